@@ -1,0 +1,180 @@
+"""The door for numbers from outside: every public function checks its arguments here, once.
+
+Messages have one form: ``<argument> must <condition>; got <value or shape>. <remedy>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def as_real_array(
+    value: Any,
+    name: str,
+    axes: Sequence[str],
+    *,
+    sizes: Mapping[str, int] | None = None,
+    allow_nan: bool = False,
+    remedy: str = "",
+) -> Array:
+    """Array of finite real numbers with the stated axes, as float64.
+
+    Parameters
+    ----------
+    value : array-like
+        What the caller passed. It is copied only where its type makes that necessary.
+    name : str
+        The argument's name, for messages.
+    axes : sequence of str
+        The meaning of each axis, for example ``("n_signals", "n_nodes")``.
+    sizes : mapping of str to int, optional
+        Lengths that axes must have, by their name in `axes`.
+    allow_nan : bool, default=False
+        Accept NaN (a missing value); infinity is never accepted.
+    remedy : str, optional
+        What to do about a wrong shape.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Raises
+    ------
+    TypeError
+        If `value` does not hold real numbers.
+    ValueError
+        If it has the wrong shape, or holds NaN or infinity.
+
+    Examples
+    --------
+    >>> as_real_array([[1, 2]], "signals", ("n_signals", "n_nodes"), sizes={"n_nodes": 2})
+    array([[1., 2.]])
+    >>> as_real_array([[1, 2]], "signals", ("n_signals", "n_nodes"), sizes={"n_nodes": 3})
+    Traceback (most recent call last):
+    ...
+    ValueError: signals must have shape (n_signals, n_nodes) with n_nodes = 3; got (1, 2).
+    """
+    array = _as_float64(value, name)
+    sizes = sizes or {}
+    if array.ndim != len(axes) or any(
+        length != sizes.get(axis, length) for axis, length in zip(axes, array.shape, strict=True)
+    ):
+        shape = f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})"
+        known = " and ".join(f"{axis} = {length}" for axis, length in sizes.items())
+        condition = f"{shape} with {known}" if known else shape
+        raise ValueError(f"{name} must have shape {condition}; got {array.shape}. {remedy}".rstrip())
+    refused = np.isinf(array) if allow_nan else ~np.isfinite(array)
+    if refused.any():
+        first = tuple(int(index) for index in np.argwhere(refused)[0])
+        raise ValueError(
+            f"{name} must be finite{' or NaN' if allow_nan else ''}; got {array[first]} at index {first} "
+            f"({int(refused.sum())} such in all). Remove or fill in such values first."
+        )
+    return array
+
+
+def _as_float64(value: Any, name: str) -> Array:
+    """Convert to float64, refusing what NumPy would convert in silence."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name} must be an array of real numbers; got {type(value).__name__} ({error}). "
+            "Pass numbers in rows of equal length."
+        ) from error
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{name} must be an array of real numbers; got dtype {array.dtype}. "
+            + ("Pass the real part or the modulus." if array.dtype.kind == "c" else "Convert it to numbers first.")
+        )
+    return array.astype(np.float64, copy=False)
+
+
+def as_signals(signals: Any, n_nodes: int, *, name: str = "signals", allow_nan: bool = False) -> Array:
+    """One signal, shape (n_nodes,), or several in rows, shape (n_signals, n_nodes), as float64.
+
+    Examples
+    --------
+    >>> as_signals([1, 2, 3], 3)
+    array([1., 2., 3.])
+    """
+    array = _as_float64(signals, name)
+    axes = ("n_nodes",) if array.ndim == 1 else ("n_signals", "n_nodes")
+    transposed = array.ndim == 2 and array.shape[0] == n_nodes != array.shape[1]
+    remedy = (
+        "Rows are signals: did you pass the transpose?"
+        if transposed
+        else "Rows are signals, columns the nodes of the graph."
+    )
+    return as_real_array(array, name, axes, sizes={"n_nodes": n_nodes}, allow_nan=allow_nan, remedy=remedy)
+
+
+def as_training_signals(signals: Any, n_signals: int, n_nodes: int) -> Array:
+    """Signals in rows, one for each input, as float64 of shape (n_signals, n_nodes).
+
+    Examples
+    --------
+    >>> as_training_signals([[1, 2, 3]], 1, 3)
+    array([[1., 2., 3.]])
+    """
+    sizes = {"n_signals": n_signals, "n_nodes": n_nodes}
+    remedy = "Rows are signals, one for each input: did you pass the transpose?"
+    return as_real_array(signals, "signals", ("n_signals", "n_nodes"), sizes=sizes, remedy=remedy)
+
+
+def as_positive(value: Any, name: str, *, allow_zero: bool = False) -> float:
+    """Check a finite number above zero (or from zero on), as float.
+
+    Examples
+    --------
+    >>> as_positive(2, "radius")
+    2.0
+    """
+    condition = "a finite number of at least 0" if allow_zero else "a finite number above 0"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be {condition}; got {value!r}. Pass one number.")
+    number = float(value)
+    if not np.isfinite(number) or number < 0 or (number == 0 and not allow_zero):
+        raise ValueError(f"{name} must be {condition}; got {value!r}. Pass {'zero or ' * allow_zero}a positive number.")
+    return number
+
+
+def as_integer(value: Any, name: str, minimum: int, maximum: int | None = None) -> int:
+    """Check an integer from `minimum` to `maximum`, both included, as int.
+
+    Examples
+    --------
+    >>> as_integer(3, "n_neighbors", 1, 9)
+    3
+    """
+    condition = f"an integer of at least {minimum}" + ("" if maximum is None else f" and at most {maximum}")
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be {condition}; got {value!r}. Pass a whole number.")
+    number = int(value)
+    if number < minimum or (maximum is not None and number > maximum):
+        direction = f"at least {minimum}" if number < minimum else f"at most {maximum}"
+        raise ValueError(f"{name} must be {condition}; got {number}. Pass {direction}.")
+    return number
+
+
+def as_option(value: Any, name: str, options: Sequence[str]) -> str:
+    """One of the named options.
+
+    Examples
+    --------
+    >>> as_option("average", "symmetrize", ("maximum", "average"))
+    'average'
+    """
+    if not isinstance(value, str) or value not in options:
+        listed = ", ".join(repr(option) for option in options)
+        raise ValueError(f"{name} must be one of {listed}; got {value!r}. Pass one of these names.")
+    return value

@@ -1,0 +1,108 @@
+"""Weights, names and coordinates from the graphs of other libraries, without importing what is not there.
+
+A library is recognised by the module that an object's class, or a class it inherits from, was defined in. If
+the object exists, its library is installed and loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array
+
+from spectralgp.graph.nodes import Names, is_range
+from spectralgp.graph.weights import as_weights
+
+Parts = tuple[Any, Names, Any]
+
+
+def parts_of(graph: Any) -> Parts:
+    """Weights, names or None, and coordinates or None, of a graph in any of the forms `as_graph` accepts."""
+    for base in type(graph).__mro__:
+        library = base.__module__.partition(".")[0]
+        if library in _READERS:
+            return _READERS[library](graph)
+    return graph, None, None
+
+
+def _from_networkx(graph: Any) -> Parts:
+    import networkx
+
+    if not isinstance(graph, networkx.Graph):
+        raise TypeError(f"graph must be a networkx.Graph; got {type(graph).__name__}. Pass the graph itself.")
+    if graph.is_directed():
+        raise ValueError(
+            f"graph must be undirected; got a networkx {type(graph).__name__}. Pass graph.to_undirected()."
+        )
+    if graph.is_multigraph() and graph.number_of_edges() > networkx.Graph(graph).number_of_edges():
+        raise ValueError(
+            "graph must have one edge between two nodes; got a networkx MultiGraph with parallel edges. "
+            "Add or average their weights first; networkx.Graph(graph) keeps the last of them."
+        )
+    nodes = list(graph)
+    if not nodes:
+        raise ValueError("graph must have at least one node; got an empty networkx graph. Add nodes to it.")
+    try:
+        weights = networkx.to_scipy_sparse_array(graph, nodelist=nodes, weight="weight", dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"graph must have numbers as its edge attribute 'weight'; got {error}. Convert or remove the attribute."
+        ) from error
+    return weights, _names(nodes), None
+
+
+def _from_pygsp(graph: Any) -> Parts:
+    if not hasattr(graph, "W"):
+        raise TypeError(f"graph must be a PyGSP graph; got pygsp {type(graph).__name__}. Pass the graph itself.")
+    coordinates = getattr(graph, "coords", None)
+    if coordinates is not None:
+        coordinates = np.asarray(coordinates)
+        coordinates = coordinates[:, np.newaxis] if coordinates.ndim == 1 else coordinates
+    return graph.W, None, coordinates
+
+
+_PYSAL_REMEDY = (
+    "Row-standardised or otherwise transformed weights are not symmetric: use the binary transform "
+    '(w.transform = "b", or graph.transform("b")); for nearest neighbours also make them mutual '
+    "(w.symmetrize(), or a union with the transpose)."
+)
+
+
+def _from_libpysal(graph: Any) -> Parts:
+    if hasattr(graph, "unique_ids"):  # libpysal.graph.Graph; its isolated nodes are self-loops of weight zero
+        ids, adjacency = graph.unique_ids, graph.adjacency
+        ends = [ids.get_indexer(adjacency.index.get_level_values(level)) for level in (0, 1)]
+        weights = coo_array((adjacency.to_numpy(dtype=np.float64), tuple(ends)), shape=(len(ids), len(ids)))
+        return as_weights(weights, remedy=_PYSAL_REMEDY), _names(ids.tolist()), None
+    if not hasattr(graph, "sparse"):
+        raise TypeError(
+            f"graph must be a libpysal W or libpysal.graph.Graph; got {type(graph).__name__}. Pass the weights."
+        )
+    order = getattr(graph, "id_order", None)
+    return as_weights(graph.sparse, remedy=_PYSAL_REMEDY), None if order is None else _names(order), None
+
+
+def _from_pandas(frame: Any) -> Parts:
+    index, columns = frame.index.tolist(), getattr(frame, "columns", frame.index).tolist()
+    if frame.ndim != 2 or index != columns:
+        hint = "Reorder it by frame.loc[frame.columns]" if set(index) == set(columns) else "Label both by the nodes"
+        raise ValueError(
+            f"graph must have the same names in its index and columns, in the same order; got a pandas "
+            f"{type(frame).__name__} of shape {frame.shape} whose labels differ. "
+            f"{hint}, or use Graph.from_edges for a table of edges."
+        )
+    return frame.to_numpy(), _names(index), None
+
+
+def _names(labels: Sequence[Hashable]) -> Names:
+    return None if is_range(labels) else tuple(labels)
+
+
+_READERS: dict[str, Callable[[Any], Parts]] = {
+    "networkx": _from_networkx,
+    "pygsp": _from_pygsp,
+    "libpysal": _from_libpysal,
+    "pandas": _from_pandas,
+}

@@ -1,0 +1,408 @@
+"""The graph: weights between nodes, names, coordinates; builders, converters and Laplacians."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigvalsh
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import eigsh
+
+from spectralgp._checks import Array, as_option
+from spectralgp.graph.converters import parts_of
+from spectralgp.graph.edges import weights_from_edges
+from spectralgp.graph.nodes import as_coordinates, as_names, chosen_nodes
+from spectralgp.graph.points import as_points, weights_from_points
+from spectralgp.graph.weights import as_weights, frozen, with_small_indices
+
+LaplacianKind = Literal["combinatorial", "normalized"]
+
+_DENSE_LIMIT = 200
+"""Below this many nodes a dense eigenvalue routine is faster than Lanczos iterations."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """An undirected weighted graph that never changes.
+
+    Copying a graph, also by `sklearn.base.clone`, returns the graph itself; two graphs are equal only if they
+    are the same object. Expensive results, such as the eigendecomposition, are remembered on it and left out
+    of pickles.
+
+    Parameters
+    ----------
+    weights : array-like or SciPy sparse matrix of shape (n_nodes, n_nodes)
+        Adjacency matrix: symmetric, non-negative, with a zero diagonal. Stored as a sparse ``csr_array`` of
+        float64 with read-only arrays and without stored zeros. Directions that differ by no more than 1e-12
+        of the larger weight, as rounding leaves them, are averaged; any larger difference is an error.
+    names : sequence of hashables of length n_nodes, optional
+        Distinct node names, in the order of the rows of `weights`.
+    coordinates : array-like of shape (n_nodes, n_dimensions), optional
+        Where the nodes are; used for drawing only.
+
+    Raises
+    ------
+    TypeError
+        If `weights` is not a matrix of real numbers (see `as_graph` for other libraries' graphs).
+    ValueError
+        If `weights` is empty, not square, directed, negative, not finite or has self-loops, or `names` or
+        `coordinates` do not fit it.
+
+    Examples
+    --------
+    >>> from spectralgp import Graph
+    >>> graph = Graph([[0, 2, 0], [2, 0, 1], [0, 1, 0]], names=["a", "b", "c"])
+    >>> graph
+    Graph(3 nodes, 2 edges)
+    >>> graph.degrees
+    array([2., 3., 1.])
+    >>> graph.subgraph(["c", "b"]).weights.toarray()
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    weights: Any
+    names: Sequence[Hashable] | None = None
+    coordinates: Any = None
+    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check and freeze the fields."""
+        weights = as_weights(self.weights)
+        n_nodes = weights.shape[0]
+        names = None if self.names is None else as_names(self.names, n_nodes)
+        coordinates = None if self.coordinates is None else as_coordinates(self.coordinates, n_nodes)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "coordinates", coordinates)
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: Any,
+        weights: ArrayLike | None = None,
+        *,
+        names: Any = None,
+        n_nodes: int | None = None,
+        coordinates: ArrayLike | None = None,
+    ) -> Self:
+        """Graph from a list or a table of edges.
+
+        Parameters
+        ----------
+        edges : sequence of (u, v) or (u, v, weight), array of shape (n_edges, 2) or (n_edges, 3), or a table
+            A table is a pandas DataFrame or a dict of columns, with the columns ``source``, ``target`` and
+            optionally ``weight``; other columns are ignored. Nodes are integers counted from zero, or labels
+            (any hashables, such as strings). Integers are labels too if `names` consists of integers. An edge
+            may be listed several times, in either direction, if its weight is the same each time; it counts
+            once. An edge of weight zero is no edge.
+        weights : array-like of shape (n_edges,), optional
+            Edge weights; 1 if neither these nor the edges say otherwise.
+        names : sequence of hashables, optional
+            Node names in the order wanted; it may include nodes without edges. By default, labels become
+            names in the order of their first appearance, and integers give a graph without names.
+        n_nodes : int, optional
+            Number of nodes, for integer edges that leave some node without an edge.
+        coordinates : array-like of shape (n_nodes, n_dimensions), optional
+            Where the nodes are.
+
+        Raises
+        ------
+        ValueError
+            If edges conflict, form self-loops, mention unknown nodes, or skip a node and `n_nodes` is not
+            given.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> Graph.from_edges([(0, 1), (1, 2)])
+        Graph(3 nodes, 2 edges)
+        >>> table = {"source": ["Oslo", "Bergen"], "target": ["Bergen", "Voss"], "weight": [0.5, 2.0]}
+        >>> Graph.from_edges(table).names
+        ('Oslo', 'Bergen', 'Voss')
+        """
+        matrix, labels = weights_from_edges(edges, weights, names, n_nodes)
+        return cls(matrix, labels, coordinates)
+
+    @classmethod
+    def from_points(
+        cls,
+        points: ArrayLike,
+        n_neighbors: int | None = None,
+        *,
+        radius: float | None = None,
+        weights: Literal["gaussian", "inverse", "binary"] = "gaussian",
+        bandwidth: float | None = None,
+        symmetrize: Literal["maximum", "average", "minimum"] = "maximum",
+        names: Any = None,
+    ) -> Self:
+        """Graph that joins nearby points, by number of neighbours or within a radius.
+
+        Parameters
+        ----------
+        points : array-like of shape (n_nodes, n_dimensions)
+            Positions, compared by Euclidean distance d; they become the graph's coordinates. For latitudes
+            and longitudes project them first.
+        n_neighbors : int, optional
+            Join every node to this many nearest others; 10 if `radius` is not given either. Among equally
+            distant candidates, as on a regular grid, the choice is arbitrary: use `radius` there.
+        radius : float, optional
+            Join all nodes with ``d <= radius`` instead.
+        weights : {"gaussian", "inverse", "binary"}, default="gaussian"
+            Edge weights ``exp(-d^2 / bandwidth)``, ``1 / d`` or 1.
+        bandwidth : float, optional
+            Of the Gaussian weights, a distance squared. By default the mean of ``d^2`` over all pairs of
+            neighbours (over every node and each of its nearest neighbours).
+        symmetrize : {"maximum", "average", "minimum"}, default="maximum"
+            Nearness is not mutual. With W from each node to its neighbours, the weights are the elementwise
+            maximum of W and W^T (an edge if either is a neighbour of the other), ``(W + W^T) / 2`` (one-sided
+            edges get half the weight) or the elementwise minimum (an edge if both are). Nothing changes with
+            `radius`.
+        names : sequence of hashables of length n_nodes, optional
+            Node names.
+
+        Raises
+        ------
+        ValueError
+            If there are too few points for `n_neighbors`, or distances and weights do not go together.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spectralgp import Graph
+        >>> Graph.from_points(np.random.default_rng(0).random((50, 2)), n_neighbors=5)
+        Graph(50 nodes, ... edges)
+        >>> Graph.from_points([[0.0], [1.0], [3.0]], radius=2, weights="inverse").weights.toarray()
+        array([[0. , 1. , 0. ],
+               [1. , 0. , 0.5],
+               [0. , 0.5, 0. ]])
+        """
+        array = as_points(points)
+        matrix = weights_from_points(array, n_neighbors, radius, weights, bandwidth, symmetrize)
+        return cls(matrix, names, array)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.weights.shape[0])
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, each counted once."""
+        return int(self.weights.nnz) // 2
+
+    @property
+    def degrees(self) -> Array:
+        """Sum of the weights at each node, shape (n_nodes,)."""
+        if "degrees" not in self._cache:
+            self._cache["degrees"] = _read_only(np.asarray(self.weights.sum(axis=1), dtype=np.float64))
+        degrees: Array = self._cache["degrees"]
+        return degrees
+
+    @property
+    def components(self) -> NDArray[np.int32]:
+        """Label of each node's connected component, from 0 to ``n_components - 1``, shape (n_nodes,)."""
+        if "components" not in self._cache:
+            _, labels = connected_components(self.weights, directed=False)
+            self._cache["components"] = _read_only(labels)
+        components: NDArray[np.int32] = self._cache["components"]
+        return components
+
+    @property
+    def n_components(self) -> int:
+        """Number of connected components; an isolated node is one."""
+        return int(self.components.max()) + 1
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether every node can be reached from every other."""
+        return self.n_components == 1
+
+    def laplacian(self, kind: LaplacianKind = "combinatorial", *, scaled: bool = False) -> Any:
+        """Graph Laplacian, ``D - W`` or ``I - D^-1/2 W D^-1/2``, where D holds the degrees.
+
+        Parameters
+        ----------
+        kind : {"combinatorial", "normalized"}, default="combinatorial"
+            Which Laplacian. The row of an isolated node is zero in both.
+        scaled : bool, default=False
+            Divide by the largest eigenvalue, equation (2), so that eigenvalues lie in [0, 1]. A graph without
+            edges has the zero Laplacian, which scaling leaves as it is.
+
+        Returns
+        -------
+        csr_array of shape (n_nodes, n_nodes)
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> Graph.from_edges([(0, 1), (1, 2)]).laplacian().toarray()
+        array([[ 1., -1.,  0.],
+               [-1.,  2., -1.],
+               [ 0., -1.,  1.]])
+        """
+        as_option(kind, "kind", ("combinatorial", "normalized"))
+        weights, degrees = self.weights, self.degrees
+        if kind == "normalized":
+            roots = np.sqrt(degrees)
+            inverse_roots = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+            # the two factors of an edge are multiplied first, so that both directions round alike
+            factors = np.repeat(inverse_roots, np.diff(weights.indptr)) * inverse_roots[weights.indices]
+            weights = csr_array((weights.data * factors, weights.indices, weights.indptr), shape=weights.shape)
+            degrees = (degrees > 0).astype(np.float64)
+        laplacian = with_small_indices(csr_array(diags_array(degrees) - weights))
+        if scaled:
+            laplacian.data /= self.largest_eigenvalue(kind) or 1.0
+        return laplacian
+
+    def largest_eigenvalue(self, kind: LaplacianKind = "combinatorial") -> float:
+        """Largest eigenvalue of a Laplacian, to rounding; zero for a graph without edges.
+
+        Parameters
+        ----------
+        kind : {"combinatorial", "normalized"}, default="combinatorial"
+            Which Laplacian.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> round(Graph.from_edges([(0, 1), (1, 2)]).largest_eigenvalue(), 9)
+        3.0
+        """
+        key = ("largest_eigenvalue", as_option(kind, "kind", ("combinatorial", "normalized")))
+        if key not in self._cache:
+            self._cache[key] = _largest_eigenvalue(self.laplacian(kind)) if self.n_edges else 0.0
+        return float(self._cache[key])
+
+    def positions(self, names: Any) -> NDArray[np.int64]:
+        """Positions of named nodes, in the order given.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> Graph.from_edges([("a", "b"), ("b", "c")]).positions(["c", "a"])
+        array([2, 0])
+        """
+        if self.names is None:
+            raise ValueError("names must belong to a graph with names; got a graph without. Use positions 0, 1, ...")
+        if "positions" not in self._cache:
+            self._cache["positions"] = {name: position for position, name in enumerate(self.names)}
+        index = self._cache["positions"]
+        wanted = names.tolist() if hasattr(names, "tolist") else list(names)
+        unknown = [name for name in wanted if name not in index]
+        if unknown:
+            raise ValueError(
+                f"names must be names of nodes; got {unknown[0]!r} ({len(unknown)} unknown in all). "
+                "The graph's own are in graph.names."
+            )
+        return np.fromiter(map(index.__getitem__, wanted), dtype=np.int64, count=len(wanted))
+
+    def subgraph(self, nodes: Any) -> Graph:
+        """Graph on some of the nodes with the edges among them, in the order given.
+
+        Parameters
+        ----------
+        nodes : sequence of int, of bool or of names
+            Positions, or a mask of length n_nodes, or names. Integers are always positions: for names that
+            are integers pass ``graph.positions(names)``.
+
+        Returns
+        -------
+        Graph
+            Names and coordinates are carried along.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> Graph.from_edges([("a", "b"), ("b", "c")]).subgraph(["a", "b"])
+        Graph(2 nodes, 1 edge)
+        """
+        chosen = chosen_nodes(nodes, self.n_nodes, self.positions)
+        names = None if self.names is None else [self.names[node] for node in chosen.tolist()]
+        coordinates = None if self.coordinates is None else self.coordinates[chosen]
+        return Graph(self.weights[chosen][:, chosen], names, coordinates)
+
+    def __repr__(self) -> str:
+        """One line: numbers of nodes and edges."""
+        nodes, edges = "node" + "s" * (self.n_nodes != 1), "edge" + "s" * (self.n_edges != 1)
+        return f"Graph({self.n_nodes} {nodes}, {self.n_edges} {edges})"
+
+    def __copy__(self) -> Self:
+        """Return the graph itself: it cannot change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the graph itself, so that what was computed on it is kept."""
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """Return the graph itself, so that cross-validation decomposes it once."""
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickling, without what can be computed again."""
+        return {"weights": self.weights, "names": self.names, "coordinates": self.coordinates}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore from a pickle; arrays come out of it writable."""
+        coordinates = state["coordinates"]
+        object.__setattr__(self, "weights", frozen(state["weights"]))
+        object.__setattr__(self, "names", state["names"])
+        object.__setattr__(self, "coordinates", None if coordinates is None else _read_only(coordinates))
+        object.__setattr__(self, "_cache", {})
+
+
+def as_graph(graph: Any) -> Graph:
+    """Graph from whatever holds one.
+
+    Parameters
+    ----------
+    graph : Graph, array, sparse matrix, or a graph of another library
+        - a `Graph`, returned as it is;
+        - a NumPy array or SciPy sparse matrix, the adjacency;
+        - a pandas DataFrame, the adjacency, with the same node names in index and columns;
+        - a networkx ``Graph``: nodes become names, the edge attribute ``weight`` (1 where missing) the
+          weights;
+        - a PyGSP graph, with its coordinates;
+        - a libpysal ``W`` or ``libpysal.graph.Graph``: ids become names.
+
+        Labels that only count the nodes (0, 1, 2, ... in this order) are not made names.
+
+    Returns
+    -------
+    Graph
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    ValueError
+        If it is directed (also by row-standardised weights), or anything else that `Graph` refuses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import as_graph
+    >>> as_graph(np.array([[0, 1], [1, 0]]))
+    Graph(2 nodes, 1 edge)
+    """
+    return graph if isinstance(graph, Graph) else Graph(*parts_of(graph))
+
+
+def _largest_eigenvalue(laplacian: Any) -> float:
+    n_nodes = laplacian.shape[0]
+    if n_nodes < _DENSE_LIMIT:
+        return float(eigvalsh(laplacian.toarray(), subset_by_index=[n_nodes - 1, n_nodes - 1])[0])
+    # any fixed generic start will do, so that the same graph always has the same eigenvalue to the last bit
+    start = np.random.default_rng(0).standard_normal(n_nodes)
+    return float(eigsh(laplacian, k=1, which="LA", v0=start, tol=0, return_eigenvectors=False)[0])
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,195 @@
+"""Adjacency matrices from lists and tables of edges; every step is a whole-array operation."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from itertools import chain
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectralgp._checks import Array, as_integer, as_real_array
+from spectralgp.graph.nodes import Names, as_names
+from spectralgp.graph.weights import mirrored
+
+Integers = NDArray[np.integer[Any]]
+
+
+def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None) -> tuple[Any, Names]:
+    """Weights and names for `Graph.from_edges`, whose docstring says what is accepted."""
+    sources, targets, column = _edge_columns(edges)
+    if column is not None and weights is not None:
+        raise ValueError(
+            "weights must be None when the edges carry weights themselves; got both. Pass them in one place only."
+        )
+    if names is not None:
+        names = as_names(names, None if n_nodes is None else as_integer(n_nodes, "n_nodes", 1))
+    starts, ends, n_nodes, names = _positions(sources, targets, names, n_nodes)
+    given = column if weights is None else weights
+    values: Array = (
+        np.ones(len(starts))
+        if given is None
+        else as_real_array(
+            given,
+            "weights",
+            ("n_edges",),
+            sizes={"n_edges": len(starts)},
+            remedy="Pass one weight for each edge.",
+        )
+    )
+    return _from_pairs(starts, ends, values, n_nodes, names), names
+
+
+def _edge_columns(edges: Any) -> tuple[Any, Any, Any]:
+    """Split edges into sources, targets and weights (None if they carry none)."""
+    if isinstance(edges, dict) or hasattr(edges, "columns"):
+        present = list(edges) if isinstance(edges, dict) else list(edges.columns)
+        if "source" not in present or "target" not in present:
+            raise ValueError(
+                f"edges must have columns 'source', 'target' and optionally 'weight'; got {present}. "
+                "Rename the columns, or pass a list of pairs."
+            )
+        columns = [np.asarray(edges[key]) for key in ("source", "target", "weight") if key in present]
+    elif isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.shape[1] in (2, 3):
+        columns = list(edges.T)
+    else:
+        columns = _columns_of_tuples(edges)
+    if len(set(map(len, columns))) > 1:
+        raise ValueError(
+            f"edges must have columns of one length; got lengths {[len(part) for part in columns]}. "
+            "Every edge needs a source and a target."
+        )
+    return columns[0], columns[1], columns[2] if len(columns) == 3 else None
+
+
+def _columns_of_tuples(edges: Any) -> list[Any]:
+    rows = [] if isinstance(edges, str) or not hasattr(edges, "__iter__") else list(edges)
+    sized = all(hasattr(row, "__len__") and not isinstance(row, str) for row in rows)
+    lengths = set(map(len, rows)) if sized else set()
+    if isinstance(edges, str) or not hasattr(edges, "__iter__") or (rows and lengths not in ({2}, {3})):
+        got = f"shape {edges.shape}" if isinstance(edges, np.ndarray) else f"{edges!r:.60}"
+        raise ValueError(
+            "edges must be pairs (u, v), triples (u, v, weight), or a table with columns 'source', 'target' "
+            f"and optionally 'weight'; got {got}. For an adjacency matrix use Graph(weights)."
+        )
+    return [list(map(itemgetter(axis), rows)) for axis in range(max(lengths, default=2))]
+
+
+def _positions(sources: Any, targets: Any, names: Names, n_nodes: int | None) -> tuple[Integers, Integers, int, Names]:
+    """Turn endpoints into node positions: integers are positions already, anything else is a label."""
+    starts, ends = _as_integers(sources), _as_integers(targets)
+    labelled = names is not None and all(isinstance(name, int | np.integer) for name in names)
+    if starts is None or ends is None or (labelled and len(starts)):
+        return _look_up(_as_labels(sources), _as_labels(targets), names, n_nodes)
+    largest = max(starts.max(), ends.max()) if len(starts) else -1
+    smallest = min(starts.min(), ends.min()) if len(starts) else 0
+    if n_nodes is None and names is None:
+        n_nodes = _count_nodes(starts, ends, int(largest))
+    else:
+        n_nodes = as_integer(n_nodes, "n_nodes", 1) if names is None else len(names)
+    if smallest < 0 or largest >= n_nodes:
+        raise ValueError(
+            f"edges must join nodes from 0 to {n_nodes - 1}; got {smallest if smallest < 0 else largest}. "
+            "Nodes are counted from zero; if the integers are labels, give the labels as names."
+        )
+    return starts, ends, n_nodes, names
+
+
+def _count_nodes(starts: Integers, ends: Integers, largest: int) -> int:
+    """Count nodes that nobody counted: safe only when every node from zero on has an edge."""
+    if largest < 0:
+        raise ValueError("n_nodes must be given when there are no edges and no names; got None. Pass n_nodes or names.")
+    few = largest < 2 * len(starts) + 10**6  # labels taken for positions could ask for any amount of memory
+    seen = np.zeros(largest + 1 if few else 1, dtype=bool)
+    if few:
+        seen[starts] = seen[ends] = True
+    if not seen.all():
+        missing = f"no edge at node {int(np.argmin(seen))}" if few else f"{len(starts)} edges"
+        raise ValueError(
+            f"edges must mention every node from 0 to {largest} unless n_nodes or names is given; "
+            f"got {missing}. Count nodes from zero; pass n_nodes={largest + 1} if nodes without edges are "
+            "meant; or, if the integers are labels, give the labels as names."
+        )
+    return largest + 1
+
+
+def _as_integers(column: Any) -> Integers | None:
+    """Endpoints as an integer array, or None if they are labels."""
+    array = column
+    if not isinstance(column, np.ndarray) or column.dtype.kind == "O":
+        kinds = set(map(type, column))
+        if bool in kinds or not all(issubclass(kind, int | float | np.integer | np.floating) for kind in kinds):
+            return None
+        array = np.array(list(column), dtype=None if kinds else np.int64)
+    if array.dtype.kind not in "iuf":
+        return None
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all() or (array != np.floor(array)).any():
+            raise ValueError(
+                "edges must join whole-numbered nodes or named ones; got numbers with a fraction, "
+                "NaN or infinity. Drop such rows, or name the nodes by strings."
+            )
+        array = array.astype(np.int64)
+    integers: Integers = array
+    return integers
+
+
+def _as_labels(column: Any) -> list[Hashable]:
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+
+
+def _look_up(
+    sources: list[Hashable], targets: list[Hashable], names: Names, n_nodes: int | None
+) -> tuple[Integers, Integers, int, Names]:
+    try:
+        found = dict.fromkeys(chain.from_iterable(zip(sources, targets, strict=True)))
+    except TypeError as error:
+        raise TypeError(f"edges must join hashable nodes; got {error}. Use strings, numbers or tuples.") from error
+    # a missing value is the one label that differs from itself (pandas.NA and NaT go by their type)
+    missing = [label for label in found if label is None or type(label).__name__ in ("NAType", "NaTType")]
+    missing += [label for label in found if isinstance(label, float) and label != label]
+    if missing:
+        raise ValueError(f"edges must name both ends; got {missing[0]!r}. Drop the rows with missing ends.")
+    if names is None:
+        names = tuple(found)
+        if n_nodes is not None and n_nodes != len(names):
+            raise ValueError(
+                f"n_nodes must equal the number of labels in edges, {len(names)}; got {n_nodes}. "
+                "Name nodes without edges too, by names=[...]."
+            )
+    index = {name: position for position, name in enumerate(names)}
+    unknown = next((label for label in found if label not in index), None)
+    if unknown is not None:
+        raise ValueError(f"edges must join nodes listed in names; got {unknown!r}. Add it to names, or drop its edges.")
+    starts, ends = (
+        np.fromiter(map(index.__getitem__, labels), dtype=np.int64, count=len(labels)) for labels in (sources, targets)
+    )
+    return starts, ends, len(names), names
+
+
+def _from_pairs(starts: Integers, ends: Integers, values: Array, n_nodes: int, names: Names) -> Any:
+    """Symmetric matrix from edges given once or several times, in any direction."""
+    dtype = np.int32 if n_nodes < 2**31 else np.int64
+    low = np.minimum(starts, ends).astype(dtype, copy=False)
+    high = np.maximum(starts, ends).astype(dtype, copy=False)
+    order = np.lexsort((high, low))
+    low, high, values = low[order], high[order], values[order]
+    repeated = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
+    conflicting = np.flatnonzero(repeated & (values[1:] != values[:-1]))
+    ends_of = (lambda node: node) if names is None else names.__getitem__
+    if conflicting.size:
+        at = int(conflicting[0])
+        raise ValueError(
+            f"edges must give one weight to each pair of nodes; got {values[at]} and "
+            f"{values[at + 1]} between {ends_of(int(low[at]))!r} and {ends_of(int(high[at]))!r}. "
+            "Graphs are undirected: add or average the weights of repeated edges first."
+        )
+    if (low == high).any():
+        node = ends_of(int(low[np.argmax(low == high)]))
+        raise ValueError(f"edges must join two different nodes; got a self-loop at {node!r}. Remove the self-loops.")
+    if repeated.any():
+        keep = np.concatenate(([True], ~repeated))
+        low, high, values = low[keep], high[keep], values[keep]
+    return mirrored(low, high, values, n_nodes)

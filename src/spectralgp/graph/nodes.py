@@ -1,0 +1,84 @@
+"""The door for what belongs to nodes: names, coordinates, and selections of nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectralgp._checks import Array, as_real_array
+from spectralgp.graph.weights import is_fixed
+
+Names = tuple[Hashable, ...] | None
+
+
+def as_names(names: Any, n_nodes: int | None) -> tuple[Hashable, ...]:
+    """Distinct hashable names, one a node; they count the nodes where nobody else does."""
+    if isinstance(names, str) or not hasattr(names, "__iter__"):
+        raise TypeError(f"names must be a sequence with one name for each node; got {names!r}. Pass a list of names.")
+    labels = tuple(names.tolist() if hasattr(names, "tolist") else names)
+    if n_nodes is not None and len(labels) != n_nodes:
+        raise ValueError(
+            f"names must have one name for each of {n_nodes} nodes; got {len(labels)}. "
+            "Pass them in the order of the rows of weights."
+        )
+    try:
+        distinct = set(labels)
+    except TypeError as error:
+        raise TypeError(f"names must be hashable; got {error}. Use strings, numbers or tuples.") from error
+    if len(distinct) < len(labels):
+        repeated = Counter(labels).most_common(1)[0][0]
+        raise ValueError(f"names must be distinct; got {repeated!r} more than once. Number the repeated names.")
+    return labels
+
+
+def as_coordinates(coordinates: Any, n_nodes: int) -> Array:
+    """Finite coordinates of shape (n_nodes, n_dimensions), read-only."""
+    array = as_real_array(
+        coordinates,
+        "coordinates",
+        ("n_nodes", "n_dimensions"),
+        sizes={"n_nodes": n_nodes},
+        remedy="Rows are nodes, in the order of the rows of weights.",
+    )
+    array = array if is_fixed(array) else array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def is_range(labels: Sequence[Hashable]) -> bool:
+    """Whether labels only count the nodes 0, 1, 2, ..., and so name nothing."""
+    return all(isinstance(label, int | np.integer) and label == place for place, label in enumerate(labels))
+
+
+def chosen_nodes(nodes: Any, n_nodes: int, positions: Callable[[Any], NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Positions of the nodes chosen by position, mask or name, each once; see `Graph.subgraph`."""
+    if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
+        raise TypeError(f"nodes must be a sequence of nodes; got {nodes!r}. Pass a list, such as [{nodes!r}].")
+    listed = nodes if isinstance(nodes, np.ndarray) and nodes.dtype.kind in "biu" else list(nodes)
+    kinds = {listed.dtype.type} if isinstance(listed, np.ndarray) else set(map(type, listed))
+    if kinds and all(issubclass(kind, bool | np.bool_) for kind in kinds):
+        mask = np.asarray(listed, dtype=bool)
+        if mask.shape != (n_nodes,):
+            raise ValueError(
+                f"nodes must have shape ({n_nodes},) when it is a mask; got {mask.shape}. "
+                "Give one truth value for each node."
+            )
+        chosen = np.flatnonzero(mask)
+    elif all(issubclass(kind, int | np.integer) for kind in kinds):
+        chosen = np.asarray(listed, dtype=np.int64).ravel()
+        outside = chosen[(chosen < 0) | (chosen >= n_nodes)]
+        if outside.size:
+            raise ValueError(
+                f"nodes must be positions from 0 to {n_nodes - 1}; got {outside[0]}. "
+                "For names that are integers pass graph.positions(names)."
+            )
+    else:
+        chosen = positions(listed)
+    if not chosen.size or np.unique(chosen).size < chosen.size:
+        got = "no node" if not chosen.size else "a node more than once"
+        raise ValueError(f"nodes must be at least one node, each once; got {got}. Select every node once.")
+    return chosen

@@ -1,0 +1,162 @@
+"""The door for adjacency matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array, issparse
+
+from spectralgp._checks import Array, as_real_array
+
+ROUNDING = 1e-12
+"""Two directions of an edge whose weights agree to this relative difference are the same edge."""
+
+_ADJACENCY = "Weights are an adjacency matrix; for a list of edges use Graph.from_edges, for points Graph.from_points."
+_UNDIRECTED = "Graphs are undirected: pass (weights + weights.T) / 2, or the larger of the two directions."
+
+
+def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
+    """Symmetric non-negative adjacency matrix, sparse, sorted, without stored zeros and read-only.
+
+    Indices are 32-bit wherever they fit. Arrays that are read-only already are shared, others are copied, so
+    that nothing outside can change a graph.
+
+    Parameters
+    ----------
+    weights : array-like or SciPy sparse matrix, shape (n_nodes, n_nodes)
+        Edge weights. Directions that differ by at most 1e-12 of the larger weight (rounding) are averaged.
+    remedy : str
+        What to do about a directed graph.
+
+    Returns
+    -------
+    csr_array of shape (n_nodes, n_nodes)
+    """
+    matrix = _canonical(weights) if issparse(weights) else csr_array(_dense(weights))
+    if not np.isfinite(matrix.data).all():
+        row, column, value = _first(matrix, ~np.isfinite(matrix.data))
+        raise ValueError(
+            f"weights must be finite; got weights[{row}, {column}] = {value}. Use 0 where there is no edge."
+        )
+    if matrix.data.size and matrix.data.min() < 0:
+        row, column, value = _first(matrix, matrix.data < 0)
+        raise ValueError(
+            f"weights must be non-negative; got weights[{row}, {column}] = {value}. "
+            "A Laplacian needs similarities: pass absolute values, or drop the negative edges."
+        )
+    loops = np.flatnonzero(matrix.diagonal())
+    if loops.size:
+        raise ValueError(
+            f"weights must have a zero diagonal; got {loops.size} self-loops, the first at node {loops[0]}. "
+            "Remove the self-loops: they do not enter a Laplacian."
+        )
+    return frozen(_symmetric(matrix, remedy))
+
+
+def _dense(weights: Any) -> Array:
+    if hasattr(weights, "columns") or not (hasattr(weights, "__array__") or isinstance(weights, list | tuple)):
+        raise TypeError(
+            f"weights must be a NumPy array or a SciPy sparse matrix; got {type(weights).__name__}. "
+            "Use as_graph(...) for graphs and tables of other libraries, which also keeps their node names."
+        )
+    array = as_real_array(weights, "weights", ("n_nodes", "n_nodes"), remedy=_ADJACENCY)
+    _check_square(array.shape)
+    return array
+
+
+def _check_square(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"weights must have shape (n_nodes, n_nodes); got {shape}. {_ADJACENCY}")
+    if shape[0] == 0:
+        raise ValueError(f"weights must have at least one node; got shape {shape}. {_ADJACENCY}")
+
+
+def _canonical(weights: Any) -> Any:
+    """Convert to CSR in float64 with sorted 32-bit indices and no stored zeros, in arrays of its own."""
+    _check_square(weights.shape)
+    if weights.dtype.kind not in "biuf":
+        raise TypeError(
+            f"weights must be real numbers; got dtype {weights.dtype}. Pass the modulus of complex weights."
+        )
+    fixed = isinstance(weights, csr_array) and weights.dtype == np.float64
+    fixed = fixed and all(is_fixed(part) for part in (weights.data, weights.indices, weights.indptr))
+    if fixed and weights.has_canonical_format and weights.data.all():
+        matrix = weights
+    else:
+        matrix = csr_array(weights, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    return with_small_indices(matrix)
+
+
+def with_small_indices(matrix: Any) -> Any:
+    """Return the same matrix with 32-bit indices where they suffice, at half the memory."""
+    if matrix.indices.dtype == matrix.indptr.dtype == np.int32 or max(matrix.nnz, *matrix.shape) > 2**31 - 1:
+        return matrix
+    indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
+    return csr_array((matrix.data, indices, indptr), shape=matrix.shape)
+
+
+def _symmetric(matrix: Any, remedy: str) -> Any:
+    other = matrix.T.tocsr()
+    same_edges = np.array_equal(matrix.indptr, other.indptr) and np.array_equal(matrix.indices, other.indices)
+    if same_edges and np.array_equal(matrix.data, other.data):
+        return matrix
+    if same_edges and np.allclose(matrix.data, other.data, rtol=ROUNDING, atol=0):
+        mean = 0.5 * matrix.data + 0.5 * other.data
+        return csr_array((mean, matrix.indices, matrix.indptr), shape=matrix.shape)
+    difference = abs(matrix - other).tocoo()
+    worst = int(np.argmax(difference.data))
+    row, column = int(difference.row[worst]), int(difference.col[worst])
+    raise ValueError(
+        f"weights must be symmetric; got weights[{row}, {column}] = {matrix[row, column]} and "
+        f"weights[{column}, {row}] = {matrix[column, row]}, the largest of {difference.nnz // 2} "
+        f"differences. {remedy}"
+    )
+
+
+def _first(matrix: Any, where: Any) -> tuple[int, int, float]:
+    position = int(np.flatnonzero(where)[0])
+    row = int(np.searchsorted(matrix.indptr, position, side="right")) - 1
+    return row, int(matrix.indices[position]), float(matrix.data[position])
+
+
+def is_fixed(array: Any) -> bool:
+    """Whether nobody else can change an array, so that it may be shared."""
+    *views, owner = _links(array)
+    return bool(owner.flags.owndata and not any(link.flags.writeable for link in (*views, owner)))
+
+
+def _links(array: Any) -> Iterator[Any]:
+    """Yield an array and those it is a view of: SciPy stores views of arrays that it allocated."""
+    while isinstance(array, np.ndarray):
+        yield array
+        array = array.base
+
+
+def frozen(matrix: Any) -> Any:
+    """Return the same sparse matrix, its arrays read-only."""
+    matrix.has_canonical_format = True  # noted while true, for SciPy tests it by trying to sort in place
+    for part in (matrix.data, matrix.indices, matrix.indptr):
+        for link in _links(part):
+            link.flags.writeable = False
+    return matrix
+
+
+def mirrored(low: Any, high: Any, values: Array, n_nodes: int) -> Any:
+    """Weights from edges that are each listed once, in one direction."""
+    upper = coo_array((values, (low, high)), shape=(n_nodes, n_nodes)).tocsr()
+    return as_weights(owned(upper + upper.T))
+
+
+def owned(matrix: Any) -> Any:
+    """Make the arrays of a matrix built here read-only, so that `as_weights` shares instead of copies."""
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    # SciPy allocates for the worst case and keeps a view: up to twice the memory for the life of the graph
+    if matrix.data.base is not None and matrix.data.base.size > matrix.data.size:
+        matrix.data = matrix.data.copy()
+        matrix.indices = matrix.indices.copy()
+    return frozen(matrix)

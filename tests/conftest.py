@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import matplotlib
+import pytest
+
+IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+# beside the checkout: the released files are not part of the repository
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+matplotlib.use("Agg")
+
+# no deadline: the first example pays for imports and decompositions, and the machines are shared
+hypothesis.settings.register_profile("default", deadline=None, max_examples=30)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=30, derandomize=True)
+hypothesis.settings.load_profile("ci" if IN_CI else "default")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Folder of the paper's data: SPECTRALGP_DATA, or ../shared/data beside the checkout."""
+    named = os.environ.get("SPECTRALGP_DATA")
+    if named:
+        folder = Path(named)
+        # a folder asked for by name and absent is a mistake, not a reason to skip
+        if not folder.is_dir():
+            raise FileNotFoundError(f"SPECTRALGP_DATA must name an existing folder; got {named!r}.")
+        return folder
+    if not SHARED_DATA.is_dir():
+        pytest.skip("the paper's data are not here: set SPECTRALGP_DATA to their folder")
+    return SHARED_DATA
+
+
+def _skipped(config: pytest.Config) -> int:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    # the workers of pytest-xdist have no reporter; the controller counts for them
+    if reporter is None or hasattr(config, "workerinput"):
+        return 0
+    return len(reporter.stats.get("skipped", []))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In CI a skipped test is a failed run: everything that CI is to check must have run."""
+    if IN_CI and session.exitstatus == pytest.ExitCode.OK and _skipped(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if IN_CI and (count := _skipped(config)):
+        terminalreporter.write_line(f"FAILED: {count} skipped, and in CI no test may be skipped", red=True)

@@ -1,0 +1,215 @@
+"""Imports point strictly down the rooms of the package, and heavy libraries load only where they are used."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "src" / "spectralgp"
+
+# Lowest first. A room is a module or a folder of modules directly under the package. "__init__" is the
+# package's face, spectralgp itself: it gathers the public names of the rooms below it for those above it.
+ROOMS = [
+    "_arrays",
+    "_frames",
+    "_progress",
+    "_checks",
+    "graph",
+    "spectrum",
+    "graph_kernels",
+    "model",
+    "evidence",
+    "posterior",
+    "leave_one_out",
+    "scores",
+    "datasets",
+    "learning",
+    "stacking",
+    "regressor",
+    "plots",
+    "report",
+    "__init__",
+    "demo",
+    "paper",
+    "cli",
+    "__main__",
+]
+
+HEAVY = {"cupy", "matplotlib", "networkx", "numba", "pandas", "plotly", "rich", "torch", "typer"}
+# the command line is the one room that nobody imports to compute
+HEAVY_AT_TOP = {"cli": {"rich", "typer"}}
+
+
+def modules_of(package: Path) -> dict[str, Path]:
+    """Dotted name below the package ("learning.sqp", "" for the package itself) of every module."""
+    modules = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package).with_suffix("").parts
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return modules
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[0] or "__init__"
+
+
+def absolute_targets(node: ast.AST, folder: tuple[str, ...]) -> Iterator[str]:
+    """Names that an import statement may load; `folder` is the package that the statement stands in."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        above = folder[: len(folder) - node.level + 1] if node.level else ()
+        base = ".".join([*above, *([node.module] if node.module else [])])
+        yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def module_imports(package: Path) -> dict[str, set[str]]:
+    """For every module of the package, the modules of the package that it imports, anywhere in its text."""
+    modules = modules_of(package)
+    imports: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        folder = (package.name, *path.relative_to(package).parent.parts)
+        imports[module] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for target in absolute_targets(node, folder):
+                head, *rest = target.split(".")
+                if head != package.name:
+                    continue
+                # the longest part that is a module: the rest is a name defined in it
+                while rest and ".".join(rest) not in modules:
+                    rest.pop()
+                imports[module].add(".".join(rest))
+    return imports
+
+
+def wrong_arrows(package: Path) -> list[str]:
+    """Imports between rooms that do not point strictly down, and cycles inside a room."""
+    position = {room: index for index, room in enumerate(ROOMS)}
+    imports = module_imports(package)
+    wrong = [f"{room_of(module)} is not a room" for module in imports if room_of(module) not in position]
+    for module, targets in imports.items():
+        for target in targets:
+            here, there = room_of(module), room_of(target)
+            if here != there and here in position and position.get(there, -1) >= position[here]:
+                wrong.append(f"{module or '__init__'} imports {target or '__init__'}")
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        wrong.append(f"cycle: {' <- '.join(error.args[1])}")
+    return wrong
+
+
+def imports_at_top(tree: ast.AST) -> Iterator[ast.AST]:
+    """Nodes that run when the module is loaded: nothing in a function, nothing for type checkers only."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            yield from imports_at_top(ast.Module(body=node.orelse, type_ignores=[]))
+            continue
+        yield node
+        yield from imports_at_top(node)
+
+
+def heavy_at_top(package: Path) -> list[str]:
+    found = []
+    for module, path in modules_of(package).items():
+        allowed = HEAVY_AT_TOP.get(room_of(module), set())
+        for node in imports_at_top(ast.parse(path.read_text(encoding="utf-8"))):
+            libraries = {target.split(".")[0] for target in absolute_targets(node, ())}
+            found += [f"{module or '__init__'} loads {name}" for name in libraries & HEAVY - allowed]
+    return found
+
+
+def test_imports_point_strictly_down():
+    assert wrong_arrows(PACKAGE) == []
+
+
+def test_heavy_libraries_are_imported_where_they_are_used():
+    assert heavy_at_top(PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        ({"graph.py": "import spectralgp.model", "model.py": ""}, "graph imports model"),
+        ({"graph.py": "def f():\n    from spectralgp import model", "model.py": ""}, "graph imports model"),
+        ({"graph.py": "from .model import GraphGP", "model.py": ""}, "graph imports model"),
+        ({"learning/sqp.py": "from ..cli import main", "cli.py": ""}, "learning.sqp imports cli"),
+        ({"graph.py": "from spectralgp import Graph"}, "graph imports __init__"),
+        ({"__init__.py": "from spectralgp.cli import main", "cli.py": ""}, "__init__ imports cli"),
+        ({"utils.py": ""}, "utils is not a room"),
+        ({"learning/a.py": "from . import b", "learning/b.py": "from .a import c"}, "cycle: "),
+        (
+            {"learning/__init__.py": "from .a import c", "learning/a.py": "import spectralgp.learning"},
+            "cycle: ",
+        ),
+    ],
+)
+def test_a_wrong_arrow_is_found(tmp_path, files, complaint):
+    write_package(tmp_path / "spectralgp", files)
+    assert any(found.startswith(complaint) for found in wrong_arrows(tmp_path / "spectralgp"))
+
+
+def test_right_arrows_are_let_through(tmp_path):
+    files = {
+        "__init__.py": "from spectralgp.model import GraphGP",
+        "model.py": "import numpy\nfrom spectralgp.graph import Graph\nfrom . import graph",
+        "graph.py": "",
+        "learning/__init__.py": "from spectralgp.learning.sqp import learn",
+        "learning/sqp.py": "from spectralgp.learning.fit import Fit\nfrom ..graph import Graph",
+        "learning/fit.py": "def f():\n    from spectralgp import model",
+        "demo.py": "from spectralgp import GraphGP",
+    }
+    write_package(tmp_path / "spectralgp", files)
+    assert wrong_arrows(tmp_path / "spectralgp") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("import matplotlib.pyplot as plt", ["plots loads matplotlib"]),
+        ("try:\n    from pandas import DataFrame\nexcept ImportError:\n    pass", ["plots loads pandas"]),
+        ("class Table:\n    import rich", ["plots loads rich"]),
+        ("def f():\n    import matplotlib.pyplot", []),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas", []),
+        ("import numpy", []),
+    ],
+)
+def test_a_heavy_import_at_the_top_is_found(tmp_path, text, found):
+    write_package(tmp_path / "spectralgp", {"plots.py": text, "cli.py": "import typer\nimport rich.table"})
+    assert heavy_at_top(tmp_path / "spectralgp") == found
+
+
+def libraries_loaded_by(statement: str) -> set[str]:
+    script = f"import sys; {statement}; print(*{{name.split('.')[0] for name in sys.modules}})"
+    answer = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(answer.stdout.split())
+
+
+def test_importing_the_package_loads_no_heavy_library():
+    loaded = libraries_loaded_by("import spectralgp; spectralgp.Graph")
+    # scikit-learn 1.9 loads pandas and rich by itself where they are installed; that is not ours to mend
+    of_sklearn = libraries_loaded_by("import sklearn.gaussian_process")
+    assert loaded & HEAVY <= of_sklearn
+    assert loaded.isdisjoint({"matplotlib", "networkx", "numba"})
+
+
+def write_package(package: Path, files: dict[str, str]) -> None:
+    for name, text in ({"__init__.py": ""} | files).items():
+        path = package / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,673 @@
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from spectralgp.graph import Graph, as_graph
+from strategies import adjacencies, graphs, graphs_and_permutations
+
+ROUNDING = 1e-13  # relative, a few operations on doubles
+EIGENVALUE = 1e-11  # relative, an eigenvalue of a small or well-separated problem
+
+PATH = np.array([[0, 2.0, 0], [2, 0, 1], [0, 1, 0]])
+
+
+# ----- slow truths -----
+
+
+def slow_laplacian(weights, kind):
+    n_nodes = len(weights)
+    degrees = [sum(weights[i][j] for j in range(n_nodes)) for i in range(n_nodes)]
+    laplacian = np.zeros((n_nodes, n_nodes))
+    for i in range(n_nodes):
+        for j in range(n_nodes):
+            if kind == "combinatorial":
+                laplacian[i, j] = (degrees[i] if i == j else 0.0) - weights[i][j]
+            elif degrees[i] > 0 and degrees[j] > 0:
+                laplacian[i, j] = (i == j) - weights[i][j] / np.sqrt(degrees[i] * degrees[j])
+    return laplacian
+
+
+def slow_components(weights):
+    labels = list(range(len(weights)))
+    for _ in labels:
+        for i, j in np.argwhere(weights):
+            labels[i] = labels[j] = min(labels[i], labels[j])
+    return labels
+
+
+def slow_neighbours(points, n_neighbors, weigh):
+    directed = np.zeros((len(points), len(points)))
+    for i, point in enumerate(points):
+        squared = np.sum((points - point) ** 2, axis=1)
+        squared[i] = np.inf
+        for j in np.argsort(squared)[:n_neighbors]:
+            directed[i, j] = weigh(squared[j])
+    return directed
+
+
+# ----- the noun -----
+
+
+@given(adjacencies())
+def test_fields_are_those_of_the_dense_matrix(dense):
+    graph = Graph(dense)
+    np.testing.assert_array_equal(graph.weights.toarray(), dense)
+    assert graph.n_nodes == len(dense)
+    assert graph.n_edges == np.count_nonzero(np.triu(dense))
+    np.testing.assert_allclose(graph.degrees, dense.sum(axis=1), rtol=ROUNDING)
+    assert graph.weights.indices.dtype == graph.weights.indptr.dtype == np.int32
+
+
+@given(graphs())
+def test_components_equal_slow_flooding(graph):
+    slow = slow_components(graph.weights.toarray())
+    same = graph.components[:, None] == graph.components[None, :]
+    np.testing.assert_array_equal(same, np.equal.outer(slow, slow))
+    assert graph.n_components == len(set(slow))
+    assert graph.is_connected == (len(set(slow)) == 1)
+    assert sorted(set(graph.components.tolist())) == list(range(graph.n_components))
+
+
+@pytest.mark.parametrize(
+    "make", [scipy.sparse.coo_matrix, scipy.sparse.csr_array, scipy.sparse.csc_array, np.asarray]
+)
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+def test_every_matrix_form_gives_the_same_weights(make, dtype):
+    graph = Graph(make(PATH.astype(dtype)))
+    np.testing.assert_array_equal(graph.weights.toarray(), PATH)
+    assert graph.weights.dtype == np.float64
+
+
+def test_stored_zeros_are_dropped():
+    weights = scipy.sparse.csr_array(([1.0, 0.0, 1.0, 0.0], ([0, 0, 1, 2], [1, 2, 0, 2])), shape=(3, 3))
+    graph = Graph(weights)
+    assert (graph.n_edges, graph.weights.nnz) == (1, 2)
+    assert weights.nnz == 4  # the caller's matrix is as it was
+
+
+@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
+def test_nothing_outside_can_change_a_graph(make):
+    weights, coordinates = make(PATH), np.zeros((3, 2))
+    graph = Graph(weights, coordinates=coordinates)
+    weights[0, 1] = 7.0
+    coordinates[0] = 7.0
+    np.testing.assert_array_equal(graph.weights.toarray(), PATH)
+    np.testing.assert_array_equal(graph.coordinates, np.zeros((3, 2)))
+    for array in (graph.weights.data, graph.weights.indices, graph.weights.indptr, graph.coordinates):
+        assert not array.flags.writeable
+    for array in (graph.degrees, graph.components):
+        assert not array.flags.writeable
+    with pytest.raises(AttributeError, match="cannot assign to field 'names'"):
+        graph.names = ("a", "b", "c")
+
+
+def test_read_only_weights_are_shared_not_copied():
+    for graph in (Graph.from_edges([(0, 1), (1, 2)]), Graph.from_points(np.eye(3), 1)):
+        named = Graph(graph.weights, names=list("abc"))
+        assert named.weights is graph.weights
+
+
+def test_copies_are_the_graph_itself():
+    graph = Graph(PATH)
+    assert copy.copy(graph) is graph
+    assert copy.deepcopy([graph])[0] is graph
+    assert clone(graph) is graph
+    assert len({graph, Graph(PATH)}) == 2
+    assert graph != Graph(PATH)
+
+
+def test_pickles_drop_the_cache_and_stay_frozen():
+    graph = Graph(PATH, names=["a", "b", "c"], coordinates=np.eye(3))
+    assert graph.degrees.sum() == 6.0
+    graph._cache["spectrum"] = "large"
+    restored = pickle.loads(pickle.dumps(graph))
+    assert restored._cache == {}
+    assert restored.names == ("a", "b", "c")
+    np.testing.assert_array_equal(restored.weights.toarray(), PATH)
+    np.testing.assert_array_equal(restored.coordinates, np.eye(3))
+    assert not restored.weights.data.flags.writeable
+    assert not restored.coordinates.flags.writeable
+    np.testing.assert_array_equal(restored.laplacian().toarray(), graph.laplacian().toarray())
+
+
+def test_repr_counts():
+    assert repr(Graph(PATH)) == "Graph(3 nodes, 2 edges)"
+    assert repr(Graph([[0.0]])) == "Graph(1 node, 0 edges)"
+    assert repr(Graph([[0, 1], [1, 0]])) == "Graph(2 nodes, 1 edge)"
+
+
+# ----- Laplacians -----
+
+
+@pytest.mark.parametrize("kind", ["combinatorial", "normalized"])
+@given(graph=graphs())
+def test_laplacians_equal_the_loops(kind, graph):
+    dense = slow_laplacian(graph.weights.toarray().tolist(), kind)
+    laplacian = graph.laplacian(kind)
+    assert isinstance(laplacian, scipy.sparse.csr_array)
+    scale = np.abs(dense).max()
+    np.testing.assert_allclose(laplacian.toarray(), dense, rtol=ROUNDING, atol=ROUNDING * scale)
+    np.testing.assert_array_equal(laplacian.toarray(), laplacian.toarray().T)
+    largest = np.linalg.eigvalsh(dense)[-1] if graph.n_edges else 0.0
+    assert graph.largest_eigenvalue(kind) == pytest.approx(largest, rel=EIGENVALUE)
+    scaled = dense / largest if graph.n_edges else dense
+    np.testing.assert_allclose(
+        graph.laplacian(kind, scaled=True).toarray(), scaled, rtol=EIGENVALUE, atol=EIGENVALUE
+    )
+
+
+@given(graphs_and_permutations())
+def test_relabelling_nodes_relabels_everything(pair):
+    graph, order = pair
+    moved = graph.subgraph(order)
+    np.testing.assert_array_equal(moved.weights.toarray(), graph.weights.toarray()[np.ix_(order, order)])
+    for kind in ("combinatorial", "normalized"):
+        expected = graph.laplacian(kind).toarray()[np.ix_(order, order)]
+        np.testing.assert_allclose(
+            moved.laplacian(kind).toarray(), expected, rtol=ROUNDING, atol=ROUNDING * np.abs(expected).max()
+        )
+
+
+def test_isolated_nodes_have_zero_rows_and_edgeless_graphs_are_not_scaled():
+    graph = Graph.from_edges([(0, 1)], n_nodes=3)
+    for kind in ("combinatorial", "normalized"):
+        np.testing.assert_array_equal(graph.laplacian(kind).toarray()[2], np.zeros(3))
+        edgeless = Graph(np.zeros((4, 4)))
+        assert edgeless.largest_eigenvalue(kind) == 0.0
+        assert not edgeless.laplacian(kind, scaled=True).toarray().any()
+
+
+@pytest.mark.parametrize("kind", ["combinatorial", "normalized"])
+def test_largest_eigenvalue_by_lanczos_equals_dense(kind):
+    points = np.random.default_rng(3).random((400, 2))
+    graph = Graph.from_points(points, n_neighbors=6)
+    exact = np.linalg.eigvalsh(slow_laplacian(graph.weights.toarray().tolist(), kind))[-1]
+    assert graph.largest_eigenvalue(kind) == pytest.approx(exact, rel=EIGENVALUE)
+    again = Graph(graph.weights)
+    assert again.largest_eigenvalue(kind) == graph.largest_eigenvalue(kind)
+
+
+def test_largest_eigenvalue_of_a_long_ring_is_known():
+    nodes = np.arange(1000)
+    ring = Graph.from_edges(np.column_stack([nodes, (nodes + 1) % 1000]))
+    assert ring.largest_eigenvalue() == pytest.approx(4.0, rel=EIGENVALUE)
+    assert ring.largest_eigenvalue("normalized") == pytest.approx(2.0, rel=EIGENVALUE)
+
+
+def test_largest_eigenvalue_is_remembered():
+    graph = Graph(PATH)
+    graph._cache["largest_eigenvalue", "combinatorial"] = 8.0
+    np.testing.assert_allclose(graph.laplacian(scaled=True).toarray(), graph.laplacian().toarray() / 8.0)
+
+
+def test_unknown_laplacians_are_refused():
+    for ask in (Graph(PATH).laplacian, Graph(PATH).largest_eigenvalue):
+        with pytest.raises(
+            ValueError, match="kind must be one of 'combinatorial', 'normalized'; got 'normalised'"
+        ):
+            ask("normalised")
+
+
+# ----- doors -----
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize(
+    ("weights", "match"),
+    [
+        (
+            [[0, 1.0], [0, 0]],
+            r"weights must be symmetric; got weights\[0, 1\] = 1.0 and weights\[1, 0\] = 0.0, .*undirected",
+        ),
+        (
+            [[0, 1, 3.0], [1, 0, 2], [9, 2.5, 0]],
+            r"weights\[0, 2\] = 3.0 and weights\[2, 0\] = 9.0, the largest of 2 diff",
+        ),
+        (
+            [[0, -1.0], [-1, 0]],
+            r"weights must be non-negative; got weights\[0, 1\] = -1.0\. .*absolute values",
+        ),
+        ([[0, np.nan], [np.nan, 0]], r"weights must be finite; got .*(nan at index \(0, 1\)|\[0, 1\] = nan)"),
+        ([[0, np.inf], [np.inf, 0]], r"weights must be finite; got .*inf"),
+        (
+            [[0, 1.0], [1, 2]],
+            r"weights must have a zero diagonal; got 1 self-loops, the first at node 1\. Remove",
+        ),
+        (np.ones((2, 3)), r"weights must have shape \(n_nodes, n_nodes\); got \(2, 3\)\. .*Graph.from_edges"),
+        (np.zeros((0, 0)), r"weights must have at least one node; got shape \(0, 0\)"),
+    ],
+)
+def test_bad_weights_are_refused(form, weights, match):
+    with pytest.raises(ValueError, match=match):
+        Graph(form(weights))
+
+
+def test_weights_that_are_no_matrix_are_refused():
+    with pytest.raises(ValueError, match=r"weights must have shape \(n_nodes, n_nodes\); got \(3,\)"):
+        Graph(np.zeros(3))
+    with pytest.raises(ValueError, match=r"weights must have shape \(n_nodes, n_nodes\); got \(0,\)"):
+        Graph([])
+    for weights in (1j * PATH, scipy.sparse.csr_array(1j * PATH)):
+        with pytest.raises(TypeError, match=r"weights must be .*real numbers; got dtype complex128"):
+            Graph(weights)
+    with pytest.raises(TypeError, match="weights must be an array of real numbers; got dtype <U1"):
+        Graph([["a", "b"], ["c", "d"]])
+    with pytest.raises(
+        TypeError, match=r"weights must be a NumPy array or a SciPy sparse matrix; got DataFrame.*as_graph"
+    ):
+        Graph(pd.DataFrame(PATH))
+    for weights in (None, 3, "weights", {"a": 1}):
+        with pytest.raises(TypeError, match="weights must be a NumPy array or a SciPy sparse matrix; got"):
+            Graph(weights)
+
+
+def test_rounding_asymmetry_is_averaged_and_anything_larger_refused():
+    weights = PATH.copy()
+    weights[0, 1] *= 1 + 4e-13
+    stored = Graph(weights).weights.toarray()
+    assert stored[0, 1] == stored[1, 0] == pytest.approx((weights[0, 1] + 2) / 2, rel=1e-15)
+    weights[0, 1] *= 1 + 4e-12
+    with pytest.raises(ValueError, match="weights must be symmetric"):
+        Graph(weights)
+
+
+@pytest.mark.parametrize(
+    ("names", "error", "match"),
+    [
+        (
+            ["a", "b"],
+            ValueError,
+            r"names must have one name for each of 3 nodes; got 2\. Pass them in the order",
+        ),
+        (["a", "b", "a"], ValueError, "names must be distinct; got 'a' more than once"),
+        ("abc", TypeError, "names must be a sequence with one name for each node; got 'abc'"),
+        (3, TypeError, "names must be a sequence with one name for each node; got 3"),
+        ([["a"], ["b"], ["c"]], TypeError, "names must be hashable; got"),
+    ],
+)
+def test_bad_names_are_refused(names, error, match):
+    with pytest.raises(error, match=match):
+        Graph(PATH, names=names)
+
+
+def test_bad_coordinates_are_refused():
+    with pytest.raises(
+        ValueError, match=r"coordinates must have shape .* with n_nodes = 3; got \(2, 2\)\. Rows are nodes"
+    ):
+        Graph(PATH, coordinates=np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"coordinates must be finite; got nan at index \(0, 0\)"):
+        Graph(PATH, coordinates=np.full((3, 2), np.nan))
+
+
+# ----- subgraphs -----
+
+
+def test_subgraphs_by_position_mask_and_name_carry_everything():
+    graph = Graph(PATH, names=["a", "b", "c"], coordinates=[[0, 0], [1, 1], [2, 2]])
+    for nodes in ([2, 1], np.array([2, 1], dtype=np.uint8), ["c", "b"], pd.Index(["c", "b"])):
+        part = graph.subgraph(nodes)
+        np.testing.assert_array_equal(part.weights.toarray(), [[0, 1], [1, 0]])
+        assert part.names == ("c", "b")
+        np.testing.assert_array_equal(part.coordinates, [[2, 2], [1, 1]])
+    for mask in ([True, False, True], np.array([True, False, True])):
+        assert graph.subgraph(mask).names == ("a", "c")
+        assert graph.subgraph(mask).n_edges == 0
+    assert Graph(PATH).subgraph([0]).names is None
+
+
+def test_integer_names_are_selected_through_positions():
+    graph = Graph(PATH, names=[10, 20, 30])
+    assert graph.subgraph(graph.positions([30, 10])).names == (30, 10)
+    np.testing.assert_array_equal(graph.positions(np.array([30, 10])), [2, 0])
+    with pytest.raises(ValueError, match=r"nodes must be positions from 0 to 2; got 30\. .*graph.positions"):
+        graph.subgraph([30])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "error", "match"),
+    [
+        ([], ValueError, "nodes must be at least one node, each once; got no node"),
+        ([False] * 3, ValueError, "nodes must be at least one node, each once; got no node"),
+        ([0, 0], ValueError, "nodes must be at least one node, each once; got a node more than once"),
+        ([-1], ValueError, "nodes must be positions from 0 to 2; got -1"),
+        ([True, False], ValueError, r"nodes must have shape \(3,\) when it is a mask; got \(2,\)"),
+        (
+            ["a", "z"],
+            ValueError,
+            r"names must be names of nodes; got 'z' \(1 unknown in all\)\. .*graph.names",
+        ),
+        ("a", TypeError, r"nodes must be a sequence of nodes; got 'a'\. Pass a list, such as \['a'\]"),
+        (1, TypeError, r"nodes must be a sequence of nodes; got 1\. Pass a list, such as \[1\]"),
+    ],
+)
+def test_bad_selections_are_refused(nodes, error, match):
+    with pytest.raises(error, match=match):
+        Graph(PATH, names=["a", "b", "c"]).subgraph(nodes)
+
+
+def test_names_of_a_nameless_graph_are_refused():
+    with pytest.raises(ValueError, match="names must belong to a graph with names; got a graph without"):
+        Graph(PATH).subgraph(["a"])
+
+
+# ----- edges -----
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [(0, 1, 2.0), (1, 2, 1.0)],
+        [(1, 0, 2), (1, 2, 1), (0, 1, 2), (1, 2, 1)],
+        np.array([[0, 1, 2.0], [2, 1, 1.0]]),
+        np.array([[0, 1, 2], [2, 1, 1]]),
+        {"source": [0, 1], "target": [1, 2], "weight": [2, 1]},
+        pd.DataFrame({"target": [1, 2], "weight": [2, 1], "source": [0, 1], "colour": ["red", "blue"]}),
+        iter([(0, 1, 2.0), (1, 2, 1.0)]),
+    ],
+)
+def test_every_form_of_edges_gives_the_same_graph(edges):
+    graph = Graph.from_edges(edges)
+    np.testing.assert_array_equal(graph.weights.toarray(), PATH)
+    assert graph.names is None
+    assert graph.weights.indices.dtype == np.int32
+
+
+def test_weights_beside_edges():
+    for edges in ([(0, 1), (1, 2)], np.array([[0, 1], [1, 2]]), {"source": [0, 1], "target": [1, 2]}):
+        np.testing.assert_array_equal(Graph.from_edges(edges, [2, 1]).weights.toarray(), PATH)
+        np.testing.assert_array_equal(Graph.from_edges(edges).weights.toarray(), PATH > 0)
+    assert Graph.from_edges([(0, 1), (1, 2)], [2, 0]).n_edges == 1
+
+
+def test_labels_become_names_in_order_of_appearance():
+    graph = Graph.from_edges([("z", "b"), ("a", "b")], [2, 1], coordinates=np.eye(3))
+    assert graph.names == ("z", "b", "a")
+    np.testing.assert_array_equal(graph.weights.toarray(), PATH)
+    np.testing.assert_array_equal(graph.coordinates, np.eye(3))
+    frame = pd.DataFrame({"source": ["z", "a"], "target": ["b", "b"], "weight": [2.0, 1.0]})
+    assert Graph.from_edges(frame).names == ("z", "b", "a")
+    assert Graph.from_edges(np.array([["z", "b"], ["a", "b"]])).names == ("z", "b", "a")
+    assert Graph.from_edges([((0, 0), (0, 1)), ((0, 1), "x")]).names == ((0, 0), (0, 1), "x")
+    assert Graph.from_edges([(1, "a"), ("a", 2)]).names == (1, "a", 2)
+
+
+def test_names_give_the_order_and_may_include_isolated_nodes():
+    graph = Graph.from_edges([("z", "b"), ("a", "b")], [2, 1], names=["a", "b", "alone", "z"])
+    assert graph.names == ("a", "b", "alone", "z")
+    expected = [[0, 1, 0, 0], [1, 0, 0, 2], [0, 0, 0, 0], [0, 2, 0, 0]]
+    np.testing.assert_array_equal(graph.weights.toarray(), expected)
+
+
+def test_integers_are_positions_unless_the_names_are_integers():
+    assert Graph.from_edges([(0, 1)], names=iter(["a", "b", "c"])).names == ("a", "b", "c")
+    graph = Graph.from_edges([(1001, 1003)], names=[1003, 1002, 1001])
+    assert graph.names == (1003, 1002, 1001)
+    np.testing.assert_array_equal(np.argwhere(graph.weights.toarray()), [[0, 2], [2, 0]])
+
+
+def test_edgeless_graphs_need_a_number_of_nodes():
+    assert repr(Graph.from_edges([], n_nodes=3)) == "Graph(3 nodes, 0 edges)"
+    assert Graph.from_edges([], names=["a", "b"]).names == ("a", "b")
+    assert Graph.from_edges(np.empty((0, 2)), names=[5, 6]).n_nodes == 2
+    with pytest.raises(
+        ValueError, match="n_nodes must be given when there are no edges and no names; got None"
+    ):
+        Graph.from_edges([])
+
+
+@pytest.mark.parametrize(
+    ("edges", "options", "match"),
+    [
+        (
+            [(0, 1, 2.0), (1, 0, 3.0)],
+            {},
+            r"edges must give one weight to each pair of nodes; got 2.0 and 3.0 between 0 and 1\.",
+        ),
+        ([("a", "b", 2.0), ("b", "a", 3.0)], {}, r"got 2.0 and 3.0 between 'a' and 'b'\. .*add or average"),
+        ([("a", "b"), ("b", "b")], {}, "edges must join two different nodes; got a self-loop at 'b'"),
+        (
+            [(0, 1), (3, 4)],
+            {},
+            r"edges must mention every node from 0 to 4 .*; got no edge at node 2\. .*pass n_nodes=5",
+        ),
+        ([(1, 2), (2, 3)], {}, r"got no edge at node 0\. Count nodes from zero"),
+        (
+            [(1001, 10**12)],
+            {},
+            r"edges must mention every node from 0 to 1000000000000 .*; got 1 edges.* labels as names",
+        ),
+        ([(0, 5)], {"n_nodes": 3}, "edges must join nodes from 0 to 2; got 5"),
+        ([(0, -1)], {"n_nodes": 3}, "edges must join nodes from 0 to 2; got -1"),
+        (
+            [("a", "b")],
+            {"names": ["a", "c"]},
+            r"edges must join nodes listed in names; got 'b'\. Add it to names",
+        ),
+        (
+            [("a", "b")],
+            {"n_nodes": 3},
+            r"n_nodes must equal the number of labels in edges, 2; got 3\. Name nodes",
+        ),
+        (
+            [("a", "b")],
+            {"names": ["a", "b"], "n_nodes": 3},
+            "names must have one name for each of 3 nodes; got 2",
+        ),
+        ([("a", None)], {}, r"edges must name both ends; got None\. Drop the rows"),
+        ([("a", float("nan")), ("a", "b")], {}, "edges must name both ends; got nan"),
+        (
+            [(0, 1), (1, float("nan"))],
+            {},
+            "edges must join whole-numbered nodes .*, NaN or infinity. Drop such",
+        ),
+        ([("a", pd.NA)], {}, "edges must name both ends; got <NA>"),
+        ([(0.0, 1.5)], {}, "edges must join whole-numbered nodes or named ones; got numbers with a fraction"),
+        ([(0, 1, -1.0)], {}, r"weights must be non-negative; got weights\[0, 1\] = -1.0"),
+        ([(0, 1, np.nan)], {}, r"weights must be finite; got nan at index \(0,\)"),
+        (
+            [(0, 1, 1.0)],
+            {"weights": [1.0]},
+            "weights must be None when the edges carry weights themselves; got both",
+        ),
+        (
+            [(0, 1)],
+            {"weights": [1.0, 2.0]},
+            r"weights must have shape \(n_edges,\) with n_edges = 1; got \(2,\)",
+        ),
+        ([(0, 1), (1, 2, 3.0)], {}, "edges must be pairs .u, v., triples"),
+        (["ab", "bc"], {}, "edges must be pairs .u, v., triples"),
+        ("ab", {}, "edges must be pairs .u, v., triples .*; got 'ab'"),
+        (3, {}, "edges must be pairs .u, v., triples .*; got 3"),
+        (
+            np.zeros((4, 4)),
+            {},
+            r"edges must be pairs .*; got shape \(4, 4\)\. For an adjacency matrix use Graph",
+        ),
+        (
+            {"u": [0], "v": [1]},
+            {},
+            r"edges must have columns 'source', 'target' .*; got \['u', 'v'\]\. Rename",
+        ),
+        (
+            {"source": [0, 1], "target": [1]},
+            {},
+            r"edges must have columns of one length; got lengths \[2, 1\]",
+        ),
+    ],
+)
+def test_bad_edges_are_refused(edges, options, match):
+    with pytest.raises(ValueError, match=match):
+        Graph.from_edges(edges, **options)
+
+
+def test_unhashable_labels_and_odd_numbers_of_nodes_are_refused():
+    with pytest.raises(TypeError, match="edges must join hashable nodes; got"):
+        Graph.from_edges([(["a"], ["b"])])
+    with pytest.raises(TypeError, match=r"n_nodes must be an integer of at least 1; got 2.5"):
+        Graph.from_edges([(0, 1)], n_nodes=2.5)
+
+
+@given(adjacencies(), st.randoms(use_true_random=False))
+def test_edges_in_any_order_and_direction_give_the_matrix_back(dense, random):
+    edges = [
+        (int(i), int(j), float(dense[i, j])) for i, j in np.argwhere(dense) if random.random() < 0.5 or i < j
+    ]
+    random.shuffle(edges)
+    graph = Graph.from_edges(edges, n_nodes=len(dense))
+    np.testing.assert_array_equal(graph.weights.toarray(), dense)
+
+
+# ----- points -----
+
+SYMMETRIZE = {
+    "maximum": lambda directed: np.maximum(directed, directed.T),
+    "average": lambda directed: (directed + directed.T) / 2,
+    "minimum": lambda directed: np.minimum(directed, directed.T),
+}
+WEIGH = {
+    "gaussian": lambda squared: np.exp(-squared / 0.1),
+    "inverse": lambda squared: 1 / np.sqrt(squared),
+    "binary": lambda squared: 1.0,
+}
+
+
+@pytest.mark.parametrize("weights", WEIGH)
+@pytest.mark.parametrize("symmetrize", SYMMETRIZE)
+@pytest.mark.parametrize("n_dimensions", [1, 2, 5])
+def test_nearest_neighbours_equal_brute_force(weights, symmetrize, n_dimensions):
+    points = np.random.default_rng(n_dimensions).random((40, n_dimensions))
+    bandwidth = 0.1 if weights == "gaussian" else None
+    graph = Graph.from_points(points, 4, weights=weights, bandwidth=bandwidth, symmetrize=symmetrize)
+    expected = SYMMETRIZE[symmetrize](slow_neighbours(points, 4, WEIGH[weights]))
+    np.testing.assert_allclose(graph.weights.toarray(), expected, rtol=ROUNDING)
+    np.testing.assert_array_equal(graph.coordinates, points)
+    assert graph.weights.indices.dtype == np.int32
+
+
+@pytest.mark.parametrize("weights", WEIGH)
+def test_all_within_a_radius_equal_brute_force(weights):
+    points = np.random.default_rng(5).random((40, 3))
+    bandwidth = 0.1 if weights == "gaussian" else None
+    graph = Graph.from_points(points, radius=0.4, weights=weights, bandwidth=bandwidth, names=range(100, 140))
+    expected = np.zeros((40, 40))
+    for i in range(40):
+        for j in range(40):
+            squared = np.sum((points[i] - points[j]) ** 2)
+            if i != j and squared <= 0.4**2:
+                expected[i, j] = WEIGH[weights](squared)
+    assert 0 < np.count_nonzero(expected) < 40 * 39
+    np.testing.assert_allclose(graph.weights.toarray(), expected, rtol=ROUNDING)
+    assert graph.names == tuple(range(100, 140))
+
+
+def test_default_is_ten_neighbours_with_the_mean_squared_distance_as_bandwidth():
+    points = np.random.default_rng(6).random((30, 2))
+    squared = slow_neighbours(points, 10, lambda value: value)
+    bandwidth = squared[squared > 0].mean()
+    directed = slow_neighbours(points, 10, lambda value: np.exp(-value / bandwidth))
+    expected = np.maximum(directed, directed.T)
+    np.testing.assert_allclose(Graph.from_points(points).weights.toarray(), expected, rtol=ROUNDING)
+
+
+def test_coincident_points_are_neighbours_of_each_other_never_of_themselves():
+    points = np.array([[0.0]] * 4 + [[1.0]])
+    graph = Graph.from_points(points, n_neighbors=2, bandwidth=1.0)
+    assert not graph.weights.diagonal().any()
+    np.testing.assert_array_equal(np.count_nonzero(graph.weights.toarray()[:4, :4], axis=1) >= 2, True)
+    assert set(graph.weights.data[graph.weights.data < 1]) == {np.exp(-1.0)}
+
+
+def test_a_radius_that_reaches_nobody_leaves_isolated_nodes():
+    for weights in WEIGH:
+        graph = Graph.from_points([[0.0], [1.0]], radius=0.5, weights=weights)
+        assert (graph.n_edges, graph.n_components) == (0, 2)
+    assert Graph.from_points([[0.0]], radius=0.5).n_nodes == 1
+
+
+@pytest.mark.parametrize(
+    ("points", "options", "match"),
+    [
+        (
+            np.zeros(5),
+            {},
+            r"points must have shape \(n_nodes, n_dimensions\); got \(5,\)\. Rows are nodes; use points",
+        ),
+        (np.zeros((0, 2)), {}, r"points must have at least one row and one column; got \(0, 2\)"),
+        ([[np.nan, 1]], {}, r"points must be finite; got nan at index \(0, 0\)"),
+        ([[0.0]], {}, r"points must have at least two rows for nearest neighbours; got \(1, 1\)"),
+        (np.eye(5), {}, "n_neighbors must be an integer of at least 1 and at most 4; got 10"),
+        (np.eye(5), {"n_neighbors": 0}, "n_neighbors must be an integer of at least 1 and at most 4; got 0"),
+        (
+            np.eye(5),
+            {"n_neighbors": 2, "radius": 1.0},
+            "n_neighbors must be None when radius is given; got n_neighbors=2",
+        ),
+        (np.eye(5), {"radius": -1.0}, r"radius must be a finite number above 0; got -1.0"),
+        (
+            np.eye(5),
+            {"weights": "heat"},
+            "weights must be one of 'gaussian', 'inverse', 'binary'; got 'heat'",
+        ),
+        (
+            np.eye(5),
+            {"symmetrize": "sum"},
+            "symmetrize must be one of 'maximum', 'average', 'minimum'; got 'sum'",
+        ),
+        (np.eye(5), {"bandwidth": 0}, "bandwidth must be a finite number above 0; got 0"),
+        (
+            np.eye(5),
+            {"weights": "binary", "bandwidth": 1},
+            "bandwidth must be None unless weights='gaussian'; got 1.0",
+        ),
+        (
+            np.eye(5),
+            {"n_neighbors": 2, "bandwidth": 1e-3},
+            r"bandwidth must be large enough .*; got 0.001 .*at least 0.00286",
+        ),
+        (np.zeros((3, 1)), {"n_neighbors": 1}, r"points must not all coincide .*; got only distances of 0"),
+        (
+            np.zeros((3, 1)),
+            {"n_neighbors": 1, "weights": "inverse"},
+            "points must be distinct when weights='inverse'",
+        ),
+    ],
+)
+def test_bad_points_are_refused(points, options, match):
+    with pytest.raises(ValueError, match=match):
+        Graph.from_points(points, **options)
+
+
+# ----- as_graph on arrays -----
+
+
+def test_as_graph_of_graphs_arrays_and_sparse_matrices():
+    graph = Graph(PATH)
+    assert as_graph(graph) is graph
+    for form in (PATH, PATH.tolist(), scipy.sparse.csc_matrix(PATH), scipy.sparse.dok_array(PATH)):
+        np.testing.assert_array_equal(as_graph(form).weights.toarray(), PATH)
+    with pytest.raises(TypeError, match="weights must be a NumPy array or a SciPy sparse matrix; got object"):
+        as_graph(object())
+    with pytest.raises(ValueError, match="weights must be symmetric"):
+        as_graph(np.triu(PATH))
+
+
+def test_the_weather_graph_of_the_paper(data_folder):
+    """DESIGN.md section 10: the graph that PyGSP 0.5.1 built, step by step."""
+    from scipy.io import loadmat
+
+    coordinates = loadmat(data_folder / "city45data.mat")["coord45"].astype(float)
+    centred = coordinates - coordinates.mean(axis=0)
+    half_diagonal = 0.5 * np.linalg.norm(np.ptp(coordinates, axis=0))
+    points = centred * (len(centred) ** 0.5 / 10 / half_diagonal)
+    graph = Graph.from_points(points, n_neighbors=10, weights="gaussian", bandwidth=0.1, symmetrize="average")
+    directed = slow_neighbours(points, 10, lambda squared: np.exp(-squared / 0.1))
+    np.testing.assert_allclose(graph.weights.toarray(), (directed + directed.T) / 2, rtol=ROUNDING)
