@@ -1,0 +1,141 @@
+"""What the contracts run over: one list of graphs, one list of every graph kernel with its dense truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import oracle
+from spectralgp.graph import Graph
+from spectralgp.graph_kernels import (
+    Cosine,
+    Diffusion,
+    GlobalFilter,
+    GraphKernel,
+    Identity,
+    LocalAverage,
+    Matern,
+    Polynomial,
+    PseudoInverse,
+    RandomWalk,
+    RegularizedLaplacian,
+    Response,
+)
+from spectralgp.spectrum import Spectrum, decompose
+
+WEIGHTS = {
+    "random": oracle.random_weights(7, seed=0),
+    "disconnected": oracle.disconnected(),
+    "complete": oracle.complete(6),
+    "ring": oracle.ring(6),
+    "star": oracle.star(6),
+    "edgeless": np.zeros((4, 4)),
+    "single": np.zeros((1, 1)),
+}
+GRAPHS = {name: Graph(weights) for name, weights in WEIGHTS.items()}
+
+Dense = Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, and ``B B^T`` at unit amplitude from (kernel, its Laplacian, weights)."""
+
+    kernel: Any
+    unit_covariance: Dense
+
+    def dense(self, kernel: GraphKernel, weights: np.ndarray) -> np.ndarray:
+        """``B B^T`` of a kernel of this case with any parameters."""
+        laplacian = oracle.laplacian(weights, kernel.laplacian, kernel.scaled)
+        amplitude = getattr(kernel, "amplitude", 1.0)
+        return amplitude**2 * self.unit_covariance(kernel, laplacian, weights)
+
+
+def bump(eigenvalues, centre, log_width):
+    return np.exp(-0.5 * ((eigenvalues - centre) / np.exp(log_width)) ** 2)
+
+
+def bump_jacobian(eigenvalues, centre, log_width):
+    offset = (eigenvalues - centre) / np.exp(log_width)
+    values = bump(eigenvalues, centre, log_width)
+    return np.column_stack([values * offset / np.exp(log_width), values * offset**2])
+
+
+def _identity(kernel, laplacian, weights):
+    return np.eye(len(laplacian))
+
+
+def _polynomial(kernel, laplacian, weights):
+    return oracle.polynomial(laplacian, kernel.coefficients)
+
+
+def _response(kernel, laplacian, weights):
+    return oracle.from_filter(oracle.matrix_function(laplacian, lambda values: bump(values, *kernel.parameters)))
+
+
+def _diffusion(kernel, laplacian, weights):
+    return oracle.diffusion(laplacian, kernel.strength)
+
+
+def _random_walk(kernel, laplacian, weights):
+    return oracle.random_walk(laplacian, kernel.shift, kernel.steps)
+
+
+def _matern(kernel, laplacian, weights):
+    return oracle.matern(laplacian, kernel.nu, kernel.length_scale)
+
+
+KERNELS = {
+    "Polynomial(0)": Case(Polynomial.from_coefficients([1.3]), _polynomial),
+    "Polynomial(3)": Case(Polynomial.from_coefficients([0.2, 1.5, -2.5, 1.1]), _polynomial),
+    "Polynomial(8)": Case(Polynomial(8).with_theta([1.0, -0.4, 0.3, 0.2, 0.1, -0.1, 0.1, 0.05, 0.1]), _polynomial),
+    "Polynomial(normalized)": Case(
+        Polynomial(2, laplacian="normalized", scaled=False).with_theta([1.0, -0.5, 0.3]), _polynomial
+    ),
+    "Polynomial(unscaled)": Case(Polynomial.from_coefficients([1.0, -0.2, 0.03], scaled=False), _polynomial),
+    "Identity": Case(Identity(amplitude=0.7), _identity),
+    "GlobalFilter": Case(
+        GlobalFilter(strength=0.6, amplitude=1.2),
+        lambda k, laplacian, w: oracle.global_filter(laplacian, k.strength),
+    ),
+    "LocalAverage": Case(
+        LocalAverage(strength=0.8, amplitude=1.1), lambda k, laplacian, w: oracle.local_average(w, k.strength)
+    ),
+    "LocalAverage(fixed)": Case(
+        LocalAverage(strength=2.0, strength_bounds="fixed"),
+        lambda k, laplacian, w: oracle.local_average(w, k.strength),
+    ),
+    "PseudoInverse": Case(PseudoInverse(amplitude=1.4), lambda k, laplacian, w: oracle.pseudo_inverse(laplacian)),
+    "RegularizedLaplacian": Case(
+        RegularizedLaplacian(strength=2.5, amplitude=0.9),
+        lambda k, laplacian, w: oracle.regularized_laplacian(laplacian, k.strength),
+    ),
+    "Diffusion": Case(Diffusion(strength=1.7, amplitude=1.2), _diffusion),
+    "Diffusion(combinatorial)": Case(Diffusion(strength=0.4, laplacian="combinatorial"), _diffusion),
+    "Diffusion(fixed)": Case(Diffusion(strength=2.0, amplitude=2.0, amplitude_bounds="fixed"), _diffusion),
+    "RandomWalk(1)": Case(RandomWalk(steps=1, shift=2.2), _random_walk),
+    "RandomWalk(3)": Case(RandomWalk(steps=3, shift=3.0, amplitude=0.4), _random_walk),
+    "RandomWalk(at the bound)": Case(RandomWalk(steps=2, shift=2.0, shift_bounds="fixed"), _random_walk),
+    "RandomWalk(scaled)": Case(RandomWalk(steps=2, shift=2.5, laplacian="combinatorial", scaled=True), _random_walk),
+    "Cosine": Case(Cosine(amplitude=1.1), lambda k, laplacian, w: oracle.cosine(laplacian)),
+    "Matern(3/2)": Case(Matern(nu=1.5, length_scale=1.4, amplitude=1.3), _matern),
+    "Matern(1/2, normalized)": Case(Matern(nu=0.5, length_scale=0.8, laplacian="normalized"), _matern),
+    "Response": Case(Response(bump, (0.4, -1.0), jacobian=bump_jacobian, amplitude=1.5), _response),
+    "Response(differences)": Case(Response(bump, (0.7, -0.5)), _response),
+}
+
+
+def bound(kernel: Any, graph: Graph) -> tuple[Any, Spectrum]:
+    """The kernel as a model uses it, and its spectrum."""
+    spectrum = decompose(graph, kernel.laplacian, scaled=kernel.scaled)
+    return kernel.bind(spectrum), spectrum
+
+
+def node_covariance(kernel: Any, graph: Graph) -> np.ndarray:
+    """``B B^T`` as the package has it."""
+    kernel, spectrum = bound(kernel, graph)
+    modes = kernel.modes(spectrum)
+    return (modes.vectors * modes.values) @ modes.vectors.T

@@ -1,0 +1,248 @@
+"""Every graph kernel on every kind of graph keeps the same contract."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import oracle
+from cases import GRAPHS, KERNELS, WEIGHTS, bound, bump, node_covariance
+from spectralgp.graph import Graph
+from spectralgp.graph_kernels import (
+    Cosine,
+    Diffusion,
+    GlobalFilter,
+    LocalAverage,
+    Matern,
+    RandomWalk,
+    RegularizedLaplacian,
+    Response,
+)
+from spectralgp.graph_kernels.base import SpectralKernel
+from tolerances import EXACT, FORMULA, GRADIENT, ROUND_TRIP
+
+every_graph = pytest.mark.parametrize("graph", GRAPHS)
+every_kernel = pytest.mark.parametrize("name", KERNELS)
+
+
+@every_graph
+@every_kernel
+def test_covariance_is_the_dense_one(name, graph):
+    """B B^T of equations (2) and (4), and of the table of kernels, by dense functions of the Laplacian."""
+    case = KERNELS[name]
+    expected = case.dense(case.kernel, WEIGHTS[graph])
+    assert oracle.relative_error(node_covariance(case.kernel, GRAPHS[graph]), expected) < FORMULA
+
+
+@every_graph
+@every_kernel
+def test_jacobian_is_that_of_finite_differences(name, graph):
+    kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS[graph])
+    if isinstance(kernel, LocalAverage):
+        actual = np.moveaxis(kernel.covariance_jacobian(GRAPHS[graph]), 0, -1)
+        expected = oracle.jacobian(lambda theta: kernel.with_theta(theta).covariance(GRAPHS[graph]), kernel.theta)
+    else:
+        actual = kernel.power_jacobian(spectrum.eigenvalues)
+        expected = oracle.jacobian(lambda theta: kernel.with_theta(theta).power(spectrum.eigenvalues), kernel.theta)
+    for index in range(kernel.theta.size):
+        assert oracle.relative_error(actual[..., index], expected[..., index]) < GRADIENT
+    assert actual.shape[-1] == kernel.theta.size
+
+
+def test_jacobian_without_free_parameters_is_empty():
+    fixed = Cosine(amplitude_bounds="fixed")
+    assert fixed.power_jacobian([0.0, 1.0]).shape == (2, 0)
+    assert fixed.theta.shape == (0,)
+    assert fixed.bounds.shape == (0, 2)
+    average = LocalAverage(strength_bounds="fixed", amplitude_bounds="fixed")
+    assert average.covariance_jacobian(GRAPHS["ring"]).shape == (0, 6, 6)
+
+
+@every_graph
+@every_kernel
+def test_covariance_is_positive_semi_definite(name, graph):
+    covariance = node_covariance(KERNELS[name].kernel, GRAPHS[graph])
+    assert np.linalg.eigvalsh(covariance)[0] >= -EXACT * max(np.max(covariance), 1.0)
+    kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS[graph])
+    assert np.all(kernel.modes(spectrum).values >= 0)
+
+
+@every_kernel
+def test_relabelled_nodes_relabel_the_covariance(name):
+    weights = WEIGHTS["disconnected"]
+    order = np.random.default_rng(0).permutation(len(weights))
+    relabelled = node_covariance(KERNELS[name].kernel, Graph(weights[np.ix_(order, order)]))
+    expected = node_covariance(KERNELS[name].kernel, GRAPHS["disconnected"])[np.ix_(order, order)]
+    assert oracle.relative_error(relabelled, expected) < FORMULA
+
+
+@every_kernel
+def test_theta_goes_in_and_comes_out(name):
+    kernel, _ = bound(KERNELS[name].kernel, GRAPHS["random"])
+    theta = kernel.theta + 0.1 * np.random.default_rng(0).standard_normal(kernel.theta.size)
+    moved = kernel.with_theta(theta)
+    assert type(moved) is type(kernel)
+    np.testing.assert_allclose(moved.theta, theta, rtol=ROUND_TRIP)
+    back = moved.with_theta(kernel.theta)
+    original = node_covariance(kernel, GRAPHS["random"])
+    assert oracle.relative_error(node_covariance(back, GRAPHS["random"]), original) < EXACT
+    if theta.size:
+        assert oracle.relative_error(node_covariance(moved, GRAPHS["random"]), original) > 1e-4
+
+
+@every_kernel
+def test_names_and_bounds_belong_to_theta(name):
+    kernel = KERNELS[name].kernel
+    assert len(kernel.parameter_names) == kernel.theta.size
+    assert kernel.bounds.shape == (kernel.theta.size, 2)
+    assert np.all(kernel.bounds[:, 0] <= kernel.theta)
+    assert np.all(kernel.theta <= kernel.bounds[:, 1])
+
+
+@every_graph
+@every_kernel
+def test_scaling_the_filter_scales_the_covariance_by_the_square(name, graph):
+    kernel = KERNELS[name].kernel
+    expected = 9.0 * node_covariance(kernel, GRAPHS[graph])
+    assert oracle.relative_error(node_covariance(kernel.scaled_by(3.0), GRAPHS[graph]), expected) < EXACT
+
+
+@every_kernel
+def test_the_power_is_the_square_of_the_response(name):
+    kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS["random"])
+    if isinstance(kernel, SpectralKernel):
+        response = kernel.response(spectrum.eigenvalues)
+        assert oracle.relative_error(response**2, kernel.power(spectrum.eigenvalues)) < EXACT
+        doubled = kernel.scaled_by(2.0).response(spectrum.eigenvalues)
+        assert oracle.relative_error(doubled, 2 * response) < EXACT
+    else:
+        matrix = kernel.filter_matrix(spectrum.graph)
+        assert oracle.relative_error(matrix @ matrix.T, kernel.covariance(spectrum.graph)) < EXACT
+
+
+@every_graph
+@every_kernel
+def test_learning_starts_with_four_fifths_of_the_variance_as_signal(name, graph):
+    kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS[graph])
+    starts = kernel.starting_points(spectrum, 2.5)
+    assert len(starts) >= 1
+    for theta in starts:
+        assert theta.shape == kernel.theta.shape
+        mean_power = np.mean(kernel.with_theta(theta).modes(spectrum).values)
+        if "amplitude" in kernel.parameter_names or kernel.parameter_names[0].startswith("chebyshev"):
+            # no amplitude gives power where the formula has none: L^+ of a graph without edges
+            assert mean_power == pytest.approx(2.0, rel=ROUND_TRIP) or np.all(kernel.modes(spectrum).values == 0)
+
+
+@every_kernel
+def test_a_kernel_is_its_own_clone(name):
+    kernel = KERNELS[name].kernel
+    assert clone(kernel) is kernel
+
+
+@every_kernel
+def test_parameters_rebuild_the_kernel(name):
+    kernel = KERNELS[name].kernel
+    parameters = kernel.get_params()
+    assert set(parameters) == {field.name for field in dataclasses.fields(kernel)}
+    assert type(kernel)(**parameters) == kernel
+    assert {"laplacian", "scaled"} <= set(parameters)
+
+
+@every_kernel
+def test_a_kernel_is_frozen_and_travels_in_pickles(name):
+    kernel = KERNELS[name].kernel
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'scaled'"):
+        kernel.scaled = not kernel.scaled
+    assert pickle.loads(pickle.dumps(kernel)) == kernel
+
+
+# Errors
+
+
+@pytest.mark.parametrize("kind", [GlobalFilter, LocalAverage, RegularizedLaplacian, Diffusion])
+def test_strength_must_be_positive(kind):
+    with pytest.raises(ValueError, match=r"strength must be a finite number above 0; got -1\.0"):
+        kind(strength=-1.0)
+
+
+@pytest.mark.parametrize("amplitude", [0.0, -2.0, np.nan, np.inf])
+@every_kernel
+def test_amplitude_must_be_positive(name, amplitude):
+    kernel = KERNELS[name].kernel
+    if hasattr(kernel, "amplitude"):
+        with pytest.raises(ValueError, match="amplitude must be a finite number above 0; got"):
+            dataclasses.replace(kernel, amplitude=amplitude)
+
+
+def test_a_parameter_must_lie_within_its_bounds():
+    with pytest.raises(ValueError, match=r"strength must lie within strength_bounds.*got strength = 5\.0.*Widen"):
+        Diffusion(strength=5.0, strength_bounds=(0.1, 1.0))
+    with pytest.raises(ValueError, match="positive and ascending"):
+        Matern(length_scale=1.0, length_scale_bounds=(-1.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"steps": 0}, r"steps must be an integer of at least 1; got 0"),
+        ({"shift": 1.5, "shift_bounds": "fixed"}, r"shift must be at least 2.*got 1\.5\. Raise shift"),
+        ({"shift": 2.5, "shift_bounds": (1.0, 3.0)}, r"shift must be at least 2.*got 1\.0\. Raise shift"),
+        (
+            {"laplacian": "combinatorial"},
+            "laplacian must be 'normalized', or scaled, for RandomWalk.*scaled=True",
+        ),
+    ],
+)
+def test_a_random_walk_must_stay_positive(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        RandomWalk(**arguments)
+
+
+def test_steps_must_be_a_whole_number():
+    with pytest.raises(TypeError, match=r"steps must be an integer of at least 1; got 1\.5"):
+        RandomWalk(steps=1.5)
+
+
+def test_the_cosine_needs_a_bounded_spectrum():
+    with pytest.raises(ValueError, match="laplacian must be 'normalized', or scaled, for Cosine"):
+        Cosine(laplacian="combinatorial")
+    assert Cosine(laplacian="combinatorial", scaled=True).power([0.0]) == [1.0]
+
+
+def test_the_smoothness_must_be_positive():
+    with pytest.raises(ValueError, match=r"nu must be a finite number above 0; got 0\. Pass"):
+        Matern(nu=0)
+
+
+def test_a_response_must_be_callable():
+    with pytest.raises(TypeError, match=r"function must be callable.*got 3\. Pass for example"):
+        Response(3)
+
+
+def test_a_response_needs_a_pair_of_bounds_for_each_parameter():
+    with pytest.raises(ValueError, match="parameter_bounds must hold one pair for each of the 2 parameters; got 1"):
+        Response(bump, (0.5, 0.0), parameter_bounds=((0.0, 1.0),))
+    bounded = Response(bump, (0.5, 0.0), parameter_bounds=((0.0, 1.0), (-2.0, 2.0)))
+    np.testing.assert_array_equal(bounded.bounds[1:], [[0.0, 1.0], [-2.0, 2.0]])
+
+
+def test_a_response_must_give_one_value_for_each_eigenvalue():
+    with pytest.raises(
+        ValueError, match=r"function must give one value for each eigenvalue; got shape \(2,\) for \(3,\)"
+    ):
+        Response(lambda eigenvalues: eigenvalues[:2]).response([0.0, 0.5, 1.0])
+    with pytest.raises(ValueError, match=r"the values of function must have shape \(n_eigenvalues,\); got \(\)"):
+        Response(lambda eigenvalues: 1.0).response([0.0, 0.5, 1.0])
+    with pytest.raises(ValueError, match="the values of function must be finite; got nan"):
+        Response(lambda eigenvalues: eigenvalues * np.nan).response([0.0, 0.5, 1.0])
+
+
+def test_the_jacobian_of_a_response_must_not_be_transposed():
+    kernel = Response(bump, (0.4, -1.0), jacobian=lambda *arguments: KERNELS["Response"].kernel.jacobian(*arguments).T)
+    with pytest.raises(ValueError, match="jacobian"):
+        kernel.power_jacobian([0.1, 0.5, 0.9])

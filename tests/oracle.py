@@ -1,0 +1,247 @@
+"""The slow dense truth, straight from the definitions. Imports nothing from the package.
+
+Graphs are dense weight matrices here, covariances are full matrices of n_signals * n_nodes rows, leaving out
+is deleting, and derivatives are finite differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import multivariate_normal
+
+Array = NDArray[np.float64]
+
+
+# Comparing
+
+
+def relative_error(actual: ArrayLike, expected: ArrayLike, scale: float | None = None) -> float:
+    """Largest difference over the largest expected value (or `scale`); shapes must agree exactly.
+
+    Where nothing but zero is expected the difference itself is returned.
+    """
+    actual, expected = np.asarray(actual, dtype=float), np.asarray(expected, dtype=float)
+    assert actual.shape == expected.shape, f"shape {actual.shape}, expected {expected.shape}"
+    if scale is None:
+        scale = float(np.max(np.abs(expected), initial=0.0)) or 1.0
+    return float(np.max(np.abs(actual - expected), initial=0.0)) / scale
+
+
+# Graphs
+
+
+def random_weights(n_nodes: int, seed: int, density: float = 0.5) -> Array:
+    """Weighted random graph; a path is added so that it is connected."""
+    rng = np.random.default_rng(seed)
+    weights = np.zeros((n_nodes, n_nodes))
+    for i in range(n_nodes):
+        for j in range(i):
+            if j == i - 1 or rng.random() < density:
+                weights[i, j] = weights[j, i] = rng.uniform(0.2, 2.0)
+    return weights
+
+
+def complete(n_nodes: int) -> Array:
+    return np.ones((n_nodes, n_nodes)) - np.eye(n_nodes)
+
+
+def ring(n_nodes: int) -> Array:
+    weights = np.zeros((n_nodes, n_nodes))
+    for i in range(n_nodes):
+        weights[i, (i + 1) % n_nodes] = weights[(i + 1) % n_nodes, i] = 1.0
+    return weights
+
+
+def star(n_nodes: int) -> Array:
+    weights = np.zeros((n_nodes, n_nodes))
+    weights[0, 1:] = weights[1:, 0] = 1.0
+    return weights
+
+
+def disconnected() -> Array:
+    """Two weighted components and an isolated node, nodes shuffled."""
+    blocks = [random_weights(4, seed=1), random_weights(3, seed=2), np.zeros((1, 1))]
+    order = np.random.default_rng(3).permutation(8)
+    return scipy.linalg.block_diag(*blocks)[np.ix_(order, order)]
+
+
+def laplacian(weights: Array, kind: str = "combinatorial", scaled: bool = False) -> Array:
+    """Entry by entry; the row of an isolated node is zero in both kinds. Equation (2) if scaled."""
+    n_nodes = len(weights)
+    degrees = [sum(weights[i, j] for j in range(n_nodes)) for i in range(n_nodes)]
+    matrix = np.zeros((n_nodes, n_nodes))
+    for i in range(n_nodes):
+        for j in range(n_nodes):
+            if kind == "combinatorial":
+                matrix[i, j] = (degrees[i] if i == j else 0.0) - weights[i, j]
+            elif degrees[i] > 0 and degrees[j] > 0:
+                matrix[i, j] = float(i == j) - weights[i, j] / np.sqrt(degrees[i] * degrees[j])
+    if scaled:
+        largest = np.linalg.eigvalsh(matrix)[-1]
+        matrix = matrix / largest if largest > 1e-12 else matrix
+    return matrix
+
+
+# Graph kernels: B B^T from a Laplacian by functions of dense matrices
+
+
+def from_filter(matrix: Array) -> Array:
+    return matrix @ matrix.T
+
+
+def polynomial(matrix: Array, coefficients: ArrayLike) -> Array:
+    """``B B^T`` with ``B = sum_p beta_p L^p``, equation (4)."""
+    terms = [beta * np.linalg.matrix_power(matrix, p) for p, beta in enumerate(np.asarray(coefficients))]
+    return from_filter(np.sum(terms, axis=0))
+
+
+def global_filter(matrix: Array, strength: float) -> Array:
+    return from_filter(np.linalg.inv(np.eye(len(matrix)) + strength * matrix))
+
+
+def local_average(weights: Array, strength: float) -> Array:
+    identity = np.eye(len(weights))
+    return from_filter(
+        np.linalg.inv(identity + strength * np.diag(weights.sum(axis=0))) @ (identity + strength * weights)
+    )
+
+
+def pseudo_inverse(matrix: Array) -> Array:
+    return np.linalg.pinv(matrix, rcond=1e-12, hermitian=True)
+
+
+def regularized_laplacian(matrix: Array, strength: float) -> Array:
+    return np.linalg.inv(np.eye(len(matrix)) + strength * matrix)
+
+
+def diffusion(matrix: Array, strength: float) -> Array:
+    return scipy.linalg.expm(-strength / 2 * matrix)
+
+
+def random_walk(matrix: Array, shift: float, steps: int) -> Array:
+    return np.linalg.matrix_power(shift * np.eye(len(matrix)) - matrix, steps)
+
+
+def cosine(matrix: Array) -> Array:
+    return scipy.linalg.cosm(np.pi / 4 * matrix)
+
+
+def matern(matrix: Array, nu: float, length_scale: float) -> Array:
+    shifted = 2 * nu / length_scale**2 * np.eye(len(matrix)) + matrix
+    return np.real(scipy.linalg.fractional_matrix_power(shifted, -nu))
+
+
+def matrix_function(matrix: Array, function: Callable[[Array], Array]) -> Array:
+    """Any function of a symmetric matrix, for filters of the user's own."""
+    values, vectors = np.linalg.eigh(matrix)
+    return vectors @ np.diag(function(values)) @ vectors.T
+
+
+# The model, equation (3), in both orders of vec
+
+
+def rbf(left: Array, right: Array, length_scale: float = 1.0) -> Array:
+    matrix = np.zeros((len(left), len(right)))
+    for i, x in enumerate(left):
+        for j, y in enumerate(right):
+            matrix[i, j] = np.exp(-np.sum((x - y) ** 2) / (2 * length_scale**2))
+    return matrix
+
+
+def covariance(input_covariance: Array, node_covariance: Array, noise_variance: float, order: str = "signals") -> Array:
+    """Dense covariance of ``Y.ravel()`` (order "signals") or of ``Y.T.ravel()`` (order "nodes")."""
+    factors = (input_covariance, node_covariance)
+    product = np.kron(*factors) if order == "signals" else np.kron(*factors[::-1])
+    return product + noise_variance * np.eye(len(product))
+
+
+def stack(signals: Array, order: str = "signals") -> Array:
+    return signals.ravel() if order == "signals" else signals.T.ravel()
+
+
+def log_density(values: Array, mean: ArrayLike, matrix: Array) -> float:
+    """Gaussian log density by Cholesky."""
+    residual = np.asarray(values) - mean
+    lower = np.linalg.cholesky(matrix)
+    whitened = scipy.linalg.solve_triangular(lower, residual, lower=True)
+    return float(-0.5 * whitened @ whitened - np.sum(np.log(np.diag(lower))) - 0.5 * residual.size * np.log(2 * np.pi))
+
+
+def log_density_scipy(values: Array, matrix: Array) -> float:
+    """The same through SciPy's eigendecomposition, as a check of the check."""
+    return float(multivariate_normal(np.zeros(len(values)), matrix).logpdf(values))
+
+
+def log_likelihood(
+    signals: Array,
+    input_covariance: Array,
+    node_covariance: Array,
+    noise_variance: float,
+    order: str = "signals",
+) -> float:
+    matrix = covariance(input_covariance, node_covariance, noise_variance, order)
+    return log_density(stack(signals, order), 0.0, matrix)
+
+
+def draw(input_covariance: Array, node_covariance: Array, noise_variance: float, rng: np.random.Generator) -> Array:
+    """One set of signals from the model, shape (n_signals, n_nodes)."""
+    shape = (len(input_covariance), len(node_covariance))
+    matrix = covariance(input_covariance, node_covariance, noise_variance)
+    return (np.linalg.cholesky(matrix) @ rng.standard_normal(matrix.shape[0])).reshape(shape)
+
+
+# Conditioning
+
+
+def condition(matrix: Array, observed: Array, values: Array, wanted: Array) -> tuple[Array, Array]:
+    """Mean and covariance of the entries `wanted` given the entries `observed` of a centred Gaussian."""
+    within = matrix[np.ix_(observed, observed)]
+    across = matrix[np.ix_(wanted, observed)]
+    solved = np.linalg.solve(within, across.T).T
+    return solved @ values, matrix[np.ix_(wanted, wanted)] - solved @ across.T
+
+
+def predict(
+    signals: Array, input_covariance: Array, node_covariance: Array, noise_variance: float
+) -> tuple[Array, Array]:
+    """Mean and covariance of the noise-free signals at the last inputs.
+
+    `input_covariance` is of training inputs followed by new ones; the mean is flat, nodes varying fastest.
+    """
+    n_signals, n_nodes = signals.shape
+    n_inputs = len(input_covariance) - n_signals
+    prior = np.kron(input_covariance, node_covariance)
+    noisy = prior + noise_variance * np.diag(np.repeat([1.0, 0.0], [signals.size, n_inputs * n_nodes]))
+    entries = np.arange(len(noisy))
+    return condition(noisy, entries[: signals.size], signals.ravel(), entries[signals.size :])
+
+
+def leave_out(signals: Array, matrix: Array, left_out: Array) -> tuple[Array, Array, float]:
+    """Delete entries (a boolean mask like `signals`) and predict them: mean, covariance and log density."""
+    flat = left_out.ravel()
+    values = signals.ravel()
+    mean, variance = condition(matrix, np.flatnonzero(~flat), values[~flat], np.flatnonzero(flat))
+    return mean, variance, log_density(values[flat], mean, variance)
+
+
+# Derivatives
+
+
+def derivative(function: Callable[[float], ArrayLike], step: float) -> Array:
+    """Derivative at zero by central differences of fourth order."""
+    ahead, behind = np.asarray(function(step)), np.asarray(function(-step))
+    far_ahead, far_behind = np.asarray(function(2 * step)), np.asarray(function(-2 * step))
+    return (8 * (ahead - behind) - (far_ahead - far_behind)) / (12 * step)
+
+
+def jacobian(function: Callable[[Array], ArrayLike], point: Array, step: float = 1e-3) -> Array:
+    """Derivatives in each coordinate, stacked on the last axis; steps relative to coordinates above one."""
+    columns = []
+    for index, value in enumerate(point):
+        direction = np.eye(len(point))[index] * max(1.0, abs(value))
+        columns.append(derivative(lambda t, d=direction: function(point + t * d), step) / np.max(direction))
+    return np.stack(columns, axis=-1)

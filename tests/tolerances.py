@@ -1,0 +1,31 @@
+"""Every tolerance of the tests, by name.
+
+All but the statistical ones are relative: the largest difference over the largest expected value (see
+`oracle.relative_error`).
+"""
+
+from __future__ import annotations
+
+FORMULA = 1e-9
+"""A closed formula against the dense oracle, with noise of at least 1e-6 of the largest power."""
+
+SMALL_NOISE = 1e-6
+"""The smallest noise, relative to the largest power, at which dense algebra keeps the digits for FORMULA."""
+
+GRADIENT = 1e-5
+"""An exact derivative against finite differences."""
+
+ROUND_TRIP = 1e-13
+"""There and back again, where only rounding may differ."""
+
+POWER_COEFFICIENTS = 1e-8
+"""Coefficients of powers up to degree 12 after a detour through Chebyshev ones, ill conditioned by nature."""
+
+DIFFERENCE = 1e-6
+"""A small posterior variance that both sides got by subtracting two large ones."""
+
+EXACT = 1e-12
+"""A sum or product that two orders of evaluation may round differently."""
+
+STANDARD_ERRORS = 5.0
+"""How many standard errors a moment of random draws may be off; seeds are fixed, so there is no flakiness."""

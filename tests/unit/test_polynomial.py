@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oracle
+from cases import GRAPHS, WEIGHTS, bound
+from spectralgp.graph_kernels import Polynomial
+from spectralgp.spectrum import decompose
+from tolerances import EXACT, FORMULA, POWER_COEFFICIENTS, ROUND_TRIP
+
+GRID = np.linspace(0, 1, 201)
+
+
+def powers(coefficients, points):
+    """The definition (4), term by term."""
+    return sum(beta * points**p for p, beta in enumerate(coefficients))
+
+
+@pytest.mark.parametrize("upper", [1.0, 2.0, 7.3])
+@pytest.mark.parametrize("degree", range(13))
+def test_coefficients_go_in_and_come_out(degree, upper):
+    """Equation (4): g(lambda) = sum_p beta_p lambda^p, to degree 12."""
+    beta = np.random.default_rng(degree).standard_normal(degree + 1) / upper ** np.arange(degree + 1)
+    kernel = Polynomial.from_coefficients(beta, upper=upper)
+    assert kernel.degree == degree
+    # each power has its own unit, upper^p
+    units = upper ** np.arange(degree + 1)
+    assert oracle.relative_error(kernel.coefficients * units, beta * units) < POWER_COEFFICIENTS
+    assert oracle.relative_error(kernel.response(upper * GRID), powers(beta, upper * GRID)) < FORMULA
+    assert oracle.relative_error(kernel.power(upper * GRID), powers(beta, upper * GRID) ** 2) < FORMULA
+
+
+def test_vanishing_leading_coefficients_keep_the_degree():
+    kernel = Polynomial.from_coefficients([1.0, 2.0, 0.0, 0.0])
+    assert kernel.degree == 3
+    np.testing.assert_allclose(kernel.coefficients, [1.0, 2.0, 0.0, 0.0], atol=ROUND_TRIP)
+    zero = Polynomial.from_coefficients([0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(zero.coefficients, np.zeros(3))
+    np.testing.assert_array_equal(zero.extrema(), [0.0, 1.0])
+
+
+def test_the_default_filter_is_one():
+    np.testing.assert_array_equal(Polynomial(4).response(GRID), np.ones(201))
+    np.testing.assert_array_equal(Polynomial(2).theta, [1.0, 0.0, 0.0])
+
+
+def test_the_design_is_well_conditioned_where_powers_are_not():
+    """Degree 12, spread-out spectrum: a condition number below ten, against more than 1e8 of the powers."""
+    eigenvalues = (1 - np.cos(np.pi * (np.arange(60) + 0.5) / 60)) / 2
+    design = Polynomial(12).design(eigenvalues)
+    assert np.linalg.cond(design) < 10
+    assert np.linalg.cond(np.vander(eigenvalues, 13)) > 1e8
+    assert np.linalg.cond(Polynomial(12).design(GRID)) < 30
+
+
+def test_the_design_holds_chebyshev_polynomials():
+    kernel = Polynomial(12).with_theta(np.random.default_rng(0).standard_normal(13))
+    expected = np.cos(np.multiply.outer(np.arccos(2 * GRID - 1), np.arange(13)))
+    assert oracle.relative_error(kernel.design(GRID), expected) < FORMULA
+    assert oracle.relative_error(kernel.response(GRID), expected @ kernel.theta) < FORMULA
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_extrema_bracket_the_filter(seed):
+    rng = np.random.default_rng(seed)
+    kernel = Polynomial(int(rng.integers(0, 9)))
+    kernel = kernel.with_theta(rng.standard_normal(kernel.degree + 1))
+    dense = np.linspace(0, 1, 20_001)
+    values, extremes = kernel.response(dense), kernel.response(kernel.extrema())
+    spread = np.ptp(values) + 1.0
+    assert np.all((kernel.extrema() >= 0) & (kernel.extrema() <= 1))
+    # between grid points the filter may exceed its values on the grid by a little
+    assert 0 <= extremes.max() - values.max() + EXACT * spread < 1e-6 * spread
+    assert 0 <= values.min() - extremes.min() + EXACT * spread < 1e-6 * spread
+
+
+def test_extrema_of_a_known_filter():
+    """(lambda - 1/4)^2 (lambda - 3/4)^2 is stationary at 1/4, 1/2 and 3/4."""
+    beta = np.convolve(np.convolve([0.25, -1], [0.25, -1]), np.convolve([0.75, -1], [0.75, -1]))
+    kernel = Polynomial.from_coefficients(beta)
+    np.testing.assert_allclose(kernel.extrema(), [0, 0.25, 0.5, 0.75, 1], atol=FORMULA)
+
+
+def test_a_flat_minimum_is_found():
+    """(lambda - 1/2)^4: its derivative has a triple root, the hardest for a root finder."""
+    kernel = Polynomial.from_coefficients(np.array([1, -8, 24, -32, 16]) / 16)
+    assert kernel.response(kernel.extrema()).min() == pytest.approx(0.0, abs=EXACT)
+
+
+def test_rescaled_filters_peak_at_one():
+    band_pass = Polynomial.from_coefficients([0, 1, 4, 1, -6]).scaled_by(3.0).rescaled()
+    assert band_pass.response(np.linspace(0, 1, 10_001)).max() == pytest.approx(1.0, abs=1e-7)
+    plain = Polynomial.from_coefficients([0, 1, 4, 1, -6]).rescaled()
+    np.testing.assert_allclose(band_pass.theta, plain.theta, rtol=EXACT)
+
+
+def test_rescaling_needs_a_positive_value():
+    with pytest.raises(
+        ValueError, match=r"the filter must be positive somewhere to be rescaled; got a maximum of -1\."
+    ):
+        Polynomial.from_coefficients([-1.0, -1.0]).rescaled()
+
+
+@pytest.mark.parametrize(("laplacian", "upper"), [("combinatorial", None), ("normalized", 2.0)])
+def test_binding_to_an_unscaled_laplacian_keeps_the_function(laplacian, upper):
+    beta = [1.0, -0.3, 0.05, 0.002]
+    kernel = Polynomial.from_coefficients(beta, laplacian=laplacian, scaled=False)
+    bound_kernel, spectrum = bound(kernel, GRAPHS["random"])
+    largest = np.linalg.eigvalsh(oracle.laplacian(WEIGHTS["random"]))[-1]
+    assert bound_kernel.upper == pytest.approx(upper or largest, rel=EXACT)
+    assert (bound_kernel.degree, bound_kernel.laplacian, bound_kernel.scaled) == (3, laplacian, False)
+    points = np.linspace(0, bound_kernel.upper, 50)
+    assert oracle.relative_error(bound_kernel.response(points), powers(beta, points)) < FORMULA
+    np.testing.assert_allclose(bound_kernel.coefficients, beta, atol=FORMULA)
+    assert bound_kernel.bind(spectrum) is bound_kernel
+
+
+def test_binding_to_a_scaled_laplacian_changes_nothing():
+    kernel = Polynomial(3)
+    assert kernel.bind(decompose(GRAPHS["random"], scaled=True)) is kernel
+
+
+def test_a_higher_degree_is_the_same_function():
+    kernel = Polynomial.from_coefficients([0.3, 1.0, -0.7])
+    raised = kernel.with_degree(5)
+    assert raised.degree == 5
+    assert oracle.relative_error(raised.response(GRID), kernel.response(GRID)) < EXACT
+    np.testing.assert_array_equal(raised.with_degree(2).theta, kernel.theta)
+    np.testing.assert_array_equal(kernel.with_degree(1).theta, kernel.theta[:2])
+    assert Polynomial(0).with_degree(2).response(GRID) == pytest.approx(np.ones(201))
+
+
+def test_auto_stands_for_several_degrees():
+    members = Polynomial("auto", constraint="interval", laplacian="normalized").members()
+    assert [member.degree for member in members] == [0, 1, 2, 3, 5, 8]
+    assert all(member.constraint == "interval" and member.laplacian == "normalized" for member in members)
+    kernel = Polynomial(3)
+    assert kernel.members() == (kernel,)
+
+
+# Errors
+
+
+@pytest.mark.parametrize("ask", ["theta", "bounds", "coefficients", "parameter_names"])
+def test_auto_has_no_values_of_its_own(ask):
+    with pytest.raises(
+        ValueError, match=r"degree must be an integer to evaluate a polynomial; got 'auto'\. Fit a GraphGP"
+    ):
+        getattr(Polynomial("auto"), ask)
+
+
+@pytest.mark.parametrize("degree", [-1, 31])
+def test_the_degree_must_be_in_range(degree):
+    with pytest.raises(ValueError, match=f"degree must be an integer of at least 0 and at most 30; got {degree}"):
+        Polynomial(degree)
+
+
+@pytest.mark.parametrize("degree", [1.5, "three", None, True])
+def test_the_degree_must_be_an_integer(degree):
+    with pytest.raises(TypeError, match=f"degree must be an integer of at least 0 and at most 30; got {degree!r}"):
+        Polynomial(degree)
+
+
+def test_the_constraint_must_be_known():
+    with pytest.raises(ValueError, match=r"constraint must be 'eigenvalues', 'interval' or None; got 'nodes'\. Use"):
+        Polynomial(3, constraint="nodes")
+
+
+@pytest.mark.parametrize("degree", [3, "auto"])
+def test_coefficients_must_fit_the_degree(degree):
+    with pytest.raises(ValueError, match=rf"chebyshev must hold degree \+ 1 coefficients; got 2 for degree {degree}"):
+        Polynomial(degree, chebyshev=(1.0, 2.0))
+    with pytest.raises(ValueError, match=r"chebyshev must hold degree \+ 1 coefficients; got 5 for degree 3"):
+        Polynomial(3).with_theta(np.ones(5))
+
+
+def test_the_interval_must_have_a_length():
+    with pytest.raises(ValueError, match=r"upper must be a finite number above 0; got 0\.0"):
+        Polynomial(3, upper=0.0)
+    with pytest.raises(ValueError, match=r"upper must be a finite number above 0; got 0\.0"):
+        Polynomial.from_coefficients([1.0, 2.0], upper=0.0)
+
+
+def test_coefficients_must_be_numbers():
+    with pytest.raises(ValueError, match="coefficients must be finite; got nan"):
+        Polynomial.from_coefficients([1.0, np.nan])
+    with pytest.raises(ValueError, match=r"coefficients must have shape \(degree \+ 1,\); got \(1, 2\)"):
+        Polynomial.from_coefficients([[1.0, 2.0]])
+
+
+def test_there_must_be_a_coefficient():
+    with pytest.raises(ValueError, match="coefficients must"):
+        Polynomial.from_coefficients([])

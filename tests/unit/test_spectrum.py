@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oracle
+from cases import GRAPHS, WEIGHTS
+from spectralgp.graph import Graph
+from spectralgp.spectrum import SpectralSignals, decompose, modes_of
+from tolerances import EXACT, FORMULA
+
+every_graph = pytest.mark.parametrize("graph", GRAPHS)
+every_laplacian = pytest.mark.parametrize("laplacian", ["combinatorial", "normalized"])
+both_scales = pytest.mark.parametrize("scaled", [False, True])
+
+
+def some_signals(graph, n_signals=3):
+    return np.random.default_rng(0).standard_normal((n_signals, GRAPHS[graph].n_nodes))
+
+
+@both_scales
+@every_laplacian
+@every_graph
+def test_eigenpairs_rebuild_the_laplacian(graph, laplacian, scaled):
+    """Equation (2): L = V diag(lambda) V^T, orthonormal and ascending."""
+    spectrum = decompose(GRAPHS[graph], laplacian, scaled=scaled)
+    vectors, values = spectrum.eigenvectors, spectrum.eigenvalues
+    expected = oracle.laplacian(WEIGHTS[graph], laplacian, scaled)
+    assert oracle.relative_error(vectors @ np.diag(values) @ vectors.T, expected) < FORMULA
+    assert oracle.relative_error(vectors.T @ vectors, np.eye(len(values))) < EXACT
+    assert np.all(np.diff(values) >= 0)
+    assert spectrum.n_nodes == GRAPHS[graph].n_nodes
+    assert (spectrum.graph, spectrum.laplacian, spectrum.scaled) == (GRAPHS[graph], laplacian, scaled)
+
+
+@both_scales
+@every_laplacian
+@every_graph
+def test_each_component_has_one_eigenvalue_of_exactly_zero(graph, laplacian, scaled):
+    values = decompose(GRAPHS[graph], laplacian, scaled=scaled).eigenvalues
+    expected = {"disconnected": 3, "edgeless": 4}.get(graph, 1)
+    assert np.count_nonzero(values == 0.0) == expected
+    assert np.all(values >= 0)
+
+
+@every_laplacian
+@every_graph
+def test_scaled_eigenvalues_end_at_one(graph, laplacian):
+    """Equation (2): L_S = L / lambda_max."""
+    plain = decompose(GRAPHS[graph], laplacian)
+    scaled = decompose(GRAPHS[graph], laplacian, scaled=True)
+    largest = plain.eigenvalues[-1]
+    assert scaled.eigenvalues[-1] == (1.0 if largest > 0 else 0.0)
+    assert oracle.relative_error(scaled.eigenvalues * largest, plain.eigenvalues) < EXACT
+    assert scaled.eigenvectors is plain.eigenvectors
+    assert scaled.upper == 1.0
+
+
+def test_the_interval_of_filters():
+    assert decompose(GRAPHS["ring"], "normalized").upper == 2.0
+    assert decompose(GRAPHS["ring"]).upper == pytest.approx(4.0, rel=EXACT)
+    assert decompose(GRAPHS["edgeless"]).upper == 1.0
+
+
+@every_laplacian
+@every_graph
+def test_transform_keeps_the_energy_and_inverse_undoes_it(graph, laplacian):
+    """Parseval."""
+    spectrum, signals = decompose(GRAPHS[graph], laplacian), some_signals(graph)
+    coefficients = spectrum.transform(signals)
+    assert oracle.relative_error(np.sum(coefficients**2, axis=1), np.sum(signals**2, axis=1)) < EXACT
+    assert oracle.relative_error(spectrum.inverse(coefficients), signals) < EXACT
+    expected = [[signal @ vector for vector in spectrum.eigenvectors.T] for signal in signals]
+    assert oracle.relative_error(coefficients, expected) < EXACT
+    assert oracle.relative_error(spectrum.transform(signals[0]), coefficients[0]) < EXACT
+    assert oracle.relative_error(spectrum.inverse(coefficients[0]), signals[0]) < EXACT
+
+
+@both_scales
+@every_laplacian
+@every_graph
+def test_filter_is_a_function_of_the_laplacian(graph, laplacian, scaled):
+    """Equation (2): B = g(L), by the dense matrix exponential and a dense polynomial."""
+    spectrum, signals = decompose(GRAPHS[graph], laplacian, scaled=scaled), some_signals(graph)
+    matrix = oracle.laplacian(WEIGHTS[graph], laplacian, scaled)
+    heat = oracle.diffusion(matrix, 1.4)
+    filtered = spectrum.filter(signals, lambda eigenvalues: np.exp(-0.7 * eigenvalues))
+    assert oracle.relative_error(filtered, signals @ heat) < FORMULA
+    given = spectrum.filter(signals[0], np.exp(-0.7 * spectrum.eigenvalues))
+    assert oracle.relative_error(given, heat @ signals[0]) < FORMULA
+    square = spectrum.filter(signals, lambda eigenvalues: eigenvalues**2)
+    assert oracle.relative_error(square, signals @ matrix @ matrix) < FORMULA
+
+
+def test_a_graph_is_decomposed_once():
+    graph = Graph(WEIGHTS["random"])
+    first = decompose(graph)
+    assert decompose(graph, "combinatorial", scaled=False) is first
+    assert decompose(graph, scaled=True) is decompose(graph, scaled=True)
+    assert decompose(graph, scaled=True).eigenvectors is first.eigenvectors
+    assert decompose(graph, "normalized") is not first
+    assert decompose(Graph(WEIGHTS["random"])) is not first
+
+
+def test_a_spectrum_cannot_be_written_to():
+    spectrum = decompose(GRAPHS["ring"])
+    with pytest.raises(ValueError, match="read-only"):
+        spectrum.eigenvalues[0] = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        spectrum.eigenvectors[0, 0] = 1.0
+
+
+def test_a_spectrum_introduces_itself():
+    assert repr(decompose(GRAPHS["ring"])) == "Spectrum(6 frequencies of the combinatorial Laplacian)"
+    assert "scaled normalized" in repr(decompose(GRAPHS["ring"], "normalized", scaled=True))
+
+
+def test_spectral_signals_count_and_rotate():
+    signals = SpectralSignals(some_signals("ring"))
+    assert (signals.n_signals, signals.n_observations) == (3, 18)
+    np.testing.assert_array_equal(signals.multiplicities, np.ones(6))
+    rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
+    rotated = signals.rotate(rotation)
+    assert oracle.relative_error(rotated.coefficients, rotation.T @ signals.coefficients) < EXACT
+    assert oracle.relative_error(rotated.energies, rotated.coefficients**2) < EXACT
+    scales = np.random.default_rng(2).random((3, 6))
+    expected = np.zeros((3, 3))
+    for j in range(6):
+        column = scales[:, j] * rotated.coefficients[:, j]
+        expected += np.outer(column, column)
+    assert oracle.relative_error(rotated.gram(scales), expected) < EXACT
+
+
+# Errors
+
+
+def test_the_laplacian_must_be_known():
+    with pytest.raises(ValueError, match="must be one of 'combinatorial', 'normalized'; got 'signless'"):
+        decompose(Graph(WEIGHTS["ring"]), "signless")
+
+
+def test_signals_must_fit_the_graph():
+    spectrum = decompose(GRAPHS["ring"])
+    with pytest.raises(ValueError, match=r"signals must have shape .*n_nodes = 6; got \(6, 2\).*the transpose\?"):
+        spectrum.transform(np.ones((6, 2)))
+    with pytest.raises(ValueError, match=r"spectral_signals must have shape \(n_nodes,\) with n_nodes = 6; got \(5,\)"):
+        spectrum.inverse(np.ones(5))
+    with pytest.raises(ValueError, match="signals must be finite; got nan"):
+        spectrum.transform(np.full(6, np.nan))
+
+
+@pytest.mark.parametrize("response", [np.ones(5), 1.0, lambda eigenvalues: eigenvalues[:, None]])
+def test_a_response_must_fit_the_spectrum(response):
+    with pytest.raises(ValueError, match="response must give one value for each of the 6 eigenvalues; got shape"):
+        decompose(GRAPHS["ring"]).filter(np.ones(6), response)
+
+
+def test_modes_refuse_what_is_no_covariance():
+    with pytest.raises(
+        ValueError, match=r"covariance must be positive semi-definite; got smallest eigenvalue -2.*Check"
+    ):
+        modes_of(np.diag([1.0, -2.0]))
+    assert np.all(modes_of(np.diag([1.0, -1e-12])).values >= 0)
