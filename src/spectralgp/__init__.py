@@ -1,5 +1,6 @@
 """Gaussian processes on graphs that learn their own spectrum."""
 
+from spectralgp.evidence import log_marginal_likelihood
 from spectralgp.graph import Graph, as_graph
 from spectralgp.graph_kernels import (
     Cosine,
@@ -15,6 +16,9 @@ from spectralgp.graph_kernels import (
     RegularizedLaplacian,
     Response,
 )
+from spectralgp.leave_one_out import leave_one_out
+from spectralgp.model import GraphGP, graph_gp
+from spectralgp.posterior import condition
 from spectralgp.spectrum import Spectrum, decompose
 
 __version__ = "0.1.0"
@@ -24,6 +28,7 @@ __all__ = [
     "Diffusion",
     "GlobalFilter",
     "Graph",
+    "GraphGP",
     "GraphKernel",
     "Identity",
     "LocalAverage",
@@ -35,5 +40,9 @@ __all__ = [
     "Response",
     "Spectrum",
     "as_graph",
+    "condition",
     "decompose",
+    "graph_gp",
+    "leave_one_out",
+    "log_marginal_likelihood",
 ]

@@ -1,0 +1,268 @@
+"""The likelihood and its gradient against dense algebra, for every graph kernel on every kind of graph."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from cases import GRAPHS, KERNELS, WEIGHTS, bound, node_covariance
+from spectralgp.evidence import Evidence, graph_evidence, log_marginal_likelihood
+from spectralgp.graph_kernels import Diffusion, GraphKernel, LocalAverage, Polynomial
+from spectralgp.model import graph_gp
+from spectralgp.spectrum import Modes, SpectralSignals, modes_of
+from tolerances import FORMULA, GRADIENT, SMALL_NOISE
+
+N_SIGNALS = 5
+INPUTS = np.random.default_rng(7).uniform(-2, 2, (N_SIGNALS, 2))
+ROOT = np.random.default_rng(8).standard_normal((N_SIGNALS, N_SIGNALS))
+# eigenvalues of at least a tenth, so that single entries can move by finite steps
+COVARIANCE = ROOT @ ROOT.T / N_SIGNALS + 0.1 * np.eye(N_SIGNALS)
+
+every_graph = pytest.mark.parametrize("graph", GRAPHS)
+every_kernel = pytest.mark.parametrize("name", KERNELS)
+every_noise = pytest.mark.parametrize("relative_noise", [SMALL_NOISE, 1e-3, 0.3])
+every_order = pytest.mark.parametrize("order", ["signals", "nodes"])
+
+
+def noise_for(node_covariance: np.ndarray, relative_noise: float) -> float:
+    """Noise relative to the largest power; relative to one where there is no power at all."""
+    return relative_noise * (float(np.linalg.eigvalsh(node_covariance)[-1]) or 1.0)
+
+
+def setting(name: str, graph: str, relative_noise: float, input_covariance: np.ndarray):
+    """Dense ``B B^T``, the noise, and signals drawn from the model."""
+    case = KERNELS[name]
+    dense = case.dense(case.kernel, WEIGHTS[graph])
+    noise = noise_for(dense, relative_noise)
+    signals = oracle.draw(input_covariance, dense, noise, np.random.default_rng(1))
+    return dense, noise, signals
+
+
+@every_noise
+@every_graph
+@every_kernel
+def test_log_likelihood_is_the_dense_one_in_both_orders(name, graph, relative_noise):
+    """Equation (5) against the Kronecker covariance (3), entries stacked by signal and by node."""
+    input_covariance = oracle.rbf(INPUTS, INPUTS, 0.9)
+    dense, noise, signals = setting(name, graph, relative_noise, input_covariance)
+    prior = graph_gp(GRAPHS[graph], KERNELS[name].kernel, RBF(0.9), noise)
+    actual = log_marginal_likelihood(prior, INPUTS, signals)
+    for order in ("signals", "nodes"):
+        expected = oracle.log_likelihood(signals, input_covariance, dense, noise, order)
+        # a likelihood may cross zero: a nat for each entry is its scale
+        assert oracle.relative_error(actual, expected, max(abs(expected), signals.size)) < FORMULA
+
+
+def test_the_oracle_agrees_with_scipy():
+    dense, noise, signals = setting("Diffusion", "random", 0.3, COVARIANCE)
+    matrix = oracle.covariance(COVARIANCE, dense, noise)
+    expected = oracle.log_density_scipy(signals.ravel(), matrix)
+    assert oracle.relative_error(oracle.log_likelihood(signals, COVARIANCE, dense, noise), expected) < FORMULA
+
+
+def test_log_likelihood_of_independent_signals():
+    """Equation (5) with K = I: the signals' densities add up."""
+    dense, noise, signals = setting("Matern(3/2)", "disconnected", 0.1, np.eye(N_SIGNALS))
+    prior = graph_gp(GRAPHS["disconnected"], KERNELS["Matern(3/2)"].kernel, None, noise)
+    expected = sum(oracle.log_density(row, 0.0, dense + noise * np.eye(len(dense))) for row in signals)
+    assert oracle.relative_error(log_marginal_likelihood(prior, INPUTS, signals), expected) < FORMULA
+
+
+def test_log_likelihood_of_a_precomputed_covariance():
+    dense, noise, signals = setting("Cosine", "star", 0.1, COVARIANCE)
+    prior = graph_gp(GRAPHS["star"], KERNELS["Cosine"].kernel, "precomputed", noise)
+    expected = oracle.log_likelihood(signals, COVARIANCE, dense, noise)
+    assert oracle.relative_error(log_marginal_likelihood(prior, COVARIANCE, signals), expected) < FORMULA
+
+
+def test_repeated_and_zero_eigenvalues_of_the_input_covariance():
+    """Duplicate inputs make K singular; the likelihood (5) and the gradient (7) do not mind."""
+    inputs = np.repeat(INPUTS[:2], [3, 2], axis=0)
+    input_covariance = oracle.rbf(inputs, inputs)
+    dense, noise, signals = setting("Polynomial(3)", "ring", 0.1, input_covariance)
+    prior = graph_gp(GRAPHS["ring"], KERNELS["Polynomial(3)"].kernel, RBF(), noise)
+    expected = oracle.log_likelihood(signals, input_covariance, dense, noise)
+    assert oracle.relative_error(log_marginal_likelihood(prior, inputs, signals), expected) < FORMULA
+
+
+# Gradients
+
+
+def evidence_of(name: str, graph: str, relative_noise: float):
+    dense, noise, signals = setting(name, graph, relative_noise, COVARIANCE)
+    kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS[graph])
+    modes = kernel.modes(spectrum)
+    spectral = SpectralSignals(signals @ modes.vectors)
+    return Evidence(modes_of(COVARIANCE), modes.values, noise, spectral), modes, dense, noise, signals
+
+
+@every_noise
+@every_graph
+@pytest.mark.parametrize("name", ["Polynomial(3)", "PseudoInverse", "LocalAverage", "Diffusion"])
+def test_gradient_in_the_power(name, graph, relative_noise):
+    """The first half of equation (6), relative to each frequency's own scale."""
+    evidence, modes, _, noise, signals = evidence_of(name, graph, relative_noise)
+    # D_ij varies on the scale gamma_j + sigma^2 / kappa_i
+    scales = modes.values + noise / evidence.input_modes.values[-1]
+
+    def moved(offsets):
+        covariance = (modes.vectors * (modes.values + scales * offsets)) @ modes.vectors.T
+        return oracle.log_likelihood(signals, COVARIANCE, covariance, noise)
+
+    expected = oracle.jacobian(moved, np.zeros(modes.values.size), step=3e-3)
+    assert oracle.relative_error(evidence.power_gradient * scales, expected) < GRADIENT
+
+
+@every_noise
+@every_graph
+@pytest.mark.parametrize("name", ["Polynomial(3)", "PseudoInverse", "LocalAverage"])
+def test_gradient_in_the_noise(name, graph, relative_noise):
+    """The second half of equation (6), in log sigma^2."""
+    evidence, _, dense, noise, signals = evidence_of(name, graph, relative_noise)
+    expected = oracle.derivative(lambda t: oracle.log_likelihood(signals, COVARIANCE, dense, noise * np.exp(t)), 3e-3)
+    # the derivative of each entry is of order one half, and they may cancel
+    scale = max(abs(float(expected)), 0.5)
+    assert oracle.relative_error(noise * evidence.noise_gradient, expected, scale) < GRADIENT
+
+
+@every_noise
+@every_graph
+@pytest.mark.parametrize("name", ["Polynomial(3)", "PseudoInverse", "LocalAverage"])
+def test_gradient_in_the_input_covariance(name, graph, relative_noise):
+    """Equation (7), entry by entry."""
+    evidence, _, dense, noise, signals = evidence_of(name, graph, relative_noise)
+    expected = np.zeros((N_SIGNALS, N_SIGNALS))
+    for a in range(N_SIGNALS):
+        for b in range(a + 1):
+            direction = np.zeros((N_SIGNALS, N_SIGNALS))
+            direction[a, b] = direction[b, a] = 1.0 if a == b else 0.5
+
+            def moved(t, direction=direction):
+                return oracle.log_likelihood(signals, COVARIANCE + t * direction, dense, noise)
+
+            expected[a, b] = expected[b, a] = oracle.derivative(moved, 2e-4)
+    assert oracle.relative_error(evidence.input_covariance_gradient, expected) < GRADIENT
+
+
+def test_gradient_in_a_singular_input_covariance_with_repeated_eigenvalues():
+    """Equation (7) at K = 1 1^T (one eigenvalue, the rest zero), where eigenvectors have no derivative."""
+    ones = np.ones((N_SIGNALS, N_SIGNALS))
+    _, modes, dense, noise, signals = evidence_of("Diffusion", "complete", 0.3)
+    evidence = Evidence(modes_of(ones), modes.values, noise, SpectralSignals(signals @ modes.vectors))
+    direction = ROOT @ ROOT.T
+    expected = oracle.derivative(lambda t: oracle.log_likelihood(signals, ones + t * direction, dense, noise), 1e-4)
+    actual = np.sum(evidence.input_covariance_gradient * direction)
+    assert oracle.relative_error(actual, expected) < GRADIENT
+
+
+@every_noise
+@every_graph
+@pytest.mark.parametrize("name", ["Polynomial(3)", "LocalAverage"])
+def test_gradient_in_the_node_covariance(name, graph, relative_noise):
+    """Equation (7) with the two sides exchanged, in a few random directions."""
+    evidence, modes, dense, noise, signals = evidence_of(name, graph, relative_noise)
+    gradient = modes.vectors @ evidence.node_covariance_gradient @ modes.vectors.T
+    rng = np.random.default_rng(2)
+    actual, expected = [], []
+    root = oracle.matrix_function(dense + noise * np.eye(len(dense)), np.sqrt)
+    for _ in range(4):
+        # B B^T + noise may change by a little in its own metric, or it would not stay positive definite
+        direction = rng.standard_normal(dense.shape)
+        direction = root @ (direction + direction.T) @ root
+        actual.append(np.sum(gradient * direction))
+        expected.append(
+            oracle.derivative(
+                lambda t, d=direction: oracle.log_likelihood(signals, COVARIANCE, dense + t * d, noise), 2e-4
+            )
+        )
+    assert oracle.relative_error(actual, expected) < GRADIENT
+
+
+@every_noise
+@every_graph
+@every_kernel
+def test_gradient_in_the_parameters_of_a_graph_kernel(name, graph, relative_noise):
+    """Equation (6) through each kernel's Jacobian; the differences are of the dense likelihood."""
+    case = KERNELS[name]
+    _, noise, signals = setting(name, graph, relative_noise, COVARIANCE)
+    kernel, spectrum = bound(case.kernel, GRAPHS[graph])
+    rotated = signals if isinstance(kernel, LocalAverage) else signals @ spectrum.eigenvectors
+    evidence, actual = graph_evidence(modes_of(COVARIANCE), kernel, spectrum, noise, rotated)
+
+    def likelihood(theta):
+        return oracle.log_likelihood(signals, COVARIANCE, case.dense(kernel.with_theta(theta), WEIGHTS[graph]), noise)
+
+    expected_value = likelihood(kernel.theta)
+    scale = max(abs(expected_value), signals.size)
+    assert oracle.relative_error(evidence.log_likelihood, expected_value, scale) < FORMULA
+    expected = oracle.jacobian(likelihood, kernel.theta, step=2e-4)
+    scale = max(float(np.max(np.abs(expected), initial=0.0)), 1.0)
+    assert oracle.relative_error(actual, expected, scale) < GRADIENT
+
+
+def test_graph_evidence_knows_two_families_of_kernels():
+    class Foreign(GraphKernel):
+        parameter_names = theta = bounds = with_theta = scaled_by = modes = starting_points = None
+
+    with pytest.raises(TypeError, match="graph_kernel must be a function on the spectrum or LocalAverage; got"):
+        graph_evidence(modes_of(COVARIANCE), Foreign(), bound(Diffusion(), GRAPHS["ring"])[1], 1.0, np.ones((5, 6)))
+
+
+# Errors
+
+
+def ring_prior(kernel="precomputed"):
+    return graph_gp(GRAPHS["ring"], Polynomial(1), kernel, 0.1)
+
+
+def test_signals_must_have_the_nodes_in_columns():
+    with pytest.raises(
+        ValueError, match=r"signals must have shape \(n_signals, n_nodes\) with n_nodes = 6; got \(6, 5\)"
+    ):
+        log_marginal_likelihood(ring_prior(), COVARIANCE, np.ones((6, 5)))
+
+
+def test_signals_must_be_finite():
+    with pytest.raises(ValueError, match="signals must be finite; got nan"):
+        log_marginal_likelihood(ring_prior(), COVARIANCE, np.full((5, 6), np.nan))
+
+
+def test_one_signal_is_not_taken_for_several():
+    """Six inputs, six nodes and a flat signal fit one another by accident."""
+    inputs = np.arange(6.0)[:, None]
+    with pytest.raises(ValueError, match="signals must have"):
+        log_marginal_likelihood(ring_prior(RBF()), inputs, np.ones(6))
+
+
+def test_signals_and_inputs_must_be_as_many():
+    with pytest.raises(ValueError, match=r"signals must have|inputs must have"):
+        log_marginal_likelihood(ring_prior(RBF()), np.zeros((4, 1)), np.ones((5, 6)))
+
+
+def test_an_indefinite_input_covariance_is_refused():
+    with pytest.raises(
+        ValueError, match=r"the input covariance must be positive semi-definite; got smallest eigenvalue -1"
+    ):
+        log_marginal_likelihood(ring_prior(), np.diag([1.0, 1.0, -1.0, 1.0, 1.0]), np.ones((5, 6)))
+
+
+def test_an_asymmetric_input_covariance_is_refused():
+    asymmetric = COVARIANCE.copy()
+    asymmetric[0, 1] += 0.5
+    with pytest.raises(ValueError, match="symmetric"):
+        log_marginal_likelihood(ring_prior(), asymmetric, np.ones((5, 6)))
+
+
+def test_modes_rebuild_the_matrix():
+    modes = modes_of(COVARIANCE)
+    assert isinstance(modes, Modes)
+    rebuilt = modes.vectors @ np.diag(modes.values) @ modes.vectors.T
+    assert oracle.relative_error(rebuilt, COVARIANCE) < FORMULA
+    assert np.all(modes_of(np.ones((4, 4))).values >= 0)
+
+
+def test_node_covariance_of_the_prior_is_that_of_the_kernel():
+    prior = ring_prior()
+    assert oracle.relative_error(prior.node_covariance(), node_covariance(prior.graph_kernel, GRAPHS["ring"])) == 0

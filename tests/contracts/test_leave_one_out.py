@@ -1,0 +1,118 @@
+"""Closed-form leave-one-out against deletion and dense conditioning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from cases import GRAPHS, KERNELS, WEIGHTS
+from spectralgp.leave_one_out import leave_one_out
+from spectralgp.model import graph_gp
+from spectralgp.posterior import condition
+from tolerances import FORMULA, SMALL_NOISE
+
+N_SIGNALS = 4
+INPUTS = np.random.default_rng(0).uniform(-2, 2, (N_SIGNALS, 1))
+
+every_graph = pytest.mark.parametrize("graph", GRAPHS)
+every_noise = pytest.mark.parametrize("relative_noise", [SMALL_NOISE, 0.2])
+some_kernels = pytest.mark.parametrize("name", ["Polynomial(3)", "LocalAverage", "PseudoInverse", "Matern(3/2)"])
+
+
+def fitted(name, graph, relative_noise, independent=False):
+    """A posterior, its signals and their dense covariance."""
+    case = KERNELS[name]
+    node_covariance = case.dense(case.kernel, WEIGHTS[graph])
+    noise = relative_noise * (float(np.linalg.eigvalsh(node_covariance)[-1]) or 1.0)
+    input_covariance = np.eye(N_SIGNALS) if independent else oracle.rbf(INPUTS, INPUTS, 0.8)
+    signals = oracle.draw(input_covariance, node_covariance, noise, np.random.default_rng(1))
+    prior = graph_gp(GRAPHS[graph], case.kernel, None if independent else RBF(0.8), noise)
+    matrix = oracle.covariance(input_covariance, node_covariance, noise)
+    return condition(prior, INPUTS, signals), signals, matrix
+
+
+def deletions(by, shape):
+    """Index of each result in `log_density`, and the mask of what is left out for it."""
+    n_signals, n_nodes = shape
+    indices = {
+        "signal": [(n,) for n in range(n_signals)],
+        "node": [(m,) for m in range(n_nodes)],
+        "entry": [(n, m) for n in range(n_signals) for m in range(n_nodes)],
+    }[by]
+    for index in indices:
+        mask = np.zeros(shape, dtype=bool)
+        mask[(slice(None), *index) if by == "node" else index] = True
+        yield index, mask
+
+
+def assert_equals_deletion(by, posterior, signals, matrix):
+    mean, variance = np.zeros(signals.shape), np.zeros(signals.shape)
+    shapes = {"signal": signals.shape[:1], "node": signals.shape[1:], "entry": signals.shape}
+    log_density = np.zeros(shapes[by])
+    for index, mask in deletions(by, signals.shape):
+        left_out_mean, covariance, log_density[index] = oracle.leave_out(signals, matrix, mask)
+        mean[mask], variance[mask] = left_out_mean, np.diag(covariance)
+    actual = leave_one_out(posterior, by)
+    assert actual.by == by
+    assert oracle.relative_error(actual.mean, mean) < FORMULA
+    assert oracle.relative_error(actual.std**2, variance) < FORMULA
+    assert oracle.relative_error(actual.log_density, log_density, max(np.max(np.abs(log_density)), 1.0)) < FORMULA
+
+
+@every_noise
+@every_graph
+@some_kernels
+def test_leaving_out_signals(name, graph, relative_noise):
+    """Equation (10)."""
+    assert_equals_deletion("signal", *fitted(name, graph, relative_noise))
+
+
+@every_noise
+@every_graph
+@some_kernels
+def test_leaving_out_nodes(name, graph, relative_noise):
+    """Equation (10) with the roles of U and V exchanged."""
+    if graph == "single":
+        # the one node left out leaves nothing: the prior itself
+        posterior, signals, matrix = fitted(name, graph, relative_noise)
+        actual = leave_one_out(posterior, "node")
+        assert oracle.relative_error(actual.mean, np.zeros_like(signals), np.max(np.abs(signals))) < FORMULA
+        assert oracle.relative_error(actual.std.ravel() ** 2, np.diag(matrix)) < FORMULA
+        expected = oracle.log_density(signals.ravel(), 0.0, matrix)
+        assert oracle.relative_error(actual.log_density, [expected]) < FORMULA
+    else:
+        assert_equals_deletion("node", *fitted(name, graph, relative_noise))
+
+
+@every_noise
+@every_graph
+@some_kernels
+def test_leaving_out_entries(name, graph, relative_noise):
+    """The diagonal of the inverse covariance, (U o U)(1/D)(V o V)^T, below equation (10)."""
+    assert_equals_deletion("entry", *fitted(name, graph, relative_noise))
+
+
+@pytest.mark.parametrize("by", ["signal", "node", "entry"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_leaves_one_out(name, by):
+    """Equation (10) for every kernel."""
+    assert_equals_deletion(by, *fitted(name, "disconnected", 0.1))
+
+
+@pytest.mark.parametrize("by", ["signal", "node", "entry"])
+def test_independent_signals_leave_one_out_too(by):
+    """K = I: leaving out a signal leaves its prior, leaving out a node or an entry does not."""
+    assert_equals_deletion(by, *fitted("Diffusion", "random", 0.1, independent=True))
+
+
+def test_the_default_leaves_out_signals():
+    posterior, *_ = fitted("Diffusion", "random", 0.1)
+    np.testing.assert_array_equal(leave_one_out(posterior).mean, leave_one_out(posterior, "signal").mean)
+
+
+def test_only_signals_nodes_and_entries_can_be_left_out():
+    posterior, *_ = fitted("Diffusion", "random", 0.1)
+    with pytest.raises(ValueError, match=r"by must be one of 'signal', 'node', 'entry'; got 'edge'\. Pass one of"):
+        leave_one_out(posterior, "edge")

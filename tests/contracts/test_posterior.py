@@ -1,0 +1,282 @@
+"""Predictions against dense conditioning, for every graph kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from cases import GRAPHS, KERNELS, WEIGHTS
+from spectralgp.graph_kernels import Diffusion
+from spectralgp.model import graph_gp
+from spectralgp.posterior import condition
+from tolerances import EXACT, FORMULA, SMALL_NOISE, STANDARD_ERRORS
+
+N_SIGNALS, N_INPUTS = 5, 3
+INPUTS = np.random.default_rng(0).uniform(-2, 2, (N_SIGNALS + N_INPUTS, 2))
+TRAINING, NEW = INPUTS[:N_SIGNALS], INPUTS[N_SIGNALS:]
+INPUT_COVARIANCE = oracle.rbf(INPUTS, INPUTS, 1.3)
+K = INPUT_COVARIANCE[:N_SIGNALS, :N_SIGNALS]
+CROSS = INPUT_COVARIANCE[N_SIGNALS:, :N_SIGNALS]
+TEST = INPUT_COVARIANCE[N_SIGNALS:, N_SIGNALS:]
+
+every_graph = pytest.mark.parametrize("graph", GRAPHS)
+every_kernel = pytest.mark.parametrize("name", KERNELS)
+every_noise = pytest.mark.parametrize("relative_noise", [SMALL_NOISE, 0.2])
+
+
+class Setting:
+    """A prediction and the dense truth about it."""
+
+    def __init__(self, name="Diffusion", graph="random", relative_noise=0.2, kernel=None, inputs=None, new=None):
+        case, weights = KERNELS[name], WEIGHTS[graph]
+        self.node_covariance = case.dense(case.kernel, weights)
+        self.noise = relative_noise * (float(np.linalg.eigvalsh(self.node_covariance)[-1]) or 1.0)
+        rng = np.random.default_rng(3)
+        everything = oracle.draw(INPUT_COVARIANCE, self.node_covariance, self.noise, rng)
+        self.signals, self.observed = everything[:N_SIGNALS], everything[N_SIGNALS:]
+        prior = graph_gp(GRAPHS[graph], case.kernel, RBF(1.3) if kernel is None else kernel, self.noise)
+        self.posterior = condition(prior, TRAINING if inputs is None else inputs, self.signals)
+        self.prediction = self.posterior.at(NEW if new is None else new)
+        mean, self.covariance = oracle.predict(self.signals, INPUT_COVARIANCE, self.node_covariance, self.noise)
+        self.mean = mean.reshape(N_INPUTS, -1)
+        self.n_nodes = len(weights)
+        # digits of a small posterior variance are lost against the prior's, in dense algebra too
+        self.scale = float(np.max(np.diag(self.node_covariance))) or 1.0
+
+    def block(self, index):
+        nodes = slice(index * self.n_nodes, (index + 1) * self.n_nodes)
+        return self.covariance[nodes, nodes]
+
+
+@every_noise
+@every_graph
+@every_kernel
+def test_mean_and_variance_are_those_of_dense_conditioning(name, graph, relative_noise):
+    """Equations (8) and (9)."""
+    setting = Setting(name, graph, relative_noise)
+    assert oracle.relative_error(setting.prediction.mean, setting.mean) < FORMULA
+    expected = np.diag(setting.covariance).reshape(N_INPUTS, -1)
+    assert oracle.relative_error(setting.prediction.variance(), expected, setting.scale) < FORMULA
+    assert np.all(setting.prediction.variance() >= 0)
+
+
+@every_noise
+@every_graph
+@every_kernel
+def test_covariances_are_those_of_dense_conditioning(name, graph, relative_noise):
+    """Equation (9): over the nodes for each input, and over inputs and nodes together."""
+    setting = Setting(name, graph, relative_noise)
+    expected = np.stack([setting.block(index) for index in range(N_INPUTS)])
+    assert oracle.relative_error(setting.prediction.node_covariance(), expected, setting.scale) < FORMULA
+    joint = setting.prediction.joint_covariance()
+    assert joint.shape == (N_INPUTS, setting.n_nodes, N_INPUTS, setting.n_nodes)
+    matrix = joint.reshape(N_INPUTS * setting.n_nodes, -1)
+    assert oracle.relative_error(matrix, setting.covariance, setting.scale) < FORMULA
+
+
+@every_graph
+@pytest.mark.parametrize("name", ["Polynomial(3)", "LocalAverage", "PseudoInverse"])
+def test_noise_is_included_on_request(name, graph):
+    setting = Setting(name, graph)
+    prediction, noise = setting.prediction, setting.noise
+    for noisy, plain in [
+        (prediction.variance(include_noise=True), prediction.variance() + noise),
+        (prediction.std(include_noise=True) ** 2, prediction.variance() + noise),
+        (prediction.std() ** 2, prediction.variance()),
+        (
+            prediction.node_covariance(include_noise=True),
+            prediction.node_covariance() + noise * np.eye(setting.n_nodes),
+        ),
+    ]:
+        assert oracle.relative_error(noisy, plain) < EXACT
+    matrix = prediction.joint_covariance(include_noise=True).reshape(N_INPUTS * setting.n_nodes, -1)
+    expected = setting.covariance + noise * np.eye(len(matrix))
+    assert oracle.relative_error(matrix, expected) < FORMULA
+
+
+@every_noise
+@every_graph
+@every_kernel
+def test_log_density_is_that_of_dense_conditioning(name, graph, relative_noise):
+    """The joint density of section 3, ``p(both) / p(training)``, and that of each input alone.
+
+    The quotient of two dense densities keeps digits that subtracting variances loses when noise is small.
+    """
+    setting = Setting(name, graph, relative_noise)
+
+    def evidence(rows):
+        chosen = np.r_[0:N_SIGNALS, rows].astype(int)
+        signals = np.vstack([setting.signals, setting.observed])[chosen]
+        inputs = INPUT_COVARIANCE[np.ix_(chosen, chosen)]
+        return oracle.log_likelihood(signals, inputs, setting.node_covariance, setting.noise)
+
+    new = np.arange(N_SIGNALS, N_SIGNALS + N_INPUTS)
+    expected = evidence(new) - evidence([])
+    actual = setting.prediction.log_density(setting.observed)
+    assert isinstance(actual, float)
+    # a log density may cross zero: a nat for each entry is its scale
+    assert oracle.relative_error(actual, expected, max(abs(expected), setting.observed.size)) < FORMULA
+
+    alone = [evidence([row]) - evidence([]) for row in new]
+    actual = setting.prediction.log_density(setting.observed, joint=False)
+    assert oracle.relative_error(actual, alone, max(np.max(np.abs(alone)), setting.n_nodes)) < FORMULA
+
+
+@pytest.mark.parametrize("name", ["Polynomial(3)", "LocalAverage"])
+def test_log_density_is_that_of_its_own_mean_and_covariance(name):
+    setting = Setting(name, "disconnected")
+    noisy = setting.covariance + setting.noise * np.eye(len(setting.covariance))
+    expected = oracle.log_density(setting.observed.ravel(), setting.mean.ravel(), noisy)
+    assert oracle.relative_error(setting.prediction.log_density(setting.observed), expected) < FORMULA
+
+
+def test_predicting_at_the_training_inputs_shrinks_the_data():
+    """The mean (8) at the training inputs is what the noise leaves of the data: Y - sigma^2 C^-1 Y."""
+    setting = Setting("Polynomial(3)", "random", new=TRAINING)
+    solved = np.linalg.solve(oracle.covariance(K, setting.node_covariance, setting.noise), setting.signals.ravel())
+    expected = setting.signals - setting.noise * solved.reshape(setting.signals.shape)
+    assert oracle.relative_error(setting.prediction.mean, expected) < FORMULA
+
+
+# Precomputed kernels
+
+
+def test_a_precomputed_kernel_predicts_as_the_kernel_does():
+    by_kernel = Setting().prediction
+    precomputed = Setting(kernel="precomputed", inputs=K, new=(CROSS, TEST)).prediction
+    assert oracle.relative_error(precomputed.mean, by_kernel.mean) < EXACT
+    assert oracle.relative_error(precomputed.variance(), by_kernel.variance()) < EXACT
+    assert oracle.relative_error(precomputed.joint_covariance(), by_kernel.joint_covariance()) < EXACT
+
+
+def test_precomputed_variances_suffice_for_variances():
+    by_kernel = Setting()
+    precomputed = Setting(kernel="precomputed", inputs=K, new=(CROSS, np.diag(TEST))).prediction
+    assert oracle.relative_error(precomputed.variance(), by_kernel.prediction.variance()) < EXACT
+    assert oracle.relative_error(precomputed.node_covariance(), by_kernel.prediction.node_covariance()) < EXACT
+    alone = by_kernel.prediction.log_density(by_kernel.observed, joint=False)
+    assert oracle.relative_error(precomputed.log_density(by_kernel.observed, joint=False), alone) < EXACT
+    with pytest.raises(ValueError, match="X must hold the covariance of the test inputs"):
+        precomputed.joint_covariance()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda prediction: prediction.variance(),
+        lambda prediction: prediction.std(),
+        lambda prediction: prediction.node_covariance(),
+        lambda prediction: prediction.joint_covariance(),
+        lambda prediction: prediction.log_density(np.zeros((N_INPUTS, 7))),
+        lambda prediction: prediction.log_density(np.zeros((N_INPUTS, 7)), joint=False),
+        lambda prediction: prediction.sample(1, np.random.default_rng(0)),
+    ],
+    ids=["variance", "std", "node covariance", "joint covariance", "joint density", "densities", "sample"],
+)
+def test_a_precomputed_cross_covariance_alone_gives_the_mean_only(ask):
+    prediction = Setting(kernel="precomputed", inputs=K, new=CROSS).prediction
+    assert oracle.relative_error(prediction.mean, Setting().mean) < FORMULA
+    with pytest.raises(
+        ValueError,
+        match=r"X must hold the covariance of the test inputs.*cross-covariance only.*Pass X = \(cross, test",
+    ):
+        ask(prediction)
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        (
+            CROSS.T,
+            r"X must have shape \(n_inputs, n_signals\) with n_signals = 5; got \(5, 3\)\. Pass the cross",
+        ),
+        ((CROSS, TEST[:2, :2]), r"the test covariance in X must have shape.*n_inputs = 3; got \(2, 2\)"),
+        (
+            (CROSS, np.ones(4)),
+            r"the test variances in X must have shape \(n_inputs,\) with n_inputs = 3; got \(4,\)",
+        ),
+        (np.full_like(CROSS, np.nan), "X must be finite; got nan"),
+    ],
+    ids=["transposed", "small covariance", "many variances", "NaN"],
+)
+def test_precomputed_matrices_must_fit(new, message):
+    with pytest.raises(ValueError, match=message):
+        Setting(kernel="precomputed", inputs=K, new=new)
+
+
+def test_a_test_covariance_that_contradicts_the_cross_covariance_is_not_repaired_in_silence():
+    """Prior variances below what the training signals explain: zero would be a lie."""
+    prediction = Setting(kernel="precomputed", inputs=K, new=(K[:3], 0.1 * K[:3, :3])).prediction
+    with pytest.raises(ValueError, match="X must"):
+        prediction.variance()
+
+
+# Independent signals
+
+
+def test_independent_signals_leave_nothing_to_predict_from():
+    prior = graph_gp(GRAPHS["random"], Diffusion(), None, 0.1)
+    posterior = condition(prior, np.zeros((2, 0)), np.ones((2, 7)))
+    with pytest.raises(
+        ValueError, match=r"X must be given at fit.*X=None, in which signals are independent\. Fit with"
+    ):
+        posterior.at(np.zeros((1, 0)))
+
+
+# Errors of signals
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_density_needs_one_signal_for_each_input(joint):
+    prediction = Setting().prediction
+    with pytest.raises(ValueError, match="signals must have one row for each of the 3 inputs; got 2"):
+        prediction.log_density(np.zeros((2, 7)), joint=joint)
+    with pytest.raises(
+        ValueError, match=r"signals must have shape \(n_signals, n_nodes\) with n_nodes = 7; got \(7, 3\)"
+    ):
+        prediction.log_density(np.zeros((7, 3)), joint=joint)
+
+
+def test_conditioning_checks_the_signals():
+    prior = graph_gp(GRAPHS["random"], Diffusion(), RBF(), 0.1)
+    with pytest.raises(ValueError, match=r"signals must have shape .*got \(7, 5\).*did you pass the transpose"):
+        condition(prior, TRAINING, np.ones((7, 5)))
+    with pytest.raises(ValueError, match="signals must be finite; got inf"):
+        condition(prior, TRAINING, np.full((5, 7), np.inf))
+
+
+def test_conditioning_does_not_take_one_signal_for_several():
+    """Seven inputs, seven nodes and a flat signal would broadcast to wrong numbers."""
+    prior = graph_gp(GRAPHS["random"], Diffusion(), RBF(), 0.1)
+    with pytest.raises(ValueError, match="signals must have"):
+        condition(prior, np.arange(7.0)[:, None], np.arange(7.0))
+
+
+# Samples
+
+
+@pytest.mark.parametrize("include_noise", [False, True])
+@pytest.mark.parametrize(("name", "graph"), [("Polynomial(3)", "random"), ("LocalAverage", "disconnected")])
+def test_samples_have_the_moments_of_the_prediction(name, graph, include_noise):
+    """4000 joint draws: every mean and every covariance within five standard errors."""
+    setting = Setting(name, graph)
+    n_samples = 4000
+    draws = setting.prediction.sample(n_samples, np.random.default_rng(5), include_noise=include_noise)
+    assert draws.shape == (n_samples, N_INPUTS, setting.n_nodes)
+    draws = draws.reshape(n_samples, -1)
+    covariance = setting.covariance + include_noise * setting.noise * np.eye(draws.shape[1])
+    variances = np.diag(covariance)
+    mean_error = np.abs(draws.mean(axis=0) - setting.mean.ravel())
+    assert np.all(mean_error <= STANDARD_ERRORS * np.sqrt(variances / n_samples))
+    residuals = draws - setting.mean.ravel()
+    errors = np.abs(residuals.T @ residuals / n_samples - covariance)
+    assert np.all(errors <= STANDARD_ERRORS * np.sqrt((np.outer(variances, variances) + covariance**2) / n_samples))
+
+
+def test_samples_follow_their_random_state():
+    prediction = Setting().prediction
+    first, again, other = (prediction.sample(2, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, other)

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+import oracle
+from cases import GRAPHS, KERNELS, WEIGHTS
+from spectralgp.graph_kernels import Diffusion, Polynomial
+from spectralgp.model import check_input_kernel, graph_gp, new_inputs
+from spectralgp.spectrum import decompose
+from tolerances import FORMULA, STANDARD_ERRORS
+
+INPUTS = np.array([[0.0], [0.7], [2.0]])
+
+
+def test_the_prior_asks_for_the_spectrum_of_its_kernel():
+    graph = GRAPHS["random"]
+    assert graph_gp(graph, Diffusion(), None, 0.1).spectrum is decompose(graph, "normalized")
+    assert graph_gp(graph, Polynomial(2), None, 0.1).spectrum is decompose(graph, scaled=True)
+    unscaled = graph_gp(graph, Polynomial(2, scaled=False), None, 0.1)
+    assert unscaled.graph_kernel.upper == unscaled.spectrum.eigenvalues[-1]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_node_covariance_is_the_dense_one(name):
+    """B B^T of equation (3)."""
+    case = KERNELS[name]
+    prior = graph_gp(GRAPHS["random"], case.kernel, None, 0.1)
+    assert oracle.relative_error(prior.node_covariance(), case.dense(case.kernel, WEIGHTS["random"])) < FORMULA
+
+
+def test_input_covariance():
+    """K of equation (3)."""
+    graph = GRAPHS["ring"]
+    by_kernel = graph_gp(graph, Diffusion(), ConstantKernel(2.0) * RBF(0.5), 0.1).input_covariance(INPUTS)
+    assert oracle.relative_error(by_kernel, 2 * oracle.rbf(INPUTS, INPUTS, 0.5)) < FORMULA
+    np.testing.assert_array_equal(graph_gp(graph, Diffusion(), None, 0.1).input_covariance(INPUTS), np.eye(3))
+    given = np.diag([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(graph_gp(graph, Diffusion(), "precomputed", 0.1).input_covariance(given), given)
+
+
+@pytest.mark.parametrize("noise", [False, True])
+@pytest.mark.parametrize("name", ["Polynomial(3)", "LocalAverage"])
+def test_samples_have_the_covariance_of_the_model(name, noise):
+    """Equation (3), by 5000 draws: means and covariances within five standard errors."""
+    case, n_samples = KERNELS[name], 5000
+    prior = graph_gp(GRAPHS["disconnected"], case.kernel, RBF(), 0.3)
+    draws = prior.sample(INPUTS, n_samples, np.random.default_rng(0), include_noise=noise)
+    assert draws.shape == (n_samples, 3, 8)
+    draws = draws.reshape(n_samples, -1)
+    dense = case.dense(case.kernel, WEIGHTS["disconnected"])
+    covariance = oracle.covariance(oracle.rbf(INPUTS, INPUTS), dense, 0.3 * noise)
+    variances = np.diag(covariance)
+    assert np.all(np.abs(draws.mean(axis=0)) <= STANDARD_ERRORS * np.sqrt(variances / n_samples))
+    errors = np.abs(draws.T @ draws / n_samples - covariance)
+    assert np.all(errors <= STANDARD_ERRORS * np.sqrt((np.outer(variances, variances) + covariance**2) / n_samples))
+
+
+def test_samples_follow_their_random_state():
+    prior = graph_gp(GRAPHS["ring"], Diffusion(), RBF(), 0.3)
+    first, again, other = (prior.sample(INPUTS, 2, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, other)
+
+
+def test_covariances_of_new_inputs():
+    prior = graph_gp(GRAPHS["ring"], Diffusion(), RBF(0.8), 0.3)
+    points = np.array([[0.1], [3.0]])
+    new = new_inputs(prior, INPUTS, points)
+    assert oracle.relative_error(new.cross, oracle.rbf(points, INPUTS, 0.8)) < FORMULA
+    assert oracle.relative_error(new.variances, np.ones(2)) < FORMULA
+    assert oracle.relative_error(new.covariance(), oracle.rbf(points, points, 0.8)) < FORMULA
+
+
+# Errors
+
+
+@pytest.mark.parametrize("kernel", ["diffusion", RBF(), None, Diffusion])
+def test_the_graph_kernel_must_be_one(kernel):
+    with pytest.raises(
+        TypeError, match=r"graph_kernel must be a graph kernel such as Polynomial\(3\).*wrap it in Response"
+    ):
+        graph_gp(GRAPHS["ring"], kernel, None, 0.1)
+
+
+@pytest.mark.parametrize("noise", [0.0, -1.0, np.nan, np.inf])
+def test_the_noise_must_be_positive(noise):
+    with pytest.raises(ValueError, match=f"noise_variance must be a finite number above 0; got {noise}"):
+        graph_gp(GRAPHS["ring"], Diffusion(), None, noise)
+
+
+@pytest.mark.parametrize("noise", [None, "small", [0.1], True])
+def test_the_noise_must_be_a_number(noise):
+    with pytest.raises(TypeError, match="noise_variance must be a finite number above 0; got"):
+        graph_gp(GRAPHS["ring"], Diffusion(), None, noise)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", RBF, 1.0, np.eye(3), Diffusion()])
+def test_the_input_kernel_must_be_of_scikit_learn(kernel):
+    with pytest.raises(
+        TypeError, match=r"kernel must be a scikit-learn kernel such as RBF\(\), 'precomputed' or None; got"
+    ):
+        graph_gp(GRAPHS["ring"], Diffusion(), kernel, 0.1)
+
+
+@pytest.mark.parametrize("kernel", [None, "precomputed", RBF(), RBF() + ConstantKernel()])
+def test_a_good_input_kernel_is_returned_as_it_is(kernel):
+    assert check_input_kernel(kernel) is kernel
+
+
+def test_the_graph_must_be_one():
+    with pytest.raises(TypeError, match="graph must be"):
+        graph_gp(WEIGHTS["ring"], Diffusion(), None, 0.1)
