@@ -16,6 +16,7 @@ from spectralgp.graph_kernels import (
     RegularizedLaplacian,
     Response,
 )
+from spectralgp.learning import Task, learn
 from spectralgp.leave_one_out import leave_one_out
 from spectralgp.model import GraphGP, graph_gp
 from spectralgp.posterior import condition
@@ -39,10 +40,12 @@ __all__ = [
     "RegularizedLaplacian",
     "Response",
     "Spectrum",
+    "Task",
     "as_graph",
     "condition",
     "decompose",
     "graph_gp",
+    "learn",
     "leave_one_out",
     "log_marginal_likelihood",
 ]

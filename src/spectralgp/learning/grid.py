@@ -1,0 +1,86 @@
+"""The paper's starting point: a grid search of the filter's coefficients and the noise."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from spectralgp._checks import Array
+from spectralgp.graph_kernels import Polynomial
+from spectralgp.learning.objective import Objective
+from spectralgp.learning.prior import log_length_scales
+
+GRIDS = (np.linspace(-5, 5, 11), np.linspace(-10, 10, 11))  # the paper's: for low-pass, and for other spectra
+NOISE_SHARES = (0.1, 0.2)  # of the signals' variance, the paper's
+GRID_LIMIT = 10_000  # filters of one grid, beyond which it is thinned
+MOST_COEFFICIENTS = 9  # with three values each they still fit the limit
+
+
+def grid_search(objective: Objective, kernel: Polynomial) -> tuple[Array, str]:
+    """Best point of the paper's grids, at the length scale ``l = mean |y_n|^2`` and the amplitude ``var(Y)``.
+
+    Returns the point and a name for this stage that says how far the grid was thinned.
+    """
+    task = objective.task
+    inputs = _first_length_scales(objective)
+    modes, _ = objective.input_modes(inputs)
+    rotated = modes.vectors.T @ objective.signals
+    powers = np.vander(objective.spectrum.eigenvalues / kernel.upper, objective.n_graph, increasing=True)
+    amplitude = np.sqrt(task.variance)
+    noises = [share * task.variance for share in NOISE_SHARES]
+    if task.noise_variance is not None:
+        noises = [task.noise_variance]
+    best: tuple[float, Array, float] = (-np.inf, np.zeros(objective.n_graph), noises[0])
+    n_values = 0
+    for grid in GRIDS:
+        candidates, n_values = _candidates(grid, objective.n_graph)
+        spectra = np.square(amplitude * candidates @ powers.T)
+        for noise in noises:
+            values = _log_likelihoods(modes.values, spectra, noise, rotated)
+            index = int(np.argmax(values))
+            if values[index] > best[0]:
+                best = (float(values[index]), amplitude * candidates[index], noise)
+    beta = best[1] / kernel.upper ** np.arange(objective.n_graph)
+    theta = Polynomial.from_coefficients(beta, upper=kernel.upper).theta
+    thinned = f", {n_values} of 11 values a coefficient" if n_values < 11 else ""
+    return objective.join(theta, inputs, best[2]), f"grid search{thinned}"
+
+
+def _first_length_scales(objective: Objective) -> Array:
+    """The input kernel's parameters, with every length scale at the supplement's starting value."""
+    task = objective.task
+    theta = objective.input_theta.copy()
+    if theta.size:
+        scales = ~np.isnan(log_length_scales(task.input_kernel, task.inputs))
+        theta[scales] = 0.5 * np.log(np.mean(np.sum(task.signals**2, axis=1)))
+        theta = np.clip(theta, *task.input_kernel.bounds.T)
+    return theta
+
+
+def _candidates(values: Array, n_coefficients: int) -> tuple[Array, int]:
+    """All combinations of coefficients up to a common sign, from fewer values where there would be too many.
+
+    A filter and its negative have the same covariance, so half of the combinations suffice. Beyond nine
+    coefficients even three values are too many, and the highest coefficients stay zero.
+    """
+    free = min(n_coefficients, MOST_COEFFICIENTS)
+    n_values = values.size
+    while n_values**free // 2 > GRID_LIMIT:
+        n_values -= 2  # keeps zero among them
+    chosen = np.linspace(values[0], values[-1], n_values)
+    combinations = np.array(list(itertools.product(chosen, repeat=free)))
+    half = combinations[: (combinations.shape[0] + 1) // 2]  # the other half holds the negatives in reverse
+    return np.pad(half, ((0, 0), (0, n_coefficients - free))), n_values
+
+
+def _log_likelihoods(input_power: Array, spectra: Array, noise_variance: float, rotated: Array) -> Array:
+    """Equation (5), up to its constant, for many filters at once, in blocks that fit the cache."""
+    energies = rotated**2
+    block = max(1, 200_000 // energies.size)
+    values = np.empty(spectra.shape[0])
+    for start in range(0, spectra.shape[0], block):
+        chunk = spectra[start : start + block]
+        variances = input_power[:, None] * chunk[:, None, :] + noise_variance
+        values[start : start + block] = -0.5 * np.sum(np.log(variances) + energies / variances, axis=(1, 2))
+    return values

@@ -1,0 +1,171 @@
+"""What learning maximises: the log marginal likelihood plus the log prior, in all hyperparameters at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from spectralgp._checks import Array
+from spectralgp.evidence import Evidence, graph_evidence
+from spectralgp.graph_kernels import GraphKernel
+from spectralgp.graph_kernels.base import SpectralKernel
+from spectralgp.learning.prior import WeakPrior, log_length_scales
+from spectralgp.model import GraphGP
+from spectralgp.spectrum import Modes, Spectrum, modes_of
+
+NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
+NOISE_CEILING = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Data and settings of one learning problem; the graph kernel is left open.
+
+    Parameters
+    ----------
+    input_kernel : scikit-learn kernel, "precomputed" or None
+        As in `GraphGP`.
+    inputs : ndarray of shape (n_signals, n_features)
+        Training inputs (``K`` itself if precomputed).
+    signals : ndarray of shape (n_signals, n_nodes)
+        Training signals.
+    noise_variance : float or None
+        Fixed noise variance, or None to learn it.
+    prior : {"weak"} or None
+        Prior on the hyperparameters; None is plain maximum likelihood.
+    noise_floor : float or None
+        Smallest noise variance learnt, as a share of the signals' variance.
+    """
+
+    input_kernel: Any
+    inputs: Array
+    signals: Array
+    noise_variance: float | None = None
+    prior: str | None = "weak"
+    noise_floor: float | None = None
+
+    @property
+    def variance(self) -> float:
+        """Variance of the signals about zero's mean; one where they are all the same."""
+        return float(np.var(self.signals)) or 1.0
+
+    @property
+    def noise_bounds(self) -> Array:
+        """Bounds of the log noise variance."""
+        floor = NOISE_FLOOR[self.prior] if self.noise_floor is None else self.noise_floor
+        return np.log(np.array([floor, NOISE_CEILING]) * self.variance)
+
+
+class Objective:
+    """Log posterior of the hyperparameters ``x = (graph theta, input theta, log noise)``, with its gradient.
+
+    It counts evaluations and remembers the last input covariance, since solvers often move the filter alone.
+
+    Parameters
+    ----------
+    task : Task
+        Data and settings.
+    graph_kernel : GraphKernel
+        The form of the graph kernel, bound to the spectrum.
+    spectrum : Spectrum
+        Of the Laplacian the kernel asks for.
+    """
+
+    def __init__(self, task: Task, graph_kernel: GraphKernel, spectrum: Spectrum) -> None:
+        self.task = task
+        self.graph_kernel = graph_kernel
+        self.spectrum = spectrum
+        self.n_evaluations = 0
+        spectral = isinstance(graph_kernel, SpectralKernel)
+        self.signals = task.signals @ spectrum.eigenvectors if spectral else task.signals
+        self.input_theta = task.input_kernel.theta if isinstance(task.input_kernel, Kernel) else np.empty(0)
+        self.n_graph = graph_kernel.theta.size
+        self.learns_noise = task.noise_variance is None
+        self.prior = None
+        if task.prior == "weak":
+            centres = log_length_scales(task.input_kernel, task.inputs) if self.input_theta.size else np.empty(0)
+            self.prior = WeakPrior(task.variance, centres)
+        self._remembered: tuple[Array, Modes, Array | None] | None = None
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the entries of ``x``, for messages."""
+        inputs = tuple(f"kernel theta[{index}]" for index in range(self.input_theta.size))
+        return (
+            *self.graph_kernel.parameter_names,
+            *inputs,
+            *(("noise_variance",) if self.learns_noise else ()),
+        )
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of ``x``, shape (n_parameters, 2), with the amplitude's in units of the signals."""
+        graph = self.graph_kernel.bounds.copy()
+        if "amplitude" in self.graph_kernel.parameter_names:
+            graph[self.graph_kernel.parameter_names.index("amplitude")] += 0.5 * np.log(self.task.variance)
+        inputs = self.task.input_kernel.bounds if self.input_theta.size else np.empty((0, 2))
+        noise = self.task.noise_bounds[None] if self.learns_noise else np.empty((0, 2))
+        return np.vstack([graph, inputs, noise])
+
+    def split(self, x: Array) -> tuple[GraphKernel, Array, float]:
+        """Graph kernel, input theta and noise variance at ``x``."""
+        end = self.n_graph + self.input_theta.size
+        noise = float(np.exp(x[-1])) if self.learns_noise else float(self.task.noise_variance or 0.0)
+        return self.graph_kernel.with_theta(x[: self.n_graph]), x[self.n_graph : end], noise
+
+    def join(self, graph_theta: Array, input_theta: Array, noise_variance: float) -> Array:
+        """The vector ``x`` with the given parts; the noise is dropped where it is fixed."""
+        noise = [np.log(noise_variance)] if self.learns_noise else []
+        return np.concatenate([graph_theta, input_theta, noise])
+
+    def model(self, x: Array) -> GraphGP:
+        """The prior at ``x``."""
+        graph_kernel, input_theta, noise_variance = self.split(x)
+        kernel = self.task.input_kernel
+        input_kernel = kernel.clone_with_theta(input_theta) if input_theta.size else kernel
+        return GraphGP(self.spectrum, graph_kernel, input_kernel, noise_variance)
+
+    def evaluate(self, x: Array) -> tuple[float, Array]:
+        """Log posterior at ``x`` and its gradient."""
+        self.n_evaluations += 1
+        graph_kernel, input_theta, noise_variance = self.split(x)
+        modes, input_jacobian = self.input_modes(input_theta)
+        evidence, graph_gradient = graph_evidence(modes, graph_kernel, self.spectrum, noise_variance, self.signals)
+        value = evidence.log_likelihood
+        input_gradient = np.empty(0)
+        if input_jacobian is not None:
+            input_gradient = np.tensordot(evidence.input_covariance_gradient, input_jacobian, axes=2)
+        noise_gradient = evidence.noise_gradient * noise_variance
+        if self.prior is not None:
+            graph_value, graph_slope, noise_slope = self.prior.graph_term(graph_kernel, self.spectrum, noise_variance)
+            input_value, input_slope = self.prior.input_term(input_theta)
+            noise_value, further_slope = self.prior.noise_term(noise_variance) if self.learns_noise else (0.0, 0.0)
+            value += graph_value + input_value + noise_value
+            graph_gradient = graph_gradient + graph_slope
+            input_gradient = input_gradient + input_slope
+            noise_gradient += noise_slope + further_slope
+        noise = [noise_gradient] if self.learns_noise else []
+        return value, np.concatenate([graph_gradient, input_gradient, noise])
+
+    def evidence(self, x: Array) -> Evidence:
+        """The evidence alone, without the prior."""
+        graph_kernel, input_theta, noise_variance = self.split(x)
+        modes, _ = self.input_modes(input_theta)
+        return graph_evidence(modes, graph_kernel, self.spectrum, noise_variance, self.signals)[0]
+
+    def input_modes(self, theta: Array) -> tuple[Modes, Array | None]:
+        """Eigendecomposition of the input covariance, and the covariance's derivative in `theta` where it has one."""
+        if self._remembered is None or not np.array_equal(theta, self._remembered[0]):
+            kernel = self.task.input_kernel
+            jacobian: Array | None = None
+            if theta.size:
+                covariance, jacobian = kernel.clone_with_theta(theta)(self.task.inputs, eval_gradient=True)
+            elif kernel is None:
+                covariance = np.eye(self.task.signals.shape[0])
+            else:
+                covariance = kernel(self.task.inputs) if isinstance(kernel, Kernel) else self.task.inputs
+            self._remembered = (theta.copy(), modes_of(covariance, "the input covariance"), jacobian)
+        return self._remembered[1:]

@@ -1,0 +1,97 @@
+"""The weak prior on hyperparameters that keeps few signals from being overfitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import pdist
+from sklearn.gaussian_process.kernels import Kernel
+
+from spectralgp._checks import Array
+from spectralgp.graph_kernels import GraphKernel, Polynomial
+from spectralgp.graph_kernels.base import SpectralKernel
+from spectralgp.spectrum import Spectrum
+
+ROUGHNESS = 0.1  # weight of the penalty on high Chebyshev coefficients
+NOISE_SHARE = 0.1  # most probable noise variance, as a share of the signals' variance
+NOISE_DEGREES_OF_FREEDOM = 2.0
+LENGTH_SCALE_SPREAD = 0.5  # standard deviation of log length scale, half that of its square
+
+
+@dataclass(frozen=True, eq=False)
+class WeakPrior:
+    """Log prior density of the hyperparameters, up to a constant (section 5 of the design).
+
+    Three terms: a penalty on rough filters, ``-(0.1/2) sum_p p^6 c_p^2 / (mean g^2 + sigma^2)`` on the Chebyshev
+    coefficients of a polynomial; log-normal length scales about the median distance of the inputs; and an inverse-gamma
+    noise variance about a tenth of the variance. All are free of the units of the signals.
+
+    Parameters
+    ----------
+    variance : float
+        Variance of the signals.
+    log_length_scales : ndarray of shape (n_input_parameters,)
+        Centre for each parameter of the input kernel that is a length scale, NaN for every other one.
+    """
+
+    variance: float
+    log_length_scales: Array
+
+    def graph_term(self, kernel: GraphKernel, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
+        """Penalty on a rough polynomial: its value, and its gradients in ``theta`` and in the log noise."""
+        theta = kernel.theta
+        if not isinstance(kernel, Polynomial):
+            return 0.0, np.zeros_like(theta), 0.0
+        weights = ROUGHNESS * np.arange(theta.size) ** 6.0
+        scale = mean_power(kernel, spectrum) + noise_variance
+        value = -0.5 * float(weights @ theta**2) / scale
+        slope = mean_power_gradient(kernel, spectrum)
+        return value, -weights * theta / scale - value / scale * slope, -value / scale * noise_variance
+
+    def input_term(self, theta: Array) -> tuple[float, Array]:
+        """Log-normal density of the length scales, and its gradient."""
+        deviations = np.nan_to_num((theta - self.log_length_scales) / LENGTH_SCALE_SPREAD)
+        return -0.5 * float(deviations @ deviations), -deviations / LENGTH_SCALE_SPREAD
+
+    def noise_term(self, noise_variance: float) -> tuple[float, float]:
+        """Inverse-gamma density of the noise on a logarithmic scale, and its derivative in the log noise."""
+        half = NOISE_DEGREES_OF_FREEDOM / 2
+        ratio = NOISE_SHARE * self.variance / noise_variance
+        return half * (np.log(ratio) - ratio), half * (ratio - 1)
+
+
+def mean_power(kernel: SpectralKernel, spectrum: Spectrum) -> float:
+    """Power averaged over the nodes of the graph."""
+    return float(np.mean(kernel.power(spectrum.eigenvalues)))
+
+
+def mean_power_gradient(kernel: SpectralKernel, spectrum: Spectrum) -> Array:
+    """Derivative of `mean_power` in the kernel's ``theta``."""
+    return np.mean(kernel.power_jacobian(spectrum.eigenvalues), axis=0)
+
+
+def log_length_scales(kernel: Kernel, inputs: Array) -> Array:
+    """Logarithm of the typical distance of the inputs for each length scale among a kernel's free parameters.
+
+    The square of an isotropic length scale is centred at the median squared distance; anisotropic ones share it out
+    over the features. Parameters that are not length scales get NaN.
+    """
+    centres = []
+    for parameter in kernel.hyperparameters:
+        if parameter.fixed:
+            continue
+        if not parameter.name.endswith("length_scale") or inputs.shape[0] < 2:
+            centres += [np.nan] * parameter.n_elements
+        elif parameter.n_elements == 1:
+            centres.append(_half_log_median(inputs))
+        else:
+            spread = 0.5 * np.log(inputs.shape[1])
+            centres += [_half_log_median(column[:, None]) + spread for column in inputs.T]
+    return np.array(centres, dtype=float)
+
+
+def _half_log_median(inputs: Array) -> float:
+    """Logarithm of the root of the median squared distance; NaN where more than half of the inputs coincide."""
+    median = np.median(pdist(inputs, "sqeuclidean"))
+    return float(0.5 * np.log(median)) if median > 0 else float("nan")

@@ -1,0 +1,163 @@
+"""The default solver: sequential quadratic programming with continuation in the degree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.gaussian_process.kernels import Kernel
+
+from spectralgp._checks import Array
+from spectralgp.graph_kernels import GraphKernel, Polynomial
+from spectralgp.learning.fit import Fit, Stage, certify, finish, lift_above_zero, lowest_points
+from spectralgp.learning.objective import Objective, Task
+from spectralgp.learning.prior import log_length_scales
+from spectralgp.spectrum import Spectrum
+
+Progress = Callable[[str], None]
+
+TOLERANCE = 1e-12  # of the objective per observation, where SLSQP stops
+STATIONARITY = 1e-3  # residual of the gradient per root of the number of observations, where a fit counts as converged
+VIOLATION = 1e-9  # of the filter, relative to its largest value
+MOST_ROUNDS = 30  # of adding violated constraints
+
+
+def fit_path(
+    task: Task,
+    kernel: Polynomial,
+    degrees: Sequence[int],
+    spectrum: Spectrum,
+    max_iterations: int = 500,
+    progress: Progress | None = None,
+) -> list[Fit]:
+    """Fits of several degrees along one continuation: each degree starts from the solution of the one below.
+
+    The start is the same function with one more coefficient, so the objective never falls with the degree, and the
+    search stays near the simpler model.
+    """
+    fits: dict[int, Fit] = {}
+    stages: list[Stage] = []
+    x = np.empty(0)
+    for degree in range(max(degrees) + 1):
+        objective = Objective(task, kernel.with_degree(degree), spectrum)
+        starts = _starts(objective) if degree == 0 else [np.insert(x, degree, 0.0)]
+        x, message = _best(objective, starts, max_iterations)
+        x, lift = lift_above_zero(objective, x)
+        stages.append(Stage(f"degree {degree}", objective.evaluate(x)[0], objective.n_evaluations))
+        if degree in degrees:
+            fits[degree] = _finish(objective, x, message, tuple(stages), lift)
+        if progress is not None:
+            progress(f"degree {degree}")
+    return [fits[degree] for degree in degrees]
+
+
+def fit_kernel(
+    task: Task,
+    kernel: GraphKernel,
+    spectrum: Spectrum,
+    max_iterations: int = 500,
+    progress: Progress | None = None,
+) -> Fit:
+    """Fit of a kernel with a closed formula, from each of its starting points; the best is kept."""
+    objective = Objective(task, kernel, spectrum)
+    x, message = _best(objective, _starts(objective), max_iterations)
+    stage = Stage(type(kernel).__name__, objective.evaluate(x)[0], objective.n_evaluations)
+    if progress is not None:
+        progress(stage.name)
+    return _finish(objective, x, message, (stage,), 0.0)
+
+
+def _starts(objective: Objective) -> list[Array]:
+    """Starting points: those of the graph kernel, with length scales as given and at the inputs' own scale."""
+    task, bounds = objective.task, objective.bounds
+    input_thetas = [objective.input_theta]
+    if isinstance(task.input_kernel, Kernel) and objective.input_theta.size:
+        centres = log_length_scales(task.input_kernel, task.inputs)
+        typical = np.where(np.isnan(centres), objective.input_theta, centres)
+        if not np.allclose(typical, objective.input_theta):
+            input_thetas.append(typical)
+    graph_thetas = objective.graph_kernel.starting_points(objective.spectrum, task.variance)
+    noise = task.noise_variance or 0.2 * task.variance
+    starts = [objective.join(graph, inputs, noise) for graph in graph_thetas for inputs in input_thetas]
+    return [np.clip(start, bounds[:, 0], bounds[:, 1]) for start in starts]
+
+
+def _best(objective: Objective, starts: list[Array], max_iterations: int) -> tuple[Array, str]:
+    """Solve from every start and keep the highest objective."""
+    solutions = [_solve(objective, start, max_iterations) for start in starts]
+    return max(solutions, key=lambda solution: solution[2])[:2]
+
+
+def _solve(objective: Objective, start: Array, max_iterations: int) -> tuple[Array, str, float]:
+    """Constrained maximum from one start, with constraints added only where they turn out to be violated.
+
+    A polynomial is lowest at a few points, so a few linear constraints stand for those at every eigenvalue.
+    """
+    scale = float(objective.signals.size)
+
+    def negative(x: Array) -> tuple[float, Array]:
+        value, gradient = objective.evaluate(x)
+        return -value / scale, -gradient / scale
+
+    kernel = objective.graph_kernel
+    points = _first_points(kernel, objective.spectrum.eigenvalues)
+    x = start
+    for _ in range(MOST_ROUNDS):
+        result = minimize(
+            negative,
+            x,
+            jac=True,
+            method="SLSQP",
+            bounds=objective.bounds,
+            constraints=_constraints(kernel, points, start.size),
+            options={"maxiter": max_iterations, "ftol": TOLERANCE},
+        )
+        x = np.clip(result.x, objective.bounds[:, 0], objective.bounds[:, 1])
+        violated = _violated(objective, x)
+        if violated.size == 0:
+            break
+        points = np.union1d(points, violated)
+    return x, str(result.message), -float(result.fun)
+
+
+def _first_points(kernel: GraphKernel, eigenvalues: Array) -> Array:
+    """A few eigenvalues (or points of the interval) spread like Chebyshev points, to ask positivity at first."""
+    if not isinstance(kernel, Polynomial) or kernel.constraint is None:
+        return np.empty(0)
+    n_points = 4 * kernel.theta.size
+    spread = kernel.upper * (1 - np.cos(np.linspace(0, np.pi, n_points))) / 2
+    if kernel.constraint == "interval":
+        return spread
+    nearest = np.searchsorted((eigenvalues[1:] + eigenvalues[:-1]) / 2, spread)
+    return np.unique(eigenvalues[nearest])
+
+
+def _constraints(kernel: GraphKernel, points: Array, n_parameters: int) -> list[dict[str, object]]:
+    """Linear constraints ``g(points) >= 0``, as SLSQP takes them."""
+    if points.size == 0 or not isinstance(kernel, Polynomial):
+        return []
+    matrix = np.zeros((points.size, n_parameters))
+    matrix[:, : kernel.theta.size] = kernel.design(points)
+    return [{"type": "ineq", "fun": lambda x: matrix @ x, "jac": lambda x: matrix}]
+
+
+def _violated(objective: Objective, x: Array) -> Array:
+    """Local minima of the filter, among the points where it must not be negative, at which it is."""
+    kernel = objective.split(x)[0]
+    if not isinstance(kernel, Polynomial) or kernel.constraint is None:
+        return np.empty(0)
+    points = lowest_points(kernel, objective.spectrum.eigenvalues)
+    response = kernel.response(points)
+    padded = np.concatenate([[np.inf], response, [np.inf]])
+    minima = (response <= padded[:-2]) & (response <= padded[2:])
+    return points[minima & (response < -VIOLATION * np.max(np.abs(response)))]
+
+
+def _finish(objective: Objective, x: Array, message: str, stages: tuple[Stage, ...], lift: float) -> Fit:
+    certificate = certify(objective, x, lift)
+    limit = STATIONARITY * np.sqrt(objective.signals.size)
+    converged = certificate.stationarity <= limit and certificate.feasibility <= VIOLATION
+    if not converged:
+        message = f"{message}; stationarity {certificate.stationarity:.2g} exceeds {limit:.2g}"
+    return finish(objective, x, certificate, converged, message, stages)

@@ -1,0 +1,131 @@
+"""Mixtures of fitted models: weights from held-out densities, and prediction with all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+
+from spectralgp._checks import Array
+from spectralgp.leave_one_out import By, LeaveOneOut, leave_one_out
+from spectralgp.posterior import Posterior, Prediction
+
+
+def stacking_weights(log_densities: Array, n_iterations: int = 10_000, tolerance: float = 1e-10) -> Array:
+    """Weights of a mixture that maximise the held-out log score ``sum_n log sum_k w_k p_nk``.
+
+    The score is concave in the weights; expectation maximisation climbs it without a step size and keeps the weights
+    on the simplex.
+
+    Parameters
+    ----------
+    log_densities : ndarray of shape (n_signals, n_models)
+        Held-out log density of each signal under each model.
+    n_iterations : int, default=10000
+        Most iterations.
+    tolerance : float, default=1e-10
+        Largest change of a weight at which to stop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stacking_weights(np.log([[0.9, 0.1], [0.8, 0.2]])).round(3).tolist()
+    [1.0, 0.0]
+    """
+    scaled = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
+    weights = np.full(log_densities.shape[1], 1 / log_densities.shape[1])
+    for _ in range(n_iterations):
+        shares = weights * scaled
+        updated = np.mean(shares / shares.sum(axis=1, keepdims=True), axis=0)
+        if np.max(np.abs(updated - weights)) < tolerance:
+            return updated
+        weights = updated
+    return weights
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Posteriors of several models with weights; it answers as a `Posterior` does."""
+
+    weights: Array
+    posteriors: tuple[Posterior, ...]
+
+    def at(self, inputs: Any) -> MixturePrediction:
+        """Predictive distribution at new inputs."""
+        return MixturePrediction(self.weights, tuple(posterior.at(inputs) for posterior in self.posteriors))
+
+
+@dataclass(frozen=True, eq=False)
+class MixturePrediction:
+    """Mixture of Gaussian predictions; it answers as a `Prediction` does.
+
+    Means and covariances are those of the mixture, densities and samples are exact. Models of weight zero are not
+    evaluated.
+    """
+
+    weights: Array
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def _parts(self) -> list[tuple[float, Prediction]]:
+        return [(float(w), part) for w, part in zip(self.weights, self.predictions, strict=True) if w > 0]
+
+    @cached_property
+    def mean(self) -> Array:
+        """Predictive mean, shape (n_inputs, n_nodes)."""
+        return np.sum([weight * part.mean for weight, part in self._parts], axis=0)
+
+    def variance(self, include_noise: bool = False) -> Array:
+        """Predictive variance: the mean of the variances plus the variance of the means."""
+        terms = [w * (part.variance(include_noise) + (part.mean - self.mean) ** 2) for w, part in self._parts]
+        return np.sum(terms, axis=0)
+
+    def std(self, include_noise: bool = False) -> Array:
+        """Predictive standard deviation at every node, shape (n_inputs, n_nodes)."""
+        return np.sqrt(self.variance(include_noise))
+
+    def node_covariance(self, include_noise: bool = False) -> Array:
+        """Covariance over the nodes for each input, shape (n_inputs, n_nodes, n_nodes)."""
+        total = np.zeros((*self.mean.shape, self.mean.shape[1]))
+        for weight, part in self._parts:
+            apart = part.mean - self.mean
+            total += weight * (part.node_covariance(include_noise) + apart[:, :, None] * apart[:, None, :])
+        return total
+
+    def joint_covariance(self, include_noise: bool = False) -> Array:
+        """Covariance over inputs and nodes together, shape (n_inputs, n_nodes, n_inputs, n_nodes)."""
+        total = np.zeros(self.mean.shape * 2)
+        for weight, part in self._parts:
+            apart = part.mean - self.mean
+            total += weight * (part.joint_covariance(include_noise) + np.multiply.outer(apart, apart))
+        return total
+
+    def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Array:
+        """Joint draws over inputs and nodes, each from one model, shape (n_samples, n_inputs, n_nodes)."""
+        counts = random_state.multinomial(n_samples, self.weights)
+        draws = [
+            part.sample(int(count), random_state, include_noise)
+            for count, part in zip(counts, self.predictions, strict=True)
+            if count
+        ]
+        return random_state.permutation(np.concatenate(draws))
+
+    def log_density(self, signals: ArrayLike, joint: bool = True) -> Any:
+        """Log predictive density of observed signals, as `Prediction.log_density`."""
+        parts = [np.log(weight) + part.log_density(signals, joint) for weight, part in self._parts]
+        total = logsumexp(parts, axis=0)
+        return float(total) if joint else total
+
+
+def leave_one_out_mixture(weights: Array, posteriors: Sequence[Posterior], by: By = "signal") -> LeaveOneOut:
+    """Leave-one-out of a mixture, with its weights held fixed."""
+    parts = [(w, leave_one_out(posterior, by)) for w, posterior in zip(weights, posteriors, strict=True) if w > 0]
+    mean = np.sum([weight * part.mean for weight, part in parts], axis=0)
+    variance = np.sum([weight * (part.std**2 + (part.mean - mean) ** 2) for weight, part in parts], axis=0)
+    log_density = logsumexp([np.log(weight) + part.log_density for weight, part in parts], axis=0)
+    return LeaveOneOut(by, mean, np.sqrt(variance), np.asarray(log_density))
