@@ -20,6 +20,7 @@ from spectralgp.learning import Task, learn
 from spectralgp.leave_one_out import leave_one_out
 from spectralgp.model import GraphGP, graph_gp
 from spectralgp.posterior import condition
+from spectralgp.regressor import GraphGPRegressor
 from spectralgp.spectrum import Spectrum, decompose
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ __all__ = [
     "GlobalFilter",
     "Graph",
     "GraphGP",
+    "GraphGPRegressor",
     "GraphKernel",
     "Identity",
     "LocalAverage",
