@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import csv
+import dataclasses
+from pathlib import Path
+
+import geopandas
+import numpy as np
+import pytest
+from libpysal import examples
+from libpysal.io import open as open_pysal
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import pdist
+
+from spectralgp.datasets import USIncome, load_us_income
+
+
+@pytest.fixture(scope="module")
+def data() -> USIncome:
+    return load_us_income()
+
+
+def edges_of(data: USIncome) -> set[frozenset[str]]:
+    rows, columns = data.graph.weights.nonzero()
+    names = data.graph.names
+    return {frozenset((names[row], names[column])) for row, column in zip(rows, columns, strict=True)}
+
+
+def test_incomes_equal_libpysals_copy_cell_by_cell(data):
+    with Path(examples.get_path("usjoin.csv")).open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert data.graph.names == tuple(row[0] for row in rows)
+    np.testing.assert_array_equal(data.years, [int(year) for year in header[2:]])
+    np.testing.assert_array_equal(data.incomes, np.array([row[2:] for row in rows], dtype=float).T)
+
+
+def test_contiguity_equals_libpysals_copy_edge_by_edge(data):
+    file = open_pysal(examples.get_path("states48.gal"))
+    neighbours = file.read().neighbors
+    file.close()
+    names = data.graph.names
+    expected = {frozenset((names[int(a)], names[int(b)])) for a in neighbours for b in neighbours[a]}
+    assert edges_of(data) == expected
+
+
+def test_centres_are_those_of_libpysals_map(data):
+    shapes = geopandas.read_file(examples.get_path("us48.shp")).set_index("STATE_NAME")
+    shapes = shapes.loc[list(data.graph.names)]
+    centres = np.column_stack([shapes.geometry.centroid.x, shapes.geometry.centroid.y])
+    # written down to 0.1 degree
+    np.testing.assert_allclose(data.graph.coordinates, centres, rtol=0, atol=0.15)
+    assert data.postal_codes == tuple(shapes.STATE_ABBR)
+
+
+def test_edges_known_from_an_atlas(data):
+    edges = edges_of(data)
+    assert frozenset(("Maine", "New Hampshire")) in edges
+    assert frozenset(("Michigan", "Wisconsin")) in edges
+    assert frozenset(("Arizona", "Colorado")) in edges  # a corner counts
+    assert frozenset(("Maine", "Vermont")) not in edges
+    assert data.graph.degrees[data.graph.names.index("Tennessee")] == 8
+    assert data.graph.degrees[data.graph.names.index("Maine")] == 1
+
+
+def test_the_graph_is_connected_without_islands(data):
+    assert connected_components(data.graph.weights, directed=False)[0] == 1
+    assert data.graph.degrees.min() >= 1
+    assert data.graph.n_edges == 107
+    assert set(data.graph.weights.data) == {1.0}
+
+
+def test_the_map_is_the_right_way_round(data):
+    longitude, latitude = data.graph.coordinates.T
+    names = np.array(data.graph.names)
+    assert names[longitude.argmax()] == "Maine"
+    assert set(names[np.argsort(longitude)[:3]]) == {"Washington", "Oregon", "California"}
+    assert names[latitude.argmin()] == "Florida"
+    assert {"North Dakota", "Washington"} <= set(names[np.argsort(latitude)[-3:]])
+
+
+def test_neighbours_are_near(data):
+    rows, columns = data.graph.weights.nonzero()
+    coordinates = data.graph.coordinates
+    lengths = np.linalg.norm(coordinates[rows] - coordinates[columns], axis=1)
+    assert lengths.mean() < 0.3 * pdist(coordinates).mean()
+
+
+def test_relative_incomes_are_logs_over_the_geometric_mean(data):
+    geometric_mean = np.prod(data.incomes ** (1 / 48), axis=1)
+    np.testing.assert_allclose(
+        np.exp(data.relative_incomes) * geometric_mean[:, None], data.incomes, rtol=1e-12, atol=0
+    )
+    np.testing.assert_allclose(data.relative_incomes.sum(axis=1), 0, atol=1e-12)
+
+
+def test_the_data_cannot_be_changed_by_accident(data):
+    with pytest.raises(ValueError, match="read-only"):
+        data.incomes[0, 0] = 0
+    with pytest.raises(dataclasses.FrozenInstanceError, match="years"):
+        data.years = data.years[1:]
