@@ -1,0 +1,37 @@
+"""What all pictures share: colours, axes, legends, names of axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's palette, distinct to colour-blind readers too, in an order that starts with the strongest contrasts;
+# its yellow is left out as too faint for lines on white
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
+# no common divisor with the number of colours, so that a colour comes back with another style
+LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 2)), (0, (4, 1, 1, 1, 1, 1)))
+
+
+def axes(ax: Axes | None) -> Axes:
+    """The axes given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]
+
+
+def legend(ax: Axes, n_entries: int) -> None:
+    """Legend where matplotlib finds room inside, or beside the axes if it is long."""
+    if n_entries <= 4:
+        ax.legend(frameon=False, fontsize="small", handlelength=3)
+    else:
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize="small", handlelength=3)
+
+
+def eigenvalue_label(kind: str, scaled: bool) -> str:
+    """Name of the horizontal axis, for eigenvalues of one Laplacian."""
+    british = {"normalized": "normalised"}.get(kind, kind)
+    return f"eigenvalue λ of the {'scaled ' if scaled else ''}{british} Laplacian"

@@ -1,0 +1,382 @@
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import Normalize, to_rgba
+from scipy.stats import norm
+from sklearn.exceptions import NotFittedError
+
+import oracle
+from spectralgp import (
+    Diffusion,
+    GlobalFilter,
+    Graph,
+    GraphGPRegressor,
+    LocalAverage,
+    Polynomial,
+    PseudoInverse,
+    decompose,
+)
+from spectralgp.plots import plot_filter, plot_fourier, plot_prediction, plot_signal
+from tolerances import EXACT, FORMULA
+
+BAND_PASS = Polynomial.from_coefficients([0.0, 1.0, 4.0, 1.0, -6.0])
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return oracle.random_weights(9, seed=3)
+
+
+@pytest.fixture(scope="module")
+def graph(weights):
+    return Graph(weights, coordinates=np.random.default_rng(0).uniform(size=(9, 2)))
+
+
+@pytest.fixture(scope="module")
+def fitted(graph):
+    rng = np.random.default_rng(1)
+    inputs = rng.standard_normal((12, 2))
+    signals = 3 * np.sin(inputs[:, :1] + np.arange(9) / 3) + 0.3 * rng.standard_normal((12, 9))
+    return GraphGPRegressor(graph, Polynomial(2), n_draws=8).fit(inputs, signals)
+
+
+@pytest.fixture
+def ax():
+    return plt.subplots()[1]
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_a_picture_goes_where_it_is_told_and_nowhere_else(graph, ax):
+    assert plot_filter(BAND_PASS, ax=ax) is ax
+    assert plot_fourier(np.ones(9), graph, ax=ax) is ax
+    assert plot_signal(graph, np.ones(9), ax=ax, colorbar=False) is ax
+    assert plot_prediction([1.0], [1.0], [1.0], ax=ax) is ax
+    assert plt.get_fignums() == [ax.figure.number]
+    assert ax.figure.axes == [ax]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda graph: plot_filter(BAND_PASS),
+        lambda graph: plot_fourier(np.ones(9), graph),
+        lambda graph: plot_signal(graph, np.ones(9)),
+        lambda graph: plot_prediction([1.0], [1.0], [1.0]),
+    ],
+)
+def test_without_axes_each_picture_makes_its_own_figure(draw, graph, ax):
+    assert draw(graph).figure is not ax.figure
+    assert not ax.has_data()
+
+
+# Filters
+
+
+def test_the_line_is_the_filter(ax):
+    (line,) = plot_filter(BAND_PASS, ax=ax).lines
+    eigenvalues, response = line.get_data()
+    assert (eigenvalues[0], eigenvalues[-1]) == (0, 1)
+    expected = eigenvalues + 4 * eigenvalues**2 + eigenvalues**3 - 6 * eigenvalues**4
+    assert oracle.relative_error(response, expected) < FORMULA
+
+
+def test_a_regressor_shows_its_learnt_filter_and_eigenvalues(fitted, weights, ax):
+    plot_filter(fitted, ax=ax)
+    eigenvalues, response = ax.lines[0].get_data()
+    beta = fitted.graph_kernel_.coefficients
+    assert oracle.relative_error(response, np.polynomial.polynomial.polyval(eigenvalues, beta)) < FORMULA
+    (rug,) = ax.collections
+    marked = np.array([segment[0, 0] for segment in rug.get_segments()])
+    truth = np.linalg.eigvalsh(oracle.laplacian(weights, "combinatorial", True))
+    assert oracle.relative_error(marked, truth) < FORMULA
+    assert ax.get_xlabel() == "eigenvalue λ of the scaled combinatorial Laplacian"
+
+
+def test_the_eigenvalues_can_be_left_out(fitted, ax):
+    assert len(plot_filter(fitted, ax=ax, show_eigenvalues=False).collections) == 0
+
+
+def test_several_filters_differ_in_colour_and_in_style(graph, ax):
+    kernels = [Polynomial(degree) for degree in range(10)]
+    plot_filter(kernels, ax=ax, eigenvalues=decompose(graph, scaled=True).eigenvalues)
+    looks = {(line.get_color(), str(line._unscaled_dash_pattern)) for line in ax.lines}
+    assert len(looks) == 10
+    assert len({line.get_color() for line in ax.lines[:7]}) == 7
+    assert texts(ax) == [f"Polynomial({degree})" for degree in range(10)]
+
+
+def test_a_dict_or_labels_name_the_filters(ax):
+    plot_filter({"one": BAND_PASS, "two": BAND_PASS.scaled_by(2)}, ax=ax)
+    assert texts(ax) == ["one", "two"]
+    plot_filter([BAND_PASS], ax=ax, labels=["three"])
+    assert texts(ax)[-1] == "three"
+
+
+def test_the_default_kernel_is_named(graph):
+    regressor = GraphGPRegressor(graph).fit(np.arange(6.0)[:, None], np.random.default_rng(0).standard_normal((6, 9)))
+    other = GraphGPRegressor(graph, [Polynomial(0), Polynomial(1)]).fit(
+        np.arange(6.0)[:, None], np.random.default_rng(0).standard_normal((6, 9))
+    )
+    ax = plot_filter([regressor, other])
+    assert texts(ax) == ["Polynomial('auto')", "stacked"]
+    grid, response = ax.lines[1].get_data()
+    expected = sum(
+        w * kernel.response(grid) for w, kernel in zip(other.kernel_weights_, other.graph_kernel_, strict=True)
+    )
+    assert oracle.relative_error(response, expected) < EXACT
+
+
+def test_normalised_filters_are_one_at_their_highest_eigenvalue(graph, ax):
+    eigenvalues = decompose(graph, scaled=True).eigenvalues
+    kernel = BAND_PASS.scaled_by(7)
+    plot_filter(kernel, ax=ax, eigenvalues=eigenvalues, normalize=True)
+    grid, response = ax.lines[0].get_data()
+    expected = kernel.response(grid) / kernel.response(eigenvalues).max()
+    assert oracle.relative_error(response, expected) < EXACT
+    assert "largest value 1" in ax.get_ylabel()
+
+
+def test_filters_of_different_laplacians_share_a_relative_axis(graph, ax):
+    spectra = {kind: decompose(graph, kind) for kind in ("combinatorial", "normalized")}
+    signals = np.random.default_rng(0).standard_normal((8, 9))
+    kernels = [GlobalFilter(), Diffusion(), Polynomial(1)]
+    fits = [GraphGPRegressor(graph, kernel).fit(None, signals) for kernel in kernels]
+    plot_filter(fits, ax=ax)
+    assert ax.get_xlabel() == "eigenvalue / largest eigenvalue"
+    largest = [spectra["combinatorial"].eigenvalues[-1], spectra["normalized"].eigenvalues[-1], 1.0]
+    for line, fit, upper in zip(ax.lines, fits, largest, strict=True):
+        places, response = line.get_data()
+        assert oracle.relative_error(response, fit.graph_kernel_.response(places * upper)) < FORMULA
+    rugs = [np.array([segment[0, 0] for segment in rug.get_segments()]) for rug in ax.collections]
+    assert len(rugs) == 2  # the scaled Laplacian's are those of the combinatorial one
+    for rug, spectrum in zip(rugs, spectra.values(), strict=True):
+        assert oracle.relative_error(rug, spectrum.eigenvalues / spectrum.eigenvalues[-1]) < FORMULA
+
+
+def test_a_pole_between_eigenvalues_does_not_set_the_scale(graph, ax):
+    eigenvalues = decompose(graph).eigenvalues
+    plot_filter(PseudoInverse(), ax=ax, eigenvalues=eigenvalues)
+    highest = 1 / np.sqrt(eigenvalues[1])
+    assert ax.lines[0].get_ydata().max() > 2 * highest
+    assert ax.get_ylim()[1] == pytest.approx(1.08 * highest)
+
+
+def test_the_band_is_one_standard_deviation_wide(fitted, ax):
+    plot_filter(fitted, ax=ax, show_std=True, show_eigenvalues=False)
+    (band,) = ax.collections
+    grid = ax.lines[0].get_xdata()
+    mean, std = fitted.response(grid, return_std=True)
+    outline = band.get_paths()[0].vertices
+    assert std.max() > 0
+    assert outline[:, 1].max() == pytest.approx((mean + std).max())
+    assert outline[:, 1].min() == pytest.approx(np.maximum(mean - std, 0).min())
+    assert ax.get_ylim()[1] >= (mean + std).max()
+
+
+@pytest.mark.parametrize(
+    ("fits", "options", "error", "message"),
+    [
+        (GlobalFilter(), {}, ValueError, "eigenvalues must be given to draw GlobalFilter"),
+        (
+            LocalAverage(),
+            {"eigenvalues": [0.0, 1.0]},
+            TypeError,
+            "fits must be filters on the spectrum; got LocalAverage",
+        ),
+        ("Polynomial", {}, TypeError, "fits must be graph kernels or fitted GraphGPRegressors; got str"),
+        ([], {}, ValueError, "fits must hold at least one filter"),
+        ([BAND_PASS], {"labels": ["a", "b"]}, ValueError, "labels must name each of the 1 filters; got 2"),
+        (GraphGPRegressor(), {}, NotFittedError, "is not fitted yet"),
+        (BAND_PASS, {"eigenvalues": [[0.0, 1.0]]}, ValueError, r"eigenvalues must have shape \(n_eigenvalues,\)"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_before_a_figure_is_made(fits, options, error, message):
+    with pytest.raises(error, match=message):
+        plot_filter(fits, **options)
+    assert plt.get_fignums() == []
+
+
+# Fourier coefficients
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_few_signals_are_drawn_one_by_one(graph, ax, absolute):
+    signals = np.random.default_rng(2).standard_normal((3, 9))
+    spectrum = decompose(graph, "normalized")
+    plot_fourier(signals, spectrum, ax=ax, absolute=absolute, labels=["a", "b", "c"])
+    for line, signal in zip(ax.lines, signals, strict=False):
+        coefficients = spectrum.eigenvectors.T @ signal
+        assert oracle.relative_error(line.get_xdata(), spectrum.eigenvalues) == 0
+        expected = np.abs(coefficients) if absolute else coefficients
+        assert oracle.relative_error(line.get_ydata(), expected) < FORMULA
+    assert texts(ax) == ["a", "b", "c"]
+    assert ax.get_xlabel() == "eigenvalue λ of the normalised Laplacian"
+
+
+def test_many_signals_are_drawn_as_median_and_band(graph, ax):
+    signals = np.random.default_rng(3).standard_normal((50, 9))
+    plot_fourier(signals, graph, ax=ax, level=0.5)
+    magnitudes = np.abs(signals @ decompose(graph, scaled=True).eigenvectors)
+    (line,) = ax.lines
+    assert oracle.relative_error(line.get_ydata(), np.median(magnitudes, axis=0)) < FORMULA
+    outline = ax.collections[0].get_paths()[0].vertices[:, 1]
+    low, high = np.percentile(magnitudes, [25, 75], axis=0)
+    assert outline.min() == pytest.approx(low.min())
+    assert outline.max() == pytest.approx(high.max())
+    assert texts(ax) == ["central 50%", "median"]
+
+
+@pytest.mark.parametrize(
+    ("signals", "options", "message"),
+    [
+        (np.ones((9, 2)), {}, "did you pass the transpose"),
+        (np.ones((2, 9)), {"labels": ["a"]}, "labels must name each of at most 7 signals; got 1 labels for 2 signals"),
+        (np.ones((8, 9)), {"labels": list("abcdefgh")}, "drawn as a band and need no labels"),
+        (np.ones((8, 9)), {"level": 80}, "level must lie between 0 and 1; got 80"),
+    ],
+)
+def test_bad_fourier_arguments_are_named(graph, signals, options, message):
+    with pytest.raises(ValueError, match=message):
+        plot_fourier(signals, graph, **options)
+    assert plt.get_fignums() == []
+
+
+# Signals on the graph
+
+
+def test_nodes_edges_and_colours_are_those_of_the_signal(graph, weights, ax):
+    signal = np.linspace(-1, 3, 9)
+    plot_signal(graph, signal, ax=ax)
+    edges, nodes = ax.collections
+    np.testing.assert_array_equal(nodes.get_offsets(), graph.coordinates)
+    ax.figure.canvas.draw()
+    expected = plt.get_cmap("viridis")(Normalize(-1, 3)(signal))
+    np.testing.assert_allclose(nodes.get_facecolors(), expected)
+    drawn = {frozenset(map(tuple, segment)) for segment in edges.get_segments()}
+    pairs = np.argwhere(np.triu(weights) > 0)
+    assert drawn == {frozenset(map(tuple, graph.coordinates[pair])) for pair in pairs}
+    assert len(edges.get_segments()) == graph.n_edges
+    assert len(ax.figure.axes) == 2  # with the colour bar
+
+
+def test_a_symmetric_scale_is_centred_at_zero(graph, ax):
+    signal = np.linspace(-1, 3, 9)
+    plot_signal(graph, signal, ax=ax, symmetric=True, colorbar=False)
+    nodes = ax.collections[1]
+    assert nodes.get_clim() == (-3, 3)
+    assert nodes.get_cmap().name == "RdBu_r"
+    plot_signal(graph, signal, ax=ax, symmetric=True, vmax=5, colorbar=False)
+    assert ax.collections[3].get_clim() == (-5, 5)
+    plot_signal(graph, np.zeros(9), ax=ax, symmetric=True, colorbar=False)
+    assert ax.collections[5].get_clim() == (-1, 1)
+
+
+def test_colours_aspect_and_the_colour_bar_can_be_chosen(graph, ax):
+    plot_signal(
+        graph, np.arange(9), ax=ax, cmap="cividis", vmin=-1, vmax=20, aspect=1.28, colorbar="bottom", colorbar_label="%"
+    )
+    nodes = ax.collections[1]
+    assert nodes.get_clim() == (-1, 20)
+    assert nodes.get_cmap().name == "cividis"
+    assert ax.get_aspect() == 1.28
+    assert ax.figure.axes[1].get_xlabel() == "%"
+
+
+def test_labels_stand_on_the_nodes_and_out_from_them(graph, ax):
+    plot_signal(graph, np.linspace(0, 1, 9), ax=ax, labels=list("abcdefghi"))
+    for text, place in zip(ax.texts, graph.coordinates, strict=True):
+        assert text.get_position() == tuple(place)
+    assert [text.get_text() for text in ax.texts] == list("abcdefghi")
+    # viridis runs from dark to light
+    assert ax.texts[0].get_color() == "white"
+    assert ax.texts[-1].get_color() == "black"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"coordinates": None}, r"graph must have coordinates to be drawn.*Graph\(weights, names, coordinates\)"),
+        ({"coordinates": np.zeros((9, 3))}, "graph must have two coordinates a node to be drawn; got 3"),
+        ({"signal": np.ones(8)}, r"signal must have shape \(n_nodes,\) with n_nodes = 9; got \(8,\)"),
+        ({"signal": np.full(9, np.nan)}, "signal must be finite"),
+        ({"labels": ["a"]}, "labels must hold one text for each of the 9 nodes; got 1"),
+    ],
+)
+def test_bad_signal_arguments_are_named(weights, change, message):
+    graph = Graph(weights, coordinates=change.get("coordinates", np.zeros((9, 2))))
+    with pytest.raises(ValueError, match=message):
+        plot_signal(graph, change.get("signal", np.ones(9)), labels=change.get("labels"))
+    assert plt.get_fignums() == []
+
+
+# Predictions
+
+
+@pytest.fixture
+def prediction():
+    return np.array([0.0, 5.0, -1.0]), np.array([0.5, 0.0, -1.0]), np.array([1.0, 2.0, 0.1])
+
+
+def lines(ax):
+    return {line.get_label(): line for line in ax.lines}
+
+
+def test_intervals_stand_at_each_node_in_order_of_the_prediction(prediction, ax):
+    observed, mean, std = prediction
+    plot_prediction(observed, mean, std, ax=ax, names=["a", "b", "c"], level=0.95)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["c", "b", "a"]
+    (intervals,) = ax.collections
+    low, high = norm(mean, std).interval(0.95)
+    # the k-th interval belongs to the k-th value, wherever it stands
+    for segment, place, bottom, top in zip(intervals.get_segments(), [2, 1, 0], low, high, strict=True):
+        np.testing.assert_allclose(segment, [[place, bottom], [place, top]])
+    np.testing.assert_array_equal(lines(ax)["predicted"].get_xydata(), [[2, 0.5], [1, 0], [0, -1]])
+    np.testing.assert_array_equal(lines(ax)["observed"].get_xydata(), [[2, 0], [0, -1]])
+    np.testing.assert_array_equal(lines(ax)["observed, outside"].get_xydata(), [[1, 5]])
+    inside, outside = lines(ax)["observed"], lines(ax)["observed, outside"]
+    assert to_rgba(inside.get_color()) != to_rgba(outside.get_color())
+    assert inside.get_marker() != outside.get_marker()
+    assert texts(ax) == ["95% interval", "predicted", "observed", "observed, outside"]
+
+
+def test_the_order_given_can_be_kept(prediction, ax):
+    plot_prediction(*prediction, ax=ax, names=["a", "b", "c"], sort=False)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b", "c"]
+    np.testing.assert_array_equal(lines(ax)["predicted"].get_ydata(), prediction[1])
+
+
+def test_one_node_over_the_years_is_a_line_with_a_band(prediction, ax):
+    observed, mean, std = prediction
+    plot_prediction(observed, mean, std, ax=ax, positions=[2003, 2001, 2002])
+    np.testing.assert_array_equal(lines(ax)["predicted"].get_xydata(), [[2001, 0.0], [2002, -1.0], [2003, 0.5]])
+    outline = ax.collections[0].get_paths()[0].vertices[:, 1]
+    low, high = norm(mean, std).interval(0.9)
+    assert (outline.min(), outline.max()) == pytest.approx((low.min(), high.max()))
+    assert all(tick == round(tick) for tick in ax.get_xticks())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([1.0, 2.0], [1.0], [1.0, 1.0]), {}, r"mean must have shape \(n_values,\) with n_values = 2; got \(1,\)"),
+        (([1.0], [1.0], [1.0, 1.0]), {}, r"std must have shape \(n_values,\) with n_values = 1"),
+        (([1.0], [1.0], [1.0]), {"names": ["a", "b"]}, "names must hold one name for each of the 1 values; got 2"),
+        (([1.0], [1.0], [1.0]), {"positions": [1.0, 2.0]}, r"positions must have shape \(n_values,\)"),
+        (([1.0], [1.0], [1.0]), {"level": 1.5}, "level must lie between 0 and 1; got 1.5"),
+    ],
+)
+def test_bad_prediction_arguments_are_named(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        plot_prediction(*arguments, **options)
+    assert plt.get_fignums() == []
