@@ -1,0 +1,10 @@
+"""Make the pictures of the documentation again: python docs/make.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spectralgp.demo import save_filter_and_map
+
+if __name__ == "__main__":
+    print(save_filter_and_map(Path(__file__).parent / "images" / "demo-filter-map.png"))

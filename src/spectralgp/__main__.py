@@ -1,0 +1,6 @@
+"""``python -m spectralgp``."""
+
+from spectralgp.cli import main
+
+if __name__ == "__main__":
+    main()
