@@ -1,5 +1,29 @@
-"""Data sets that come with the package."""
+"""Data sets: one that comes with the package, those of the paper, and synthetic draws."""
 
+from spectralgp.datasets.cerebellum import Cerebellum, load_cerebellum
+from spectralgp.datasets.synthetic import (
+    FilteredSignals,
+    barabasi_albert_graph,
+    draw_filtered_signals,
+    draw_inverse_wishart,
+    sensor_graph,
+)
+from spectralgp.datasets.traffic import Traffic, load_traffic
 from spectralgp.datasets.us_income import USIncome, load_us_income
+from spectralgp.datasets.weather import Weather, load_weather
 
-__all__ = ["USIncome", "load_us_income"]
+__all__ = [
+    "Cerebellum",
+    "FilteredSignals",
+    "Traffic",
+    "USIncome",
+    "Weather",
+    "barabasi_albert_graph",
+    "draw_filtered_signals",
+    "draw_inverse_wishart",
+    "load_cerebellum",
+    "load_traffic",
+    "load_us_income",
+    "load_weather",
+    "sensor_graph",
+]

@@ -1,0 +1,81 @@
+"""Daily congestion at 75 bottlenecks of San Francisco's freeways, the paper's traffic data."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectralgp._checks import Array
+from spectralgp.datasets._files import ReleasedFile, fetch_file, variables
+from spectralgp.graph import Graph
+
+DELAYS = ReleasedFile(
+    "traffic_delay_san_francisco.mat", "54556e144e9ddf371c4c718b1704a8bb006a7a1ec13da5283a39558b22d40fac"
+)
+N_INPUTS = 15
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """Minutes of congestion a day at 75 freeway bottlenecks on 2798 days (PeMS), with the paper's graph.
+
+    Attributes
+    ----------
+    graph : Graph
+        75 bottlenecks, joined where closer than 13 km with the inverse distance as weight; coordinates are longitude
+        and latitude.
+    output_graph : Graph
+        The part of it on the last 60 nodes, those that the paper predicts.
+    delays : ndarray of shape (2798, 75)
+        Minutes: one signal a day, one column a bottleneck. The paper predicts the last 60 from the first 15.
+    n_inputs : int
+        15, the number of nodes whose delays are the inputs.
+
+    See Also
+    --------
+    load_traffic : Reads the data.
+    """
+
+    graph: Graph
+    output_graph: Graph
+    delays: Array
+    n_inputs: int = N_INPUTS
+
+
+def load_traffic(folder: str | os.PathLike[str] | None = None) -> Traffic:
+    """Read the daily congestion at 75 bottlenecks of San Francisco that the paper predicts.
+
+    The file `traffic_delay_san_francisco.mat` is looked for as `load_weather` describes.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where the file is.
+
+    Returns
+    -------
+    Traffic
+        Both graphs and the delays, read-only, of shape (2798, 75).
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file is nowhere and cannot be downloaded; the message says which file to put where.
+    ValueError
+        If the file is not the released one, by its SHA-256 sum.
+
+    Examples
+    --------
+    >>> from spectralgp.datasets import load_traffic
+    >>> data = load_traffic()  # doctest: +SKIP
+    >>> data.graph, data.output_graph, data.delays.shape  # doctest: +SKIP
+    (Graph(75 nodes, 1074 edges), Graph(60 nodes, 612 edges), (2798, 75))
+    """
+    content = variables(fetch_file(DELAYS, folder))
+    weights, coordinates = (np.asarray(content[name], dtype=float) for name in ("Adj_Matrix", "Coords"))
+    graph = Graph(weights, coordinates=coordinates)
+    delays = np.ascontiguousarray(np.asarray(content["average_delay"], dtype=float).T)
+    delays.setflags(write=False)
+    return Traffic(graph, graph.subgraph(range(N_INPUTS, graph.n_nodes)), delays)

@@ -1,0 +1,84 @@
+"""Daily temperatures of 45 Swedish cities, the paper's weather data."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectralgp._checks import Array
+from spectralgp.datasets._files import ReleasedFile, fetch_file, variables
+from spectralgp.graph import Graph
+
+CITIES = ReleasedFile("city45data.mat", "7c82c3554c7c4eb63772b5e637a98c7c8d8b75432acdcd722ec04f4c0c99b77b")
+TEMPERATURES = ReleasedFile("smhi_temp_17.mat", "d7d72fc1b06836b6d559160c53851c90af00a8efd0a366a215d25abfa635ade0")
+
+
+@dataclass(frozen=True, eq=False)
+class Weather:
+    """Daily temperatures of 45 Swedish cities on 95 days of 2017 (SMHI), with the paper's graph.
+
+    Attributes
+    ----------
+    graph : Graph
+        45 nodes joined to their 10 nearest others with weights ``exp(-d^2 / 0.1)``, where d is a distance between
+        coordinates that were centred and scaled, and the two directions averaged: the graph that PyGSP 0.5.1 builds
+        and the paper used. Its coordinates are longitude and latitude.
+    temperatures : ndarray of shape (95, 45)
+        Degrees Celsius: one signal a day, one column a city.
+
+    See Also
+    --------
+    load_weather : Reads the data.
+    """
+
+    graph: Graph
+    temperatures: Array
+
+
+def load_weather(folder: str | os.PathLike[str] | None = None) -> Weather:
+    """Read the temperatures of 45 Swedish cities that the paper predicts from one day to the next.
+
+    The files `city45data.mat` and `smhi_temp_17.mat` are looked for in `folder`, in the folder named by the environment
+    variable ``SPECTRALGP_DATA`` and in the user's cache, and downloaded into the cache otherwise, from the repository
+    that the paper's authors published (github.com/yincong-zhi/Polynomial_Kernel_Learning).
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where the files are.
+
+    Returns
+    -------
+    Weather
+        The graph and the temperatures, read-only, of shape (95, 45).
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is nowhere and cannot be downloaded; the message says which file to put where.
+    ValueError
+        If a file is not the released one, by its SHA-256 sum.
+
+    Examples
+    --------
+    >>> from spectralgp.datasets import load_weather
+    >>> data = load_weather()  # doctest: +SKIP
+    >>> data.graph, data.temperatures.shape  # doctest: +SKIP
+    (Graph(45 nodes, 278 edges), (95, 45))
+    """
+    places = np.asarray(variables(fetch_file(CITIES, folder))["coord45"], dtype=float)  # latitude, longitude
+    temperatures = np.array(variables(fetch_file(TEMPERATURES, folder))["temp_17"], dtype=float, order="C")
+    temperatures.setflags(write=False)
+    weights = Graph.from_points(_scaled(places), 10, bandwidth=0.1, symmetrize="average").weights
+    return Weather(Graph(weights, coordinates=places[:, ::-1].copy()), temperatures)
+
+
+def _scaled(places: Array) -> Array:
+    """Centred, and scaled so that half the diagonal of the bounding box is ``n^(1 / d) / 10``, as PyGSP 0.5.1 does."""
+    n_nodes, n_dimensions = places.shape
+    centred = places - places.mean(axis=0)
+    half_diagonal = 0.5 * np.linalg.norm(np.ptp(places, axis=0))
+    scaled: Array = centred * (n_nodes ** (1 / n_dimensions) / 10 / half_diagonal)
+    return scaled
