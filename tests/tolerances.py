@@ -29,3 +29,15 @@ EXACT = 1e-12
 
 STANDARD_ERRORS = 5.0
 """How many standard errors a moment of random draws may be off; seeds are fixed, so there is no flakiness."""
+
+OPTIMUM = 1e-5
+"""A maximum found twice, by different routes, in nats for each observation; parameters agree to its root."""
+
+CONVERGED = 1e-3
+"""Residual of the conditions of optimality at which Algorithm 1 may say that it converged."""
+
+PUBLISHED = 0.02
+"""A test score of the reference tables, printed with two decimals, in nats a signal."""
+
+PUBLISHED_EVIDENCE = 0.1
+"""A log marginal likelihood of the reference tables, in nats."""

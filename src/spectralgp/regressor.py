@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, Kernel
+from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -168,6 +169,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                     f"graph_kernel must be one kernel to set {prefix}{next(iter(nested))}; got {self.graph_kernel!r}. "
                     "Pass for example graph_kernel=Polynomial(3) first."
                 )
+            known = self.graph_kernel.get_params()
+            unknown = [name for name in nested if name not in known]
+            if unknown:
+                raise ValueError(
+                    f"Invalid parameter {unknown[0]!r} for {type(self.graph_kernel).__name__}; got {unknown}. "
+                    f"Valid parameters are: {sorted(known)}."
+                )
             self.graph_kernel = dataclasses.replace(self.graph_kernel, **nested)  # type: ignore[type-var]
         return self
 
@@ -218,7 +226,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         fits, weights, models = self._learn(task, graph, [_scaled(kernel, 1 / spread) for kernel in kernels], stacked)
         self._finish(task, graph, fits, weights, models, inputs, centred, spread)
         self.center_ = offset
-        self._flat, self._names = flat, names
+        self._flat = flat
+        self._node_names = tuple(graph.names) if graph.names is not None else names
 
     def _check_parameters(self) -> None:
         for name, options in (("center", ("global", "node")), ("scale", ("global",)), ("prior", ("weak",))):
@@ -248,6 +257,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _read_inputs(self, X: Any, signals: Array) -> Array:
         if X is None:
+            for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
+                self.__dict__.pop(name, None)
             return np.empty((signals.shape[0], 0))
         inputs: Array = validate_data(self, X, dtype=np.float64)
         if isinstance(self.kernel, str):
@@ -384,8 +395,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.graph_kernel_ = learnt[0].graph_kernel if single else tuple(model.graph_kernel for model in learnt)
         self.kernel_ = learnt[0].input_kernel if single else tuple(model.input_kernel for model in learnt)
         self.noise_variance_ = float(weights @ [model.noise_variance for model in learnt])
-        likelihoods = np.array([fit.log_likelihood for fit in self.fits_])
-        self.log_marginal_likelihood_ = float(logsumexp(likelihoods, b=weights))
+        parts = [np.log(w) + fit.log_likelihood for w, fit in zip(weights, self.fits_, strict=True) if w > 0]
+        self.log_marginal_likelihood_ = float(logsumexp(parts))
         self.certificate_ = self.fits_[int(np.argmax(weights))].certificate
         stages = {id(stage): stage for fit in self.fits_ for stage in fit.stages}  # degrees share their continuation
         self.n_evaluations_ = sum(stage.n_evaluations for stage in stages.values())
@@ -402,7 +413,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _prediction(self, X: Any) -> Prediction | MixturePrediction:
         check_is_fitted(self)
-        if isinstance(self.kernel, str) or not hasattr(self, "n_features_in_"):
+        if not isinstance(self.fits_[0].model.input_kernel, Kernel):  # precomputed, or independent signals
             return self.posterior_.at(X)
         return self.posterior_.at(validate_data(self, X, dtype=np.float64, reset=False))
 
@@ -448,7 +459,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         import pandas as pd
 
         predicted = self.predict(X, return_std=return_std, include_noise=include_noise)
-        columns: Any = self.graph_.names or self._names
+        columns: Any = self._node_names
         frames = [
             pd.DataFrame(np.reshape(values, (-1, self.graph_.n_nodes)), index=frame_index(X), columns=columns)
             for values in (predicted if return_std else (predicted,))
@@ -475,16 +486,26 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Density of all signals together (float), or of each alone, shape (n_inputs,).
         """
         prediction = self._prediction(X)
-        signals, names = self._read_signals(Y)
-        signals = signals.reshape(signals.shape[0], -1)
-        if names is not None and self.graph_.names is not None:
-            signals = signals[:, match_columns(names, tuple(self.graph_.names))]
+        signals = self._in_node_order(Y)
         if signals.shape[1] != self.graph_.n_nodes:
             raise ValueError(
                 f"Y must have shape (n_inputs, n_nodes) with n_nodes = {self.graph_.n_nodes}; got {signals.shape}. "
                 "Rows are signals: did you pass the transpose?"
             )
         return prediction.log_density(signals - self.center_, joint)
+
+    def _in_node_order(self, Y: Any) -> Array:
+        """Observed signals with their columns in the order of the nodes, shape (n_inputs, n_nodes)."""
+        signals, names = self._read_signals(Y)
+        signals = signals.reshape(signals.shape[0], -1)
+        if names is None or self._node_names is None:
+            return signals
+        return signals[:, match_columns(names, self._node_names)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name."""
+        check_is_fitted(self)
+        return float(r2_score(self._in_node_order(y), self.predict(X), sample_weight=sample_weight))
 
     def leave_one_out(self, by: By = "signal") -> LeaveOneOut:
         """Closed-form predictions of each training signal, node or entry from all others, in the units of Y."""

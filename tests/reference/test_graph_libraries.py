@@ -34,15 +34,11 @@ def test_networkx_graphs_agree_on_laplacians_and_components(seed):
     ours = as_graph(theirs)
     assert ours.names == tuple(theirs)
     assert (ours.n_nodes, ours.n_edges) == (theirs.number_of_nodes(), theirs.number_of_edges())
-    np.testing.assert_allclose(
-        ours.laplacian().toarray(), nx.laplacian_matrix(theirs).toarray(), rtol=ROUNDING
-    )
+    np.testing.assert_allclose(ours.laplacian().toarray(), nx.laplacian_matrix(theirs).toarray(), rtol=ROUNDING)
     normalized = nx.normalized_laplacian_matrix(theirs).toarray()
     np.testing.assert_allclose(ours.laplacian("normalized").toarray(), normalized, atol=ROUNDING)
     components = {frozenset(np.flatnonzero(ours.components == label)) for label in range(ours.n_components)}
-    assert {
-        frozenset(ours.positions(part).tolist()) for part in nx.connected_components(theirs)
-    } == components
+    assert {frozenset(ours.positions(part).tolist()) for part in nx.connected_components(theirs)} == components
     part = list(theirs)[::3]
     expected = nx.to_numpy_array(theirs.subgraph(part), nodelist=part)
     np.testing.assert_array_equal(ours.subgraph(part).weights.toarray(), expected)
@@ -62,9 +58,7 @@ def test_networkx_edge_lists_are_tables():
     theirs = nx.Graph()
     theirs.add_weighted_edges_from([("a", "b", 2.0), ("b", "c", 1.0)])
     table = nx.to_pandas_edgelist(theirs)
-    np.testing.assert_array_equal(
-        Graph.from_edges(table).weights.toarray(), as_graph(theirs).weights.toarray()
-    )
+    np.testing.assert_array_equal(Graph.from_edges(table).weights.toarray(), as_graph(theirs).weights.toarray())
     listed = Graph.from_edges(theirs.edges, names=list(theirs))
     np.testing.assert_array_equal(listed.weights.toarray(), nx.to_numpy_array(theirs, weight=None))
 
@@ -82,9 +76,7 @@ def test_unfit_networkx_graphs_are_refused():
         ValueError, match=r"graph must be undirected; got a networkx DiGraph\. Pass graph.to_undirected"
     ):
         as_graph(nx.DiGraph([(0, 1)]))
-    with pytest.raises(
-        ValueError, match="graph must have one edge between two nodes; got a networkx MultiGraph"
-    ):
+    with pytest.raises(ValueError, match="graph must have one edge between two nodes; got a networkx MultiGraph"):
         as_graph(nx.MultiGraph([(0, 1), (0, 1)]))
     with pytest.raises(ValueError, match="graph must have at least one node; got an empty networkx graph"):
         as_graph(nx.Graph())
@@ -92,9 +84,7 @@ def test_unfit_networkx_graphs_are_refused():
         as_graph(nx.Graph([(0, 0), (0, 1)]))
     heavy = nx.Graph()
     heavy.add_edge(0, 1, weight="heavy")
-    with pytest.raises(
-        ValueError, match=r"graph must have numbers as its edge attribute 'weight'; got .*heavy"
-    ):
+    with pytest.raises(ValueError, match=r"graph must have numbers as its edge attribute 'weight'; got .*heavy"):
         as_graph(heavy)
     with pytest.raises(TypeError, match=r"graph must be a networkx.Graph; got NodeView"):
         as_graph(nx.path_graph(3).nodes)
@@ -108,9 +98,7 @@ def test_pygsp_graphs_agree_on_laplacians_and_keep_coordinates():
     ours = as_graph(theirs)
     assert ours.n_edges == theirs.n_edges
     np.testing.assert_array_equal(ours.coordinates, theirs.coords)
-    np.testing.assert_allclose(
-        ours.laplacian().toarray(), theirs.L.toarray(), atol=ROUNDING * theirs.dw.max()
-    )
+    np.testing.assert_allclose(ours.laplacian().toarray(), theirs.L.toarray(), atol=ROUNDING * theirs.dw.max())
     theirs.compute_laplacian("normalized")
     np.testing.assert_allclose(ours.laplacian("normalized").toarray(), theirs.L.toarray(), atol=ROUNDING)
     theirs.compute_fourier_basis()
@@ -149,10 +137,7 @@ def test_libpysal_weights_keep_ids():
     assert as_graph(libpysal.weights.lat2W(3, 3)).names is None
     assert as_graph(libpysal.weights.lat2W(3, 3)).n_edges == 12
     assert (
-        named_edges(
-            as_graph(libpysal.weights.W(NEIGHBOURS, silence_warnings=True, id_order=[*"zbc", "alone"]))
-        )
-        == PATH
+        named_edges(as_graph(libpysal.weights.W(NEIGHBOURS, silence_warnings=True, id_order=[*"zbc", "alone"]))) == PATH
     )
     sparse = libpysal.weights.WSP(theirs.sparse, id_order=theirs.id_order)
     assert named_edges(as_graph(sparse)) == PATH
@@ -164,9 +149,7 @@ def test_libpysal_graphs_keep_ids_and_isolated_nodes():
     )
     ours = as_graph(theirs)
     assert ours.names == ("z", "b", "c", "alone")
-    np.testing.assert_array_equal(
-        ours.weights.toarray(), [[0, 1, 0, 0], [1, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]]
-    )
+    np.testing.assert_array_equal(ours.weights.toarray(), [[0, 1, 0, 0], [1, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]])
 
 
 def test_row_standardised_libpysal_weights_are_refused_until_binary():
@@ -210,14 +193,10 @@ def test_pandas_adjacencies_keep_names():
 
 def test_unfit_pandas_tables_are_refused():
     frame = pd.DataFrame([[0, 2], [2, 0]], index=["a", "b"], columns=["b", "a"])
-    with pytest.raises(
-        ValueError, match=r"graph must have the same names in its index and columns.*frame.loc"
-    ):
+    with pytest.raises(ValueError, match=r"graph must have the same names in its index and columns.*frame.loc"):
         as_graph(frame)
     edges = pd.DataFrame({"source": ["a"], "target": ["b"]})
-    with pytest.raises(
-        ValueError, match=r"graph must have the same names .* shape \(1, 2\).*Graph.from_edges"
-    ):
+    with pytest.raises(ValueError, match=r"graph must have the same names .* shape \(1, 2\).*Graph.from_edges"):
         as_graph(edges)
     with pytest.raises(ValueError, match=r"graph must have the same names .*; got a pandas Series"):
         as_graph(pd.Series([1.0]))

@@ -51,9 +51,10 @@ def _first_length_scales(objective: Objective) -> Array:
     """The input kernel's parameters, with every length scale at the supplement's starting value."""
     task = objective.task
     theta = objective.input_theta.copy()
-    if theta.size:
+    energy = float(np.mean(np.sum(task.signals**2, axis=1)))
+    if theta.size and energy > 0:
         scales = ~np.isnan(log_length_scales(task.input_kernel, task.inputs))
-        theta[scales] = 0.5 * np.log(np.mean(np.sum(task.signals**2, axis=1)))
+        theta[scales] = 0.5 * np.log(energy)
         theta = np.clip(theta, *task.input_kernel.bounds.T)
     return theta
 

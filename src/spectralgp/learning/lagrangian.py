@@ -34,6 +34,11 @@ class Limits:
     dual: int = 1000
     descent: int = 500
 
+    @classmethod
+    def from_iterations(cls, max_iterations: int) -> Limits:
+        """Limits in proportion to one number; 500 gives the defaults."""
+        return cls(6 * max_iterations, 2 * max_iterations, max_iterations)
+
 
 def fit_lagrangian(
     task: Task,
@@ -79,6 +84,7 @@ def fit_lagrangian(
     x, certificate, message = _solve_dual(problem, limits)
     stage("dual problem", x)
     converged = certificate.residual <= RESIDUAL
+    message = "the dual problem converged" if converged else message
     return finish(objective, x, certificate, converged, message, tuple(stages))
 
 

@@ -9,7 +9,7 @@ from spectralgp._checks import as_option
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel, Polynomial
 from spectralgp.learning.fit import Fit
-from spectralgp.learning.lagrangian import fit_lagrangian
+from spectralgp.learning.lagrangian import Limits, fit_lagrangian
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Progress, fit_kernel, fit_path
 from spectralgp.spectrum import decompose
@@ -75,7 +75,8 @@ def learn_all(
         if not isinstance(bound, Polynomial):
             fits[family[0]] = fit_kernel(task, bound, spectrum, max_iterations, progress)
         elif solver == "lagrangian":
-            fits[family[0]] = fit_lagrangian(task, bound, spectrum, progress=progress)
+            limits = Limits.from_iterations(max_iterations)
+            fits[family[0]] = fit_lagrangian(task, bound, spectrum, limits, progress)
         else:
             degrees = [graph_kernels[index].theta.size - 1 for index in family]
             fits |= zip(family, fit_path(task, bound, degrees, spectrum, max_iterations, progress), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -38,10 +39,18 @@ def fit_path(
     """
     fits: dict[int, Fit] = {}
     stages: list[Stage] = []
-    x = np.empty(0)
+    x, bounded = np.empty(0), np.empty(0)
     for degree in range(max(degrees) + 1):
         objective = Objective(task, kernel.with_degree(degree), spectrum)
         starts = _starts(objective) if degree == 0 else [np.insert(x, degree, 0.0)]
+        if degree > 0 and _is_silent(objective, starts[0]):
+            starts += _starts(objective)  # at zero the slope in every coefficient vanishes: no way out from there
+        if kernel.constraint is None:
+            # without a constraint there are more local maxima: try the constrained one too
+            inner = Objective(task, dataclasses.replace(kernel.with_degree(degree), constraint="eigenvalues"), spectrum)
+            bounded = _best(inner, starts if degree == 0 else [np.insert(bounded, degree, 0.0)], max_iterations)[0]
+            objective.n_evaluations += inner.n_evaluations
+            starts.append(bounded)
         x, message = _best(objective, starts, max_iterations)
         x, lift = lift_above_zero(objective, x)
         stages.append(Stage(f"degree {degree}", objective.evaluate(x)[0], objective.n_evaluations))
@@ -83,6 +92,12 @@ def _starts(objective: Objective) -> list[Array]:
     return [np.clip(start, bounds[:, 0], bounds[:, 1]) for start in starts]
 
 
+def _is_silent(objective: Objective, x: Array) -> bool:
+    """Whether the filter is so small that the noise explains everything."""
+    kernel, _, noise_variance = objective.split(x)
+    return bool(np.mean(kernel.modes(objective.spectrum).values) < 1e-6 * noise_variance)
+
+
 def _best(objective: Objective, starts: list[Array], max_iterations: int) -> tuple[Array, str]:
     """Solve from every start and keep the highest objective."""
     solutions = [_solve(objective, start, max_iterations) for start in starts]
@@ -94,6 +109,8 @@ def _solve(objective: Objective, start: Array, max_iterations: int) -> tuple[Arr
 
     A polynomial is lowest at a few points, so a few linear constraints stand for those at every eigenvalue.
     """
+    if start.size == 0:
+        return start, "nothing to learn: every hyperparameter is fixed", objective.evaluate(start)[0]
     scale = float(objective.signals.size)
 
     def negative(x: Array) -> tuple[float, Array]:

@@ -1,0 +1,228 @@
+"""scikit-learn's conventions: its own checks, clone, pipelines, searches; and one decomposition for all of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from unittest import SkipTest
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone, is_regressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import oracle
+import spectralgp.spectrum
+from spectralgp import GraphGPRegressor
+from spectralgp.graph import Graph
+from spectralgp.graph_kernels import Diffusion, Identity, Polynomial
+
+WEIGHTS = oracle.random_weights(6, seed=4)
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (15, 2))
+Y = oracle.draw(
+    oracle.rbf(X, X, 1.5), oracle.polynomial(oracle.laplacian(WEIGHTS, scaled=True), [1, -1.4, 0.6]), 0.02, RNG
+)
+
+# checks that scikit-learn itself skips here, with its reason
+SKIPPED_BY_SCIKIT_LEARN = {
+    "check_array_api_input": "SCIPY_ARRAY_API is not set: run with it in a process of its own below",
+}
+CHECKS = [
+    (estimator, check)
+    for estimator, check in estimator_checks_generator(GraphGPRegressor())
+    if getattr(check, "func", check).__name__ not in SKIPPED_BY_SCIKIT_LEARN
+]
+
+
+def name_of(check) -> str:
+    return getattr(check, "func", check).__name__
+
+
+@pytest.mark.parametrize(("estimator", "check"), CHECKS, ids=lambda value: name_of(value) if callable(value) else "")
+def test_scikit_learns_checks(estimator, check):
+    """Every check of ``check_estimator`` with ``graph=None``; a check that skips itself fails here."""
+    with warnings.catch_warnings():
+        # some checks warn on purpose, and as in check_estimator that is not at stake
+        warnings.simplefilter("default")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            check(estimator)
+        except SkipTest as skipped:
+            pytest.fail(f"{name_of(check)} was skipped: {skipped}")
+
+
+def test_the_array_api_check_passes_in_a_process_that_allows_it():
+    """scikit-learn skips this check unless SCIPY_ARRAY_API is set before SciPy is imported."""
+    code = (
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "from sklearn.utils.estimator_checks import check_estimator\n"
+        "from spectralgp import GraphGPRegressor\n"
+        "results = check_estimator(GraphGPRegressor(), on_fail=None, on_skip=None)\n"
+        "for r in results:\n"
+        "    if r['status'] != 'passed': print(r['check_name'], r['status'], repr(r['exception']))\n"
+        "print('ran', *[r['check_name'] for r in results if 'array_api' in r['check_name']])\n"
+    )
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": str(Path(spectralgp.__file__).parents[1])}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "ran check_array_api_input\n"
+
+
+# Decomposed once
+
+
+@pytest.fixture
+def decompositions(monkeypatch):
+    """Sizes of the Laplacians decomposed while a test runs."""
+    sizes = []
+    original = spectralgp.spectrum._decompose
+
+    def counted(graph, laplacian):
+        sizes.append((graph.n_nodes, laplacian))
+        return original(graph, laplacian)
+
+    monkeypatch.setattr(spectralgp.spectrum, "_decompose", counted)
+    return sizes
+
+
+def test_clone_keeps_the_graph_itself():
+    graph = Graph(WEIGHTS)
+    model = GraphGPRegressor(graph, [Polynomial(1), Diffusion()])
+    assert clone(model).graph is graph
+    assert clone(model.fit(X, Y)).graph is graph
+    assert model.graph_ is graph
+
+
+def test_the_graph_is_decomposed_once_however_many_folds_and_kernels(decompositions):
+    graph = Graph(WEIGHTS)
+    kernels = [Polynomial(1), Polynomial(2), Identity(), Polynomial(1, scaled=False), [Polynomial(0), Polynomial(1)]]
+    search = GridSearchCV(GraphGPRegressor(graph, n_draws=0), {"graph_kernel": kernels}, cv=3)
+    search.fit(X, Y)
+    clone(search.best_estimator_).fit(X, Y)
+    assert decompositions == [(6, "combinatorial")]
+    GraphGPRegressor(graph, [Diffusion(), Polynomial(1, laplacian="normalized")], n_draws=0, n_folds=2).fit(X, Y)
+    assert decompositions == [(6, "combinatorial"), (6, "normalized")]
+
+
+# Parameters
+
+
+def test_nested_parameters_are_seen_and_set():
+    model = GraphGPRegressor(Graph(WEIGHTS), Polynomial(2), ConstantKernel(2.0) * RBF(1.0))
+    parameters = model.get_params()
+    assert parameters["graph_kernel__degree"] == 2
+    assert parameters["graph_kernel__constraint"] == "eigenvalues"
+    assert parameters["kernel__k2__length_scale"] == 1.0
+    first = model.graph_kernel
+    model.set_params(graph_kernel__degree=5, graph_kernel__laplacian="normalized", kernel__k2__length_scale=3.0)
+    assert model.graph_kernel == Polynomial(5, laplacian="normalized")
+    assert first == Polynomial(2)  # kernels are frozen
+    assert model.kernel.k2.length_scale == 3.0
+    model.set_params(graph_kernel=Diffusion(), graph_kernel__strength=7.0)
+    assert model.graph_kernel == Diffusion(7.0)
+    model.set_params(prior=None)
+    assert model.prior is None
+
+
+def test_unknown_parameters_are_refused():
+    with pytest.raises(ValueError, match="Invalid parameter 'degree' for estimator GraphGPRegressor"):
+        GraphGPRegressor().set_params(degree=3)
+    with pytest.raises(ValueError, match="graph_kernel must be one kernel to set graph_kernel__degree; got None"):
+        GraphGPRegressor().set_params(graph_kernel__degree=3)
+
+
+def test_an_unknown_nested_parameter_is_refused_as_scikit_learn_does():
+    with pytest.raises(ValueError, match="Invalid parameter 'degrees'"):
+        GraphGPRegressor(Graph(WEIGHTS), Polynomial(2)).set_params(graph_kernel__degrees=3)
+
+
+def test_it_is_a_regressor_of_several_outputs():
+    tags = GraphGPRegressor().__sklearn_tags__()
+    assert is_regressor(GraphGPRegressor())
+    assert tags.target_tags.multi_output
+    assert not tags.input_tags.pairwise
+    assert GraphGPRegressor(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
+
+
+# Composition
+
+
+def test_pipeline_is_scaling_by_hand():
+    pipeline = make_pipeline(StandardScaler(), GraphGPRegressor(Graph(WEIGHTS), Polynomial(2)))
+    scaled = StandardScaler().fit_transform(X)
+    expected = GraphGPRegressor(Graph(WEIGHTS), Polynomial(2)).fit(scaled, Y)
+    pipeline.fit(X, Y)
+    np.testing.assert_allclose(pipeline.predict(X), expected.predict(scaled))
+    assert pipeline.score(X, Y) == pytest.approx(expected.score(scaled, Y))
+    pipeline.set_params(graphgpregressor__graph_kernel__degree=0)
+    assert pipeline[-1].graph_kernel.degree == 0
+
+
+def test_grid_search_over_degrees_is_cross_validation_by_hand():
+    graph = Graph(WEIGHTS)
+    folds = KFold(3)
+    pipeline = make_pipeline(StandardScaler(), GraphGPRegressor(graph, Polynomial(1)))
+    degrees = [0, 1, 2]
+    search = GridSearchCV(pipeline, {"graphgpregressor__graph_kernel__degree": degrees}, cv=folds).fit(X, Y)
+    expected = []
+    for degree in degrees:
+        scores = []
+        for train, test in folds.split(X):
+            scaler = StandardScaler().fit(X[train])
+            model = GraphGPRegressor(graph, Polynomial(degree)).fit(scaler.transform(X[train]), Y[train])
+            scores.append(model.score(scaler.transform(X[test]), Y[test]))
+        expected.append(np.mean(scores))
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected)
+    assert search.best_params_["graphgpregressor__graph_kernel__degree"] == degrees[int(np.argmax(expected))]
+
+
+def test_grid_search_over_kernels():
+    grid = {"graph_kernel": [Polynomial(1), Diffusion(), [Polynomial(0), Polynomial(1)]], "kernel": [RBF(), Matern()]}
+    search = GridSearchCV(GraphGPRegressor(Graph(WEIGHTS), n_draws=0, n_folds=2), grid, cv=2).fit(X, Y)
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+    assert search.best_estimator_.graph_kernel in grid["graph_kernel"]
+
+
+def test_cross_validation_of_precomputed_covariances_is_that_of_the_kernel():
+    """Pairwise inputs are cut on both axes."""
+    graph, folds = Graph(WEIGHTS), KFold(3)
+    plain = cross_val_score(GraphGPRegressor(graph, Polynomial(1), RBF(1.5, "fixed")), X, Y, cv=folds)
+    matrix = cross_val_score(GraphGPRegressor(graph, Polynomial(1), "precomputed"), oracle.rbf(X, X, 1.5), Y, cv=folds)
+    np.testing.assert_allclose(matrix, plain)
+
+
+def test_cross_validation_by_the_predictive_density():
+    scores = cross_val_score(
+        GraphGPRegressor(Graph(WEIGHTS), Polynomial(1)),
+        X,
+        Y,
+        cv=KFold(3),
+        scoring=lambda model, inputs, signals: model.log_predictive_density(inputs, signals),
+    )
+    model = GraphGPRegressor(Graph(WEIGHTS), Polynomial(1)).fit(X[5:], Y[5:])
+    assert scores[0] == pytest.approx(model.log_predictive_density(X[:5], Y[:5]))
+
+
+def test_cross_validation_of_frames_does_not_depend_on_the_order_of_columns():
+    names = list("fedcba")
+    graph = Graph(WEIGHTS, names=names)
+    frame = pd.DataFrame(Y, columns=names)
+    model = GraphGPRegressor(graph, Polynomial(1))
+    expected = cross_val_score(model, X, frame, cv=KFold(3))
+    np.testing.assert_allclose(cross_val_score(model, X, frame[sorted(names)], cv=KFold(3)), expected)
+
+
+def test_cross_validated_predictions():
+    predicted = cross_val_predict(GraphGPRegressor(Graph(WEIGHTS), Polynomial(1)), X, Y, cv=KFold(3))
+    expected = GraphGPRegressor(Graph(WEIGHTS), Polynomial(1)).fit(X[5:], Y[5:]).predict(X[:5])
+    np.testing.assert_allclose(predicted[:5], expected)

@@ -1,0 +1,83 @@
+"""What must hold of whole fits, on any graph and any signals."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from spectralgp import GraphGPRegressor
+from spectralgp.graph import Graph
+from spectralgp.graph_kernels import Diffusion, Polynomial
+from spectralgp.learning import Task, hyperparameter_draws, learn
+from strategies import adjacencies
+from tolerances import OPTIMUM
+
+N_SIGNALS = 5
+# roots of the weights, as in the properties of formulas: a moderate spread of eigenvalues
+weights_of_graphs = adjacencies(min_nodes=2, max_nodes=6).map(np.sqrt).map(np.sqrt)
+seeds = st.integers(0, 2**16)
+priors = st.sampled_from(["weak", None])
+few = settings(max_examples=20)
+
+
+def task_on(weights, seed, prior, factor=1.0, order=None):
+    """Signals that depend on inputs and graph, so that the optimum is a clear one."""
+    rng = np.random.default_rng(seed)
+    inputs = rng.uniform(-2, 2, (N_SIGNALS, 1))
+    dense = oracle.from_filter(oracle.matrix_function(oracle.laplacian(weights, scaled=True), lambda t: 1.2 - t))
+    signals = oracle.draw(oracle.rbf(inputs, inputs, 1.0), dense, 0.05, rng)
+    order = np.arange(len(weights)) if order is None else order
+    return Task(RBF(1.0), inputs, factor * signals[:, order], prior=prior)
+
+
+@few
+@given(weights_of_graphs, seeds, priors, st.integers(0, 5), st.sampled_from(["eigenvalues", "interval"]))
+def test_a_learnt_filter_is_never_negative(weights, seed, prior, degree, constraint):
+    task = task_on(weights, seed, prior)
+    fit = learn(task, Graph(weights), Polynomial(degree, constraint))
+    response = fit.model.graph_kernel.response
+    peak = float(np.max(response(np.linspace(0, 1, 201))))
+    assert np.min(response(fit.model.spectrum.eigenvalues)) >= 0
+    if constraint == "interval":
+        assert np.min(response(np.linspace(0, 1, 2001))) >= -1e-12 * max(peak, 1.0)
+    for model in hyperparameter_draws(task, fit, 3, np.random.default_rng(0)):
+        assert np.min(model.graph_kernel.response(model.spectrum.eigenvalues)) >= 0
+
+
+@few
+@given(weights_of_graphs, seeds, priors, st.integers(1, 4))
+def test_more_coefficients_never_lower_the_objective(weights, seed, prior, degree):
+    fit = learn(task_on(weights, seed, prior), Graph(weights), Polynomial(degree))
+    values = [stage.log_posterior for stage in fit.stages]
+    assert np.min(np.diff(values)) > -OPTIMUM * fit.model.spectrum.n_nodes * N_SIGNALS
+
+
+@few
+@given(weights_of_graphs, seeds, priors, st.sampled_from([Polynomial(1), Polynomial(2), Diffusion()]), st.data())
+def test_relabelling_the_nodes_relabels_the_fit(weights, seed, prior, kernel, data):
+    order = np.array(data.draw(st.permutations(range(len(weights)))), dtype=int)
+    plain = learn(task_on(weights, seed, prior), Graph(weights), kernel)
+    other = learn(task_on(weights, seed, prior, order=order), Graph(weights[np.ix_(order, order)]), kernel)
+    size = len(weights) * N_SIGNALS
+    assert abs(other.log_posterior - plain.log_posterior) < OPTIMUM * size
+    assert abs(other.log_likelihood - plain.log_likelihood) < 10 * OPTIMUM * size
+
+
+@few
+@given(weights_of_graphs, seeds, priors, st.floats(-4, 4).map(lambda e: 10.0**e), st.floats(-5, 5))
+def test_the_units_of_the_signals_do_not_matter(weights, seed, prior, factor, shift):
+    """A whole fit of ``c (Y + b)`` by the estimator: everything it reports follows."""
+    task = task_on(weights, seed, prior)
+    settings = {"graph": Graph(weights), "graph_kernel": Polynomial(2), "prior": prior}
+    plain = GraphGPRegressor(**settings).fit(task.inputs, task.signals)
+    other = GraphGPRegressor(**settings).fit(task.inputs, factor * (task.signals + shift))
+    size = task.signals.size
+    expected = plain.log_marginal_likelihood_ - size * np.log(factor)
+    assert abs(other.log_marginal_likelihood_ - expected) < OPTIMUM * size
+    new = np.array([[0.3], [2.5]])
+    means = plain.predict(new), other.predict(new) / factor - shift
+    assert oracle.relative_error(means[1], means[0], float(np.max(np.abs(task.signals)))) < np.sqrt(OPTIMUM)
+    assert abs(other.noise_variance_ / factor**2 / plain.noise_variance_ - 1) < 10 * np.sqrt(OPTIMUM)

@@ -1,0 +1,78 @@
+"""Gradient descent with the paper's rule for the learning rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spectralgp.learning.descent import LONGEST_STEP, RATES, descend, group_rates, learning_rate
+
+EVERYTHING = np.arange(1)
+
+
+def parabola(curvature):
+    return lambda x: (0.5 * float(curvature @ x**2), curvature * x)
+
+
+@pytest.mark.parametrize("curvature", [0.3, 1.0, 1.9, 2.1, 30.0, 150.0, 1e4])
+def test_learning_rate_is_the_largest_power_of_ten_that_descends(curvature):
+    """Steps on a parabola descend up to a rate of 2 over its curvature."""
+    rate = learning_rate(parabola(np.array([curvature])), np.array([0.1]), EVERYTHING)
+    assert rate == 10.0 ** np.floor(np.log10(2 / curvature))
+
+
+def test_learning_rate_leaps_no_further_than_the_longest_step():
+    """A slope of 20 at rate 1 would leap by 20."""
+    line = lambda x: (20 * float(x[0]), np.array([20.0]))  # noqa: E731
+    rate = learning_rate(line, np.zeros(1), EVERYTHING)
+    assert rate * 20 <= LONGEST_STEP < 10 * rate * 20
+
+
+def test_learning_rate_is_the_smallest_where_nothing_descends():
+    uphill = lambda x: (-float(x[0]), np.array([1.0]))  # noqa: E731 (a wrong gradient)
+    assert learning_rate(uphill, np.zeros(1), EVERYTHING) == RATES[-1]
+
+
+def test_each_group_has_its_own_rate():
+    function = parabola(np.array([1.0, 1.0, 300.0]))
+    rates = group_rates(function, np.full(3, 0.1), [np.array([0, 1]), np.array([2])])
+    np.testing.assert_allclose(rates, [1.0, 1.0, 1e-3])
+
+
+def test_descent_reaches_the_minimum_of_a_parabola():
+    curvature = np.array([1.0, 5.0])
+    x, settled = descend(parabola(curvature), np.array([3.0, -2.0]), np.array([0.1, 0.1]), limit=1000, tolerance=1e-8)
+    assert settled
+    assert np.max(np.abs(curvature * x)) <= 1e-8
+
+
+def test_descent_lowers_a_rate_that_does_not_descend():
+    x, settled = descend(parabola(np.array([1.0])), np.array([1.0]), np.array([100.0]), limit=1000, tolerance=1e-8)
+    assert settled
+    assert abs(x[0]) <= 1e-8
+
+
+def test_descent_stops_at_a_bound_and_calls_that_settled():
+    x, settled = descend(
+        parabola(np.array([1.0])),
+        np.array([5.0]),
+        np.array([0.5]),
+        limit=100,
+        tolerance=1e-9,
+        bounds=(np.array([2.0]), np.array([9.0])),
+    )
+    assert settled
+    assert x.tolist() == [2.0]
+
+
+def test_descent_says_when_it_ran_out_of_steps():
+    x, settled = descend(parabola(np.array([1.0])), np.array([1.0]), np.array([1e-3]), limit=10, tolerance=1e-9)
+    assert not settled
+    assert 0 < x[0] < 1
+
+
+def test_descent_gives_up_where_no_step_descends():
+    uphill = lambda x: (-float(x[0]), np.array([1.0]))  # noqa: E731
+    x, settled = descend(uphill, np.zeros(1), np.ones(1), limit=1000, tolerance=1e-9)
+    assert not settled
+    assert x.tolist() == [0.0]

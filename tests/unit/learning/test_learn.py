@@ -1,0 +1,60 @@
+"""The door to learning: families, progress, options."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cases import GRAPHS
+from spectralgp.graph_kernels import Diffusion, Identity, LocalAverage, Polynomial
+from spectralgp.learning import Task, learn, learn_all, n_steps
+from spectralgp.learning.lagrangian import Limits
+
+SIGNALS = np.cumsum(np.random.default_rng(0).standard_normal((6, 7)), axis=1)
+TASK = Task(None, np.empty((6, 0)), SIGNALS - SIGNALS.mean())
+GRAPH = GRAPHS["random"]
+LISTS = {
+    "degrees": [Polynomial(2), Polynomial(0), Polynomial(4)],
+    "twice the same": [Polynomial(1), Polynomial(1)],
+    "two families": [Polynomial(2), Polynomial(3, laplacian="normalized"), Polynomial(1, "interval")],
+    "mixed": [Identity(), Polynomial(2), Diffusion(), LocalAverage(), Polynomial(1)],
+    "unconstrained": [Polynomial(1, None), Polynomial(2)],
+}
+
+
+@pytest.mark.parametrize("solver", ["sqp", "lagrangian"])
+@pytest.mark.parametrize("name", LISTS)
+def test_progress_is_reported_as_often_as_announced(name, solver, monkeypatch):
+    # the number of stages is at stake, not what they achieve
+    monkeypatch.setattr("spectralgp.learning.lagrangian.Limits", lambda: Limits(ascent=2, dual=2, descent=2))
+    steps = []
+    learn_all(TASK, GRAPH, LISTS[name], solver=solver, progress=steps.append)
+    assert len(steps) == n_steps(LISTS[name], solver)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_learning_together_is_learning_one_by_one(name):
+    """Sharing a continuation changes the cost, not the answers, nor their order."""
+    together = learn_all(TASK, GRAPH, LISTS[name])
+    for kernel, fit in zip(LISTS[name], together, strict=True):
+        alone = learn(TASK, GRAPH, kernel)
+        assert type(fit.model.graph_kernel) is type(kernel)
+        assert (fit.model.graph_kernel.laplacian, fit.model.graph_kernel.scaled) == (kernel.laplacian, kernel.scaled)
+        np.testing.assert_array_equal(fit.model.graph_kernel.theta, alone.model.graph_kernel.theta)
+        assert fit.log_posterior == alone.log_posterior
+
+
+def test_evaluations_are_those_of_the_stages():
+    fit = learn(TASK, GRAPH, Polynomial(3))
+    assert [stage.name for stage in fit.stages] == ["degree 0", "degree 1", "degree 2", "degree 3"]
+    assert fit.n_evaluations == sum(stage.n_evaluations for stage in fit.stages) > 0
+
+
+def test_an_unknown_solver_is_refused():
+    with pytest.raises(ValueError, match=r"solver must be one of 'sqp', 'lagrangian'; got 'newton'"):
+        learn(TASK, GRAPH, Polynomial(1), solver="newton")
+
+
+def test_a_degree_in_words_is_refused():
+    with pytest.raises(ValueError, match="degree must be an integer to evaluate a polynomial; got 'auto'"):
+        learn(TASK, GRAPH, Polynomial("auto"))

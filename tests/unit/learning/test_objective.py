@@ -1,0 +1,187 @@
+"""What learning maximises, against dense algebra, a hand-written prior and finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, RationalQuadratic, WhiteKernel
+
+import oracle
+from cases import GRAPHS, KERNELS, WEIGHTS, bound
+from spectralgp.graph_kernels import Polynomial
+from spectralgp.learning import Task
+from spectralgp.learning.objective import Objective
+from tolerances import FORMULA, GRADIENT
+
+N_SIGNALS = 6
+RNG = np.random.default_rng(5)
+INPUTS = RNG.uniform(-2, 2, (N_SIGNALS, 2))
+INPUT_KERNELS = {
+    "rbf": RBF(0.9),
+    "anisotropic": RBF([0.7, 1.6]),
+    "fixed length scale": ConstantKernel(1.3) * RBF(1.1, "fixed"),
+    "composite": ConstantKernel(0.7) * RBF(1.2) + WhiteKernel(0.2),
+    "product": Matern([1.0, 2.0], nu=1.5) * RationalQuadratic(1.5, 0.8) + DotProduct(0.5),
+    "nothing free": RBF(1.0, "fixed"),
+    "precomputed": "precomputed",
+    "independent": None,
+}
+
+every_prior = pytest.mark.parametrize("prior", ["weak", None])
+
+
+def make(name="Polynomial(3)", graph="random", inputs="rbf", prior="weak", noise_variance=None):
+    """An objective, a point to evaluate it at, and the signals."""
+    kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS[graph])
+    input_kernel = INPUT_KERNELS[inputs]
+    given = oracle.rbf(INPUTS, INPUTS, 1.1) if inputs == "precomputed" else INPUTS
+    signals = np.random.default_rng(1).standard_normal((N_SIGNALS, spectrum.n_nodes))
+    task = Task(input_kernel, given, signals, noise_variance, prior)
+    objective = Objective(task, kernel, spectrum)
+    return objective, objective.join(kernel.theta, objective.input_theta, 0.3), signals
+
+
+def dense_input_covariance(objective, theta):
+    kernel = objective.task.input_kernel
+    if kernel is None:
+        return np.eye(N_SIGNALS)
+    return objective.task.inputs if kernel == "precomputed" else kernel.clone_with_theta(theta)(INPUTS)
+
+
+def assert_gradient(objective, x):
+    value, gradient = objective.evaluate(x)
+    expected = oracle.jacobian(lambda y: objective.evaluate(y)[0], x, step=1e-4)
+    assert np.isfinite(value)
+    assert oracle.relative_error(gradient, expected, max(1.0, float(np.max(np.abs(expected), initial=0)))) < GRADIENT
+
+
+@every_prior
+@pytest.mark.parametrize("graph", ["random", "disconnected", "complete"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_gradient_of_every_graph_kernel(name, graph, prior):
+    objective, x, _ = make(name, graph, prior=prior)
+    assert_gradient(objective, x)
+
+
+@every_prior
+@pytest.mark.parametrize("noise_variance", [None, 0.4])
+@pytest.mark.parametrize("inputs", INPUT_KERNELS)
+def test_gradient_of_every_kind_of_inputs(inputs, noise_variance, prior):
+    objective, x, _ = make(inputs=inputs, prior=prior, noise_variance=noise_variance)
+    assert x.size == 4 + objective.input_theta.size + (noise_variance is None)
+    assert_gradient(objective, x)
+
+
+@pytest.mark.parametrize("inputs", INPUT_KERNELS)
+@pytest.mark.parametrize("name", ["Polynomial(3)", "LocalAverage", "Matern(3/2)"])
+def test_without_a_prior_it_is_the_dense_likelihood(name, inputs):
+    objective, x, signals = make(name, "disconnected", inputs, prior=None)
+    graph_kernel, theta, noise = objective.split(x)
+    dense = KERNELS[name].dense(graph_kernel, WEIGHTS["disconnected"])
+    expected = oracle.log_likelihood(signals, dense_input_covariance(objective, theta), dense, noise)
+    assert oracle.relative_error(objective.evaluate(x)[0], expected) < FORMULA
+    assert objective.evidence(x).log_likelihood == objective.evaluate(x)[0]
+
+
+def hand_written_prior(chebyshev, eigenvalues, noise, log_lengths, centres, variance, learns_noise=True):
+    """Section 5 of the design, term by term; ``chebyshev`` on [0, 1]."""
+    response = np.polynomial.chebyshev.chebval(2 * eigenvalues - 1, chebyshev)
+    rough = sum(p**6 * c**2 for p, c in enumerate(chebyshev))
+    total = -(0.1 / 2) * rough / (np.mean(response**2) + noise)
+    # the length scale squared is log-normal with standard deviation one
+    total += sum(-0.5 * (2 * length - 2 * centre) ** 2 for length, centre in zip(log_lengths, centres, strict=True))
+    if learns_noise:  # nu = 2 degrees of freedom about a tenth of the variance
+        ratio = 0.1 * variance / noise
+        total += np.log(ratio) - ratio
+    return total
+
+
+@pytest.mark.parametrize("learns_noise", [True, False])
+def test_the_weak_prior_is_the_hand_written_one(learns_noise):
+    objective, x, signals = make(noise_variance=None if learns_noise else 0.3)
+    plain, _, _ = make(prior=None, noise_variance=None if learns_noise else 0.3)
+    x = x.copy()
+    x[4] += 0.4
+    eigenvalues = np.linalg.eigvalsh(oracle.laplacian(WEIGHTS["random"], scaled=True))
+    squared = [np.sum((a - b) ** 2) for i, a in enumerate(INPUTS) for b in INPUTS[:i]]
+    centre = 0.5 * np.log(np.median(squared))
+    expected = hand_written_prior(x[:4], eigenvalues, 0.3, x[4:5], [centre], np.var(signals), learns_noise)
+    assert oracle.relative_error(objective.evaluate(x)[0] - plain.evaluate(x)[0], expected) < FORMULA
+
+
+def test_only_length_scales_have_a_prior_among_the_input_parameters():
+    """Amplitude and white noise are left to the data."""
+    objective, x, _ = make(inputs="composite")
+    plain, _, _ = make(inputs="composite", prior=None)
+    difference = lambda y: objective.evaluate(y)[0] - plain.evaluate(y)[0]  # noqa: E731
+    slopes = oracle.jacobian(difference, x)[4:-1]
+    names = [parameter.name for parameter in INPUT_KERNELS["composite"].hyperparameters]
+    moved = dict(zip(names, np.abs(slopes) > 1e-6, strict=True))
+    assert moved == {"k1__k1__constant_value": False, "k1__k2__length_scale": True, "k2__noise_level": False}
+
+
+def test_the_weak_prior_has_no_units():
+    """Scaling signals, filter and noise moves the log posterior by the Jacobian of the likelihood alone."""
+    objective, x, signals = make()
+    factor = 1e3
+    task = Task(RBF(0.9), INPUTS, factor * signals)
+    other = Objective(task, objective.graph_kernel, objective.spectrum)
+    y = np.concatenate([factor * x[:4], x[4:5], x[5:] + 2 * np.log(factor)])
+    expected = objective.evaluate(x)[0] - signals.size * np.log(factor)
+    assert oracle.relative_error(other.evaluate(y)[0], expected) < FORMULA
+
+
+def test_split_undoes_join():
+    objective, _, _ = make(inputs="anisotropic")
+    graph_kernel, theta, noise = objective.split(objective.join(np.arange(4.0), np.array([0.1, 0.2]), 0.7))
+    assert graph_kernel.theta.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert theta.tolist() == [0.1, 0.2]
+    assert noise == pytest.approx(0.7)
+
+
+def test_fixed_noise_is_not_among_the_parameters():
+    objective, x, _ = make(noise_variance=0.4)
+    assert objective.split(x)[2] == 0.4
+    assert "noise_variance" not in objective.parameter_names
+    assert len(objective.parameter_names) == len(objective.bounds) == x.size
+
+
+@pytest.mark.parametrize(
+    ("prior", "floor", "expected"), [("weak", None, 1e-6), (None, None, 1e-3), ("weak", 0.05, 0.05)]
+)
+def test_noise_bounds_are_shares_of_the_variance(prior, floor, expected):
+    signals = 7 * np.random.default_rng(0).standard_normal((4, 5))
+    low, high = np.exp(Task(None, np.empty((4, 0)), signals, None, prior, floor).noise_bounds)
+    assert low == pytest.approx(expected * np.var(signals))
+    assert high == pytest.approx(10 * np.var(signals))
+
+
+def test_amplitude_bounds_follow_the_units_of_the_signals():
+    objective, _, signals = make("Diffusion")
+    scaled = Objective(Task(RBF(), INPUTS, 100 * signals), objective.graph_kernel, objective.spectrum)
+    index = objective.parameter_names.index("amplitude")
+    np.testing.assert_allclose(scaled.bounds[index] - objective.bounds[index], np.log(100))
+    others = [i for i in range(len(objective.bounds)) if i not in (index, len(objective.bounds) - 1)]
+    np.testing.assert_allclose(scaled.bounds[others], objective.bounds[others])
+
+
+def test_input_covariance_is_remembered_while_the_filter_moves(monkeypatch):
+    objective, x, _ = make()
+    calls = []
+    original = RBF.__call__
+    monkeypatch.setattr(RBF, "__call__", lambda self, *a, **k: calls.append(1) or original(self, *a, **k))
+    objective.evaluate(x)
+    moved = x.copy()
+    moved[:4] += 0.1
+    objective.evaluate(moved)
+    assert len(calls) == 1
+    moved[4] += 0.1
+    objective.evaluate(moved)
+    assert len(calls) == 2
+    assert objective.n_evaluations == 3
+
+
+def test_polynomial_bounds_are_free():
+    objective, _, _ = make()
+    assert isinstance(objective.graph_kernel, Polynomial)
+    assert np.all(np.isinf(objective.bounds[:4]))

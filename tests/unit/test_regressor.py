@@ -1,0 +1,711 @@
+"""The estimator: units, shapes, names and errors; every number against dense algebra with the learnt values."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import warnings
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+import oracle
+from spectralgp import GraphGPRegressor
+from spectralgp.graph import Graph
+from spectralgp.graph_kernels import (
+    Cosine,
+    Diffusion,
+    GlobalFilter,
+    Identity,
+    LocalAverage,
+    Matern,
+    Polynomial,
+    PseudoInverse,
+    RandomWalk,
+    RegularizedLaplacian,
+    Response,
+)
+from spectralgp.stacking import Mixture
+from tolerances import FORMULA, OPTIMUM, STANDARD_ERRORS
+
+N_SIGNALS, N_NODES, N_NEW = 12, 6, 4
+NAMES = list("fedcba")
+WEIGHTS = oracle.random_weights(N_NODES, seed=4)
+GRAPH = Graph(WEIGHTS, names=NAMES)
+RNG = np.random.default_rng(11)
+EVERYWHERE = RNG.uniform(-2, 2, (N_SIGNALS + N_NEW, 2))
+LAPLACIAN = oracle.laplacian(WEIGHTS, scaled=True)
+ALL_SIGNALS = 20 + 3 * oracle.draw(
+    oracle.rbf(EVERYWHERE, EVERYWHERE, 1.5), oracle.polynomial(LAPLACIAN, [1.0, -1.4, 0.6]), 0.02, RNG
+)
+X, NEW = EVERYWHERE[:N_SIGNALS], EVERYWHERE[N_SIGNALS:]
+Y, OBSERVED = ALL_SIGNALS[:N_SIGNALS], ALL_SIGNALS[N_SIGNALS:]
+FRAME = pd.DataFrame(Y, columns=NAMES)
+
+
+def regressor(graph_kernel=None, **options):
+    return GraphGPRegressor(GRAPH, Polynomial(2) if graph_kernel is None else graph_kernel, **options)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return regressor().fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def stacked():
+    return regressor([Polynomial(1), Polynomial(3), Diffusion()], n_draws=0).fit(X, Y)
+
+
+def node_covariance(kernel):
+    """Dense ``B B^T`` of a learnt polynomial, from its reported coefficients."""
+    return oracle.polynomial(LAPLACIAN, kernel.coefficients)
+
+
+def dense_prediction(model):
+    """Mean and joint covariance of the noise-free signals at the new inputs, in the units of Y."""
+    covariance = oracle.rbf(EVERYWHERE, EVERYWHERE, model.kernel_.length_scale)
+    centred = Y - model.center_
+    mean, matrix = oracle.predict(centred, covariance, node_covariance(model.graph_kernel_), model.noise_variance_)
+    return mean.reshape(N_NEW, N_NODES) + model.center_, matrix
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("center", ["global", "node", None])
+@pytest.mark.parametrize("scale", ["global", None])
+@pytest.mark.parametrize("prior", ["weak", None])
+def test_predictions_and_likelihood_are_dense_ones_with_the_learnt_values(center, scale, prior):
+    """Everything reported is in the units of Y, so dense algebra on Y itself must reproduce it."""
+    model = regressor(center=center, scale=scale, prior=prior).fit(X, Y)
+    expected_center = {"global": np.full(N_NODES, Y.mean()), "node": Y.mean(axis=0), None: np.zeros(N_NODES)}[center]
+    np.testing.assert_allclose(model.center_, expected_center)
+    mean, matrix = dense_prediction(model)
+    variances = np.diag(matrix).reshape(N_NEW, N_NODES)
+    scale_of_variance = float(np.max(np.diag(node_covariance(model.graph_kernel_))))
+    actual, std = model.predict(NEW, return_std=True)
+    assert oracle.relative_error(actual, mean) < FORMULA
+    assert oracle.relative_error(std**2, variances, scale_of_variance) < FORMULA
+    _, noisy = model.predict(NEW, return_std=True, include_noise=True)
+    assert oracle.relative_error(noisy**2, variances + model.noise_variance_, scale_of_variance) < FORMULA
+    for include_noise in (False, True):
+        _, covariance = model.predict(NEW, return_cov=True, include_noise=include_noise)
+        noise = include_noise * model.noise_variance_ * np.eye(N_NODES)
+        for n in range(N_NEW):
+            block = matrix[n * N_NODES : (n + 1) * N_NODES, n * N_NODES : (n + 1) * N_NODES]
+            assert oracle.relative_error(covariance[n], block + noise, scale_of_variance) < FORMULA
+    joint = model.posterior_.at(NEW).joint_covariance().reshape(matrix.shape)
+    assert oracle.relative_error(joint, matrix, scale_of_variance) < FORMULA
+    likelihood = oracle.log_likelihood(
+        Y - model.center_,
+        oracle.rbf(X, X, model.kernel_.length_scale),
+        node_covariance(model.graph_kernel_),
+        model.noise_variance_,
+    )
+    assert oracle.relative_error(model.log_marginal_likelihood_, likelihood) < FORMULA
+
+
+def test_log_predictive_density_is_the_dense_one(fitted):
+    mean, matrix = dense_prediction(fitted)
+    noisy = matrix + fitted.noise_variance_ * np.eye(len(matrix))
+    expected = oracle.log_density(OBSERVED.ravel(), mean.ravel(), noisy)
+    total = fitted.log_predictive_density(NEW, OBSERVED)
+    assert isinstance(total, float)
+    assert oracle.relative_error(total, expected) < 1e-8  # small posterior variances are differences of large ones
+    each = [
+        oracle.log_density(
+            OBSERVED[n], mean[n], noisy[n * N_NODES : (n + 1) * N_NODES, n * N_NODES : (n + 1) * N_NODES]
+        )
+        for n in range(N_NEW)
+    ]
+    assert oracle.relative_error(fitted.log_predictive_density(NEW, OBSERVED, joint=False), each) < 1e-8
+
+
+@pytest.mark.parametrize("by", ["signal", "node", "entry"])
+def test_leave_one_out_is_in_the_units_of_the_signals(fitted, by):
+    matrix = oracle.covariance(
+        oracle.rbf(X, X, fitted.kernel_.length_scale), node_covariance(fitted.graph_kernel_), fitted.noise_variance_
+    )
+    left = fitted.leave_one_out(by)
+    mask = np.zeros(Y.shape, dtype=bool)
+    where = {"signal": np.s_[3, :], "node": np.s_[:, 2], "entry": np.s_[3, 2]}[by]
+    mask[where] = True
+    mean, covariance, log_density = oracle.leave_out(Y - fitted.center_, matrix, mask)
+    assert oracle.relative_error(np.ravel(left.mean[where]), mean + fitted.center_[0]) < FORMULA
+    assert oracle.relative_error(np.ravel(left.std[where]), np.sqrt(np.diag(covariance))) < 1e-7
+    index = {"signal": 3, "node": 2, "entry": (3, 2)}[by]
+    assert oracle.relative_error(left.log_density[index], log_density, N_NODES) < 1e-7
+
+
+@pytest.mark.parametrize("prior", ["weak", None])
+@pytest.mark.parametrize("graph_kernel", [Polynomial(2), Diffusion(), Polynomial(3, laplacian="normalized")])
+def test_changing_the_units_of_the_signals(graph_kernel, prior):
+    """``c Y + b``: predictions follow, variances by c^2, the log likelihood by -N M log c."""
+    factor, shift = 250.0, -40.0
+    plain = regressor(graph_kernel, prior=prior).fit(X, Y)
+    other = regressor(graph_kernel, prior=prior).fit(X, factor * Y + shift)
+    mean, std = plain.predict(NEW, return_std=True)
+    other_mean, other_std = other.predict(NEW, return_std=True)
+    assert oracle.relative_error(other_mean, factor * mean + shift) < 1e-6
+    assert oracle.relative_error(other_std, factor * std) < 1e-6
+    assert other.noise_variance_ == pytest.approx(factor**2 * plain.noise_variance_, rel=1e-6)
+    expected = plain.log_marginal_likelihood_ - Y.size * np.log(factor)
+    assert other.log_marginal_likelihood_ == pytest.approx(expected, abs=1e-6)
+    points = plain.spectrum_.eigenvalues
+    assert oracle.relative_error(other.response(points), factor * plain.response(points)) < 1e-6
+    density = plain.log_predictive_density(NEW, OBSERVED) - OBSERVED.size * np.log(factor)
+    assert other.log_predictive_density(NEW, factor * OBSERVED + shift) == pytest.approx(density, abs=1e-5)
+
+
+@pytest.mark.parametrize("graph_kernel", [Polynomial(2), GlobalFilter()])
+def test_likelihoods_are_comparable_across_scale(graph_kernel):
+    """Scaling is for the optimiser's comfort: it must not move what is reported."""
+    plain, scaled = (regressor(graph_kernel, scale=scale).fit(X, Y) for scale in (None, "global"))
+    assert plain.log_marginal_likelihood_ == pytest.approx(scaled.log_marginal_likelihood_, abs=OPTIMUM * Y.size)
+    assert plain.noise_variance_ == pytest.approx(scaled.noise_variance_, rel=0.01)
+    assert oracle.relative_error(plain.predict(NEW), scaled.predict(NEW)) < 1e-3
+
+
+def test_a_given_noise_variance_is_in_the_units_of_the_signals():
+    model = regressor(noise_variance=0.5).fit(X, Y)
+    assert model.noise_variance_ == pytest.approx(0.5, rel=1e-12)
+
+
+def test_fixed_parameters_are_in_the_units_of_the_signals():
+    model = regressor(Identity(amplitude=2.5, amplitude_bounds="fixed"), kernel=RBF(1.5, "fixed"), noise_variance=0.4)
+    model.fit(X, Y)
+    assert model.graph_kernel_.amplitude == pytest.approx(2.5)
+    expected = oracle.log_likelihood(Y - Y.mean(), oracle.rbf(X, X, 1.5), 2.5**2 * np.eye(N_NODES), 0.4)
+    assert model.log_marginal_likelihood_ == pytest.approx(expected)
+
+
+def test_noise_floor_is_a_share_of_the_variance():
+    model = regressor(Polynomial(3), noise_floor=0.3, prior=None).fit(X, Y)
+    assert model.noise_variance_ == pytest.approx(0.3 * np.var(Y))
+    assert "noise_variance at its lower bound" in model.certificate_.active
+
+
+def test_precomputed_covariances_are_the_kernel_they_were_computed_from(fitted):
+    kernel = fitted.kernel_
+    model = regressor(kernel="precomputed").fit(kernel(X), Y)
+    fixed = regressor(kernel=RBF(kernel.length_scale, "fixed")).fit(X, Y)
+    assert model.kernel_ == "precomputed"
+    assert model.log_marginal_likelihood_ == pytest.approx(fixed.log_marginal_likelihood_, abs=1e-8)
+    assert oracle.relative_error(model.predict(kernel(NEW, X)), fixed.predict(NEW)) < FORMULA
+    pair = (kernel(NEW, X), kernel(NEW))
+    for options in ({"return_std": True}, {"return_cov": True, "include_noise": True}):
+        for actual, expected in zip(model.predict(pair, **options), fixed.predict(NEW, **options), strict=True):
+            assert oracle.relative_error(actual, expected) < 1e-8
+    expected = fixed.log_predictive_density(NEW, OBSERVED)
+    assert model.log_predictive_density(pair, OBSERVED) == pytest.approx(expected, abs=1e-6)
+    variances = (pair[0], np.diag(pair[1]))
+    assert (
+        oracle.relative_error(model.predict(variances, return_std=True)[1], fixed.predict(NEW, return_std=True)[1])
+        < 1e-8
+    )
+
+
+def test_precomputed_without_test_covariance_has_means_only():
+    model = regressor(kernel="precomputed").fit(oracle.rbf(X, X), Y)
+    cross = oracle.rbf(NEW, X)
+    model.predict(cross)
+    with pytest.raises(ValueError, match=r"X must hold the covariance of the test inputs .* Pass X = \(cross, test"):
+        model.predict(cross, return_std=True)
+
+
+def test_response_is_the_learnt_filter(fitted):
+    eigenvalues = np.linalg.eigvalsh(LAPLACIAN)
+    expected = np.polynomial.polynomial.polyval(eigenvalues, fitted.graph_kernel_.coefficients)
+    assert oracle.relative_error(fitted.response(), expected) < 1e-8
+    values, std = fitted.response([0.0, 0.5], return_std=True)
+    np.testing.assert_allclose(values, fitted.graph_kernel_.response([0.0, 0.5]))
+    assert std.tolist() == [0.0, 0.0]
+
+
+def test_samples_have_the_predictive_moments(fitted):
+    n_samples = 20_000
+    mean, std = fitted.predict(NEW, return_std=True, include_noise=True)
+    draws = fitted.sample_y(NEW, n_samples, random_state=3, include_noise=True)
+    assert draws.shape == (N_NEW, N_NODES, n_samples)
+    assert np.max(np.abs(draws.mean(axis=-1) - mean) / std) < STANDARD_ERRORS / np.sqrt(n_samples)
+    assert np.max(np.abs(draws.var(axis=-1) / std**2 - 1)) < STANDARD_ERRORS * np.sqrt(2 / n_samples)
+    np.testing.assert_array_equal(fitted.sample_y(NEW, 2), fitted.sample_y(NEW, 2))
+    assert not np.array_equal(fitted.sample_y(NEW, 2, random_state=1), fitted.sample_y(NEW, 2, random_state=2))
+
+
+def test_score_is_the_coefficient_of_determination(fitted):
+    predicted = fitted.predict(NEW)
+    ratios = [
+        np.sum((OBSERVED[:, m] - predicted[:, m]) ** 2) / np.sum((OBSERVED[:, m] - OBSERVED[:, m].mean()) ** 2)
+        for m in range(N_NODES)
+    ]
+    assert fitted.score(NEW, OBSERVED) == pytest.approx(1 - np.mean(ratios))
+
+
+# Independent signals
+
+
+def test_without_inputs_a_filter_is_learnt_and_nothing_predicted():
+    model = regressor().fit(None, Y)
+    centred = Y - Y.mean()
+    expected = oracle.log_likelihood(
+        centred, np.eye(N_SIGNALS), node_covariance(model.graph_kernel_), model.noise_variance_
+    )
+    assert model.kernel_ is None
+    assert model.log_marginal_likelihood_ == pytest.approx(expected)
+    assert model.leave_one_out().mean.shape == Y.shape
+    for action in (model.predict, model.sample_y, lambda X: model.log_predictive_density(X, OBSERVED)):
+        with pytest.raises(
+            ValueError, match=r"fitted with X=None, in which signals are independent. Fit with inputs X"
+        ):
+            action(NEW)
+
+
+def test_stacking_works_without_inputs():
+    model = regressor([Polynomial(0), Polynomial(2)], n_draws=2).fit(None, Y)
+    assert model.kernel_weights_.sum() == pytest.approx(1)
+
+
+# Stacking
+
+
+def test_stacked_weights_and_attributes(stacked):
+    assert stacked.kernel_weights_.shape == (3,)
+    assert stacked.kernel_weights_.sum() == pytest.approx(1)
+    assert np.all(stacked.kernel_weights_ >= 0)
+    assert [type(kernel) for kernel in stacked.graph_kernel_] == [Polynomial, Polynomial, Diffusion]
+    assert len(stacked.kernel_) == len(stacked.fits_) == 3
+    noises = [fit.model.noise_variance for fit in stacked.fits_]
+    assert stacked.noise_variance_ == pytest.approx(stacked.kernel_weights_ @ noises)
+    best = int(np.argmax(stacked.kernel_weights_))
+    assert stacked.certificate_ is stacked.fits_[best].certificate
+
+
+def test_stacked_likelihood_is_that_of_the_mixture(stacked):
+    likelihoods = [fit.log_likelihood for fit in stacked.fits_]
+    expected = logsumexp(likelihoods + np.log(stacked.kernel_weights_))
+    assert stacked.log_marginal_likelihood_ == pytest.approx(expected)
+
+
+def test_a_vanishing_weight_does_not_spoil_the_likelihood(monkeypatch):
+    """Expectation maximisation ends with weights as small as 1e-320; warnings are errors."""
+    monkeypatch.setattr("spectralgp.regressor.stacking_weights", lambda densities: np.array([1.0, 5e-324]))
+    model = regressor([Identity(), Polynomial(3)], n_draws=0).fit(X, Y)
+    weak, strong = (fit.log_likelihood for fit in model.fits_)
+    assert strong > weak
+    assert model.log_marginal_likelihood_ == pytest.approx(np.logaddexp(weak, strong + np.log(5e-324)))
+
+
+def test_stacked_predictions_are_those_of_a_mixture_of_single_fits(stacked):
+    singles = [regressor(kernel).fit(X, Y) for kernel in stacked.graph_kernel]
+    weights = stacked.kernel_weights_
+    means, stds = zip(*(single.predict(NEW, return_std=True) for single in singles), strict=True)
+    mean, std = stacked.predict(NEW, return_std=True)
+    expected = np.tensordot(weights, means, axes=1)
+    variance = np.tensordot(weights, np.square(stds) + np.square(means - expected), axes=1)
+    assert oracle.relative_error(mean, expected) < 1e-8
+    assert oracle.relative_error(std, np.sqrt(variance)) < 1e-8
+    logs = [
+        np.log(w) + single.log_predictive_density(NEW, OBSERVED) for w, single in zip(weights, singles, strict=True)
+    ]
+    assert stacked.log_predictive_density(NEW, OBSERVED) == pytest.approx(logsumexp(logs))
+    left = stacked.leave_one_out("entry")
+    expected = np.tensordot(weights, [single.leave_one_out("entry").mean for single in singles], axes=1)
+    assert oracle.relative_error(left.mean, expected) < 1e-8
+
+
+def test_auto_stacks_degrees_with_draws_and_shows_the_averaged_filter():
+    model = regressor(Polynomial("auto"), random_state=3).fit(X, Y)
+    assert [kernel.degree for kernel in model.graph_kernel_] == [0, 1, 2, 3, 5, 8]
+    assert isinstance(model.posterior_, Mixture)
+    eigenvalues = np.linalg.eigvalsh(LAPLACIAN)
+    expected = sum(w * k.response(eigenvalues) for w, k in zip(model.kernel_weights_, model.graph_kernel_, strict=True))
+    values, std = model.response(return_std=True)
+    assert oracle.relative_error(values, expected) < 1e-8
+    assert np.all(std > 0)
+    assert model.n_evaluations_ == sum(stage.n_evaluations for stage in model.fits_[-1].stages)
+
+
+def test_default_is_auto_on_a_graph_and_identity_without():
+    assert isinstance(GraphGPRegressor().fit(X, Y).graph_kernel_, Identity)
+    assert len(GraphGPRegressor(GRAPH, n_draws=0, n_folds=2).fit(X[:6], Y[:6]).graph_kernel_) == 6
+
+
+def test_fits_repeat_with_the_random_state():
+    kernels = [Polynomial(1), Polynomial(2)]
+    first, again, other, unset, zero = (
+        regressor(kernels, random_state=seed).fit(X, Y).predict(NEW) for seed in (1, 1, 2, None, 0)
+    )
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(unset, zero)
+    assert not np.array_equal(first, other)
+
+
+def test_draws_of_one_kernel_widen_its_predictions(fitted):
+    model = regressor(n_draws=20).fit(X, Y)
+    assert model.graph_kernel_ == fitted.graph_kernel_
+    assert len(model.posterior_.posteriors) == 20
+    _, std = model.response(return_std=True)
+    assert np.all(std > 0)
+
+
+def test_response_of_different_laplacians_is_refused(stacked):
+    with pytest.raises(ValueError, match=r"graph_kernel must be one function on one spectrum .* one by one"):
+        stacked.response()
+    with pytest.raises(ValueError, match="or LocalAverage"):
+        regressor(LocalAverage()).fit(X, Y).response()
+
+
+EVERY_KERNEL = [
+    Identity(),
+    GlobalFilter(),
+    LocalAverage(),
+    PseudoInverse(),
+    RegularizedLaplacian(),
+    Diffusion(),
+    RandomWalk(2),
+    Cosine(),
+    Matern(),
+    Response(lambda t, rate: np.exp(-rate * t), (1.0,)),
+    Polynomial(4, "interval"),
+    Polynomial(2, None),
+]
+
+
+@pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=lambda kernel: type(kernel).__name__)
+def test_every_kernel_goes_through_the_estimator(kernel):
+    model = regressor(kernel).fit(X, Y)
+    dense = model.posterior_.prior.node_covariance()
+    length = model.kernel_.length_scale
+    expected = oracle.log_likelihood(Y - Y.mean(), oracle.rbf(X, X, length), dense, model.noise_variance_)
+    assert model.log_marginal_likelihood_ == pytest.approx(expected)
+    assert model.fits_[0].converged
+    assert np.all(np.isfinite(model.predict(NEW)))
+
+
+def test_any_graph_that_as_graph_takes():
+    expected = GraphGPRegressor(GRAPH, Polynomial(1)).fit(X, Y).predict(NEW)
+    for graph in (WEIGHTS, nx.from_numpy_array(WEIGHTS)):
+        np.testing.assert_allclose(GraphGPRegressor(graph, Polynomial(1)).fit(X, Y).predict(NEW), expected)
+
+
+# Shapes and names
+
+
+def test_one_column_may_be_flat():
+    flat = GraphGPRegressor().fit(X, Y[:, 0])
+    column = GraphGPRegressor().fit(X, Y[:, :1])
+    mean, std = flat.predict(NEW, return_std=True)
+    assert mean.shape == std.shape == (N_NEW,)
+    np.testing.assert_allclose(mean, column.predict(NEW)[:, 0])
+    assert flat.sample_y(NEW, 5).shape == (N_NEW, 5)
+    assert column.sample_y(NEW, 5).shape == (N_NEW, 1, 5)
+    assert flat.predict(NEW, return_cov=True)[1].shape == (N_NEW, 1, 1)
+    density = flat.log_predictive_density(NEW, OBSERVED[:, 0])
+    assert density == pytest.approx(column.log_predictive_density(NEW, OBSERVED[:, :1]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_are_matched_to_nodes_by_name(fitted, seed):
+    order = np.random.default_rng(seed).permutation(N_NODES)
+    model = regressor().fit(X, FRAME.iloc[:, order])
+    np.testing.assert_allclose(model.predict(NEW), fitted.predict(NEW))
+    assert model.log_marginal_likelihood_ == pytest.approx(fitted.log_marginal_likelihood_)
+    observed = pd.DataFrame(OBSERVED, columns=NAMES).iloc[:, order[::-1]]
+    assert model.log_predictive_density(NEW, observed) == pytest.approx(fitted.log_predictive_density(NEW, OBSERVED))
+
+
+def test_score_matches_columns_by_name_too(fitted):
+    """Cross-validation of a DataFrame scores through here."""
+    observed = pd.DataFrame(OBSERVED, columns=NAMES)[sorted(NAMES)]
+    assert fitted.score(NEW, observed) == pytest.approx(fitted.score(NEW, OBSERVED))
+
+
+def test_names_of_the_fit_are_matched_where_the_graph_has_none():
+    model = GraphGPRegressor(Graph(WEIGHTS), Polynomial(1)).fit(X, FRAME)
+    observed = pd.DataFrame(OBSERVED, columns=NAMES)
+    expected = model.log_predictive_density(NEW, observed)
+    assert model.log_predictive_density(NEW, observed[sorted(NAMES)]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (FRAME.drop(columns="c"), "'c' are missing"),
+        (FRAME.rename(columns={"a": "z"}), "'z' belong to no node, while 'a' are missing"),
+        (FRAME.assign(extra=0.0), "'extra' belong to no node"),
+    ],
+)
+def test_columns_that_do_not_match_are_an_error(fitted, frame, message):
+    with pytest.raises(ValueError, match=message):
+        regressor().fit(X, frame)
+    with pytest.raises(ValueError, match=message):
+        fitted.log_predictive_density(X, frame)
+
+
+def test_predicted_frames_have_names_and_index():
+    days = pd.date_range("2020-01-01", periods=N_NEW)
+    frame = pd.DataFrame(NEW, columns=["u", "v"], index=days)
+    model = regressor().fit(pd.DataFrame(X, columns=["u", "v"]), FRAME[sorted(NAMES)])
+    mean, std = model.predict_frame(frame, return_std=True, include_noise=True)
+    expected_mean, expected_std = model.predict(frame, return_std=True, include_noise=True)
+    for actual, expected in ((mean, expected_mean), (std, expected_std), (model.predict_frame(frame), expected_mean)):
+        assert list(actual.columns) == NAMES
+        assert actual.index.equals(days)
+        np.testing.assert_array_equal(actual.to_numpy(), expected)
+    assert list(model.feature_names_in_) == ["u", "v"]
+
+
+def test_predicted_frames_without_names_are_numbered_or_take_those_of_the_signals():
+    graph = Graph(WEIGHTS)
+    assert list(GraphGPRegressor(graph, Identity()).fit(X, Y).predict_frame(NEW).columns) == list(range(N_NODES))
+    assert list(GraphGPRegressor(graph, Identity()).fit(X, FRAME).predict_frame(NEW).columns) == NAMES
+    assert GraphGPRegressor().fit(X, Y[:, 0]).predict_frame(NEW).shape == (N_NEW, 1)
+
+
+# Errors, which leave the estimator as it was
+
+
+BAD_SETTINGS = [
+    ({"noise_variance": -1.0}, ValueError, "noise_variance must be a finite number above 0; got -1.0"),
+    ({"noise_variance": 0.0}, ValueError, "noise_variance must be a finite number above 0; got 0.0"),
+    ({"noise_variance": "low"}, TypeError, "noise_variance must be a finite number above 0; got 'low'"),
+    ({"noise_floor": -1e-3}, ValueError, "noise_floor must be a finite number above 0"),
+    ({"prior": "strong"}, ValueError, "prior must be one of 'weak'; got 'strong'"),
+    ({"center": "row"}, ValueError, "center must be one of 'global', 'node'; got 'row'"),
+    ({"scale": "node"}, ValueError, "scale must be one of 'global'; got 'node'"),
+    ({"solver": "adam"}, ValueError, "solver must be one of 'sqp', 'lagrangian'; got 'adam'"),
+    ({"n_folds": 1}, ValueError, "n_folds must be an integer of at least 2; got 1"),
+    ({"n_folds": 2.5}, TypeError, "n_folds must be an integer"),
+    ({"n_draws": -1}, ValueError, "n_draws must be an integer of at least 0; got -1"),
+    ({"max_iterations": 0}, ValueError, "max_iterations must be an integer of at least 1; got 0"),
+    ({"kernel": "rbf"}, TypeError, "kernel must be a scikit-learn kernel such as RBF.*; got 'rbf'"),
+    ({"kernel": RBF}, TypeError, "pass an instance, not the class"),
+    ({"graph_kernel": "polynomial"}, TypeError, "graph_kernel must be a graph kernel .*; got 'polynomial'"),
+    ({"graph_kernel": Polynomial}, TypeError, "graph_kernel must be a graph kernel"),
+    ({"graph_kernel": []}, TypeError, r"graph_kernel must be a graph kernel .*; got \[\]"),
+    ({"graph_kernel": [Polynomial(1), RBF()]}, TypeError, "or a list of them; got .*RBF"),
+    ({"graph": None}, ValueError, r"graph must be given to use graph_kernel=Polynomial\(.*; got None. Pass a Graph"),
+    ({"graph": "ring"}, TypeError, "graph"),
+    ({"graph": np.ones((2, 3))}, ValueError, r"weights must have shape \(n_nodes, n_nodes\); got \(2, 3\)"),
+]
+BAD_DATA = {
+    "transposed signals": (X, Y.T, ValueError, "X and Y must have the same number of rows.* did you pass a transpose"),
+    "too few columns": (X, Y[:, :4], ValueError, r"n_nodes = 6, the nodes of the graph; got 4 columns"),
+    "too few rows": (X[:5], Y, ValueError, "X and Y must have the same number of rows, one a signal; got 5 and 12"),
+    "flat signals": (X, Y[:, 0], ValueError, "n_nodes = 6, the nodes of the graph; got 1 columns"),
+    "three axes": (X, Y[:, :, None], ValueError, "dim 3|shape"),
+    "NaN in Y": (X, np.where(Y[2, 3] == Y, np.nan, Y), ValueError, "y contains NaN"),
+    "infinity in Y": (X, np.where(Y[2, 3] == Y, np.inf, Y), ValueError, "y contains infinity"),
+    "NaN in X": (np.where(X[1, 1] == X, np.nan, X), Y, ValueError, "X contains NaN"),
+    "words": (X, np.full(Y.shape, "word"), ValueError, "convert|numeric|dtype"),
+    "no signals": (X, None, ValueError, "Y must hold the signals"),
+    "flat inputs": (X[:, 0], Y, ValueError, "Expected 2D array"),
+    "no rows": (X[:0], Y[:0], ValueError, "0 sample|minimum of 1"),
+}
+
+
+@pytest.fixture
+def before():
+    """A fitted estimator, and what it is made of."""
+    model = regressor().fit(X, Y)
+    return model, dict(model.__dict__), model.predict(NEW)
+
+
+def assert_unchanged(model, attributes, predicted):
+    assert model.__dict__.keys() == attributes.keys()
+    assert all(model.__dict__[name] is value for name, value in attributes.items())
+    np.testing.assert_array_equal(model.predict(NEW), predicted)
+
+
+@pytest.mark.parametrize(("settings", "error", "message"), BAD_SETTINGS, ids=lambda value: str(value)[:40])
+def test_bad_settings(settings, error, message, before):
+    model, attributes, predicted = before
+    model.set_params(**settings)
+    with pytest.raises(error, match=message):
+        model.fit(X, Y)
+    model.set_params(**{name: attributes[name] for name in settings})
+    assert_unchanged(model, attributes, predicted)
+
+
+@pytest.mark.parametrize("name", BAD_DATA)
+def test_bad_data(name, before):
+    model, attributes, predicted = before
+    inputs, signals, error, message = BAD_DATA[name]
+    with pytest.raises(error, match=message):
+        model.fit(inputs, signals)
+    assert_unchanged(model, attributes, predicted)
+
+
+def test_bad_precomputed_covariances(before):
+    model, attributes, predicted = before
+    model.set_params(kernel="precomputed")
+    for matrix, message in (
+        (X, r"X must be square, the covariance of the training inputs.*; got shape \(12, 2\)"),
+        (np.triu(np.ones((12, 12))), "X must be symmetric"),
+        (np.eye(12) - 0.5, "the input covariance must be positive semi-definite"),
+        (np.eye(11), "X and Y must have the same number of rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(matrix, Y)
+    model.set_params(kernel=None)
+    assert_unchanged(model, attributes, predicted)
+
+
+def test_one_signal_cannot_be_stacked(before):
+    model, attributes, predicted = before
+    model.set_params(graph_kernel=Polynomial("auto"))
+    with pytest.raises(ValueError, match=r"Y must hold at least 2 signals to stack kernels.*Ask for one kernel"):
+        model.fit(X[:1], Y[:1])
+    model.set_params(graph_kernel=attributes["graph_kernel"])
+    assert_unchanged(model, attributes, predicted)
+
+
+def test_a_negative_degree_is_refused_where_it_is_written():
+    with pytest.raises(ValueError, match=r"degree must be an integer of at least 0.*; got -1"):
+        Polynomial(-1)
+    with pytest.raises(ValueError, match=r"degree must be an integer of at least 0.*; got -1"):
+        regressor().set_params(graph_kernel__degree=-1)
+
+
+BEFORE_FITTING = {
+    "predict": lambda model: model.predict(NEW),
+    "predict_frame": lambda model: model.predict_frame(NEW),
+    "sample_y": lambda model: model.sample_y(NEW),
+    "score": lambda model: model.score(NEW, OBSERVED),
+    "log_predictive_density": lambda model: model.log_predictive_density(NEW, OBSERVED),
+    "leave_one_out": lambda model: model.leave_one_out(),
+    "response": lambda model: model.response(),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE_FITTING)
+def test_nothing_is_predicted_before_fitting(name):
+    with pytest.raises(NotFittedError, match="This GraphGPRegressor instance is not fitted yet"):
+        BEFORE_FITTING[name](regressor())
+
+
+AFTER_FITTING = {
+    "features": (lambda m: m.predict(NEW[:, :1]), "X has 1 features, but GraphGPRegressor is expecting 2 features"),
+    "both": (lambda m: m.predict(NEW, return_std=True, return_cov=True), "return_std and return_cov must not both"),
+    "transposed": (lambda m: m.log_predictive_density(NEW, OBSERVED.T), "n_nodes = 6; got .*pass the transpose"),
+    "rows": (lambda m: m.log_predictive_density(NEW, OBSERVED[:2]), "one row for each of the 4 inputs; got 2"),
+    "NaN": (lambda m: m.predict(np.full((1, 2), np.nan)), "X contains NaN"),
+    "by": (lambda m: m.leave_one_out("row"), "by must be one of 'signal', 'node', 'entry'; got 'row'"),
+    "n_samples": (lambda m: m.sample_y(NEW, 0), "n_samples must be an integer of at least 1; got 0"),
+}
+
+
+@pytest.mark.parametrize("name", AFTER_FITTING)
+def test_bad_questions(fitted, name):
+    action, message = AFTER_FITTING[name]
+    with pytest.raises(ValueError, match=message):
+        action(fitted)
+
+
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(before, monkeypatch):
+    model, attributes, predicted = before
+
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt("stop")
+
+    monkeypatch.setattr("spectralgp.regressor.condition", interrupt)
+    with pytest.raises(KeyboardInterrupt, match="stop"):
+        model.fit(X, 2 * Y)
+    assert_unchanged(model, attributes, predicted)
+
+
+def test_non_convergence_is_a_warning_and_a_verdict():
+    with pytest.warns(ConvergenceWarning, match=r"the fit of Polynomial did not converge: .*raise max_iterations"):
+        model = regressor(Polynomial(3), max_iterations=1).fit(X, Y)
+    assert not model.fits_[0].converged
+    assert np.all(np.isfinite(model.predict(NEW)))
+
+
+def test_an_iteration_limit_binds_the_other_solver_too():
+    """max_iterations is documented for every constrained solve, and the warning recommends to raise it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        few, many = (
+            regressor(Polynomial(2), solver="lagrangian", noise_variance=1.0, max_iterations=limit).fit(X, Y)
+            for limit in (1, 500)
+        )
+    assert few.n_evaluations_ < many.n_evaluations_
+
+
+def test_lagrangian_through_the_estimator():
+    model = regressor(Polynomial(3), solver="lagrangian", prior=None).fit(X, Y)
+    assert model.fits_[0].converged
+    assert [stage.name for stage in model.fits_[0].stages][-1] == "dual problem"
+    assert model.response().min() >= 0
+    dense = node_covariance(model.graph_kernel_)
+    length = model.kernel_.length_scale
+    expected = oracle.log_likelihood(Y - Y.mean(), oracle.rbf(X, X, length), dense, model.noise_variance_)
+    assert model.log_marginal_likelihood_ == pytest.approx(expected)
+
+
+# Life as a Python object
+
+
+@pytest.mark.parametrize("graph_kernel", [Polynomial(2), [Polynomial(1), Diffusion()]])
+def test_pickles_predict_the_same(graph_kernel):
+    model = regressor(graph_kernel).fit(X, Y)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(NEW), model.predict(NEW))
+    assert copy.log_marginal_likelihood_ == model.log_marginal_likelihood_
+    copy.fit(X, Y)
+    np.testing.assert_allclose(copy.predict(NEW), model.predict(NEW))
+
+
+def test_verbose_draws_a_bar(capsys):
+    regressor(verbose=1).fit(X, Y)
+    printed = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().out)
+    assert "fit: degree 2" in printed
+    assert "3/3" in printed
+    regressor([Polynomial(1), Diffusion()], n_folds=4, n_draws=0, verbose=1).fit(X, Y)
+    assert "15/15" in capsys.readouterr().out
+    regressor().fit(X, Y)
+    assert capsys.readouterr().out == ""
+
+
+def test_fit_does_not_change_its_arguments():
+    kernel = ConstantKernel(1.0) * RBF(1.0)
+    inputs, signals = X.copy(), Y.copy()
+    model = regressor(kernel=kernel)
+    theta = kernel.theta.copy()
+    parameters = model.get_params(deep=False)
+    model.fit(inputs, signals)
+    np.testing.assert_array_equal(inputs, X)
+    np.testing.assert_array_equal(signals, Y)
+    np.testing.assert_array_equal(kernel.theta, theta)
+    assert all(model.get_params(deep=False)[name] is value for name, value in parameters.items())
+
+
+def test_refitting_forgets_the_first_fit():
+    model = regressor().fit(X, Y)
+    model.fit(X[:, :1], Y)
+    fresh = regressor().fit(X[:, :1], Y)
+    np.testing.assert_array_equal(model.predict(NEW[:, :1]), fresh.predict(NEW[:, :1]))
+    assert model.__dict__.keys() == fresh.__dict__.keys()
+    model.fit(None, Y)
+    assert model.__dict__.keys() == regressor().fit(None, Y).__dict__.keys()
+
+
+def test_parameters_set_after_fitting_wait_for_the_next_fit(fitted):
+    model = clone(fitted).fit(X, Y)
+    expected = model.predict(NEW)
+    model.set_params(kernel="precomputed")
+    np.testing.assert_array_equal(model.predict(NEW), expected)
+    with pytest.raises(ValueError, match="X has 1 features"):
+        model.predict(NEW[:, :1])
+
+
+def test_representation_is_short():
+    assert repr(regressor()).startswith("GraphGPRegressor(graph=Graph(6 nodes, ")

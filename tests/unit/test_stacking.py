@@ -1,0 +1,176 @@
+"""Mixtures: weights against a general optimiser, moments and densities against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from cases import GRAPHS
+from spectralgp.graph_kernels import Diffusion, Identity, Polynomial
+from spectralgp.leave_one_out import leave_one_out
+from spectralgp.model import graph_gp
+from spectralgp.posterior import condition
+from spectralgp.stacking import Mixture, leave_one_out_mixture, stacking_weights
+from tolerances import FORMULA, OPTIMUM, STANDARD_ERRORS
+
+RNG = np.random.default_rng(0)
+INPUTS = RNG.uniform(-2, 2, (6, 2))
+SIGNALS = RNG.standard_normal((6, 7))
+NEW = RNG.uniform(-2, 2, (3, 2))
+OBSERVED = RNG.standard_normal((3, 7))
+WEIGHTS = np.array([0.2, 0.5, 0.0, 0.3])
+KERNELS = [Identity(), Diffusion(3.0), Diffusion(1.0), Polynomial.from_coefficients([1.0, -0.9])]
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    lengths, noises = (0.7, 1.0, 1.5, 2.0), (0.1, 0.3, 0.5, 0.2)
+    priors = [
+        graph_gp(GRAPHS["random"], kernel, RBF(length), noise)
+        for kernel, length, noise in zip(KERNELS, lengths, noises, strict=True)
+    ]
+    return Mixture(WEIGHTS, tuple(condition(prior, INPUTS, SIGNALS) for prior in priors))
+
+
+# Weights
+
+
+def log_score(weights, log_densities):
+    highest = log_densities.max(axis=1, keepdims=True)
+    return float(np.sum(np.log(np.exp(log_densities - highest) @ weights) + highest[:, 0]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("spread", [0.5, 5.0, 500.0])
+def test_weights_are_the_optimum_on_the_simplex(seed, spread):
+    rng = np.random.default_rng(seed)
+    log_densities = spread * rng.standard_normal((12, 5)) - 300
+    weights = stacking_weights(log_densities)
+    assert np.all(weights >= 0)
+    assert weights.sum() == pytest.approx(1, abs=1e-12)
+    scaled = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
+    result = minimize(
+        lambda w: -np.sum(np.log(scaled @ w + 1e-300)),
+        np.full(5, 0.2),
+        jac=lambda w: -np.sum(scaled / (scaled @ w + 1e-300)[:, None], axis=0),
+        method="SLSQP",
+        bounds=[(0, 1)] * 5,
+        constraints=[{"type": "eq", "fun": lambda w: np.sum(w) - 1, "jac": lambda w: np.ones(5)}],
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    assert log_score(weights, log_densities) >= log_score(np.maximum(result.x, 0), log_densities) - OPTIMUM
+    # conditions of optimality: the mean ratio is one where a weight is, and no more elsewhere
+    ratios = np.mean(scaled / (scaled @ weights)[:, None], axis=0)
+    assert np.max(ratios) < 1 + 1e-4
+
+
+def test_equal_models_share_the_weight():
+    np.testing.assert_allclose(stacking_weights(np.full((4, 2), -7.0)), [0.5, 0.5])
+
+
+def test_weights_ignore_what_all_models_have_in_common():
+    log_densities = np.random.default_rng(1).standard_normal((8, 3))
+    shifted = log_densities + np.linspace(-1000, 1000, 8)[:, None]
+    np.testing.assert_allclose(stacking_weights(shifted), stacking_weights(log_densities), atol=1e-8)
+
+
+def test_one_model_has_all_the_weight():
+    assert stacking_weights(np.array([[-1.0], [-2.0]])).tolist() == [1.0]
+
+
+# Prediction
+
+
+@pytest.mark.parametrize("include_noise", [False, True])
+def test_moments_are_those_of_a_mixture(mixture, include_noise):
+    """E y, and E y y^T - E y E y^T, over inputs and nodes together; the rest are its blocks."""
+    prediction = mixture.at(NEW)
+    parts = [posterior.at(NEW) for posterior in mixture.posteriors]
+    means = np.array([part.mean.ravel() for part in parts])
+    seconds = [
+        part.joint_covariance(include_noise).reshape(21, 21) + np.outer(m, m)
+        for part, m in zip(parts, means, strict=True)
+    ]
+    mean = WEIGHTS @ means
+    covariance = np.tensordot(WEIGHTS, seconds, axes=1) - np.outer(mean, mean)
+    assert oracle.relative_error(prediction.mean, mean.reshape(3, 7)) < FORMULA
+    assert oracle.relative_error(prediction.joint_covariance(include_noise).reshape(21, 21), covariance) < FORMULA
+    variance = np.diag(covariance).reshape(3, 7)
+    assert oracle.relative_error(prediction.variance(include_noise), variance) < FORMULA
+    assert oracle.relative_error(prediction.std(include_noise), np.sqrt(variance)) < FORMULA
+    blocks = np.array([covariance[7 * i : 7 * i + 7, 7 * i : 7 * i + 7] for i in range(3)])
+    assert oracle.relative_error(prediction.node_covariance(include_noise), blocks) < FORMULA
+
+
+def dense_log_densities(posterior):
+    """Joint log density of all observed signals, and of each alone, by dense Gaussians."""
+    part = posterior.at(NEW)
+    covariance = part.joint_covariance(include_noise=True)
+    together = oracle.log_density(OBSERVED.ravel(), part.mean.ravel(), covariance.reshape(21, 21))
+    alone = [oracle.log_density(OBSERVED[i], part.mean[i], covariance[i, :, i, :]) for i in range(3)]
+    return together, np.array(alone)
+
+
+def test_log_density_is_that_of_the_mixture(mixture):
+    together, alone = zip(*(dense_log_densities(posterior) for posterior in mixture.posteriors), strict=True)
+    prediction = mixture.at(NEW)
+    expected = logsumexp(together, b=WEIGHTS)
+    actual = prediction.log_density(OBSERVED)
+    assert isinstance(actual, float)
+    assert oracle.relative_error(actual, expected) < FORMULA
+    expected = logsumexp(alone, axis=0, b=WEIGHTS[:, None])
+    assert oracle.relative_error(prediction.log_density(OBSERVED, joint=False), expected) < FORMULA
+
+
+def test_samples_have_the_moments_of_the_mixture(mixture):
+    n_samples = 20_000
+    prediction = mixture.at(NEW)
+    draws = prediction.sample(n_samples, np.random.default_rng(0), include_noise=True)
+    assert draws.shape == (n_samples, 3, 7)
+    std = prediction.std(include_noise=True)
+    assert np.max(np.abs(draws.mean(axis=0) - prediction.mean) / std) < STANDARD_ERRORS / np.sqrt(n_samples)
+    centred = (draws - prediction.mean) ** 2
+    errors = np.std(centred, axis=0) / np.sqrt(n_samples)
+    assert np.max(np.abs(centred.mean(axis=0) - std**2) / errors) < STANDARD_ERRORS
+
+
+def test_samples_are_not_sorted_by_model():
+    """Two models far apart: the first half of the draws must hold both."""
+    priors = [graph_gp(GRAPHS["single"], Identity(), RBF(), 1e-6) for _ in range(2)]
+    inputs = np.zeros((1, 1))
+    posteriors = tuple(condition(prior, inputs, np.array([[v]])) for prior, v in zip(priors, (-9.0, 9.0), strict=True))
+    draws = Mixture(np.array([0.5, 0.5]), posteriors).at(inputs).sample(200, np.random.default_rng(0))
+    assert 20 < np.sum(draws[:100] > 0) < 80
+
+
+@pytest.mark.parametrize("by", ["signal", "node", "entry"])
+def test_leave_one_out_of_a_mixture(mixture, by):
+    parts = [leave_one_out(posterior, by) for posterior in mixture.posteriors]
+    left = leave_one_out_mixture(WEIGHTS, mixture.posteriors, by)
+    mean = np.tensordot(WEIGHTS, [part.mean for part in parts], axes=1)
+    second = np.tensordot(WEIGHTS, [part.std**2 + part.mean**2 for part in parts], axes=1)
+    logs = np.array([part.log_density for part in parts])
+    weights = WEIGHTS.reshape(-1, *[1] * (logs.ndim - 1))
+    assert left.by == by
+    assert oracle.relative_error(left.mean, mean) < FORMULA
+    assert oracle.relative_error(left.std**2, second - mean**2) < FORMULA
+    assert oracle.relative_error(left.log_density, logsumexp(logs, axis=0, b=weights)) < FORMULA
+
+
+def test_models_of_weight_zero_are_not_evaluated(mixture):
+    class Untouchable:
+        def at(self, inputs):
+            return self
+
+        def __getattr__(self, name):
+            raise AssertionError("a model without weight was asked")
+
+    others = (mixture.posteriors[0], Untouchable())
+    prediction = Mixture(np.array([1.0, 0.0]), others).at(NEW)
+    assert oracle.relative_error(prediction.mean, mixture.posteriors[0].at(NEW).mean) < FORMULA
+    prediction.log_density(OBSERVED)
+    prediction.sample(2, np.random.default_rng(0))
