@@ -58,13 +58,9 @@ def test_a_wrong_shape_is_refused_with_the_axes_and_the_remedy():
 
 
 def test_values_that_are_not_finite_are_refused_where_they_are():
-    with pytest.raises(
-        ValueError, match=r"signals must be finite; got nan at index \(0, 1\) \(2 such in all\)"
-    ):
+    with pytest.raises(ValueError, match=r"signals must be finite; got nan at index \(0, 1\) \(2 such in all\)"):
         as_real_array([[1, np.nan, np.inf]], "signals", AXES)
-    with pytest.raises(
-        ValueError, match=r"signals must be finite or NaN; got inf at index \(0, 2\) \(1 such in all\)"
-    ):
+    with pytest.raises(ValueError, match=r"signals must be finite or NaN; got inf at index \(0, 2\) \(1 such in all\)"):
         as_real_array([[1, np.nan, np.inf]], "signals", AXES, allow_nan=True)
     kept = as_real_array([[1, np.nan]], "signals", AXES, allow_nan=True)
     np.testing.assert_array_equal(kept, [[1, np.nan]])
@@ -112,18 +108,14 @@ def test_integers():
     assert as_integer(np.int32(3), "degree", 0) == 3
     assert isinstance(as_integer(np.int32(3), "degree", 0), int)
     assert as_integer(5, "degree", 0, 5) == 5
-    with pytest.raises(
-        ValueError, match=r"degree must be an integer of at least 0; got -1\. Pass at least 0\."
-    ):
+    with pytest.raises(ValueError, match=r"degree must be an integer of at least 0; got -1\. Pass at least 0\."):
         as_integer(-1, "degree", 0)
     with pytest.raises(
         ValueError, match=r"degree must be an integer of at least 0 and at most 5; got 6\. Pass at most 5"
     ):
         as_integer(6, "degree", 0, 5)
     for value in (1.0, "1", None, True):
-        with pytest.raises(
-            TypeError, match=r"degree must be an integer of at least 0; got .*\. Pass a whole number"
-        ):
+        with pytest.raises(TypeError, match=r"degree must be an integer of at least 0; got .*\. Pass a whole number"):
             as_integer(value, "degree", 0)
 
 

@@ -77,9 +77,7 @@ def test_components_equal_slow_flooding(graph):
     assert sorted(set(graph.components.tolist())) == list(range(graph.n_components))
 
 
-@pytest.mark.parametrize(
-    "make", [scipy.sparse.coo_matrix, scipy.sparse.csr_array, scipy.sparse.csc_array, np.asarray]
-)
+@pytest.mark.parametrize("make", [scipy.sparse.coo_matrix, scipy.sparse.csr_array, scipy.sparse.csc_array, np.asarray])
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
 def test_every_matrix_form_gives_the_same_weights(make, dtype):
     graph = Graph(make(PATH.astype(dtype)))
@@ -160,9 +158,7 @@ def test_laplacians_equal_the_loops(kind, graph):
     largest = np.linalg.eigvalsh(dense)[-1] if graph.n_edges else 0.0
     assert graph.largest_eigenvalue(kind) == pytest.approx(largest, rel=EIGENVALUE)
     scaled = dense / largest if graph.n_edges else dense
-    np.testing.assert_allclose(
-        graph.laplacian(kind, scaled=True).toarray(), scaled, rtol=EIGENVALUE, atol=EIGENVALUE
-    )
+    np.testing.assert_allclose(graph.laplacian(kind, scaled=True).toarray(), scaled, rtol=EIGENVALUE, atol=EIGENVALUE)
 
 
 @given(graphs_and_permutations())
@@ -211,9 +207,7 @@ def test_largest_eigenvalue_is_remembered():
 
 def test_unknown_laplacians_are_refused():
     for ask in (Graph(PATH).laplacian, Graph(PATH).largest_eigenvalue):
-        with pytest.raises(
-            ValueError, match="kind must be one of 'combinatorial', 'normalized'; got 'normalised'"
-        ):
+        with pytest.raises(ValueError, match="kind must be one of 'combinatorial', 'normalized'; got 'normalised'"):
             ask("normalised")
 
 
@@ -418,9 +412,7 @@ def test_edgeless_graphs_need_a_number_of_nodes():
     assert repr(Graph.from_edges([], n_nodes=3)) == "Graph(3 nodes, 0 edges)"
     assert Graph.from_edges([], names=["a", "b"]).names == ("a", "b")
     assert Graph.from_edges(np.empty((0, 2)), names=[5, 6]).n_nodes == 2
-    with pytest.raises(
-        ValueError, match="n_nodes must be given when there are no edges and no names; got None"
-    ):
+    with pytest.raises(ValueError, match="n_nodes must be given when there are no edges and no names; got None"):
         Graph.from_edges([])
 
 
@@ -518,9 +510,7 @@ def test_unhashable_labels_and_odd_numbers_of_nodes_are_refused():
 
 @given(adjacencies(), st.randoms(use_true_random=False))
 def test_edges_in_any_order_and_direction_give_the_matrix_back(dense, random):
-    edges = [
-        (int(i), int(j), float(dense[i, j])) for i, j in np.argwhere(dense) if random.random() < 0.5 or i < j
-    ]
+    edges = [(int(i), int(j), float(dense[i, j])) for i, j in np.argwhere(dense) if random.random() < 0.5 or i < j]
     random.shuffle(edges)
     graph = Graph.from_edges(edges, n_nodes=len(dense))
     np.testing.assert_array_equal(graph.weights.toarray(), dense)

@@ -94,9 +94,7 @@ class Polynomial(SpectralKernel):
         """Polynomial with given coefficients ``beta_0, beta_1, ...`` of the powers of ``lambda``."""
         beta = as_real_array(coefficients, "coefficients", ("degree + 1",))
         if beta.size == 0:
-            raise ValueError(
-                "coefficients must hold at least one number; got none. Pass [1.0] for a constant one."
-            )
+            raise ValueError("coefficients must hold at least one number; got none. Pass [1.0] for a constant one.")
         series = PowerSeries(beta).convert(kind=Chebyshev, domain=[0.0, upper])
         padded = np.zeros(beta.size)
         padded[: series.coef.size] = series.coef
