@@ -30,7 +30,7 @@ docs: .venv/installed
 
 # the environment stays: remove it with rm -r .venv
 clean:
-	rm -rf build dist demo-output .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist demo-output reproduction reproduction-quick .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps depend on pyproject.toml, so that a second run installs nothing. An environment without a working

@@ -1,0 +1,83 @@
+"""What the pictures of the experiments share: colours, axes, legends, files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralgp.paper.store import write_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, told apart by colour-blind readers; line styles tell them apart in print
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 2)), (0, (4, 1, 1, 1, 1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P")
+GRID = np.linspace(0, 1, 301)
+EIGENVALUE = "eigenvalue λ of the scaled Laplacian"
+DOTS_PER_INCH = 100
+
+
+def new_figure(n_rows: int, n_columns: int, width: float = 4.0, height: float = 3.3) -> tuple[Figure, Any]:
+    """A figure and its axes, without the global state of pyplot."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * n_columns, height * n_rows), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False)
+    for index, ax in enumerate(axes.flat):
+        ax.set_title(f"({chr(ord('a') + index)})", loc="left", fontsize="medium")
+    return figure, axes
+
+
+def save(figure: Figure, folder: Path, name: str) -> None:
+    """Write a figure as PNG and SVG, the same bytes for the same results."""
+    from matplotlib import rc_context
+
+    for ax in figure.axes:  # beside the title, where it cannot run into it however narrow the axes are
+        letter, title = ax.get_title(loc="left"), ax.get_title()
+        ax.set_title("", loc="left")
+        ax.set_title(f"{letter} {title}".strip(), fontsize="medium")
+    with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
+        for form, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=form, dpi=DOTS_PER_INCH, metadata=metadata)
+            write_bytes(folder / f"{name}.{form}", buffer.getvalue())
+
+
+def legend_below(ax: Axes, n_columns: int) -> None:
+    """Legend under the axes, clear of the curves."""
+    ax.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.2),
+        ncols=n_columns,
+        frameon=False,
+        fontsize="small",
+        handlelength=2.6,
+        columnspacing=1.2,
+    )
+
+
+def draw_coefficients(ax: Axes, eigenvalues: list[float], fourier: list[list[float]]) -> None:
+    """Graph Fourier coefficients against the eigenvalues, a colour and marker a signal."""
+    for index, signal in enumerate(fourier):
+        ax.plot(
+            eigenvalues,
+            signal,
+            color=COLOURS[index % len(COLOURS)],
+            marker=MARKERS[(index // len(COLOURS)) % len(MARKERS)],
+            markersize=2.5,
+            linestyle="none",
+        )
+    ax.axhline(0, color="0.6", linewidth=0.8, zorder=0)
+    ax.set_xlabel(EIGENVALUE)
+    ax.set_ylabel("graph Fourier coefficient")
+
+
+def mark_eigenvalues(ax: Axes, eigenvalues: list[float]) -> None:
+    """Ticks along the bottom at the graph's eigenvalues."""
+    ax.vlines(eigenvalues, 0.0, 0.025, color="0.35", linewidth=0.7, transform=ax.get_xaxis_transform())
