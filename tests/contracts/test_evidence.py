@@ -218,9 +218,7 @@ def ring_prior(kernel="precomputed"):
 
 
 def test_signals_must_have_the_nodes_in_columns():
-    with pytest.raises(
-        ValueError, match=r"signals must have shape \(n_signals, n_nodes\) with n_signals = 5 and n_nodes = 6; got \(6, 5\)"
-    ):
+    with pytest.raises(ValueError, match=r"signals must have .* with n_signals = 5 and n_nodes = 6; got \(6, 5\)"):
         log_marginal_likelihood(ring_prior(), COVARIANCE, np.ones((6, 5)))
 
 
