@@ -139,3 +139,58 @@ def node_covariance(kernel: Any, graph: Graph) -> np.ndarray:
     kernel, spectrum = bound(kernel, graph)
     modes = kernel.modes(spectrum)
     return (modes.vectors * modes.values) @ modes.vectors.T
+
+
+@dataclass(frozen=True)
+class LargeCase:
+    """Signals of a known filter on a graph small enough to be decomposed, for the quadrature to be held against.
+
+    Parameters
+    ----------
+    coefficients : tuple of float
+        Of the filter, a polynomial on [0, 1].
+    noise_share : float
+        Noise variance over the mean variance of the noise-free signals.
+    """
+
+    coefficients: tuple[float, ...]
+    noise_share: float
+    n_nodes: int = 300
+    n_signals: int = 8
+    n_new: int = 3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        rng = np.random.default_rng(self.seed)
+        graph = Graph.from_points(rng.random((self.n_nodes, 2)), 6)
+        spectrum = decompose(graph, scaled=True)
+        response = np.polynomial.polynomial.polyval(spectrum.eigenvalues, self.coefficients)
+        inputs = rng.uniform(-2, 2, (self.n_signals + self.n_new, 2))
+        root = np.linalg.cholesky(oracle.rbf(inputs, inputs, 1.3) + 1e-10 * np.eye(len(inputs)))
+        clean = root @ (rng.standard_normal((len(inputs), self.n_nodes)) * response) @ spectrum.eigenvectors.T
+        noise_variance = self.noise_share * float(np.mean(response**2))
+        signals = clean + np.sqrt(noise_variance) * rng.standard_normal(clean.shape)
+        signals -= signals[: self.n_signals].mean()  # as the estimator does
+        found = {
+            "graph": graph,
+            "kernel": Polynomial.from_coefficients(self.coefficients),
+            "noise_variance": noise_variance,
+            "inputs": inputs[: self.n_signals],
+            "new": inputs[self.n_signals :],
+            "signals": signals[: self.n_signals],
+            "observed": signals[self.n_signals :],
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+
+LARGE_FILTERS = {
+    "low-pass": (1.0, -2.2, 1.9, -0.6),
+    "band-pass": (0.0, 0.0, 16.0, -32.0, 16.0),
+    "notch": (1.0, -4.0, 4.0),
+}
+LARGE_CASES = {
+    f"{name}, {share:.0%}": LargeCase(coefficients, share)
+    for name, coefficients in LARGE_FILTERS.items()
+    for share in (0.1, 0.01)
+}

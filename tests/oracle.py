@@ -245,3 +245,37 @@ def jacobian(function: Callable[[Array], ArrayLike], point: Array, step: float =
         direction = np.eye(len(point))[index] * max(1.0, abs(value))
         columns.append(derivative(lambda t, d=direction: function(point + t * d), step) / np.max(direction))
     return np.stack(columns, axis=-1)
+
+
+# Chebyshev
+
+
+def chebyshev_matrix(matrix: Array, order: int) -> Array:
+    """``T_order`` of a matrix, by the recurrence that defines it."""
+    previous, current = np.eye(len(matrix)), np.array(matrix)
+    if order == 0:
+        return previous
+    for _ in range(order - 1):
+        previous, current = current, 2 * matrix @ current - previous
+    return current
+
+
+def chebyshev_weights(moments: Array) -> Array:
+    """``m_q`` of equation (12) by its loops, from moments along the first axis."""
+    n_points = len(moments)
+    weights = np.zeros_like(moments)
+    for q in range(n_points):
+        for k in range(n_points):
+            factor = (1 if k == 0 else 2) / n_points * np.cos(np.pi * k * (q + 0.5) / n_points)
+            weights[q] += factor * moments[k]
+    return weights
+
+
+def lattice(n_rows: int, n_columns: int) -> Array:
+    """Rectangular grid, each node joined to the next in its row and in its column."""
+    weights = np.zeros((n_rows * n_columns, n_rows * n_columns))
+    for node in range(n_rows * n_columns):
+        for other in ([node + 1] if (node + 1) % n_columns else []) + [node + n_columns]:
+            if other < len(weights):
+                weights[node, other] = weights[other, node] = 1.0
+    return weights

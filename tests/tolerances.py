@@ -41,3 +41,18 @@ PUBLISHED = 0.02
 
 PUBLISHED_EVIDENCE = 0.1
 """A log marginal likelihood of the reference tables, in nats."""
+
+SINGLE = 1e-5
+"""A closed formula computed in float32, whose rounding is 6e-8, over a few dozen operations."""
+
+LANCZOS = 1e-9
+"""The largest eigenvalue of a small graph by Lanczos, whose error is the square of its residual of 1e-7."""
+
+QUADRATURE = 1e-6
+"""A log likelihood, a gradient or a posterior mean by quadrature with exact density moments: the bar of issue 4."""
+
+FILTERED = 1e-8
+"""A variance by a Chebyshev series, which is cut at 1e-10 of its largest coefficient."""
+
+SAME_FILTER = 1e-2
+"""Coefficients learnt by quadrature against those learnt from the eigendecomposition: the bar of issue 4."""

@@ -21,6 +21,7 @@ ROOMS = [
     "_frames",
     "_progress",
     "_checks",
+    "_operators",
     "graph",
     "spectrum",
     "graph_kernels",

@@ -247,18 +247,35 @@ class Graph:
                [ 0., -1.,  1.]])
         """
         as_option(kind, "kind", ("combinatorial", "normalized"))
-        weights, degrees = self.weights, self.degrees
-        if kind == "normalized":
-            roots = np.sqrt(degrees)
-            inverse_roots = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
-            # the two factors of an edge are multiplied first, so that both directions round alike
-            factors = np.repeat(inverse_roots, np.diff(weights.indptr)) * inverse_roots[weights.indices]
-            weights = csr_array((weights.data * factors, weights.indices, weights.indptr), shape=weights.shape)
-            degrees = (degrees > 0).astype(np.float64)
-        laplacian = with_small_indices(csr_array(diags_array(degrees) - weights))
+        weights, diagonal = self.laplacian_parts(kind)
+        laplacian = with_small_indices(csr_array(diags_array(diagonal) - weights))
         if scaled:
             laplacian.data /= self.largest_eigenvalue(kind) or 1.0
         return laplacian
+
+    def laplacian_parts(self, kind: LaplacianKind = "combinatorial") -> tuple[csr_array, Array]:
+        """Weights and diagonal of a Laplacian, which is ``diag(diagonal) - weights``, without adding them up.
+
+        Parameters
+        ----------
+        kind : {"combinatorial", "normalized"}, default="combinatorial"
+            Which Laplacian.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> Graph.from_edges([(0, 1), (1, 2)]).laplacian_parts()[1]
+        array([1., 2., 1.])
+        """
+        weights, degrees = self.weights, self.degrees
+        if kind == "combinatorial":
+            return weights, degrees
+        roots = np.sqrt(degrees)
+        inverse_roots = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+        # the two factors of an edge are multiplied first, so that both directions round alike
+        factors = np.repeat(inverse_roots, np.diff(weights.indptr)) * inverse_roots[weights.indices]
+        weights = csr_array((weights.data * factors, weights.indices, weights.indptr), shape=weights.shape)
+        return weights, (degrees > 0).astype(np.float64)
 
     def largest_eigenvalue(self, kind: LaplacianKind = "combinatorial") -> float:
         """Largest eigenvalue of a Laplacian, to rounding; zero for a graph without edges.

@@ -1,0 +1,9 @@
+"""Laplacians as operators for the Chebyshev recurrence, on whatever holds the signals."""
+
+from spectralgp._operators.base import Operator
+from spectralgp._operators.choose import make_operator, precision_of
+from spectralgp._operators.cpu import CpuOperator
+from spectralgp._operators.cuda import CudaOperator
+from spectralgp._operators.plain import PlainOperator
+
+__all__ = ["CpuOperator", "CudaOperator", "Operator", "PlainOperator", "make_operator", "precision_of"]

@@ -1,0 +1,108 @@
+"""Which operator serves which signals: computation follows the data."""
+
+from __future__ import annotations
+
+import warnings
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from spectralgp._checks import Array
+from spectralgp._operators.base import Operator
+from spectralgp._operators.cpu import CpuOperator, gershgorin_bound, row_squares
+from spectralgp._operators.cuda import CudaOperator
+from spectralgp._operators.plain import PlainOperator
+
+
+def make_operator(weights: Any, diagonal: Array, like: Any, device: str | None = None) -> Operator:
+    """Operator of the Laplacian ``diag(diagonal) - weights`` for signals such as `like`.
+
+    Parameters
+    ----------
+    weights : scipy.sparse.csr_array
+        Weights on the host.
+    diagonal : ndarray of shape (n_nodes,)
+        Diagonal on the host.
+    like : array
+        The signals: NumPy and anything NumPy reads run on the CPU, CuPy arrays and torch CUDA tensors on their device.
+    device : {"cpu", "cuda"}, optional
+        Where to compute signals that are on the host.
+
+    Raises
+    ------
+    TypeError
+        If the signals are not float32 or float64 (integers count as float64).
+    ImportError
+        If a device is asked for and no library for it is installed.
+    """
+    precision = precision_of(like)
+    library = type(like).__module__.partition(".")[0]
+    if library == "cupy":
+        return _cuda(weights, diagonal, precision, None)
+    if library == "torch":
+        if like.device.type == "cuda" and find_spec("cupy") is not None:
+            import torch
+
+            return _cuda(weights, diagonal, precision, torch.from_dlpack)
+        return _torch(weights, diagonal, like)
+    if library == "array_api_strict":
+        import array_api_strict
+
+        dense = array_api_strict.asarray(np.diag(diagonal) - weights.toarray(), dtype=like.dtype, device=like.device)
+        return PlainOperator(dense, gershgorin_bound(weights, diagonal), _rows(weights, diagonal), like)
+    if device in (None, "cpu"):
+        return CpuOperator(weights, diagonal, precision)
+    if find_spec("cupy") is None:
+        raise ImportError(
+            f"device must be 'cpu' or None where CuPy is not installed; got {device!r}. "
+            "Install CuPy for your CUDA version, or pass torch CUDA tensors."
+        )
+    import cupy
+
+    return _cuda(weights, diagonal, precision, cupy.asnumpy)
+
+
+def precision_of(like: Any) -> Any:
+    """Type in which to compute: float32 stays float32, integers and float64 become float64, nothing else will do."""
+    name = str(like.dtype).rpartition(".")[2]
+    if name == "float32":
+        return np.dtype(np.float32)
+    if name == "float64" or name.startswith(("int", "uint")):
+        return np.dtype(np.float64)
+    raise TypeError(
+        f"Y must be of type float32 or float64 on a large graph; got {name}. "
+        "Convert it first: half precision, for one, loses the small differences that the recurrence lives on."
+    )
+
+
+def _cuda(weights: Any, diagonal: Array, precision: Any, outside: Any) -> Operator:
+    import cupy
+
+    indices = cupy.asarray(weights.indices.astype(np.int32, copy=False))
+    indptr = cupy.asarray(weights.indptr)
+    return CudaOperator(
+        indptr, indices, cupy.asarray(weights.data, dtype=precision), cupy.asarray(diagonal, dtype=precision), outside
+    )
+
+
+def _torch(weights: Any, diagonal: Array, like: Any) -> Operator:
+    import torch
+    from scipy.sparse import diags_array
+
+    laplacian = (diags_array(diagonal) - weights).tocsr()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse")  # torch says that its CSR matrices are in beta
+        matrix = torch.sparse_csr_tensor(
+            torch.as_tensor(laplacian.indptr.astype(np.int64)),
+            torch.as_tensor(laplacian.indices.astype(np.int64)),
+            torch.as_tensor(laplacian.data),
+            size=laplacian.shape,
+            dtype=like.dtype,
+            device=like.device,
+        )
+    return PlainOperator(matrix, gershgorin_bound(weights, diagonal), _rows(weights, diagonal), like)
+
+
+def _rows(weights: Any, diagonal: Array) -> Array:
+    return np.column_stack([diagonal, row_squares(weights.indptr, weights.data)])

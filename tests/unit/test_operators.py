@@ -1,0 +1,331 @@
+"""Laplacians as operators: every path against dense matrices."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import array_api_strict
+import numpy as np
+import pytest
+
+import oracle
+from cases import GRAPHS, WEIGHTS
+from spectralgp._operators import CpuOperator, CudaOperator, PlainOperator, make_operator, precision_of
+from spectralgp._operators import cpu as cpu_module
+from spectralgp._operators.base import MARGIN
+from spectralgp._operators.cpu import gershgorin_bound
+from spectralgp.graph import Graph
+from tolerances import EXACT, LANCZOS, ROUND_TRIP, SINGLE
+
+N_COLUMNS = 3
+every_graph = pytest.mark.parametrize("name", GRAPHS)
+every_laplacian = pytest.mark.parametrize("laplacian", ["combinatorial", "normalized"])
+
+
+def cpu(name, laplacian="combinatorial", **options):
+    return CpuOperator(*GRAPHS[name].laplacian_parts(laplacian), **options)
+
+
+def plain(name, laplacian="combinatorial", library="numpy"):
+    matrix, parts = GRAPHS[name].laplacian(laplacian), GRAPHS[name].laplacian_parts(laplacian)
+    bound, rows = gershgorin_bound(*parts), CpuOperator(*parts).rows()
+    if library == "numpy":
+        return PlainOperator(matrix, bound, rows, np.empty(0))
+    dense = array_api_strict.asarray(matrix.toarray())
+    return PlainOperator(dense, bound, rows, array_api_strict.asarray([0.0]))
+
+
+PATHS = {
+    "fused": cpu,
+    "fused, float32": lambda *given: cpu(*given, dtype=np.float32),
+    "fused, reordered": lambda *given: cpu(*given, reorder=True),
+    "fused, float32, reordered": lambda *given: cpu(*given, dtype=np.float32, reorder=True),
+    "scipy": plain,
+    "strict": lambda *given: plain(*given, library="strict"),
+}
+every_path = pytest.mark.parametrize("path", PATHS)
+
+
+def tolerance(path):
+    return SINGLE if "float32" in path else EXACT
+
+
+def dense_operator(name, laplacian, bound):
+    """``A = 2 L / bound - I``."""
+    return 2 * oracle.laplacian(WEIGHTS[name], laplacian) / bound - np.eye(len(WEIGHTS[name]))
+
+
+def host(operator, block):
+    """A block as columns in the order of the user's nodes."""
+    return np.asarray(operator.unload(block), dtype=float).T
+
+
+def columns(name, seed=0):
+    return np.random.default_rng(seed).standard_normal((N_COLUMNS, len(WEIGHTS[name])))
+
+
+# The recurrence
+
+
+@every_path
+@every_graph
+@every_laplacian
+@pytest.mark.parametrize("gram", [True, False])
+def test_a_step_is_the_dense_recurrence(path, name, laplacian, gram):
+    operator = PATHS[path](name, laplacian)
+    operator.bound *= 1.3
+    matrix = dense_operator(name, laplacian, operator.bound)
+    current, previous = columns(name), columns(name, seed=1)
+    expected = 2 * matrix @ current.T - previous.T
+
+    def blocks():
+        return operator.load(current), operator.load(previous)
+
+    assert oracle.relative_error(host(operator, operator.step(*blocks())), expected) < tolerance(path)
+    following, squares, crosses = operator.advance(*blocks(), gram)
+    assert oracle.relative_error(host(operator, following), expected) < tolerance(path)
+    own, cross = expected.T @ expected, expected.T @ current.T
+    assert squares.dtype == crosses.dtype == np.float64
+    assert oracle.relative_error(squares, own if gram else np.diag(own)) < tolerance(path)
+    assert oracle.relative_error(crosses, cross if gram else np.diag(cross)) < tolerance(path)
+
+
+def test_sums_over_many_blocks_of_rows_are_those_of_one(monkeypatch):
+    """More rows than one thread takes at a time, and more than fit the parts evenly."""
+    n_nodes = 3 * cpu_module.BLOCK + 17
+    path = Graph.from_edges(np.column_stack([np.arange(n_nodes - 1), np.arange(1, n_nodes)]))
+    parts = path.laplacian_parts()
+    fused = CpuOperator(*parts)
+    slow = PlainOperator(path.laplacian(), fused.gershgorin, fused.rows(), np.empty(0))
+    rng = np.random.default_rng(0)
+    current, previous = rng.standard_normal((2, N_COLUMNS, n_nodes))
+    for gram in (True, False):
+        actual = fused.advance(fused.load(current), fused.load(previous), gram)
+        expected = slow.advance(slow.load(current), slow.load(previous), gram)
+        for one, other in zip(actual, expected, strict=True):
+            assert oracle.relative_error(one, other) < EXACT
+
+
+@every_path
+@every_graph
+def test_products_of_blocks_are_dense_products(path, name):
+    operator = PATHS[path](name)
+    left, right = columns(name), columns(name, seed=1)
+    matrix = np.random.default_rng(2).standard_normal((N_COLUMNS, 2))
+    blocks = operator.load(left), operator.load(right)
+    close = tolerance(path)
+    assert oracle.relative_error(operator.product(*blocks), left @ right.T) < close
+    assert oracle.relative_error(operator.column_products(*blocks), np.sum(left * right, axis=1)) < close
+    assert oracle.relative_error(host(operator, operator.row_products(*blocks))[:, 0], (left * right).sum(0)) < close
+    assert oracle.relative_error(host(operator, operator.combine(blocks[0], matrix)), left.T @ matrix) < close
+    assert operator.product(*blocks).dtype == operator.column_products(*blocks).dtype == np.float64
+    stacked = operator.stack([operator.unload(blocks[0]), operator.unload(blocks[1])])
+    assert oracle.relative_error(np.asarray(stacked, dtype=float), np.stack([left, right])) < close
+
+
+@every_path
+@every_graph
+@every_laplacian
+def test_traces_are_those_of_the_dense_laplacian(path, name, laplacian):
+    matrix = oracle.laplacian(WEIGHTS[name], laplacian)
+    expected = [np.trace(matrix), np.trace(matrix @ matrix)]
+    assert oracle.relative_error(PATHS[path](name, laplacian).traces(), expected) < tolerance(path)
+
+
+@every_path
+def test_random_blocks_have_their_moments(path):
+    """Signs are signs; the mean of 7 * 4000 draws has a standard error of 0.006."""
+    operator = PATHS[path]("random")
+    signs = host(operator, operator.random_signs(4000, np.random.default_rng(0)))
+    assert set(np.unique(signs)) == {-1.0, 1.0}
+    normal = host(operator, operator.random_normal(4000, np.random.default_rng(0)))
+    for draws in (signs, normal):
+        assert abs(draws.mean()) < 0.03
+        assert oracle.relative_error(draws @ draws.T / 4000, np.eye(7)) < 5 * np.sqrt(2 / 4000)
+    again = host(operator, operator.random_signs(4000, np.random.default_rng(0)))
+    np.testing.assert_array_equal(signs, again)
+    assert not host(operator, operator.zeros(2)).any()
+
+
+# The interval
+
+
+SHAPES = {
+    "ring": oracle.ring(36),
+    "ring of many": oracle.ring(200),
+    "lattice": oracle.lattice(8, 8),
+    "star": oracle.star(30),
+    "complete": oracle.complete(12),
+    "disconnected": oracle.disconnected(),
+    "pair": oracle.complete(2),
+    "random": oracle.random_weights(40, seed=5),
+}
+
+
+@every_laplacian
+@pytest.mark.parametrize("shape", SHAPES)
+def test_largest_eigenvalue_is_that_of_the_dense_laplacian(shape, laplacian):
+    """Rings and lattices are the trap: their last eigenvector has signs for entries, as random probes do."""
+    expected = np.linalg.eigvalsh(oracle.laplacian(SHAPES[shape], laplacian))[-1]
+    parts = Graph(SHAPES[shape]).laplacian_parts(laplacian)
+    operator = CpuOperator(*parts)
+    assert oracle.relative_error(operator.largest_eigenvalue(), expected) < LANCZOS
+    assert operator.gershgorin >= expected * (1 - EXACT)
+    single = CpuOperator(*parts, dtype=np.float32)
+    assert oracle.relative_error(single.largest_eigenvalue(), expected) < SINGLE
+
+
+@pytest.mark.parametrize("n_nodes", range(4, 120, 2))
+def test_no_even_ring_hides_its_largest_eigenvalue(n_nodes):
+    operator = CpuOperator(*Graph(oracle.ring(n_nodes)).laplacian_parts())
+    assert oracle.relative_error(operator.largest_eigenvalue(), 4.0) < LANCZOS
+
+
+def test_largest_eigenvalue_agrees_between_libraries():
+    expected = np.linalg.eigvalsh(oracle.laplacian(WEIGHTS["random"]))[-1]
+    for path in PATHS:
+        close = SINGLE if "float32" in path else LANCZOS
+        assert oracle.relative_error(PATHS[path]("random").largest_eigenvalue(), expected) < close
+
+
+def test_the_interval_holds_the_spectrum_and_never_exceeds_the_bound_of_gershgorin():
+    operator = cpu("random")
+    assert operator.bound == operator.gershgorin
+    operator.tighten(4.0)
+    assert operator.bound == min(MARGIN * 4.0, operator.gershgorin)
+    operator.tighten(1e9)
+    assert operator.bound == operator.gershgorin
+    edgeless = cpu("edgeless")
+    assert edgeless.bound == 1.0
+    edgeless.tighten(0.0)
+    assert edgeless.bound == 1.0
+
+
+# Signals from outside
+
+
+class Columns:
+    """As HDF5 and zarr are read: two-dimensional slices only; remembers the most columns asked for at once."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.dtype, self.widest = values, values.shape, values.dtype, 0
+
+    def __getitem__(self, key):
+        rows, chosen = key
+        assert isinstance(rows, slice)
+        assert isinstance(chosen, slice)
+        found = self.values[rows, chosen]
+        self.widest = max(self.widest, found.shape[1])
+        return found
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("reorder", [True, False])
+def test_loading_and_unloading_give_the_signals_back(tmp_path, dtype, reorder):
+    signals = np.random.default_rng(0).integers(-9, 9, (5, 7))
+    np.save(tmp_path / "signals.npy", signals.astype(np.float32))
+    kinds = {
+        "integers": signals,
+        "not contiguous": np.repeat(signals.astype(dtype), 2, axis=1)[:, ::2],
+        "Fortran": np.asfortranarray(signals.astype(dtype)),
+        "memmap": np.load(tmp_path / "signals.npy", mmap_mode="r"),
+        "file": Columns(signals.astype(np.float64)),
+    }
+    operator = cpu("random", dtype=dtype, reorder=reorder)
+    for kind, given in kinds.items():
+        block = operator.load(given)
+        assert block.shape == (7, 5), kind
+        assert block.dtype == dtype, kind
+        assert block.flags.c_contiguous, kind
+        back = operator.unload(block)
+        np.testing.assert_array_equal(back, signals, err_msg=kind)
+        assert back.dtype == dtype
+        block += 1  # a copy: the user's array stays as it was
+        np.testing.assert_array_equal(given[:, 0:7], signals, err_msg=kind)
+
+
+@pytest.mark.parametrize("reorder", [True, False])
+def test_signals_are_read_by_blocks_of_columns(reorder):
+    """2^22 values at a time: 2,097 columns of 2,000 signals."""
+    n_nodes = 5000
+    path = Graph.from_edges(np.column_stack([np.arange(n_nodes - 1), np.arange(1, n_nodes)]))
+    operator = CpuOperator(*path.laplacian_parts(), reorder=reorder)
+    signals = Columns(np.arange(2000 * n_nodes, dtype=np.float32).reshape(2000, n_nodes))
+    block = operator.load(signals)
+    assert signals.widest == 2**22 // 2000
+    np.testing.assert_array_equal(operator.unload(block), signals.values)
+
+
+def test_reordering_starts_where_it_pays(monkeypatch):
+    assert cpu("random").order is None
+    assert sorted(cpu("random", reorder=True).order) == list(range(7))
+    monkeypatch.setattr(cpu_module, "REORDER_FROM", 7)
+    assert cpu("random").order is not None
+    assert cpu("random", reorder=False).order is None
+
+
+@pytest.mark.parametrize("make", [cpu, plain])
+def test_operators_can_be_pickled(make):
+    operator = make("random")
+    again = pickle.loads(pickle.dumps(operator))
+    signals = columns("random")
+    np.testing.assert_array_equal(again.unload(again.load(signals)), signals)
+    current, previous = again.load(signals), again.zeros(N_COLUMNS)
+    expected = operator.step(operator.load(signals), operator.zeros(N_COLUMNS))
+    assert oracle.relative_error(again.step(current, previous), expected) < ROUND_TRIP
+
+
+def test_compiled_loops_are_found_again_by_the_next_process():
+    """A compiled function in a closure has another key in each process: nothing would ever be found in the cache."""
+    from numba.core.dispatcher import Dispatcher
+
+    for kernel in cpu_module._kernels():
+        assert isinstance(kernel, Dispatcher)
+        cells = [cell.cell_contents for cell in kernel.py_func.__closure__ or ()]
+        assert not any(isinstance(content, Dispatcher) for content in cells)
+
+
+# Which operator
+
+
+def test_the_operator_follows_the_signals():
+    weights, diagonal = GRAPHS["random"].laplacian_parts()
+    assert CudaOperator.__mro__[1] is CpuOperator.__mro__[1]  # importable without CuPy
+    for dtype, expected in [(np.float64, np.float64), (np.float32, np.float32), (np.int16, np.float64)]:
+        operator = make_operator(weights, diagonal, np.zeros((2, 7), dtype=dtype))
+        assert isinstance(operator, CpuOperator)
+        assert operator.dtype == expected
+    assert isinstance(make_operator(weights, diagonal, np.zeros((2, 7)), "cpu"), CpuOperator)
+    like = array_api_strict.zeros((2, 7), dtype=array_api_strict.float32)
+    strict = make_operator(weights, diagonal, like)
+    assert isinstance(strict, PlainOperator)
+    assert strict.load(like).dtype == array_api_strict.float32
+    assert oracle.relative_error(strict.laplacian, oracle.laplacian(WEIGHTS["random"])) < SINGLE
+
+
+@pytest.mark.parametrize("dtype", ["float16", "complex128", "bool", "object", "<U3"])
+def test_other_types_are_refused(dtype):
+    with pytest.raises(TypeError, match=r"Y must be of type float32 or float64 on a large graph; got .*\. Convert it"):
+        precision_of(np.zeros((2, 7), dtype=dtype))
+    with pytest.raises(TypeError, match="Y must be of type float32 or float64"):
+        make_operator(*GRAPHS["random"].laplacian_parts(), np.zeros((2, 7), dtype=dtype))
+
+
+@pytest.fixture
+def _no_cupy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)  # as if it were not installed, also where it is
+    monkeypatch.setattr("spectralgp._operators.choose.find_spec", lambda name: None)
+
+
+@pytest.mark.usefixtures("_no_cupy")
+def test_a_device_without_its_library_is_refused_with_a_remedy():
+    with pytest.raises(ImportError, match=r"device must be 'cpu' or None where CuPy is not installed; got 'cuda'\. In"):
+        make_operator(*GRAPHS["random"].laplacian_parts(), np.zeros((2, 7)), "cuda")
+
+
+@pytest.mark.usefixtures("_no_cupy")
+def test_an_array_on_a_device_without_its_library_is_refused():
+    kind = type("ndarray", (), {"__module__": "cupy", "dtype": np.dtype(np.float64)})
+    with pytest.raises(ImportError, match="cupy"):
+        make_operator(*GRAPHS["random"].laplacian_parts(), kind())
