@@ -21,11 +21,12 @@ from spectralgp.leave_one_out import leave_one_out
 from spectralgp.model import GraphGP, graph_gp
 from spectralgp.posterior import condition
 from spectralgp.regressor import GraphGPRegressor
-from spectralgp.spectrum import Spectrum, decompose
+from spectralgp.spectrum import Chebyshev, Spectrum, decompose
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Chebyshev",
     "Cosine",
     "Diffusion",
     "GlobalFilter",

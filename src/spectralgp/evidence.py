@@ -11,7 +11,7 @@ from spectralgp._checks import Array, as_training_signals
 from spectralgp.graph_kernels import GraphKernel, LocalAverage
 from spectralgp.graph_kernels.base import SpectralKernel
 from spectralgp.model import GraphGP
-from spectralgp.spectrum import Modes, RotatedSignals, SpectralSignals, Spectrum, modes_of
+from spectralgp.spectrum import AnyRotated, AnySpectrum, Modes, RotatedSignals, SpectralSignals
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,19 +26,14 @@ class Evidence:
         ``gamma``.
     noise_variance : float
         ``sigma^2``.
-    signals : SpectralSignals
-        Signals in the graph Fourier domain.
+    rotated : RotatedSignals or RotatedMoments
+        Signals in both eigenbases, ``Z = U^T Y V``, or their energies there.
     """
 
     input_modes: Modes
     power: Array
     noise_variance: float
-    signals: SpectralSignals
-
-    @cached_property
-    def rotated(self) -> RotatedSignals:
-        """``Z = U^T Y V``."""
-        return self.signals.rotate(self.input_modes.vectors)
+    rotated: AnyRotated
 
     @cached_property
     def variances(self) -> Array:
@@ -48,15 +43,15 @@ class Evidence:
     @cached_property
     def log_likelihood(self) -> float:
         """Total in nats, the 2 pi term included: equations (5) and (13)."""
-        log_determinant = np.sum(np.log(self.variances) @ self.signals.multiplicities)
+        log_determinant = np.sum(np.log(self.variances) @ self.rotated.multiplicities)
         quadratic = np.sum(self.rotated.energies / self.variances)
-        constant = self.signals.n_observations * np.log(2 * np.pi)
+        constant = self.rotated.n_observations * np.log(2 * np.pi)
         return float(-0.5 * (log_determinant + quadratic + constant))
 
     @cached_property
     def _slopes(self) -> Array:
         """``E_ij``, the derivative in ``D_ij`` of equation (6)."""
-        return 0.5 * (self.rotated.energies / self.variances - self.signals.multiplicities) / self.variances
+        return 0.5 * (self.rotated.energies / self.variances - self.rotated.multiplicities) / self.variances
 
     @cached_property
     def power_gradient(self) -> Array:
@@ -76,7 +71,7 @@ class Evidence:
         No derivative of an eigenvector enters, so repeated eigenvalues are harmless.
         """
         vectors = self.input_modes.vectors
-        trace = (self.power * self.signals.multiplicities / self.variances).sum(axis=1)
+        trace = (self.power * self.rotated.multiplicities / self.variances).sum(axis=1)
         inner = self.rotated.gram(np.sqrt(self.power) / self.variances)
         inner[np.diag_indices_from(inner)] -= trace
         return 0.5 * vectors @ inner @ vectors.T
@@ -88,6 +83,7 @@ class Evidence:
         Shape (n_nodes, n_nodes), in the eigenbasis of the present ``B B^T``.
         """
         inputs = self.input_modes.values
+        assert isinstance(self.rotated, RotatedSignals)  # quadratures have no node covariance
         scaled = np.sqrt(inputs)[:, None] * self.rotated.coefficients / self.variances
         gradient: Array = scaled.T @ scaled
         gradient[np.diag_indices_from(gradient)] -= (inputs[:, None] / self.variances).sum(axis=0)
@@ -95,7 +91,7 @@ class Evidence:
 
 
 def graph_evidence(
-    input_modes: Modes, graph_kernel: GraphKernel, spectrum: Spectrum, noise_variance: float, signals: Array
+    input_modes: Modes, graph_kernel: GraphKernel, spectrum: AnySpectrum, noise_variance: float, rotated: AnyRotated
 ) -> tuple[Evidence, Array]:
     """Evidence of signals under a graph kernel, and its gradient in the kernel's ``theta``.
 
@@ -105,20 +101,21 @@ def graph_evidence(
         Of the input covariance.
     graph_kernel : GraphKernel
         With the parameters to evaluate at.
-    spectrum : Spectrum
+    spectrum : Spectrum or ChebyshevSpectrum
         Of the Laplacian that the kernel asks for.
     noise_variance : float
         ``sigma^2``.
-    signals : ndarray of shape (n_signals, n_nodes)
-        Signals on the nodes, for `LocalAverage`; in the graph Fourier domain, for every other kernel.
+    rotated : RotatedSignals or RotatedMoments
+        Signals in the eigenbasis of the inputs, and in that of the spectrum too unless the kernel is `LocalAverage`.
     """
     if isinstance(graph_kernel, SpectralKernel):
         power = graph_kernel.power(spectrum.eigenvalues)
-        evidence = Evidence(input_modes, power, noise_variance, SpectralSignals(signals))
+        evidence = Evidence(input_modes, power, noise_variance, rotated)
         return evidence, graph_kernel.power_jacobian(spectrum.eigenvalues).T @ evidence.power_gradient
-    if isinstance(graph_kernel, LocalAverage):
+    if isinstance(graph_kernel, LocalAverage) and isinstance(rotated, RotatedSignals):
         modes = graph_kernel.modes(spectrum)
-        evidence = Evidence(input_modes, modes.values, noise_variance, SpectralSignals(signals @ modes.vectors))
+        turned = RotatedSignals(rotated.coefficients @ modes.vectors)
+        evidence = Evidence(input_modes, modes.values, noise_variance, turned)
         slope = modes.vectors @ evidence.node_covariance_gradient @ modes.vectors.T
         return evidence, np.tensordot(graph_kernel.covariance_jacobian(spectrum.graph), slope, axes=2)
     raise TypeError(
@@ -148,9 +145,8 @@ def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: Array) -> fl
     >>> round(log_marginal_likelihood(prior, np.zeros((1, 0)), np.array([[0.0, 2.0]])), 4)
     -3.531
     """
-    covariance = prior.input_covariance(inputs)
-    checked = as_training_signals(signals, covariance.shape[0], prior.spectrum.n_nodes)
-    input_modes = modes_of(covariance, "the input covariance")
+    input_modes = prior.input_modes(inputs)
+    checked = as_training_signals(signals, input_modes.values.size, prior.spectrum.n_nodes)
     modes = prior.node_modes
-    spectral = SpectralSignals(checked @ modes.vectors)
-    return Evidence(input_modes, modes.values, prior.noise_variance, spectral).log_likelihood
+    rotated = SpectralSignals(checked @ modes.vectors).rotate(input_modes.vectors)
+    return Evidence(input_modes, modes.values, prior.noise_variance, rotated).log_likelihood

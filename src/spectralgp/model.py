@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from spectralgp._checks import Array, as_positive, as_real_array
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel
-from spectralgp.spectrum import Modes, Spectrum, decompose, modes_of
+from spectralgp.spectrum import AnySpectrum, Modes, decompose, modes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class GraphGP:
 
     Parameters
     ----------
-    spectrum : Spectrum
+    spectrum : Spectrum or ChebyshevSpectrum
         Of the Laplacian that the graph kernel is a function of.
     graph_kernel : GraphKernel
         Covariance between nodes.
@@ -35,7 +35,7 @@ class GraphGP:
         ``sigma^2``.
     """
 
-    spectrum: Spectrum
+    spectrum: AnySpectrum
     graph_kernel: GraphKernel
     input_kernel: Any
     noise_variance: float
@@ -53,6 +53,12 @@ class GraphGP:
             return np.asarray(self.input_kernel(inputs))
         return as_covariance(inputs)
 
+    def input_modes(self, inputs: Array) -> Modes:
+        """Eigendecomposition of ``K`` at training inputs; there is nothing to decompose where it is the identity."""
+        if self.input_kernel is None:
+            return Modes(np.ones(inputs.shape[0]), np.eye(inputs.shape[0]))
+        return modes_of(self.input_covariance(inputs), "the input covariance")
+
     def node_covariance(self) -> Array:
         """``B B^T``, shape (n_nodes, n_nodes)."""
         modes = self.node_modes
@@ -62,7 +68,7 @@ class GraphGP:
         self, inputs: Array, n_samples: int, random_state: np.random.Generator, include_noise: bool = False
     ) -> Array:
         """Draw signals from the prior at the given inputs, shape (n_samples, n_inputs, n_nodes)."""
-        rows = modes_of(self.input_covariance(inputs), "the input covariance")
+        rows = self.input_modes(inputs)
         columns = self.node_modes
         white = random_state.standard_normal((n_samples, rows.values.size, columns.values.size))
         spectral = np.sqrt(np.multiply.outer(rows.values, columns.values)) * white

@@ -8,19 +8,23 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from spectralgp._arrays import non_negative_root, on_host, take
 from spectralgp._checks import Array
 from spectralgp.leave_one_out import By, LeaveOneOut, leave_one_out
-from spectralgp.posterior import Posterior, Prediction
+from spectralgp.posterior import AnyPosterior, AnyPrediction
+
+NEGLIGIBLE = 1e-6  # weight
 
 
 def stacking_weights(log_densities: Array, n_iterations: int = 10_000, tolerance: float = 1e-10) -> Array:
     """Weights of a mixture that maximise the held-out log score ``sum_n log sum_k w_k p_nk``.
 
-    The score is concave in the weights; expectation maximisation climbs it without a step size and keeps the weights
-    on the simplex.
+    Weights below 1e-6 are set to zero, so that their models need not be evaluated. The score is concave in the
+    weights; expectation maximisation climbs it without a step size and keeps them on the simplex.
 
     Parameters
     ----------
@@ -42,10 +46,12 @@ def stacking_weights(log_densities: Array, n_iterations: int = 10_000, tolerance
     for _ in range(n_iterations):
         shares = weights * scaled
         updated = np.mean(shares / shares.sum(axis=1, keepdims=True), axis=0)
-        if np.max(np.abs(updated - weights)) < tolerance:
-            return updated
+        change = np.max(np.abs(updated - weights))
         weights = updated
-    return weights
+        if change < tolerance:
+            break
+    kept = np.where(weights >= NEGLIGIBLE, weights, 0.0)
+    return kept / kept.sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +59,7 @@ class Mixture:
     """Posteriors of several models with weights; it answers as a `Posterior` does."""
 
     weights: Array
-    posteriors: tuple[Posterior, ...]
+    posteriors: tuple[AnyPosterior, ...]
 
     def at(self, inputs: Any) -> MixturePrediction:
         """Predictive distribution at new inputs."""
@@ -69,25 +75,32 @@ class MixturePrediction:
     """
 
     weights: Array
-    predictions: tuple[Prediction, ...]
+    predictions: tuple[AnyPrediction, ...]
 
     @property
-    def _parts(self) -> list[tuple[float, Prediction]]:
+    def _parts(self) -> list[tuple[float, Any]]:
         return [(float(w), part) for w, part in zip(self.weights, self.predictions, strict=True) if w > 0]
 
     @cached_property
     def mean(self) -> Array:
         """Predictive mean, shape (n_inputs, n_nodes)."""
-        return np.sum([weight * part.mean for weight, part in self._parts], axis=0)
+        total: Any = 0.0
+        for weight, part in self._parts:
+            total = total + weight * part.mean
+        return total
 
-    def variance(self, include_noise: bool = False) -> Array:
+    def variance(self, include_noise: bool = False, nodes: Any = None) -> Array:
         """Predictive variance: the mean of the variances plus the variance of the means."""
-        terms = [w * (part.variance(include_noise) + (part.mean - self.mean) ** 2) for w, part in self._parts]
-        return np.sum(terms, axis=0)
+        total: Any = 0.0
+        for weight, part in self._parts:
+            apart = part.mean - self.mean
+            apart = apart if nodes is None else on_host(take(apart, nodes, axis=1))
+            total = total + weight * (part.variance(include_noise, nodes) + apart**2)
+        return total
 
-    def std(self, include_noise: bool = False) -> Array:
-        """Predictive standard deviation at every node, shape (n_inputs, n_nodes)."""
-        return np.sqrt(self.variance(include_noise))
+    def std(self, include_noise: bool = False, nodes: Any = None) -> Array:
+        """Predictive standard deviation, as `variance`."""
+        return non_negative_root(self.variance(include_noise, nodes))
 
     def node_covariance(self, include_noise: bool = False) -> Array:
         """Covariance over the nodes for each input, shape (n_inputs, n_nodes, n_nodes)."""
@@ -113,7 +126,7 @@ class MixturePrediction:
             for count, part in zip(counts, self.predictions, strict=True)
             if count
         ]
-        return random_state.permutation(np.concatenate(draws))
+        return take(array_namespace(*draws).concat(draws), random_state.permutation(n_samples), axis=0)
 
     def log_density(self, signals: ArrayLike, joint: bool = True) -> Any:
         """Log predictive density of observed signals, as `Prediction.log_density`."""
@@ -122,10 +135,10 @@ class MixturePrediction:
         return float(total) if joint else total
 
 
-def leave_one_out_mixture(weights: Array, posteriors: Sequence[Posterior], by: By = "signal") -> LeaveOneOut:
+def leave_one_out_mixture(weights: Array, posteriors: Sequence[AnyPosterior], by: By = "signal") -> LeaveOneOut:
     """Leave-one-out of a mixture, with its weights held fixed."""
     parts = [(w, leave_one_out(posterior, by)) for w, posterior in zip(weights, posteriors, strict=True) if w > 0]
-    mean = np.sum([weight * part.mean for weight, part in parts], axis=0)
-    variance = np.sum([weight * (part.std**2 + (part.mean - mean) ** 2) for weight, part in parts], axis=0)
+    mean: Any = sum(float(weight) * part.mean for weight, part in parts)
+    variance: Any = sum(float(weight) * (part.std**2 + (part.mean - mean) ** 2) for weight, part in parts)
     log_density = logsumexp([np.log(weight) + part.log_density for weight, part in parts], axis=0)
-    return LeaveOneOut(by, mean, np.sqrt(variance), np.asarray(log_density))
+    return LeaveOneOut(by, mean, non_negative_root(variance), np.asarray(log_density))

@@ -94,7 +94,7 @@ def evidence_of(name: str, graph: str, relative_noise: float):
     dense, noise, signals = setting(name, graph, relative_noise, COVARIANCE)
     kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS[graph])
     modes = kernel.modes(spectrum)
-    spectral = SpectralSignals(signals @ modes.vectors)
+    spectral = SpectralSignals(signals @ modes.vectors).rotate(modes_of(COVARIANCE).vectors)
     return Evidence(modes_of(COVARIANCE), modes.values, noise, spectral), modes, dense, noise, signals
 
 
@@ -150,7 +150,8 @@ def test_gradient_in_a_singular_input_covariance_with_repeated_eigenvalues():
     """Equation (7) at K = 1 1^T (one eigenvalue, the rest zero), where eigenvectors have no derivative."""
     ones = np.ones((N_SIGNALS, N_SIGNALS))
     _, modes, dense, noise, signals = evidence_of("Diffusion", "complete", 0.3)
-    evidence = Evidence(modes_of(ones), modes.values, noise, SpectralSignals(signals @ modes.vectors))
+    rotated = SpectralSignals(signals @ modes.vectors).rotate(modes_of(ones).vectors)
+    evidence = Evidence(modes_of(ones), modes.values, noise, rotated)
     direction = ROOT @ ROOT.T
     expected = oracle.derivative(lambda t: oracle.log_likelihood(signals, ones + t * direction, dense, noise), 1e-4)
     actual = np.sum(evidence.input_covariance_gradient * direction)
@@ -188,8 +189,10 @@ def test_gradient_in_the_parameters_of_a_graph_kernel(name, graph, relative_nois
     case = KERNELS[name]
     _, noise, signals = setting(name, graph, relative_noise, COVARIANCE)
     kernel, spectrum = bound(case.kernel, GRAPHS[graph])
-    rotated = signals if isinstance(kernel, LocalAverage) else signals @ spectrum.eigenvectors
-    evidence, actual = graph_evidence(modes_of(COVARIANCE), kernel, spectrum, noise, rotated)
+    on_spectrum = signals if isinstance(kernel, LocalAverage) else signals @ spectrum.eigenvectors
+    modes = modes_of(COVARIANCE)
+    rotated = SpectralSignals(on_spectrum).rotate(modes.vectors)
+    evidence, actual = graph_evidence(modes, kernel, spectrum, noise, rotated)
 
     def likelihood(theta):
         return oracle.log_likelihood(signals, COVARIANCE, case.dense(kernel.with_theta(theta), WEIGHTS[graph]), noise)
@@ -207,7 +210,7 @@ def test_graph_evidence_knows_two_families_of_kernels():
         parameter_names = theta = bounds = with_theta = scaled_by = modes = starting_points = None
 
     with pytest.raises(TypeError, match="graph_kernel must be a function on the spectrum or LocalAverage; got"):
-        graph_evidence(modes_of(COVARIANCE), Foreign(), bound(Diffusion(), GRAPHS["ring"])[1], 1.0, np.ones((5, 6)))
+        graph_evidence(modes_of(COVARIANCE), Foreign(), bound(Diffusion(), GRAPHS["ring"])[1], 1.0, None)
 
 
 # Errors

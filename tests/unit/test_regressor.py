@@ -296,7 +296,7 @@ def test_stacked_likelihood_is_that_of_the_mixture(stacked):
 
 def test_a_vanishing_weight_does_not_spoil_the_likelihood(monkeypatch):
     """Expectation maximisation ends with weights as small as 1e-320; warnings are errors."""
-    monkeypatch.setattr("spectralgp.regressor.stacking_weights", lambda densities: np.array([1.0, 5e-324]))
+    monkeypatch.setattr("spectralgp.regressor.estimator.stacking_weights", lambda densities: np.array([1.0, 5e-324]))
     model = regressor([Identity(), Polynomial(3)], n_draws=0).fit(X, Y)
     weak, strong = (fit.log_likelihood for fit in model.fits_)
     assert strong > weak
@@ -616,7 +616,7 @@ def test_an_interrupted_fit_leaves_the_estimator_as_it_was(before, monkeypatch):
     def interrupt(*args, **options):
         raise KeyboardInterrupt("stop")
 
-    monkeypatch.setattr("spectralgp.regressor.condition", interrupt)
+    monkeypatch.setattr("spectralgp.regressor.estimator.condition", interrupt)
     with pytest.raises(KeyboardInterrupt, match="stop"):
         model.fit(X, 2 * Y)
     assert_unchanged(model, attributes, predicted)

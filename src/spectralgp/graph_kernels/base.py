@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array, as_positive
 from spectralgp.graph import LaplacianKind
-from spectralgp.spectrum import Modes, Spectrum
+from spectralgp.spectrum import AnySpectrum, Modes, Spectrum
 
 Bounds = tuple[float, float] | Literal["fixed"]
 
@@ -53,14 +53,18 @@ class GraphKernel(ABC):
         """Same kernel with the filter ``B`` multiplied by a positive factor."""
 
     @abstractmethod
-    def modes(self, spectrum: Spectrum) -> Modes:
+    def modes(self, spectrum: AnySpectrum) -> Modes:
         """Eigenvalues (power) and eigenvectors of ``B B^T`` on a graph."""
 
+    def mean_power(self, spectrum: AnySpectrum) -> float:
+        """Variance that the kernel gives a node, averaged over the nodes."""
+        return float(np.mean(self.modes(spectrum).values))
+
     @abstractmethod
-    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+    def starting_points(self, spectrum: AnySpectrum, variance: float) -> list[Array]:
         """Values of `theta` to start learning from, for signals with the given variance on a graph."""
 
-    def bind(self, spectrum: Spectrum) -> Self:
+    def bind(self, spectrum: AnySpectrum) -> Self:
         """Same kernel with whatever it must know of the spectrum's range filled in."""
         return self
 
@@ -89,8 +93,14 @@ class SpectralKernel(GraphKernel):
         """The filter ``g(lambda)``; the non-negative root of `power` unless the kernel is itself a filter."""
         return np.sqrt(self.power(eigenvalues))
 
-    def modes(self, spectrum: Spectrum) -> Modes:
+    def mean_power(self, spectrum: AnySpectrum) -> float:
+        """Variance that the kernel gives a node, averaged over the nodes."""
+        return float(spectrum.mean(self.power(spectrum.eigenvalues)))
+
+    def modes(self, spectrum: AnySpectrum) -> Modes:
         """Power at the graph's frequencies, with the graph's own eigenvectors."""
+        if not isinstance(spectrum, Spectrum):
+            raise TypeError("spectrum must be exact to have eigenvectors; got a quadrature. Use decompose(graph).")
         return Modes(self.power(spectrum.eigenvalues), spectrum.eigenvectors)
 
 
@@ -144,7 +154,7 @@ class PositiveParameters(GraphKernel):
         """Same kernel with its amplitude multiplied."""
         return _replace(self, {"amplitude": self.amplitude * factor})
 
-    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+    def starting_points(self, spectrum: AnySpectrum, variance: float) -> list[Array]:
         """Present values first, then each parameter's other starts, the amplitude matched to the variance."""
         candidates = [self]
         for name, values in self._starts.items():
@@ -154,7 +164,7 @@ class PositiveParameters(GraphKernel):
             return [candidate.theta for candidate in candidates]
         starts = []
         for candidate in candidates:
-            mean_power = float(np.mean(candidate.modes(spectrum).values))
+            mean_power = candidate.mean_power(spectrum)
             factor = np.sqrt(0.8 * variance / mean_power) if mean_power > 0 else 1.0
             starts.append(candidate.scaled_by(factor).theta)
         return starts

@@ -15,7 +15,7 @@ from spectralgp.graph_kernels.base import (
     Bounds,
     PositiveParameters,
 )
-from spectralgp.spectrum import Modes, Spectrum, modes_of
+from spectralgp.spectrum import AnySpectrum, Modes, modes_of
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,6 @@ class LocalAverage(PositiveParameters):
         chosen = [slopes[name] for name in self.parameter_names]
         return np.stack(chosen) if chosen else np.empty((0, graph.n_nodes, graph.n_nodes))
 
-    def modes(self, spectrum: Spectrum) -> Modes:
+    def modes(self, spectrum: AnySpectrum) -> Modes:
         """Eigenvalues and eigenvectors of ``B B^T`` itself."""
         return modes_of(self.covariance(spectrum.graph), "local average covariance")

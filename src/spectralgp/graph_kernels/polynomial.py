@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from spectralgp._checks import Array, as_integer, as_positive, as_real_array
 from spectralgp.graph import LaplacianKind
 from spectralgp.graph_kernels.base import SpectralKernel
-from spectralgp.spectrum import Spectrum
+from spectralgp.spectrum import AnySpectrum
 
 AUTO_DEGREES = (0, 1, 2, 3, 5, 8)
 HIGHEST_DEGREE = 30
@@ -146,7 +146,7 @@ class Polynomial(SpectralKernel):
         """Same polynomial with every coefficient multiplied."""
         return self.with_theta(self.theta * factor)
 
-    def bind(self, spectrum: Spectrum) -> Self:
+    def bind(self, spectrum: AnySpectrum) -> Self:
         """Same polynomial with its Chebyshev series on the spectrum's interval."""
         if self.upper == spectrum.upper:
             return self
@@ -155,7 +155,7 @@ class Polynomial(SpectralKernel):
         theta[: series.coef.size] = series.coef
         return dataclasses.replace(self, chebyshev=tuple(theta.tolist()), upper=spectrum.upper)
 
-    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+    def starting_points(self, spectrum: AnySpectrum, variance: float) -> list[Array]:
         """The constant filter with the signals' variance: continuation in the degree does the rest."""
         theta = np.zeros(self._fixed_degree + 1)
         theta[0] = np.sqrt(0.8 * variance)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from spectralgp._checks import Array, as_positive, as_real_array
 from spectralgp.graph import LaplacianKind
 from spectralgp.graph_kernels.base import AMPLITUDE_BOUNDS, SpectralKernel
-from spectralgp.spectrum import Spectrum
+from spectralgp.spectrum import AnySpectrum
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ class Response(SpectralKernel):
         """Same function with its amplitude multiplied."""
         return dataclasses.replace(self, amplitude=self.amplitude * factor)
 
-    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+    def starting_points(self, spectrum: AnySpectrum, variance: float) -> list[Array]:
         """The given parameters, with the amplitude matched to the signals' variance."""
-        mean_power = float(np.mean(self.power(spectrum.eigenvalues)))
+        mean_power = self.mean_power(spectrum)
         factor = np.sqrt(0.8 * variance / mean_power) if mean_power > 0 else 1.0
         return [self.scaled_by(factor).theta]
 

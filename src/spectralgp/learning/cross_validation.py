@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,15 @@ from spectralgp.learning.learn import Solver, learn_all
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Progress
 from spectralgp.model import GraphGP, NewInputs, new_inputs
-from spectralgp.posterior import Prediction, condition
+from spectralgp.posterior import (
+    AnyPosterior,
+    ChebyshevPosterior,
+    ChebyshevPrediction,
+    Posterior,
+    Prediction,
+    condition,
+)
+from spectralgp.spectrum import LargeSignals
 
 Indices = NDArray[np.intp]
 
@@ -55,17 +64,28 @@ def held_out_log_densities(
             logs = []
             for model in models:
                 posterior = condition(model, part.inputs, part.signals)
-                prediction = Prediction(posterior, _new_inputs(task, model, kept, held_out))
-                logs.append(prediction.log_density(task.signals[held_out], joint=False))
+                new = _new_inputs(task, model, kept, held_out)
+                logs.append(_log_densities(posterior, new, task.signals, kept, held_out))
             densities[held_out, column] = logsumexp(logs, axis=0) - np.log(len(models))
     return densities
+
+
+def _log_densities(
+    posterior: AnyPosterior, new: NewInputs, signals: Array | LargeSignals, kept: Indices, held_out: Indices
+) -> Array:
+    """Log density of each held-out signal alone."""
+    if isinstance(signals, LargeSignals):
+        prediction = ChebyshevPrediction(cast(ChebyshevPosterior, posterior), new)
+        return prediction.held_out_log_density(signals, kept, held_out)
+    return Prediction(cast(Posterior, posterior), new).log_density(signals[held_out], joint=False)
 
 
 def _subset(task: Task, rows: Indices) -> Task:
     """The same task with some of the signals."""
     precomputed = task.input_kernel is not None and not isinstance(task.input_kernel, Kernel)
     inputs = task.inputs[np.ix_(rows, rows)] if precomputed else task.inputs[rows]
-    return dataclasses.replace(task, inputs=inputs, signals=task.signals[rows])
+    signals = task.signals.subset(rows) if isinstance(task.signals, LargeSignals) else task.signals[rows]
+    return dataclasses.replace(task, inputs=inputs, signals=signals)
 
 
 def _new_inputs(task: Task, model: GraphGP, kept: Indices, held_out: Indices) -> NewInputs:

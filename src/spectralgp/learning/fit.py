@@ -11,6 +11,7 @@ from spectralgp._checks import Array
 from spectralgp.graph_kernels import Polynomial
 from spectralgp.learning.objective import Objective
 from spectralgp.model import GraphGP
+from spectralgp.spectrum import AnySpectrum
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,10 @@ class Fit:
         Evaluations of the likelihood with its gradient.
     stages : tuple of Stage
         The solver's way, in order: degrees of the continuation, or stages of Algorithm 1.
+    truncation_error : float
+        Bound on the error of the log likelihood by truncation, in nats; zero on an exact spectrum.
+    probe_error : float
+        Standard error of the log likelihood by the random probes, in nats; zero on an exact spectrum.
     """
 
     model: GraphGP
@@ -86,13 +91,18 @@ class Fit:
     message: str
     n_evaluations: int
     stages: tuple[Stage, ...]
+    truncation_error: float = 0.0
+    probe_error: float = 0.0
 
 
-def lowest_points(kernel: Polynomial, eigenvalues: Array) -> Array:
-    """Points where a polynomial is asked to be non-negative and could be lowest."""
+def lowest_points(kernel: Polynomial, spectrum: AnySpectrum) -> Array:
+    """Points where a polynomial is asked to be non-negative and could be lowest.
+
+    Where the eigenvalues are not known one by one, "eigenvalues" asks for the whole interval.
+    """
     if kernel.constraint is None:
         return np.empty(0)
-    return kernel.extrema() if kernel.constraint == "interval" else eigenvalues
+    return kernel.extrema() if kernel.constraint == "interval" or not spectrum.is_exact else spectrum.eigenvalues
 
 
 def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
@@ -103,7 +113,7 @@ def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
     kernel = objective.split(x)[0]
     if not isinstance(kernel, Polynomial) or kernel.constraint is None:
         return x, 0.0
-    response = kernel.response(lowest_points(kernel, objective.spectrum.eigenvalues))
+    response = kernel.response(lowest_points(kernel, objective.spectrum))
     peak = float(np.max(np.abs(response)))
     shortfall = -float(np.min(response))
     if shortfall <= 0 or peak == 0:
@@ -121,7 +131,7 @@ def certify(objective: Objective, x: Array, lift: float = 0.0) -> Certificate:
     rows, names, slacks = _bound_constraints(objective, x)
     feasibility = 0.0
     if isinstance(kernel, Polynomial) and kernel.constraint is not None:
-        points = lowest_points(kernel, objective.spectrum.eigenvalues)
+        points = lowest_points(kernel, objective.spectrum)
         response = kernel.response(points)
         peak = float(np.max(np.abs(response), initial=0.0)) or 1.0
         feasibility = max(0.0, -float(np.min(response)) / peak)

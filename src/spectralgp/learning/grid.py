@@ -10,6 +10,7 @@ from spectralgp._checks import Array
 from spectralgp.graph_kernels import Polynomial
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.prior import log_length_scales
+from spectralgp.spectrum import AnyRotated
 
 GRIDS = (np.linspace(-5, 5, 11), np.linspace(-10, 10, 11))  # the paper's: for low-pass, and for other spectra
 NOISE_SHARES = (0.1, 0.2)  # of the signals' variance, the paper's
@@ -24,8 +25,7 @@ def grid_search(objective: Objective, kernel: Polynomial) -> tuple[Array, str]:
     """
     task = objective.task
     inputs = _first_length_scales(objective)
-    modes, _ = objective.input_modes(inputs)
-    rotated = modes.vectors.T @ objective.signals
+    modes, _, rotated = objective.inputs_at(inputs)
     powers = np.vander(objective.spectrum.eigenvalues / kernel.upper, objective.n_graph, increasing=True)
     amplitude = np.sqrt(task.variance)
     noises = [share * task.variance for share in NOISE_SHARES]
@@ -51,7 +51,7 @@ def _first_length_scales(objective: Objective) -> Array:
     """The input kernel's parameters, with every length scale at the supplement's starting value."""
     task = objective.task
     theta = objective.input_theta.copy()
-    energy = float(np.mean(np.sum(task.signals**2, axis=1)))
+    energy = task.mean_square * task.signals.shape[1]
     if theta.size and energy > 0:
         scales = ~np.isnan(log_length_scales(task.input_kernel, task.inputs))
         theta[scales] = 0.5 * np.log(energy)
@@ -75,13 +75,15 @@ def _candidates(values: Array, n_coefficients: int) -> tuple[Array, int]:
     return np.pad(half, ((0, 0), (0, n_coefficients - free))), n_values
 
 
-def _log_likelihoods(input_power: Array, spectra: Array, noise_variance: float, rotated: Array) -> Array:
+def _log_likelihoods(input_power: Array, spectra: Array, noise_variance: float, rotated: AnyRotated) -> Array:
     """Equation (5), up to its constant, for many filters at once, in blocks that fit the cache."""
-    energies = rotated**2
+    energies, multiplicities = rotated.energies, rotated.multiplicities
     block = max(1, 200_000 // energies.size)
     values = np.empty(spectra.shape[0])
     for start in range(0, spectra.shape[0], block):
         chunk = spectra[start : start + block]
         variances = input_power[:, None] * chunk[:, None, :] + noise_variance
-        values[start : start + block] = -0.5 * np.sum(np.log(variances) + energies / variances, axis=(1, 2))
+        values[start : start + block] = -0.5 * np.sum(
+            multiplicities * np.log(variances) + energies / variances, axis=(1, 2)
+        )
     return values

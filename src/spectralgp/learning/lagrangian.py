@@ -16,7 +16,7 @@ from spectralgp.learning.descent import TRIAL, descend, group_rates, learning_ra
 from spectralgp.learning.fit import Certificate, Fit, Stage, certify, finish, lift_above_zero
 from spectralgp.learning.grid import grid_search
 from spectralgp.learning.objective import Objective, Task
-from spectralgp.spectrum import Modes, SpectralSignals, Spectrum
+from spectralgp.spectrum import AnySpectrum
 
 Progress = Callable[[str], None]
 
@@ -43,7 +43,7 @@ class Limits:
 def fit_lagrangian(
     task: Task,
     kernel: Polynomial,
-    spectrum: Spectrum,
+    spectrum: AnySpectrum,
     limits: Limits | None = None,
     progress: Progress | None = None,
 ) -> Fit:
@@ -88,7 +88,7 @@ def fit_lagrangian(
     return finish(objective, x, certificate, converged, message, tuple(stages))
 
 
-def orthonormal(kernel: Polynomial, spectrum: Spectrum) -> Array:
+def orthonormal(kernel: Polynomial, spectrum: AnySpectrum) -> Array:
     """Matrix from coefficients of polynomials orthonormal on the spectrum to Chebyshev coefficients.
 
     The identity where there are fewer distinct eigenvalues than coefficients.
@@ -128,10 +128,7 @@ class _Frozen:
     def __init__(self, objective: Objective, kernel: Polynomial, to_theta: Array, x: Array) -> None:
         self.objective, self.kernel, self.to_theta, self.x = objective, kernel, to_theta, x
         _, input_theta, self.noise_variance = objective.split(x)
-        modes, _ = objective.input_modes(input_theta)
-        rotated = modes.vectors.T @ objective.signals
-        self.modes = Modes(modes.values, np.eye(rotated.shape[0]))  # the signals are rotated once, here
-        self.signals = SpectralSignals(rotated)
+        self.modes, _, self.rotated = objective.inputs_at(input_theta)
         self.basis = kernel.design(objective.spectrum.eigenvalues) @ to_theta
         self.points = objective.spectrum.eigenvalues
         if kernel.constraint == "interval":
@@ -143,7 +140,7 @@ class _Frozen:
         """Negative log posterior of the coefficients, and its gradient."""
         self.objective.n_evaluations += 1
         response = self.basis @ z
-        evidence = Evidence(self.modes, response**2, self.noise_variance, self.signals)
+        evidence = Evidence(self.modes, response**2, self.noise_variance, self.rotated)
         value = evidence.log_likelihood
         gradient = self.basis.T @ (2 * response * evidence.power_gradient)
         if self.objective.prior is not None:

@@ -59,4 +59,4 @@ def _is_valid(objective: Objective, x: Array) -> bool:
     kernel = objective.split(x)[0]
     if not isinstance(kernel, Polynomial):
         return True
-    return bool(np.all(kernel.response(lowest_points(kernel, objective.spectrum.eigenvalues)) >= 0))
+    return bool(np.all(kernel.response(lowest_points(kernel, objective.spectrum)) >= 0))

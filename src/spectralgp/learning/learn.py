@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast
 
 from spectralgp._checks import as_option
 from spectralgp.graph import Graph
@@ -12,7 +12,7 @@ from spectralgp.learning.fit import Fit
 from spectralgp.learning.lagrangian import Limits, fit_lagrangian
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Progress, fit_kernel, fit_path
-from spectralgp.spectrum import decompose
+from spectralgp.spectrum import AnySpectrum, LargeSignals, TooFewMoments, decompose
 
 Solver = Literal["sqp", "lagrangian"]
 
@@ -69,18 +69,40 @@ def learn_all(
     as_option(solver, "solver", ("sqp", "lagrangian"))
     fits: dict[int, Fit] = {}
     for family in _families(graph_kernels, solver):
-        kernel = graph_kernels[family[0]]
-        spectrum = decompose(graph, kernel.laplacian, scaled=kernel.scaled)
-        bound = kernel.bind(spectrum)
-        if not isinstance(bound, Polynomial):
-            fits[family[0]] = fit_kernel(task, bound, spectrum, max_iterations, progress)
-        elif solver == "lagrangian":
-            limits = Limits.from_iterations(max_iterations)
-            fits[family[0]] = fit_lagrangian(task, bound, spectrum, limits, progress)
-        else:
-            degrees = [graph_kernels[index].theta.size - 1 for index in family]
-            fits |= zip(family, fit_path(task, bound, degrees, spectrum, max_iterations, progress), strict=True)
+        kernels = [graph_kernels[index] for index in family]
+        while True:
+            try:
+                learnt = _learn_family(task, graph, kernels, solver, max_iterations, progress)
+            except TooFewMoments:
+                cast(LargeSignals, task.signals).extend()
+            else:
+                break
+        fits |= zip(family, learnt, strict=True)
     return [fits[index] for index in range(len(graph_kernels))]
+
+
+def _learn_family(
+    task: Task,
+    graph: Graph,
+    kernels: list[GraphKernel],
+    solver: Solver,
+    max_iterations: int,
+    progress: Progress | None,
+) -> list[Fit]:
+    """Fits of one kernel, or of polynomials that differ in degree only."""
+    laplacian, scaled = kernels[0].laplacian, kernels[0].scaled
+    spectrum: AnySpectrum
+    if isinstance(task.signals, LargeSignals):
+        spectrum = task.signals.spectrum(laplacian, scaled)
+    else:
+        spectrum = decompose(graph, laplacian, scaled=scaled)
+    bound = kernels[0].bind(spectrum)
+    if not isinstance(bound, Polynomial):
+        return [fit_kernel(task, bound, spectrum, max_iterations, progress)]
+    if solver == "lagrangian":
+        return [fit_lagrangian(task, bound, spectrum, Limits.from_iterations(max_iterations), progress)]
+    degrees = [kernel.theta.size - 1 for kernel in kernels]
+    return fit_path(task, bound, degrees, spectrum, max_iterations, progress)
 
 
 def n_steps(graph_kernels: Sequence[GraphKernel], solver: Solver = "sqp") -> int:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._checks import Array
 from spectralgp.evidence import Evidence, graph_evidence
-from spectralgp.graph_kernels import GraphKernel
+from spectralgp.graph_kernels import GraphKernel, PseudoInverse
 from spectralgp.graph_kernels.base import SpectralKernel
 from spectralgp.learning.prior import WeakPrior, log_length_scales
 from spectralgp.model import GraphGP
-from spectralgp.spectrum import Modes, Spectrum, modes_of
+from spectralgp.spectrum import (
+    AnyRotated,
+    AnySpectrum,
+    ChebyshevSpectrum,
+    LargeSignals,
+    Modes,
+    SpectralMoments,
+    SpectralSignals,
+    modes_of,
+)
 
 NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
 NOISE_CEILING = 10.0
@@ -30,7 +39,7 @@ class Task:
         As in `GraphGP`.
     inputs : ndarray of shape (n_signals, n_features)
         Training inputs (``K`` itself if precomputed).
-    signals : ndarray of shape (n_signals, n_nodes)
+    signals : ndarray of shape (n_signals, n_nodes), or LargeSignals
         Training signals.
     noise_variance : float or None
         Fixed noise variance, or None to learn it.
@@ -42,15 +51,23 @@ class Task:
 
     input_kernel: Any
     inputs: Array
-    signals: Array
+    signals: Array | LargeSignals
     noise_variance: float | None = None
     prior: str | None = "weak"
     noise_floor: float | None = None
 
     @property
     def variance(self) -> float:
-        """Variance of the signals about zero's mean; one where they are all the same."""
-        return float(np.var(self.signals)) or 1.0
+        """Variance of the signals (about zero, where they are large); one where they are all the same."""
+        variance = self.mean_square if isinstance(self.signals, LargeSignals) else float(np.var(self.signals))
+        return variance or 1.0
+
+    @property
+    def mean_square(self) -> float:
+        """Mean of the squared values."""
+        if isinstance(self.signals, LargeSignals):
+            return self.signals.mean_square
+        return float(np.mean(np.square(self.signals)))
 
     @property
     def noise_bounds(self) -> Array:
@@ -70,17 +87,16 @@ class Objective:
         Data and settings.
     graph_kernel : GraphKernel
         The form of the graph kernel, bound to the spectrum.
-    spectrum : Spectrum
+    spectrum : Spectrum or ChebyshevSpectrum
         Of the Laplacian the kernel asks for.
     """
 
-    def __init__(self, task: Task, graph_kernel: GraphKernel, spectrum: Spectrum) -> None:
+    def __init__(self, task: Task, graph_kernel: GraphKernel, spectrum: AnySpectrum) -> None:
         self.task = task
         self.graph_kernel = graph_kernel
         self.spectrum = spectrum
         self.n_evaluations = 0
-        spectral = isinstance(graph_kernel, SpectralKernel)
-        self.signals = task.signals @ spectrum.eigenvectors if spectral else task.signals
+        self.data = self._read()
         self.input_theta = task.input_kernel.theta if isinstance(task.input_kernel, Kernel) else np.empty(0)
         self.n_graph = graph_kernel.theta.size
         self.learns_noise = task.noise_variance is None
@@ -88,7 +104,7 @@ class Objective:
         if task.prior == "weak":
             centres = log_length_scales(task.input_kernel, task.inputs) if self.input_theta.size else np.empty(0)
             self.prior = WeakPrior(task.variance, centres)
-        self._remembered: tuple[Array, Modes, Array | None] | None = None
+        self._remembered: tuple[Array, Modes, Array | None, AnyRotated] | None = None
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -132,8 +148,8 @@ class Objective:
         """Log posterior at ``x`` and its gradient."""
         self.n_evaluations += 1
         graph_kernel, input_theta, noise_variance = self.split(x)
-        modes, input_jacobian = self.input_modes(input_theta)
-        evidence, graph_gradient = graph_evidence(modes, graph_kernel, self.spectrum, noise_variance, self.signals)
+        modes, input_jacobian, rotated = self.inputs_at(input_theta)
+        evidence, graph_gradient = graph_evidence(modes, graph_kernel, self.spectrum, noise_variance, rotated)
         value = evidence.log_likelihood
         input_gradient = np.empty(0)
         if input_jacobian is not None:
@@ -153,19 +169,32 @@ class Objective:
     def evidence(self, x: Array) -> Evidence:
         """The evidence alone, without the prior."""
         graph_kernel, input_theta, noise_variance = self.split(x)
-        modes, _ = self.input_modes(input_theta)
-        return graph_evidence(modes, graph_kernel, self.spectrum, noise_variance, self.signals)[0]
+        modes, _, rotated = self.inputs_at(input_theta)
+        return graph_evidence(modes, graph_kernel, self.spectrum, noise_variance, rotated)[0]
 
-    def input_modes(self, theta: Array) -> tuple[Modes, Array | None]:
-        """Eigendecomposition of the input covariance, and the covariance's derivative in `theta` where it has one."""
+    def _read(self) -> SpectralSignals | SpectralMoments:
+        """The signals on the spectrum; on the nodes for a kernel that brings its own eigenvectors."""
+        signals = self.task.signals
+        if isinstance(self.spectrum, ChebyshevSpectrum):
+            if not isinstance(self.graph_kernel, SpectralKernel) or isinstance(self.graph_kernel, PseudoInverse):
+                raise ValueError(
+                    "graph_kernel must be a function on the spectrum without a pole in it for a large graph; got "
+                    f"{self.graph_kernel!r}. Use another kernel, or spectrum='exact' where the graph is small enough."
+                )
+            return self.spectrum.read(cast(LargeSignals, signals))
+        if isinstance(self.graph_kernel, SpectralKernel):
+            return self.spectrum.read(cast(Array, signals))
+        return SpectralSignals(cast(Array, signals))
+
+    def inputs_at(self, theta: Array) -> tuple[Modes, Array | None, AnyRotated]:
+        """Input covariance at `theta`: its modes, its derivative where it has one, and the signals in its modes."""
         if self._remembered is None or not np.array_equal(theta, self._remembered[0]):
             kernel = self.task.input_kernel
             jacobian: Array | None = None
             if theta.size:
                 covariance, jacobian = kernel.clone_with_theta(theta)(self.task.inputs, eval_gradient=True)
-            elif kernel is None:
-                covariance = np.eye(self.task.signals.shape[0])
+                modes = modes_of(covariance, "the input covariance")
             else:
-                covariance = kernel(self.task.inputs) if isinstance(kernel, Kernel) else self.task.inputs
-            self._remembered = (theta.copy(), modes_of(covariance, "the input covariance"), jacobian)
+                modes = GraphGP(self.spectrum, self.graph_kernel, kernel, 1.0).input_modes(self.task.inputs)
+            self._remembered = (theta.copy(), modes, jacobian, self.data.rotate(modes.vectors))
         return self._remembered[1:]

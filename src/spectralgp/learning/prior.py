@@ -10,8 +10,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._checks import Array
 from spectralgp.graph_kernels import GraphKernel, Polynomial
-from spectralgp.graph_kernels.base import SpectralKernel
-from spectralgp.spectrum import Spectrum
+from spectralgp.spectrum import AnySpectrum
 
 ROUGHNESS = 0.1  # weight of the penalty on high Chebyshev coefficients
 NOISE_SHARE = 0.1  # most probable noise variance, as a share of the signals' variance
@@ -38,15 +37,17 @@ class WeakPrior:
     variance: float
     log_length_scales: Array
 
-    def graph_term(self, kernel: GraphKernel, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
+    def graph_term(
+        self, kernel: GraphKernel, spectrum: AnySpectrum, noise_variance: float
+    ) -> tuple[float, Array, float]:
         """Penalty on a rough polynomial: its value, and its gradients in ``theta`` and in the log noise."""
         theta = kernel.theta
         if not isinstance(kernel, Polynomial):
             return 0.0, np.zeros_like(theta), 0.0
         weights = ROUGHNESS * np.arange(theta.size) ** 6.0
-        scale = mean_power(kernel, spectrum) + noise_variance
+        scale = kernel.mean_power(spectrum) + noise_variance
         value = -0.5 * float(weights @ theta**2) / scale
-        slope = mean_power_gradient(kernel, spectrum)
+        slope = spectrum.mean(kernel.power_jacobian(spectrum.eigenvalues))
         return value, -weights * theta / scale - value / scale * slope, -value / scale * noise_variance
 
     def input_term(self, theta: Array) -> tuple[float, Array]:
@@ -59,16 +60,6 @@ class WeakPrior:
         half = NOISE_DEGREES_OF_FREEDOM / 2
         ratio = NOISE_SHARE * self.variance / noise_variance
         return half * (np.log(ratio) - ratio), half * (ratio - 1)
-
-
-def mean_power(kernel: SpectralKernel, spectrum: Spectrum) -> float:
-    """Power averaged over the nodes of the graph."""
-    return float(np.mean(kernel.power(spectrum.eigenvalues)))
-
-
-def mean_power_gradient(kernel: SpectralKernel, spectrum: Spectrum) -> Array:
-    """Derivative of `mean_power` in the kernel's ``theta``."""
-    return np.mean(kernel.power_jacobian(spectrum.eigenvalues), axis=0)
 
 
 def log_length_scales(kernel: Kernel, inputs: Array) -> Array:

@@ -11,24 +11,27 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._checks import Array
 from spectralgp.graph_kernels import GraphKernel, Polynomial
+from spectralgp.learning.accuracy import likelihood_errors, require_moments
 from spectralgp.learning.fit import Fit, Stage, certify, finish, lift_above_zero, lowest_points
+from spectralgp.learning.grid import grid_search
 from spectralgp.learning.objective import Objective, Task
 from spectralgp.learning.prior import log_length_scales
-from spectralgp.spectrum import Spectrum
+from spectralgp.spectrum import AnySpectrum, ChebyshevSpectrum
 
 Progress = Callable[[str], None]
 
-TOLERANCE = 1e-12  # of the objective per observation, where SLSQP stops
+TOLERANCE = 1e-15  # of the objective per observation, where SLSQP stops
 STATIONARITY = 1e-3  # residual of the gradient per root of the number of observations, where a fit counts as converged
-VIOLATION = 1e-9  # of the filter, relative to its largest value
+VIOLATION = 1e-12  # of the filter, relative to its largest value
 MOST_ROUNDS = 30  # of adding violated constraints
+MOST_RESTARTS = 3  # from a point that is feasible but not yet stationary
 
 
 def fit_path(
     task: Task,
     kernel: Polynomial,
     degrees: Sequence[int],
-    spectrum: Spectrum,
+    spectrum: AnySpectrum,
     max_iterations: int = 500,
     progress: Progress | None = None,
 ) -> list[Fit]:
@@ -39,18 +42,19 @@ def fit_path(
     """
     fits: dict[int, Fit] = {}
     stages: list[Stage] = []
-    x, bounded = np.empty(0), np.empty(0)
+    x, inner = np.empty(0), np.empty(0)
     for degree in range(max(degrees) + 1):
         objective = Objective(task, kernel.with_degree(degree), spectrum)
         starts = _starts(objective) if degree == 0 else [np.insert(x, degree, 0.0)]
         if degree > 0 and _is_silent(objective, starts[0]):
             starts += _starts(objective)  # at zero the slope in every coefficient vanishes: no way out from there
         if kernel.constraint is None:
-            # without a constraint there are more local maxima: try the constrained one too
-            inner = Objective(task, dataclasses.replace(kernel.with_degree(degree), constraint="eigenvalues"), spectrum)
-            bounded = _best(inner, starts if degree == 0 else [np.insert(bounded, degree, 0.0)], max_iterations)[0]
-            objective.n_evaluations += inner.n_evaluations
-            starts.append(bounded)
+            # without a constraint there are many more local maxima: start from the constrained one and from a grid too
+            form = kernel.with_degree(degree)
+            feasible = Objective(task, dataclasses.replace(form, constraint="eigenvalues"), spectrum)
+            inner, _ = _best(feasible, starts if degree == 0 else [np.insert(inner, degree, 0.0)], max_iterations)
+            objective.n_evaluations += feasible.n_evaluations
+            starts += [inner, grid_search(objective, form)[0]] if degree in degrees else [inner]
         x, message = _best(objective, starts, max_iterations)
         x, lift = lift_above_zero(objective, x)
         stages.append(Stage(f"degree {degree}", objective.evaluate(x)[0], objective.n_evaluations))
@@ -64,7 +68,7 @@ def fit_path(
 def fit_kernel(
     task: Task,
     kernel: GraphKernel,
-    spectrum: Spectrum,
+    spectrum: AnySpectrum,
     max_iterations: int = 500,
     progress: Progress | None = None,
 ) -> Fit:
@@ -95,7 +99,7 @@ def _starts(objective: Objective) -> list[Array]:
 def _is_silent(objective: Objective, x: Array) -> bool:
     """Whether the filter is so small that the noise explains everything."""
     kernel, _, noise_variance = objective.split(x)
-    return bool(np.mean(kernel.modes(objective.spectrum).values) < 1e-6 * noise_variance)
+    return kernel.mean_power(objective.spectrum) < 1e-6 * noise_variance
 
 
 def _best(objective: Objective, starts: list[Array], max_iterations: int) -> tuple[Array, str]:
@@ -111,15 +115,15 @@ def _solve(objective: Objective, start: Array, max_iterations: int) -> tuple[Arr
     """
     if start.size == 0:
         return start, "nothing to learn: every hyperparameter is fixed", objective.evaluate(start)[0]
-    scale = float(objective.signals.size)
+    scale = float(objective.task.signals.size)
 
     def negative(x: Array) -> tuple[float, Array]:
         value, gradient = objective.evaluate(x)
         return -value / scale, -gradient / scale
 
     kernel = objective.graph_kernel
-    points = _first_points(kernel, objective.spectrum.eigenvalues)
-    x = start
+    points = _first_points(kernel, objective.spectrum)
+    x, n_restarts = start, 0
     for _ in range(MOST_ROUNDS):
         result = minimize(
             negative,
@@ -128,24 +132,29 @@ def _solve(objective: Objective, start: Array, max_iterations: int) -> tuple[Arr
             method="SLSQP",
             bounds=objective.bounds,
             constraints=_constraints(kernel, points, start.size),
+            callback=lambda accepted: require_moments(objective, accepted),
             options={"maxiter": max_iterations, "ftol": TOLERANCE},
         )
         x = np.clip(result.x, objective.bounds[:, 0], objective.bounds[:, 1])
         violated = _violated(objective, x)
-        if violated.size == 0:
+        if violated.size:
+            points = np.union1d(points, violated)
+        elif n_restarts == MOST_RESTARTS or certify(objective, x).stationarity <= _stationarity_limit(objective):
             break
-        points = np.union1d(points, violated)
+        else:
+            n_restarts += 1  # the solver forgets a curvature that misled it
     return x, str(result.message), -float(result.fun)
 
 
-def _first_points(kernel: GraphKernel, eigenvalues: Array) -> Array:
+def _first_points(kernel: GraphKernel, spectrum: AnySpectrum) -> Array:
     """A few eigenvalues (or points of the interval) spread like Chebyshev points, to ask positivity at first."""
     if not isinstance(kernel, Polynomial) or kernel.constraint is None:
         return np.empty(0)
     n_points = 4 * kernel.theta.size
     spread = kernel.upper * (1 - np.cos(np.linspace(0, np.pi, n_points))) / 2
-    if kernel.constraint == "interval":
+    if kernel.constraint == "interval" or not spectrum.is_exact:
         return spread
+    eigenvalues = spectrum.eigenvalues
     nearest = np.searchsorted((eigenvalues[1:] + eigenvalues[:-1]) / 2, spread)
     return np.unique(eigenvalues[nearest])
 
@@ -164,17 +173,31 @@ def _violated(objective: Objective, x: Array) -> Array:
     kernel = objective.split(x)[0]
     if not isinstance(kernel, Polynomial) or kernel.constraint is None:
         return np.empty(0)
-    points = lowest_points(kernel, objective.spectrum.eigenvalues)
+    points = lowest_points(kernel, objective.spectrum)
     response = kernel.response(points)
     padded = np.concatenate([[np.inf], response, [np.inf]])
     minima = (response <= padded[:-2]) & (response <= padded[2:])
     return points[minima & (response < -VIOLATION * np.max(np.abs(response)))]
 
 
+def _stationarity_limit(objective: Objective) -> float:
+    """Residual of the gradient that counts as zero: a thousandth of its standard deviation over draws of the data."""
+    return float(STATIONARITY * np.sqrt(objective.task.signals.size))
+
+
 def _finish(objective: Objective, x: Array, message: str, stages: tuple[Stage, ...], lift: float) -> Fit:
     certificate = certify(objective, x, lift)
-    limit = STATIONARITY * np.sqrt(objective.signals.size)
+    limit = _stationarity_limit(objective)
     converged = certificate.stationarity <= limit and certificate.feasibility <= VIOLATION
-    if not converged:
+    if converged and x.size:
+        message = f"stationary within {limit:.2g}"
+    elif not converged:
         message = f"{message}; stationarity {certificate.stationarity:.2g} exceeds {limit:.2g}"
-    return finish(objective, x, certificate, converged, message, stages)
+    truncation, probes = likelihood_errors(objective, x)
+    if isinstance(objective.spectrum, ChebyshevSpectrum):
+        limit = objective.spectrum.source.settings.tolerance * objective.task.signals.size
+        if truncation > limit:
+            converged = False
+            message = f"{message}; truncation error of {truncation:.2g} nats exceeds {limit:.2g}: raise max_moments"
+    fit = finish(objective, x, certificate, converged, message, stages)
+    return dataclasses.replace(fit, truncation_error=truncation, probe_error=probes)

@@ -1,10 +1,9 @@
-"""The spectrum of a graph: frequencies, the graph Fourier transform and filtering."""
+"""The exact spectrum of a graph: frequencies, the graph Fourier transform and filtering."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,98 +12,7 @@ from scipy.linalg import eigh
 
 from spectralgp._checks import Array, as_option, as_signals
 from spectralgp.graph import Graph, LaplacianKind
-
-
-@dataclass(frozen=True, eq=False)
-class Modes:
-    """Eigenvalues and eigenvectors of a covariance matrix, ``V diag(values) V^T``.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Non-negative, in the order of the vectors.
-    vectors : ndarray of shape (n, n)
-        Orthonormal, in columns.
-    """
-
-    values: Array
-    vectors: Array
-
-
-def modes_of(covariance: Array, name: str = "covariance") -> Modes:
-    """Eigendecomposition of a covariance matrix.
-
-    Eigenvalues that rounding made negative are set to zero; a matrix with truly negative ones is refused.
-
-    Raises
-    ------
-    ValueError
-        If the smallest eigenvalue is below ``-1e-8`` times the largest.
-    """
-    values, vectors = eigh(covariance, check_finite=False, driver="evd")
-    if values[0] < -1e-8 * max(abs(values[-1]), abs(values[0])):
-        raise ValueError(
-            f"{name} must be positive semi-definite; got smallest eigenvalue {values[0]:.3g} and largest "
-            f"{values[-1]:.3g}. Check that the kernel is a valid covariance and that the matrix is symmetric."
-        )
-    return Modes(np.maximum(values, 0.0), vectors)
-
-
-@dataclass(frozen=True, eq=False)
-class RotatedSignals:
-    """Spectral signals in the eigenbasis of the input covariance: what the likelihood reads.
-
-    Parameters
-    ----------
-    coefficients : ndarray of shape (n_signals, n_nodes)
-        ``Z = U^T Y V`` of equation (5): row i belongs to input eigenvector i, column j to frequency j.
-    """
-
-    coefficients: Array
-
-    @cached_property
-    def energies(self) -> Array:
-        """``Z_ij^2``, shape (n_signals, n_frequencies)."""
-        return np.square(self.coefficients)
-
-    def gram(self, scales: Array) -> Array:
-        """Sum over frequencies of outer products: ``sum_j (s_ij Z_ij) (s_kj Z_kj)``, shape (n_signals, n_signals)."""
-        scaled = self.coefficients * scales
-        return scaled @ scaled.T
-
-
-@dataclass(frozen=True, eq=False)
-class SpectralSignals:
-    """Signals in the graph Fourier domain, one column a frequency.
-
-    Together with `Spectrum` this is the only thing the likelihood knows about a graph and its signals.
-
-    Parameters
-    ----------
-    coefficients : ndarray of shape (n_signals, n_nodes)
-        ``Y V``.
-    """
-
-    coefficients: Array
-
-    @property
-    def n_signals(self) -> int:
-        """Number of signals."""
-        return int(self.coefficients.shape[0])
-
-    @property
-    def n_observations(self) -> int:
-        """Number of observed values, signals times nodes."""
-        return int(self.coefficients.size)
-
-    @cached_property
-    def multiplicities(self) -> Array:
-        """How many nodes' worth of spectrum each frequency stands for: one each, in an exact spectrum."""
-        return np.ones(self.coefficients.shape[1])
-
-    def rotate(self, input_vectors: Array) -> RotatedSignals:
-        """Coefficients in the eigenbasis of the input covariance, ``U^T Y V``."""
-        return RotatedSignals(input_vectors.T @ self.coefficients)
+from spectralgp.spectrum.signals import SpectralSignals
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +57,19 @@ class Spectrum:
         if self.laplacian == "normalized":
             return 2.0
         return float(self.eigenvalues[-1]) or 1.0  # an edgeless graph has the one eigenvalue zero
+
+    @property
+    def is_exact(self) -> bool:
+        """True: every eigenvalue is known."""
+        return True
+
+    def mean(self, values: Array) -> Array:
+        """Average over the nodes of a function of the eigenvalues, given its values at them along the first axis."""
+        return np.mean(values, axis=0)
+
+    def read(self, signals: Array) -> SpectralSignals:
+        """Signals as the likelihood reads them."""
+        return SpectralSignals(signals @ self.eigenvectors)
 
     def transform(self, signals: ArrayLike) -> Array:
         """Graph Fourier transform of signals, ``Y V``.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -17,11 +18,12 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from spectralgp._arrays import few_threads
+from spectralgp._arrays import few_threads, on_host, take
 from spectralgp._checks import Array, as_integer, as_option, as_positive
 from spectralgp._frames import frame_index, frame_names, match_columns
 from spectralgp._progress import progress_bar
 from spectralgp.graph import Graph, as_graph
+from spectralgp.graph.nodes import chosen_nodes
 from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial
 from spectralgp.graph_kernels.base import SpectralKernel
 from spectralgp.learning import (
@@ -35,8 +37,10 @@ from spectralgp.learning import (
 )
 from spectralgp.leave_one_out import By, LeaveOneOut, leave_one_out
 from spectralgp.model import GraphGP, as_covariance, check_input_kernel
-from spectralgp.posterior import Posterior, Prediction, condition
-from spectralgp.spectrum import decompose
+from spectralgp.posterior import AnyPosterior, AnyPrediction, condition
+from spectralgp.regressor.reading import LARGE, Training, block_by_block, explaining_memory, in_memory
+from spectralgp.spectrum import Chebyshev, LargeSignals
+from spectralgp.spectrum.chebyshev import PROBE_BLOCK
 from spectralgp.stacking import Mixture, MixturePrediction, leave_one_out_mixture, stacking_weights
 
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model
@@ -70,13 +74,20 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Divide by the standard deviation of the centred `Y` while learning. Results are in the units of `Y` either way.
     solver : {"sqp", "lagrangian"}, default="sqp"
         Joint constrained optimisation with continuation in the degree, or the paper's Algorithm 1.
+    spectrum : {"auto", "exact", "chebyshev"} or Chebyshev, default="auto"
+        Eigendecomposition of the Laplacian, or a quadrature from its Chebyshev moments, which reaches graphs of
+        millions of nodes with stated errors. "auto" is exact up to 5,000 nodes; `spectrum_` says which it was.
+        `Chebyshev` sets moments, probes and tolerance.
+    device : {"cpu", "cuda"}, optional
+        Where to compute on a large graph whose signals are on the host; CuPy arrays and torch CUDA tensors are
+        computed where they are.
     noise_floor : float, optional
         Smallest noise variance learnt, as a share of the variance of `Y`; 1e-6 with the weak prior and 1e-3 without.
     n_folds : int, default=5
         Folds for the weights of stacked kernels.
     n_draws : int, optional
         Average predictions over this many draws of the hyperparameters from Laplace's approximation to their
-        posterior; 0 uses the best values alone. 16 for stacked kernels and 0 for a single one if not given.
+        posterior; 0 uses the best values alone. 16 for stacked kernels on an exact spectrum, else 0, if not given.
     max_iterations : int, default=500
         Limit on the iterations of each constrained solve.
     random_state : int, RandomState or None, default=None
@@ -88,7 +99,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ----------
     graph_ : Graph
         The graph.
-    spectrum_ : Spectrum
+    spectrum_ : Spectrum or ChebyshevSpectrum
         Of the Laplacian of the (first) graph kernel.
     graph_kernel_, kernel_ : kernel, or tuple of kernels when stacked
         With learnt parameters, in the units of `Y`.
@@ -106,8 +117,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Likelihood evaluations of the fits to all signals.
     posterior_ : Posterior or Mixture
         Conditioned model of the centred signals; gives joint covariances over inputs and nodes.
-    center_ : ndarray of shape (n_nodes,)
-        What was subtracted from `Y`.
+    center_ : ndarray of shape (n_nodes,), or float
+        What was subtracted from `Y`; one number for all nodes of a large graph unless centred by node.
     n_features_in_ : int
         Number of features of `X`.
 
@@ -136,6 +147,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         center: Literal["global", "node"] | None = "global",
         scale: Literal["global"] | None = "global",
         solver: Literal["sqp", "lagrangian"] = "sqp",
+        spectrum: Literal["auto", "exact", "chebyshev"] | Chebyshev = "auto",
+        device: Literal["cpu", "cuda"] | None = None,
         noise_floor: float | None = None,
         n_folds: int = 5,
         n_draws: int | None = None,
@@ -151,6 +164,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.center = center
         self.scale = scale
         self.solver = solver
+        self.spectrum = spectrum
+        self.device = device
         self.noise_floor = noise_floor
         self.n_folds = n_folds
         self.n_draws = n_draws
@@ -207,30 +222,58 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _fit(self, X: Any, Y: Any) -> None:
         self._check_parameters()
-        signals, names = self._read_signals(Y)
-        inputs = self._read_inputs(X, signals)
-        graph, order = self._read_graph(signals.reshape(signals.shape[0], -1).shape[1], names)
-        flat = signals.ndim == 1
-        signals = signals.reshape(signals.shape[0], -1)[:, order]
+        names = frame_names(Y)
+        settings = self._chebyshev_settings(Y)
+        signals = self._read_signals(Y) if settings is None else _as_sliceable(Y)
+        inputs = self._read_inputs(X, signals.shape[0])
+        graph, order = self._read_graph(1 if len(signals.shape) == 1 else signals.shape[1], names)
         kernels, stacked = self._members()
-        offset = self._offset(signals)
-        centred = signals - offset
-        spread = float(np.std(centred)) if self.scale == "global" else 1.0
-        spread = spread or 1.0
-        task = self._task(X, inputs, centred / spread, spread)
         if stacked and signals.shape[0] < 2:
             raise ValueError(
                 "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
                 "Ask for one kernel, for example graph_kernel=Polynomial(1)."
             )
-        fits, weights, models = self._learn(task, graph, [_scaled(kernel, 1 / spread) for kernel in kernels], stacked)
-        self._finish(task, graph, fits, weights, models, inputs, centred, spread)
-        self.center_ = offset
-        self._flat = flat
+        n_folds = min(self.n_folds, signals.shape[0])
+        total = n_steps(kernels, self.solver) * (n_folds + 1 if stacked else 1)
+        total += 0 if settings is None else settings.n_moments // 2 + _probe_steps(settings, graph)
+        with (
+            few_threads(signals.shape[0]),
+            explaining_memory(signals, graph.n_nodes, settings),
+            progress_bar("fit", total, self.verbose > 0) as progress,
+        ):
+            if settings is None:
+                values = signals.reshape(signals.shape[0], -1)[:, order]
+                training = in_memory(values, self.center, self.scale == "global")
+            else:
+                values = signals if isinstance(order, slice) else signals[:, order]
+                scaled = self.scale == "global"
+                training = block_by_block(graph, values, settings, self.center, scaled, self.device, progress)
+            task = self._task(X, inputs, training)
+            scaled_kernels = [_scaled(kernel, 1 / training.spread) for kernel in kernels]
+            learnt = self._learn(task, graph, scaled_kernels, stacked, n_folds, progress)
+        self._finish(task, graph, *learnt, inputs, training)
+        self.center_ = training.offset
+        self._flat = len(signals.shape) == 1
         self._node_names = tuple(graph.names) if graph.names is not None else names
 
+    def _chebyshev_settings(self, Y: Any) -> Chebyshev | None:
+        """Settings of the quadrature spectrum; None where the exact one is used."""
+        if isinstance(self.spectrum, Chebyshev):
+            return self.spectrum
+        as_option(self.spectrum, "spectrum", ("auto", "exact", "chebyshev"))
+        shape = Y.shape if hasattr(Y, "shape") else np.shape(Y)  # without reading signals from a file
+        n_nodes = 1 if self.graph is None or len(shape) < 2 else shape[1]
+        if self.spectrum == "chebyshev" or (self.spectrum == "auto" and n_nodes > LARGE):
+            return Chebyshev()
+        return None
+
     def _check_parameters(self) -> None:
-        for name, options in (("center", ("global", "node")), ("scale", ("global",)), ("prior", ("weak",))):
+        for name, options in (
+            ("center", ("global", "node")),
+            ("scale", ("global",)),
+            ("prior", ("weak",)),
+            ("device", ("cpu", "cuda")),
+        ):
             if getattr(self, name) is not None:
                 as_option(getattr(self, name), name, options)
         as_option(self.solver, "solver", ("sqp", "lagrangian"))
@@ -244,7 +287,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self.n_draws is not None:
             as_integer(self.n_draws, "n_draws", 0)
 
-    def _read_signals(self, Y: Any) -> tuple[Array, tuple[Any, ...] | None]:
+    def _read_signals(self, Y: Any) -> Array:
         if Y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: "
@@ -253,20 +296,20 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         signals = check_array(Y, ensure_2d=False, dtype="numeric", input_name="y", estimator=self)
         if signals.dtype.kind == "O" or np.ndim(signals) not in (1, 2):
             raise ValueError(f"Y must have shape (n_signals, n_nodes); got {np.shape(Y)}. Rows are signals.")
-        return np.asarray(signals, dtype=float), frame_names(Y)
+        return np.asarray(signals, dtype=float)
 
-    def _read_inputs(self, X: Any, signals: Array) -> Array:
+    def _read_inputs(self, X: Any, n_signals: int) -> Array:
         if X is None:
             for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
-            return np.empty((signals.shape[0], 0))
+            return np.empty((n_signals, 0))
         inputs: Array = validate_data(self, X, dtype=np.float64)
         if isinstance(self.kernel, str):
             inputs = as_covariance(inputs)
-        if inputs.shape[0] != signals.shape[0]:
+        if inputs.shape[0] != n_signals:
             raise ValueError(
-                f"X and Y must have the same number of rows, one a signal; got {inputs.shape[0]} and "
-                f"{signals.shape[0]}. Rows are signals: did you pass a transpose?"
+                f"X and Y must have the same number of rows, one a signal; got {inputs.shape[0]} and {n_signals}. "
+                "Rows are signals: did you pass a transpose?"
             )
         return inputs
 
@@ -305,12 +348,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             kernels += kernel.members() if isinstance(kernel, Polynomial) else [kernel]
         return kernels, len(kernels) > 1
 
-    def _offset(self, signals: Array) -> Array:
-        if self.center == "node":
-            return signals.mean(axis=0)
-        return np.full(signals.shape[1], signals.mean() if self.center == "global" else 0.0)
-
-    def _task(self, X: Any, inputs: Array, signals: Array, spread: float) -> Task:
+    def _task(self, X: Any, inputs: Array, training: Training) -> Task:
         kernel = self.kernel
         if X is None:
             kernel = None
@@ -319,40 +357,37 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             (centre,) = log_length_scales(kernel, inputs)
             typical = 1.0 if np.isnan(centre) else float(np.exp(centre))
             kernel = RBF(typical, (1e-3 * typical, 1e3 * typical))
-        noise = None if self.noise_variance is None else self.noise_variance / spread**2
-        return Task(kernel, inputs, signals, noise, self.prior, self.noise_floor)
+        noise = None if self.noise_variance is None else self.noise_variance / training.spread**2
+        return Task(kernel, inputs, training.scaled, noise, self.prior, self.noise_floor)
 
     def _learn(
-        self, task: Task, graph: Graph, kernels: list[GraphKernel], stacked: bool
+        self,
+        task: Task,
+        graph: Graph,
+        kernels: list[GraphKernel],
+        stacked: bool,
+        n_folds: int,
+        progress: Callable[[str], None] | None,
     ) -> tuple[list[Fit], Array, list[tuple[GraphGP, ...]]]:
         """Fits, their weights, and for each the models that predictions average over."""
         seed = 0 if self.random_state is None else self.random_state
         random_state = np.random.default_rng(check_random_state(seed).randint(2**31 - 1))
-        n_signals = task.signals.shape[0]
-        n_folds = min(self.n_folds, n_signals)
-        n_draws = (STACKED_DRAWS if stacked else 0) if self.n_draws is None else self.n_draws
-        for kernel in kernels:  # large decompositions want all threads
-            decompose(graph, kernel.laplacian, scaled=kernel.scaled)
-        total = n_steps(kernels, self.solver) * (n_folds + 1 if stacked else 1)
-        settings: dict[str, Any] = {"solver": self.solver, "max_iterations": self.max_iterations}
-        with few_threads(n_signals), progress_bar("fit", total, self.verbose > 0) as progress:
-            fits = learn_all(task, graph, kernels, progress=progress, **settings)
-            models = [
-                hyperparameter_draws(task, fit, n_draws, random_state) if n_draws else (fit.model,) for fit in fits
-            ]
-            weights = np.ones(1)
-            if stacked:
-                densities = held_out_log_densities(
-                    task,
-                    graph,
-                    kernels,
-                    n_folds=n_folds,
-                    n_draws=n_draws,
-                    random_state=random_state,
-                    progress=progress,
-                    **settings,
-                )
-                weights = stacking_weights(densities)
+        is_large = isinstance(task.signals, LargeSignals)
+        # on a large graph every draw would cost a pass of its own at prediction
+        n_draws = (STACKED_DRAWS if stacked and not is_large else 0) if self.n_draws is None else self.n_draws
+        settings: dict[str, Any] = {
+            "solver": self.solver,
+            "max_iterations": self.max_iterations,
+            "progress": progress,
+        }
+        fits = learn_all(task, graph, kernels, **settings)
+        models = [hyperparameter_draws(task, fit, n_draws, random_state) if n_draws else (fit.model,) for fit in fits]
+        weights = np.ones(1)
+        if stacked:
+            folds: dict[str, Any] = {"n_folds": n_folds, "n_draws": n_draws, "random_state": random_state}
+            weights = stacking_weights(held_out_log_densities(task, graph, kernels, **folds, **settings))
+        if isinstance(task.signals, LargeSignals):
+            task.signals.release()
         for fit in fits:
             if not fit.converged:
                 name = type(fit.model.graph_kernel).__name__
@@ -360,7 +395,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                     f"the fit of {name} did not converge: {fit.message}. Its certificate says how far it is from a "
                     "maximum; raise max_iterations, or use solver='sqp'.",
                     ConvergenceWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
                 break
         return fits, weights, models
@@ -373,11 +408,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         weights: Array,
         models: list[tuple[GraphGP, ...]],
         inputs: Array,
-        centred: Array,
-        spread: float,
+        training: Training,
     ) -> None:
         """Set every fitted attribute, in the units of Y."""
-        shift = -centred.size * np.log(spread)
+        spread = training.spread
+        shift = -training.shape[0] * training.shape[1] * np.log(spread)
         self.fits_ = tuple(
             dataclasses.replace(
                 fit,
@@ -401,23 +436,30 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         stages = {id(stage): stage for fit in self.fits_ for stage in fit.stages}  # degrees share their continuation
         self.n_evaluations_ = sum(stage.n_evaluations for stage in stages.values())
         kept = [
-            (weight / len(draws), condition(_in_units(model, spread), inputs, centred))
+            (weight / len(draws), condition(_in_units(model, spread), inputs, training.centred))
             for weight, draws in zip(weights, models, strict=True)
             if weight > 0
             for model in draws
         ]
         shares, posteriors = np.array([share for share, _ in kept]), tuple(posterior for _, posterior in kept)
-        self.posterior_: Posterior | Mixture = posteriors[0] if len(kept) == 1 else Mixture(shares, posteriors)
+        self.posterior_: AnyPosterior | Mixture = posteriors[0] if len(kept) == 1 else Mixture(shares, posteriors)
 
     # ---------------------------------------------------------------------------------------------- prediction
 
-    def _prediction(self, X: Any) -> Prediction | MixturePrediction:
+    def _prediction(self, X: Any) -> AnyPrediction | MixturePrediction:
         check_is_fitted(self)
         if not isinstance(self.fits_[0].model.input_kernel, Kernel):  # precomputed, or independent signals
             return self.posterior_.at(X)
         return self.posterior_.at(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, include_noise: bool = False) -> Any:
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        include_noise: bool = False,
+        nodes: Any = None,
+    ) -> Any:
         """Predict signals at new inputs.
 
         Parameters
@@ -431,11 +473,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Return the covariance over the nodes for each input too.
         include_noise : bool, default=False
             Uncertainty of a noisy observation rather than of the noise-free signal.
+        nodes : array of int or of names, optional
+            Only these nodes. On a large graph standard deviations are exact there, and by random probes elsewhere.
 
         Returns
         -------
-        mean : ndarray of shape (n_inputs, n_nodes)
-            One-dimensional if `Y` was.
+        mean : array of shape (n_inputs, n_nodes)
+            One-dimensional if `Y` was; of the kind of `Y` (NumPy, CuPy or torch).
         std : ndarray of the shape of mean
             If `return_std`.
         covariance : ndarray of shape (n_inputs, n_nodes, n_nodes)
@@ -447,11 +491,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "The standard deviations are the roots of the covariances' diagonals."
             )
         prediction = self._prediction(X)
-        mean = self._shaped(prediction.mean + self.center_)
+        chosen = None if nodes is None else chosen_nodes(nodes, self.graph_.n_nodes, self.graph_.positions)
+        mean = prediction.mean + self.center_
+        mean = self._shaped(mean if chosen is None else take(mean, chosen, axis=1))
         if return_std:
-            return mean, self._shaped(prediction.std(include_noise))
+            return mean, self._shaped(prediction.std(include_noise, chosen))
         if return_cov:
-            return mean, prediction.node_covariance(include_noise)
+            covariance = prediction.node_covariance(include_noise)
+            return mean, covariance if chosen is None else covariance[:, chosen[:, None], chosen]
         return mean
 
     def predict_frame(self, X: Any, return_std: bool = False, include_noise: bool = False) -> Any:
@@ -470,7 +517,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Draw signals from the posterior, shape (n_inputs, n_nodes, n_samples) as in scikit-learn."""
         generator = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         draws = self._prediction(X).sample(as_integer(n_samples, "n_samples", 1), generator, include_noise)
-        stacked = np.moveaxis(draws + self.center_, 0, -1)
+        stacked = array_namespace(draws).moveaxis(draws + self.center_, 0, -1)
         return stacked[:, 0, :] if self._flat else stacked
 
     def log_predictive_density(self, X: Any, Y: Any, joint: bool = True) -> Any:
@@ -494,10 +541,16 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         return prediction.log_density(signals - self.center_, joint)
 
-    def _in_node_order(self, Y: Any) -> Array:
+    def _in_node_order(self, Y: Any) -> Any:
         """Observed signals with their columns in the order of the nodes, shape (n_inputs, n_nodes)."""
-        signals, names = self._read_signals(Y)
-        signals = signals.reshape(signals.shape[0], -1)
+        signals: Any
+        if self.spectrum_.is_exact:
+            signals = self._read_signals(Y)
+            signals = signals.reshape(signals.shape[0], -1)
+        else:
+            signals = _as_sliceable(Y)
+            signals = signals if is_array_api_obj(signals) else np.asarray(signals[:, :])
+        names = frame_names(Y)
         if names is None or self._node_names is None:
             return signals
         return signals[:, match_columns(names, self._node_names)]
@@ -505,7 +558,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name."""
         check_is_fitted(self)
-        return float(r2_score(self._in_node_order(y), self.predict(X), sample_weight=sample_weight))
+        return float(r2_score(on_host(self._in_node_order(y)), on_host(self.predict(X)), sample_weight=sample_weight))
 
     def leave_one_out(self, by: By = "signal") -> LeaveOneOut:
         """Closed-form predictions of each training signal, node or entry from all others, in the units of Y."""
@@ -553,6 +606,23 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags.input_tags.pairwise = isinstance(self.kernel, str)
         tags.target_tags.required = True
         return tags
+
+
+def _as_sliceable(Y: Any) -> Any:
+    """Signals that need not fit in memory: anything with a shape and a dtype, sliced by columns; tables as arrays."""
+    signals = Y.to_numpy() if hasattr(Y, "columns") else Y
+    signals = np.asarray(signals) if isinstance(signals, list | tuple) else signals
+    if not hasattr(signals, "shape") or not hasattr(signals, "dtype") or len(signals.shape) != 2:
+        raise ValueError(
+            f"Y must have shape (n_signals, n_nodes) on a large graph; got {np.shape(Y)}. Rows are signals."
+        )
+    return signals
+
+
+def _probe_steps(settings: Chebyshev, graph: Graph) -> int:
+    """Steps of the recurrence that the probes will take."""
+    n_probes = graph.n_nodes if settings.n_probes == "exact" else int(settings.n_probes)
+    return -(-n_probes // PROBE_BLOCK) * (settings.n_moments // 2)
 
 
 def _scaled(kernel: GraphKernel, factor: float) -> GraphKernel:

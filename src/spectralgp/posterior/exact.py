@@ -1,4 +1,4 @@
-"""Conditioning on data, and what follows: means, variances, covariances, samples, densities."""
+"""Conditioning on data on an exact spectrum: means, variances, covariances, samples, densities."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectralgp._checks import Array, as_signals, as_training_signals
+from spectralgp._checks import Array, as_signals
 from spectralgp.model import GraphGP, NewInputs, new_inputs
-from spectralgp.spectrum import Modes, modes_of
+from spectralgp.spectrum import Modes
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,14 +121,14 @@ class Prediction:
         mean: Array = self._spectral_mean @ self._vectors.T
         return mean
 
-    def variance(self, include_noise: bool = False) -> Array:
-        """Predictive variance at every node, equation (9), shape (n_inputs, n_nodes)."""
-        variance: Array = self._spectral_variance @ np.square(self._vectors).T
-        return variance + self._noise(include_noise)
+    def variance(self, include_noise: bool = False, nodes: Any = None) -> Array:
+        """Predictive variance at every node, or at those given by position: equation (9)."""
+        vectors = self._vectors if nodes is None else self._vectors[nodes]
+        return self._spectral_variance @ np.square(vectors).T + self._noise(include_noise)
 
-    def std(self, include_noise: bool = False) -> Array:
-        """Predictive standard deviation at every node, shape (n_inputs, n_nodes)."""
-        return np.sqrt(self.variance(include_noise))
+    def std(self, include_noise: bool = False, nodes: Any = None) -> Array:
+        """Predictive standard deviation, as `variance`."""
+        return np.sqrt(self.variance(include_noise, nodes))
 
     def node_covariance(self, include_noise: bool = False) -> Array:
         """Covariance over the nodes for each input, equation (9), shape (n_inputs, n_nodes, n_nodes)."""
@@ -183,21 +183,3 @@ class Prediction:
         whitened = np.linalg.solve(factors, residuals.T[:, :, None])
         log_determinant = 2 * np.sum(np.log(np.diagonal(factors, axis1=1, axis2=2)))
         return float(-0.5 * (np.sum(whitened**2) + log_determinant + residuals.size * np.log(2 * np.pi)))
-
-
-def condition(prior: GraphGP, inputs: Array, signals: Array) -> Posterior:
-    """Condition a prior on signals observed at inputs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> from spectralgp import Diffusion, Graph, condition, graph_gp
-    >>> prior = graph_gp(Graph.from_edges([(0, 1), (1, 2)]), Diffusion(), RBF(), noise_variance=0.1)
-    >>> posterior = condition(prior, np.array([[0.0], [1.0]]), np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
-    >>> posterior.at(np.array([[0.5]])).mean.shape
-    (1, 3)
-    """
-    covariance = prior.input_covariance(inputs)
-    observed = as_training_signals(signals, covariance.shape[0], prior.spectrum.n_nodes)
-    return Posterior(prior, inputs, observed, modes_of(covariance, "the input covariance"))

@@ -1,0 +1,5 @@
+"""The estimator, with what it reads."""
+
+from spectralgp.regressor.estimator import GraphGPRegressor
+
+__all__ = ["GraphGPRegressor"]

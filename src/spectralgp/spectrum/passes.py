@@ -1,0 +1,119 @@
+"""Passes over a graph: Chebyshev moments of columns, and sums of filtered columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.fft import dct
+
+from spectralgp._checks import Array
+from spectralgp._operators import Operator
+
+Progress = Callable[[str], None]
+
+
+def chebyshev_points(n_points: int) -> Array:
+    """``x_q = cos(pi (q + 1/2) / Q)``, the nodes of equation (12), in [-1, 1] from right to left."""
+    return np.cos(np.pi * (np.arange(n_points) + 0.5) / n_points)
+
+
+def chebyshev_coefficients(values: Array) -> Array:
+    """Coefficients of the Chebyshev series through values at `chebyshev_points`, along the last axis."""
+    coefficients = dct(values, type=2, axis=-1) / values.shape[-1]
+    coefficients[..., 0] /= 2
+    return coefficients
+
+
+def quadrature_weights(moments: Array) -> Array:
+    """Weights at `chebyshev_points` from moments of ``T_k``, along the first axis: equation (12)."""
+    return dct(moments, type=3, axis=0) / moments.shape[0]
+
+
+class MomentPass:
+    """Chebyshev moments ``Y T_k(A) Y^T`` of columns, or of each column alone, by one recurrence that can go on.
+
+    Every step of the recurrence gives two moments, since ``2 T_i T_j = T_{i+j} + T_{|i-j|}`` (equation (11)).
+
+    Parameters
+    ----------
+    operator : Operator
+        ``A``.
+    columns : block of shape (n_nodes, n_columns)
+        ``Y^T``; the pass takes it over.
+    gram : bool
+        Whether to take all products of columns, or each column's with itself only.
+    """
+
+    def __init__(self, operator: Operator, columns: Any, gram: bool) -> None:
+        self.operator, self.gram = operator, gram
+        multiply = operator.product if gram else operator.column_products
+        first = multiply(columns, columns)
+        following = operator.combine(columns, 0.5 * np.eye(columns.shape[1]))
+        # T_1 = A T_0: the recurrence with T_{-1} = A T_0 would need it, so the first step is taken by halves
+        self.previous = columns
+        self.current = operator.step(following, operator.zeros(columns.shape[1]))
+        self._moments = [first, multiply(self.current, columns), 2 * multiply(self.current, self.current) - first]
+
+    @property
+    def n_moments(self) -> int:
+        """How many moments there are so far; always odd."""
+        return len(self._moments)
+
+    @property
+    def moments(self) -> Array:
+        """Moments so far, along the first axis."""
+        return np.stack(self._moments)
+
+    def extend(self, n_moments: int, progress: Progress | None = None) -> None:
+        """Go on until there are at least so many moments.
+
+        Raises
+        ------
+        ArithmeticError
+            If the moments grow, which they do only where an eigenvalue lies outside of the operator's interval.
+        """
+        while self.n_moments < n_moments:
+            following, squares, crosses = self.operator.advance(self.current, self.previous, self.gram)
+            self.previous, self.current = self.current, following
+            self._moments.append(2 * crosses - self._moments[1])
+            self._moments.append(2 * squares - self._moments[0])
+            if progress is not None:
+                progress(f"moment {self.n_moments}")
+        sizes = np.diagonal(self.moments, axis1=1, axis2=2) if self.gram else self.moments
+        if not np.all(np.abs(sizes) <= 1.01 * sizes[0] + 1e-300):
+            raise ArithmeticError("an eigenvalue of the Laplacian lies beyond the interval of the recurrence")
+
+
+def filter_columns(operator: Operator, columns: Any, coefficients: Array, progress: Progress | None = None) -> Any:
+    """``sum_k T_k(A) Y^T G_k``: many filters of the columns, summed into new columns, by Clenshaw's recurrence.
+
+    Parameters
+    ----------
+    operator : Operator
+        ``A``.
+    columns : block of shape (n_nodes, n_columns)
+        ``Y^T``; left as it is.
+    coefficients : ndarray of shape (n_terms, n_columns, n_outputs)
+        ``G_k``.
+
+    Returns
+    -------
+    block of shape (n_nodes, n_outputs)
+    """
+    n_outputs = coefficients.shape[2]
+    current, previous = operator.zeros(n_outputs), operator.zeros(n_outputs)
+    for matrix in coefficients[:0:-1]:
+        following = operator.step(current, previous)
+        following += operator.combine(columns, matrix)
+        current, previous = following, current
+        if progress is not None:
+            progress("filter")
+    # the last step has A b_1 - b_2 where the others have 2 A b_1 - b_2
+    last = operator.combine(previous, -0.5 * np.eye(n_outputs))
+    following = operator.step(current, previous)
+    following *= 0.5
+    following += last
+    following += operator.combine(columns, coefficients[0])
+    return following

@@ -1,0 +1,420 @@
+"""The estimator on large graphs: the same answers as on small ones, whatever holds the signals."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+
+import array_api_strict
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from cases import LARGE_FILTERS, LargeCase
+from spectralgp import Chebyshev, GraphGPRegressor
+from spectralgp.graph import Graph
+from spectralgp.graph_kernels import LocalAverage, Polynomial, PseudoInverse
+from spectralgp.regressor import reading
+from spectralgp.spectrum import ChebyshevSpectrum, LargeSignals, Spectrum
+from spectralgp.stacking import Mixture
+from tolerances import EXACT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
+
+CASE = LargeCase(LARGE_FILTERS["low-pass"], 0.1)
+NAMES = [f"node {index}" for index in range(CASE.n_nodes)]
+GRAPH = Graph(CASE.graph.weights, names=NAMES)
+X, NEW = CASE.inputs, CASE.new
+Y, OBSERVED = 20 + 3 * CASE.signals, 20 + 3 * CASE.observed
+KERNEL = Polynomial(3, "interval")
+EXACTLY = Chebyshev(n_probes="exact", tolerance=1e-8)
+NODES = [7, 0, 299]
+
+
+def regressor(graph_kernel=KERNEL, spectrum=EXACTLY, **options):
+    return GraphGPRegressor(GRAPH, graph_kernel, spectrum=spectrum, **options)
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return regressor(spectrum="exact").fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def large():
+    return regressor().fit(X, Y)
+
+
+class Columns:
+    """As HDF5 and zarr are read: a shape, a type, and slices of both axes."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.dtype, self.widest = values, values.shape, values.dtype, 0
+
+    def __getitem__(self, key):
+        rows, chosen = key
+        assert isinstance(rows, slice)
+        assert isinstance(chosen, slice)
+        found = self.values[rows, chosen]
+        self.widest = max(self.widest, found.shape[1])
+        return found
+
+    def __array__(self, *_, **__):
+        raise AssertionError("the whole array was asked for")
+
+
+def assert_same(model, exact, tolerance=SAME_FILTER):
+    """Likelihood, parameters, predictions and densities of two fits to the same signals."""
+    close = OPTIMUM * Y.size
+    assert abs(model.log_marginal_likelihood_ - exact.log_marginal_likelihood_) < close
+    assert oracle.relative_error(model.noise_variance_, exact.noise_variance_) < tolerance
+    assert oracle.relative_error(model.graph_kernel_.coefficients, exact.graph_kernel_.coefficients) < tolerance
+    mean, std = model.predict(NEW, return_std=True, nodes=NODES)
+    expected_mean, expected_std = exact.predict(NEW, return_std=True, nodes=NODES)
+    scale = float(np.std(Y))
+    assert oracle.relative_error(mean, expected_mean, scale) < tolerance
+    assert oracle.relative_error(std, expected_std, scale) < tolerance
+    actual, expected = (one.log_predictive_density(NEW, OBSERVED) for one in (model, exact))
+    assert abs(actual - expected) < tolerance * OBSERVED.size
+    left, truth = (one.leave_one_out() for one in (model, exact))
+    assert oracle.relative_error(left.mean, truth.mean, scale) < tolerance
+    assert oracle.relative_error(left.log_density, truth.log_density) < tolerance
+
+
+# Which spectrum
+
+
+def test_both_spectra_give_the_same_answers(exact, large):
+    assert isinstance(exact.spectrum_, Spectrum)
+    assert isinstance(large.spectrum_, ChebyshevSpectrum)
+    assert_same(large, exact)
+    assert exact.fits_[0].truncation_error == exact.fits_[0].probe_error == 0.0
+    assert 0 < large.fits_[0].truncation_error < 1e-8 * Y.size
+    assert large.fits_[0].probe_error == 0.0
+
+
+def test_probes_stay_within_their_stated_error(exact):
+    """The maximum of a likelihood that is off by a few nats is off by no more."""
+    model = regressor(spectrum="chebyshev").fit(X, Y)
+    (fit,) = model.fits_
+    assert 0 < fit.probe_error < 0.01 * abs(exact.log_marginal_likelihood_)
+    deviation = model.log_marginal_likelihood_ - exact.log_marginal_likelihood_
+    assert abs(deviation) < STANDARD_ERRORS * fit.probe_error + fit.truncation_error
+    assert oracle.relative_error(model.noise_variance_, exact.noise_variance_) < 0.1
+    assert oracle.relative_error(model.predict(NEW), exact.predict(NEW), float(np.std(Y))) < 0.1
+
+
+def test_auto_switches_at_the_documented_size_and_says_so():
+    rng = np.random.default_rng(0)
+    for n_nodes, kind in [(reading.LARGE, "Spectrum("), (reading.LARGE + 1, "ChebyshevSpectrum(129 quadrature nodes")]:
+        settings = GraphGPRegressor(Graph.from_edges([(0, 1)]), Polynomial(1))._chebyshev_settings(
+            np.empty((3, n_nodes))
+        )
+        assert (settings is None) == (kind == "Spectrum(")
+    assert f"{reading.LARGE:,}" in GraphGPRegressor.__doc__
+    ring = Graph.from_edges(np.column_stack([np.arange(5001), (np.arange(5001) + 1) % 5001]))
+    model = GraphGPRegressor(ring, Polynomial(1)).fit(None, rng.standard_normal((3, 5001)))
+    assert repr(model.spectrum_).startswith("ChebyshevSpectrum(129 quadrature nodes for 5001 frequencies")
+
+
+# What holds the signals
+
+
+def test_signals_from_files_give_the_same_fit(tmp_path, large):
+    np.save(tmp_path / "signals.npy", Y)
+    mapped, file = np.load(tmp_path / "signals.npy", mmap_mode="r"), Columns(Y)
+    for given in (mapped, file, Y.tolist(), np.asfortranarray(Y)):
+        model = regressor().fit(X, given)
+        assert oracle.relative_error(model.noise_variance_, large.noise_variance_) < QUADRATURE
+        assert oracle.relative_error(model.predict(NEW), large.predict(NEW)) < QUADRATURE
+    density = model.log_predictive_density(NEW, Columns(OBSERVED))
+    assert oracle.relative_error(density, large.log_predictive_density(NEW, OBSERVED)) < QUADRATURE
+
+
+def test_signals_are_centred_by_blocks(monkeypatch, large):
+    """Blocks of 37 columns find the same mean and spread, also where the mean is all there is to see."""
+    monkeypatch.setattr(reading, "BLOCK", 37 * len(Y))
+    file = Columns(Y)
+    training = reading.block_by_block(GRAPH, file, EXACTLY, "global", True, None, None)
+    assert file.widest == 37
+    assert oracle.relative_error(training.offset, Y.mean()) < EXACT
+    assert oracle.relative_error(training.spread, Y.std()) < EXACT
+    for center in ("global", "node", None):
+        expected = reading.in_memory(Y, center, True)
+        training = reading.block_by_block(GRAPH, Y, EXACTLY, center, True, None, None)
+        assert oracle.relative_error(np.broadcast_to(training.offset, CASE.n_nodes), expected.offset) < EXACT
+        assert oracle.relative_error(training.spread, expected.spread) < EXACT
+    far = reading.block_by_block(GRAPH, Y + 1e9, EXACTLY, "global", True, None, None)
+    assert oracle.relative_error(far.spread, Y.std()) < QUADRATURE
+    assert reading.block_by_block(GRAPH, Y, EXACTLY, "global", False, None, None).spread == 1.0
+
+
+def test_integers_are_signals_too():
+    rounded = np.round(Y).astype(np.int32)
+    model, expected = regressor().fit(X, rounded), regressor().fit(X, rounded.astype(float))
+    assert oracle.relative_error(model.predict(NEW), expected.predict(NEW)) < EXACT
+
+
+def test_single_precision_stays_single(exact):
+    model = regressor(spectrum=Chebyshev(n_probes="exact")).fit(X, Y.astype(np.float32))
+    mean, std = model.predict(NEW, return_std=True)
+    assert mean.dtype == std.dtype == np.float32
+    assert oracle.relative_error(model.noise_variance_, exact.noise_variance_) < SAME_FILTER
+    assert oracle.relative_error(mean, exact.predict(NEW), float(np.std(Y))) < SAME_FILTER
+
+
+@pytest.fixture(scope="module", params=["global", "node"])
+def strict(request):
+    given = array_api_strict.asarray(Y)
+    return regressor(spectrum=Chebyshev(), center=request.param).fit(X, given)
+
+
+def test_arrays_of_another_library_come_back_as_such(strict):
+    expected = regressor(spectrum=Chebyshev(), center=strict.center).fit(X, Y)
+    library = type(array_api_strict.asarray(Y))
+    observed = array_api_strict.asarray(OBSERVED)
+    mean, std = strict.predict(NEW, return_std=True)
+    draws = strict.sample_y(NEW, 2)
+    chosen, deviations = strict.predict(NEW, return_std=True, nodes=NODES)
+    left = strict.leave_one_out()
+    for array in (mean, std, draws, chosen, left.mean, left.std):
+        assert isinstance(array, library)
+    pairs = [
+        (strict.noise_variance_, expected.noise_variance_),
+        (mean, expected.predict(NEW)),
+        (std, expected.predict(NEW, return_std=True)[1]),
+        (chosen, expected.predict(NEW, nodes=NODES)),
+        (deviations, expected.predict(NEW, return_std=True, nodes=NODES)[1]),
+        (left.mean, expected.leave_one_out().mean),
+        (strict.log_predictive_density(NEW, observed), expected.log_predictive_density(NEW, OBSERVED)),
+        (strict.score(NEW, observed), expected.score(NEW, OBSERVED)),
+        (draws, expected.sample_y(NEW, 2)),
+    ]
+    for actual, truth in pairs:
+        assert oracle.relative_error(np.asarray(actual), truth) < QUADRATURE
+
+
+def test_a_mixture_of_arrays_of_another_library():
+    kernels, settings = [Polynomial(1), Polynomial(1, laplacian="normalized")], Chebyshev(tolerance=1e-4)
+    model = GraphGPRegressor(GRAPH, kernels, spectrum=settings).fit(X, array_api_strict.asarray(Y))
+    plain = GraphGPRegressor(GRAPH, kernels, spectrum=settings).fit(X, Y)
+    # equal weights, so that both models speak whatever the folds said
+    for one in (model, plain):
+        parts = one.posterior_.posteriors if isinstance(one.posterior_, Mixture) else (one.posterior_,) * 2
+        one.posterior_ = Mixture(np.array([0.5, 0.5]), parts)
+    for actual, expected in [
+        (model.predict(NEW), plain.predict(NEW)),
+        (model.predict(NEW, return_std=True)[1], plain.predict(NEW, return_std=True)[1]),
+        (model.predict(NEW, return_std=True, nodes=NODES)[1], plain.predict(NEW, return_std=True, nodes=NODES)[1]),
+        (model.leave_one_out().mean, plain.leave_one_out().mean),
+        (model.leave_one_out().std, plain.leave_one_out().std),
+        (model.sample_y(NEW, 3), plain.sample_y(NEW, 3)),
+    ]:
+        assert oracle.relative_error(np.asarray(actual), expected) < QUADRATURE
+
+
+def test_columns_of_a_table_are_matched_by_name(large):
+    frame = pd.DataFrame(Y, columns=NAMES)
+    model = regressor().fit(X, frame[NAMES[::-1]])
+    assert oracle.relative_error(model.predict(NEW), large.predict(NEW)) < QUADRATURE
+    assert list(model.predict_frame(NEW).columns) == NAMES
+    observed = pd.DataFrame(OBSERVED, columns=NAMES)[NAMES[::-1]]
+    density = large.log_predictive_density(NEW, OBSERVED)
+    assert oracle.relative_error(model.log_predictive_density(NEW, observed), density) < QUADRATURE
+    assert model.score(NEW, observed) == pytest.approx(large.score(NEW, OBSERVED), abs=QUADRATURE)
+
+
+# Prediction
+
+
+@pytest.mark.parametrize("nodes", [NODES, np.array(NODES), [NAMES[node] for node in NODES], "mask"])
+def test_chosen_nodes_by_position_name_or_mask(exact, large, nodes):
+    order = NODES
+    if isinstance(nodes, str):
+        nodes, order = np.isin(np.arange(CASE.n_nodes), NODES), sorted(NODES)
+    for model in (exact, large):
+        mean, std = model.predict(NEW, return_std=True, nodes=nodes)
+        assert oracle.relative_error(mean, model.predict(NEW)[:, order]) < EXACT
+        assert oracle.relative_error(model.predict(NEW, nodes=nodes), mean) < EXACT
+        expected = exact.predict(NEW, return_std=True)[1][:, order]
+        assert oracle.relative_error(std, expected) < SAME_FILTER
+    covariance = exact.predict(NEW, return_cov=True, nodes=nodes)[1]
+    whole = exact.predict(NEW, return_cov=True)[1]
+    assert oracle.relative_error(covariance, whole[:, order][:, :, order]) < EXACT
+
+
+def test_predicting_twice_gives_the_same(large):
+    for _ in range(2):
+        first, second = large.predict(NEW, return_std=True), large.predict(NEW, return_std=True)
+        np.testing.assert_array_equal(first[0], second[0])
+        np.testing.assert_array_equal(first[1], second[1])
+    np.testing.assert_array_equal(large.sample_y(NEW, random_state=3), large.sample_y(NEW, random_state=3))
+    assert not np.allclose(large.sample_y(NEW, random_state=3), large.sample_y(NEW, random_state=4))
+    assert large.sample_y(NEW, 2).shape == (3, CASE.n_nodes, 2)
+
+
+def test_covariances_and_nodes_that_are_too_many_are_refused(large):
+    with pytest.raises(ValueError, match="return_cov must be False on a large graph"):
+        large.predict(NEW, return_cov=True)
+    with pytest.raises(ValueError, match="by must be 'signal' on a large graph"):
+        large.leave_one_out("node")
+    with pytest.raises(ValueError, match="nodes must be positions from 0 to 299; got 300"):
+        large.predict(NEW, nodes=[300])
+
+
+@pytest.mark.parametrize("options", [{"center": "node"}, {"scale": None}, {"center": "node", "scale": None}])
+def test_centre_and_scale_are_those_of_the_exact_path(options):
+    exact, large = (regressor(spectrum=spectrum, **options).fit(X, Y) for spectrum in ("exact", EXACTLY))
+    assert_same(large, exact)
+    assert oracle.relative_error(np.broadcast_to(large.center_, CASE.n_nodes), exact.center_) < EXACT
+
+
+def test_independent_signals_and_given_covariances():
+    covariance = RBF(1.3)(X)
+    cross, test = RBF(1.3)(NEW, X), RBF(1.3)(NEW)
+    exact, large = (regressor(spectrum=kind, kernel="precomputed").fit(covariance, Y) for kind in ("exact", EXACTLY))
+    for given in (cross, (cross, test)):
+        assert oracle.relative_error(large.predict(given), exact.predict(given), float(np.std(Y))) < SAME_FILTER
+    with pytest.raises(ValueError, match="X must hold the covariance of the test inputs"):
+        large.predict(cross, return_std=True)
+    exact, large = (regressor(spectrum=kind).fit(None, Y) for kind in ("exact", EXACTLY))
+    assert abs(large.log_marginal_likelihood_ - exact.log_marginal_likelihood_) < OPTIMUM * Y.size
+    assert oracle.relative_error(large.leave_one_out().log_density, exact.leave_one_out().log_density) < SAME_FILTER
+    with pytest.raises(ValueError, match="X must be given at fit to predict new signals"):
+        large.predict(NEW)
+
+
+@pytest.mark.parametrize("n_draws", [0, 3])
+def test_stacked_kernels(n_draws):
+    kernels = [Polynomial(0, "interval"), Polynomial(2, "interval"), Polynomial(2, "interval", laplacian="normalized")]
+    exact, large = (
+        GraphGPRegressor(GRAPH, kernels, spectrum=kind, n_draws=n_draws).fit(X, Y)
+        for kind in ("exact", Chebyshev(n_probes="exact", n_moments=33))
+    )
+    # a weight follows held-out densities, which differ by the tolerance of the fits
+    assert oracle.relative_error(large.kernel_weights_, exact.kernel_weights_) < 5 * SAME_FILTER
+    assert oracle.relative_error(large.predict(NEW), exact.predict(NEW), float(np.std(Y))) < 5 * SAME_FILTER
+    std, expected = (model.predict(NEW, return_std=True, nodes=NODES)[1] for model in (large, exact))
+    assert oracle.relative_error(std, expected) < 5 * SAME_FILTER
+    assert np.all(np.isfinite(large.predict(NEW, return_std=True)[1]))
+    assert large.sample_y(NEW, 2).shape == (3, CASE.n_nodes, 2)
+    assert large.leave_one_out().mean.shape == Y.shape
+
+
+# Copies
+
+
+def test_a_fitted_model_can_be_cloned_and_pickled(large):
+    fresh = clone(large)
+    assert fresh.spectrum is large.spectrum
+    assert not hasattr(fresh, "spectrum_")
+    shown = regressor(verbose=1).fit(X, Y)  # its progress bar must not stay
+    for model in (large, shown):
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
+        np.testing.assert_array_equal(again.predict(NEW, return_std=True)[1], model.predict(NEW, return_std=True)[1])
+        again = pickle.loads(pickle.dumps(again)).fit(X, Y)
+        assert oracle.relative_error(again.noise_variance_, large.noise_variance_) < EXACT
+
+
+def test_the_seed_of_the_probes_is_a_setting():
+    models = [regressor(Polynomial(1), Chebyshev(random_state=seed)).fit(X, Y) for seed in (0, 0, 1)]
+    assert models[0].log_marginal_likelihood_ == models[1].log_marginal_likelihood_
+    assert models[0].log_marginal_likelihood_ != models[2].log_marginal_likelihood_
+
+
+# Errors
+
+
+def _with(value):
+    spoilt = Y.copy()
+    spoilt[2, 5] = value
+    return spoilt
+
+
+@pytest.mark.parametrize(
+    ("signals", "kind", "message"),
+    [
+        (_with(np.nan), ValueError, r"Y must be finite; got NaN or infinity\. Remove"),
+        (_with(np.inf), ValueError, r"Y must be finite; got NaN or infinity\. Remove"),
+        (Columns(_with(-np.inf)), ValueError, r"Y must be finite"),
+        (array_api_strict.asarray(_with(np.nan)), ValueError, r"Y must be finite"),
+        (Y[:, :-1], ValueError, r"Y must have shape \(n_signals, n_nodes\) with n_nodes = 300.*got 299 columns"),
+        (Y.T, ValueError, r"same number of rows, one a signal; got 8 and 300"),
+        (Y[:, 0], ValueError, r"Y must have shape \(n_signals, n_nodes\) on a large graph; got \(8,\)"),
+        (None, ValueError, r"Y must have shape \(n_signals, n_nodes\) on a large graph; got \(\)"),
+        (Y.astype(np.float16), TypeError, r"Y must be of type float32 or float64 on a large graph; got float16"),
+        (Y.astype(complex), TypeError, r"Y must be of type float32 or float64 on a large graph; got complex128"),
+        (Y.astype(object), TypeError, r"Y must be of type float32 or float64 on a large graph; got object"),
+    ],
+)
+def test_bad_signals_are_refused(signals, kind, message):
+    with pytest.raises(kind, match=message):
+        regressor().fit(X, signals)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"spectrum": "quadrature"}, "spectrum must be one of 'auto', 'exact', 'chebyshev'"),
+        ({"spectrum": 129}, "spectrum must be one of"),
+        ({"device": "gpu"}, "device must be one of 'cpu', 'cuda'; got 'gpu'"),
+        ({"graph_kernel": LocalAverage()}, "graph_kernel must be a function on the spectrum"),
+        ({"graph_kernel": PseudoInverse()}, "graph_kernel must be a function on the spectrum without a pole"),
+    ],
+)
+def test_bad_settings_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        regressor(**options).fit(X, Y)
+
+
+def test_running_out_of_moments_is_a_warning():
+    settings = Chebyshev(n_moments=5, max_moments=5)
+    with pytest.warns(ConvergenceWarning, match="truncation error of .* raise max_moments"):
+        model = regressor(spectrum=settings).fit(X, Y)
+    assert not model.fits_[0].converged
+
+
+def test_too_little_memory_says_how_much_and_what_to_reduce(monkeypatch):
+    def full(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(LargeSignals, "columns", full)
+    needed = (3 * 8 + 2 * 32) * 300 * 8 / 1e9
+    message = rf"memory must hold about {needed:.2g} GB for 8 signals and 32 probes on 300 nodes; got less\. Pass Y as"
+    with pytest.raises(MemoryError, match=message):
+        regressor(spectrum="chebyshev").fit(X, Y)
+    with pytest.raises(MemoryError, match=rf"about {needed / 2:.2g} GB"):
+        regressor(spectrum="chebyshev").fit(X, Y.astype(np.float32))
+    monkeypatch.setattr("spectralgp.spectrum.exact.eigh", full)
+    graph = Graph(GRAPH.weights)
+    with pytest.raises(
+        MemoryError, match=r"0\.0022 GB for the exact spectrum of 300 nodes; got less\. Use spectrum='ch"
+    ):
+        GraphGPRegressor(graph, KERNEL).fit(X, Y)
+
+
+# Memory
+
+
+def test_nothing_is_of_the_size_of_nodes_by_nodes():
+    """20,000 nodes: one such matrix would take 3.2 GB. The blocks of signals and probes take a few times Y."""
+    rng = np.random.default_rng(0)
+    graph = Graph.from_points(rng.random((20_000, 2)), 6)
+    signals = rng.standard_normal((16, 20_000))
+    inputs = rng.standard_normal((16, 2))
+    weights = graph.weights
+    size = signals.nbytes + weights.data.nbytes + weights.indices.nbytes + weights.indptr.nbytes
+    GraphGPRegressor(GRAPH, Polynomial(1), spectrum="chebyshev").fit(X, Y)  # compiles, which takes memory too
+    tracemalloc.start()
+    try:
+        model = GraphGPRegressor(graph, Polynomial(1), prior=None).fit(inputs, signals)
+        model.predict(inputs[:2], return_std=True, nodes=[0, 1])
+        fitting = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert isinstance(model.spectrum_, ChebyshevSpectrum)
+    # three blocks of the signals, two of twice as many probes, and blocks of 32 unit vectors for two deviations
+    assert fitting < 8 * size
