@@ -6,7 +6,7 @@ PYTEST_ARGS ?=
 RUN := .venv/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 # parallel test processes must not each start a pool of linear algebra threads
-ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
 .PHONY: demo test lint bench docs clean
 

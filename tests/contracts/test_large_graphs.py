@@ -155,7 +155,6 @@ def test_a_fit_that_runs_out_of_moments_says_so():
     assert fit.truncation_error > 1e-5 * case.signals.size
 
 
-@pytest.mark.xfail(strict=True, reason="Algorithm 1 neither checks nor states the truncation error")
 def test_the_papers_algorithm_states_its_truncation_error():
     case = LARGE_CASES["notch, 1%"]
     large = LargeSignals(case.graph, case.signals, Chebyshev(n_moments=9, max_moments=17, n_probes="exact"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,12 +39,10 @@ def make_operator(weights: Any, diagonal: Array, like: Any, device: str | None =
     precision = precision_of(like)
     library = type(like).__module__.partition(".")[0]
     if library == "cupy":
-        return _cuda(weights, diagonal, precision, None)
+        return _cuda(weights, diagonal, precision, "cupy")
     if library == "torch":
         if like.device.type == "cuda" and find_spec("cupy") is not None:
-            import torch
-
-            return _cuda(weights, diagonal, precision, torch.from_dlpack)
+            return _cuda(weights, diagonal, precision, "torch")
         return _torch(weights, diagonal, like)
     if library == "array_api_strict":
         import array_api_strict
@@ -58,9 +56,7 @@ def make_operator(weights: Any, diagonal: Array, like: Any, device: str | None =
             f"device must be 'cpu' or None where CuPy is not installed; got {device!r}. "
             "Install CuPy for your CUDA version, or pass torch CUDA tensors."
         )
-    import cupy
-
-    return _cuda(weights, diagonal, precision, cupy.asnumpy)
+    return _cuda(weights, diagonal, precision, "numpy")
 
 
 def precision_of(like: Any) -> Any:
@@ -76,7 +72,7 @@ def precision_of(like: Any) -> Any:
     )
 
 
-def _cuda(weights: Any, diagonal: Array, precision: Any, outside: Any) -> Operator:
+def _cuda(weights: Any, diagonal: Array, precision: Any, outside: Literal["cupy", "torch", "numpy"]) -> Operator:
     import cupy
 
     indices = cupy.asarray(weights.indices.astype(np.int32, copy=False))

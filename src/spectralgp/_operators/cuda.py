@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -40,19 +40,30 @@ class CudaOperator(Operator):
         Symmetric weights in compressed rows, divided by the roots of the degrees for a normalised Laplacian.
     diagonal : CuPy array of shape (n_nodes,)
         Diagonal of the Laplacian.
-    outside : callable, optional
-        Turns CuPy arrays into what the user gave: torch tensors, or NumPy arrays.
+    outside : {"cupy", "torch", "numpy"}, default="cupy"
+        What the user gave, and gets back.
     """
 
-    def __init__(self, indptr: Any, indices: Any, weights: Any, diagonal: Any, outside: Any = None) -> None:
-        import cupy
-
-        self.cupy = cupy
+    def __init__(
+        self,
+        indptr: Any,
+        indices: Any,
+        weights: Any,
+        diagonal: Any,
+        outside: Literal["cupy", "torch", "numpy"] = "cupy",
+    ) -> None:
         self.indptr, self.indices, self.weights, self.diagonal = indptr, indices, weights, diagonal
-        bound = float(cupy.max(self._row_sums(cupy.abs(weights)) + diagonal))
+        bound = float(self.cupy.max(self._row_sums(self.cupy.abs(weights)) + diagonal))
         super().__init__(int(diagonal.size), bound)
         self.dtype = weights.dtype
-        self.outside = outside or (lambda array: array)
+        self.outside = outside
+
+    @property
+    def cupy(self) -> Any:
+        """The library; not an attribute, since modules cannot be pickled."""
+        import cupy
+
+        return cupy
 
     def load(self, signals: Any) -> Any:
         """Signals as columns on the device; those on the host go there in one copy."""
@@ -62,7 +73,14 @@ class CudaOperator(Operator):
 
     def unload(self, block: Any) -> Any:
         """Columns as signals, of the kind the user gave."""
-        return self.outside(self.cupy.ascontiguousarray(block.T))
+        signals = self.cupy.ascontiguousarray(block.T)
+        if self.outside == "numpy":
+            return self.cupy.asnumpy(signals)
+        if self.outside == "torch":
+            import torch
+
+            return torch.from_dlpack(signals)
+        return signals
 
     def zeros(self, n_columns: int) -> Any:
         """Block of zeros."""

@@ -9,6 +9,7 @@ from scipy.optimize import nnls
 
 from spectralgp._checks import Array
 from spectralgp.graph_kernels import Polynomial
+from spectralgp.learning.accuracy import likelihood_errors, require_moments, truncation_limit
 from spectralgp.learning.objective import Objective
 from spectralgp.model import GraphGP
 from spectralgp.spectrum import AnySpectrum
@@ -172,7 +173,19 @@ def finish(
     message: str,
     stages: tuple[Stage, ...],
 ) -> Fit:
-    """The fit at ``x``, as every solver ends."""
+    """The fit at ``x``, as every solver ends, with the errors of the spectrum it was made on.
+
+    Raises
+    ------
+    TooFewMoments
+        If the spectrum is too coarse for the answer and may be refined.
+    """
+    require_moments(objective, x)
+    truncation, probes = likelihood_errors(objective, x)
+    limit = truncation_limit(objective)
+    if truncation > limit:
+        converged = False
+        message = f"{message}; truncation error of {truncation:.2g} nats exceeds {limit:.2g}: raise max_moments"
     return Fit(
         model=objective.model(x),
         log_likelihood=objective.evidence(x).log_likelihood,
@@ -182,4 +195,6 @@ def finish(
         message=message,
         n_evaluations=sum(stage.n_evaluations for stage in stages),
         stages=stages,
+        truncation_error=truncation,
+        probe_error=probes,
     )

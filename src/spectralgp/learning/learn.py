@@ -7,7 +7,8 @@ from typing import Literal, cast
 
 from spectralgp._checks import as_option
 from spectralgp.graph import Graph
-from spectralgp.graph_kernels import GraphKernel, Polynomial
+from spectralgp.graph_kernels import GraphKernel, Polynomial, PseudoInverse
+from spectralgp.graph_kernels.base import SpectralKernel
 from spectralgp.learning.fit import Fit
 from spectralgp.learning.lagrangian import Limits, fit_lagrangian
 from spectralgp.learning.objective import Task
@@ -93,6 +94,7 @@ def _learn_family(
     laplacian, scaled = kernels[0].laplacian, kernels[0].scaled
     spectrum: AnySpectrum
     if isinstance(task.signals, LargeSignals):
+        _refuse_poles(kernels[0])
         spectrum = task.signals.spectrum(laplacian, scaled)
     else:
         spectrum = decompose(graph, laplacian, scaled=scaled)
@@ -103,6 +105,15 @@ def _learn_family(
         return [fit_lagrangian(task, bound, spectrum, Limits.from_iterations(max_iterations), progress)]
     degrees = [kernel.theta.size - 1 for kernel in kernels]
     return fit_path(task, bound, degrees, spectrum, max_iterations, progress)
+
+
+def _refuse_poles(kernel: GraphKernel) -> None:
+    """Refuse kernels that no polynomial on the spectrum comes close to, before the graph is visited."""
+    if not isinstance(kernel, SpectralKernel) or isinstance(kernel, PseudoInverse):
+        raise ValueError(
+            "graph_kernel must be a function on the spectrum without a pole in it for a large graph; got "
+            f"{kernel!r}. Use another kernel, or spectrum='exact' where the graph is small enough."
+        )
 
 
 def n_steps(graph_kernels: Sequence[GraphKernel], solver: Solver = "sqp") -> int:

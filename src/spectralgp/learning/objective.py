@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._checks import Array
 from spectralgp.evidence import Evidence, graph_evidence
-from spectralgp.graph_kernels import GraphKernel, PseudoInverse
+from spectralgp.graph_kernels import GraphKernel
 from spectralgp.graph_kernels.base import SpectralKernel
 from spectralgp.learning.prior import WeakPrior, log_length_scales
 from spectralgp.model import GraphGP
@@ -58,9 +58,8 @@ class Task:
 
     @property
     def variance(self) -> float:
-        """Variance of the signals (about zero, where they are large); one where they are all the same."""
-        variance = self.mean_square if isinstance(self.signals, LargeSignals) else float(np.var(self.signals))
-        return variance or 1.0
+        """Variance of the signals; one where they are all the same."""
+        return (self.signals.variance if isinstance(self.signals, LargeSignals) else float(np.var(self.signals))) or 1.0
 
     @property
     def mean_square(self) -> float:
@@ -176,11 +175,6 @@ class Objective:
         """The signals on the spectrum; on the nodes for a kernel that brings its own eigenvectors."""
         signals = self.task.signals
         if isinstance(self.spectrum, ChebyshevSpectrum):
-            if not isinstance(self.graph_kernel, SpectralKernel) or isinstance(self.graph_kernel, PseudoInverse):
-                raise ValueError(
-                    "graph_kernel must be a function on the spectrum without a pole in it for a large graph; got "
-                    f"{self.graph_kernel!r}. Use another kernel, or spectrum='exact' where the graph is small enough."
-                )
             return self.spectrum.read(cast(LargeSignals, signals))
         if isinstance(self.graph_kernel, SpectralKernel):
             return self.spectrum.read(cast(Array, signals))

@@ -39,7 +39,7 @@ from spectralgp.leave_one_out import By, LeaveOneOut, leave_one_out
 from spectralgp.model import GraphGP, as_covariance, check_input_kernel
 from spectralgp.posterior import AnyPosterior, AnyPrediction, condition
 from spectralgp.regressor.reading import LARGE, Training, block_by_block, explaining_memory, in_memory
-from spectralgp.spectrum import Chebyshev, LargeSignals
+from spectralgp.spectrum import Chebyshev, LargeSignals, decompose
 from spectralgp.spectrum.chebyshev import PROBE_BLOCK
 from spectralgp.stacking import Mixture, MixturePrediction, leave_one_out_mixture, stacking_weights
 
@@ -228,6 +228,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         inputs = self._read_inputs(X, signals.shape[0])
         graph, order = self._read_graph(1 if len(signals.shape) == 1 else signals.shape[1], names)
         kernels, stacked = self._members()
+        if settings is None and self.device == "cuda":
+            raise ValueError(
+                "device must be None or 'cpu' where the spectrum is exact, which is computed on the host; got 'cuda'. "
+                "Pass spectrum='chebyshev' to compute on the device."
+            )
         if stacked and signals.shape[0] < 2:
             raise ValueError(
                 "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
@@ -237,11 +242,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         total = n_steps(kernels, self.solver) * (n_folds + 1 if stacked else 1)
         total += 0 if settings is None else settings.n_moments // 2 + _probe_steps(settings, graph)
         with (
-            few_threads(signals.shape[0]),
             explaining_memory(signals, graph.n_nodes, settings),
             progress_bar("fit", total, self.verbose > 0) as progress,
         ):
             if settings is None:
+                for kernel in kernels:  # a large decomposition wants all threads
+                    decompose(graph, kernel.laplacian, scaled=kernel.scaled)
                 values = signals.reshape(signals.shape[0], -1)[:, order]
                 training = in_memory(values, self.center, self.scale == "global")
             else:
@@ -250,7 +256,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 training = block_by_block(graph, values, settings, self.center, scaled, self.device, progress)
             task = self._task(X, inputs, training)
             scaled_kernels = [_scaled(kernel, 1 / training.spread) for kernel in kernels]
-            learnt = self._learn(task, graph, scaled_kernels, stacked, n_folds, progress)
+            with few_threads(signals.shape[0]):
+                learnt = self._learn(task, graph, scaled_kernels, stacked, n_folds, progress)
         self._finish(task, graph, *learnt, inputs, training)
         self.center_ = training.offset
         self._flat = len(signals.shape) == 1
@@ -261,11 +268,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if isinstance(self.spectrum, Chebyshev):
             return self.spectrum
         as_option(self.spectrum, "spectrum", ("auto", "exact", "chebyshev"))
-        shape = Y.shape if hasattr(Y, "shape") else np.shape(Y)  # without reading signals from a file
-        n_nodes = 1 if self.graph is None or len(shape) < 2 else shape[1]
-        if self.spectrum == "chebyshev" or (self.spectrum == "auto" and n_nodes > LARGE):
+        if self.spectrum == "chebyshev":
             return Chebyshev()
-        return None
+        if self.spectrum == "exact" or self.graph is None:
+            return None
+        shape = Y.shape if hasattr(Y, "shape") else np.shape(Y)  # without reading signals from a file
+        return Chebyshev() if len(shape) == 2 and shape[1] > LARGE else None
 
     def _check_parameters(self) -> None:
         for name, options in (

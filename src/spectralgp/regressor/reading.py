@@ -84,7 +84,8 @@ def block_by_block(
         count += size
     offset: Any = array_namespace(means[0]).concat(means) if means else (mean if center == "global" else 0.0)
     spread = (float(np.sqrt(squares / count)) if scale else 1.0) or 1.0
-    large = LargeSignals(graph, signals, settings, offset, spread, device=device, progress=progress)
+    left = mean / spread if center is None else 0.0
+    large = LargeSignals(graph, signals, settings, offset, spread, left, device=device, progress=progress)
     return Training(large, large.in_units(), offset, spread, (n_signals, n_nodes))
 
 

@@ -179,6 +179,8 @@ class LargeSignals:
         Subtracted from the signals.
     spread : float
         The signals are divided by this after that.
+    mean : float
+        What is left of their mean then.
     operator : callable, optional
         Makes the operator of a Laplacian, for graphs that are not on the host; `make_operator` if not given.
     device : {"cpu", "cuda"}, optional
@@ -194,12 +196,14 @@ class LargeSignals:
         settings: Chebyshev,
         offset: Any = 0.0,
         spread: float = 1.0,
+        mean: float = 0.0,
         operator: Callable[[LaplacianKind], Operator] | None = None,
         device: str | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.graph, self.signals, self.settings = graph, signals, settings
         self.offset, self.spread, self.device, self.progress = offset, spread, device, progress
+        self.mean = mean
         self.rows: Indices | None = None
         self.factor = 1.0
         self._make_operator = operator or self._following_the_signals
@@ -225,6 +229,11 @@ class LargeSignals:
         energies = np.diagonal(next(iter(self._passes.values())).moments[0])
         chosen = energies if self.rows is None else energies[self.rows]
         return self.factor**2 * float(np.mean(chosen)) / self.graph.n_nodes
+
+    @property
+    def variance(self) -> float:
+        """Variance of the values about their mean."""
+        return max(self.mean_square - (self.factor * self.mean) ** 2, 0.0)
 
     def subset(self, rows: Indices) -> LargeSignals:
         """Some of the signals, sharing the moments of all."""
