@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
-from cases import LARGE_FILTERS, LargeCase
+from cases import LARGE_FILTERS, Columns, LargeCase
 from spectralgp import Chebyshev, GraphGPRegressor
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import LocalAverage, Polynomial, PseudoInverse
@@ -45,24 +45,6 @@ def exact():
 @pytest.fixture(scope="module")
 def large():
     return regressor().fit(X, Y)
-
-
-class Columns:
-    """As HDF5 and zarr are read: a shape, a type, and slices of both axes."""
-
-    def __init__(self, values):
-        self.values, self.shape, self.dtype, self.widest = values, values.shape, values.dtype, 0
-
-    def __getitem__(self, key):
-        rows, chosen = key
-        assert isinstance(rows, slice)
-        assert isinstance(chosen, slice)
-        found = self.values[rows, chosen]
-        self.widest = max(self.widest, found.shape[1])
-        return found
-
-    def __array__(self, *_, **__):
-        raise AssertionError("the whole array was asked for")
 
 
 def assert_same(model, exact, tolerance=SAME_FILTER):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import oracle
-from cases import GRAPHS, WEIGHTS
+from cases import GRAPHS, WEIGHTS, Columns
 from spectralgp._operators import CpuOperator, CudaOperator, PlainOperator, make_operator, precision_of
 from spectralgp._operators import cpu as cpu_module
 from spectralgp._operators.base import MARGIN
@@ -203,21 +203,6 @@ def test_the_interval_holds_the_spectrum_and_never_exceeds_the_bound_of_gershgor
 
 
 # Signals from outside
-
-
-class Columns:
-    """As HDF5 and zarr are read: two-dimensional slices only; remembers the most columns asked for at once."""
-
-    def __init__(self, values):
-        self.values, self.shape, self.dtype, self.widest = values, values.shape, values.dtype, 0
-
-    def __getitem__(self, key):
-        rows, chosen = key
-        assert isinstance(rows, slice)
-        assert isinstance(chosen, slice)
-        found = self.values[rows, chosen]
-        self.widest = max(self.widest, found.shape[1])
-        return found
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
