@@ -11,7 +11,8 @@ from spectralgp._checks import Array, as_training_signals
 from spectralgp.graph_kernels import GraphKernel, LocalAverage
 from spectralgp.graph_kernels.base import SpectralKernel
 from spectralgp.model import GraphGP
-from spectralgp.spectrum import AnyRotated, AnySpectrum, Modes, RotatedSignals, SpectralSignals
+from spectralgp.modes import Modes
+from spectralgp.spectrum import AnyRotated, AnySpectrum, RotatedSignals, SpectralSignals
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ from cases import GRAPHS, KERNELS, WEIGHTS, bound, node_covariance
 from spectralgp.evidence import Evidence, graph_evidence, log_marginal_likelihood
 from spectralgp.graph_kernels import Diffusion, GraphKernel, LocalAverage, Polynomial
 from spectralgp.model import graph_gp
-from spectralgp.spectrum import Modes, SpectralSignals, modes_of
+from spectralgp.modes import modes_of
+from spectralgp.spectrum import SpectralSignals
 from tolerances import FORMULA, GRADIENT, SMALL_NOISE
 
 N_SIGNALS = 5
@@ -254,14 +255,6 @@ def test_an_asymmetric_input_covariance_is_refused():
     asymmetric[0, 1] += 0.5
     with pytest.raises(ValueError, match="symmetric"):
         log_marginal_likelihood(ring_prior(), asymmetric, np.ones((5, 6)))
-
-
-def test_modes_rebuild_the_matrix():
-    modes = modes_of(COVARIANCE)
-    assert isinstance(modes, Modes)
-    rebuilt = modes.vectors @ np.diag(modes.values) @ modes.vectors.T
-    assert oracle.relative_error(rebuilt, COVARIANCE) < FORMULA
-    assert np.all(modes_of(np.ones((4, 4))).values >= 0)
 
 
 def test_node_covariance_of_the_prior_is_that_of_the_kernel():

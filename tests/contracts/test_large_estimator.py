@@ -264,7 +264,10 @@ def test_independent_signals_and_given_covariances():
     exact, large = (regressor(spectrum=kind).fit(None, Y) for kind in ("exact", EXACTLY))
     assert abs(large.log_marginal_likelihood_ - exact.log_marginal_likelihood_) < OPTIMUM * Y.size
     assert oracle.relative_error(large.leave_one_out().log_density, exact.leave_one_out().log_density) < SAME_FILTER
-    with pytest.raises(ValueError, match="X must be given at fit to predict new signals"):
+    assert large.log_predictive_density(None, OBSERVED) == pytest.approx(
+        exact.log_predictive_density(None, OBSERVED), rel=SAME_FILTER
+    )
+    with pytest.raises(ValueError, match="X must be None, or have no columns, where the model was fitted with X=None"):
         large.predict(NEW)
 
 

@@ -216,13 +216,14 @@ def test_a_test_covariance_that_contradicts_the_cross_covariance_is_not_repaired
 # Independent signals
 
 
-def test_independent_signals_leave_nothing_to_predict_from():
+def test_independent_signals_tell_nothing_of_new_ones():
     prior = graph_gp(GRAPHS["random"], Diffusion(), None, 0.1)
     posterior = condition(prior, np.zeros((2, 0)), np.ones((2, 7)))
-    with pytest.raises(
-        ValueError, match=r"X must be given at fit.*X=None, in which signals are independent\. Fit with"
-    ):
-        posterior.at(np.zeros((1, 0)))
+    prediction = posterior.at(np.zeros((1, 0)))
+    np.testing.assert_array_equal(prediction.mean, np.zeros((1, 7)))
+    assert oracle.relative_error(prediction.node_covariance()[0], prior.node_covariance()) < FORMULA
+    with pytest.raises(ValueError, match=r"X must be None, or have no columns.*independent; got shape \(1, 2\)"):
+        posterior.at(np.zeros((1, 2)))
 
 
 # Errors of signals

@@ -21,6 +21,8 @@ ROOMS = [
     "_frames",
     "_progress",
     "_checks",
+    "modes",
+    "inputs",
     "_operators",
     "graph",
     "spectrum",

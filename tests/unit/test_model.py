@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, WEIGHTS
 from spectralgp.graph_kernels import Diffusion, Polynomial
-from spectralgp.model import check_input_kernel, graph_gp, new_inputs
+from spectralgp.model import graph_gp
 from spectralgp.spectrum import decompose
 from tolerances import FORMULA, STANDARD_ERRORS
 
@@ -28,16 +28,6 @@ def test_node_covariance_is_the_dense_one(name):
     case = KERNELS[name]
     prior = graph_gp(GRAPHS["random"], case.kernel, None, 0.1)
     assert oracle.relative_error(prior.node_covariance(), case.dense(case.kernel, WEIGHTS["random"])) < FORMULA
-
-
-def test_input_covariance():
-    """K of equation (3)."""
-    graph = GRAPHS["ring"]
-    by_kernel = graph_gp(graph, Diffusion(), ConstantKernel(2.0) * RBF(0.5), 0.1).input_covariance(INPUTS)
-    assert oracle.relative_error(by_kernel, 2 * oracle.rbf(INPUTS, INPUTS, 0.5)) < FORMULA
-    np.testing.assert_array_equal(graph_gp(graph, Diffusion(), None, 0.1).input_covariance(INPUTS), np.eye(3))
-    given = np.diag([1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(graph_gp(graph, Diffusion(), "precomputed", 0.1).input_covariance(given), given)
 
 
 @pytest.mark.parametrize("noise", [False, True])
@@ -64,15 +54,6 @@ def test_samples_follow_their_random_state():
     assert not np.allclose(first, other)
 
 
-def test_covariances_of_new_inputs():
-    prior = graph_gp(GRAPHS["ring"], Diffusion(), RBF(0.8), 0.3)
-    points = np.array([[0.1], [3.0]])
-    new = new_inputs(prior, INPUTS, points)
-    assert oracle.relative_error(new.cross, oracle.rbf(points, INPUTS, 0.8)) < FORMULA
-    assert oracle.relative_error(new.variances, np.ones(2)) < FORMULA
-    assert oracle.relative_error(new.covariance(), oracle.rbf(points, points, 0.8)) < FORMULA
-
-
 # Errors
 
 
@@ -94,19 +75,6 @@ def test_the_noise_must_be_positive(noise):
 def test_the_noise_must_be_a_number(noise):
     with pytest.raises(TypeError, match="noise_variance must be a finite number above 0; got"):
         graph_gp(GRAPHS["ring"], Diffusion(), None, noise)
-
-
-@pytest.mark.parametrize("kernel", ["rbf", RBF, 1.0, np.eye(3), Diffusion()])
-def test_the_input_kernel_must_be_of_scikit_learn(kernel):
-    with pytest.raises(
-        TypeError, match=r"kernel must be a scikit-learn kernel such as RBF\(\), 'precomputed' or None; got"
-    ):
-        graph_gp(GRAPHS["ring"], Diffusion(), kernel, 0.1)
-
-
-@pytest.mark.parametrize("kernel", [None, "precomputed", RBF(), RBF() + ConstantKernel()])
-def test_a_good_input_kernel_is_returned_as_it_is(kernel):
-    assert check_input_kernel(kernel) is kernel
 
 
 def test_the_graph_must_be_one():

@@ -252,7 +252,7 @@ def test_score_is_the_coefficient_of_determination(fitted):
 # Independent signals
 
 
-def test_without_inputs_a_filter_is_learnt_and_nothing_predicted():
+def test_without_inputs_a_filter_is_learnt_and_new_signals_are_like_the_old_ones():
     model = regressor().fit(None, Y)
     centred = Y - Y.mean()
     expected = oracle.log_likelihood(
@@ -260,10 +260,19 @@ def test_without_inputs_a_filter_is_learnt_and_nothing_predicted():
     )
     assert model.kernel_ is None
     assert model.log_marginal_likelihood_ == pytest.approx(expected)
-    assert model.leave_one_out().mean.shape == Y.shape
+    marginal = node_covariance(model.graph_kernel_) + model.noise_variance_ * np.eye(N_NODES)
+    densities = [oracle.log_density(signal - Y.mean(), 0.0, marginal) for signal in OBSERVED]
+    assert oracle.relative_error(model.log_predictive_density(None, OBSERVED, joint=False), densities) < FORMULA
+    assert model.log_predictive_density(None, OBSERVED) == pytest.approx(sum(densities))
+    mean, std = model.predict(None, return_std=True, include_noise=True)
+    np.testing.assert_allclose(mean, np.full((1, N_NODES), Y.mean()))
+    np.testing.assert_allclose(std[0] ** 2, np.diag(marginal))
+    draws = model.sample_y(None, 4000, include_noise=True)[0]
+    spread = np.sqrt((np.outer(np.diag(marginal), np.diag(marginal)) + marginal**2) / 4000)
+    assert np.all(np.abs(np.cov(draws) - marginal) < STANDARD_ERRORS * spread)
     for action in (model.predict, model.sample_y, lambda X: model.log_predictive_density(X, OBSERVED)):
         with pytest.raises(
-            ValueError, match=r"fitted with X=None, in which signals are independent. Fit with inputs X"
+            ValueError, match=r"fitted with X=None, in which signals are independent; got shape \(4, 2\)"
         ):
             action(NEW)
 

@@ -6,7 +6,7 @@ import pytest
 import oracle
 from cases import GRAPHS, WEIGHTS
 from spectralgp.graph import Graph
-from spectralgp.spectrum import SpectralSignals, decompose, modes_of
+from spectralgp.spectrum import SpectralSignals, decompose
 from tolerances import EXACT, FORMULA
 
 every_graph = pytest.mark.parametrize("graph", GRAPHS)
@@ -153,11 +153,3 @@ def test_signals_must_fit_the_graph():
 def test_a_response_must_fit_the_spectrum(response):
     with pytest.raises(ValueError, match="response must give one value for each of the 6 eigenvalues; got shape"):
         decompose(GRAPHS["ring"]).filter(np.ones(6), response)
-
-
-def test_modes_refuse_what_is_no_covariance():
-    with pytest.raises(
-        ValueError, match=r"covariance must be positive semi-definite; got smallest eigenvalue -2.*Check"
-    ):
-        modes_of(np.diag([1.0, -2.0]))
-    assert np.all(modes_of(np.diag([1.0, -1e-12])).values >= 0)

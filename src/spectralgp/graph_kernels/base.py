@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array, as_positive
 from spectralgp.graph import LaplacianKind
-from spectralgp.spectrum import AnySpectrum, Modes, Spectrum
+from spectralgp.modes import Modes
+from spectralgp.spectrum import AnySpectrum, Spectrum
 
 Bounds = tuple[float, float] | Literal["fixed"]
 

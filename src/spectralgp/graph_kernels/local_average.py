@@ -15,7 +15,8 @@ from spectralgp.graph_kernels.base import (
     Bounds,
     PositiveParameters,
 )
-from spectralgp.spectrum import AnySpectrum, Modes, modes_of
+from spectralgp.modes import Modes, modes_of
+from spectralgp.spectrum import AnySpectrum
 
 
 @dataclass(frozen=True)
@@ -67,4 +68,4 @@ class LocalAverage(PositiveParameters):
 
     def modes(self, spectrum: AnySpectrum) -> Modes:
         """Eigenvalues and eigenvectors of ``B B^T`` itself."""
-        return modes_of(self.covariance(spectrum.graph), "local average covariance")
+        return modes_of(self.covariance(spectrum.graph))

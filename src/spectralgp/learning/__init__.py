@@ -5,7 +5,6 @@ from spectralgp.learning.fit import Certificate, Fit, Stage
 from spectralgp.learning.laplace import hyperparameter_draws
 from spectralgp.learning.learn import learn, learn_all, n_steps
 from spectralgp.learning.objective import Task
-from spectralgp.learning.prior import log_length_scales
 
 __all__ = [
     "Certificate",
@@ -16,6 +15,5 @@ __all__ = [
     "hyperparameter_draws",
     "learn",
     "learn_all",
-    "log_length_scales",
     "n_steps",
 ]

@@ -9,16 +9,15 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._checks import Array
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel
+from spectralgp.inputs import NewInputs
 from spectralgp.learning.laplace import hyperparameter_draws
 from spectralgp.learning.learn import Solver, learn_all
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Progress
-from spectralgp.model import GraphGP, NewInputs, new_inputs
 from spectralgp.posterior import (
     AnyPosterior,
     ChebyshevPosterior,
@@ -64,7 +63,7 @@ def held_out_log_densities(
             logs = []
             for model in models:
                 posterior = condition(model, part.inputs, part.signals)
-                new = _new_inputs(task, model, kept, held_out)
+                new = model.input_kernel.between(task.inputs, kept, held_out)
                 logs.append(_log_densities(posterior, new, task.signals, kept, held_out))
             densities[held_out, column] = logsumexp(logs, axis=0) - np.log(len(models))
     return densities
@@ -82,17 +81,6 @@ def _log_densities(
 
 def _subset(task: Task, rows: Indices) -> Task:
     """The same task with some of the signals."""
-    precomputed = task.input_kernel is not None and not isinstance(task.input_kernel, Kernel)
-    inputs = task.inputs[np.ix_(rows, rows)] if precomputed else task.inputs[rows]
+    inputs = task.input_kernel.subset(task.inputs, rows)
     signals = task.signals.subset(rows) if isinstance(task.signals, LargeSignals) else task.signals[rows]
     return dataclasses.replace(task, inputs=inputs, signals=signals)
-
-
-def _new_inputs(task: Task, model: GraphGP, kept: Indices, held_out: Indices) -> NewInputs:
-    """Covariances of held-out inputs, also where signals are independent and tell each other nothing."""
-    if task.input_kernel is None:
-        return NewInputs(np.zeros((held_out.size, kept.size)), np.ones(held_out.size), lambda: np.eye(held_out.size))
-    if isinstance(task.input_kernel, Kernel):
-        return new_inputs(model, task.inputs[kept], task.inputs[held_out])
-    cross, test = task.inputs[np.ix_(held_out, kept)], task.inputs[np.ix_(held_out, held_out)]
-    return new_inputs(model, task.inputs[np.ix_(kept, kept)], (cross, test))

@@ -9,7 +9,6 @@ import numpy as np
 from spectralgp._checks import Array
 from spectralgp.graph_kernels import Polynomial
 from spectralgp.learning.objective import Objective
-from spectralgp.learning.prior import log_length_scales
 from spectralgp.spectrum import AnyRotated
 
 GRIDS = (np.linspace(-5, 5, 11), np.linspace(-10, 10, 11))  # the paper's: for low-pass, and for other spectra
@@ -53,7 +52,7 @@ def _first_length_scales(objective: Objective) -> Array:
     theta = objective.input_theta.copy()
     energy = task.mean_square * task.signals.shape[1]
     if theta.size and energy > 0:
-        scales = ~np.isnan(log_length_scales(task.input_kernel, task.inputs))
+        scales = ~np.isnan(task.input_kernel.typical_theta(task.inputs))
         theta[scales] = 0.5 * np.log(energy)
         theta = np.clip(theta, *task.input_kernel.bounds.T)
     return theta

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._checks import Array
 from spectralgp.graph_kernels import Polynomial
@@ -25,8 +24,7 @@ def hyperparameter_draws(task: Task, fit: Fit, n_draws: int, random_state: np.ra
     """
     model = fit.model
     objective = Objective(task, model.graph_kernel, model.spectrum)
-    input_theta = model.input_kernel.theta if isinstance(model.input_kernel, Kernel) else np.empty(0)
-    mode = objective.join(model.graph_kernel.theta, input_theta, model.noise_variance)
+    mode = objective.join(model.graph_kernel.theta, model.input_kernel.theta, model.noise_variance)
     units = np.ones(mode.size)
     if isinstance(model.graph_kernel, Polynomial):
         units[: objective.n_graph] = np.sqrt(task.variance)

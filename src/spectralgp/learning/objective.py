@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._checks import Array
 from spectralgp.evidence import Evidence, graph_evidence
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.graph_kernels.base import SpectralKernel
-from spectralgp.learning.prior import WeakPrior, log_length_scales
+from spectralgp.inputs import InputKernel, as_input_kernel
+from spectralgp.learning.prior import WeakPrior
 from spectralgp.model import GraphGP
+from spectralgp.modes import Modes
 from spectralgp.spectrum import (
     AnyRotated,
     AnySpectrum,
     ChebyshevSpectrum,
     LargeSignals,
-    Modes,
     SpectralMoments,
     SpectralSignals,
-    modes_of,
 )
 
 NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
@@ -35,8 +34,8 @@ class Task:
 
     Parameters
     ----------
-    input_kernel : scikit-learn kernel, "precomputed" or None
-        As in `GraphGP`.
+    input_kernel : InputKernel, scikit-learn kernel, "precomputed" or None
+        Covariance between signals; kept as an `InputKernel`.
     inputs : ndarray of shape (n_signals, n_features)
         Training inputs (``K`` itself if precomputed).
     signals : ndarray of shape (n_signals, n_nodes), or LargeSignals
@@ -49,12 +48,16 @@ class Task:
         Smallest noise variance learnt, as a share of the signals' variance.
     """
 
-    input_kernel: Any
+    input_kernel: InputKernel
     inputs: Array
     signals: Array | LargeSignals
     noise_variance: float | None = None
     prior: str | None = "weak"
     noise_floor: float | None = None
+
+    def __post_init__(self) -> None:
+        """Know the kind of input kernel from here on."""
+        object.__setattr__(self, "input_kernel", as_input_kernel(self.input_kernel))
 
     @property
     def variance(self) -> float:
@@ -96,14 +99,13 @@ class Objective:
         self.spectrum = spectrum
         self.n_evaluations = 0
         self.data = self._read()
-        self.input_theta = task.input_kernel.theta if isinstance(task.input_kernel, Kernel) else np.empty(0)
+        self.input_theta = task.input_kernel.theta
         self.n_graph = graph_kernel.theta.size
         self.learns_noise = task.noise_variance is None
         self.prior = None
         if task.prior == "weak":
-            centres = log_length_scales(task.input_kernel, task.inputs) if self.input_theta.size else np.empty(0)
-            self.prior = WeakPrior(task.variance, centres)
-        self._remembered: tuple[Array, Modes, Array | None, AnyRotated] | None = None
+            self.prior = WeakPrior(task.variance, task.input_kernel.typical_theta(task.inputs))
+        self._remembered: tuple[Array, Modes, Array, AnyRotated] | None = None
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -121,7 +123,7 @@ class Objective:
         graph = self.graph_kernel.bounds.copy()
         if "amplitude" in self.graph_kernel.parameter_names:
             graph[self.graph_kernel.parameter_names.index("amplitude")] += 0.5 * np.log(self.task.variance)
-        inputs = self.task.input_kernel.bounds if self.input_theta.size else np.empty((0, 2))
+        inputs = self.task.input_kernel.bounds
         noise = self.task.noise_bounds[None] if self.learns_noise else np.empty((0, 2))
         return np.vstack([graph, inputs, noise])
 
@@ -139,9 +141,7 @@ class Objective:
     def model(self, x: Array) -> GraphGP:
         """The prior at ``x``."""
         graph_kernel, input_theta, noise_variance = self.split(x)
-        kernel = self.task.input_kernel
-        input_kernel = kernel.clone_with_theta(input_theta) if input_theta.size else kernel
-        return GraphGP(self.spectrum, graph_kernel, input_kernel, noise_variance)
+        return GraphGP(self.spectrum, graph_kernel, self.task.input_kernel.with_theta(input_theta), noise_variance)
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Log posterior at ``x`` and its gradient."""
@@ -151,7 +151,7 @@ class Objective:
         evidence, graph_gradient = graph_evidence(modes, graph_kernel, self.spectrum, noise_variance, rotated)
         value = evidence.log_likelihood
         input_gradient = np.empty(0)
-        if input_jacobian is not None:
+        if input_theta.size:
             input_gradient = np.tensordot(evidence.input_covariance_gradient, input_jacobian, axes=2)
         noise_gradient = evidence.noise_gradient * noise_variance
         if self.prior is not None:
@@ -180,15 +180,9 @@ class Objective:
             return self.spectrum.read(cast(Array, signals))
         return SpectralSignals(cast(Array, signals))
 
-    def inputs_at(self, theta: Array) -> tuple[Modes, Array | None, AnyRotated]:
-        """Input covariance at `theta`: its modes, its derivative where it has one, and the signals in its modes."""
+    def inputs_at(self, theta: Array) -> tuple[Modes, Array, AnyRotated]:
+        """Input covariance at `theta`: its modes, its derivative, and the signals in its modes."""
         if self._remembered is None or not np.array_equal(theta, self._remembered[0]):
-            kernel = self.task.input_kernel
-            jacobian: Array | None = None
-            if theta.size:
-                covariance, jacobian = kernel.clone_with_theta(theta)(self.task.inputs, eval_gradient=True)
-                modes = modes_of(covariance, "the input covariance")
-            else:
-                modes = GraphGP(self.spectrum, self.graph_kernel, kernel, 1.0).input_modes(self.task.inputs)
+            modes, jacobian = self.task.input_kernel.with_theta(theta).modes_and_gradient(self.task.inputs)
             self._remembered = (theta.copy(), modes, jacobian, self.data.rotate(modes.vectors))
         return self._remembered[1:]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import pdist
-from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._checks import Array
 from spectralgp.graph_kernels import GraphKernel, Polynomial
@@ -60,29 +58,3 @@ class WeakPrior:
         half = NOISE_DEGREES_OF_FREEDOM / 2
         ratio = NOISE_SHARE * self.variance / noise_variance
         return half * (np.log(ratio) - ratio), half * (ratio - 1)
-
-
-def log_length_scales(kernel: Kernel, inputs: Array) -> Array:
-    """Logarithm of the typical distance of the inputs for each length scale among a kernel's free parameters.
-
-    The square of an isotropic length scale is centred at the median squared distance; anisotropic ones share it out
-    over the features. Parameters that are not length scales get NaN.
-    """
-    centres = []
-    for parameter in kernel.hyperparameters:
-        if parameter.fixed:
-            continue
-        if not parameter.name.endswith("length_scale") or inputs.shape[0] < 2:
-            centres += [np.nan] * parameter.n_elements
-        elif parameter.n_elements == 1:
-            centres.append(_half_log_median(inputs))
-        else:
-            spread = 0.5 * np.log(inputs.shape[1])
-            centres += [_half_log_median(column[:, None]) + spread for column in inputs.T]
-    return np.array(centres, dtype=float)
-
-
-def _half_log_median(inputs: Array) -> float:
-    """Logarithm of the root of the median squared distance; NaN where more than half of the inputs coincide."""
-    median = np.median(pdist(inputs, "sqeuclidean"))
-    return float(0.5 * np.log(median)) if median > 0 else float("nan")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp._checks import Array
 from spectralgp.graph_kernels import GraphKernel, Polynomial
@@ -15,7 +14,6 @@ from spectralgp.learning.accuracy import require_moments
 from spectralgp.learning.fit import Fit, Stage, certify, finish, lift_above_zero, lowest_points
 from spectralgp.learning.grid import grid_search
 from spectralgp.learning.objective import Objective, Task
-from spectralgp.learning.prior import log_length_scales
 from spectralgp.spectrum import AnySpectrum
 
 Progress = Callable[[str], None]
@@ -86,11 +84,10 @@ def _starts(objective: Objective) -> list[Array]:
     """Starting points: those of the graph kernel, with length scales as given and at the inputs' own scale."""
     task, bounds = objective.task, objective.bounds
     input_thetas = [objective.input_theta]
-    if isinstance(task.input_kernel, Kernel) and objective.input_theta.size:
-        centres = log_length_scales(task.input_kernel, task.inputs)
-        typical = np.where(np.isnan(centres), objective.input_theta, centres)
-        if not np.allclose(typical, objective.input_theta):
-            input_thetas.append(typical)
+    centres = task.input_kernel.typical_theta(task.inputs)
+    typical = np.where(np.isnan(centres), objective.input_theta, centres)
+    if not np.allclose(typical, objective.input_theta):
+        input_thetas.append(typical)
     graph_thetas = objective.graph_kernel.starting_points(objective.spectrum, task.variance)
     noise = task.noise_variance or 0.2 * task.variance
     starts = [objective.join(graph, inputs, noise) for graph in graph_thetas for inputs in input_thetas]

@@ -15,11 +15,12 @@ from spectralgp._arrays import non_negative_root
 from spectralgp._checks import Array
 from spectralgp._operators import Operator
 from spectralgp.graph_kernels.base import SpectralKernel
-from spectralgp.model import GraphGP, NewInputs, new_inputs
+from spectralgp.inputs import NewInputs
+from spectralgp.model import GraphGP
+from spectralgp.modes import Modes
 from spectralgp.spectrum import (
     ChebyshevSpectrum,
     LargeSignals,
-    Modes,
     chebyshev_coefficients,
     filter_columns,
 )
@@ -89,7 +90,7 @@ class ChebyshevPosterior:
 
     def at(self, inputs: Any) -> ChebyshevPrediction:
         """Predictive distribution at new inputs, as `Posterior.at`."""
-        return ChebyshevPrediction(self, new_inputs(self.prior, self.inputs, inputs))
+        return ChebyshevPrediction(self, self.prior.input_kernel.at(self.inputs, inputs))
 
     def diagonals(self, coefficients: Array) -> tuple[Any, Array]:
         """Diagonals of several functions of the Laplacian at every node, by probes with random signs.
@@ -188,13 +189,11 @@ class ChebyshevPrediction:
     def _spectral_covariance(self, power: Array) -> Array:
         """Covariance between inputs at each power, equation (8), shape (n_eigenvalues, n_inputs, n_inputs)."""
         scaled = self._weights.T[None] / self.posterior.variances(power).T[:, None, :]
-        return power[:, None, None] * self.new.covariance() - power[:, None, None] ** 2 * (scaled @ self._weights)
+        return power[:, None, None] * self.new.covariance - power[:, None, None] ** 2 * (scaled @ self._weights)
 
     def _spectral_variance(self, power: Array) -> Array:
         """Its diagonal, shape (n_inputs, n_eigenvalues)."""
-        if self.new.variances is None:
-            self.new.covariance()  # raises, saying what is missing
-        prior = np.multiply.outer(np.asarray(self.new.variances), power)
+        prior = np.multiply.outer(self.new.variances, power)
         return prior - power**2 * (self._weights.T**2 @ (1 / self.posterior.variances(power)))
 
     def variance(self, include_noise: bool = False, nodes: Any = None) -> Any:
@@ -241,8 +240,8 @@ class ChebyshevPrediction:
         """
         posterior, operator = self.posterior, self.posterior.operator
         n_signals = posterior.input_modes.values.size
-        training = posterior.prior.input_covariance(posterior.inputs)
-        joint = np.block([[training, self.new.cross.T], [self.new.cross, self.new.covariance()]])
+        training = posterior.prior.input_kernel.covariance(posterior.inputs)
+        joint = np.block([[training, self.new.cross.T], [self.new.cross, self.new.covariance]])
         values, vectors = np.linalg.eigh(joint)
         root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
         amplitude = posterior.response_series()

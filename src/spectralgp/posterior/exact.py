@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array, as_signals
-from spectralgp.model import GraphGP, NewInputs, new_inputs
-from spectralgp.spectrum import Modes
+from spectralgp.inputs import NewInputs
+from spectralgp.model import GraphGP
+from spectralgp.modes import Modes
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ class Posterior:
             With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair of it and the test
             covariance.
         """
-        return Prediction(self, new_inputs(self.prior, self.inputs, inputs))
+        return Prediction(self, self.prior.input_kernel.at(self.inputs, inputs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +94,7 @@ class Prediction:
     @cached_property
     def _spectral_variance(self) -> Array:
         """Variance in each frequency, equation (8) with x* = x*', shape (n_inputs, n_nodes)."""
-        if self.new.variances is None:
-            self.new.covariance()  # raises, saying what is missing
-        prior = np.multiply.outer(np.asarray(self.new.variances), self._power)
+        prior = np.multiply.outer(self.new.variances, self._power)
         explained = self._power**2 * (self._weights**2 @ (1 / self.posterior.variances))
         variance = prior - explained
         if np.any(variance < -1e-8 * np.max(prior, initial=0.0)):
@@ -110,7 +109,7 @@ class Prediction:
         """Covariance between inputs in each frequency, equation (8), shape (n_nodes, n_inputs, n_inputs)."""
         scaled = self._weights[None, :, :] / self.posterior.variances.T[:, None, :]
         explained = self._power[:, None, None] ** 2 * (scaled @ self._weights.T)
-        return self._power[:, None, None] * self.new.covariance()[None] - explained
+        return self._power[:, None, None] * self.new.covariance[None] - explained
 
     def _noise(self, include: bool) -> float:
         return self.posterior.prior.noise_variance if include else 0.0

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -26,17 +26,17 @@ from spectralgp.graph import Graph, as_graph
 from spectralgp.graph.nodes import chosen_nodes
 from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial
 from spectralgp.graph_kernels.base import SpectralKernel
+from spectralgp.inputs import Independent, InputKernel, Learnt, as_covariance, as_input_kernel
 from spectralgp.learning import (
     Fit,
     Task,
     held_out_log_densities,
     hyperparameter_draws,
     learn_all,
-    log_length_scales,
     n_steps,
 )
 from spectralgp.leave_one_out import By, LeaveOneOut, leave_one_out
-from spectralgp.model import GraphGP, as_covariance, check_input_kernel
+from spectralgp.model import GraphGP
 from spectralgp.posterior import AnyPosterior, AnyPrediction, condition
 from spectralgp.regressor.reading import LARGE, Training, block_by_block, explaining_memory, in_memory
 from spectralgp.spectrum import Chebyshev, LargeSignals, decompose
@@ -203,7 +203,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ----------
         X : array or DataFrame of shape (n_signals, n_features), or None
             Inputs, one row a signal; the covariance matrix itself for a precomputed kernel. None makes the signals
-            independent, ``K = I``: the filter can be learnt, but nothing can be predicted.
+            independent, ``K = I``: the filter can be learnt, and a new signal has the model's own distribution.
         Y : array or DataFrame of shape (n_signals, n_nodes) or (n_signals,)
             Signals in rows. The columns of a DataFrame are matched to the names of the graph's nodes.
 
@@ -285,7 +285,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if getattr(self, name) is not None:
                 as_option(getattr(self, name), name, options)
         as_option(self.solver, "solver", ("sqp", "lagrangian"))
-        check_input_kernel(self.kernel)
+        as_input_kernel(self.kernel)
         if self.noise_variance is not None:
             as_positive(self.noise_variance, "noise_variance")
         if self.noise_floor is not None:
@@ -357,14 +357,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return kernels, len(kernels) > 1
 
     def _task(self, X: Any, inputs: Array, training: Training) -> Task:
-        kernel = self.kernel
+        kernel: InputKernel
         if X is None:
-            kernel = None
-        elif kernel is None:
-            kernel = RBF(1.0)
-            (centre,) = log_length_scales(kernel, inputs)
-            typical = 1.0 if np.isnan(centre) else float(np.exp(centre))
-            kernel = RBF(typical, (1e-3 * typical, 1e3 * typical))
+            kernel = Independent()
+        else:
+            kernel = Learnt.default(inputs) if self.kernel is None else as_input_kernel(self.kernel)
         noise = None if self.noise_variance is None else self.noise_variance / training.spread**2
         return Task(kernel, inputs, training.scaled, noise, self.prior, self.noise_floor)
 
@@ -436,7 +433,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.spectrum_ = learnt[0].spectrum
         self.kernel_weights_ = weights
         self.graph_kernel_ = learnt[0].graph_kernel if single else tuple(model.graph_kernel for model in learnt)
-        self.kernel_ = learnt[0].input_kernel if single else tuple(model.input_kernel for model in learnt)
+        described = tuple(model.input_kernel.described for model in learnt)
+        self.kernel_ = described[0] if single else described
         self.noise_variance_ = float(weights @ [model.noise_variance for model in learnt])
         parts = [np.log(w) + fit.log_likelihood for w, fit in zip(weights, self.fits_, strict=True) if w > 0]
         self.log_marginal_likelihood_ = float(logsumexp(parts))
@@ -456,9 +454,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _prediction(self, X: Any) -> AnyPrediction | MixturePrediction:
         check_is_fitted(self)
-        if not isinstance(self.fits_[0].model.input_kernel, Kernel):  # precomputed, or independent signals
-            return self.posterior_.at(X)
-        return self.posterior_.at(validate_data(self, X, dtype=np.float64, reset=False))
+        kernel = self.fits_[0].model.input_kernel
+        return self.posterior_.at(kernel.new(X, lambda X: validate_data(self, X, dtype=np.float64, reset=False)))
 
     def predict(
         self,
@@ -474,7 +471,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ----------
         X : array or DataFrame of shape (n_inputs, n_features)
             New inputs. With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair
-            (cross-covariance, test covariance) where uncertainties are wanted.
+            (cross-covariance, test covariance) where uncertainties are wanted. None, for one new signal, if the
+            model was fitted without inputs.
         return_std : bool, default=False
             Return standard deviations too.
         return_cov : bool, default=False
@@ -533,15 +531,16 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_inputs, n_features)
-            New inputs.
+        X : array or DataFrame of shape (n_inputs, n_features), or None
+            New inputs; None if the model was fitted without inputs.
         Y : array or DataFrame of shape (n_inputs, n_nodes)
             Signals observed there.
         joint : bool, default=True
             Density of all signals together (float), or of each alone, shape (n_inputs,).
         """
-        prediction = self._prediction(X)
+        check_is_fitted(self)
         signals = self._in_node_order(Y)
+        prediction = self._prediction(np.empty((signals.shape[0], 0)) if X is None else X)
         if signals.shape[1] != self.graph_.n_nodes:
             raise ValueError(
                 f"Y must have shape (n_inputs, n_nodes) with n_nodes = {self.graph_.n_nodes}; got {signals.shape}. "

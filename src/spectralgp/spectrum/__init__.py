@@ -2,7 +2,6 @@
 
 from spectralgp.spectrum.chebyshev import Chebyshev, ChebyshevSpectrum, LargeSignals, TooFewMoments
 from spectralgp.spectrum.exact import Spectrum, decompose
-from spectralgp.spectrum.modes import Modes, modes_of
 from spectralgp.spectrum.passes import chebyshev_coefficients, chebyshev_points, filter_columns
 from spectralgp.spectrum.signals import RotatedMoments, RotatedSignals, SpectralMoments, SpectralSignals
 
@@ -15,7 +14,6 @@ __all__ = [
     "Chebyshev",
     "ChebyshevSpectrum",
     "LargeSignals",
-    "Modes",
     "RotatedMoments",
     "RotatedSignals",
     "SpectralMoments",
@@ -26,5 +24,4 @@ __all__ = [
     "chebyshev_points",
     "decompose",
     "filter_columns",
-    "modes_of",
 ]

@@ -43,12 +43,12 @@ def dense_densities(model, covariance, kept, held_out):
 
 
 def covariance_of(task, model):
-    if task.input_kernel is None:
+    if task.input_kernel.described is None:
         return np.eye(N_SIGNALS)
     return (
         COVARIANCE
-        if task.input_kernel == "precomputed"
-        else oracle.rbf(INPUTS, INPUTS, model.input_kernel.length_scale)
+        if task.input_kernel.described == "precomputed"
+        else oracle.rbf(INPUTS, INPUTS, model.input_kernel.kernel.length_scale)
     )
 
 

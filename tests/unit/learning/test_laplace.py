@@ -78,7 +78,7 @@ def test_draws_keep_to_the_bounds_and_to_what_is_fixed(small):
     task = Task(RBF(1.0, (0.9, 1.1)), small.inputs, small.signals, noise_variance=0.2)
     fit = learn(task, GRAPHS["random"], Diffusion(strength_bounds="fixed"))
     draws = hyperparameter_draws(task, fit, 100, np.random.default_rng(2))
-    lengths = np.array([model.input_kernel.length_scale for model in draws])
+    lengths = np.array([model.input_kernel.kernel.length_scale for model in draws])
     assert np.all((lengths >= 0.9 * (1 - 1e-12)) & (lengths <= 1.1 * (1 + 1e-12)))
     assert {model.noise_variance for model in draws} == {0.2}
     assert {model.graph_kernel.strength for model in draws} == {1.0}

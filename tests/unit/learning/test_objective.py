@@ -42,7 +42,7 @@ def make(name="Polynomial(3)", graph="random", inputs="rbf", prior="weak", noise
 
 
 def dense_input_covariance(objective, theta):
-    kernel = objective.task.input_kernel
+    kernel = objective.task.input_kernel.described
     if kernel is None:
         return np.eye(N_SIGNALS)
     return objective.task.inputs if kernel == "precomputed" else kernel.clone_with_theta(theta)(INPUTS)

@@ -1,0 +1,374 @@
+"""Covariance between signals by their inputs: a kernel that is learnt, a matrix that is given, or none."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import pdist
+from sklearn.gaussian_process.kernels import RBF, Exponentiation, Kernel, KernelOperator, Matern, RationalQuadratic
+
+from spectralgp._checks import Array, as_real_array
+from spectralgp.modes import Modes, modes_of
+
+Indices = NDArray[np.intp]
+KernelLike: TypeAlias = Kernel | Literal["precomputed"] | None
+
+_OF_A_DISTANCE = (RBF, Matern, RationalQuadratic)  # functions of |x - x'| / length_scale
+
+
+class NewInputs(ABC):
+    """Covariances of new inputs with the training inputs and among themselves: all that prediction needs of them."""
+
+    @property
+    @abstractmethod
+    def cross(self) -> Array:
+        """``k(x*, x_n)``, shape (n_inputs, n_signals)."""
+
+    @property
+    @abstractmethod
+    def variances(self) -> Array:
+        """``k(x*, x*)``, shape (n_inputs,)."""
+
+    @property
+    @abstractmethod
+    def covariance(self) -> Array:
+        """``k(x*, x*')``, shape (n_inputs, n_inputs)."""
+
+
+@dataclass(frozen=True, eq=False)
+class GivenInputs(NewInputs):
+    """Covariances that were given as matrices; those among new inputs may be missing.
+
+    Parameters
+    ----------
+    own_cross : ndarray of shape (n_inputs, n_signals)
+        With the training inputs.
+    own_variances : ndarray of shape (n_inputs,), optional
+        Of the new inputs.
+    own_covariance : ndarray of shape (n_inputs, n_inputs), optional
+        Among the new inputs.
+    """
+
+    own_cross: Array
+    own_variances: Array | None = None
+    own_covariance: Array | None = None
+
+    @property
+    def cross(self) -> Array:
+        """``k(x*, x_n)``."""
+        return self.own_cross
+
+    @property
+    def variances(self) -> Array:
+        """``k(x*, x*)``."""
+        return _required(self.own_variances)
+
+    @property
+    def covariance(self) -> Array:
+        """``k(x*, x*')``."""
+        return _required(self.own_covariance)
+
+
+def _required(matrix: Array | None) -> Array:
+    if matrix is None:
+        raise ValueError(
+            "X must hold the covariance of the test inputs where covariances are wanted; got the cross-covariance "
+            "only. Pass X = (cross, test covariance)."
+        )
+    return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class KernelInputs(NewInputs):
+    """Covariances by a scikit-learn kernel, computed where they are asked for."""
+
+    kernel: Kernel
+    training: Array
+    inputs: Array
+
+    @cached_property
+    def cross(self) -> Array:
+        """``k(x*, x_n)``."""
+        return np.asarray(self.kernel(self.inputs, self.training))
+
+    @cached_property
+    def variances(self) -> Array:
+        """``k(x*, x*)``."""
+        return np.asarray(self.kernel.diag(self.inputs))
+
+    @cached_property
+    def covariance(self) -> Array:
+        """``k(x*, x*')``."""
+        return np.asarray(self.kernel(self.inputs))
+
+
+class InputKernel(ABC):
+    """Covariance ``k(x, x')`` between signals, by what they were observed at.
+
+    `theta` holds the parameters to learn, as scikit-learn has them; there are none unless the kernel is `Learnt`.
+    """
+
+    @property
+    @abstractmethod
+    def described(self) -> KernelLike:
+        """The kernel as users write it: scikit-learn's object, "precomputed", or None for independent signals."""
+
+    @property
+    def theta(self) -> Array:
+        """Free parameters, on scikit-learn's logarithmic scale."""
+        return np.empty(0)
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of `theta`, shape (n_parameters, 2)."""
+        return np.empty((0, 2))
+
+    def with_theta(self, theta: Array) -> Self:
+        """Same kernel with other values of its free parameters."""
+        return self
+
+    @abstractmethod
+    def covariance(self, inputs: Array) -> Array:
+        """``K`` at training inputs, shape (n_signals, n_signals)."""
+
+    def modes(self, inputs: Array) -> Modes:
+        """Eigendecomposition of ``K``, zero standing for eigenvalues that are negative."""
+        return modes_of(self.covariance(inputs))
+
+    def modes_and_gradient(self, inputs: Array) -> tuple[Modes, Array]:
+        """The same, and the derivative of ``K`` in `theta`, shape (n_signals, n_signals, n_parameters)."""
+        return self.modes(inputs), np.empty((inputs.shape[0], inputs.shape[0], 0))
+
+    def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
+        """New inputs as a user gives them, in the form that `at` takes; `as_features` checks an array of features."""
+        return as_features(inputs)
+
+    @abstractmethod
+    def at(self, training: Array, inputs: Any) -> NewInputs:
+        """Covariances of new inputs, given the training inputs."""
+
+    def subset(self, inputs: Array, rows: Indices) -> Array:
+        """The inputs of some of the signals."""
+        return inputs[rows]
+
+    def between(self, inputs: Array, kept: Indices, held_out: Indices) -> NewInputs:
+        """Covariances of some training inputs with others, as if the former were new."""
+        return self.at(inputs[kept], inputs[held_out])
+
+    def typical_theta(self, inputs: Array) -> Array:
+        """The inputs' own scale for each parameter that is a length scale, NaN for every other one."""
+        return np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt(InputKernel):
+    """A scikit-learn kernel, whose free parameters are learnt.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel
+        With the present values of its parameters.
+    """
+
+    kernel: Kernel
+
+    @classmethod
+    def default(cls, inputs: Array) -> Learnt:
+        """A squared exponential whose length scale starts at the median distance of the inputs."""
+        (centre,) = length_scale_centres(RBF(1.0), inputs)
+        typical = 1.0 if np.isnan(centre) else float(np.exp(centre))
+        return cls(RBF(typical, (1e-3 * typical, 1e3 * typical)))
+
+    @property
+    def described(self) -> KernelLike:
+        """The kernel itself."""
+        return self.kernel
+
+    @property
+    def theta(self) -> Array:
+        """Logarithms of the free parameters."""
+        return np.asarray(self.kernel.theta, dtype=float)
+
+    @property
+    def bounds(self) -> Array:
+        """Logarithms of their bounds."""
+        return np.reshape(np.asarray(self.kernel.bounds, dtype=float), (-1, 2))
+
+    def with_theta(self, theta: Array) -> Self:
+        """Same kernel with other values of its free parameters."""
+        return dataclasses.replace(self, kernel=self.kernel.clone_with_theta(theta)) if theta.size else self
+
+    def covariance(self, inputs: Array) -> Array:
+        """``K`` at training inputs."""
+        return np.asarray(self.kernel(inputs))
+
+    def modes_and_gradient(self, inputs: Array) -> tuple[Modes, Array]:
+        """Modes of ``K``, and its derivative in the logarithms of the free parameters."""
+        covariance, gradient = self.kernel(inputs, eval_gradient=True)
+        return modes_of(covariance), np.asarray(gradient)
+
+    def at(self, training: Array, inputs: Array) -> NewInputs:
+        """Covariances of new inputs."""
+        return KernelInputs(self.kernel, training, inputs)
+
+    def typical_theta(self, inputs: Array) -> Array:
+        """Logarithm of the typical distance of the inputs, for the length scales that are compared with distances."""
+        return length_scale_centres(self.kernel, inputs)
+
+
+@dataclass(frozen=True)
+class Precomputed(InputKernel):
+    """A covariance matrix of the user's own: at fit the inputs are ``K`` itself."""
+
+    @property
+    def described(self) -> KernelLike:
+        """The word for it."""
+        return "precomputed"
+
+    def covariance(self, inputs: Array) -> Array:
+        """The inputs, if they look like a covariance."""
+        return as_covariance(inputs)
+
+    def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
+        """The matrix or the pair of matrices as given."""
+        return inputs
+
+    def at(self, training: Array, inputs: Any) -> NewInputs:
+        """The cross-covariance (n_inputs, n_signals), or the pair of it and the test covariance or variances."""
+        remedy = "Pass the cross-covariance of test and training inputs, or the pair (cross, test covariance)."
+        if isinstance(inputs, tuple) and len(inputs) != 2:
+            raise ValueError(
+                f"X must be a matrix or a pair of them where the kernel is precomputed; got {len(inputs)} parts. "
+                f"{remedy}"
+            )
+        given, test = inputs if isinstance(inputs, tuple) else (inputs, None)
+        sizes = {"n_signals": training.shape[0]}
+        cross = as_real_array(given, "X", ("n_inputs", "n_signals"), sizes=sizes, remedy=remedy)
+        if test is None:
+            return GivenInputs(cross)
+        size = {"n_inputs": cross.shape[0]}
+        if np.ndim(test) == 1:
+            variances = as_real_array(test, "the test variances in X", ("n_inputs",), sizes=size, remedy=remedy)
+            return GivenInputs(cross, variances)
+        axes = ("n_inputs", "n_inputs")
+        covariance = as_real_array(test, "the test covariance in X", axes, sizes=size, remedy=remedy)
+        return GivenInputs(cross, np.diag(covariance).copy(), covariance)
+
+    def subset(self, inputs: Array, rows: Indices) -> Array:
+        """Rows and columns of the matrix."""
+        return inputs[np.ix_(rows, rows)]
+
+    def between(self, inputs: Array, kept: Indices, held_out: Indices) -> NewInputs:
+        """Parts of the matrix."""
+        test = inputs[np.ix_(held_out, held_out)]
+        return GivenInputs(inputs[np.ix_(held_out, kept)], np.diag(test).copy(), test)
+
+
+@dataclass(frozen=True)
+class Independent(InputKernel):
+    """Signals that have nothing to do with one another, ``K = I``; inputs have no columns."""
+
+    @property
+    def described(self) -> KernelLike:
+        """None."""
+        return None
+
+    def covariance(self, inputs: Array) -> Array:
+        """The identity."""
+        return np.eye(inputs.shape[0])
+
+    def modes(self, inputs: Array) -> Modes:
+        """Nothing to decompose."""
+        return Modes(np.ones(inputs.shape[0]), np.eye(inputs.shape[0]))
+
+    def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
+        """None stands for one new signal."""
+        return np.empty((1, 0)) if inputs is None else inputs
+
+    def at(self, training: Array, inputs: Any) -> NewInputs:
+        """Nothing shared with the training signals, nor among new ones."""
+        shape = np.shape(inputs)
+        if len(shape) != 2 or shape[1] != 0:
+            raise ValueError(
+                "X must be None, or have no columns, where the model was fitted with X=None, in which signals are "
+                f"independent; got shape {shape}. Fit with inputs X to predict from them."
+            )
+        return GivenInputs(np.zeros((shape[0], training.shape[0])), np.ones(shape[0]), np.eye(shape[0]))
+
+
+def as_input_kernel(kernel: InputKernel | KernelLike) -> InputKernel:
+    """The kind of input kernel that a scikit-learn kernel, "precomputed" or None stands for.
+
+    Examples
+    --------
+    >>> as_input_kernel("precomputed")
+    Precomputed()
+    """
+    if isinstance(kernel, InputKernel):
+        return kernel
+    if kernel is None:
+        return Independent()
+    if isinstance(kernel, Kernel):
+        return Learnt(kernel)
+    if isinstance(kernel, str) and kernel == "precomputed":
+        return Precomputed()
+    raise TypeError(
+        f"kernel must be a scikit-learn kernel such as RBF(), 'precomputed' or None; got {kernel!r}. "
+        "Import kernels from sklearn.gaussian_process.kernels, and pass an instance, not the class."
+    )
+
+
+def as_covariance(matrix: ArrayLike) -> Array:
+    """A precomputed input covariance: square, finite and symmetric."""
+    covariance = as_real_array(matrix, "X", ("n_signals", "n_signals"))
+    if covariance.shape[0] != covariance.shape[1]:
+        raise ValueError(
+            "X must be square, the covariance of the training inputs, where the kernel is precomputed; got shape "
+            f"{covariance.shape}. Pass K at fit, and the cross-covariance at predict."
+        )
+    asymmetry = float(np.max(np.abs(covariance - covariance.T), initial=0.0))
+    if asymmetry > 1e-10 * np.max(np.abs(covariance), initial=0.0):
+        raise ValueError(
+            "X must be symmetric, a covariance, where the kernel is precomputed; got entries that differ across the "
+            f"diagonal by up to {asymmetry:.3g}. Pass (K + K.T) / 2 if that is rounding."
+        )
+    return covariance
+
+
+def length_scale_centres(kernel: Kernel, inputs: Array) -> Array:
+    """Logarithm of the typical distance of the inputs for each free length scale that a distance is divided by.
+
+    The square of an isotropic length scale is centred at the median squared distance; anisotropic ones share it out
+    over the features. Other parameters get NaN, and so do length scales that are no distances, as that of
+    `ExpSineSquared`, which a sine is divided by.
+    """
+    if isinstance(kernel, KernelOperator):
+        return np.concatenate([length_scale_centres(part, inputs) for part in (kernel.k1, kernel.k2)])
+    if isinstance(kernel, Exponentiation):
+        return length_scale_centres(kernel.kernel, inputs)
+    centres: list[float] = []
+    for parameter in kernel.hyperparameters:
+        if parameter.fixed:
+            continue
+        is_distance = isinstance(kernel, _OF_A_DISTANCE) and parameter.name == "length_scale"
+        if not is_distance or inputs.shape[0] < 2:
+            centres += [np.nan] * parameter.n_elements
+        elif parameter.n_elements == 1:
+            centres.append(_half_log_median(inputs))
+        else:
+            spread = 0.5 * np.log(inputs.shape[1])
+            centres += [_half_log_median(column[:, None]) + spread for column in inputs.T]
+    return np.array(centres, dtype=float)
+
+
+def _half_log_median(inputs: Array) -> float:
+    """Logarithm of the root of the median squared distance; NaN where more than half of the inputs coincide."""
+    median = np.median(pdist(inputs, "sqeuclidean"))
+    return float(0.5 * np.log(median)) if median > 0 else float("nan")

@@ -1,0 +1,33 @@
+"""Eigendecompositions of covariances, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oracle
+from spectralgp.modes import Modes, modes_of
+from tolerances import FORMULA
+
+ROOT = np.random.default_rng(8).standard_normal((5, 5))
+COVARIANCE = ROOT @ ROOT.T
+
+
+def test_modes_rebuild_the_matrix():
+    modes = modes_of(COVARIANCE)
+    assert isinstance(modes, Modes)
+    rebuilt = modes.vectors @ np.diag(modes.values) @ modes.vectors.T
+    assert oracle.relative_error(rebuilt, COVARIANCE) < FORMULA
+
+
+def test_rounding_below_zero_is_removed_and_a_truly_negative_eigenvalue_refused():
+    rounded = modes_of(np.diag([1.0, -1e-12]))
+    assert rounded.values.tolist() == [0.0, 1.0]
+    assert rounded.smallest == -1e-12
+    assert rounded.require_definite("the matrix") is rounded
+    with pytest.raises(ValueError, match=r"the matrix must be positive semi-definite; got smallest eigenvalue -2 and"):
+        modes_of(np.diag([1.0, -2.0])).require_definite("the matrix")
+
+
+def test_a_matrix_of_zeros_is_a_covariance():
+    assert modes_of(np.zeros((3, 3))).require_definite("it").values.tolist() == [0.0, 0.0, 0.0]
