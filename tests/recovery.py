@@ -27,8 +27,8 @@ def recovery_error(
     coefficients, degree = FILTERS[name]
     drawn = draw_filtered_signals(graph, coefficients, n_signals, np.random.default_rng(seed), snr=10.0)
     noise_variance = drawn.noise_variance if give_noise else None
-    task = Task(None, np.empty((n_signals, 0)), drawn.signals, noise_variance, prior)
-    learnt = learn(task, graph, Polynomial(degree)).model.graph_kernel.response(eigenvalues)
+    task = Task.of(graph, None, np.empty((n_signals, 0)), drawn.signals, noise_variance, prior)
+    learnt = learn(task, Polynomial(degree)).model.graph_kernel.response(eigenvalues)
     truth = np.polynomial.polynomial.polyval(eigenvalues, coefficients)
     scalar = learnt @ truth / (learnt @ learnt)
     return float(np.linalg.norm(scalar * learnt - truth) / np.linalg.norm(truth))

@@ -1,5 +1,6 @@
 """Gaussian processes on graphs that learn their own spectrum."""
 
+from spectralgp.estimators import GraphGPRegressor
 from spectralgp.evidence import log_marginal_likelihood
 from spectralgp.graph import Graph, as_graph
 from spectralgp.graph_kernels import (
@@ -15,12 +16,13 @@ from spectralgp.graph_kernels import (
     RandomWalk,
     RegularizedLaplacian,
     Response,
+    SpectralKernel,
 )
-from spectralgp.learning import Task, learn
-from spectralgp.leave_one_out import leave_one_out
+from spectralgp.learning import Lagrangian, Sqp, Task, learn
+from spectralgp.leaving_out import leave_one_out
 from spectralgp.model import GraphGP, graph_gp
 from spectralgp.posterior import condition
-from spectralgp.regressor import GraphGPRegressor
+from spectralgp.signals import Signals, read_signals
 from spectralgp.spectrum import Chebyshev, Spectrum, decompose
 
 __version__ = "0.1.0"
@@ -35,6 +37,7 @@ __all__ = [
     "GraphGPRegressor",
     "GraphKernel",
     "Identity",
+    "Lagrangian",
     "LocalAverage",
     "Matern",
     "Polynomial",
@@ -42,7 +45,10 @@ __all__ = [
     "RandomWalk",
     "RegularizedLaplacian",
     "Response",
+    "Signals",
+    "SpectralKernel",
     "Spectrum",
+    "Sqp",
     "Task",
     "as_graph",
     "condition",
@@ -51,4 +57,5 @@ __all__ = [
     "learn",
     "leave_one_out",
     "log_marginal_likelihood",
+    "read_signals",
 ]

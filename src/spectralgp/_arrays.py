@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_cupy_array, is_torch_array, to_device
+from array_api_compat import array_namespace, device, is_array_api_obj, is_cupy_array, is_torch_array, to_device
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 SMALL = 512  # rows of a matrix below which threads cost more than they bring
@@ -19,12 +23,50 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def few_threads(n_rows: int) -> AbstractContextManager[Any]:
+class _Limit:
+    """One linear algebra thread for as long as anyone, in any thread of ours, asks for it.
+
+    The setting is the process's: whoever came first sets it, and whoever leaves last puts the user's back.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._n_inside, self._limiter = threading.Lock(), 0, None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._n_inside == 0:
+                self._limiter = _controller().limit(limits=1, user_api="blas")
+            self._n_inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0 and self._limiter is not None:
+                self._limiter.restore_original_limits()
+
+    def forget_lock(self) -> None:
+        """In a forked process, where nobody is left to release it."""
+        self._lock = threading.Lock()
+
+
+_limit = _Limit()
+os.register_at_fork(after_in_child=_limit.forget_lock)
+
+
+@contextmanager
+def few_threads(n_rows: int) -> Iterator[None]:
     """One linear algebra thread while matrices are small; the user's setting otherwise.
 
     Many small eigendecompositions in a row run several times slower on many threads.
     """
-    return _controller().limit(limits=1, user_api="blas") if n_rows <= SMALL else nullcontext()
+    if n_rows > SMALL:
+        yield
+        return
+    _limit.enter()
+    try:
+        yield
+    finally:
+        _limit.leave()
 
 
 def take(array: Any, chosen: NDArray[np.integer[Any]], axis: int) -> Any:
@@ -41,3 +83,24 @@ def non_negative_root(array: Any) -> Any:
 def on_host(array: Any) -> Any:
     """The array as NumPy's."""
     return np.asarray(to_device(array, "cpu") if is_cupy_array(array) or is_torch_array(array) else array)
+
+
+def device_of(array: Any) -> str:
+    """Name of the device that holds an array; "cpu" for what has no device, such as a file."""
+    return str(device(array)) if is_array_api_obj(array) else "cpu"
+
+
+def moved_last(array: Any, axis: int) -> Any:
+    """An array of any library with one axis moved to the end."""
+    return array_namespace(array).moveaxis(array, axis, -1)
+
+
+def as_generator(random_state: Any, default: int | None = None) -> np.random.Generator:
+    """Random numbers from a seed, a NumPy Generator or RandomState; from `default` where there is no seed.
+
+    A Generator is used as it is, so its state moves on; the others give the same numbers each time.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    seed = default if random_state is None else random_state
+    return np.random.default_rng(check_random_state(seed).randint(2**31 - 1))

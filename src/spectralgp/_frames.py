@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from typing import Any
 
@@ -18,6 +19,64 @@ def frame_names(table: Any) -> tuple[Any, ...] | None:
 def frame_index(table: Any) -> Any:
     """Index of a pandas DataFrame; None for anything else."""
     return getattr(table, "index", None) if hasattr(table, "columns") else None
+
+
+def check_numeric(table: Any, name: str) -> None:
+    """Refuse a table with columns that do not hold numbers, each named; what to do about them depends on their kind.
+
+    Raises
+    ------
+    TypeError
+        If a column holds words, dates or anything else that is no number.
+    """
+    names = frame_names(table)
+    if names is None:
+        return
+    if len(set(names)) < len(names):
+        repeated = Counter(names).most_common(1)[0][0]
+        raise ValueError(f"{name} must have distinct column names; got {repeated!r} more than once. Rename them.")
+    kinds = {column: str(table[column].dtype) for column in names}
+    words = [column for column, kind in kinds.items() if kind.lower() in ("str", "string", "category", "categorical")]
+    words += [column for column, kind in kinds.items() if kind == "object" and _holds_words(table[column])]
+    dates = [column for column, kind in kinds.items() if kind.lower().startswith(("datetime", "timedelta", "date"))]
+    if words and len(names) - len(words) <= 2 and name == "Y":
+        raise TypeError(
+            f"{name} must be a wide table, one row a signal and one column a node; got a long one, with words in "
+            f"column {words[0]!r}. Turn it into a wide one: {name}.pivot(index=<time>, columns=<node>, values=<value>)."
+        )
+    if words:
+        raise TypeError(
+            f"{name} must hold numbers; got words in column {words[0]!r} ({len(words)} such columns in all). "
+            "Drop or encode them."
+        )
+    if dates:
+        raise TypeError(
+            f"{name} must hold numbers; got dates in column {dates[0]!r} ({len(dates)} such columns in all). "
+            f"Make numbers of them, for example days: ({name}[{dates[0]!r}] - {name}[{dates[0]!r}].min()) / "
+            "numpy.timedelta64(1, 'D')."
+        )
+
+
+def _holds_words(column: Any) -> bool:
+    return any(isinstance(value, str) for value in column)
+
+
+def check_same_order(X: Any, Y: Any) -> None:
+    """Refuse two tables with the same row labels in different orders: rows are paired by position.
+
+    Raises
+    ------
+    ValueError
+        If the labels are the same but their order is not.
+    """
+    left, right = (getattr(table, "index", None) if hasattr(table, "iloc") else None for table in (X, Y))
+    if left is None or right is None or len(left) != len(right) or left.equals(right):
+        return
+    if left.is_unique and right.is_unique and set(left) == set(right):
+        raise ValueError(
+            "X and Y must have their rows in the same order; got the same row labels in different orders. "
+            "Pass Y.loc[X.index]."
+        )
 
 
 def match_columns(columns: tuple[Hashable, ...], names: tuple[Hashable, ...]) -> NDArray[np.intp]:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from spectralgp._checks import Array, as_training_signals
-from spectralgp.graph_kernels import GraphKernel, LocalAverage
-from spectralgp.graph_kernels.base import SpectralKernel
+from spectralgp._checks import Array
+from spectralgp.covariance import DataCovariance
 from spectralgp.model import GraphGP
 from spectralgp.modes import Modes
-from spectralgp.spectrum import AnyRotated, AnySpectrum, RotatedSignals, SpectralSignals
+from spectralgp.signals import Signals, as_training
+from spectralgp.spectrum import SpectralData
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,36 +24,24 @@ class Evidence:
     ----------
     input_modes : Modes
         ``K = U diag(kappa) U^T``.
-    power : ndarray of shape (n_frequencies,)
-        ``gamma``.
-    noise_variance : float
-        ``sigma^2``.
-    rotated : RotatedSignals or RotatedMoments
+    covariance : DataCovariance
+        Of the signals, with ``kappa`` among its parts.
+    data : SpectralData
         Signals in both eigenbases, ``Z = U^T Y V``, or their energies there.
     """
 
     input_modes: Modes
-    power: Array
-    noise_variance: float
-    rotated: AnyRotated
-
-    @cached_property
-    def variances(self) -> Array:
-        """``D_ij = kappa_i gamma_j + sigma^2``, shape (n_signals, n_frequencies)."""
-        return np.multiply.outer(self.input_modes.values, self.power) + self.noise_variance
+    covariance: DataCovariance
+    data: SpectralData
 
     @cached_property
     def log_likelihood(self) -> float:
         """Total in nats, the 2 pi term included: equations (5) and (13)."""
-        log_determinant = np.sum(np.log(self.variances) @ self.rotated.multiplicities)
-        quadratic = np.sum(self.rotated.energies / self.variances)
-        constant = self.rotated.n_observations * np.log(2 * np.pi)
-        return float(-0.5 * (log_determinant + quadratic + constant))
+        return self.covariance.log_likelihood(self.data)
 
     @cached_property
     def _slopes(self) -> Array:
-        """``E_ij``, the derivative in ``D_ij`` of equation (6)."""
-        return 0.5 * (self.rotated.energies / self.variances - self.rotated.multiplicities) / self.variances
+        return self.covariance.slopes(self.data)
 
     @cached_property
     def power_gradient(self) -> Array:
@@ -71,61 +60,29 @@ class Evidence:
 
         No derivative of an eigenvector enters, so repeated eigenvalues are harmless.
         """
-        vectors = self.input_modes.vectors
-        trace = (self.power * self.rotated.multiplicities / self.variances).sum(axis=1)
-        inner = self.rotated.gram(np.sqrt(self.power) / self.variances)
-        inner[np.diag_indices_from(inner)] -= trace
+        vectors, power, precisions = self.input_modes.vectors, self.covariance.power, self.covariance.precisions
+        inner = self.data.gram(np.sqrt(power) * precisions)
+        inner[np.diag_indices_from(inner)] -= (power * self.data.multiplicities * precisions).sum(axis=1)
         return 0.5 * vectors @ inner @ vectors.T
 
     @cached_property
     def node_covariance_gradient(self) -> Array:
         """Derivative in the entries of ``V^T B B^T V``: equation (7) with the two sides exchanged.
 
-        Shape (n_nodes, n_nodes), in the eigenbasis of the present ``B B^T``.
+        Shape (n_nodes, n_nodes), in the eigenbasis of the present ``B B^T``. Only data on an exact spectrum have it.
         """
-        inputs = self.input_modes.values
-        assert isinstance(self.rotated, RotatedSignals)  # quadratures have no node covariance
-        scaled = np.sqrt(inputs)[:, None] * self.rotated.coefficients / self.variances
-        gradient: Array = scaled.T @ scaled
-        gradient[np.diag_indices_from(gradient)] -= (inputs[:, None] / self.variances).sum(axis=0)
+        inputs, precisions = self.input_modes.values, self.covariance.precisions
+        gradient = self.data.node_gram(np.sqrt(inputs)[:, None] * precisions)
+        gradient[np.diag_indices_from(gradient)] -= (inputs[:, None] * precisions).sum(axis=0)
         return 0.5 * gradient
 
 
-def graph_evidence(
-    input_modes: Modes, graph_kernel: GraphKernel, spectrum: AnySpectrum, noise_variance: float, rotated: AnyRotated
-) -> tuple[Evidence, Array]:
-    """Evidence of signals under a graph kernel, and its gradient in the kernel's ``theta``.
-
-    Parameters
-    ----------
-    input_modes : Modes
-        Of the input covariance.
-    graph_kernel : GraphKernel
-        With the parameters to evaluate at.
-    spectrum : Spectrum or ChebyshevSpectrum
-        Of the Laplacian that the kernel asks for.
-    noise_variance : float
-        ``sigma^2``.
-    rotated : RotatedSignals or RotatedMoments
-        Signals in the eigenbasis of the inputs, and in that of the spectrum too unless the kernel is `LocalAverage`.
-    """
-    if isinstance(graph_kernel, SpectralKernel):
-        power = graph_kernel.power(spectrum.eigenvalues)
-        evidence = Evidence(input_modes, power, noise_variance, rotated)
-        return evidence, graph_kernel.power_jacobian(spectrum.eigenvalues).T @ evidence.power_gradient
-    if isinstance(graph_kernel, LocalAverage) and isinstance(rotated, RotatedSignals):
-        modes = graph_kernel.modes(spectrum)
-        turned = RotatedSignals(rotated.coefficients @ modes.vectors)
-        evidence = Evidence(input_modes, modes.values, noise_variance, turned)
-        slope = modes.vectors @ evidence.node_covariance_gradient @ modes.vectors.T
-        return evidence, np.tensordot(graph_kernel.covariance_jacobian(spectrum.graph), slope, axes=2)
-    raise TypeError(
-        f"graph_kernel must be a function on the spectrum or LocalAverage; got {graph_kernel!r}. "
-        "Derive kernels of your own from SpectralKernel, or wrap a filter in Response."
-    )
+def evidence(prior: GraphGP, input_modes: Modes, data: SpectralData) -> Evidence:
+    """Evidence of signals, read on the basis of a prior and rotated by the input modes."""
+    return Evidence(input_modes, prior.covariance(input_modes), data)
 
 
-def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: Array) -> float:
+def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | Signals) -> float:
     """Log probability of signals under a prior, equation (5): a total in nats with the 2 pi term.
 
     Parameters
@@ -147,7 +104,5 @@ def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: Array) -> fl
     -3.531
     """
     input_modes = prior.input_modes(inputs)
-    checked = as_training_signals(signals, input_modes.values.size, prior.spectrum.n_nodes)
-    modes = prior.node_modes
-    rotated = SpectralSignals(checked @ modes.vectors).rotate(input_modes.vectors)
-    return Evidence(input_modes, modes.values, prior.noise_variance, rotated).log_likelihood
+    data = prior.basis.read(as_training(signals, input_modes.values.size, prior.spectrum.n_nodes))
+    return prior.covariance(input_modes).log_likelihood(data.rotate(input_modes.vectors))

@@ -7,23 +7,24 @@ from functools import cached_property
 
 import numpy as np
 
-from spectralgp._checks import Array, as_positive
+from spectralgp._checks import Array, as_integer, as_positive
+from spectralgp.covariance import DataCovariance
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.inputs import InputKernel, KernelLike, as_input_kernel
 from spectralgp.modes import Modes
-from spectralgp.spectrum import AnySpectrum, decompose
+from spectralgp.spectrum import Chebyshev, FilterBank, Spectrum, decompose
 
 
 @dataclass(frozen=True, eq=False)
 class GraphGP:
     """Prior over signals on a graph, ``Cov(Y) = K (x) B B^T + sigma^2 I`` (equation (3)); it stores no data.
 
-    Made by `graph_gp`, which decomposes the graph.
+    Made by `graph_gp`.
 
     Parameters
     ----------
-    spectrum : Spectrum or ChebyshevSpectrum
+    spectrum : Spectrum
         Of the Laplacian that the graph kernel is a function of.
     graph_kernel : GraphKernel
         Covariance between nodes.
@@ -33,41 +34,70 @@ class GraphGP:
         ``sigma^2``.
     """
 
-    spectrum: AnySpectrum
+    spectrum: Spectrum
     graph_kernel: GraphKernel
     input_kernel: InputKernel
     noise_variance: float
 
     @cached_property
-    def node_modes(self) -> Modes:
-        """Power at each graph frequency and the eigenvectors that go with it, of ``B B^T``."""
-        return self.graph_kernel.modes(self.spectrum)
+    def basis(self) -> Spectrum:
+        """Where ``B B^T`` is diagonal: the graph's own spectrum, unless the kernel has eigenvectors of its own."""
+        return self.graph_kernel.basis(self.spectrum)
+
+    @cached_property
+    def power(self) -> Array:
+        """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of `basis`."""
+        return self.graph_kernel.power(self.basis.eigenvalues)
 
     def input_modes(self, inputs: Array) -> Modes:
         """Eigendecomposition of ``K`` at training inputs."""
         return self.input_kernel.modes(inputs).require_definite("the input covariance")
 
+    def covariance(self, input_modes: Modes) -> DataCovariance:
+        """Covariance of signals whose inputs have the given modes."""
+        return DataCovariance(input_modes.values, self.power, self.noise_variance)
+
+    def covariance_at(self, input_modes: Modes, eigenvalues: Array) -> DataCovariance:
+        """The same at other eigenvalues than those of `basis`."""
+        return DataCovariance(input_modes.values, self.graph_kernel.power(eigenvalues), self.noise_variance)
+
+    def scaled_by(self, factor: float) -> GraphGP:
+        """The prior of signals multiplied by a positive factor."""
+        kernel, noise_variance = self.graph_kernel.scaled_by(factor), self.noise_variance * factor**2
+        return GraphGP(self.spectrum, kernel, self.input_kernel, noise_variance)
+
     def node_covariance(self) -> Array:
         """``B B^T``, shape (n_nodes, n_nodes)."""
-        modes = self.node_modes
-        return (modes.vectors * modes.values) @ modes.vectors.T
+        vectors = self.basis.require_eigenvectors(
+            "spectrum must be exact to write out the covariance of all nodes; got a quadrature. "
+            "Use decompose(graph) where the graph is small enough, or draw samples."
+        )
+        return (vectors * self.power) @ vectors.T
 
     def sample(
         self, inputs: Array, n_samples: int, random_state: np.random.Generator, include_noise: bool = False
     ) -> Array:
         """Draw signals from the prior at the given inputs, shape (n_samples, n_inputs, n_nodes)."""
-        rows = self.input_modes(inputs)
-        columns = self.node_modes
-        white = random_state.standard_normal((n_samples, rows.values.size, columns.values.size))
-        spectral = np.sqrt(np.multiply.outer(rows.values, columns.values)) * white
-        signals: Array = rows.vectors @ spectral @ columns.vectors.T
-        if include_noise:
-            signals = signals + np.sqrt(self.noise_variance) * random_state.standard_normal(signals.shape)
-        return signals
+        modes, basis = self.input_modes(inputs), self.basis
+        bank = FilterBank(
+            lambda eigenvalues: self.graph_kernel.response(eigenvalues)[None], modes.vectors * np.sqrt(modes.values)
+        )
+        draws = []
+        for _ in range(as_integer(n_samples, "n_samples", 1)):
+            block = basis.filtered(basis.white(inputs.shape[0], random_state), bank)
+            if include_noise:
+                block = block + basis.white(inputs.shape[0], random_state) * float(np.sqrt(self.noise_variance))
+            draws.append(basis.unload(block))
+        return basis.stack(draws)
 
 
 def graph_gp(
-    graph: Graph, graph_kernel: GraphKernel, input_kernel: InputKernel | KernelLike, noise_variance: float
+    graph: Graph,
+    graph_kernel: GraphKernel,
+    input_kernel: InputKernel | KernelLike,
+    noise_variance: float,
+    *,
+    spectrum: Chebyshev | None = None,
 ) -> GraphGP:
     """Prior on a graph, with the spectrum that its graph kernel asks for.
 
@@ -81,6 +111,8 @@ def graph_gp(
         Covariance between signals; "precomputed" where the user brings the matrix; None for independent signals.
     noise_variance : float
         Variance of the noise.
+    spectrum : Chebyshev, optional
+        A quadrature for a graph that is too large to be decomposed; exact if not given.
 
     Examples
     --------
@@ -103,5 +135,7 @@ def graph_gp(
             "For a filter of your own, wrap it in Response(function)."
         )
     as_positive(noise_variance, "noise_variance")
-    spectrum = decompose(graph, graph_kernel.laplacian, scaled=graph_kernel.scaled)
-    return GraphGP(spectrum, graph_kernel.bind(spectrum), as_input_kernel(input_kernel), float(noise_variance))
+    laplacian, scaled = graph_kernel.laplacian, graph_kernel.scaled
+    found: Spectrum
+    found = decompose(graph, laplacian, scaled=scaled) if spectrum is None else spectrum.of(graph, laplacian, scaled)
+    return GraphGP(found, graph_kernel.bind(found), as_input_kernel(input_kernel), float(noise_variance))

@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, WEIGHTS
-from spectralgp.leave_one_out import leave_one_out
+from spectralgp.leaving_out import leave_one_out
 from spectralgp.model import graph_gp
 from spectralgp.posterior import condition
 from tolerances import FORMULA, SMALL_NOISE

@@ -130,7 +130,9 @@ def test_algorithm_1_ends_valid_and_converged_or_says_why(splits, name, degree):
 def test_algorithm_1_diverges_on_traffic_10_and_says_so(splits):
     split = splits["traffic 10"]
     model = GraphGPRegressor(split.graph, Polynomial(1), prior=None, center=None, scale=None, solver="lagrangian")
-    with pytest.warns(ConvergenceWarning, match="the fit of Polynomial did not converge: diverged: within 200 dual"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"the fit of Polynomial\(1\) did not converge: diverged: within 200 dual"
+    ):
         model.fit(split.inputs, split.signals)
     (fit,) = model.fits_
     assert not fit.converged

@@ -30,27 +30,28 @@ def task_on(weights, seed, prior, factor=1.0, order=None):
     dense = oracle.from_filter(oracle.matrix_function(oracle.laplacian(weights, scaled=True), lambda t: 1.2 - t))
     signals = oracle.draw(oracle.rbf(inputs, inputs, 1.0), dense, 0.05, rng)
     order = np.arange(len(weights)) if order is None else order
-    return Task(RBF(1.0), inputs, factor * signals[:, order], prior=prior)
+    graph = Graph(weights[np.ix_(order, order)])
+    return Task.of(graph, RBF(1.0), inputs, factor * signals[:, order], prior=prior)
 
 
 @few
 @given(weights_of_graphs, seeds, priors, st.integers(0, 5), st.sampled_from(["eigenvalues", "interval"]))
 def test_a_learnt_filter_is_never_negative(weights, seed, prior, degree, constraint):
     task = task_on(weights, seed, prior)
-    fit = learn(task, Graph(weights), Polynomial(degree, constraint))
+    fit = learn(task, Polynomial(degree, constraint))
     response = fit.model.graph_kernel.response
     peak = float(np.max(response(np.linspace(0, 1, 201))))
     assert np.min(response(fit.model.spectrum.eigenvalues)) >= 0
     if constraint == "interval":
         assert np.min(response(np.linspace(0, 1, 2001))) >= -1e-12 * max(peak, 1.0)
-    for model in hyperparameter_draws(task, fit, 3, np.random.default_rng(0)):
+    for model in hyperparameter_draws(task, fit, 3, np.random.default_rng(0)).models:
         assert np.min(model.graph_kernel.response(model.spectrum.eigenvalues)) >= 0
 
 
 @few
 @given(weights_of_graphs, seeds, priors, st.integers(1, 4))
 def test_more_coefficients_never_lower_the_objective(weights, seed, prior, degree):
-    fit = learn(task_on(weights, seed, prior), Graph(weights), Polynomial(degree))
+    fit = learn(task_on(weights, seed, prior), Polynomial(degree))
     values = [stage.log_posterior for stage in fit.stages]
     assert np.min(np.diff(values)) > -OPTIMUM * fit.model.spectrum.n_nodes * N_SIGNALS
 
@@ -59,8 +60,8 @@ def test_more_coefficients_never_lower_the_objective(weights, seed, prior, degre
 @given(weights_of_graphs, seeds, priors, st.sampled_from([Polynomial(1), Polynomial(2), Diffusion()]), st.data())
 def test_relabelling_the_nodes_relabels_the_fit(weights, seed, prior, kernel, data):
     order = np.array(data.draw(st.permutations(range(len(weights)))), dtype=int)
-    plain = learn(task_on(weights, seed, prior), Graph(weights), kernel)
-    other = learn(task_on(weights, seed, prior, order=order), Graph(weights[np.ix_(order, order)]), kernel)
+    plain = learn(task_on(weights, seed, prior), kernel)
+    other = learn(task_on(weights, seed, prior, order=order), kernel)
     size = len(weights) * N_SIGNALS
     assert abs(other.log_posterior - plain.log_posterior) < OPTIMUM * size
     assert abs(other.log_likelihood - plain.log_likelihood) < 10 * OPTIMUM * size
@@ -72,12 +73,13 @@ def test_the_units_of_the_signals_do_not_matter(weights, seed, prior, factor, sh
     """A whole fit of ``c (Y + b)`` by the estimator: everything it reports follows."""
     task = task_on(weights, seed, prior)
     settings = {"graph": Graph(weights), "graph_kernel": Polynomial(2), "prior": prior}
-    plain = GraphGPRegressor(**settings).fit(task.inputs, task.signals)
-    other = GraphGPRegressor(**settings).fit(task.inputs, factor * (task.signals + shift))
+    signals = task.signals.values
+    plain = GraphGPRegressor(**settings).fit(task.inputs, signals)
+    other = GraphGPRegressor(**settings).fit(task.inputs, factor * (signals + shift))
     size = task.signals.size
     expected = plain.log_marginal_likelihood_ - size * np.log(factor)
     assert abs(other.log_marginal_likelihood_ - expected) < OPTIMUM * size
     new = np.array([[0.3], [2.5]])
     means = plain.predict(new), other.predict(new) / factor - shift
-    assert oracle.relative_error(means[1], means[0], float(np.max(np.abs(task.signals)))) < np.sqrt(OPTIMUM)
+    assert oracle.relative_error(means[1], means[0], float(np.max(np.abs(signals)))) < np.sqrt(OPTIMUM)
     assert abs(other.noise_variance_ / factor**2 / plain.noise_variance_ - 1) < 10 * np.sqrt(OPTIMUM)

@@ -11,7 +11,7 @@ import oracle
 from cases import KERNELS, node_covariance
 from spectralgp.evidence import log_marginal_likelihood
 from spectralgp.graph import Graph
-from spectralgp.leave_one_out import leave_one_out
+from spectralgp.leaving_out import leave_one_out
 from spectralgp.model import graph_gp
 from spectralgp.posterior import condition
 from spectralgp.spectrum import decompose

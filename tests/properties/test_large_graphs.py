@@ -7,14 +7,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracle
+from spectralgp._operators import chebyshev_coefficients, filter_columns
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import Polynomial
 from spectralgp.learning import Task
-from spectralgp.learning.accuracy import likelihood_errors
 from spectralgp.learning.objective import Objective
+from spectralgp.model import graph_gp
 from spectralgp.posterior import condition
-from spectralgp.spectrum import Chebyshev, LargeSignals, chebyshev_coefficients, decompose, filter_columns
-from spectralgp.spectrum.passes import chebyshev_points
+from spectralgp.signals import read_signals
+from spectralgp.spectrum import Chebyshev, decompose
 from strategies import graphs, graphs_and_permutations
 from tolerances import EXACT, FORMULA, QUADRATURE
 
@@ -27,39 +28,38 @@ def signals_on(graph, seed, n_signals=3):
     return np.random.default_rng(seed).standard_normal((n_signals, graph.n_nodes))
 
 
-def large(graph, signals, n_moments=33):
-    return LargeSignals(graph, signals, Chebyshev(n_moments=n_moments, n_probes="exact"))
+def settings(n_moments=33):
+    return Chebyshev(n_moments=n_moments, n_probes="exact")
 
 
 @given(graphs(), laplacians)
 def test_the_interval_holds_every_eigenvalue(graph, laplacian):
     """The largest eigenvalue is found, and the recurrence's interval reaches beyond it."""
     expected = np.linalg.eigvalsh(oracle.laplacian(graph.weights.toarray(), laplacian))[-1]
-    source = large(graph, signals_on(graph, 0))
-    found = source.largest_eigenvalue(laplacian)
-    assert oracle.relative_error(found, expected if graph.n_edges else 1.0) < QUADRATURE
-    assert source.operator(laplacian).bound >= expected * (1 - EXACT)
+    spectrum = settings().of(graph, laplacian)
+    assert oracle.relative_error(spectrum.largest_eigenvalue, expected if graph.n_edges else 1.0) < QUADRATURE
+    assert spectrum.operator.bound >= expected * (1 - EXACT)
 
 
 @given(graphs_and_permutations(), laplacians, seeds)
 def test_moments_do_not_depend_on_the_order_of_the_nodes(graph_and_order, laplacian, seed):
     graph, order = graph_and_order
-    signals = signals_on(graph, seed)
+    values = signals_on(graph, seed)
     dense = graph.weights.toarray()
-    one, other = large(graph, signals), large(Graph(dense[np.ix_(order, order)]), signals[:, order])
+    one, other = (settings().of(g, laplacian) for g in (graph, Graph(dense[np.ix_(order, order)])))
     # moments are of A = 2 L / bound - I, whose bound Lanczos finds to its own accuracy
-    other.operator(laplacian).bound = one.operator(laplacian).bound
-    assert oracle.relative_error(other.signal_moments(laplacian), one.signal_moments(laplacian)) < FORMULA
-    assert oracle.relative_error(other.density_moments(laplacian), one.density_moments(laplacian)) < FORMULA
+    other.operator.bound = one.operator.bound
+    found = read_signals(values[:, order]).moments(other.operator, 33)
+    assert oracle.relative_error(found, read_signals(values).moments(one.operator, 33)) < FORMULA
+    assert oracle.relative_error(other.density.moments(33), one.density.moments(33)) < FORMULA
 
 
 @given(graphs(), laplacians, seeds)
 def test_energies_and_multiplicities_add_up(graph, laplacian, seed):
-    signals = signals_on(graph, seed)
-    source = large(graph, signals)
-    spectrum = source.spectrum(laplacian, scaled=True)
+    values = signals_on(graph, seed)
+    spectrum = settings().of(graph, laplacian, scaled=True)
     assert oracle.relative_error(spectrum.multiplicities.sum(), graph.n_nodes) < FORMULA
-    assert oracle.relative_error(spectrum.read(source).matrices.sum(axis=0), signals @ signals.T) < FORMULA
+    assert oracle.relative_error(spectrum.read(read_signals(values)).matrices.sum(axis=0), values @ values.T) < FORMULA
 
 
 # three moments of a steep filter: its series goes on far beyond a few times that many terms
@@ -68,22 +68,20 @@ def test_energies_and_multiplicities_add_up(graph, laplacian, seed):
 def test_the_likelihood_is_within_its_stated_truncation_error(graph, laplacian, theta, noise, n_moments, seed):
     signals = signals_on(graph, seed)
     kernel = Polynomial(2, laplacian=laplacian).with_theta(theta)
-    exact, source = decompose(graph, laplacian, scaled=True), large(graph, signals, n_moments)
-    independent = (None, np.empty((3, 0)))
-    true = Objective(Task(*independent, signals), kernel, exact)
-    ours = Objective(Task(*independent, source), kernel, source.spectrum(laplacian, True))
+    tasks = [Task.of(graph, None, np.empty((3, 0)), signals, spectrum=kind) for kind in (None, settings(n_moments))]
+    true, ours = (Objective(task, kernel, task.spectrum_of(kernel)) for task in tasks)
     x = true.join(kernel.theta, np.empty(0), noise)
     expected, actual = (one.evidence(x).log_likelihood for one in (true, ours))
-    assert abs(actual - expected) <= likelihood_errors(ours, x)[0] + QUADRATURE * max(abs(expected), signals.size)
+    assert abs(actual - expected) <= ours.errors(x).truncation + QUADRATURE * max(abs(expected), signals.size)
 
 
 @given(graphs(), thetas, seeds)
 def test_filtering_by_a_series_is_filtering_by_the_eigenvalues(graph, theta, seed):
     signals = signals_on(graph, seed)
     kernel, spectrum = Polynomial(2).with_theta(theta), decompose(graph, scaled=True)
-    source = large(graph, signals)
-    operator, quadrature = source.operator("combinatorial"), source.spectrum("combinatorial", scaled=True)
-    coefficients = chebyshev_coefficients(kernel.response(quadrature.end * (chebyshev_points(3) + 1) / 2))
+    quadrature = settings().of(graph, scaled=True)
+    operator = quadrature.operator
+    coefficients = chebyshev_coefficients(kernel.response(quadrature.points(3)))
     filters = coefficients[:, None, None] * np.eye(3)
     actual = operator.unload(filter_columns(operator, operator.load(signals), filters))
     scale = float(np.max(np.abs(signals))) * max(1.0, float(np.sum(np.abs(theta))))
@@ -96,14 +94,8 @@ def test_posterior_means_are_those_of_the_exact_spectrum(graph, theta, noise, se
     kernel = Polynomial(2).with_theta(theta)
     covariance = oracle.rbf(np.arange(4.0)[:, None], np.arange(4.0)[:, None], 1.5)
     new = (covariance[3:, :3], covariance[3:, 3:])
-    source = large(graph, signals)
-    task = ("precomputed", covariance[:3, :3])
-    x = np.concatenate([kernel.theta, [np.log(noise)]])
-    true = Objective(Task(*task, signals), kernel, decompose(graph, scaled=True)).model(x)
-    ours = Objective(Task(*task, source), kernel, source.spectrum("combinatorial", True)).model(x)
-    expected, actual = (
-        condition(model, covariance[:3, :3], given).at(new) for model, given in ((true, signals), (ours, source))
-    )
+    priors = [graph_gp(graph, kernel, "precomputed", noise, spectrum=kind) for kind in (None, settings())]
+    expected, actual = (condition(prior, covariance[:3, :3], signals).at(new) for prior in priors)
     scale = float(np.max(np.abs(signals)))
     assert oracle.relative_error(actual.mean, expected.mean, scale) < QUADRATURE
     nodes = np.arange(graph.n_nodes)

@@ -76,7 +76,7 @@ def test_the_numbers_are_those_of_the_dense_model(result):
 def test_leaving_out_one_year_is_deleting_it(result):
     data, row = result.data, result.rows[-1]
     fit = result.fits["learnt"]
-    nodes = fit.posterior_.prior.node_covariance()
+    nodes = fit.fits_[0].model.node_covariance()
     covariance = fit.kernel_(data.inputs)
     expected = []
     for left_out in range(len(data.signals)):
@@ -150,8 +150,8 @@ def test_what_is_said_of_the_kernel_left_out_is_so(tmp_path):
     # without the constant mode, which holds nothing by construction, the order turns
     rest = []
     for fit in result.fits.values():
-        rotated, variances = fit.posterior_.rotated[:, 1:], fit.posterior_.variances[:, 1:]
-        rest.append(norm(0, np.sqrt(variances)).logpdf(rotated).sum())
+        variances = fit.posterior_.covariance(fit.spectrum_.eigenvalues).variances[:, 1:]
+        rest.append(norm(0, np.sqrt(variances)).logpdf(fit.posterior_.data.coefficients[:, 1:]).sum())
     assert np.ptp(fit.spectrum_.eigenvectors[:, 0]) < EXACT
     assert rest[0] < min(rest[1:])
 

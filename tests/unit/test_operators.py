@@ -11,9 +11,8 @@ import pytest
 
 import oracle
 from cases import GRAPHS, WEIGHTS, Columns
-from spectralgp._operators import CpuOperator, CudaOperator, PlainOperator, make_operator, precision_of
+from spectralgp._operators import CpuOperator, CudaOperator, PlainOperator, _loops, make_operator, precision_of
 from spectralgp._operators import cpu as cpu_module
-from spectralgp._operators.base import MARGIN
 from spectralgp._operators.cpu import gershgorin_bound
 from spectralgp.graph import Graph
 from tolerances import EXACT, LANCZOS, ROUND_TRIP, SINGLE
@@ -93,7 +92,7 @@ def test_a_step_is_the_dense_recurrence(path, name, laplacian, gram):
 
 def test_sums_over_many_blocks_of_rows_are_those_of_one(monkeypatch):
     """More rows than one thread takes at a time, and more than fit the parts evenly."""
-    n_nodes = 3 * cpu_module.BLOCK + 17
+    n_nodes = 3 * _loops.BLOCK + 17
     path = Graph.from_edges(np.column_stack([np.arange(n_nodes - 1), np.arange(1, n_nodes)]))
     parts = path.laplacian_parts()
     fused = CpuOperator(*parts)
@@ -130,7 +129,7 @@ def test_products_of_blocks_are_dense_products(path, name):
 def test_traces_are_those_of_the_dense_laplacian(path, name, laplacian):
     matrix = oracle.laplacian(WEIGHTS[name], laplacian)
     expected = [np.trace(matrix), np.trace(matrix @ matrix)]
-    assert oracle.relative_error(PATHS[path](name, laplacian).traces(), expected) < tolerance(path)
+    assert oracle.relative_error(PATHS[path](name, laplacian).traces, expected) < tolerance(path)
 
 
 @every_path
@@ -170,35 +169,36 @@ def test_largest_eigenvalue_is_that_of_the_dense_laplacian(shape, laplacian):
     expected = np.linalg.eigvalsh(oracle.laplacian(SHAPES[shape], laplacian))[-1]
     parts = Graph(SHAPES[shape]).laplacian_parts(laplacian)
     operator = CpuOperator(*parts)
-    assert oracle.relative_error(operator.largest_eigenvalue(), expected) < LANCZOS
+    assert oracle.relative_error(operator.largest_eigenvalue()[0], expected) < LANCZOS
     assert operator.gershgorin >= expected * (1 - EXACT)
     single = CpuOperator(*parts, dtype=np.float32)
-    assert oracle.relative_error(single.largest_eigenvalue(), expected) < SINGLE
+    assert oracle.relative_error(single.largest_eigenvalue()[0], expected) < SINGLE
 
 
-@pytest.mark.parametrize("n_nodes", range(4, 120, 2))
+@pytest.mark.parametrize("n_nodes", [4, 6, 16, 48, 64, 118])
 def test_no_even_ring_hides_its_largest_eigenvalue(n_nodes):
     operator = CpuOperator(*Graph(oracle.ring(n_nodes)).laplacian_parts())
-    assert oracle.relative_error(operator.largest_eigenvalue(), 4.0) < LANCZOS
+    assert oracle.relative_error(operator.largest_eigenvalue()[0], 4.0) < LANCZOS
 
 
 def test_largest_eigenvalue_agrees_between_libraries():
     expected = np.linalg.eigvalsh(oracle.laplacian(WEIGHTS["random"]))[-1]
     for path in PATHS:
         close = SINGLE if "float32" in path else LANCZOS
-        assert oracle.relative_error(PATHS[path]("random").largest_eigenvalue(), expected) < close
+        assert oracle.relative_error(PATHS[path]("random").largest_eigenvalue()[0], expected) < close
 
 
 def test_the_interval_holds_the_spectrum_and_never_exceeds_the_bound_of_gershgorin():
     operator = cpu("random")
     assert operator.bound == operator.gershgorin
-    operator.tighten(4.0)
-    assert operator.bound == min(MARGIN * 4.0, operator.gershgorin)
-    operator.tighten(1e9)
+    largest = np.linalg.eigvalsh(oracle.laplacian(WEIGHTS["random"]))[-1]
+    operator.tighten(*operator.largest_eigenvalue())
+    assert largest < operator.bound <= min(1.01 * largest, operator.gershgorin)
+    operator.tighten(1e9, 0.0)
     assert operator.bound == operator.gershgorin
     edgeless = cpu("edgeless")
     assert edgeless.bound == 1.0
-    edgeless.tighten(0.0)
+    edgeless.tighten(0.0, 0.0)
     assert edgeless.bound == 1.0
 
 
@@ -265,7 +265,7 @@ def test_compiled_loops_are_found_again_by_the_next_process():
     """A compiled function in a closure has another key in each process: nothing would ever be found in the cache."""
     from numba.core.dispatcher import Dispatcher
 
-    for kernel in cpu_module._kernels():
+    for kernel in (_loops.step, _loops.step_gram, _loops.step_columns):
         assert isinstance(kernel, Dispatcher)
         cells = [cell.cell_contents for cell in kernel.py_func.__closure__ or ()]
         assert not any(isinstance(content, Dispatcher) for content in cells)

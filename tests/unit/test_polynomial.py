@@ -142,7 +142,7 @@ def test_auto_stands_for_several_degrees():
 # Errors
 
 
-@pytest.mark.parametrize("ask", ["theta", "bounds", "coefficients", "parameter_names"])
+@pytest.mark.parametrize("ask", ["theta", "coefficients", "parameter_names"])
 def test_auto_has_no_values_of_its_own(ask):
     with pytest.raises(
         ValueError, match=r"degree must be an integer to evaluate a polynomial; got 'auto'\. Fit a GraphGP"

@@ -4,6 +4,25 @@ from spectralgp._operators.base import Operator
 from spectralgp._operators.choose import make_operator, precision_of
 from spectralgp._operators.cpu import CpuOperator
 from spectralgp._operators.cuda import CudaOperator
+from spectralgp._operators.passes import (
+    MomentPass,
+    chebyshev_coefficients,
+    chebyshev_points,
+    filter_columns,
+    quadrature_weights,
+)
 from spectralgp._operators.plain import PlainOperator
 
-__all__ = ["CpuOperator", "CudaOperator", "Operator", "PlainOperator", "make_operator", "precision_of"]
+__all__ = [
+    "CpuOperator",
+    "CudaOperator",
+    "MomentPass",
+    "Operator",
+    "PlainOperator",
+    "chebyshev_coefficients",
+    "chebyshev_points",
+    "filter_columns",
+    "make_operator",
+    "precision_of",
+    "quadrature_weights",
+]

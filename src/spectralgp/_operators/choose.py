@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj
+from scipy.sparse import diags_array
 
 from spectralgp._checks import Array
 from spectralgp._operators.base import Operator
@@ -25,7 +28,8 @@ def make_operator(weights: Any, diagonal: Array, like: Any, device: str | None =
     diagonal : ndarray of shape (n_nodes,)
         Diagonal on the host.
     like : array
-        The signals: NumPy and anything NumPy reads run on the CPU, CuPy arrays and torch CUDA tensors on their device.
+        The signals: NumPy and anything NumPy reads run on the CPU, CuPy arrays and torch CUDA tensors on their device;
+        arrays of any other library that follows the array API are computed there with dense matrices.
     device : {"cpu", "cuda"}, optional
         Where to compute signals that are on the host.
 
@@ -44,13 +48,12 @@ def make_operator(weights: Any, diagonal: Array, like: Any, device: str | None =
         if like.device.type == "cuda" and find_spec("cupy") is not None:
             return _cuda(weights, diagonal, precision, "torch")
         return _torch(weights, diagonal, like)
-    if library == "array_api_strict":
-        import array_api_strict
-
-        dense = array_api_strict.asarray(np.diag(diagonal) - weights.toarray(), dtype=like.dtype, device=like.device)
+    if library != "numpy" and is_array_api_obj(like):  # of a library without sparse matrices that we know of
+        xp = array_namespace(like)
+        dense = xp.asarray(np.diag(diagonal) - weights.toarray(), dtype=like.dtype, device=like.device)
         return PlainOperator(dense, gershgorin_bound(weights, diagonal), _rows(weights, diagonal), like)
     if device in (None, "cpu"):
-        return CpuOperator(weights, diagonal, precision)
+        return CpuOperator(weights, diagonal, precision) if _has_numba() else _scipy(weights, diagonal, precision)
     if find_spec("cupy") is None:
         raise ImportError(
             f"device must be 'cpu' or None where CuPy is not installed; got {device!r}. "
@@ -84,7 +87,6 @@ def _cuda(weights: Any, diagonal: Array, precision: Any, outside: Literal["cupy"
 
 def _torch(weights: Any, diagonal: Array, like: Any) -> Operator:
     import torch
-    from scipy.sparse import diags_array
 
     laplacian = (diags_array(diagonal) - weights).tocsr()
     with warnings.catch_warnings():
@@ -98,6 +100,25 @@ def _torch(weights: Any, diagonal: Array, like: Any) -> Operator:
             device=like.device,
         )
     return PlainOperator(matrix, gershgorin_bound(weights, diagonal), _rows(weights, diagonal), like)
+
+
+@cache
+def _has_numba() -> bool:
+    """Whether the compiled loops can be had; where they cannot, that is said once."""
+    found = find_spec("numba") is not None
+    if not found:
+        warnings.warn(
+            "Numba is not installed, so large graphs are computed by SciPy, several times slower. "
+            "Install it with: pip install 'spectralgp[large]'.",
+            stacklevel=2,
+        )
+    return found
+
+
+def _scipy(weights: Any, diagonal: Array, precision: Any) -> Operator:
+    laplacian = (diags_array(diagonal) - weights).tocsr().astype(precision)
+    like = np.empty(0, dtype=precision)
+    return PlainOperator(laplacian, gershgorin_bound(weights, diagonal), _rows(weights, diagonal), like)
 
 
 def _rows(weights: Any, diagonal: Array) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+import os
+import threading
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,13 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from spectralgp._checks import Array
 from spectralgp._operators.base import Operator
 
-BLOCK = 2048  # rows that one thread takes at a time: few enough for their columns to stay in its cache
 REORDER_FROM = 50_000  # nodes, from which a better order is worth finding
+LOADED = 2**22  # values read at a time
+SUMMED = 2**20  # values of single precision that are added up in double precision at a time
+
+_running = threading.Lock()  # one parallel loop at a time: not every thread pool under Numba stands two
+_first_process: list[int] = []  # where threads were started; a process forked from it must not start any
+os.register_at_fork(after_in_child=lambda: globals().update(_running=threading.Lock()))
 
 
 class CpuOperator(Operator):
@@ -48,7 +54,7 @@ class CpuOperator(Operator):
         n_signals = signals.shape[0]
         block = np.empty((self.n_nodes, n_signals), dtype=self.dtype)
         place = None if self.order is None else np.argsort(self.order)
-        width = max(1, 2**22 // max(1, n_signals))
+        width = max(1, LOADED // max(1, n_signals))
         for start in range(0, self.n_nodes, width):
             columns = slice(start, min(start + width, self.n_nodes))
             rows: Any = columns if place is None else place[columns]
@@ -93,35 +99,49 @@ class CpuOperator(Operator):
 
     def step(self, current: Any, previous: Any) -> Any:
         """``2 A current - previous`` in place of `previous`."""
-        self._run(_kernels()[0], current, previous)
+        self._run("step", current, previous)
         return previous
 
     def advance(self, current: Any, previous: Any, gram: bool) -> tuple[Any, Array, Array]:
         """Fused step: sparse product, recurrence and products in one pass over memory."""
-        squares, crosses = self._run(_kernels()[1 if gram else 2], current, previous)
+        squares, crosses = self._run("step_gram" if gram else "step_columns", current, previous)
         return previous, squares, crosses
 
-    def _run(self, kernel: Any, current: Any, previous: Any) -> Any:
-        """One step by a kernel, on as many threads as there are blocks of rows for them.
+    def _run(self, loop: str, current: Any, previous: Any) -> Any:
+        """One step by a compiled loop, on as many threads as there are blocks of rows for them.
 
         Arrays go in read-only, since Numba would compile anew for those that are not.
         """
         from numba import get_num_threads, set_num_threads
 
+        from spectralgp._operators import _loops
+
         matrix = [array.view() for array in (self.indptr, self.indices, self.weights, self.diagonal)]
         for view in matrix:
             view.flags.writeable = False
-        n_threads = get_num_threads()
-        # threads without work still wait for each other, on busy cores for longer than the work takes
-        set_num_threads(min(n_threads, max(1, self.n_nodes // BLOCK)))
-        try:
-            return kernel(*matrix, self.dtype.type(4 / self.bound), current, previous)
-        finally:
-            set_num_threads(n_threads)
+        arguments = (*matrix, self.dtype.type(4 / self.bound), current, previous)
+        if _first_process and _first_process[0] != os.getpid():
+            return getattr(_loops, f"serial_{loop}")(*arguments)
+        with _running:
+            _first_process[:] = [os.getpid()]
+            n_threads = get_num_threads()
+            # threads without work still wait for each other, on busy cores for longer than the work takes
+            set_num_threads(min(n_threads, max(1, self.n_nodes // _loops.BLOCK)))
+            try:
+                return getattr(_loops, loop)(*arguments)
+            finally:
+                set_num_threads(n_threads)
 
     def product(self, left: Any, right: Any) -> Array:
-        """``left^T right``."""
-        return np.asarray(left.T @ right, dtype=np.float64)
+        """``left^T right``, added up in double precision."""
+        if self.dtype == np.float64:
+            return np.asarray(left.T @ right)
+        height = max(1, SUMMED // max(1, left.shape[1] + right.shape[1]))
+        total = np.zeros((left.shape[1], right.shape[1]))
+        for start in range(0, self.n_nodes, height):
+            rows = slice(start, start + height)
+            total += left[rows].astype(np.float64).T @ right[rows].astype(np.float64)
+        return total
 
     def column_products(self, left: Any, right: Any) -> Array:
         """Inner products of the columns."""
@@ -142,82 +162,3 @@ def gershgorin_bound(weights: Any, diagonal: Array) -> float:
     """Largest row sum of absolute values, a bound on every eigenvalue."""
     rows = np.asarray(abs(weights).sum(axis=1)).ravel() + diagonal
     return float(np.max(rows, initial=0.0))
-
-
-@cache
-def _kernels() -> tuple[Any, Any, Any]:
-    """Compiled loops: the step alone, with Gram matrices, and with the columns' inner products."""
-    from numba import njit, prange
-    from numba.extending import register_jitable
-
-    # jitable, not compiled itself: a compiled function in their closure would keep the others out of Numba's cache
-    @register_jitable(fastmath=True)
-    def rows(
-        indptr: Any,
-        indices: Any,
-        weights: Any,
-        diagonal: Any,
-        scale: Any,
-        current: Any,
-        previous: Any,
-        first: int,
-        last: int,
-    ) -> None:
-        n_columns = current.shape[1]
-        total = np.empty(n_columns, current.dtype)
-        for row in range(first, last):
-            total[:] = 0
-            for entry in range(indptr[row], indptr[row + 1]):
-                weight = weights[entry]
-                neighbour = indices[entry]
-                for column in range(n_columns):
-                    total[column] += weight * current[neighbour, column]
-            for column in range(n_columns):
-                value = current[row, column]
-                laplacian = diagonal[row] * value - total[column]
-                previous[row, column] = scale * laplacian - 2 * value - previous[row, column]
-
-    @njit(cache=True, parallel=True, fastmath=True)
-    def step(indptr, indices, weights, diagonal, scale, current, previous):  # type: ignore[no-untyped-def]
-        n_nodes = current.shape[0]
-        for block in prange((n_nodes + BLOCK - 1) // BLOCK):
-            first = block * BLOCK
-            last = min(first + BLOCK, n_nodes)
-            rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
-
-    @njit(cache=True, parallel=True, fastmath=True)
-    def step_gram(indptr, indices, weights, diagonal, scale, current, previous):  # type: ignore[no-untyped-def]
-        n_nodes, n_columns = current.shape
-        n_parts = min(64, (n_nodes + BLOCK - 1) // BLOCK)  # each keeps its own sums, added up in a fixed order
-        squares = np.zeros((n_parts, n_columns, n_columns))
-        crosses = np.zeros((n_parts, n_columns, n_columns))
-        for part in prange(n_parts):
-            start = n_nodes * part // n_parts
-            stop = n_nodes * (part + 1) // n_parts
-            for first in range(start, stop, BLOCK):
-                last = min(first + BLOCK, stop)
-                rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
-                following = previous[first:last]
-                squares[part] += np.dot(following.T, following)
-                crosses[part] += np.dot(following.T, current[first:last])
-        return squares.sum(axis=0), crosses.sum(axis=0)
-
-    @njit(cache=True, parallel=True, fastmath=True)
-    def step_columns(indptr, indices, weights, diagonal, scale, current, previous):  # type: ignore[no-untyped-def]
-        n_nodes, n_columns = current.shape
-        n_parts = min(64, (n_nodes + BLOCK - 1) // BLOCK)
-        squares = np.zeros((n_parts, n_columns))
-        crosses = np.zeros((n_parts, n_columns))
-        for part in prange(n_parts):
-            start = n_nodes * part // n_parts
-            stop = n_nodes * (part + 1) // n_parts
-            for first in range(start, stop, BLOCK):
-                last = min(first + BLOCK, stop)
-                rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
-                for row in range(first, last):
-                    for column in range(n_columns):
-                        squares[part, column] += previous[row, column] * previous[row, column]
-                        crosses[part, column] += previous[row, column] * current[row, column]
-        return squares.sum(axis=0), crosses.sum(axis=0)
-
-    return step, step_gram, step_columns

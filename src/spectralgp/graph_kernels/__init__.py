@@ -3,7 +3,7 @@
 Every kernel is a frozen description with values for its parameters; learning returns a new one.
 """
 
-from spectralgp.graph_kernels.base import GraphKernel
+from spectralgp.graph_kernels.base import GraphKernel, SpectralKernel, Sum
 from spectralgp.graph_kernels.local_average import LocalAverage
 from spectralgp.graph_kernels.named import (
     Cosine,
@@ -31,4 +31,6 @@ __all__ = [
     "RandomWalk",
     "RegularizedLaplacian",
     "Response",
+    "SpectralKernel",
+    "Sum",
 ]

@@ -4,31 +4,67 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectralgp._checks import Array, as_positive
+from spectralgp._checks import Array
 from spectralgp.graph import LaplacianKind
-from spectralgp.modes import Modes
-from spectralgp.spectrum import AnySpectrum, Spectrum
+from spectralgp.spectrum import Spectrum
 
-Bounds = tuple[float, float] | Literal["fixed"]
 
-AMPLITUDE_BOUNDS = (1e-8, 1e8)
-STRENGTH_BOUNDS = (1e-5, 1e5)
+class Slopes(Protocol):
+    """Derivatives of a log likelihood in a covariance between nodes, as `Evidence` has them."""
+
+    @property
+    def power_gradient(self) -> Array:
+        """In the power at each frequency."""
+
+    @property
+    def node_covariance_gradient(self) -> Array:
+        """In the entries of the covariance, in its own eigenbasis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Positivity:
+    """Where a filter must not be negative, and its values there as linear functions of its parameters.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points,)
+        Eigenvalues, ascending.
+    rows : ndarray of shape (n_points, n_parameters)
+        ``rows @ theta`` is the filter at the points.
+    constant : ndarray of shape (n_parameters,)
+        What to add to `theta` to raise the filter by one everywhere.
+    """
+
+    points: Array
+    rows: Array
+    constant: Array
+
+    def padded(self, before: int, n_parameters: int) -> Positivity:
+        """The same for a vector of parameters in which others stand before and after those of the filter."""
+        after = n_parameters - before - self.constant.size
+        rows = np.pad(self.rows, ((0, 0), (before, after)))
+        return Positivity(self.points, rows, np.pad(self.constant, (before, after)))
 
 
 class GraphKernel(ABC):
     """Covariance ``B B^T`` between the nodes of a graph, with parameters that learning may change.
 
-    A kernel is frozen: `with_theta` returns another one. ``theta`` holds the free parameters as the optimiser
-    sees them (logarithms of positive parameters, Chebyshev coefficients of a polynomial), as in scikit-learn.
+    A kernel is a frozen dataclass: `with_theta` returns another one. ``theta`` holds the free parameters as the
+    optimiser sees them (logarithms of positive parameters, Chebyshev coefficients of a polynomial), as in scikit-learn.
+    Kernels of one Laplacian add: ``Polynomial(2) + Identity()`` has the sum of both covariances.
     """
 
     laplacian: LaplacianKind
     scaled: bool
+
+    # --------------------------------------------------------------------------------------------- parameters
 
     @property
     @abstractmethod
@@ -40,10 +76,9 @@ class GraphKernel(ABC):
     def theta(self) -> Array:
         """The free parameters as the optimiser sees them."""
 
-    @property
     @abstractmethod
-    def bounds(self) -> Array:
-        """Bounds of `theta`, shape (n_parameters, 2), for signals of unit variance."""
+    def bounds(self, variance: float = 1.0) -> Array:
+        """Bounds of `theta` for signals with the given variance, shape (n_parameters, 2)."""
 
     @abstractmethod
     def with_theta(self, theta: ArrayLike) -> Self:
@@ -51,28 +86,113 @@ class GraphKernel(ABC):
 
     @abstractmethod
     def scaled_by(self, factor: float) -> Self:
-        """Same kernel with the filter ``B`` multiplied by a positive factor."""
+        """The kernel of signals multiplied by a positive factor, with everything that has their units."""
+
+    def theta_units(self, variance: float) -> Array:
+        """A typical change of each entry of `theta`, for signals with the given variance."""
+        return np.ones(self.theta.size)
+
+    # --------------------------------------------------------------------------------------------- covariance
+
+    def bind(self, spectrum: Spectrum) -> Self:
+        """Same kernel with whatever it must know of a spectrum filled in.
+
+        Raises
+        ------
+        ValueError
+            If it cannot live on such a spectrum.
+        """
+        return self
+
+    def basis(self, spectrum: Spectrum) -> Spectrum:
+        """Where ``B B^T`` is diagonal: the spectrum itself, or one with eigenvectors of the kernel's own."""
+        return spectrum
 
     @abstractmethod
-    def modes(self, spectrum: AnySpectrum) -> Modes:
-        """Eigenvalues (power) and eigenvectors of ``B B^T`` on a graph."""
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        """Covariance spectrum ``gamma(lambda) = g(lambda)^2`` at eigenvalues of `basis`."""
 
-    def mean_power(self, spectrum: AnySpectrum) -> float:
+    def response(self, eigenvalues: ArrayLike) -> Array:
+        """The filter ``g(lambda)``; the non-negative root of `power` unless the kernel is itself a filter."""
+        return np.sqrt(self.power(eigenvalues))
+
+    @abstractmethod
+    def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
+        """Gradient of a log likelihood in `theta`, from that in the covariance."""
+
+    def mean_power(self, spectrum: Spectrum) -> float:
         """Variance that the kernel gives a node, averaged over the nodes."""
-        return float(np.mean(self.modes(spectrum).values))
+        basis = self.basis(spectrum)
+        return float(basis.mean(self.power(basis.eigenvalues)))
+
+    # ----------------------------------------------------------------------------------------------- learning
 
     @abstractmethod
-    def starting_points(self, spectrum: AnySpectrum, variance: float) -> list[Array]:
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         """Values of `theta` to start learning from, for signals with the given variance on a graph."""
 
-    def bind(self, spectrum: AnySpectrum) -> Self:
-        """Same kernel with whatever it must know of the spectrum's range filled in."""
-        return self
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
+        """Weak log prior of the parameters up to a constant, and its gradients in `theta` and in the log noise."""
+        return 0.0, np.zeros(self.theta.size), 0.0
+
+    def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+        """Where filters must not be negative and could be lowest; none unless the kernel is constrained."""
+        return ()
+
+    def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+        """A few such points of each filter, to ask for at first."""
+        return ()
+
+    @property
+    def family(self) -> Hashable:
+        """Equal for kernels that one continuation learns together; None for a kernel on its own."""
+        return None
+
+    def path(self) -> tuple[GraphKernel, ...]:
+        """Forms of growing complexity to learn one after the other, each from the last; ends with this one."""
+        return (self,)
+
+    def grown_from(self, simpler: GraphKernel) -> Array:
+        """`theta` with which this form is the same function as the one before it on the `path`."""
+        return self.theta
+
+    def guides(self) -> tuple[GraphKernel, ...]:
+        """Forms of the same size whose solutions are worth starting from too."""
+        return ()
+
+    def given_starts(self) -> tuple[Array, ...]:
+        """Values of `theta` that the user gave, to start from at the end of a `path` too."""
+        return ()
+
+    def with_powers(self, coefficients: Array) -> Self | None:
+        """The filter ``sum_p beta_p (lambda / upper)^p``; None for kernels that are no polynomials."""
+        return None
+
+    def linear_design(self, eigenvalues: ArrayLike) -> Array | None:
+        """Matrix with which the filter is ``design @ theta``; None where it is not linear in its parameters."""
+        return None
+
+    def members(self) -> tuple[GraphKernel, ...]:
+        """The kernels to stack that this one stands for: itself, unless it leaves something open."""
+        return (self,)
+
+    # ----------------------------------------------------------------------------------------------- manners
+
+    @property
+    def needs_no_graph(self) -> bool:
+        """Whether the kernel is the same whatever the graph."""
+        return False
+
+    @property
+    def label(self) -> str:
+        """A short name for legends and tables."""
+        return type(self).__name__
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments by name, so that grid searches reach them as ``graph_kernel__degree``."""
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]  # every kernel is a dataclass
-        return {field.name: getattr(self, field.name) for field in fields}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def __sklearn_clone__(self) -> Self:
         """A frozen object is its own clone."""
@@ -80,100 +200,165 @@ class GraphKernel(ABC):
 
 
 class SpectralKernel(GraphKernel):
-    """A graph kernel that is a function on the spectrum: ``B B^T = V diag(power(lambda)) V^T``."""
+    """A graph kernel that is a function on the spectrum: ``B B^T = V diag(power(lambda)) V^T``.
 
-    @abstractmethod
-    def power(self, eigenvalues: ArrayLike) -> Array:
-        """Covariance spectrum ``gamma(lambda) = g(lambda)^2``."""
+    Derive kernels of your own from it: a frozen dataclass with `power`, `power_jacobian` and the parameters' verbs.
+    """
 
     @abstractmethod
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
         """Derivative of `power` in `theta`, shape (n_eigenvalues, n_parameters)."""
 
-    def response(self, eigenvalues: ArrayLike) -> Array:
-        """The filter ``g(lambda)``; the non-negative root of `power` unless the kernel is itself a filter."""
-        return np.sqrt(self.power(eigenvalues))
+    def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
+        """Equation (6) through the Jacobian."""
+        gradient: Array = self.power_jacobian(spectrum.eigenvalues).T @ slopes.power_gradient
+        return gradient
 
-    def mean_power(self, spectrum: AnySpectrum) -> float:
-        """Variance that the kernel gives a node, averaged over the nodes."""
-        return float(spectrum.mean(self.power(spectrum.eigenvalues)))
-
-    def modes(self, spectrum: AnySpectrum) -> Modes:
-        """Power at the graph's frequencies, with the graph's own eigenvectors."""
-        if not isinstance(spectrum, Spectrum):
-            raise TypeError("spectrum must be exact to have eigenvectors; got a quadrature. Use decompose(graph).")
-        return Modes(self.power(spectrum.eigenvalues), spectrum.eigenvectors)
+    def __add__(self, other: object) -> Sum:
+        """Kernel with the sum of both covariances."""
+        return Sum.of(self, other) if isinstance(other, SpectralKernel) else NotImplemented
 
 
-class PositiveParameters(GraphKernel):
-    """A kernel whose parameters are positive numbers, learnt on a logarithmic scale.
+@dataclass(frozen=True)
+class Sum(SpectralKernel):
+    """Sum of kernels on one spectrum: their covariances add, and so do their powers. Made by ``+``.
 
-    Subclasses are dataclasses; each name in `_names` is a field with a companion field ``<name>_bounds``, which is a
-    pair or "fixed". `_starts` gives further values to start learning from.
+    Parameters
+    ----------
+    kernels : tuple of SpectralKernel
+        The parts.
+    laplacian, scaled
+        The spectrum that all of them are functions of.
+
+    Examples
+    --------
+    >>> from spectralgp import Diffusion, Identity
+    >>> (Diffusion(strength=2.0) + Identity()).power([0.0, 1.0]).round(4).tolist()
+    [2.0, 1.3679]
     """
 
-    _names: ClassVar[tuple[str, ...]] = ("amplitude",)
-    _starts: ClassVar[dict[str, tuple[float, ...]]] = {}
-    amplitude: float
+    kernels: tuple[SpectralKernel, ...]
+    laplacian: LaplacianKind
+    scaled: bool
 
-    def __post_init__(self) -> None:
-        """Check every parameter and its bounds."""
-        for name in self._names:
-            value = as_positive(getattr(self, name), name)
-            bounds: Bounds = getattr(self, f"{name}_bounds")
-            if bounds == "fixed":
-                continue
-            low, high = bounds
-            if not 0 < low <= value <= high:
-                raise ValueError(
-                    f"{name} must lie within {name}_bounds, themselves positive and ascending; got {name} = {value} "
-                    f"and bounds {bounds}. Widen {name}_bounds or pass 'fixed'."
-                )
+    @classmethod
+    def of(cls, *kernels: SpectralKernel) -> Sum:
+        """Sum of kernels, of which those that do not care take the others' Laplacian."""
+        parts: list[SpectralKernel] = []
+        for kernel in kernels:
+            parts += kernel.kernels if isinstance(kernel, Sum) else [kernel]
+        decided = [part for part in parts if not part.needs_no_graph] or parts[:1]
+        spectra = {(part.laplacian, part.scaled) for part in decided}
+        if len(spectra) > 1:
+            raise ValueError(
+                f"kernels must be functions of one Laplacian to be added; got {_in_words(spectra)}. "
+                "Give them the same laplacian and scaled, or stack them in a list instead."
+            )
+        return cls(tuple(parts), *spectra.pop())
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [part.theta.size for part in self.kernels]
+
+    def _split(self, theta: ArrayLike) -> list[Array]:
+        return np.split(np.asarray(theta, dtype=float), np.cumsum(self._sizes)[:-1])
+
+    def _with(self, parts: Iterable[Any]) -> Self:
+        return dataclasses.replace(self, kernels=tuple(parts))
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of the parameters that are not fixed."""
-        return tuple(name for name in self._names if getattr(self, f"{name}_bounds") != "fixed")
+        """Names of the parts' parameters, with the number of the part."""
+        return tuple(f"kernels[{i}].{name}" for i, part in enumerate(self.kernels) for name in part.parameter_names)
 
     @property
     def theta(self) -> Array:
-        """Logarithms of the free parameters."""
-        return np.log([getattr(self, name) for name in self.parameter_names])
+        """Parameters of the parts, one after the other."""
+        return np.concatenate([part.theta for part in self.kernels])
 
-    @property
-    def bounds(self) -> Array:
-        """Logarithms of the bounds of the free parameters."""
-        pairs = [getattr(self, f"{name}_bounds") for name in self.parameter_names]
-        return np.log(np.reshape(pairs, (-1, 2)))
+    def bounds(self, variance: float = 1.0) -> Array:
+        """Bounds of the parts."""
+        return np.vstack([part.bounds(variance) for part in self.kernels])
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        """Same kernel with other values of its free parameters."""
-        values = dict(zip(self.parameter_names, np.exp(theta).tolist(), strict=True))
-        return _replace(self, values)
+        """Same parts with other values of their free parameters."""
+        return self._with(part.with_theta(own) for part, own in zip(self.kernels, self._split(theta), strict=True))
 
     def scaled_by(self, factor: float) -> Self:
-        """Same kernel with its amplitude multiplied."""
-        return _replace(self, {"amplitude": self.amplitude * factor})
+        """Every part scaled."""
+        return self._with(part.scaled_by(factor) for part in self.kernels)
 
-    def starting_points(self, spectrum: AnySpectrum, variance: float) -> list[Array]:
-        """Present values first, then each parameter's other starts, the amplitude matched to the variance."""
-        candidates = [self]
-        for name, values in self._starts.items():
-            if name in self.parameter_names:
-                candidates += [_replace(self, {name: value}) for value in values]
-        if "amplitude" not in self.parameter_names:
-            return [candidate.theta for candidate in candidates]
-        starts = []
-        for candidate in candidates:
-            mean_power = candidate.mean_power(spectrum)
-            factor = np.sqrt(0.8 * variance / mean_power) if mean_power > 0 else 1.0
-            starts.append(candidate.scaled_by(factor).theta)
-        return starts
+    def theta_units(self, variance: float) -> Array:
+        """Those of the parts."""
+        return np.concatenate([part.theta_units(variance) for part in self.kernels])
+
+    def bind(self, spectrum: Spectrum) -> Self:
+        """Every part bound."""
+        return self._with(part.bind(spectrum) for part in self.kernels)
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        """Sum of the parts' powers."""
+        return np.sum([part.power(eigenvalues) for part in self.kernels], axis=0)
+
+    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
+        """Derivatives of the parts, side by side."""
+        return np.hstack([part.power_jacobian(eigenvalues) for part in self.kernels])
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        """What was given, then starts of the parts, each with an equal share of the variance."""
+        share = variance / len(self.kernels)
+        starts = [part.starting_points(spectrum, share)[len(part.given_starts()) :] for part in self.kernels]
+        rounds = range(max(map(len, starts)))
+        found = [np.concatenate([own[min(turn, len(own) - 1)] for own in starts]) for turn in rounds]
+        return [*self.given_starts(), *found]
+
+    def given_starts(self) -> tuple[Array, ...]:
+        """Those of the parts, where one has any."""
+        return (self.theta,) if any(part.given_starts() for part in self.kernels) else ()
+
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
+        """Sum over the parts."""
+        values, slopes, noise = zip(*(part.log_prior(spectrum, noise_variance) for part in self.kernels), strict=True)
+        return sum(values), np.concatenate(slopes), sum(noise)
+
+    def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+        """Those of the parts."""
+        return self._padded([part.positivity(spectrum) for part in self.kernels])
+
+    def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+        """Those of the parts."""
+        return self._padded([part.first_positivity(spectrum) for part in self.kernels])
+
+    def _padded(self, parts: list[tuple[Positivity, ...]]) -> tuple[Positivity, ...]:
+        before = np.cumsum([0, *self._sizes])
+        return tuple(
+            one.padded(int(start), int(before[-1])) for start, own in zip(before, parts, strict=False) for one in own
+        )
+
+    @property
+    def family(self) -> Hashable:
+        """Sums whose parts are of the same families."""
+        families = tuple(part.family for part in self.kernels)
+        return None if families.count(None) == len(families) else (*families, *map(type, self.kernels))
+
+    def path(self) -> tuple[GraphKernel, ...]:
+        """Every part along its own path, those with a shorter one waiting at their end."""
+        paths = [part.path() for part in self.kernels]
+        rounds = range(max(map(len, paths)))
+        return tuple(self._with(own[min(turn, len(own) - 1)] for own in paths) for turn in rounds)
+
+    def grown_from(self, simpler: GraphKernel) -> Array:
+        """Every part from its own."""
+        parts = simpler.kernels if isinstance(simpler, Sum) else ()
+        return np.concatenate(
+            [part.theta if part == old else part.grown_from(old) for part, old in zip(self.kernels, parts, strict=True)]
+        )
+
+    @property
+    def label(self) -> str:
+        """The parts' names."""
+        return " + ".join(part.label for part in self.kernels)
 
 
-def _replace(kernel: Any, values: dict[str, float]) -> Any:
-    """Copy of a kernel with other parameter values, not held to the bounds: those bind learning, not arithmetic."""
-    other = object.__new__(type(kernel))
-    for field in dataclasses.fields(kernel):
-        object.__setattr__(other, field.name, values.get(field.name, getattr(kernel, field.name)))
-    return other
+def _in_words(spectra: set[tuple[LaplacianKind, bool]]) -> str:
+    return " and ".join(sorted(f"{'scaled ' if scaled else ''}{kind}" for kind, scaled in spectra))

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array
 from spectralgp.graph import Graph, LaplacianKind
-from spectralgp.graph_kernels.base import (
-    AMPLITUDE_BOUNDS,
-    STRENGTH_BOUNDS,
-    Bounds,
-    PositiveParameters,
-)
-from spectralgp.modes import Modes, modes_of
-from spectralgp.spectrum import AnySpectrum
+from spectralgp.graph_kernels.base import Slopes
+from spectralgp.graph_kernels.positive import STRENGTH_BOUNDS, Bounds, PositiveParameters
+from spectralgp.modes import modes_of
+from spectralgp.spectrum import ExactSpectrum, Spectrum
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class LocalAverage(PositiveParameters):
     strength: float = 1.0
     amplitude: float = 1.0
     strength_bounds: Bounds = STRENGTH_BOUNDS
-    amplitude_bounds: Bounds = AMPLITUDE_BOUNDS
+    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = False
     _names: ClassVar[tuple[str, ...]] = ("amplitude", "strength")
@@ -66,6 +63,25 @@ class LocalAverage(PositiveParameters):
         chosen = [slopes[name] for name in self.parameter_names]
         return np.stack(chosen) if chosen else np.empty((0, graph.n_nodes, graph.n_nodes))
 
-    def modes(self, spectrum: AnySpectrum) -> Modes:
-        """Eigenvalues and eigenvectors of ``B B^T`` itself."""
-        return modes_of(self.covariance(spectrum.graph))
+    def bind(self, spectrum: Spectrum) -> Self:
+        """Refused where eigenvectors cannot be had."""
+        spectrum.require_eigenvectors(
+            f"graph_kernel must be a function on the spectrum for a large graph; got {self!r}, with eigenvectors of "
+            "its own. Use another kernel, or spectrum='exact' where the graph is small enough."
+        )
+        return self
+
+    def basis(self, spectrum: Spectrum) -> Spectrum:
+        """The eigenvectors of ``B B^T`` itself, with its eigenvalues as frequencies."""
+        modes = modes_of(self.covariance(spectrum.graph))
+        return ExactSpectrum(spectrum.graph, self.laplacian, False, modes.values, modes.vectors)
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        """The eigenvalues of `basis`, which are those of ``B B^T``."""
+        return np.asarray(eigenvalues, dtype=float)
+
+    def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
+        """Gradient through the derivative of ``B B^T``."""
+        vectors = self.basis(spectrum).require_eigenvectors("")
+        slope = vectors @ slopes.node_covariance_gradient @ vectors.T
+        return np.tensordot(self.covariance_jacobian(spectrum.graph), slope, axes=2)

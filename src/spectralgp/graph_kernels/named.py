@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array, as_integer, as_positive
 from spectralgp.graph import LaplacianKind
-from spectralgp.graph_kernels.base import (
-    AMPLITUDE_BOUNDS,
-    STRENGTH_BOUNDS,
-    Bounds,
-    PositiveParameters,
-    SpectralKernel,
-)
+from spectralgp.graph_kernels.base import SpectralKernel
+from spectralgp.graph_kernels.positive import STRENGTH_BOUNDS, Bounds, PositiveParameters
+from spectralgp.spectrum import Spectrum
 
 
 class NamedKernel(PositiveParameters, SpectralKernel):
-    """``amplitude^2`` times a fixed formula; subclasses give the formula and its logarithmic derivatives."""
+    """``amplitude^2`` times a fixed formula; subclasses give the formula and its logarithmic derivatives.
+
+    The amplitude and its bounds are in the units of the signals; without bounds it is free.
+    """
 
     @abstractmethod
     def _formula(self, eigenvalues: Array) -> Array:
@@ -55,9 +54,14 @@ class Identity(NamedKernel):
     """
 
     amplitude: float = 1.0
-    amplitude_bounds: Bounds = AMPLITUDE_BOUNDS
+    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = False
+
+    @property
+    def needs_no_graph(self) -> bool:
+        """It does not look at the graph."""
+        return True
 
     def _formula(self, eigenvalues: Array) -> Array:
         return np.ones_like(eigenvalues)
@@ -77,7 +81,7 @@ class GlobalFilter(NamedKernel):
     strength: float = 1.0
     amplitude: float = 1.0
     strength_bounds: Bounds = STRENGTH_BOUNDS
-    amplitude_bounds: Bounds = AMPLITUDE_BOUNDS
+    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = False
     _names: ClassVar[tuple[str, ...]] = ("amplitude", "strength")
@@ -104,9 +108,17 @@ class PseudoInverse(NamedKernel):
     """
 
     amplitude: float = 1.0
-    amplitude_bounds: Bounds = AMPLITUDE_BOUNDS
+    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = False
+
+    def bind(self, spectrum: Spectrum) -> Self:
+        """Refused on a quadrature: no polynomial comes close to a pole."""
+        spectrum.require_eigenvectors(
+            "graph_kernel must be a function on the spectrum without a pole in it for a large graph; got "
+            f"{self!r}. Use another kernel, or spectrum='exact' where the graph is small enough."
+        )
+        return self
 
     def _formula(self, eigenvalues: Array) -> Array:
         threshold = eigenvalues.size * np.finfo(float).eps * np.max(eigenvalues, initial=0.0)
@@ -128,7 +140,7 @@ class RegularizedLaplacian(NamedKernel):
     strength: float = 1.0
     amplitude: float = 1.0
     strength_bounds: Bounds = STRENGTH_BOUNDS
-    amplitude_bounds: Bounds = AMPLITUDE_BOUNDS
+    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
     scaled: bool = False
     _names: ClassVar[tuple[str, ...]] = ("amplitude", "strength")
@@ -155,7 +167,7 @@ class Diffusion(NamedKernel):
     strength: float = 1.0
     amplitude: float = 1.0
     strength_bounds: Bounds = STRENGTH_BOUNDS
-    amplitude_bounds: Bounds = AMPLITUDE_BOUNDS
+    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
     scaled: bool = False
     _names: ClassVar[tuple[str, ...]] = ("amplitude", "strength")
@@ -183,7 +195,7 @@ class RandomWalk(NamedKernel):
     shift: float = 2.0
     amplitude: float = 1.0
     shift_bounds: Bounds = (2.0, 1e3)
-    amplitude_bounds: Bounds = AMPLITUDE_BOUNDS
+    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
     scaled: bool = False
     _names: ClassVar[tuple[str, ...]] = ("amplitude", "shift")
@@ -222,7 +234,7 @@ class Cosine(NamedKernel):
     """
 
     amplitude: float = 1.0
-    amplitude_bounds: Bounds = AMPLITUDE_BOUNDS
+    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
     scaled: bool = False
 
@@ -250,7 +262,7 @@ class Matern(NamedKernel):
     length_scale: float = 1.0
     amplitude: float = 1.0
     length_scale_bounds: Bounds = (1e-3, 1e3)
-    amplitude_bounds: Bounds = AMPLITUDE_BOUNDS
+    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = False
     _names: ClassVar[tuple[str, ...]] = ("amplitude", "length_scale")

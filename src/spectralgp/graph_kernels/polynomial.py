@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
@@ -14,11 +15,13 @@ from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array, as_integer, as_positive, as_real_array
 from spectralgp.graph import LaplacianKind
-from spectralgp.graph_kernels.base import SpectralKernel
-from spectralgp.spectrum import AnySpectrum
+from spectralgp.graph_kernels.base import GraphKernel, Positivity, SpectralKernel
+from spectralgp.graph_kernels.positive import SIGNAL_SHARE
+from spectralgp.spectrum import Spectrum
 
 AUTO_DEGREES = (0, 1, 2, 3, 5, 8)
 HIGHEST_DEGREE = 30
+ROUGHNESS = 0.1  # weight of the weak prior's penalty on high Chebyshev coefficients
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,13 @@ class Polynomial(SpectralKernel):
     scaled : bool, default=True
         Whether it is divided by its largest eigenvalue.
     chebyshev : tuple of float, optional
-        Coefficients of the Chebyshev series, lowest first; the constant filter 1 if not given.
+        Coefficients of the Chebyshev series, lowest first; the constant filter 1 if not given. Learning starts from
+        them too where they are given.
     upper : float, default=1.0
         Right end of the interval of the Chebyshev series. Learning sets it from the spectrum.
+    fixed : bool, default=False
+        Keep the coefficients, which are in the units of the signals, and learn everything else: for a filter that was
+        learnt elsewhere.
 
     See Also
     --------
@@ -64,6 +71,7 @@ class Polynomial(SpectralKernel):
     scaled: bool = True
     chebyshev: tuple[float, ...] | None = field(default=None, kw_only=True)
     upper: float = field(default=1.0, kw_only=True)
+    fixed: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         """Check the degree, the constraint and the coefficients."""
@@ -80,6 +88,11 @@ class Polynomial(SpectralKernel):
                 f"chebyshev must hold degree + 1 coefficients; got {len(self.chebyshev)} for degree {self.degree}. "
                 "Use Polynomial.from_coefficients to give the powers' coefficients and let the degree follow."
             )
+        if self.fixed and self.chebyshev is None:
+            raise ValueError(
+                "fixed must be False for a polynomial without coefficients; got True. "
+                "Pass Polynomial.from_coefficients(..., fixed=True)."
+            )
 
     @classmethod
     def from_coefficients(
@@ -90,6 +103,7 @@ class Polynomial(SpectralKernel):
         laplacian: LaplacianKind = "combinatorial",
         scaled: bool = True,
         upper: float = 1.0,
+        fixed: bool = False,
     ) -> Polynomial:
         """Polynomial with given coefficients ``beta_0, beta_1, ...`` of the powers of ``lambda``."""
         beta = as_real_array(coefficients, "coefficients", ("degree + 1",))
@@ -98,7 +112,8 @@ class Polynomial(SpectralKernel):
         series = PowerSeries(beta).convert(kind=Chebyshev, domain=[0.0, upper])
         padded = np.zeros(beta.size)
         padded[: series.coef.size] = series.coef
-        return cls(beta.size - 1, constraint, laplacian, scaled, chebyshev=tuple(padded.tolist()), upper=upper)
+        given = tuple(padded.tolist())
+        return cls(beta.size - 1, constraint, laplacian, scaled, chebyshev=given, upper=upper, fixed=fixed)
 
     def members(self) -> tuple[Polynomial, ...]:
         """The fixed degrees that "auto" stands for; the polynomial itself otherwise."""
@@ -117,49 +132,131 @@ class Polynomial(SpectralKernel):
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """One name for each Chebyshev coefficient."""
-        return tuple(f"chebyshev[{order}]" for order in range(self._fixed_degree + 1))
+        return tuple(f"chebyshev[{order}]" for order in range(0 if self.fixed else self._fixed_degree + 1))
 
     @property
     def theta(self) -> Array:
-        """Chebyshev coefficients."""
-        if self.chebyshev is None:
-            return np.eye(self._fixed_degree + 1)[0]
-        return np.array(self.chebyshev)
+        """Chebyshev coefficients; none where they are fixed."""
+        return np.empty(0) if self.fixed else self._coefficients
 
-    @property
-    def bounds(self) -> Array:
+    def bounds(self, variance: float = 1.0) -> Array:
         """The coefficients are free."""
-        return np.tile([-np.inf, np.inf], (self._fixed_degree + 1, 1))
+        return np.tile([-np.inf, np.inf], (self.theta.size, 1))
 
     def with_theta(self, theta: ArrayLike) -> Self:
         """Same polynomial with other Chebyshev coefficients."""
-        return dataclasses.replace(self, chebyshev=tuple(np.asarray(theta, dtype=float).tolist()))
+        return self if self.fixed else self._with(theta)
 
     def with_degree(self, degree: int) -> Polynomial:
         """The same function written with more coefficients, or truncated to fewer."""
         theta = np.zeros(degree + 1)
-        kept = self.theta[: degree + 1]
+        kept = self._coefficients[: degree + 1]
         theta[: kept.size] = kept
         return dataclasses.replace(self, degree=degree, chebyshev=tuple(theta.tolist()))
 
     def scaled_by(self, factor: float) -> Self:
-        """Same polynomial with every coefficient multiplied."""
-        return self.with_theta(self.theta * factor)
+        """Same polynomial with every coefficient multiplied; one without coefficients has no units yet."""
+        return self if self.chebyshev is None else self._with(self._coefficients * factor)
 
-    def bind(self, spectrum: AnySpectrum) -> Self:
+    def theta_units(self, variance: float) -> Array:
+        """The signals' standard deviation: the coefficients have the units of the signals."""
+        return np.full(self.theta.size, np.sqrt(variance))
+
+    def bind(self, spectrum: Spectrum) -> Self:
         """Same polynomial with its Chebyshev series on the spectrum's interval."""
         if self.upper == spectrum.upper:
             return self
+        if self.chebyshev is None:
+            return dataclasses.replace(self, upper=spectrum.upper)
         series = self._series.convert(domain=[0.0, spectrum.upper])
         theta = np.zeros(self._fixed_degree + 1)
         theta[: series.coef.size] = series.coef
         return dataclasses.replace(self, chebyshev=tuple(theta.tolist()), upper=spectrum.upper)
 
-    def starting_points(self, spectrum: AnySpectrum, variance: float) -> list[Array]:
-        """The constant filter with the signals' variance: continuation in the degree does the rest."""
+    # ----------------------------------------------------------------------------------------------- learning
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        """The coefficients where they are given, and the constant filter, from which continuation goes on."""
+        if self.fixed:
+            return [np.empty(0)]
+        constant = np.zeros(self._fixed_degree + 1)
+        constant[0] = np.sqrt(SIGNAL_SHARE * variance)
+        return [*self.given_starts(), constant]
+
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
+        """Penalty on a rough filter, ``-(0.1/2) sum_p p^6 c_p^2 / (mean g^2 + sigma^2)`` on its coefficients."""
+        theta = self.theta
+        weights = ROUGHNESS * np.arange(theta.size) ** 6.0
+        scale = self.mean_power(spectrum) + noise_variance
+        value = -0.5 * float(weights @ theta**2) / scale
+        slope = spectrum.mean(self.power_jacobian(spectrum.eigenvalues))
+        return value, -weights * theta / scale - value / scale * slope, -value / scale * noise_variance
+
+    def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+        """The eigenvalues, or the points of the interval where the filter could be lowest."""
+        if self.constraint is None or self.fixed:
+            return ()
+        extrema = self.extrema()
+        return (self._positivity(extrema if self.constraint == "interval" else spectrum.lowest(extrema)),)
+
+    def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+        """A few eigenvalues, or points of the interval, spread like Chebyshev points."""
+        if self.constraint is None or self.fixed:
+            return ()
+        spread = self.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * self.theta.size))) / 2
+        return (self._positivity(spread if self.constraint == "interval" else spectrum.within(spread)),)
+
+    def _positivity(self, points: Array) -> Positivity:
+        return Positivity(points, self.design(points), np.eye(self.theta.size)[0])
+
+    @property
+    def family(self) -> Hashable:
+        """Polynomials that differ in degree only, unless they bring coefficients of their own."""
+        return (Polynomial, self.constraint, self.laplacian, self.scaled) if self.chebyshev is None else None
+
+    def path(self) -> tuple[GraphKernel, ...]:
+        """All degrees up to this one."""
+        if self.fixed:
+            return (self,)
+        unlearnt = dataclasses.replace(self, chebyshev=None)
+        lower = [dataclasses.replace(unlearnt, degree=degree) for degree in range(self._fixed_degree)]
+        return (*lower, self)
+
+    def grown_from(self, simpler: GraphKernel) -> Array:
+        """The coefficients of the lower degree, and a zero."""
         theta = np.zeros(self._fixed_degree + 1)
-        theta[0] = np.sqrt(0.8 * variance)
-        return [theta]
+        theta[: simpler.theta.size] = simpler.theta
+        return theta
+
+    def guides(self) -> tuple[GraphKernel, ...]:
+        """Without a constraint there are many more local maxima: the constrained one is a good start."""
+        return (dataclasses.replace(self, constraint="eigenvalues"),) if self.constraint is None else ()
+
+    def given_starts(self) -> tuple[Array, ...]:
+        """The coefficients, where they are given."""
+        return () if self.fixed or self.chebyshev is None else (self._coefficients,)
+
+    def with_powers(self, coefficients: Array) -> Self | None:
+        """The polynomial with these coefficients of powers of ``lambda / upper``."""
+        if self.fixed:
+            return None
+        series = PowerSeries(coefficients, domain=[0.0, 1.0], window=[0.0, 1.0]).convert(
+            kind=Chebyshev, domain=[0.0, 1.0]
+        )
+        theta = np.zeros(coefficients.size)
+        theta[: series.coef.size] = series.coef
+        return self._with(theta)
+
+    def linear_design(self, eigenvalues: ArrayLike) -> Array | None:
+        """`design`, unless the coefficients are fixed."""
+        return None if self.fixed else self.design(eigenvalues)
+
+    @property
+    def label(self) -> str:
+        """With the degree."""
+        return f"Polynomial({self.degree!r})"
+
+    # --------------------------------------------------------------------------------------------- the filter
 
     def design(self, eigenvalues: ArrayLike) -> Array:
         """Chebyshev polynomials at the eigenvalues, so that ``response = design @ theta``."""
@@ -168,7 +265,7 @@ class Polynomial(SpectralKernel):
 
     def response(self, eigenvalues: ArrayLike) -> Array:
         """The filter ``g(lambda)``."""
-        response: Array = self.design(eigenvalues) @ self.theta
+        response: Array = self.design(eigenvalues) @ self._coefficients
         return response
 
     def power(self, eigenvalues: ArrayLike) -> Array:
@@ -178,14 +275,14 @@ class Polynomial(SpectralKernel):
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
         """``2 g(lambda)`` times `design`."""
         design = self.design(eigenvalues)
-        return 2 * (design @ self.theta)[:, None] * design
+        return 2 * (design @ self._coefficients)[:, None] * design[:, : self.theta.size]
 
     def extrema(self) -> Array:
         """Points of ``[0, upper]`` where the filter can be smallest or largest: its ends and stationary points."""
         ends = np.array([0.0, self.upper])
         if self._fixed_degree < 2:
             return ends
-        slope = self._series.deriv().trim(1e-13 * np.max(np.abs(self.theta), initial=0.0))
+        slope = self._series.deriv().trim(1e-13 * np.max(np.abs(self._coefficients), initial=0.0))
         roots = np.asarray(slope.roots() if slope.degree() > 0 else [])
         real = roots[np.abs(roots.imag) < 1e-6 * self.upper].real
         return np.union1d(ends, np.clip(real, 0.0, self.upper))
@@ -201,8 +298,16 @@ class Polynomial(SpectralKernel):
         return self.scaled_by(1 / peak)
 
     @property
+    def _coefficients(self) -> Array:
+        """Chebyshev coefficients; those of the constant filter 1 if none were given."""
+        return np.eye(self._fixed_degree + 1)[0] if self.chebyshev is None else np.array(self.chebyshev)
+
+    def _with(self, coefficients: ArrayLike) -> Self:
+        return dataclasses.replace(self, chebyshev=tuple(np.asarray(coefficients, dtype=float).tolist()))
+
+    @property
     def _series(self) -> Chebyshev:
-        return Chebyshev(self.theta, domain=[0.0, self.upper])
+        return Chebyshev(self._coefficients, domain=[0.0, self.upper])
 
     @property
     def _fixed_degree(self) -> int:

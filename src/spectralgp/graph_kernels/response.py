@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array, as_positive, as_real_array
 from spectralgp.graph import LaplacianKind
-from spectralgp.graph_kernels.base import AMPLITUDE_BOUNDS, SpectralKernel
-from spectralgp.spectrum import AnySpectrum
+from spectralgp.graph_kernels.base import SpectralKernel
+from spectralgp.graph_kernels.positive import AMPLITUDE_RANGE, SIGNAL_SHARE
+from spectralgp.spectrum import Spectrum
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Response(SpectralKernel):
         A (low, high) pair for each parameter; free if not given.
     jacobian : callable, optional
         ``jacobian(eigenvalues, *parameters)`` gives the derivatives of ``g``, shape (n_eigenvalues, n_parameters).
-        Central differences of `function` stand in for it if not given.
+        Differences of `function` within the bounds stand in for it if not given.
     amplitude : float, default=1.0
         Positive factor, learnt on a logarithmic scale.
     laplacian, scaled
@@ -77,11 +78,15 @@ class Response(SpectralKernel):
         """Logarithm of the amplitude, then the parameters as they are."""
         return np.array([np.log(self.amplitude), *self.parameters])
 
+    def bounds(self, variance: float = 1.0) -> Array:
+        """Bounds of `theta`; the amplitude's are relative to the signals' standard deviation."""
+        amplitude = np.log(AMPLITUDE_RANGE) + 0.5 * np.log(variance)
+        return np.vstack([amplitude, self._parameter_bounds])
+
     @property
-    def bounds(self) -> Array:
-        """Bounds of `theta`."""
+    def _parameter_bounds(self) -> Array:
         free = ((-np.inf, np.inf),) * len(self.parameters)
-        return np.array([np.log(AMPLITUDE_BOUNDS).tolist(), *(self.parameter_bounds or free)], dtype=float)
+        return np.reshape(np.asarray(self.parameter_bounds or free, dtype=float), (-1, 2))
 
     def with_theta(self, theta: ArrayLike) -> Self:
         """Same function with other parameters."""
@@ -92,10 +97,10 @@ class Response(SpectralKernel):
         """Same function with its amplitude multiplied."""
         return dataclasses.replace(self, amplitude=self.amplitude * factor)
 
-    def starting_points(self, spectrum: AnySpectrum, variance: float) -> list[Array]:
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         """The given parameters, with the amplitude matched to the signals' variance."""
         mean_power = self.mean_power(spectrum)
-        factor = np.sqrt(0.8 * variance / mean_power) if mean_power > 0 else 1.0
+        factor = np.sqrt(SIGNAL_SHARE * variance / mean_power) if mean_power > 0 else 1.0
         return [self.scaled_by(factor).theta]
 
     def response(self, eigenvalues: ArrayLike) -> Array:
@@ -132,9 +137,22 @@ class Response(SpectralKernel):
                 )
             return slopes
         columns = []
-        for index, value in enumerate(self.parameters):
+        for index, (value, (low, high)) in enumerate(zip(self.parameters, self._parameter_bounds, strict=True)):
             step = np.finfo(float).eps ** (1 / 3) * max(1.0, abs(value))
-            ahead, behind = list(self.parameters), list(self.parameters)
-            ahead[index], behind[index] = value + step, value - step
-            columns.append((self._shape(eigenvalues, *ahead) - self._shape(eigenvalues, *behind)) / (2 * step))
+            # the function need not exist beyond the bounds: at one, the differences are one-sided
+            offsets = [offset for offset in (-2, -1, 0, 1, 2) if low <= value + offset * step <= high]
+            columns.append(self._difference(eigenvalues, index, step, offsets))
         return np.column_stack(columns) if columns else np.empty((eigenvalues.size, 0))
+
+    def _difference(self, eigenvalues: Array, index: int, step: float, offsets: list[int]) -> Array:
+        """Derivative in one parameter from values at multiples of a step away from it, to second order."""
+        weights = {(-1, 1): (-0.5, 0.5), (0, 1, 2): (-1.5, 2.0, -0.5), (-2, -1, 0): (0.5, -2.0, 1.5)}
+        for chosen, factors in weights.items():
+            if set(chosen) <= set(offsets):
+                moved = []
+                for offset in chosen:
+                    parameters = list(self.parameters)
+                    parameters[index] += offset * step
+                    moved.append(self._shape(eigenvalues, *parameters))
+                return np.tensordot(factors, moved, axes=1) / step
+        return np.zeros(eigenvalues.size)  # no room to move between the bounds

@@ -1,16 +1,27 @@
 """Learning hyperparameters: objective, solvers and what they return."""
 
-from spectralgp.learning.cross_validation import held_out_log_densities
-from spectralgp.learning.fit import Certificate, Fit, Stage
-from spectralgp.learning.laplace import hyperparameter_draws
-from spectralgp.learning.learn import learn, learn_all, n_steps
-from spectralgp.learning.objective import Task
+from spectralgp.learning.draws import Draws, hyperparameter_draws
+from spectralgp.learning.families import SolverLike, as_solver, learn, learn_all, n_steps
+from spectralgp.learning.fit import Certificate, Fit, Outcome, Stage
+from spectralgp.learning.folds import held_out_log_densities
+from spectralgp.learning.lagrangian import Lagrangian, Limits
+from spectralgp.learning.solver import Solver
+from spectralgp.learning.sqp import Sqp
+from spectralgp.learning.task import Task
 
 __all__ = [
     "Certificate",
+    "Draws",
     "Fit",
+    "Lagrangian",
+    "Limits",
+    "Outcome",
+    "Solver",
+    "SolverLike",
+    "Sqp",
     "Stage",
     "Task",
+    "as_solver",
     "held_out_log_densities",
     "hyperparameter_draws",
     "learn",

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 from scipy.optimize import nnls
 
 from spectralgp._checks import Array
-from spectralgp.graph_kernels import Polynomial
-from spectralgp.learning.accuracy import likelihood_errors, require_moments, truncation_limit
 from spectralgp.learning.objective import Objective
 from spectralgp.model import GraphGP
-from spectralgp.spectrum import AnySpectrum
+from spectralgp.spectrum import Errors
+
+TOUCHING = 1e-6  # of a filter's largest value, below which a constraint counts as active
+AT_BOUND = 1e-9  # relative distance from a bound that counts as being at it
+
+
+class Outcome(Enum):
+    """How learning ended: every way it can, with what to do about it."""
+
+    CONVERGED = ""
+    NOTHING_TO_LEARN = ""  # every hyperparameter is fixed
+    NOT_STATIONARY = "Raise max_iterations"
+    TOO_FEW_MOMENTS = "Raise max_moments in spectrum=Chebyshev(...)"
+    DIVERGED = "Use solver='sqp'"
+    STEP_LIMIT = "Raise max_iterations, or use solver='sqp'"
+
+    def __new__(cls, remedy: str) -> Outcome:
+        """Members are told apart by their order, not by their remedies."""
+        member = object.__new__(cls)
+        member._value_ = len(cls.__members__)
+        return member
+
+    def __init__(self, remedy: str) -> None:
+        self.remedy = remedy
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the fit can be taken for a maximum."""
+        return self in (Outcome.CONVERGED, Outcome.NOTHING_TO_LEARN)
 
 
 @dataclass(frozen=True)
 class Certificate:
     """How well a fit satisfies the conditions of Karush, Kuhn and Tucker for a constrained maximum.
+
+    They hold at every local maximum. Solutions are found from those of simpler filters and stay near them; another
+    local maximum may have a higher likelihood, and often predicts worse.
 
     All residuals are of the problem that was solved: in nats for a unit change of a parameter as the optimiser sees it.
 
@@ -26,13 +57,15 @@ class Certificate:
     stationarity : float
         Largest entry of the gradient of the Lagrangian.
     feasibility : float
-        How far the filter falls below zero where it must not, relative to its largest value.
+        How far a filter falls below zero where it must not, relative to its largest value.
     complementarity : float
         Largest product of a multiplier and its constraint's slack.
     lift : float
-        Constant added to the filter after the solve to remove negative rounding, relative to its largest value.
+        Constant added to a filter after the solve to remove negative rounding, relative to its largest value.
     active : tuple of str
         Constraints that hold with equality and parameters at a bound.
+    multipliers : tuple of float
+        One for each of `active`: how many nats a unit of slack would be worth.
     """
 
     stationarity: float
@@ -40,6 +73,7 @@ class Certificate:
     complementarity: float
     lift: float
     active: tuple[str, ...]
+    multipliers: tuple[float, ...] = ()
 
     @property
     def residual(self) -> float:
@@ -70,131 +104,146 @@ class Fit:
         The same plus the log prior of the hyperparameters (equal to it without a prior).
     certificate : Certificate
         Residuals of the conditions of optimality.
-    converged : bool
-        Whether the solver met its tolerances.
-    message : str
-        What the solver says about that.
-    n_evaluations : int
-        Evaluations of the likelihood with its gradient.
+    outcome : Outcome
+        How the solver ended.
+    detail : str
+        What the solver says about that, in numbers.
     stages : tuple of Stage
-        The solver's way, in order: degrees of the continuation, or stages of Algorithm 1.
-    truncation_error : float
-        Bound on the error of the log likelihood by truncation, in nats; zero on an exact spectrum.
-    probe_error : float
-        Standard error of the log likelihood by the random probes, in nats; zero on an exact spectrum.
+        The solver's way, in order: forms of the continuation, or stages of Algorithm 1.
+    errors : Errors
+        How wrong the likelihood may be on the spectrum it was computed on.
     """
 
     model: GraphGP
     log_likelihood: float
     log_posterior: float
     certificate: Certificate
-    converged: bool
-    message: str
-    n_evaluations: int
+    outcome: Outcome
+    detail: str
     stages: tuple[Stage, ...]
-    truncation_error: float = 0.0
-    probe_error: float = 0.0
+    errors: Errors = dataclasses.field(default_factory=Errors)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver met its tolerances."""
+        return self.outcome.is_success
+
+    @property
+    def message(self) -> str:
+        """How the solver ended, and what to do about it if it did not end well."""
+        return self.detail if self.converged else f"{self.detail}. {self.outcome.remedy}"
+
+    @property
+    def n_evaluations(self) -> int:
+        """Evaluations of the likelihood with its gradient."""
+        return sum(stage.n_evaluations for stage in self.stages)
+
+    @property
+    def truncation_error(self) -> float:
+        """Bound on the error of the log likelihood by truncation, in nats; zero on an exact spectrum."""
+        return self.errors.truncation
+
+    @property
+    def probe_error(self) -> float:
+        """Standard error of the log likelihood by the random probes, in nats; zero on an exact spectrum."""
+        return self.errors.probes
+
+    def scaled_by(self, factor: float, n_observations: int) -> Fit:
+        """The fit of signals multiplied by a positive factor."""
+        shift = -n_observations * float(np.log(factor))
+        return dataclasses.replace(
+            self,
+            model=self.model.scaled_by(factor),
+            log_likelihood=self.log_likelihood + shift,
+            log_posterior=self.log_posterior + shift,
+            stages=tuple(
+                dataclasses.replace(stage, log_posterior=stage.log_posterior + shift) for stage in self.stages
+            ),
+        )
 
 
-def lowest_points(kernel: Polynomial, spectrum: AnySpectrum) -> Array:
-    """Points where a polynomial is asked to be non-negative and could be lowest.
+@dataclass(frozen=True, eq=False)
+class Active:
+    """Constraints ``rows @ x >= const`` that hold with equality at a point."""
 
-    Where the eigenvalues are not known one by one, "eigenvalues" asks for the whole interval.
-    """
-    if kernel.constraint is None:
-        return np.empty(0)
-    return kernel.extrema() if kernel.constraint == "interval" or not spectrum.is_exact else spectrum.eigenvalues
+    rows: Array
+    slacks: Array
+    names: tuple[str, ...]
+    feasibility: float
 
 
-def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
-    """Raise a filter that a solver left a hair below zero, so that it is non-negative without exception.
-
-    Returns the new point, and the constant that was added relative to the filter's largest value.
-    """
-    kernel = objective.split(x)[0]
-    if not isinstance(kernel, Polynomial) or kernel.constraint is None:
-        return x, 0.0
-    response = kernel.response(lowest_points(kernel, objective.spectrum))
-    peak = float(np.max(np.abs(response)))
-    shortfall = -float(np.min(response))
-    if shortfall <= 0 or peak == 0:
-        return x, 0.0
-    lift = shortfall + 1e-14 * peak
-    lifted = x.copy()
-    lifted[0] += lift  # the first Chebyshev polynomial is the constant
-    return lifted, lift / peak
+def active_constraints(objective: Objective, x: Array) -> Active:
+    """Bounds and positivity constraints that hold with equality at ``x``."""
+    rows, slacks, names = [], [], []
+    for index, (low, high) in enumerate(objective.bounds):
+        for bound, sign, side in ((low, 1.0, "lower"), (high, -1.0, "upper")):
+            if np.isfinite(bound) and abs(x[index] - bound) <= AT_BOUND * max(1.0, abs(bound)):
+                rows.append(sign * np.eye(x.size)[index])
+                slacks.append(0.0)
+                names.append(f"{objective.parameter_names[index]} at its {side} bound")
+    feasibility = 0.0
+    for filtered in objective.positivity(x):
+        response = filtered.rows @ x
+        peak = float(np.max(np.abs(response), initial=0.0)) or 1.0
+        feasibility = max(feasibility, -float(np.min(response)) / peak)
+        touching = response <= TOUCHING * peak
+        rows += list(filtered.rows[touching])
+        slacks += response[touching].tolist()
+        names += [f"filter at {point:.4g}" for point in filtered.points[touching]]
+    return Active(np.vstack([np.empty((0, x.size)), *rows]), np.array(slacks), tuple(names), max(feasibility, 0.0))
 
 
 def certify(objective: Objective, x: Array, lift: float = 0.0) -> Certificate:
     """Certificate of the joint problem in all hyperparameters at ``x``; multipliers by non-negative least squares."""
     _, gradient = objective.evaluate(x)
-    kernel = objective.split(x)[0]
-    rows, names, slacks = _bound_constraints(objective, x)
-    feasibility = 0.0
-    if isinstance(kernel, Polynomial) and kernel.constraint is not None:
-        points = lowest_points(kernel, objective.spectrum)
-        response = kernel.response(points)
-        peak = float(np.max(np.abs(response), initial=0.0)) or 1.0
-        feasibility = max(0.0, -float(np.min(response)) / peak)
-        touching = response <= 1e-6 * peak
-        for point, row, slack in zip(
-            points[touching], kernel.design(points[touching]), response[touching], strict=True
-        ):
-            rows.append(np.concatenate([row, np.zeros(x.size - row.size)]))
-            names.append(f"filter at {point:.4g}")
-            slacks.append(float(slack))
-    if not rows:
-        return Certificate(float(np.max(np.abs(gradient), initial=0.0)), feasibility, 0.0, lift, ())
+    active = active_constraints(objective, x)
+    if not active.names:
+        return Certificate(float(np.max(np.abs(gradient), initial=0.0)), active.feasibility, 0.0, lift, ())
     # at a maximum the gradient points out of the feasible set: gradient + rows^T multipliers = 0, multipliers >= 0
-    multipliers, _ = nnls(np.array(rows).T, -gradient)
-    residual = gradient + np.array(rows).T @ multipliers
-    complementarity = float(np.max(multipliers * np.abs(slacks)))
-    return Certificate(float(np.max(np.abs(residual))), feasibility, complementarity, lift, tuple(names))
+    multipliers, _ = nnls(active.rows.T, -gradient)
+    return Certificate(
+        stationarity=float(np.max(np.abs(gradient + active.rows.T @ multipliers))),
+        feasibility=active.feasibility,
+        complementarity=float(np.max(multipliers * np.abs(active.slacks))),
+        lift=lift,
+        active=active.names,
+        multipliers=tuple(multipliers.tolist()),
+    )
 
 
-def _bound_constraints(objective: Objective, x: Array) -> tuple[list[Array], list[str], list[float]]:
-    """Bounds that hold with equality, as rows of inequality constraints ``row @ x >= const``."""
-    rows, names, slacks = [], [], []
-    for index, (low, high) in enumerate(objective.bounds):
-        for bound, sign in ((low, 1.0), (high, -1.0)):
-            if np.isfinite(bound) and abs(x[index] - bound) <= 1e-9 * max(1.0, abs(bound)):
-                rows.append(sign * np.eye(x.size)[index])
-                side = "lower" if sign > 0 else "upper"
-                names.append(f"{objective.parameter_names[index]} at its {side} bound")
-                slacks.append(0.0)
-    return rows, names, slacks
+def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
+    """Raise filters that a solver left a hair below zero, so that they are non-negative without exception.
+
+    Returns the new point, and the largest constant that was added, relative to the filter's largest value.
+    """
+    lifted, most = x.copy(), 0.0
+    for filtered in objective.positivity(x):
+        response = filtered.rows @ x
+        peak = float(np.max(np.abs(response)))
+        shortfall = -float(np.min(response))
+        if shortfall <= 0 or peak == 0:
+            continue
+        lift = shortfall + 1e-14 * peak
+        lifted += lift * filtered.constant
+        most = max(most, lift / peak)
+    return lifted, most
 
 
 def finish(
-    objective: Objective,
-    x: Array,
-    certificate: Certificate,
-    converged: bool,
-    message: str,
-    stages: tuple[Stage, ...],
+    objective: Objective, x: Array, certificate: Certificate, outcome: Outcome, detail: str, stages: tuple[Stage, ...]
 ) -> Fit:
     """The fit at ``x``, as every solver ends, with the errors of the spectrum it was made on.
 
     Raises
     ------
-    TooFewMoments
-        If the spectrum is too coarse for the answer and may be refined.
+    ValueError
+        If the learnt input covariance is no covariance.
     """
-    require_moments(objective, x)
-    truncation, probes = likelihood_errors(objective, x)
-    limit = truncation_limit(objective)
-    if truncation > limit:
-        converged = False
-        message = f"{message}; truncation error of {truncation:.2g} nats exceeds {limit:.2g}: raise max_moments"
-    return Fit(
-        model=objective.model(x),
-        log_likelihood=objective.evidence(x).log_likelihood,
-        log_posterior=objective.evaluate(x)[0],
-        certificate=certificate,
-        converged=bool(converged),
-        message=message,
-        n_evaluations=sum(stage.n_evaluations for stage in stages),
-        stages=stages,
-        truncation_error=truncation,
-        probe_error=probes,
-    )
+    model, errors = objective.model(x), objective.errors(x)
+    model.input_modes(objective.task.inputs)
+    if not errors.is_tolerable:
+        outcome = Outcome.TOO_FEW_MOMENTS
+        detail = f"truncation error of {errors.truncation:.2g} nats exceeds {errors.limit:.2g}"
+    evidence = objective.evidence(x)
+    log_posterior = objective.evaluate(x)[0]
+    return Fit(model, evidence.log_likelihood, log_posterior, certificate, outcome, detail, stages, errors)

@@ -7,25 +7,32 @@ import itertools
 import numpy as np
 
 from spectralgp._checks import Array
-from spectralgp.graph_kernels import Polynomial
+from spectralgp.covariance import data_variances
 from spectralgp.learning.objective import Objective
-from spectralgp.spectrum import AnyRotated
+from spectralgp.spectrum import SpectralData
 
 GRIDS = (np.linspace(-5, 5, 11), np.linspace(-10, 10, 11))  # the paper's: for low-pass, and for other spectra
 NOISE_SHARES = (0.1, 0.2)  # of the signals' variance, the paper's
 GRID_LIMIT = 10_000  # filters of one grid, beyond which it is thinned
 MOST_COEFFICIENTS = 9  # with three values each they still fit the limit
+BLOCK = 200_000  # variances computed at a time, few enough for a processor's cache
 
 
-def grid_search(objective: Objective, kernel: Polynomial) -> tuple[Array, str]:
+def grid_search(objective: Objective) -> tuple[Array, str]:
     """Best point of the paper's grids, at the length scale ``l = mean |y_n|^2`` and the amplitude ``var(Y)``.
 
     Returns the point and a name for this stage that says how far the grid was thinned.
+
+    Raises
+    ------
+    ValueError
+        If the graph kernel is no polynomial with free coefficients.
     """
-    task = objective.task
+    task, kernel, spectrum = objective.task, objective.graph_kernel, objective.spectrum
     inputs = _first_length_scales(objective)
-    modes, _, rotated = objective.inputs_at(inputs)
-    powers = np.vander(objective.spectrum.eigenvalues / kernel.upper, objective.n_graph, increasing=True)
+    modes = objective.inputs_at(inputs)[0]
+    data = objective.data_in(spectrum, modes)
+    powers = np.vander(spectrum.eigenvalues / spectrum.upper, objective.n_graph, increasing=True)
     amplitude = np.sqrt(task.variance)
     noises = [share * task.variance for share in NOISE_SHARES]
     if task.noise_variance is not None:
@@ -36,21 +43,21 @@ def grid_search(objective: Objective, kernel: Polynomial) -> tuple[Array, str]:
         candidates, n_values = _candidates(grid, objective.n_graph)
         spectra = np.square(amplitude * candidates @ powers.T)
         for noise in noises:
-            values = _log_likelihoods(modes.values, spectra, noise, rotated)
+            values = _log_likelihoods(modes.values, spectra, noise, data)
             index = int(np.argmax(values))
             if values[index] > best[0]:
                 best = (float(values[index]), amplitude * candidates[index], noise)
-    beta = best[1] / kernel.upper ** np.arange(objective.n_graph)
-    theta = Polynomial.from_coefficients(beta, upper=kernel.upper).theta
+    found = kernel.with_powers(best[1])
+    if found is None:
+        raise ValueError(f"graph_kernel must be a polynomial to search its coefficients on a grid; got {kernel!r}.")
     thinned = f", {n_values} of 11 values a coefficient" if n_values < 11 else ""
-    return objective.join(theta, inputs, best[2]), f"grid search{thinned}"
+    return objective.join(found.theta, inputs, best[2]), f"grid search{thinned}"
 
 
 def _first_length_scales(objective: Objective) -> Array:
     """The input kernel's parameters, with every length scale at the supplement's starting value."""
-    task = objective.task
-    theta = objective.input_theta.copy()
-    energy = task.mean_square * task.signals.shape[1]
+    task, theta = objective.task, objective.input_theta.copy()
+    energy = task.signals.mean_square * task.signals.shape[1]
     if theta.size and energy > 0:
         scales = ~np.isnan(task.input_kernel.typical_theta(task.inputs))
         theta[scales] = 0.5 * np.log(energy)
@@ -74,14 +81,13 @@ def _candidates(values: Array, n_coefficients: int) -> tuple[Array, int]:
     return np.pad(half, ((0, 0), (0, n_coefficients - free))), n_values
 
 
-def _log_likelihoods(input_power: Array, spectra: Array, noise_variance: float, rotated: AnyRotated) -> Array:
+def _log_likelihoods(input_power: Array, spectra: Array, noise_variance: float, data: SpectralData) -> Array:
     """Equation (5), up to its constant, for many filters at once, in blocks that fit the cache."""
-    energies, multiplicities = rotated.energies, rotated.multiplicities
-    block = max(1, 200_000 // energies.size)
+    energies, multiplicities = data.energies, data.multiplicities
+    block = max(1, BLOCK // energies.size)
     values = np.empty(spectra.shape[0])
     for start in range(0, spectra.shape[0], block):
-        chunk = spectra[start : start + block]
-        variances = input_power[:, None] * chunk[:, None, :] + noise_variance
+        variances = data_variances(input_power, spectra[start : start + block], noise_variance)
         values[start : start + block] = -0.5 * np.sum(
             multiplicities * np.log(variances) + energies / variances, axis=(1, 2)
         )

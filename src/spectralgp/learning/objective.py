@@ -2,80 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
-
 import numpy as np
 
 from spectralgp._checks import Array
-from spectralgp.evidence import Evidence, graph_evidence
+from spectralgp.evidence import Evidence
 from spectralgp.graph_kernels import GraphKernel
-from spectralgp.graph_kernels.base import SpectralKernel
-from spectralgp.inputs import InputKernel, as_input_kernel
+from spectralgp.graph_kernels.base import Positivity
 from spectralgp.learning.prior import WeakPrior
+from spectralgp.learning.task import Task
 from spectralgp.model import GraphGP
 from spectralgp.modes import Modes
-from spectralgp.spectrum import (
-    AnyRotated,
-    AnySpectrum,
-    ChebyshevSpectrum,
-    LargeSignals,
-    SpectralMoments,
-    SpectralSignals,
-)
-
-NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
-NOISE_CEILING = 10.0
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Data and settings of one learning problem; the graph kernel is left open.
-
-    Parameters
-    ----------
-    input_kernel : InputKernel, scikit-learn kernel, "precomputed" or None
-        Covariance between signals; kept as an `InputKernel`.
-    inputs : ndarray of shape (n_signals, n_features)
-        Training inputs (``K`` itself if precomputed).
-    signals : ndarray of shape (n_signals, n_nodes), or LargeSignals
-        Training signals.
-    noise_variance : float or None
-        Fixed noise variance, or None to learn it.
-    prior : {"weak"} or None
-        Prior on the hyperparameters; None is plain maximum likelihood.
-    noise_floor : float or None
-        Smallest noise variance learnt, as a share of the signals' variance.
-    """
-
-    input_kernel: InputKernel
-    inputs: Array
-    signals: Array | LargeSignals
-    noise_variance: float | None = None
-    prior: str | None = "weak"
-    noise_floor: float | None = None
-
-    def __post_init__(self) -> None:
-        """Know the kind of input kernel from here on."""
-        object.__setattr__(self, "input_kernel", as_input_kernel(self.input_kernel))
-
-    @property
-    def variance(self) -> float:
-        """Variance of the signals; one where they are all the same."""
-        return (self.signals.variance if isinstance(self.signals, LargeSignals) else float(np.var(self.signals))) or 1.0
-
-    @property
-    def mean_square(self) -> float:
-        """Mean of the squared values."""
-        if isinstance(self.signals, LargeSignals):
-            return self.signals.mean_square
-        return float(np.mean(np.square(self.signals)))
-
-    @property
-    def noise_bounds(self) -> Array:
-        """Bounds of the log noise variance."""
-        floor = NOISE_FLOOR[self.prior] if self.noise_floor is None else self.noise_floor
-        return np.log(np.array([floor, NOISE_CEILING]) * self.variance)
+from spectralgp.spectrum import Errors, SpectralData, Spectrum
 
 
 class Objective:
@@ -89,23 +26,22 @@ class Objective:
         Data and settings.
     graph_kernel : GraphKernel
         The form of the graph kernel, bound to the spectrum.
-    spectrum : Spectrum or ChebyshevSpectrum
+    spectrum : Spectrum
         Of the Laplacian the kernel asks for.
     """
 
-    def __init__(self, task: Task, graph_kernel: GraphKernel, spectrum: AnySpectrum) -> None:
-        self.task = task
-        self.graph_kernel = graph_kernel
-        self.spectrum = spectrum
+    def __init__(self, task: Task, graph_kernel: GraphKernel, spectrum: Spectrum) -> None:
+        self.task, self.graph_kernel, self.spectrum = task, graph_kernel, spectrum
         self.n_evaluations = 0
-        self.data = self._read()
         self.input_theta = task.input_kernel.theta
         self.n_graph = graph_kernel.theta.size
         self.learns_noise = task.noise_variance is None
         self.prior = None
         if task.prior == "weak":
             self.prior = WeakPrior(task.variance, task.input_kernel.typical_theta(task.inputs))
-        self._remembered: tuple[Array, Modes, Array, AnyRotated] | None = None
+        self._inputs: tuple[Array, Modes, Array] | None = None
+        self._read: tuple[Spectrum, SpectralData] | None = None
+        self._rotated: tuple[Spectrum, Modes, SpectralData] | None = None
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -119,13 +55,21 @@ class Objective:
 
     @property
     def bounds(self) -> Array:
-        """Bounds of ``x``, shape (n_parameters, 2), with the amplitude's in units of the signals."""
-        graph = self.graph_kernel.bounds.copy()
-        if "amplitude" in self.graph_kernel.parameter_names:
-            graph[self.graph_kernel.parameter_names.index("amplitude")] += 0.5 * np.log(self.task.variance)
-        inputs = self.task.input_kernel.bounds
+        """Bounds of ``x``, shape (n_parameters, 2)."""
         noise = self.task.noise_bounds[None] if self.learns_noise else np.empty((0, 2))
-        return np.vstack([graph, inputs, noise])
+        return np.vstack([self.graph_kernel.bounds(self.task.variance), self.task.input_kernel.bounds, noise])
+
+    @property
+    def units(self) -> Array:
+        """A typical change of each entry of ``x``."""
+        units = np.ones(len(self.parameter_names))
+        units[: self.n_graph] = self.graph_kernel.theta_units(self.task.variance)
+        return units
+
+    def positivity(self, x: Array) -> tuple[Positivity, ...]:
+        """Where filters must not be negative and could be lowest at ``x``, as linear functions of ``x``."""
+        kernel = self.split(x)[0]
+        return tuple(one.padded(0, x.size) for one in kernel.positivity(self.spectrum))
 
     def split(self, x: Array) -> tuple[GraphKernel, Array, float]:
         """Graph kernel, input theta and noise variance at ``x``."""
@@ -138,6 +82,10 @@ class Objective:
         noise = [np.log(noise_variance)] if self.learns_noise else []
         return np.concatenate([graph_theta, input_theta, noise])
 
+    def point(self, model: GraphGP) -> Array:
+        """The vector ``x`` of a model of this form."""
+        return self.join(model.graph_kernel.theta, model.input_kernel.theta, model.noise_variance)
+
     def model(self, x: Array) -> GraphGP:
         """The prior at ``x``."""
         graph_kernel, input_theta, noise_variance = self.split(x)
@@ -147,15 +95,16 @@ class Objective:
         """Log posterior at ``x`` and its gradient."""
         self.n_evaluations += 1
         graph_kernel, input_theta, noise_variance = self.split(x)
-        modes, input_jacobian, rotated = self.inputs_at(input_theta)
-        evidence, graph_gradient = graph_evidence(modes, graph_kernel, self.spectrum, noise_variance, rotated)
+        evidence = self.evidence(x)
         value = evidence.log_likelihood
+        graph_gradient = graph_kernel.pull_back(evidence, self.spectrum)
         input_gradient = np.empty(0)
         if input_theta.size:
-            input_gradient = np.tensordot(evidence.input_covariance_gradient, input_jacobian, axes=2)
+            jacobian = self.inputs_at(input_theta)[1]
+            input_gradient = np.tensordot(evidence.input_covariance_gradient, jacobian, axes=2)
         noise_gradient = evidence.noise_gradient * noise_variance
         if self.prior is not None:
-            graph_value, graph_slope, noise_slope = self.prior.graph_term(graph_kernel, self.spectrum, noise_variance)
+            graph_value, graph_slope, noise_slope = graph_kernel.log_prior(self.spectrum, noise_variance)
             input_value, input_slope = self.prior.input_term(input_theta)
             noise_value, further_slope = self.prior.noise_term(noise_variance) if self.learns_noise else (0.0, 0.0)
             value += graph_value + input_value + noise_value
@@ -167,22 +116,26 @@ class Objective:
 
     def evidence(self, x: Array) -> Evidence:
         """The evidence alone, without the prior."""
-        graph_kernel, input_theta, noise_variance = self.split(x)
-        modes, _, rotated = self.inputs_at(input_theta)
-        return graph_evidence(modes, graph_kernel, self.spectrum, noise_variance, rotated)[0]
+        model, modes = self.model(x), self.inputs_at(self.split(x)[1])[0]
+        return Evidence(modes, model.covariance(modes), self.data_in(model.basis, modes))
 
-    def _read(self) -> SpectralSignals | SpectralMoments:
-        """The signals on the spectrum; on the nodes for a kernel that brings its own eigenvectors."""
-        signals = self.task.signals
-        if isinstance(self.spectrum, ChebyshevSpectrum):
-            return self.spectrum.read(cast(LargeSignals, signals))
-        if isinstance(self.graph_kernel, SpectralKernel):
-            return self.spectrum.read(cast(Array, signals))
-        return SpectralSignals(cast(Array, signals))
+    def errors(self, x: Array) -> Errors:
+        """How wrong the likelihood at ``x`` may be."""
+        model, modes = self.model(x), self.inputs_at(self.split(x)[1])[0]
+        data = self.data_in(model.basis, modes)
+        return self.spectrum.errors(lambda eigenvalues: model.covariance_at(modes, eigenvalues).variances, data)
 
-    def inputs_at(self, theta: Array) -> tuple[Modes, Array, AnyRotated]:
-        """Input covariance at `theta`: its modes, its derivative, and the signals in its modes."""
-        if self._remembered is None or not np.array_equal(theta, self._remembered[0]):
+    def inputs_at(self, theta: Array) -> tuple[Modes, Array]:
+        """Input covariance at `theta`: its modes, and its derivative."""
+        if self._inputs is None or not np.array_equal(theta, self._inputs[0]):
             modes, jacobian = self.task.input_kernel.with_theta(theta).modes_and_gradient(self.task.inputs)
-            self._remembered = (theta.copy(), modes, jacobian, self.data.rotate(modes.vectors))
-        return self._remembered[1:]
+            self._inputs = (theta.copy(), modes, jacobian)
+        return self._inputs[1:]
+
+    def data_in(self, basis: Spectrum, modes: Modes) -> SpectralData:
+        """The signals on a basis, in the eigenbasis of the inputs; each remembered as long as it does not change."""
+        if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not modes:
+            if self._read is None or self._read[0] is not basis:
+                self._read = (basis, basis.read(self.task.signals))
+            self._rotated = (basis, modes, self._read[1].rotate(modes.vectors))
+        return self._rotated[2]

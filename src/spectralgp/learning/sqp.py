@@ -1,83 +1,174 @@
-"""The default solver: sequential quadratic programming with continuation in the degree."""
+"""The default solver: sequential quadratic programming with continuation from simple filters to complex ones."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
 
-from spectralgp._checks import Array
-from spectralgp.graph_kernels import GraphKernel, Polynomial
-from spectralgp.learning.accuracy import require_moments
-from spectralgp.learning.fit import Fit, Stage, certify, finish, lift_above_zero, lowest_points
+from spectralgp._checks import Array, as_integer
+from spectralgp._progress import report
+from spectralgp.graph_kernels import GraphKernel
+from spectralgp.learning.fit import Fit, Outcome, Stage, certify, finish, lift_above_zero
 from spectralgp.learning.grid import grid_search
-from spectralgp.learning.objective import Objective, Task
-from spectralgp.spectrum import AnySpectrum
-
-Progress = Callable[[str], None]
+from spectralgp.learning.objective import Objective
+from spectralgp.learning.solver import Solver
+from spectralgp.learning.task import Task
 
 TOLERANCE = 1e-15  # of the objective per observation, where SLSQP stops
 STATIONARITY = 1e-3  # residual of the gradient per root of the number of observations, where a fit counts as converged
 VIOLATION = 1e-12  # of the filter, relative to its largest value
+FALL = 1e-9  # of the objective per observation, which rounding and lifting a filter may cost
+SILENT = 1e-6  # mean power over noise below which a filter explains nothing
 MOST_ROUNDS = 30  # of adding violated constraints
 MOST_RESTARTS = 3  # from a point that is feasible but not yet stationary
 
 
-def fit_path(
-    task: Task,
-    kernel: Polynomial,
-    degrees: Sequence[int],
-    spectrum: AnySpectrum,
-    max_iterations: int = 500,
-    progress: Progress | None = None,
-) -> list[Fit]:
-    """Fits of several degrees along one continuation: each degree starts from the solution of the one below.
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    """Where a search ended, on which spectrum, and how."""
 
-    The start is the same function with one more coefficient, so the objective never falls with the degree, and the
-    search stays near the simpler model.
+    objective: Objective
+    x: Array
+    detail: str
+    lift: float
+    is_astray: bool = False
+
+
+@dataclass(frozen=True)
+class Sqp(Solver):
+    """Joint constrained optimisation of all hyperparameters, with continuation in the complexity of the filter.
+
+    Each form of a filter starts from the solution of the one before it, the same function with one more parameter, so
+    the objective never falls along the way and the search stays near the simpler model. What it finds is a local
+    maximum; higher ones may exist further away, and with few signals those usually predict worse.
+
+    Parameters
+    ----------
+    max_iterations : int, default=500
+        Limit on the iterations of each constrained solve.
     """
-    fits: dict[int, Fit] = {}
-    stages: list[Stage] = []
-    x, inner = np.empty(0), np.empty(0)
-    for degree in range(max(degrees) + 1):
-        objective = Objective(task, kernel.with_degree(degree), spectrum)
-        starts = _starts(objective) if degree == 0 else [np.insert(x, degree, 0.0)]
-        if degree > 0 and _is_silent(objective, starts[0]):
-            starts += _starts(objective)  # at zero the slope in every coefficient vanishes: no way out from there
-        if kernel.constraint is None:
-            # without a constraint there are many more local maxima: start from the constrained one and from a grid too
-            form = kernel.with_degree(degree)
-            feasible = Objective(task, dataclasses.replace(form, constraint="eigenvalues"), spectrum)
-            inner, _ = _best(feasible, starts if degree == 0 else [np.insert(inner, degree, 0.0)], max_iterations)
-            objective.n_evaluations += feasible.n_evaluations
-            starts += [inner, grid_search(objective, form)[0]] if degree in degrees else [inner]
-        x, message = _best(objective, starts, max_iterations)
-        x, lift = lift_above_zero(objective, x)
-        require_moments(objective, x)
-        stages.append(Stage(f"degree {degree}", objective.evaluate(x)[0], objective.n_evaluations))
-        if degree in degrees:
-            fits[degree] = _finish(objective, x, message, tuple(stages), lift)
-        if progress is not None:
-            progress(f"degree {degree}")
-    return [fits[degree] for degree in degrees]
 
+    max_iterations: int = 500
 
-def fit_kernel(
-    task: Task,
-    kernel: GraphKernel,
-    spectrum: AnySpectrum,
-    max_iterations: int = 500,
-    progress: Progress | None = None,
-) -> Fit:
-    """Fit of a kernel with a closed formula, from each of its starting points; the best is kept."""
-    objective = Objective(task, kernel, spectrum)
-    x, message = _best(objective, _starts(objective), max_iterations)
-    stage = Stage(type(kernel).__name__, objective.evaluate(x)[0], objective.n_evaluations)
-    if progress is not None:
-        progress(stage.name)
-    return _finish(objective, x, message, (stage,), 0.0)
+    def __post_init__(self) -> None:
+        """Check the limit."""
+        as_integer(self.max_iterations, "max_iterations", 1)
+
+    @property
+    def shares_families(self) -> bool:
+        """Kernels of one family are steps of one continuation."""
+        return True
+
+    def n_steps(self, kernels: Sequence[GraphKernel]) -> int:
+        """One for each form on the longest path."""
+        return max(len(kernel.path()) for kernel in kernels)
+
+    def fit(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
+        """Fits along one continuation."""
+        path = max((kernel.path() for kernel in kernels), key=len)
+        spectrum = task.spectrum_of(path[-1])
+        fits: dict[int, Fit] = {}
+        stages: list[Stage] = []
+        x: Array | None = None
+        guided: list[Array] = []
+        before: GraphKernel | None = None
+        for form in path:
+            objective = Objective(task, form.bind(spectrum), spectrum)
+            starts = _starts(objective) if before is None or x is None else _grown(objective, before, x)
+            if form.guides():
+                guided = self._guide(objective, guided, before)
+                starts += guided
+                if form in kernels:
+                    starts += grid_search(objective)[:1]
+            found = self._solve_refined(objective, starts)
+            objective, x = found.objective, found.x
+            spectrum, before = objective.spectrum, objective.split(x)[0]
+            stages.append(Stage(form.label, objective.evaluate(x)[0], objective.n_evaluations))
+            for index in [index for index, kernel in enumerate(kernels) if kernel == form]:
+                fits[index] = _finish(found, tuple(stages))
+            report(form.label)
+        return [fits[index] for index in range(len(kernels))]
+
+    def _guide(self, objective: Objective, guided: list[Array], before: GraphKernel | None) -> list[Array]:
+        """Solutions of the forms that guide the present one, each from its own last solution."""
+        solutions = []
+        for index, guide in enumerate(objective.graph_kernel.guides()):
+            other = Objective(objective.task, guide, objective.spectrum)
+            starts = _starts(other)
+            if before is not None:
+                own = other.graph_kernel.grown_from(before.with_theta(guided[index][: before.theta.size]))
+                starts = [np.concatenate([own, guided[index][before.theta.size :]])]
+            solutions.append(self._best(other, starts)[0])
+            objective.n_evaluations += other.n_evaluations
+        return solutions
+
+    def _solve_refined(self, objective: Objective, starts: list[Array]) -> _Solution:
+        """Solution on a spectrum that is fine enough for it: each finer one starts from the solution on the last.
+
+        Quadrature weights can be negative, and an optimiser exploits that where they are too coarse for its filter.
+        Since the error is bounded, such a solution never passes. Points on the way to a solution need not pass: they
+        are often harder to resolve than the answer, and cost nothing but time.
+        """
+        while True:
+            x, detail = self._best(objective, starts)
+            x, lift = lift_above_zero(objective, x)
+            solution = _Solution(objective, x, detail, lift)
+            highest = max(starts, key=lambda start: objective.evaluate(start)[0])
+            if not objective.evaluate(x)[0] >= objective.evaluate(highest)[0] - FALL * objective.task.signals.size:
+                solution = _Solution(objective, highest, "no step from the start led up", 0.0, is_astray=True)
+            settled = objective.errors(solution.x).is_tolerable and not solution.is_astray
+            finer = None if settled else objective.spectrum.refined()
+            if finer is None:
+                return solution
+            # the solution on too coarse a spectrum may lie anywhere, so what it started from is not given up
+            coarse, starts = objective, [solution.x, *starts]
+            objective = Objective(coarse.task, coarse.graph_kernel, finer)
+            objective.n_evaluations = coarse.n_evaluations
+
+    def _best(self, objective: Objective, starts: list[Array]) -> tuple[Array, str]:
+        """Solve from every start and keep the highest objective."""
+        solutions = [self._solve(objective, start) for start in starts]
+        return max(solutions, key=lambda solution: solution[2])[:2]
+
+    def _solve(self, objective: Objective, start: Array) -> tuple[Array, str, float]:
+        """Constrained maximum from one start, with constraints added only where they turn out to be violated.
+
+        A filter is lowest at a few points, so a few linear constraints stand for those at every eigenvalue.
+        """
+        if start.size == 0:
+            return start, "every hyperparameter is fixed", objective.evaluate(start)[0]
+        scale = float(objective.task.signals.size)
+
+        def negative(x: Array) -> tuple[float, Array]:
+            value, gradient = objective.evaluate(x)
+            return -value / scale, -gradient / scale
+
+        low, high = objective.bounds.T
+        x, n_restarts = np.clip(start, low, high), 0
+        first = objective.split(x)[0].first_positivity(objective.spectrum)
+        rows = np.vstack([np.empty((0, start.size)), *(one.padded(0, start.size).rows for one in first)])
+        for _ in range(MOST_ROUNDS):
+            result = minimize(
+                negative,
+                x,
+                jac=True,
+                method="SLSQP",
+                bounds=objective.bounds,
+                constraints=_constraints(rows),
+                options={"maxiter": self.max_iterations, "ftol": TOLERANCE},
+            )
+            x = np.clip(result.x, low, high)
+            violated = _violated(objective, x)
+            if len(violated):
+                rows = np.vstack([rows, violated])
+            elif n_restarts == MOST_RESTARTS or certify(objective, x).stationarity <= _stationarity_limit(objective):
+                break
+            else:
+                n_restarts += 1  # the solver forgets a curvature that misled it
+        return x, str(result.message), -float(result.fun)
 
 
 def _starts(objective: Objective) -> list[Array]:
@@ -94,87 +185,30 @@ def _starts(objective: Objective) -> list[Array]:
     return [np.clip(start, bounds[:, 0], bounds[:, 1]) for start in starts]
 
 
-def _is_silent(objective: Objective, x: Array) -> bool:
-    """Whether the filter is so small that the noise explains everything."""
-    kernel, _, noise_variance = objective.split(x)
-    return kernel.mean_power(objective.spectrum) < 1e-6 * noise_variance
+def _grown(objective: Objective, before: GraphKernel, x: Array) -> list[Array]:
+    """The solution of the form before, as one of this form; more where that one is of no use."""
+    kernel, rest = objective.graph_kernel, x[before.theta.size :]
+    starts = [np.concatenate([theta, rest]) for theta in (kernel.grown_from(before), *kernel.given_starts())]
+    _, _, noise_variance = objective.split(starts[0])
+    if before.mean_power(objective.spectrum) < SILENT * noise_variance:
+        starts += _starts(objective)  # at zero the slope in every coefficient vanishes: no way out from there
+    return starts
 
 
-def _best(objective: Objective, starts: list[Array], max_iterations: int) -> tuple[Array, str]:
-    """Solve from every start and keep the highest objective."""
-    solutions = [_solve(objective, start, max_iterations) for start in starts]
-    return max(solutions, key=lambda solution: solution[2])[:2]
-
-
-def _solve(objective: Objective, start: Array, max_iterations: int) -> tuple[Array, str, float]:
-    """Constrained maximum from one start, with constraints added only where they turn out to be violated.
-
-    A polynomial is lowest at a few points, so a few linear constraints stand for those at every eigenvalue.
-    """
-    if start.size == 0:
-        return start, "nothing to learn: every hyperparameter is fixed", objective.evaluate(start)[0]
-    scale = float(objective.task.signals.size)
-
-    def negative(x: Array) -> tuple[float, Array]:
-        value, gradient = objective.evaluate(x)
-        return -value / scale, -gradient / scale
-
-    kernel = objective.graph_kernel
-    points = _first_points(kernel, objective.spectrum)
-    x, n_restarts = start, 0
-    for _ in range(MOST_ROUNDS):
-        result = minimize(
-            negative,
-            x,
-            jac=True,
-            method="SLSQP",
-            bounds=objective.bounds,
-            constraints=_constraints(kernel, points, start.size),
-            options={"maxiter": max_iterations, "ftol": TOLERANCE},
-        )
-        x = np.clip(result.x, objective.bounds[:, 0], objective.bounds[:, 1])
-        violated = _violated(objective, x)
-        if violated.size:
-            points = np.union1d(points, violated)
-        elif n_restarts == MOST_RESTARTS or certify(objective, x).stationarity <= _stationarity_limit(objective):
-            break
-        else:
-            n_restarts += 1  # the solver forgets a curvature that misled it
-    return x, str(result.message), -float(result.fun)
-
-
-def _first_points(kernel: GraphKernel, spectrum: AnySpectrum) -> Array:
-    """A few eigenvalues (or points of the interval) spread like Chebyshev points, to ask positivity at first."""
-    if not isinstance(kernel, Polynomial) or kernel.constraint is None:
-        return np.empty(0)
-    n_points = 4 * kernel.theta.size
-    spread = kernel.upper * (1 - np.cos(np.linspace(0, np.pi, n_points))) / 2
-    if kernel.constraint == "interval" or not spectrum.is_exact:
-        return spread
-    eigenvalues = spectrum.eigenvalues
-    nearest = np.searchsorted((eigenvalues[1:] + eigenvalues[:-1]) / 2, spread)
-    return np.unique(eigenvalues[nearest])
-
-
-def _constraints(kernel: GraphKernel, points: Array, n_parameters: int) -> list[dict[str, object]]:
-    """Linear constraints ``g(points) >= 0``, as SLSQP takes them."""
-    if points.size == 0 or not isinstance(kernel, Polynomial):
-        return []
-    matrix = np.zeros((points.size, n_parameters))
-    matrix[:, : kernel.theta.size] = kernel.design(points)
-    return [{"type": "ineq", "fun": lambda x: matrix @ x, "jac": lambda x: matrix}]
+def _constraints(rows: Array) -> list[dict[str, object]]:
+    """Linear constraints ``rows @ x >= 0``, as SLSQP takes them."""
+    return [{"type": "ineq", "fun": lambda x: rows @ x, "jac": lambda x: rows}] if len(rows) else []
 
 
 def _violated(objective: Objective, x: Array) -> Array:
-    """Local minima of the filter, among the points where it must not be negative, at which it is."""
-    kernel = objective.split(x)[0]
-    if not isinstance(kernel, Polynomial) or kernel.constraint is None:
-        return np.empty(0)
-    points = lowest_points(kernel, objective.spectrum)
-    response = kernel.response(points)
-    padded = np.concatenate([[np.inf], response, [np.inf]])
-    minima = (response <= padded[:-2]) & (response <= padded[2:])
-    return points[minima & (response < -VIOLATION * np.max(np.abs(response)))]
+    """Rows of the constraints at local minima of filters, among the points where they must not be negative but are."""
+    rows = [np.empty((0, x.size))]
+    for filtered in objective.positivity(x):
+        response = filtered.rows @ x
+        padded = np.concatenate([[np.inf], response, [np.inf]])
+        minima = (response <= padded[:-2]) & (response <= padded[2:])
+        rows.append(filtered.rows[minima & (response < -VIOLATION * np.max(np.abs(response)))])
+    return np.vstack(rows)
 
 
 def _stationarity_limit(objective: Objective) -> float:
@@ -182,12 +216,15 @@ def _stationarity_limit(objective: Objective) -> float:
     return float(STATIONARITY * np.sqrt(objective.task.signals.size))
 
 
-def _finish(objective: Objective, x: Array, message: str, stages: tuple[Stage, ...], lift: float) -> Fit:
-    certificate = certify(objective, x, lift)
-    limit = _stationarity_limit(objective)
-    converged = certificate.stationarity <= limit and certificate.feasibility <= VIOLATION
-    if converged and x.size:
-        message = f"stationary within {limit:.2g}"
-    elif not converged:
-        message = f"{message}; stationarity {certificate.stationarity:.2g} exceeds {limit:.2g}"
-    return finish(objective, x, certificate, converged, message, stages)
+def _finish(solution: _Solution, stages: tuple[Stage, ...]) -> Fit:
+    objective, x, detail = solution.objective, solution.x, solution.detail
+    certificate, limit = certify(objective, x, solution.lift), _stationarity_limit(objective)
+    if x.size == 0:
+        return finish(objective, x, certificate, Outcome.NOTHING_TO_LEARN, f"nothing to learn: {detail}", stages)
+    if certificate.stationarity <= limit and certificate.feasibility <= VIOLATION:
+        return finish(objective, x, certificate, Outcome.CONVERGED, f"stationary within {limit:.2g}", stages)
+    detail = f"{detail}; stationarity {certificate.stationarity:.2g} exceeds {limit:.2g}"
+    # on a quadrature, a search that leads nowhere was led by negative weights
+    led_astray = solution.is_astray and np.isfinite(objective.errors(x).limit)
+    outcome = Outcome.TOO_FEW_MOMENTS if led_astray else Outcome.NOT_STATIONARY
+    return finish(objective, x, certificate, outcome, detail, stages)

@@ -15,7 +15,7 @@ from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel, Polynomial
 from spectralgp.graph_kernels.base import SpectralKernel
 from spectralgp.plots.style import COLOURS, LINE_STYLES, axes, eigenvalue_label, legend
-from spectralgp.spectrum import Spectrum, decompose
+from spectralgp.spectrum import ExactSpectrum, decompose
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,7 +121,7 @@ def plot_filter(
 
 def plot_fourier(
     signals: ArrayLike,
-    graph: Graph | Spectrum,
+    graph: Graph | ExactSpectrum,
     *,
     ax: Axes | None = None,
     absolute: bool = True,
@@ -135,9 +135,9 @@ def plot_fourier(
     signals : array-like of shape (n_signals, n_nodes) or (n_nodes,)
         Signals in rows. Up to seven are drawn one by one; of more, the median and a band that holds the central
         share `level` of them.
-    graph : Graph or Spectrum
+    graph : Graph or ExactSpectrum
         The graph the signals live on, decomposed with its scaled combinatorial Laplacian; for another one pass a
-        `Spectrum` made by `decompose`.
+        spectrum made by `decompose`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure if not given.
     absolute : bool, default=True
@@ -162,7 +162,7 @@ def plot_fourier(
     [1.732, 0.0, 0.0]
     >>> matplotlib.pyplot.close(ax.figure)
     """
-    spectrum = graph if isinstance(graph, Spectrum) else decompose(graph, scaled=True)
+    spectrum = graph if isinstance(graph, ExactSpectrum) else decompose(graph, scaled=True)
     coefficients = np.atleast_2d(spectrum.transform(signals))
     if absolute:
         coefficients = np.abs(coefficients)
@@ -225,9 +225,7 @@ def _named(fits: Any, labels: Sequence[str] | None) -> list[tuple[str, Any]]:
 def _describe(kernel: Any) -> str:
     if kernel is None:  # the regressor's default
         kernel = Polynomial("auto")
-    if isinstance(kernel, Polynomial):
-        return f"Polynomial({kernel.degree!r})"
-    return type(kernel).__name__ if isinstance(kernel, GraphKernel) else "stacked"
+    return kernel.label if isinstance(kernel, GraphKernel) else "stacked"
 
 
 def _curve(label: str, fit: Any, eigenvalues: Array | None, with_std: bool) -> _Curve:

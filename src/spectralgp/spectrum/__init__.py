@@ -1,27 +1,22 @@
 """Spectra of graphs: exact eigenpairs, or a quadrature from Chebyshev moments, behind the same few verbs."""
 
-from spectralgp.spectrum.chebyshev import Chebyshev, ChebyshevSpectrum, LargeSignals, TooFewMoments
-from spectralgp.spectrum.exact import Spectrum, decompose
-from spectralgp.spectrum.passes import chebyshev_coefficients, chebyshev_points, filter_columns
-from spectralgp.spectrum.signals import RotatedMoments, RotatedSignals, SpectralMoments, SpectralSignals
-
-AnySpectrum = Spectrum | ChebyshevSpectrum
-AnyRotated = RotatedSignals | RotatedMoments
+from spectralgp.spectrum.base import Errors, FilterBank, Filters, FilterSum, OfEigenvalues, Spectrum
+from spectralgp.spectrum.data import SpectralData, SpectralMoments, SpectralSignals
+from spectralgp.spectrum.exact import ExactSpectrum, decompose
+from spectralgp.spectrum.quadrature import Chebyshev, Quadrature
 
 __all__ = [
-    "AnyRotated",
-    "AnySpectrum",
     "Chebyshev",
-    "ChebyshevSpectrum",
-    "LargeSignals",
-    "RotatedMoments",
-    "RotatedSignals",
+    "Errors",
+    "ExactSpectrum",
+    "FilterBank",
+    "FilterSum",
+    "Filters",
+    "OfEigenvalues",
+    "Quadrature",
+    "SpectralData",
     "SpectralMoments",
     "SpectralSignals",
     "Spectrum",
-    "TooFewMoments",
-    "chebyshev_coefficients",
-    "chebyshev_points",
     "decompose",
-    "filter_columns",
 ]

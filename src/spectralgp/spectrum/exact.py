@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
+from spectralgp._arrays import few_threads
 from spectralgp._checks import Array, as_option, as_signals
 from spectralgp.graph import Graph, LaplacianKind
-from spectralgp.spectrum.signals import SpectralSignals
+from spectralgp.signals import Signals
+from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum
+from spectralgp.spectrum.data import SpectralData, SpectralSignals
 
 
-@dataclass(frozen=True, eq=False)
-class Spectrum:
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactSpectrum(Spectrum):
     """Eigenvalues and eigenvectors of a graph Laplacian, ``L = V diag(lambda) V^T``.
 
     Made by `decompose`. The signals' node axis is always the last one.
@@ -29,47 +33,57 @@ class Spectrum:
         Which Laplacian.
     scaled : bool
         Whether the eigenvalues were divided by the largest one, so that they lie in [0, 1] (equation (2)).
-    eigenvalues : ndarray of shape (n_nodes,)
-        Graph frequencies, ascending.
-    eigenvectors : ndarray of shape (n_nodes, n_nodes)
-        In columns, in the same order.
+    frequencies : ndarray of shape (n_nodes,)
+        The eigenvalues before scaling, ascending.
+    basis : ndarray of shape (n_nodes, n_nodes), optional
+        The eigenvectors in columns, in the same order; the nodes themselves, as on a graph without edges, if not given.
     """
 
     graph: Graph
     laplacian: LaplacianKind
     scaled: bool
-    eigenvalues: Array
-    eigenvectors: Array
+    frequencies: Array
+    basis: Array | None = None
+
+    @cached_property
+    def eigenvectors(self) -> Array:
+        """In columns, in the order of `eigenvalues`."""
+        return np.eye(self.n_nodes) if self.basis is None else self.basis
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """Graph frequencies, ascending, shape (n_nodes,)."""
+        return _read_only(self.frequencies / self.largest_eigenvalue) if self.scaled else self.frequencies
+
+    @cached_property
+    def multiplicities(self) -> Array:
+        """One each."""
+        return np.ones(self.frequencies.size)
 
     @property
-    def n_nodes(self) -> int:
-        """Number of nodes, and of frequencies."""
-        return int(self.eigenvalues.shape[0])
-
-    @property
-    def upper(self) -> float:
-        """Right end of the interval that filters on this spectrum live on.
-
-        One for a scaled Laplacian, two (its bound) for a normalised one, else the largest eigenvalue.
-        """
-        if self.scaled:
-            return 1.0
-        if self.laplacian == "normalized":
-            return 2.0
-        return float(self.eigenvalues[-1]) or 1.0  # an edgeless graph has the one eigenvalue zero
-
-    @property
-    def is_exact(self) -> bool:
-        """True: every eigenvalue is known."""
-        return True
+    def largest_eigenvalue(self) -> float:
+        """The largest eigenvalue before scaling; one for a graph without edges."""
+        return float(self.frequencies[-1]) or 1.0
 
     def mean(self, values: Array) -> Array:
         """Average over the nodes of a function of the eigenvalues, given its values at them along the first axis."""
         return np.mean(values, axis=0)
 
-    def read(self, signals: Array) -> SpectralSignals:
-        """Signals as the likelihood reads them."""
-        return SpectralSignals(signals @ self.eigenvectors)
+    def within(self, points: Array) -> Array:
+        """The eigenvalues nearest to points, each once."""
+        eigenvalues = self.eigenvalues
+        nearest = np.searchsorted((eigenvalues[1:] + eigenvalues[:-1]) / 2, points)
+        return np.unique(eigenvalues[nearest])
+
+    def lowest(self, extrema: Array) -> Array:
+        """All eigenvalues."""
+        return self.eigenvalues
+
+    def require_eigenvectors(self, message: str) -> Array:
+        """The eigenvectors."""
+        return self.eigenvectors
+
+    # ------------------------------------------------------------------------------------------ for the user
 
     def transform(self, signals: ArrayLike) -> Array:
         """Graph Fourier transform of signals, ``Y V``.
@@ -84,13 +98,11 @@ class Spectrum:
         ndarray of the same shape
             Coefficient j belongs to ``eigenvalues[j]``.
         """
-        coefficients: Array = as_signals(signals, self.n_nodes) @ self.eigenvectors
-        return coefficients
+        return self.load(as_signals(signals, self.n_nodes))
 
     def inverse(self, spectral_signals: ArrayLike) -> Array:
         """Signals with the given graph Fourier coefficients; undoes `transform`."""
-        signals: Array = as_signals(spectral_signals, self.n_nodes, name="spectral_signals") @ self.eigenvectors.T
-        return signals
+        return self.unload(as_signals(spectral_signals, self.n_nodes, name="spectral_signals"))
 
     def filter(self, signals: ArrayLike, response: Callable[[Array], ArrayLike] | ArrayLike) -> Array:
         """Filter signals: ``g(L) y = V diag(g(lambda)) V^T y``.
@@ -119,13 +131,77 @@ class Spectrum:
             )
         return self.inverse(self.transform(signals) * values)
 
+    # ------------------------------------------------------------------------------------- for the model
+
+    def read(self, signals: Signals) -> SpectralSignals:
+        """Fourier transform of the signals."""
+        return SpectralSignals(signals.values if self.basis is None else signals.transform(self.basis))
+
+    def read_block(self, block: Array) -> SpectralSignals:
+        """The coefficients."""
+        return SpectralSignals(block)
+
+    def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
+        """Filtered coefficients."""
+        return SpectralSignals(self.filtered(self.block(signals, vectors), filters))
+
+    def read_residual(self, signals: Signals, training: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
+        """Coefficients less filtered coefficients of others."""
+        predicted = self.read_filtered(training, vectors, filters)
+        return SpectralSignals(self.read(signals).coefficients - predicted.coefficients)
+
+    def block(self, signals: Signals, vectors: Array) -> Array:
+        """``U^T Y V``."""
+        return vectors.T @ self.read(signals).coefficients
+
+    def load(self, signals: Any) -> Array:
+        """Fourier coefficients in rows."""
+        return np.asarray(signals if self.basis is None else signals @ self.basis)
+
+    def unload(self, block: Array) -> Array:
+        """Signals with given coefficients."""
+        return block if self.basis is None else block @ self.basis.T
+
+    def white(self, n_signals: int, random_state: np.random.Generator) -> Array:
+        """Coefficients of white signals are white."""
+        return random_state.standard_normal((n_signals, self.n_nodes))
+
+    def filtered(self, block: Array, filters: Filters) -> Array:
+        """Coefficients through filters."""
+        return filters.apply(block, self.eigenvalues)
+
+    def combined(self, block: Array, matrix: Array) -> Array:
+        """Combinations of the rows."""
+        return matrix @ block
+
+    def stack(self, signals: list[Array]) -> Array:
+        """Sets of signals along a new first axis."""
+        return np.stack(signals)
+
+    def diagonals(self, functions: OfEigenvalues, nodes: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
+        """``sum_j V_mj^2 f(lambda_j)``: equation (9)."""
+        values = functions(self.eigenvalues)
+        errors = np.zeros(values.shape[0])
+        if self.basis is None:
+            return values if nodes is None else values[:, nodes], errors
+        vectors = self.basis if nodes is None else self.basis[nodes]
+        return values @ np.square(vectors).T, errors
+
+    def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
+        """None."""
+        return Errors()
+
+    def refined(self) -> None:
+        """Nothing is finer."""
+        return
+
     def __repr__(self) -> str:
         """One line: size, Laplacian and range."""
         scaled = "scaled " if self.scaled else ""
-        return f"Spectrum({self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian)"
+        return f"ExactSpectrum({self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian)"
 
 
-def decompose(graph: Graph, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> Spectrum:
+def decompose(graph: Graph, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> ExactSpectrum:
     """Eigendecomposition of a graph's Laplacian, computed once for each graph and remembered on it.
 
     Parameters
@@ -139,7 +215,7 @@ def decompose(graph: Graph, laplacian: LaplacianKind = "combinatorial", *, scale
 
     Returns
     -------
-    Spectrum
+    ExactSpectrum
         Every connected component contributes one eigenvalue that is zero by theory; those are set to exactly
         zero, and rounding below zero is removed elsewhere.
 
@@ -149,29 +225,29 @@ def decompose(graph: Graph, laplacian: LaplacianKind = "combinatorial", *, scale
     >>> decompose(Graph.from_edges([(0, 1), (1, 2)])).eigenvalues.round(6)
     array([0., 1., 3.])
     """
+    if not isinstance(graph, Graph):
+        raise TypeError(
+            f"graph must be a Graph; got {type(graph).__name__}. Convert adjacencies, networkx graphs and others with "
+            "as_graph first."
+        )
     as_option(laplacian, "laplacian", ("combinatorial", "normalized"))
-    key = ("spectrum", laplacian, bool(scaled))
-    if key not in graph._cache:
-        graph._cache[key] = _scale(decompose(graph, laplacian)) if scaled else _decompose(graph, laplacian)
-    spectrum: Spectrum = graph._cache[key]
-    return spectrum
+    if graph.n_edges == 0:
+        return ExactSpectrum(graph, laplacian, bool(scaled), _read_only(np.zeros(graph.n_nodes)))
+    key = ("eigenpairs", laplacian)
+    if key not in graph._cache:  # not the spectrum itself, which knows its graph: they would keep each other alive
+        graph._cache[key] = _eigenpairs(graph, laplacian)
+    return ExactSpectrum(graph, laplacian, bool(scaled), *graph._cache[key])
 
 
-def _decompose(graph: Graph, laplacian: LaplacianKind) -> Spectrum:
+def _eigenpairs(graph: Graph, laplacian: LaplacianKind) -> tuple[Array, Array]:
     dense: Any = graph.laplacian(laplacian).toarray()
-    eigenvalues, eigenvectors = eigh(dense, overwrite_a=True, check_finite=False, driver="evd")
+    with few_threads(graph.n_nodes):
+        eigenvalues, eigenvectors = eigh(dense, overwrite_a=True, check_finite=False, driver="evd")
     eigenvalues[: graph.n_components] = 0.0
     np.maximum(eigenvalues, 0.0, out=eigenvalues)
-    return _frozen(Spectrum(graph, laplacian, False, eigenvalues, eigenvectors))
+    return _read_only(eigenvalues), _read_only(eigenvectors)
 
 
-def _scale(spectrum: Spectrum) -> Spectrum:
-    largest = spectrum.eigenvalues[-1]
-    eigenvalues = spectrum.eigenvalues / largest if largest > 0 else spectrum.eigenvalues.copy()
-    return _frozen(Spectrum(spectrum.graph, spectrum.laplacian, True, eigenvalues, spectrum.eigenvectors))
-
-
-def _frozen(spectrum: Spectrum) -> Spectrum:
-    for array in (spectrum.eigenvalues, spectrum.eigenvectors):
-        array.flags.writeable = False
-    return spectrum
+def _read_only(array: Array) -> Array:
+    array.flags.writeable = False
+    return array

@@ -21,7 +21,7 @@ INPUTS = np.random.default_rng(0).uniform(-2, 2, (5, 2))
 
 def task_on(graph, noise_variance=None, scale=1.0):
     signals = scale * np.random.default_rng(2).standard_normal((5, GRAPHS[graph].n_nodes))
-    return Task(RBF(1.0), INPUTS, signals, noise_variance, prior=None)
+    return Task.of(GRAPHS[graph], RBF(1.0), INPUTS, signals, noise_variance, prior=None)
 
 
 @pytest.mark.parametrize("n_coefficients", [1, 2, 3])
@@ -51,16 +51,16 @@ def test_grid_search_finds_the_best_point_of_both_grids(graph, scaled, noise_var
     kernel, spectrum = bound(Polynomial(1, scaled=scaled), GRAPHS[graph])
     task = task_on(graph, noise_variance, scale=1.7)
     objective = Objective(task, kernel, spectrum)
-    x, name = grid_search(objective, kernel)
+    x, name = grid_search(objective)
     assert name == "grid search"
 
     matrix = oracle.laplacian(WEIGHTS[graph], scaled=True)  # the grids are for eigenvalues in [0, 1]
-    variance = np.var(task.signals)
-    length = np.sqrt(np.mean(np.sum(task.signals**2, axis=1)))
+    variance = np.var(task.signals.values)
+    length = np.sqrt(np.mean(np.sum(task.signals.values**2, axis=1)))
     covariance = oracle.rbf(INPUTS, INPUTS, length)
     noises = [0.1 * variance, 0.2 * variance] if noise_variance is None else [noise_variance]
     best = max(
-        oracle.log_likelihood(task.signals, covariance, variance * oracle.polynomial(matrix, beta), noise)
+        oracle.log_likelihood(task.signals.values, covariance, variance * oracle.polynomial(matrix, beta), noise)
         for grid in (np.linspace(-5, 5, 11), np.linspace(-10, 10, 11))
         for beta in itertools.product(grid, repeat=2)
         for noise in noises
@@ -69,13 +69,13 @@ def test_grid_search_finds_the_best_point_of_both_grids(graph, scaled, noise_var
 
 
 def test_a_thinned_grid_says_so():
-    fit = learn(task_on("random"), GRAPHS["random"], Polynomial(5), solver="lagrangian")
+    fit = learn(task_on("random"), Polynomial(5), solver="lagrangian")
     assert fit.stages[0].name == "grid search, 5 of 11 values a coefficient"
 
 
 def test_signals_of_zero_have_no_energy_to_start_from():
     """The supplement's starting length scale is their mean energy, here zero; warnings are errors."""
-    task = Task(RBF(1.0), INPUTS, np.zeros((5, 7)))
+    task = Task.of(GRAPHS["random"], RBF(1.0), INPUTS, np.zeros((5, 7)))
     kernel, spectrum = bound(Polynomial(1), GRAPHS["random"])
-    x, _ = grid_search(Objective(task, kernel, spectrum), kernel)
+    x, _ = grid_search(Objective(task, kernel, spectrum))
     assert np.all(np.isfinite(x))

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from cases import GRAPHS
+from spectralgp._progress import telling
 from spectralgp.graph_kernels import Diffusion, Identity, LocalAverage, Polynomial
-from spectralgp.learning import Task, learn, learn_all, n_steps
-from spectralgp.learning.lagrangian import Limits
+from spectralgp.learning import Lagrangian, Limits, Sqp, Task, learn, learn_all, n_steps
 
 SIGNALS = np.cumsum(np.random.default_rng(0).standard_normal((6, 7)), axis=1)
-TASK = Task(None, np.empty((6, 0)), SIGNALS - SIGNALS.mean())
 GRAPH = GRAPHS["random"]
+TASK = Task.of(GRAPH, None, np.empty((6, 0)), SIGNALS - SIGNALS.mean())
 LISTS = {
     "degrees": [Polynomial(2), Polynomial(0), Polynomial(4)],
     "twice the same": [Polynomial(1), Polynomial(1)],
@@ -22,22 +22,22 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("solver", ["sqp", "lagrangian"])
+# the number of stages is at stake, not what they achieve
+@pytest.mark.parametrize("solver", [Sqp(), Lagrangian(Limits(ascent=2, dual=2, descent=2))], ids=["sqp", "lagrangian"])
 @pytest.mark.parametrize("name", LISTS)
-def test_progress_is_reported_as_often_as_announced(name, solver, monkeypatch):
-    # the number of stages is at stake, not what they achieve
-    monkeypatch.setattr("spectralgp.learning.lagrangian.Limits", lambda: Limits(ascent=2, dual=2, descent=2))
+def test_progress_is_reported_as_often_as_announced(name, solver):
     steps = []
-    learn_all(TASK, GRAPH, LISTS[name], solver=solver, progress=steps.append)
+    with telling(steps.append):
+        learn_all(TASK, LISTS[name], solver)
     assert len(steps) == n_steps(LISTS[name], solver)
 
 
 @pytest.mark.parametrize("name", LISTS)
 def test_learning_together_is_learning_one_by_one(name):
     """Sharing a continuation changes the cost, not the answers, nor their order."""
-    together = learn_all(TASK, GRAPH, LISTS[name])
+    together = learn_all(TASK, LISTS[name])
     for kernel, fit in zip(LISTS[name], together, strict=True):
-        alone = learn(TASK, GRAPH, kernel)
+        alone = learn(TASK, kernel)
         assert type(fit.model.graph_kernel) is type(kernel)
         assert (fit.model.graph_kernel.laplacian, fit.model.graph_kernel.scaled) == (kernel.laplacian, kernel.scaled)
         np.testing.assert_array_equal(fit.model.graph_kernel.theta, alone.model.graph_kernel.theta)
@@ -45,16 +45,16 @@ def test_learning_together_is_learning_one_by_one(name):
 
 
 def test_evaluations_are_those_of_the_stages():
-    fit = learn(TASK, GRAPH, Polynomial(3))
-    assert [stage.name for stage in fit.stages] == ["degree 0", "degree 1", "degree 2", "degree 3"]
+    fit = learn(TASK, Polynomial(3))
+    assert [stage.name for stage in fit.stages] == [f"Polynomial({degree})" for degree in range(4)]
     assert fit.n_evaluations == sum(stage.n_evaluations for stage in fit.stages) > 0
 
 
 def test_an_unknown_solver_is_refused():
     with pytest.raises(ValueError, match=r"solver must be one of 'sqp', 'lagrangian'; got 'newton'"):
-        learn(TASK, GRAPH, Polynomial(1), solver="newton")
+        learn(TASK, Polynomial(1), solver="newton")
 
 
 def test_a_degree_in_words_is_refused():
     with pytest.raises(ValueError, match="degree must be an integer to evaluate a polynomial; got 'auto'"):
-        learn(TASK, GRAPH, Polynomial("auto"))
+        learn(TASK, Polynomial("auto"))

@@ -8,6 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 
 import oracle
 from cases import GRAPHS, KERNELS, WEIGHTS, bound
+from spectralgp.graph import Graph
 from spectralgp.graph_kernels import Polynomial
 from spectralgp.learning import Task
 from spectralgp.learning.objective import Objective
@@ -36,7 +37,7 @@ def make(name="Polynomial(3)", graph="random", inputs="rbf", prior="weak", noise
     input_kernel = INPUT_KERNELS[inputs]
     given = oracle.rbf(INPUTS, INPUTS, 1.1) if inputs == "precomputed" else INPUTS
     signals = np.random.default_rng(1).standard_normal((N_SIGNALS, spectrum.n_nodes))
-    task = Task(input_kernel, given, signals, noise_variance, prior)
+    task = Task.of(GRAPHS[graph], input_kernel, given, signals, noise_variance, prior)
     objective = Objective(task, kernel, spectrum)
     return objective, objective.join(kernel.theta, objective.input_theta, 0.3), signals
 
@@ -124,7 +125,7 @@ def test_the_weak_prior_has_no_units():
     """Scaling signals, filter and noise moves the log posterior by the Jacobian of the likelihood alone."""
     objective, x, signals = make()
     factor = 1e3
-    task = Task(RBF(0.9), INPUTS, factor * signals)
+    task = Task.of(GRAPHS["random"], RBF(0.9), INPUTS, factor * signals)
     other = Objective(task, objective.graph_kernel, objective.spectrum)
     y = np.concatenate([factor * x[:4], x[4:5], x[5:] + 2 * np.log(factor)])
     expected = objective.evaluate(x)[0] - signals.size * np.log(factor)
@@ -151,14 +152,16 @@ def test_fixed_noise_is_not_among_the_parameters():
 )
 def test_noise_bounds_are_shares_of_the_variance(prior, floor, expected):
     signals = 7 * np.random.default_rng(0).standard_normal((4, 5))
-    low, high = np.exp(Task(None, np.empty((4, 0)), signals, None, prior, floor).noise_bounds)
+    graph = Graph(np.zeros((5, 5)))
+    low, high = np.exp(Task.of(graph, None, np.empty((4, 0)), signals, None, prior, floor).noise_bounds)
     assert low == pytest.approx(expected * np.var(signals))
     assert high == pytest.approx(10 * np.var(signals))
 
 
 def test_amplitude_bounds_follow_the_units_of_the_signals():
     objective, _, signals = make("Diffusion")
-    scaled = Objective(Task(RBF(), INPUTS, 100 * signals), objective.graph_kernel, objective.spectrum)
+    task = Task.of(GRAPHS["random"], RBF(), INPUTS, 100 * signals)
+    scaled = Objective(task, objective.graph_kernel, objective.spectrum)
     index = objective.parameter_names.index("amplitude")
     np.testing.assert_allclose(scaled.bounds[index] - objective.bounds[index], np.log(100))
     others = [i for i in range(len(objective.bounds)) if i not in (index, len(objective.bounds) - 1)]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.fft import dct
 
 from spectralgp._checks import Array
-from spectralgp._operators import Operator
-
-Progress = Callable[[str], None]
+from spectralgp._operators.base import Operator
+from spectralgp._progress import mention
 
 
 def chebyshev_points(n_points: int) -> Array:
@@ -50,10 +48,9 @@ class MomentPass:
         self.operator, self.gram = operator, gram
         multiply = operator.product if gram else operator.column_products
         first = multiply(columns, columns)
-        following = operator.combine(columns, 0.5 * np.eye(columns.shape[1]))
         # T_1 = A T_0: the recurrence with T_{-1} = A T_0 would need it, so the first step is taken by halves
         self.previous = columns
-        self.current = operator.step(following, operator.zeros(columns.shape[1]))
+        self.current = operator.step(columns * 0.5, operator.zeros(columns.shape[1]))
         self._moments = [first, multiply(self.current, columns), 2 * multiply(self.current, self.current) - first]
 
     @property
@@ -66,7 +63,16 @@ class MomentPass:
         """Moments so far, along the first axis."""
         return np.stack(self._moments)
 
-    def extend(self, n_moments: int, progress: Progress | None = None) -> None:
+    def release(self) -> None:
+        """Forget the state of the recurrence, which going on would need, and keep the moments."""
+        self.current = self.previous = None
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the recurrence cannot go on."""
+        return self.current is None
+
+    def extend(self, n_moments: int) -> None:
         """Go on until there are at least so many moments.
 
         Raises
@@ -79,14 +85,13 @@ class MomentPass:
             self.previous, self.current = self.current, following
             self._moments.append(2 * crosses - self._moments[1])
             self._moments.append(2 * squares - self._moments[0])
-            if progress is not None:
-                progress(f"moment {self.n_moments}")
+            mention(f"moment {self.n_moments} of {n_moments}")
         sizes = np.diagonal(self.moments, axis1=1, axis2=2) if self.gram else self.moments
         if not np.all(np.abs(sizes) <= 1.01 * sizes[0] + 1e-300):
             raise ArithmeticError("an eigenvalue of the Laplacian lies beyond the interval of the recurrence")
 
 
-def filter_columns(operator: Operator, columns: Any, coefficients: Array, progress: Progress | None = None) -> Any:
+def filter_columns(operator: Operator, columns: Any, coefficients: Array) -> Any:
     """``sum_k T_k(A) Y^T G_k``: many filters of the columns, summed into new columns, by Clenshaw's recurrence.
 
     Parameters
@@ -104,14 +109,13 @@ def filter_columns(operator: Operator, columns: Any, coefficients: Array, progre
     """
     n_outputs = coefficients.shape[2]
     current, previous = operator.zeros(n_outputs), operator.zeros(n_outputs)
-    for matrix in coefficients[:0:-1]:
+    for term, matrix in enumerate(coefficients[:0:-1]):
         following = operator.step(current, previous)
         following += operator.combine(columns, matrix)
         current, previous = following, current
-        if progress is not None:
-            progress("filter")
+        mention(f"filter {term + 1} of {len(coefficients) - 1}")
     # the last step has A b_1 - b_2 where the others have 2 A b_1 - b_2
-    last = operator.combine(previous, -0.5 * np.eye(n_outputs))
+    last = previous * -0.5
     following = operator.step(current, previous)
     following *= 0.5
     following += last

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
-from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from spectralgp._arrays import non_negative_root, on_host, take
 from spectralgp._checks import Array
-from spectralgp.leave_one_out import By, LeaveOneOut, leave_one_out
-from spectralgp.posterior import AnyPosterior, AnyPrediction
+from spectralgp.posterior import Posterior, Prediction
 
 NEGLIGIBLE = 1e-6  # weight
 
@@ -59,11 +56,16 @@ class Mixture:
     """Posteriors of several models with weights; it answers as a `Posterior` does."""
 
     weights: Array
-    posteriors: tuple[AnyPosterior, ...]
+    posteriors: tuple[Posterior, ...]
 
     def at(self, inputs: Any) -> MixturePrediction:
         """Predictive distribution at new inputs."""
         return MixturePrediction(self.weights, tuple(posterior.at(inputs) for posterior in self.posteriors))
+
+    @property
+    def parts(self) -> tuple[tuple[float, Posterior], ...]:
+        """Posteriors and their weights."""
+        return tuple(zip(self.weights.tolist(), self.posteriors, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +77,10 @@ class MixturePrediction:
     """
 
     weights: Array
-    predictions: tuple[AnyPrediction, ...]
+    predictions: tuple[Prediction, ...]
 
     @property
-    def _parts(self) -> list[tuple[float, Any]]:
+    def _parts(self) -> list[tuple[float, Prediction]]:
         return [(float(w), part) for w, part in zip(self.weights, self.predictions, strict=True) if w > 0]
 
     @cached_property
@@ -97,6 +99,14 @@ class MixturePrediction:
             apart = apart if nodes is None else on_host(take(apart, nodes, axis=1))
             total = total + weight * (part.variance(include_noise, nodes) + apart**2)
         return total
+
+    @property
+    def variance_error(self) -> Array:
+        """Root mean square standard error of `variance` at all nodes, one number an input; zero where it is exact.
+
+        The members' errors are added up: their random probes are the same.
+        """
+        return np.sum([weight * part.variance_error for weight, part in self._parts], axis=0)
 
     def std(self, include_noise: bool = False, nodes: Any = None) -> Array:
         """Predictive standard deviation, as `variance`."""
@@ -128,17 +138,8 @@ class MixturePrediction:
         ]
         return take(array_namespace(*draws).concat(draws), random_state.permutation(n_samples), axis=0)
 
-    def log_density(self, signals: ArrayLike, joint: bool = True) -> Any:
+    def log_density(self, signals: Any, joint: bool = True) -> Any:
         """Log predictive density of observed signals, as `Prediction.log_density`."""
         parts = [np.log(weight) + part.log_density(signals, joint) for weight, part in self._parts]
         total = logsumexp(parts, axis=0)
         return float(total) if joint else total
-
-
-def leave_one_out_mixture(weights: Array, posteriors: Sequence[AnyPosterior], by: By = "signal") -> LeaveOneOut:
-    """Leave-one-out of a mixture, with its weights held fixed."""
-    parts = [(w, leave_one_out(posterior, by)) for w, posterior in zip(weights, posteriors, strict=True) if w > 0]
-    mean: Any = sum(float(weight) * part.mean for weight, part in parts)
-    variance: Any = sum(float(weight) * (part.std**2 + (part.mean - mean) ** 2) for weight, part in parts)
-    log_density = logsumexp([np.log(weight) + part.log_density for weight, part in parts], axis=0)
-    return LeaveOneOut(by, mean, non_negative_root(variance), np.asarray(log_density))

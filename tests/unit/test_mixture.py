@@ -11,10 +11,10 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS
 from spectralgp.graph_kernels import Diffusion, Identity, Polynomial
-from spectralgp.leave_one_out import leave_one_out
+from spectralgp.leaving_out import leave_one_out
+from spectralgp.mixture import Mixture, stacking_weights
 from spectralgp.model import graph_gp
 from spectralgp.posterior import condition
-from spectralgp.stacking import Mixture, leave_one_out_mixture, stacking_weights
 from tolerances import FORMULA, OPTIMUM, STANDARD_ERRORS
 
 RNG = np.random.default_rng(0)
@@ -104,6 +104,9 @@ def test_moments_are_those_of_a_mixture(mixture, include_noise):
     assert oracle.relative_error(prediction.std(include_noise), np.sqrt(variance)) < FORMULA
     blocks = np.array([covariance[7 * i : 7 * i + 7, 7 * i : 7 * i + 7] for i in range(3)])
     assert oracle.relative_error(prediction.node_covariance(include_noise), blocks) < FORMULA
+    nodes = np.array([5, 0])
+    assert oracle.relative_error(prediction.variance(include_noise, nodes), variance[:, nodes]) < FORMULA
+    assert prediction.variance_error.tolist() == [0.0, 0.0, 0.0]
 
 
 def dense_log_densities(posterior):
@@ -150,7 +153,7 @@ def test_samples_are_not_sorted_by_model():
 @pytest.mark.parametrize("by", ["signal", "node", "entry"])
 def test_leave_one_out_of_a_mixture(mixture, by):
     parts = [leave_one_out(posterior, by) for posterior in mixture.posteriors]
-    left = leave_one_out_mixture(WEIGHTS, mixture.posteriors, by)
+    left = leave_one_out(mixture, by)
     mean = np.tensordot(WEIGHTS, [part.mean for part in parts], axes=1)
     second = np.tensordot(WEIGHTS, [part.std**2 + part.mean**2 for part in parts], axes=1)
     logs = np.array([part.log_density for part in parts])

@@ -1,0 +1,113 @@
+"""Compiled loops of the operator on the CPU. Importing this module imports Numba, so others do it where they need it.
+
+Each loop stands here twice, for many threads and for one: a process that was forked from one with OpenMP threads must
+not start any of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+from numba.extending import register_jitable
+
+BLOCK = 2048  # rows that one thread takes at a time: few enough for their columns to stay in its cache
+MOST_PARTS = 64  # partial sums, added up in a fixed order
+
+
+def _is_cacheable() -> bool:
+    """Whether Numba finds a place for compiled code: none on a read-only installation without a writable home."""
+
+    def probe() -> None:
+        pass
+
+    try:
+        njit(cache=True)(probe)
+    except RuntimeError:
+        return False
+    return True
+
+
+# jitable, not compiled itself: a compiled function in their closure would keep the others out of Numba's cache
+@register_jitable(fastmath=True)
+def _rows(
+    indptr: Any,
+    indices: Any,
+    weights: Any,
+    diagonal: Any,
+    scale: Any,
+    current: Any,
+    previous: Any,
+    first: int,
+    last: int,
+) -> None:
+    n_columns = current.shape[1]
+    total = np.empty(n_columns, current.dtype)
+    for row in range(first, last):
+        total[:] = 0
+        for entry in range(indptr[row], indptr[row + 1]):
+            weight = weights[entry]
+            neighbour = indices[entry]
+            for column in range(n_columns):
+                total[column] += weight * current[neighbour, column]
+        for column in range(n_columns):
+            value = current[row, column]
+            laplacian = diagonal[row] * value - total[column]
+            previous[row, column] = scale * laplacian - 2 * value - previous[row, column]
+
+
+def _step(indptr: Any, indices: Any, weights: Any, diagonal: Any, scale: Any, current: Any, previous: Any) -> None:
+    n_nodes = current.shape[0]
+    for block in prange((n_nodes + BLOCK - 1) // BLOCK):
+        first = block * BLOCK
+        last = min(first + BLOCK, n_nodes)
+        _rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
+
+
+def _step_gram(
+    indptr: Any, indices: Any, weights: Any, diagonal: Any, scale: Any, current: Any, previous: Any
+) -> tuple[Any, Any]:
+    n_nodes, n_columns = current.shape
+    n_parts = min(MOST_PARTS, (n_nodes + BLOCK - 1) // BLOCK)
+    squares = np.zeros((n_parts, n_columns, n_columns))
+    crosses = np.zeros((n_parts, n_columns, n_columns))
+    for part in prange(n_parts):
+        start = n_nodes * part // n_parts
+        stop = n_nodes * (part + 1) // n_parts
+        for first in range(start, stop, BLOCK):
+            last = min(first + BLOCK, stop)
+            _rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
+            following = previous[first:last]
+            squares[part] += np.dot(following.T, following)
+            crosses[part] += np.dot(following.T, current[first:last])
+    return squares.sum(axis=0), crosses.sum(axis=0)
+
+
+def _step_columns(
+    indptr: Any, indices: Any, weights: Any, diagonal: Any, scale: Any, current: Any, previous: Any
+) -> tuple[Any, Any]:
+    n_nodes, n_columns = current.shape
+    n_parts = min(MOST_PARTS, (n_nodes + BLOCK - 1) // BLOCK)
+    squares = np.zeros((n_parts, n_columns))
+    crosses = np.zeros((n_parts, n_columns))
+    for part in prange(n_parts):
+        start = n_nodes * part // n_parts
+        stop = n_nodes * (part + 1) // n_parts
+        for first in range(start, stop, BLOCK):
+            last = min(first + BLOCK, stop)
+            _rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
+            for row in range(first, last):
+                for column in range(n_columns):
+                    squares[part, column] += previous[row, column] * previous[row, column]
+                    crosses[part, column] += previous[row, column] * current[row, column]
+    return squares.sum(axis=0), crosses.sum(axis=0)
+
+
+step, step_gram, step_columns = (
+    njit(parallel=True, cache=_is_cacheable(), fastmath=True)(loop) for loop in (_step, _step_gram, _step_columns)
+)
+# not cached: Numba's cache would not tell them from the parallel ones
+serial_step, serial_step_gram, serial_step_columns = (
+    njit(fastmath=True)(loop) for loop in (_step, _step_gram, _step_columns)
+)

@@ -1,0 +1,234 @@
+"""What a user gives, read: signals, inputs, graphs, and the order in which the user has the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.utils.validation import check_array
+
+from spectralgp._arrays import take
+from spectralgp._checks import Array
+from spectralgp._frames import check_numeric, frame_names, match_columns
+from spectralgp._operators import precision_of
+from spectralgp.graph import Graph, as_graph
+from spectralgp.graph.nodes import chosen_nodes
+from spectralgp.spectrum import Chebyshev
+
+Indices = NDArray[np.intp]
+
+LARGEST_INPUT = 1e150  # whose square is still a number
+INCOMPLETE = "Missing entries are not supported yet: drop the signals or the nodes that have them, or fill them in."
+
+
+@dataclass(frozen=True, eq=False)
+class NodeOrder:
+    """The order in which the user has the nodes, which is that of the columns of ``Y`` at ``fit``.
+
+    Parameters
+    ----------
+    names : tuple or None
+        The columns' names; None if neither they nor the graph has any.
+    columns : ndarray of int or None
+        The column of each node of the graph; None where both orders are the same.
+    """
+
+    names: tuple[Hashable, ...] | None
+    columns: Indices | None = None
+
+    def to_graph(self, signals: Any) -> Any:
+        """Signals with columns in the user's order, in the graph's."""
+        if self.columns is None:
+            return signals
+        return take(signals, self.columns, axis=1) if is_array_api_obj(signals) else signals[:, self.columns]
+
+    def to_user(self, values: Any, axis: int = -1) -> Any:
+        """Values with the graph's order along an axis, in the user's."""
+        return values if self.columns is None else take(values, np.argsort(self.columns), axis=axis % values.ndim)
+
+    def chosen(self, nodes: Any, n_nodes: int) -> Indices:
+        """Columns that a user chose by name, position or mask, in the user's order."""
+        return chosen_nodes(nodes, n_nodes, self._positions)
+
+    def nodes(self, columns: Indices) -> Indices:
+        """Nodes of the graph that some columns belong to."""
+        return columns if self.columns is None else np.argsort(self.columns)[columns]
+
+    def _positions(self, names: Any) -> NDArray[np.int64]:
+        if self.names is None:
+            raise ValueError(
+                "nodes must be positions where neither the graph nor the columns of Y have names; got names. "
+                "Fit with a graph or a DataFrame that has them."
+            )
+        known = {name: position for position, name in enumerate(self.names)}
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise ValueError(
+                f"nodes must be names of columns of Y; got {unknown[0]!r} ({len(unknown)} unknown in all). "
+                f"The first of them are {list(self.names[:5])}."
+            )
+        return np.array([known[name] for name in names], dtype=np.int64)
+
+
+def read_graph(graph: Any, n_columns: int, names: tuple[Any, ...] | None) -> tuple[Graph, NodeOrder]:
+    """The graph, edgeless if there is none, and the order in which the user has its nodes."""
+    if graph is None:
+        return Graph(csr_array((n_columns, n_columns))), NodeOrder(names)
+    known = as_graph(graph)
+    own = None if known.names is None else tuple(known.names)
+    if names is not None and own is not None and not (_counts(names) and not _counts(own)):
+        columns = match_columns(names, own)
+        return known, NodeOrder(names, None if np.array_equal(columns, np.arange(columns.size)) else columns)
+    if known.n_nodes != n_columns:
+        raise ValueError(
+            f"Y must have shape (n_signals, n_nodes) with n_nodes = {known.n_nodes}, the nodes of the graph; "
+            f"got {n_columns} columns. Rows are signals: did you pass the transpose?"
+        )
+    return known, NodeOrder(own if names is None or own is not None else names)
+
+
+def _counts(names: tuple[Any, ...]) -> bool:
+    """Whether column names only count the columns, as those of a DataFrame without names do."""
+    return all(isinstance(name, int | np.integer) and name == place for place, name in enumerate(names))
+
+
+# ------------------------------------------------------------------------------------------------------- signals
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Refuse a masked array that masks anything."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        count = int(np.ma.getmaskarray(values).sum())
+        raise ValueError(
+            f"{name} must be complete; got a masked array that masks {count} of {values.size} values. {INCOMPLETE}"
+        )
+
+
+def in_memory(Y: Any, estimator: Any) -> Array:
+    """Signals as an array of finite numbers in memory, one- or two-dimensional."""
+    if Y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None: "
+            "Y must hold the signals, shape (n_signals, n_nodes)."
+        )
+    refuse_masked(Y, "Y")
+    check_numeric(Y, "Y")
+    if getattr(getattr(Y, "dtype", None), "kind", "") == "c":
+        raise ValueError("Complex data not supported: Y must hold real numbers. Pass the real part or the modulus.")
+    # by scikit-learn, which knows tables and array libraries; it is not told of words, which it would take for numbers
+    signals = check_array(Y, ensure_2d=False, ensure_all_finite=False, dtype=None, input_name="Y", estimator=estimator)
+    if np.ndim(signals) not in (1, 2):
+        raise ValueError(f"Y must have shape (n_signals, n_nodes); got {np.shape(Y)}. Rows are signals.")
+    try:
+        if signals.dtype.kind not in "biufO":
+            raise TypeError(f"dtype {signals.dtype}")
+        values = np.asarray(signals, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Y must hold numbers; got {error}. Convert it to numbers first.") from error
+    _require_finite(values, "Y", frame_names(Y), INCOMPLETE)
+    return values
+
+
+def sliceable(Y: Any) -> Any:
+    """Signals that need not fit in memory: anything with a shape and a dtype, sliced by columns; tables as arrays."""
+    refuse_masked(Y, "Y")
+    check_numeric(Y, "Y")
+    signals = Y.to_numpy() if hasattr(Y, "columns") else Y
+    signals = np.asarray(signals) if isinstance(signals, list | tuple) else signals
+    if not hasattr(signals, "shape") or not hasattr(signals, "dtype") or len(signals.shape) != 2:
+        raise ValueError(
+            f"Y must have shape (n_signals, n_nodes) on a large graph; got {np.shape(Y)}. Rows are signals."
+        )
+    precision_of(signals)
+    return np.asarray(signals) if isinstance(signals, np.ma.MaskedArray) else signals
+
+
+def observed(signals: Any) -> Any:
+    """New signals on a large graph, all in memory or on their device."""
+    return signals if is_array_api_obj(signals) else np.asarray(signals[:, :])
+
+
+# -------------------------------------------------------------------------------------------------------- inputs
+
+
+def check_inputs(X: Any) -> None:
+    """Refuse inputs that would be taken for something else: masked ones, and words that look like numbers."""
+    refuse_masked(X, "X")
+    check_numeric(X, "X")
+    if isinstance(X, np.ndarray) and X.dtype.kind in "USMm":
+        raise TypeError(f"X must hold numbers; got dtype {X.dtype}. Convert it to numbers first.")
+
+
+def finite_inputs(inputs: Any, names: tuple[Any, ...] | None = None) -> Array:
+    """Inputs whose every value is finite, and small enough to be squared."""
+    values = np.asarray(inputs, dtype=float)
+    _require_finite(values, "X", names, "Drop the rows that have them, or fill them in.")
+    if values.size and np.max(np.abs(values)) > LARGEST_INPUT:
+        raise ValueError(
+            f"X must hold values up to {LARGEST_INPUT:g} in size, whose squares are still numbers; got "
+            f"{np.max(np.abs(values)):.3g}. Change the units of X."
+        )
+    return values
+
+
+def _require_finite(values: Array, name: str, columns: tuple[Any, ...] | None, remedy: str) -> None:
+    wrong = ~np.isfinite(values)
+    if not wrong.any():
+        return
+    first = tuple(int(index) for index in np.argwhere(wrong)[0])
+    what = "NaN" if np.isnan(values[first]) else "infinity"
+    where = f"row {first[0]}"
+    if len(first) == 2:
+        where += f", column {first[1] if columns is None else repr(columns[first[1]])}"
+    raise ValueError(
+        f"{name} must be finite; {name} contains {what} at {where} ({int(wrong.sum())} values that are NaN or infinite "
+        f"in all). {remedy}"
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- memory
+
+
+@contextmanager
+def explaining_memory(shape: tuple[int, int], item_size: int, settings: Chebyshev | None) -> Iterator[None]:
+    """Say how much memory a fit needs, and what would need less, where there is not enough.
+
+    Parameters
+    ----------
+    shape : pair of int
+        Numbers of signals and nodes.
+    item_size : int
+        Bytes of a value.
+    settings : Chebyshev, optional
+        Of a large graph; the spectrum is exact if not given.
+
+    Raises
+    ------
+    MemoryError
+        In place of the one that gave no reason.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        n_signals, n_nodes = shape
+        if settings is None:
+            needed, of = 3 * 8 * n_nodes**2, f"the exact spectrum of {n_nodes} nodes"
+            remedy = "Use spectrum='chebyshev', which needs no matrix of nodes by nodes."
+        else:
+            n_probes = n_nodes if settings.n_probes == "exact" else settings.n_probes
+            # two blocks of each recurrence, one on the way and the copy for the signals, two for the probes; and the
+            # moments, their quadrature and a rotation of it
+            blocks = (4 * n_signals + 2 * n_probes) * n_nodes * item_size
+            needed = blocks + 3 * 8 * settings.n_moments * n_signals**2
+            of = f"{n_signals} signals and {n_probes} probes on {n_nodes} nodes"
+            remedy = "Pass Y as float32, fewer signals, or fewer probes: spectrum=Chebyshev(n_probes=...)."
+            if needed > 2 * blocks:
+                of = f"{settings.n_moments} moments of {n_signals} by {n_signals} signals, and more if some are added"
+                remedy = "Learn from fewer signals, or from fewer moments: spectrum=Chebyshev(max_moments=...)."
+        raise MemoryError(f"memory must hold about {needed / 1e9:.2g} GB for {of}; got less. {remedy}") from error

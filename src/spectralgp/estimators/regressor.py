@@ -1,0 +1,284 @@
+"""The estimator: scikit-learn's face of the library, without formulas of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from spectralgp._arrays import as_generator, moved_last, on_host, take
+from spectralgp._frames import check_same_order, frame_index
+from spectralgp.estimators._base import GraphGPEstimator
+from spectralgp.graph_kernels import GraphKernel
+from spectralgp.leaving_out import By, LeaveOneOut, leave_one_out
+from spectralgp.spectrum import Chebyshev
+
+
+class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
+    """Gaussian process regression of signals on a graph, with a graph kernel learnt on the graph's spectrum.
+
+    Each row of `Y` is a signal, one value a node, observed at the inputs in the same row of `X`. The model is
+    ``Cov(Y) = K (x) B B^T + sigma^2 I`` with ``B = g(L)``; `fit` learns the filter ``g``, the input kernel and the
+    noise by maximising the marginal likelihood.
+
+    Parameters
+    ----------
+    graph : Graph or anything `as_graph` takes, optional
+        The graph on the columns of `Y`. Without one every output is its own node and the kernel is the identity.
+    graph_kernel : graph kernel or list of them, optional
+        Covariance between nodes; `Polynomial` ("auto") if not given. A list, and the degrees of "auto", are stacked:
+        predictions are a mixture with the weights that score best on held-out folds.
+    kernel : scikit-learn kernel or "precomputed", optional
+        Covariance between inputs; an `RBF` whose length scale starts at the median distance if not given. With
+        "precomputed", `X` is the covariance matrix at `fit`, and the cross-covariance (n_inputs, n_signals), or the
+        pair of it and the test covariance, at `predict`.
+    noise_variance : float, optional
+        Variance of the noise in the units of `Y`; learnt if not given.
+    prior : {"weak"} or None, default="weak"
+        Prior on the hyperparameters, which keeps few signals from being overfitted; None is plain maximum likelihood.
+    center : {"global", "node"} or None, default="global"
+        Subtract the mean of `Y`, or each node's own mean, or nothing.
+    scale : {"global"} or None, default="global"
+        Divide by the standard deviation of the centred `Y` while learning. Results are in the units of `Y` either way.
+    solver : {"sqp", "lagrangian"}, default="sqp"
+        Joint constrained optimisation with continuation in the degree, or the paper's Algorithm 1.
+    spectrum : {"auto", "exact", "chebyshev"} or Chebyshev, default="auto"
+        Eigendecomposition of the Laplacian, or a quadrature from its Chebyshev moments, which reaches graphs of
+        millions of nodes with stated errors. "auto" is exact up to 5,000 nodes; `spectrum_` says which it was.
+        `Chebyshev` sets moments, probes and tolerance.
+    device : {"cpu", "cuda"}, optional
+        Where to compute on a large graph whose signals are on the host; CuPy arrays and torch CUDA tensors are
+        computed where they are.
+    noise_floor : float, optional
+        Smallest noise variance learnt, as a share of the variance of `Y`; 1e-6 with the weak prior and 1e-3 without.
+    n_folds : int, default=5
+        Folds for the weights of stacked kernels.
+    n_draws : int, optional
+        Average predictions over this many draws of the hyperparameters from Laplace's approximation to their
+        posterior; 0 uses the best values alone. 16 for stacked kernels on an exact spectrum, else 0, if not given.
+    max_iterations : int, default=500
+        Limit on the iterations of each constrained solve.
+    random_state : int, RandomState or None, default=None
+        Seed for folds and draws; 0 if not given, so that fits repeat.
+    verbose : int, default=0
+        Show a progress bar while fitting.
+
+    Attributes
+    ----------
+    graph_ : Graph
+        The graph.
+    spectrum_ : Spectrum or ChebyshevSpectrum
+        Of the Laplacian of the (first) graph kernel.
+    graph_kernel_, kernel_ : kernel, or tuple of kernels when stacked
+        With learnt parameters, in the units of `Y`.
+    noise_variance_ : float
+        Noise variance in the units of `Y` squared; the weighted mean when stacked.
+    log_marginal_likelihood_ : float
+        Of `Y` as given, in nats; of the mixture when stacked.
+    kernel_weights_ : ndarray of shape (n_kernels,)
+        Weights of the stacked kernels; one for a single kernel.
+    fits_ : tuple of Fit
+        Certificate, message and stages of each kernel's fit.
+    certificate_ : Certificate
+        Residuals of the optimality conditions, of the kernel with the largest weight.
+    n_evaluations_ : int
+        Likelihood evaluations of the fits to all signals.
+    posterior_ : Posterior or Mixture
+        Conditioned model of the centred signals; gives joint covariances over inputs and nodes.
+    center_ : ndarray of shape (n_nodes,), or float
+        What was subtracted from `Y`; one number for all nodes of a large graph unless centred by node.
+    n_features_in_ : int
+        Number of features of `X`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import Graph, GraphGPRegressor, Polynomial
+    >>> rng = np.random.default_rng(0)
+    >>> ring = Graph.from_edges([(node, (node + 1) % 10) for node in range(10)])
+    >>> X = rng.standard_normal((20, 2))
+    >>> Y = np.sin(X[:, :1] + np.linspace(0, 6, 10, endpoint=False)) + 0.1 * rng.standard_normal((20, 10))
+    >>> model = GraphGPRegressor(ring, Polynomial(3)).fit(X, Y)
+    >>> mean, std = model.predict(X[:2], return_std=True)
+    >>> mean.shape, std.shape
+    ((2, 10), (2, 10))
+    """
+
+    def __init__(
+        self,
+        graph: Any = None,
+        graph_kernel: GraphKernel | Sequence[GraphKernel] | None = None,
+        kernel: Kernel | Literal["precomputed"] | None = None,
+        *,
+        noise_variance: float | None = None,
+        prior: Literal["weak"] | None = "weak",
+        center: Literal["global", "node"] | None = "global",
+        scale: Literal["global"] | None = "global",
+        solver: Literal["sqp", "lagrangian"] = "sqp",
+        spectrum: Literal["auto", "exact", "chebyshev"] | Chebyshev = "auto",
+        device: Literal["cpu", "cuda"] | None = None,
+        noise_floor: float | None = None,
+        n_folds: int = 5,
+        n_draws: int | None = None,
+        max_iterations: int = 500,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.graph = graph
+        self.graph_kernel = graph_kernel
+        self.kernel = kernel
+        self.noise_variance = noise_variance
+        self.prior = prior
+        self.center = center
+        self.scale = scale
+        self.solver = solver
+        self.spectrum = spectrum
+        self.device = device
+        self.noise_floor = noise_floor
+        self.n_folds = n_folds
+        self.n_draws = n_draws
+        self.max_iterations = max_iterations
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        include_noise: bool = False,
+        nodes: Any = None,
+    ) -> Any:
+        """Predict signals at new inputs.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_inputs, n_features)
+            New inputs. With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair
+            (cross-covariance, test covariance) where uncertainties are wanted. None, for one new signal, if the
+            model was fitted without inputs.
+        return_std : bool, default=False
+            Return standard deviations too.
+        return_cov : bool, default=False
+            Return the covariance over the nodes for each input too.
+        include_noise : bool, default=False
+            Uncertainty of a noisy observation rather than of the noise-free signal.
+        nodes : array of int or of names, optional
+            Only these nodes, by their names, or by their positions among the columns of `Y` at `fit`. On a large graph
+            standard deviations are exact there, and by random probes elsewhere.
+
+        Returns
+        -------
+        mean : array of shape (n_inputs, n_nodes)
+            Nodes in the order of the columns of `Y` at `fit`. One-dimensional if `Y` was; of the kind of `Y` (NumPy,
+            CuPy or torch).
+        std : array of the shape of mean
+            If `return_std`.
+        covariance : ndarray of shape (n_inputs, n_nodes, n_nodes)
+            If `return_cov`.
+        """
+        if return_std and return_cov:
+            raise ValueError(
+                "return_std and return_cov must not both be True; got both. "
+                "The standard deviations are the roots of the covariances' diagonals."
+            )
+        prediction, order = self._prediction(X), self._order
+        chosen = None if nodes is None else order.nodes(order.chosen(nodes, self.graph_.n_nodes))
+        mean = self._shaped(order.to_user(prediction.mean) if chosen is None else take(prediction.mean, chosen, axis=1))
+        if return_std:
+            std = prediction.std(include_noise, chosen)
+            return mean, self._shaped(order.to_user(std) if chosen is None else std)
+        if return_cov:
+            covariance = prediction.node_covariance(include_noise)
+            if chosen is not None:
+                return mean, covariance[:, chosen[:, None], chosen]
+            return mean, order.to_user(order.to_user(covariance, axis=1), axis=2)
+        return mean
+
+    def predict_frame(self, X: Any, return_std: bool = False, include_noise: bool = False) -> Any:
+        """Predict as `predict` does, into pandas DataFrames with the nodes' names and the index of `X`."""
+        import pandas as pd
+
+        predicted = self.predict(X, return_std=return_std, include_noise=include_noise)
+        columns: Any = self._order.names
+        frames = [
+            pd.DataFrame(np.reshape(values, (-1, self.graph_.n_nodes)), index=frame_index(X), columns=columns)
+            for values in (predicted if return_std else (predicted,))
+        ]
+        return tuple(frames) if return_std else frames[0]
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = False) -> Any:
+        """Draw signals from the posterior, shape (n_inputs, n_nodes, n_samples) as in scikit-learn."""
+        draws = self._prediction(X).sample(n_samples, as_generator(random_state), include_noise)
+        stacked = moved_last(self._order.to_user(draws), 0)
+        return stacked[:, 0, :] if self._flat else stacked
+
+    def log_predictive_density(self, X: Any, Y: Any, joint: bool = True) -> Any:
+        """Log density of observed signals at new inputs: one total in nats, or one number a signal.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_inputs, n_features), or None
+            New inputs; None if the model was fitted without inputs.
+        Y : array or DataFrame of shape (n_inputs, n_nodes)
+            Signals observed there.
+        joint : bool, default=True
+            Density of all signals together (float), or of each alone, shape (n_inputs,).
+        """
+        check_is_fitted(self)
+        check_same_order(X, Y)
+        signals = self._observed(Y)
+        prediction = self._prediction(np.empty((signals.shape[0], 0)) if X is None else X)
+        return prediction.log_density(self._order.to_graph(signals), joint)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name."""
+        check_is_fitted(self)
+        predicted = np.reshape(on_host(self.predict(X)), (-1, self.graph_.n_nodes))
+        return float(r2_score(on_host(self._observed(y)), predicted, sample_weight=sample_weight))
+
+    def leave_one_out(self, by: By = "signal") -> LeaveOneOut:
+        """Closed-form predictions of each training signal, node or entry from all others, in the units of Y."""
+        check_is_fitted(self)
+        left, order = leave_one_out(self.posterior_, by), self._order
+        log_density = left.log_density if by == "signal" else order.to_user(left.log_density)
+        return LeaveOneOut(by, order.to_user(left.mean), order.to_user(left.std), log_density)
+
+    def response(self, eigenvalues: ArrayLike | None = None, return_std: bool = False) -> Any:
+        """The learnt filter ``g`` at eigenvalues; the weighted average of the filters when stacked.
+
+        Parameters
+        ----------
+        eigenvalues : array of shape (n,), optional
+            Within the interval of the spectrum; those of ``spectrum_`` if not given.
+        return_std : bool, default=False
+            Return its standard deviation over draws of the hyperparameters and over stacked kernels too.
+        """
+        check_is_fitted(self)
+        models, spectrum = [fit.model for fit in self.fits_], self.spectrum_
+        spectra = {(model.spectrum.laplacian, model.spectrum.scaled) for model in models}
+        if len(spectra) > 1 or any(model.basis is not model.spectrum for model in models):
+            raise ValueError(
+                "graph_kernel must be one function on one spectrum to have one response; got kernels of different "
+                "Laplacians, or LocalAverage. Look at the kernels in graph_kernel_ one by one."
+            )
+        points = spectrum.eigenvalues if eigenvalues is None else np.asarray(eigenvalues, dtype=float)
+        if eigenvalues is not None and (
+            np.min(points, initial=0.0) < 0 or np.max(points, initial=0.0) > spectrum.upper
+        ):
+            raise ValueError(
+                f"eigenvalues must lie between 0 and {spectrum.upper:g}, where the filter was learnt; got values from "
+                f"{np.min(points):g} to {np.max(points):g}. Beyond that a polynomial says nothing."
+            )
+        mean = self.kernel_weights_ @ [model.graph_kernel.response(points) for model in models]
+        if not return_std:
+            return mean
+        shares, parts = zip(*self.posterior_.parts, strict=True)
+        drawn = parts[0].signals.units.spread * np.array([part.prior.graph_kernel.response(points) for part in parts])
+        return mean, np.sqrt(shares @ (drawn - np.array(shares) @ drawn) ** 2)

@@ -1,0 +1,50 @@
+"""Held-out predictive densities from folds that are learnt from scratch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import logsumexp
+
+from spectralgp._checks import Array
+from spectralgp.graph_kernels import GraphKernel
+from spectralgp.learning.draws import hyperparameter_draws
+from spectralgp.learning.families import learn_all
+from spectralgp.learning.solver import Solver
+from spectralgp.learning.task import Task
+from spectralgp.posterior import Prediction, condition
+
+
+def held_out_log_densities(
+    task: Task,
+    kernels: Sequence[GraphKernel],
+    *,
+    n_folds: int,
+    n_draws: int,
+    random_state: np.random.Generator,
+    solver: Solver | None = None,
+) -> Array:
+    """Log predictive density of each signal under each kernel, learnt without the signal's fold.
+
+    Every fold starts cold: one that started from the fit to all signals would remember them, and would favour
+    the kernels that overfit. With `n_draws` each kernel is averaged over that many draws of its hyperparameters.
+
+    Returns
+    -------
+    ndarray of shape (n_signals, n_kernels)
+    """
+    n_signals = task.signals.shape[0]
+    densities = np.empty((n_signals, len(kernels)))
+    shuffled, *streams = random_state.spawn(1 + n_folds)
+    for held_out, stream in zip(np.array_split(shuffled.permutation(n_signals), n_folds), streams, strict=True):
+        kept = np.setdiff1d(np.arange(n_signals), held_out)
+        part, others, fold = task.fold(kept, held_out)
+        for column, fit in enumerate(learn_all(part, kernels, solver)):
+            models = hyperparameter_draws(part, fit, n_draws, stream).models if n_draws else (fit.model,)
+            logs = []
+            for model in models:
+                posterior = condition(model, part.inputs, part.signals)
+                logs.append(Prediction(posterior, fold.new_inputs(model.input_kernel)).log_density_of(others))
+            densities[held_out, column] = logsumexp(logs, axis=0) - np.log(len(models))
+    return densities

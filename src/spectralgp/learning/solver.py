@@ -1,0 +1,27 @@
+"""What every solver is: something that learns kernels of one family from a task."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from spectralgp.graph_kernels import GraphKernel
+from spectralgp.learning.fit import Fit
+from spectralgp.learning.task import Task
+
+
+class Solver(ABC):
+    """A way to learn hyperparameters."""
+
+    @abstractmethod
+    def fit(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
+        """Fits of one kernel, or of kernels of one family, in their order."""
+
+    @abstractmethod
+    def n_steps(self, kernels: Sequence[GraphKernel]) -> int:
+        """How many steps `fit` reports."""
+
+    @property
+    def shares_families(self) -> bool:
+        """Whether kernels of one family are learnt together."""
+        return False

@@ -1,0 +1,145 @@
+"""The problem that learning solves: data and settings, without a graph kernel."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spectralgp._checks import Array, as_option, as_positive, as_real_array
+from spectralgp.graph import Graph
+from spectralgp.graph_kernels import GraphKernel
+from spectralgp.inputs import InputKernel, KernelLike, NewInputs, as_input_kernel
+from spectralgp.signals import Signals, as_training
+from spectralgp.spectrum import Chebyshev, Spectrum, decompose
+
+NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
+NOISE_CEILING = 10.0
+
+Indices = NDArray[np.intp]
+Prior = Literal["weak"] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Data and settings of one learning problem; the graph kernel is left open. Made by `Task.of`.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph that the signals live on.
+    input_kernel : InputKernel
+        Covariance between signals.
+    inputs : ndarray of shape (n_signals, n_features)
+        Training inputs (``K`` itself if precomputed).
+    signals : Signals
+        Training signals.
+    noise_variance : float or None
+        Fixed noise variance, or None to learn it.
+    prior : {"weak"} or None
+        Prior on the hyperparameters; None is plain maximum likelihood.
+    noise_floor : float or None
+        Smallest noise variance learnt, as a share of the signals' variance.
+    spectrum : Chebyshev or None
+        Settings of the quadrature for a large graph; None for an exact spectrum.
+    device : {"cpu", "cuda"} or None
+        Where to compute on a large graph, if the signals are on the host.
+    """
+
+    graph: Graph
+    input_kernel: InputKernel
+    inputs: Array
+    signals: Signals
+    noise_variance: float | None = None
+    prior: Prior = "weak"
+    noise_floor: float | None = None
+    spectrum: Chebyshev | None = None
+    device: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        input_kernel: InputKernel | KernelLike,
+        inputs: ArrayLike,
+        signals: ArrayLike | Signals,
+        noise_variance: float | None = None,
+        prior: Prior = "weak",
+        noise_floor: float | None = None,
+        *,
+        spectrum: Chebyshev | None = None,
+        device: str | None = None,
+    ) -> Task:
+        """Task from arrays, checked.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+        input_kernel : scikit-learn kernel, "precomputed" or None
+            Covariance between signals; None for independent ones.
+        inputs : array of shape (n_signals, n_features)
+            Training inputs; the covariance itself if precomputed; without columns for independent signals.
+        signals : array of shape (n_signals, n_nodes), or Signals
+            Training signals, taken as they are: nothing is centred or scaled. `read_signals` does that.
+        noise_variance, prior, noise_floor, spectrum, device
+            As the fields.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spectralgp import Graph, Task
+        >>> pair = Graph.from_edges([(0, 1)])
+        >>> Task.of(pair, None, np.empty((3, 0)), np.array([[1.0, 2.0], [0.0, 0.0], [-1.0, -2.0]])).variance
+        1.6666666666666667
+        """
+        if not isinstance(graph, Graph):
+            raise TypeError(f"graph must be a Graph; got {type(graph).__name__}. Convert it with as_graph first.")
+        checked = as_real_array(inputs, "inputs", ("n_signals", "n_features")).copy()
+        training = as_training(signals, checked.shape[0], graph.n_nodes)
+        if prior is not None:
+            as_option(prior, "prior", ("weak",))
+        for name, value in (("noise_variance", noise_variance), ("noise_floor", noise_floor)):
+            if value is not None:
+                as_positive(value, name)
+        kernel = as_input_kernel(input_kernel)
+        return cls(graph, kernel, checked, training, noise_variance, prior, noise_floor, spectrum, device)
+
+    @property
+    def variance(self) -> float:
+        """Variance of the signals; one where they are all the same."""
+        return self.signals.variance or 1.0
+
+    @property
+    def noise_bounds(self) -> Array:
+        """Bounds of the log noise variance."""
+        floor = NOISE_FLOOR[self.prior] if self.noise_floor is None else self.noise_floor
+        return np.log(np.array([floor, NOISE_CEILING]) * self.variance)
+
+    def spectrum_of(self, kernel: GraphKernel) -> Spectrum:
+        """The spectrum that a graph kernel asks for."""
+        if self.spectrum is None:
+            return decompose(self.graph, kernel.laplacian, scaled=kernel.scaled)
+        return self.spectrum.of(self.graph, kernel.laplacian, kernel.scaled, self.signals.like, self.device)
+
+    def fold(self, kept: Indices, held_out: Indices) -> tuple[Task, Signals, Fold]:
+        """The task with some of the signals, the others in its units, and what links their inputs."""
+        signals, others = self.signals.fold(kept, held_out)
+        inputs = self.input_kernel.subset(self.inputs, kept)
+        return dataclasses.replace(self, inputs=inputs, signals=signals), others, Fold(self.inputs, kept, held_out)
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Which inputs were kept and which held out."""
+
+    inputs: Array
+    kept: Indices
+    held_out: Indices
+
+    def new_inputs(self, kernel: InputKernel) -> NewInputs:
+        """Covariances of the inputs held out, under a learnt kernel."""
+        return kernel.between(self.inputs, self.kept, self.held_out)

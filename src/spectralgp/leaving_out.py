@@ -1,0 +1,150 @@
+"""Leave-one-out predictions in closed form, for every signal, node or entry at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import logsumexp
+
+from spectralgp._arrays import non_negative_root
+from spectralgp._checks import Array, as_option
+from spectralgp.mixture import Mixture
+from spectralgp.posterior import Posterior
+from spectralgp.spectrum import FilterBank, Filters, FilterSum
+
+By = Literal["signal", "node", "entry"]
+
+NO_NODES = (
+    "by must be 'signal' on a large graph, where single nodes have no closed form; got {by!r}. "
+    "Use spectrum='exact' where the graph is small enough."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """Predictions of what was left out, given everything else and the same hyperparameters.
+
+    Parameters
+    ----------
+    by : {"signal", "node", "entry"}
+        What was left out at a time.
+    mean : array of shape (n_signals, n_nodes)
+        Predicted values.
+    std : array of shape (n_signals, n_nodes)
+        Standard deviation of the observed (noisy) value at each entry.
+    log_density : ndarray
+        Joint log predictive density of what was left out: shape (n_signals,) by signal, (n_nodes,) by node,
+        (n_signals, n_nodes) by entry.
+    """
+
+    by: By
+    mean: Any
+    std: Any
+    log_density: Array
+
+
+def leave_one_out(posterior: Posterior | Mixture, by: By = "signal") -> LeaveOneOut:
+    """Leave out each signal, node or entry in turn, at the cost of one prediction: equation (10).
+
+    The hyperparameters stay those learnt from all data, so this checks calibration; it does not see overfitting of
+    the hyperparameters and must not be used to choose a degree. Where signals were centred by node, what is left out is
+    left out of the nodes' means too.
+
+    Parameters
+    ----------
+    posterior : Posterior or Mixture
+        A conditioned model; the weights of a mixture are held fixed.
+    by : {"signal", "node", "entry"}, default="signal"
+        Leave out whole signals, whole nodes, or single entries.
+    """
+    as_option(by, "by", ("signal", "node", "entry"))
+    if not isinstance(posterior, Posterior | Mixture):
+        raise TypeError(
+            f"posterior must be a Posterior; got {type(posterior).__name__}. Pass what condition(...) returns; a "
+            "fitted GraphGPRegressor has a leave_one_out of its own."
+        )
+    weights, parts = zip(
+        *((weight, _left_out(part, by)) for weight, part in posterior.parts if weight > 0), strict=True
+    )
+    if len(parts) == 1:
+        return parts[0]
+    mean: Any = sum(weight * part.mean for weight, part in zip(weights, parts, strict=True))
+    variance: Any = sum(
+        weight * (part.std**2 + (part.mean - mean) ** 2) for weight, part in zip(weights, parts, strict=True)
+    )
+    logs = [np.log(weight) + part.log_density for weight, part in zip(weights, parts, strict=True)]
+    return LeaveOneOut(by, mean, non_negative_root(variance), np.asarray(logsumexp(logs, axis=0)))
+
+
+def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:
+    if by == "signal":
+        return _signals(posterior)
+    if by == "node" and posterior.signals.is_centred_by_node:
+        raise ValueError(
+            "by must be 'signal' or 'entry' where each node was centred by its own mean, which nothing is known of "
+            "once the node is left out; got 'node'. Fit with center='global'."
+        )
+    return _nodes(posterior) if by == "node" else _entries(posterior)
+
+
+def _signals(posterior: Posterior) -> LeaveOneOut:
+    """Equation (10), on any spectrum: what the others do not predict of a signal is ``r_n / s_n``."""
+    basis, units, vectors = posterior.basis, posterior.signals.units, posterior.input_modes.vectors
+    squares, totals, n_signals = np.square(vectors), vectors.sum(axis=0), vectors.shape[0]
+
+    def variances(eigenvalues: Array) -> Array:
+        return 1 / (squares @ posterior.precisions(eigenvalues))
+
+    missed: Filters = FilterBank(posterior.precisions, vectors, variances)
+    if posterior.signals.is_centred_by_node and n_signals > 1:
+        # without signal n the mean of the others is less by y_n / (n - 1), and all else follows it but for this share
+        def shares(eigenvalues: Array) -> Array:
+            return (vectors * totals) @ posterior.precisions(eigenvalues) * variances(eigenvalues) / (n_signals - 1)
+
+        missed = FilterSum((missed, FilterBank(np.ones_like, vectors, shares)))
+    data = basis.read_filtered(posterior.signals, vectors, missed)
+    each = variances(basis.eigenvalues)
+    logs = np.log(2 * np.pi * each) @ data.multiplicities
+    log_density = -0.5 * (logs + np.sum(data.energies / each, axis=1))
+    mean = basis.unload(basis.combined(posterior.block, vectors) - basis.filtered(posterior.block, missed))
+    std = non_negative_root(basis.diagonals(variances)[0]) * units.spread
+    return LeaveOneOut("signal", units.mean(mean), std, units.log_density(log_density, basis.n_nodes))
+
+
+def _nodes(posterior: Posterior) -> LeaveOneOut:
+    """The same with the two sides exchanged: nodes take the place of signals."""
+    rows, columns, coefficients, precisions = _matrices(posterior, "node")
+    units, precision = posterior.signals.units, np.square(columns) @ precisions.T
+    turned = columns @ coefficients.T  # nodes in rows, input modes in columns
+    mean = turned - columns @ (coefficients * precisions).T / precision
+    log_density = _log_density(turned - mean, 1 / precision).sum(axis=1)
+    std = np.sqrt(np.square(rows) @ (1 / precision).T) * units.spread
+    return LeaveOneOut("node", units.mean(rows @ mean.T), std, units.log_density(log_density, rows.shape[0]))
+
+
+def _entries(posterior: Posterior) -> LeaveOneOut:
+    """By the diagonal of the inverse covariance, ``(U o U)(1/D)(V o V)^T``."""
+    rows, columns, coefficients, precisions = _matrices(posterior, "entry")
+    units, n_signals = posterior.signals.units, rows.shape[0]
+    precision = np.square(rows) @ precisions @ np.square(columns).T
+    missed = rows @ (coefficients * precisions) @ columns.T / precision
+    values = rows @ coefficients @ columns.T
+    if posterior.signals.is_centred_by_node and n_signals > 1:
+        shares = (rows * rows.sum(axis=0)) @ precisions @ np.square(columns).T / precision
+        missed = missed + shares * values / (n_signals - 1)
+    std = np.sqrt(1 / precision) * units.spread
+    log_density = units.log_density(_log_density(missed, 1 / precision), 1)
+    return LeaveOneOut("entry", units.mean(values - missed), std, log_density)
+
+
+def _matrices(posterior: Posterior, by: By) -> tuple[Array, Array, Array, Array]:
+    """Input vectors, eigenvectors, ``Z`` and ``1 / D``."""
+    basis = posterior.basis
+    columns = basis.require_eigenvectors(NO_NODES.format(by=by))
+    return posterior.input_modes.vectors, columns, posterior.block, posterior.precisions(basis.eigenvalues)
+
+
+def _log_density(residuals: Array, variances: Array) -> Array:
+    return -0.5 * (residuals**2 / variances + np.log(2 * np.pi * variances))

@@ -1,0 +1,372 @@
+"""The spectrum of a large graph: a quadrature from Chebyshev moments, which no eigenvalue is computed for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebval, chebvander
+from numpy.typing import NDArray
+
+from spectralgp._arrays import device_of
+from spectralgp._checks import Array, as_integer, as_option, as_positive
+from spectralgp._operators import (
+    MomentPass,
+    Operator,
+    chebyshev_coefficients,
+    chebyshev_points,
+    filter_columns,
+    make_operator,
+    precision_of,
+    quadrature_weights,
+)
+from spectralgp.graph import Graph, LaplacianKind
+from spectralgp.signals import Signals
+from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum
+from spectralgp.spectrum.data import SpectralData, SpectralMoments
+from spectralgp.spectrum.density import Density
+
+FIRST_MOMENTS = 129
+FINER = 4  # times as many points as moments, to see the tail of a Chebyshev series
+LEAST_POINTS = 1024  # however few the moments: their tail may be longer than a few times their number
+# where a series is held against its function, besides the points it goes through: ever closer to both ends
+CHECKED = np.concatenate([[0.0], np.geomspace(1e-16, 0.5, 40), 1 - np.geomspace(1e-16, 0.5, 40), [1.0]])
+SERIES_TOLERANCE = 1e-10  # of the last coefficients of a filter's series, relative to its largest
+MOST_TERMS = 2**14
+UNIT_VECTORS = 32  # handled at a time
+
+
+@dataclass(frozen=True)
+class Chebyshev:
+    """Settings of the quadrature spectrum of large graphs.
+
+    Parameters
+    ----------
+    tolerance : float, default=1e-5
+        Largest relative error of the log marginal likelihood by truncation; moments are added until it is met.
+    n_moments : int, default=129
+        Moments to start with. One product with the Laplacian gives two.
+    max_moments : int, default=4097
+        Where adding moments ends; a fit that would need more says so.
+    n_probes : int or "exact", default=32
+        Random probes for the density of the spectrum, or its exact moments, at the cost of as many probes as nodes. The
+        standard error of the log likelihood falls with the root of their number; fits state it as ``probe_error``.
+    random_state : int, default=0
+        Seed of the probes.
+
+    Examples
+    --------
+    >>> from spectralgp import Chebyshev
+    >>> Chebyshev(tolerance=1e-6).n_probes
+    32
+    """
+
+    tolerance: float = 1e-5
+    n_moments: int = FIRST_MOMENTS
+    max_moments: int = 4097
+    n_probes: int | Literal["exact"] = 32
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        as_positive(self.tolerance, "tolerance")
+        as_integer(self.n_moments, "n_moments", 3)
+        as_integer(self.max_moments, "max_moments", self.n_moments)
+        if self.n_probes != "exact":
+            as_integer(self.n_probes, "n_probes", 4)
+        as_integer(self.random_state, "random_state", 0)
+
+    def __sklearn_clone__(self) -> Self:
+        """A frozen object is its own clone."""
+        return self
+
+    def of(
+        self,
+        graph: Graph,
+        laplacian: LaplacianKind = "combinatorial",
+        scaled: bool = False,
+        like: Any = None,
+        device: str | None = None,
+    ) -> Quadrature:
+        """Quadrature spectrum of a graph, for signals such as `like` (NumPy's, if not given)."""
+        as_option(laplacian, "laplacian", ("combinatorial", "normalized"))
+        like = np.empty((0, 0)) if like is None else like
+        place: Hashable = (type(like).__module__.partition(".")[0], device_of(like), device, str(precision_of(like)))
+        key = ("density", laplacian, self.n_probes, self.random_state, place)
+        if key not in graph._cache:
+            operator = make_operator(*graph.laplacian_parts(laplacian), like, device)
+            graph._cache[key] = Density(operator, self.n_probes, self.random_state, graph.n_edges > 0)
+        return Quadrature(graph, laplacian, bool(scaled), self, graph._cache[key], self.n_moments | 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Loaded:
+    """Combinations of signals as a block that is read when it is used, and not kept."""
+
+    signals: Signals
+    vectors: Array
+
+    def columns(self, operator: Operator) -> Any:
+        """The block."""
+        return operator.combine(self.signals.columns(operator), self.vectors)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Quadrature(Spectrum):
+    """Nodes on the spectrum of a Laplacian that stand for all its eigenvalues. Made by `Chebyshev.of`.
+
+    It answers as an exact spectrum does, with the eigenvalues replaced by a few nodes and eigenvectors by Chebyshev
+    filters. It holds no signals.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    laplacian : {"combinatorial", "normalized"}
+        Which Laplacian.
+    scaled : bool
+        Whether eigenvalues are divided by the largest one.
+    settings : Chebyshev
+        Tolerance, probes and limits.
+    density : Density
+        The Laplacian as an operator, and the moments of its spectrum.
+    n_moments : int
+        How many of them are used; an odd number.
+    """
+
+    graph: Graph
+    laplacian: LaplacianKind
+    scaled: bool
+    settings: Chebyshev
+    density: Density
+    n_moments: int
+
+    # --------------------------------------------------------------------------------------------- frequencies
+
+    @property
+    def operator(self) -> Operator:
+        """The Laplacian."""
+        return self.density.operator
+
+    @property
+    def largest_eigenvalue(self) -> float:
+        """The largest eigenvalue before scaling, by Lanczos; `Density.residual` says how well it was found."""
+        return self.density.largest_eigenvalue
+
+    @property
+    def end(self) -> float:
+        """Right end of the interval of the recurrence, a little beyond the largest eigenvalue."""
+        return self.operator.bound / (self.largest_eigenvalue if self.scaled else 1.0)
+
+    def points(self, n_points: int) -> Array:
+        """Eigenvalues at `chebyshev_points`, in their order."""
+        return self.end * (chebyshev_points(n_points) + 1) / 2
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """Nodes of the quadrature, ascending."""
+        return self.points(self.n_moments)[::-1]
+
+    @cached_property
+    def multiplicities(self) -> Array:
+        """``m_q`` of equation (12); they add up to the number of nodes."""
+        return quadrature_weights(self.density.moments(self.n_moments))[::-1]
+
+    def within(self, points: Array) -> Array:
+        """The points: no eigenvalue is known."""
+        return points
+
+    def lowest(self, extrema: Array) -> Array:
+        """The extrema: the whole interval is asked for."""
+        return extrema
+
+    def require_eigenvectors(self, message: str) -> Array:
+        """There are none."""
+        raise ValueError(message)
+
+    # ------------------------------------------------------------------------------------------------- reading
+
+    def read(self, signals: Signals) -> SpectralMoments:
+        """Energies of the signals at the quadrature's nodes, equation (12)."""
+        return self._data(signals.moments(self.operator, self.n_moments))
+
+    def read_block(self, block: Any) -> SpectralMoments:
+        """The same of a block, which this takes over, by a pass of its own."""
+        moments = MomentPass(self.operator, block, gram=True)
+        moments.extend(self.n_moments)
+        return self._data(moments.moments[: self.n_moments])
+
+    def _data(self, moments: Array) -> SpectralMoments:
+        return SpectralMoments(quadrature_weights(moments)[::-1], self.multiplicities, self.n_nodes)
+
+    def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralMoments:
+        """Energies of filtered combinations of signals, without another pass."""
+        return self._mixed(self.read(signals), self._rows(filters, vectors))
+
+    def read_residual(self, signals: Signals, training: Signals, vectors: Array, filters: Filters) -> SpectralMoments:
+        """Energies of what is left; without another pass where all signals are views of the same ones."""
+        together = signals.followed_by(training)
+        if together is None:
+            columns = signals.columns(self.operator)
+            return self.read_block(columns - self.filtered(_Loaded(training, vectors), filters))
+        own = np.broadcast_to(np.eye(signals.shape[0]), (self.n_moments, signals.shape[0], signals.shape[0]))
+        return self._mixed(self.read(together), np.concatenate([own, -self._rows(filters, vectors)], axis=2))
+
+    def _rows(self, filters: Filters, vectors: Array) -> Array:
+        """Filters of combinations as filters of the signals, shape (n_frequencies, n_out, n_signals)."""
+        return np.einsum("tik,ni->ktn", filters.matrices(self.eigenvalues), vectors, optimize=True)
+
+    def _mixed(self, data: SpectralMoments, rows: Array) -> SpectralMoments:
+        """In each frequency new signals are combinations of the old, so their energies are quadratic forms."""
+        return dataclasses.replace(data, matrices=rows @ data.matrices @ np.swapaxes(rows, 1, 2))
+
+    # -------------------------------------------------------------------------------------------------- blocks
+
+    def block(self, signals: Signals, vectors: Array) -> _Loaded:
+        """Combinations of signals, read from where they are when they are filtered."""
+        return _Loaded(signals, vectors)
+
+    def load(self, signals: Any) -> Any:
+        """Signals as columns."""
+        return self.operator.load(signals)
+
+    def unload(self, block: Any) -> Any:
+        """Columns as signals."""
+        return self.operator.unload(self._columns(block))
+
+    def white(self, n_signals: int, random_state: np.random.Generator) -> Any:
+        """Columns of standard normal numbers."""
+        return self.operator.random_normal(n_signals, random_state)
+
+    def filtered(self, block: Any, filters: Filters) -> Any:
+        """Columns through filters, by one pass of the recurrence for all of them."""
+        coefficients = self._series(filters.matrices)
+        return filter_columns(self.operator, self._columns(block), np.moveaxis(coefficients, (2, 1), (0, 1)))
+
+    def combined(self, block: Any, matrix: Array) -> Any:
+        """Combinations of the columns."""
+        return self.operator.combine(self._columns(block), matrix.T)
+
+    def stack(self, signals: list[Any]) -> Any:
+        """Sets of signals along a new first axis."""
+        return self.operator.stack(signals)
+
+    def _columns(self, block: Any) -> Any:
+        return block.columns(self.operator) if isinstance(block, _Loaded) else block
+
+    def _series(self, functions: Any) -> Array:
+        """Chebyshev coefficients of functions of the eigenvalues, along their last axis, as many as it takes."""
+        n_terms = 64
+        while True:
+            coefficients = chebyshev_coefficients(functions(self.points(n_terms)))
+            sizes = np.max(np.abs(coefficients.reshape(-1, n_terms)), axis=0)
+            significant = np.flatnonzero(sizes > SERIES_TOLERANCE * max(np.max(sizes), 1e-300))
+            if n_terms >= MOST_TERMS or significant.size == 0 or significant[-1] < 0.9 * n_terms:
+                return coefficients[..., : (significant[-1] if significant.size else 0) + 1]
+            n_terms *= 2
+
+    def diagonals(self, functions: OfEigenvalues, nodes: NDArray[np.intp] | None = None) -> tuple[Any, Array]:
+        """Diagonals at given nodes without error, or at all nodes by probes with random signs.
+
+        For all nodes the best quadratic on the spectrum is taken out of each function first: its diagonal is known
+        exactly, and what is left has several times less to give the probes to average away. The error is from the
+        difference between two halves of the probes.
+        """
+        coefficients = self._series(functions)
+        if nodes is not None:
+            return self._diagonals_at(coefficients, nodes), np.zeros(coefficients.shape[0])
+        operator = self.operator
+        quadratics = self._quadratics(coefficients)
+        left = coefficients.copy()
+        left[:, : quadratics.shape[1]] -= quadratics
+        n_probes = 2 * UNIT_VECTORS if self.settings.n_probes == "exact" else self.settings.n_probes
+        random_state = np.random.default_rng(self.settings.random_state + 1)
+        halves = [self._probed(left, operator.random_signs(n_probes // 2, random_state)) for _ in range(2)]
+        difference = halves[0] - halves[1]
+        errors = 0.5 * np.sqrt(operator.column_products(difference, difference) / operator.n_nodes)
+        known = operator.combine(operator.low_diagonals(), np.pad(quadratics, ((0, 0), (0, 3 - quadratics.shape[1]))).T)
+        return operator.unload((halves[0] + halves[1]) * 0.5 + known), errors
+
+    def _quadratics(self, coefficients: Array) -> Array:
+        """Chebyshev coefficients of the quadratics closest to functions in the mean over the spectrum."""
+        x = 2 * self.eigenvalues / self.end - 1
+        roots = np.sqrt(np.maximum(self.multiplicities, 0.0))[:, None]
+        design = chebvander(x, min(2, coefficients.shape[1] - 1))
+        values = chebval(x, coefficients.T).T
+        return np.asarray(np.linalg.lstsq(roots * design, roots * values, rcond=None)[0].T, dtype=np.float64)
+
+    def _probed(self, coefficients: Array, probes: Any) -> Any:
+        """Mean over the probes of ``z * f(L) z`` for several functions, as a block with a column for each."""
+        operator, width = self.operator, probes.shape[1]
+        total = operator.zeros(coefficients.shape[0])
+        current, previous = probes * 1, None
+        for term in range(coefficients.shape[1]):
+            total += operator.combine(operator.row_products(probes, current), coefficients[None, :, term] / width)
+            if previous is None:
+                following = operator.step(current * 0.5, operator.zeros(width))
+            else:
+                following = operator.step(current, previous)
+            previous, current = current, following
+        return total
+
+    def _diagonals_at(self, coefficients: Array, nodes: NDArray[np.intp]) -> Array:
+        values = []
+        for start in range(0, len(nodes), UNIT_VECTORS):
+            chosen = nodes[start : start + UNIT_VECTORS]
+            units = np.zeros((len(chosen), self.n_nodes))
+            units[np.arange(len(chosen)), chosen] = 1.0
+            moments = MomentPass(self.operator, self.operator.load(units), gram=False)
+            moments.extend(coefficients.shape[1])
+            values.append(coefficients @ moments.moments[: coefficients.shape[1]])
+        return np.concatenate(values, axis=1)
+
+    # ------------------------------------------------------------------------------------------------ accuracy
+
+    def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
+        """How wrong the log likelihood may be by truncation, rounding and probes.
+
+        The quadrature is exact for polynomials of its degree, and no Chebyshev polynomial exceeds one, so what the
+        coefficients of ``log D`` and ``1 / D`` beyond that degree add up to, times the number of nodes and the energy
+        of the signals, bounds the error of equation (13). The coefficients are those of a fine interpolation, whose own
+        error is looked for at further points, ever closer to the ends of the interval, and added.
+        """
+        n_points = max(FINER * self.n_moments, LEAST_POINTS)
+        checked = self.end * CHECKED
+        fine, further = variances(self.points(n_points)), variances(checked)
+        energies = np.abs(data.energies.sum(axis=1))
+        truncation = rounding = 0.0
+        precision = float(np.finfo(str(self.operator.dtype).rpartition(".")[2]).eps)
+        for values, truth, sizes in (
+            (np.log(fine), np.log(further), np.full(fine.shape[0], float(self.n_nodes))),
+            (1 / fine, 1 / further, energies),
+        ):
+            coefficients = chebyshev_coefficients(values)
+            missed = np.max(np.abs(truth - chebval(2 * CHECKED - 1, coefficients.T)), axis=1)
+            # a term beyond the degree is lost, and aliased into a lower one: twice its size at most, half of it in (13)
+            truncation += float(sizes @ (np.sum(np.abs(coefficients[:, self.n_moments :]), axis=1) + missed))
+            rounding += 0.5 * precision * float(sizes @ np.sum(np.abs(coefficients), axis=1))
+        logarithms = chebyshev_coefficients(np.log(fine)).sum(axis=0)
+        return Errors(
+            truncation,
+            rounding if precision > 1e-10 else 0.0,
+            0.5 * self.density.spread(logarithms[: self.n_moments]),
+            # one nat an observation is the scale of the likelihood, and unlike its value never near zero
+            self.settings.tolerance * data.n_observations,
+        )
+
+    def refined(self) -> Quadrature | None:
+        """The same with twice the moments; None where no more may be added."""
+        if self.n_moments >= self.settings.max_moments:
+            return None
+        n_moments = min(2 * self.n_moments - 1, self.settings.max_moments) | 1
+        return dataclasses.replace(self, n_moments=n_moments)
+
+    def __repr__(self) -> str:
+        """One line: what stands for what."""
+        scaled = "scaled " if self.scaled else ""
+        of = f"{self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian"
+        return f"Quadrature({self.n_moments} nodes for {of})"

@@ -1,0 +1,271 @@
+"""Signals: centre, scale, units and views, of arrays in memory, files and other libraries, against NumPy by hand."""
+
+from __future__ import annotations
+
+import pickle
+
+import array_api_strict
+import numpy as np
+import pytest
+
+import oracle
+from cases import GRAPHS, WEIGHTS, Columns
+from spectralgp import signals as signals_module
+from spectralgp._operators import make_operator
+from spectralgp.signals import Units, as_training, read_signals
+from tolerances import EXACT, FORMULA, QUADRATURE
+
+N_SIGNALS, N_NODES = 5, 7
+VALUES = 30 + 4 * np.random.default_rng(0).standard_normal((N_SIGNALS, N_NODES)) + np.arange(N_NODES)
+KEPT, HELD_OUT = np.array([4, 0, 2]), np.array([1, 3])
+
+every_center = pytest.mark.parametrize("center", ["global", "node", None])
+every_scale = pytest.mark.parametrize("scale", [True, False])
+every_laplacian = pytest.mark.parametrize("laplacian", ["combinatorial", "normalized"])
+in_memory_or_not = pytest.mark.parametrize("keep_source", [False, True])
+
+
+def centre_of(values, center):
+    """By hand: one number, one a node, or none."""
+    return {"global": values.mean(), "node": values.mean(axis=0), None: 0.0}[center]
+
+
+def standardized(values, center, scale):
+    centred = values - centre_of(values, center)
+    return centred / (np.std(centred) if scale else 1.0)
+
+
+def operator_of(laplacian, like=VALUES, name="random"):
+    return make_operator(*GRAPHS[name].laplacian_parts(laplacian), like)
+
+
+def dense_moments(values, operator, laplacian, n_moments, name="random"):
+    matrix = 2 * oracle.laplacian(WEIGHTS[name], laplacian) / operator.bound - np.eye(len(WEIGHTS[name]))
+    return np.stack([values @ oracle.chebyshev_matrix(matrix, k) @ values.T for k in range(n_moments)])
+
+
+# The whole
+
+
+@every_center
+@every_scale
+@in_memory_or_not
+def test_values_units_and_moments_are_those_by_hand(center, scale, keep_source):
+    signals = read_signals(VALUES, center, scale, keep_source=keep_source)
+    expected = standardized(VALUES, center, scale)
+    assert signals.shape == VALUES.shape
+    assert signals.size == VALUES.size
+    assert oracle.relative_error(signals.values, expected) < EXACT
+    assert oracle.relative_error(signals.units.mean(signals.values), VALUES) < EXACT
+    assert (
+        oracle.relative_error(
+            np.broadcast_to(signals.units.offset, N_NODES), np.broadcast_to(centre_of(VALUES, center), N_NODES)
+        )
+        < EXACT
+    )
+    assert signals.variance == pytest.approx(np.var(expected), rel=EXACT)
+    assert signals.mean_square == pytest.approx(np.mean(expected**2), rel=EXACT)
+    matrix = np.random.default_rng(1).standard_normal((N_NODES, 4))
+    assert oracle.relative_error(signals.transform(matrix), expected @ matrix) < EXACT
+
+
+def test_a_density_in_other_units_shifts_by_the_spread_of_each_value():
+    units = Units(3.0, 2.0)
+    density = oracle.log_density(np.array([1.0, -1.0]), 0.0, np.eye(2))
+    expected = oracle.log_density(np.array([5.0, 1.0]), 3.0, 4 * np.eye(2))
+    assert units.log_density(density, 2) == pytest.approx(expected)
+
+
+@every_center
+@every_laplacian
+@in_memory_or_not
+def test_moments_and_columns_are_dense_products(center, laplacian, keep_source):
+    signals = read_signals(VALUES, center, True, keep_source=keep_source)
+    operator = operator_of(laplacian)
+    expected = standardized(VALUES, center, True)
+    assert oracle.relative_error(operator.unload(signals.columns(operator)), expected) < EXACT
+    moments = signals.moments(operator, 9)
+    assert oracle.relative_error(moments, dense_moments(expected, operator, laplacian, 9)) < FORMULA
+    again = signals.moments(operator, 5)
+    np.testing.assert_array_equal(again, moments[:5])
+
+
+# Views
+
+
+@every_center
+@every_laplacian
+@in_memory_or_not
+def test_a_view_is_centred_by_itself(center, laplacian, keep_source):
+    """Everything a view says is what the rows say alone, with the spread of all."""
+    signals = read_signals(VALUES, center, True, keep_source=keep_source)
+    spread = signals.units.spread
+    operator = operator_of(laplacian)
+    for rows, view in [
+        (KEPT, signals.subset(KEPT)),
+        (KEPT[[2, 0]], signals.subset(KEPT).subset(np.array([2, 0]))),
+        (np.array([3]), signals.subset(np.array([3]))),
+    ]:
+        centre = centre_of(VALUES[rows], center)
+        expected = (VALUES[rows] - centre) / spread
+        scale = float(np.max(np.abs(VALUES)))
+        assert view.shape == expected.shape
+        assert oracle.relative_error(view.values, expected, scale) < EXACT
+        assert oracle.relative_error(operator.unload(view.columns(operator)), expected, scale) < EXACT
+        assert oracle.relative_error(view.units.mean(view.values), VALUES[rows]) < EXACT
+        assert view.variance == pytest.approx(np.var(expected), rel=FORMULA, abs=FORMULA)
+        assert view.mean_square == pytest.approx(np.mean(expected**2), rel=FORMULA, abs=FORMULA)
+        moments = view.moments(operator, 7)
+        assert oracle.relative_error(moments, dense_moments(expected, operator, laplacian, 7), scale) < FORMULA
+        matrix = np.random.default_rng(1).standard_normal((N_NODES, 4))
+        assert oracle.relative_error(view.transform(matrix), expected @ matrix, scale) < EXACT
+
+
+@every_center
+def test_a_fold_puts_what_is_held_out_into_the_units_of_what_is_kept(center):
+    signals = read_signals(VALUES, center, True)
+    kept, held_out = signals.fold(KEPT, HELD_OUT)
+    centre = centre_of(VALUES[KEPT], center)
+    assert oracle.relative_error(kept.values, (VALUES[KEPT] - centre) / signals.units.spread) < EXACT
+    assert oracle.relative_error(held_out.values, (VALUES[HELD_OUT] - centre) / signals.units.spread) < EXACT
+    assert oracle.relative_error(held_out.units.mean(held_out.values), VALUES[HELD_OUT]) < EXACT
+    both = held_out.followed_by(kept)
+    assert oracle.relative_error(both.values, np.vstack([held_out.values, kept.values])) < EXACT
+    assert signals.followed_by(kept) is None or center is None  # another centre
+    assert kept.followed_by(read_signals(VALUES, center, True)) is None  # other signals
+
+
+def test_views_share_one_pass_over_the_graph(monkeypatch):
+    passes = []
+    original = signals_module.MomentPass
+    monkeypatch.setattr(
+        signals_module, "MomentPass", lambda *given, **options: passes.append(1) or original(*given, **options)
+    )
+    signals, operator = read_signals(VALUES, "global", True), operator_of("normalized")
+    for view in (signals, signals.subset(KEPT), signals.fold(KEPT, HELD_OUT)[1]):
+        view.moments(operator, 9)
+    assert len(passes) == 1
+    signals.moments(operator, 21)
+    assert len(passes) == 1
+    signals.release()
+    signals.moments(operator, 21)
+    assert len(passes) == 1
+    longer = signals.moments(operator, 31)  # the recurrence was let go: it starts again
+    assert len(passes) == 2
+    fresh = read_signals(VALUES, "global", True).moments(operator_of("normalized"), 31)
+    assert oracle.relative_error(longer, fresh) < EXACT
+
+
+# What holds them
+
+
+@every_center
+def test_files_and_other_libraries_give_the_same(center, tmp_path):
+    np.save(tmp_path / "values.npy", VALUES)
+    expected = standardized(VALUES, center, True)
+    sources = {
+        "memory map": np.load(tmp_path / "values.npy", mmap_mode="r"),
+        "file": Columns(VALUES),
+        "another library": array_api_strict.asarray(VALUES),
+        "integers": np.round(VALUES).astype(np.int32),
+        "single precision": VALUES.astype(np.float32),
+    }
+    for kind, source in sources.items():
+        signals = read_signals(source, center, True, keep_source=True)
+        truth = standardized(np.round(VALUES), center, True) if kind == "integers" else expected
+        close = 1e-5 if kind == "single precision" else EXACT
+        operator = operator_of("combinatorial", source)
+        columns = np.asarray(operator.unload(signals.columns(operator)), dtype=float)
+        assert oracle.relative_error(columns, truth) < close, kind
+        assert signals.variance == pytest.approx(np.var(truth), rel=max(close, 1e-9)), kind
+
+
+def test_signals_are_read_by_blocks(monkeypatch):
+    monkeypatch.setattr(signals_module, "BLOCK", 3 * N_SIGNALS)
+    for center in ("global", "node", None):
+        file = Columns(VALUES)
+        signals = read_signals(file, center, True, keep_source=True)
+        assert file.widest == 3
+        expected = standardized(VALUES, center, True)
+        assert signals.variance == pytest.approx(np.var(expected), rel=EXACT)
+        offset = np.broadcast_to(signals.units.offset, N_NODES)
+        reference = VALUES.mean(axis=0) if center == "node" else np.full(N_NODES, VALUES.mean() * (center == "global"))
+        assert oracle.relative_error(offset, reference, 30.0) < EXACT
+
+
+def test_a_large_level_costs_no_digits():
+    """Temperatures in microkelvin: the spread is nine orders below the level."""
+    for center in ("global", "node", None):
+        signals = read_signals(VALUES + 1e9, center, True)
+        assert signals.units.spread == pytest.approx(np.std(VALUES - centre_of(VALUES, center)), rel=QUADRATURE)
+        assert signals.variance == pytest.approx(1.0, rel=QUADRATURE)
+        assert signals.subset(KEPT).variance == pytest.approx(
+            np.var(VALUES[KEPT] - centre_of(VALUES[KEPT], center)) / signals.units.spread**2, rel=QUADRATURE
+        )
+
+
+@in_memory_or_not
+def test_what_the_caller_does_to_an_array_later_changes_nothing(keep_source):
+    given = VALUES.copy()
+    signals = read_signals(given, "node", True, keep_source=keep_source)
+    operator = operator_of("combinatorial")
+    given *= np.nan
+    assert oracle.relative_error(operator.unload(signals.columns(operator)), standardized(VALUES, "node", True)) < EXACT
+
+
+def test_a_file_is_not_copied(tmp_path):
+    np.save(tmp_path / "values.npy", VALUES)
+    mapped = np.load(tmp_path / "values.npy", mmap_mode="r")
+    assert read_signals(mapped, "global", True, keep_source=True).like is mapped
+
+
+def test_signals_travel_in_pickles():
+    signals, operator = read_signals(VALUES, "global", True, keep_source=True).subset(KEPT), operator_of("normalized")
+    expected = signals.moments(operator, 9)
+    copy = pickle.loads(pickle.dumps((signals, operator)))
+    np.testing.assert_array_equal(copy[0].moments(copy[1], 9), expected)
+
+
+# Nothing but constants, and too much
+
+
+@pytest.mark.parametrize("value", [0.0, 3.7, 1e12])
+@every_center
+def test_constant_signals_have_no_variance(value, center):
+    """Rounding is not a spread: three thirds of a constant are not the constant."""
+    values = np.full((7, 6), value) * (1 / 3) * 3 + np.arange(6) * (0.1 if center == "node" else 0.0)
+    signals = read_signals(values, center, True)
+    assert signals.variance == 0.0
+    assert signals.units.spread == 1.0
+    assert np.max(np.abs(signals.values - (value if center is None else 0.0))) <= 1e-13 * max(value, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.array([[1.0, np.nan]]), r"Y must be finite; got NaN or infinity"),
+        (np.array([[1.0, -np.inf]]), r"Y must be finite; got NaN or infinity"),
+        (np.array([[1.0, 1e156]]), r"Y must hold values between 1e-140 and 1e\+140 in size.*got 1e\+156.*units of Y"),
+        (np.array([[1e-160, 2e-160]]), r"Y must hold values between .*got 2e-160 for the largest"),
+    ],
+)
+def test_values_that_cannot_be_squared_are_refused(values, message):
+    with pytest.raises(ValueError, match=message):
+        read_signals(values, "global", True)
+
+
+def test_extreme_units_are_fine_within_the_limits():
+    for factor in (1e-130, 1e130):
+        signals = read_signals(factor * VALUES, "global", True)
+        assert oracle.relative_error(signals.values, standardized(VALUES, "global", True)) < EXACT
+
+
+def test_training_signals_must_fit():
+    signals = read_signals(VALUES)
+    assert as_training(signals, N_SIGNALS, N_NODES) is signals
+    np.testing.assert_allclose(as_training(VALUES, N_SIGNALS, N_NODES).values, VALUES)
+    for given in (signals, VALUES):
+        with pytest.raises(
+            ValueError, match=r"signals must have shape .* with n_signals = 4 and n_nodes = 7; got \(5, 7\)"
+        ):
+            as_training(given, 4, N_NODES)
