@@ -33,8 +33,8 @@ docs: .venv/installed
 
 # the environments stay: remove them with rm -r .venv .venv-bench
 clean:
-	rm -rf build dist demo-output reproduction reproduction-quick .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf build dist demo-output reproduction-output reproduction-quick .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests reproduction -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps depend on pyproject.toml, so that a second run installs nothing. An environment without a working
 # pip (an interrupted first run) is made anew.

@@ -15,8 +15,6 @@ from rich.table import Table
 
 from spectralgp import __version__
 from spectralgp.demo import LEFT_OUT, DemoResult, Row, run_demo
-from spectralgp.paper import EXPERIMENTS, Outcome
-from spectralgp.paper import reproduce as run_experiments
 
 app = typer.Typer(
     help="Gaussian processes on graphs that learn their own spectrum.",
@@ -67,41 +65,6 @@ def demo(
     _print_result(result, Console())
 
 
-@app.command()
-def reproduce(
-    experiments: Annotated[
-        list[str] | None,
-        typer.Argument(help=f"Which to run: {', '.join(study.key for study in EXPERIMENTS)}.", show_default=False),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Run all experiments.")] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer seeds, degrees and splits; all if none is named.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for results, figures and tables; finished experiments in it are not run again. "
-            "If not given: reproduction, or reproduction-quick.",
-            file_okay=False,
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
-    """Run the paper's experiments again, and write the paper's figures beside ours."""
-    if not (experiments or everything or quick):
-        raise typer.BadParameter("name experiments, or ask for --all or --quick")
-    if everything and (experiments or quick):
-        raise typer.BadParameter("--all stands alone: it runs every experiment in full")
-    folder = out or Path("reproduction-quick" if quick else "reproduction")
-    with _one_line_errors(), _bar("reproduce") as advance:
-        outcomes = run_experiments(experiments or (), out=folder, quick=quick, progress=advance)
-    _print_outcomes(outcomes, folder, Console())
-    # the fMRI signals were never published: their absence is a failure only for those who asked for them
-    missing = [one.experiment for one in outcomes if one.status.startswith("not run")]
-    if set(missing) - ({"fmri"} - set(experiments or ())):
-        raise typer.Exit(1)
-
-
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
     """Say in one line what went wrong, and leave with exit status 1; mistakes in arguments leave with 2, by Typer."""
@@ -129,13 +92,6 @@ class _Advance:
 
     def __call__(self, step: str, n_done: int, n_steps: int) -> None:
         self._progress.update(self._task, description=f"{self._title}: {step}", completed=n_done, total=n_steps)
-
-
-def _print_outcomes(outcomes: list[Outcome], folder: Path, console: Console) -> None:
-    for outcome in outcomes:
-        seconds = "" if outcome.status.startswith("not run") else f" ({outcome.seconds:.0f} s)"
-        console.print(f"{outcome.experiment}: {outcome.status}{seconds}", highlight=False)
-    console.print(f"Summary:\n  {folder / 'summary.md'}", soft_wrap=True, highlight=False)
 
 
 def _print_result(result: DemoResult, console: Console) -> None:

@@ -42,7 +42,6 @@ ROOMS = [
     "plots",
     "__init__",
     "demo",
-    "paper",
     "cli",
     "__main__",
 ]

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralgp import Graph, Polynomial
-from spectralgp.paper.drawing import (
+from reproduction.drawing import (
     COLOURS,
     EIGENVALUE,
     GRID,
@@ -17,8 +16,9 @@ from spectralgp.paper.drawing import (
     mark_eigenvalues,
     new_figure,
 )
-from spectralgp.paper.experiments import PredictionStudy
-from spectralgp.paper.tables import Results, job_of, paired
+from reproduction.experiments import PredictionStudy
+from reproduction.tables import Results, job_of, paired
+from spectralgp import Graph, Polynomial
 from spectralgp.plots import plot_signal
 
 WIDE = 100.0  # nats: an interval that reaches further would flatten all others

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralgp.paper.store import write_bytes
+from reproduction.store import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from spectralgp.paper.experiments import BASELINES, POLYNOMIALS
-from spectralgp.paper.published import AUTHORS_CODE, COLUMNS, OPTIMA, TABLE_1
+from reproduction.experiments import BASELINES, POLYNOMIALS
+from reproduction.published import AUTHORS_CODE, COLUMNS, OPTIMA, TABLE_1
 
 NUMBER = r"-?\d+\.\d+"
 
 
 @pytest.fixture
 def shared(data_folder) -> Path:
-    return Path(__file__).resolve().parents[4] / "shared"
+    return Path(__file__).resolve().parents[3] / "shared"
 
 
 def test_table_1_is_the_paper_s(shared):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spectralgp.paper.experiments import Model
-from spectralgp.paper.published import AUTHORS_CODE, TABLE_1, Column
+from reproduction.experiments import Model
+from reproduction.published import AUTHORS_CODE, TABLE_1, Column
 
 CLOSE = 1.0
 """Standard errors of the paper's figure within which two figures count as the same."""

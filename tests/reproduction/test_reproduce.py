@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
+from reproduction import EXPERIMENTS, page, reproduce, runner, write_page
+from reproduction.jobs import FilterJob
+from reproduction.problems import problem
 from spectralgp.datasets import load_cerebellum
-from spectralgp.paper import EXPERIMENTS, page, reproduce, runner, write_page
-from spectralgp.paper.jobs import FilterJob
-from spectralgp.paper.problems import problem
 
 PNG = b"\x89PNG\r\n"
 
@@ -116,7 +116,7 @@ def test_a_machine_without_data_says_what_is_missing(tmp_path, monkeypatch):
     def missing(job, place=None):
         raise runner.MissingData("file missing: city45data.mat")
 
-    monkeypatch.setattr("spectralgp.paper.jobs.PredictionJob.run", missing)
+    monkeypatch.setattr("reproduction.jobs.PredictionJob.run", missing)
     (outcome,) = reproduce(["weather"], quick=True, out=tmp_path, n_processes=1)
     assert outcome.status == "not run: file missing: city45data.mat"
     assert "not run: file missing: city45data.mat." in (tmp_path / "summary.md").read_text()
@@ -153,7 +153,7 @@ def test_fmri_runs_on_a_file_of_the_right_shape(data_folder, tmp_path):
 @pytest.mark.slow
 def test_the_page_is_made_from_results_alone(quick_run, tmp_path, monkeypatch):
     folder, _ = quick_run
-    with pytest.raises(FileNotFoundError, match="reproduce --all"):
+    with pytest.raises(FileNotFoundError, match="python -m reproduction --all"):
         write_page(folder, tmp_path)  # quick results are not the experiments'
     monkeypatch.setattr(page, "EXPERIMENTS", tuple(study.quick() for study in EXPERIMENTS))
     path = write_page(folder, tmp_path)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectralgp.paper.experiments import BASELINES, POLYNOMIALS, FilterStudy, PredictionStudy, Study
-from spectralgp.paper.tables import Results, job_of, learnt, paired, score, split_scores
+from reproduction.experiments import BASELINES, POLYNOMIALS, FilterStudy, PredictionStudy, Study
+from reproduction.tables import Results, job_of, learnt, paired, score, split_scores
 
 LITTLE = 3.0  # nats; twice this is about the 95% point of a likelihood ratio with one or two degrees of freedom
 RECOVERED = 0.1  # relative L2 error

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from spectralgp.paper.experiments import (
+from reproduction.experiments import (
     ALGORITHM_1,
     BASELINES,
     BEYOND,
@@ -17,7 +17,7 @@ from spectralgp.paper.experiments import (
     Model,
     PredictionStudy,
 )
-from spectralgp.paper.published import (
+from reproduction.published import (
     AUTHORS_CODE,
     AUTHORS_CODE_IN_TIME_ORDER,
     OPTIMA,
@@ -26,7 +26,7 @@ from spectralgp.paper.published import (
     Column,
     Figure,
 )
-from spectralgp.paper.reasons import why
+from reproduction.reasons import why
 
 Results = dict[str, Any]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import spectralgp
-from spectralgp.paper.experiments import Study
+from reproduction.experiments import Study
 
 RESULTS = "results.json"
 FORMAT = 1  # raise it when the meaning of a number in the results changes
@@ -21,7 +21,7 @@ def fingerprint(study: Study) -> str:
 
     Examples
     --------
-    >>> from spectralgp.paper import EXPERIMENTS, fingerprint
+    >>> from reproduction import EXPERIMENTS, fingerprint
     >>> fingerprint(EXPERIMENTS[0]) == fingerprint(EXPERIMENTS[0].quick())
     False
     """

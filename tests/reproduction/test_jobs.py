@@ -7,9 +7,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
-from spectralgp import Graph, Identity
-from spectralgp.paper import problems
-from spectralgp.paper.experiments import (
+from reproduction import problems
+from reproduction.experiments import (
     BASELINES,
     EXPERIMENTS,
     LOW_PASS,
@@ -18,10 +17,11 @@ from spectralgp.paper.experiments import (
     Model,
     PredictionStudy,
 )
-from spectralgp.paper.jobs import PredictionJob, _score, jobs_of
-from spectralgp.paper.problems import Problem, problem
-from spectralgp.paper.published import OPTIMA
-from spectralgp.paper.tables import score
+from reproduction.jobs import PredictionJob, _score, jobs_of
+from reproduction.problems import Problem, problem
+from reproduction.published import OPTIMA
+from reproduction.tables import score
+from spectralgp import Graph, Identity
 
 # continuation, plain maximum likelihood, on the released split: log marginal likelihoods and test scores
 CONTINUATION = {

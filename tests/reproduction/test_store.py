@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from spectralgp.paper import store
-from spectralgp.paper.experiments import EXPERIMENTS
-from spectralgp.paper.store import fingerprint, read_results, write_results, write_text
+from reproduction import store
+from reproduction.experiments import EXPERIMENTS
+from reproduction.store import fingerprint, read_results, write_results, write_text
 
 STUDY = EXPERIMENTS[0]
 

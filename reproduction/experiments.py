@@ -191,7 +191,7 @@ def chosen(names: tuple[str, ...] = (), *, quick: bool = False) -> tuple[Study, 
 
     Examples
     --------
-    >>> from spectralgp.paper import chosen
+    >>> from reproduction import chosen
     >>> [study.key for study in chosen(("weather", "noise"))]
     ['noise', 'weather']
     """

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from reproduction.experiments import RELEASED, FilterStudy, Model, PredictionStudy, Solver, Study, Truth
+from reproduction.problems import Folder, Problem, problem
 from spectralgp import Graph, GraphGPRegressor, Polynomial, decompose
 from spectralgp.datasets import (
     FilteredSignals,
@@ -18,8 +20,6 @@ from spectralgp.datasets import (
     draw_inverse_wishart,
     sensor_graph,
 )
-from spectralgp.paper.experiments import RELEASED, FilterStudy, Model, PredictionStudy, Solver, Study, Truth
-from spectralgp.paper.problems import Folder, Problem, problem
 
 # plain maximum likelihood of the signals as they are: data are standardised before, as in the paper
 PLAIN: dict[str, Any] = {"center": None, "scale": None, "prior": None}

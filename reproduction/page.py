@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import spectralgp
-from spectralgp.paper.claims import claims
-from spectralgp.paper.drawing import save
-from spectralgp.paper.experiments import EXPERIMENTS, FilterStudy, PredictionStudy, Study
-from spectralgp.paper.filter_pictures import error_figure, filter_figure, first_figure, noise_figure
-from spectralgp.paper.prediction_pictures import data_figure, fifth_figure, second_figure, splits_figure
-from spectralgp.paper.problems import FMRI_SOURCE
-from spectralgp.paper.reasons import INTRODUCTION
-from spectralgp.paper.store import read_results, write_bytes, write_text
-from spectralgp.paper.tables import (
+from reproduction.claims import claims
+from reproduction.drawing import save
+from reproduction.experiments import EXPERIMENTS, FilterStudy, PredictionStudy, Study
+from reproduction.filter_pictures import error_figure, filter_figure, first_figure, noise_figure
+from reproduction.prediction_pictures import data_figure, fifth_figure, second_figure, splits_figure
+from reproduction.problems import FMRI_SOURCE
+from reproduction.reasons import INTRODUCTION
+from reproduction.store import read_results, write_bytes, write_text
+from reproduction.tables import (
     Results,
     filter_tables,
     job_of,
@@ -39,7 +39,7 @@ Every experiment of Zhi, Ng and Dong, *Gaussian Processes on Graphs via Spectral
 library (version {version}). This page is written by the program from its results; nothing on it is typed by hand.
 To make it anew:
 
-    python -m spectralgp reproduce {option}
+    python -m reproduction {option}
 
 *sqp* is this library's solver, joint in all hyperparameters; *Algorithm 1* is the paper's. Both maximise the plain
 likelihood (`prior=None`) with noise of at least 0.1% of the variance. Likelihoods are in nats, larger is better
@@ -104,8 +104,8 @@ def write_page(results_folder: str | Path, docs_folder: str | Path) -> Path:
 
     Examples
     --------
-    >>> from spectralgp.paper import write_page
-    >>> write_page("reproduction", "docs")  # doctest: +SKIP
+    >>> from reproduction import write_page
+    >>> write_page("reproduction-output", "docs")  # doctest: +SKIP
     PosixPath('docs/reproduction.md')
     """
     folder, docs = Path(results_folder), Path(docs_folder)
@@ -114,7 +114,7 @@ def write_page(results_folder: str | Path, docs_folder: str | Path) -> Path:
     if not results:
         raise FileNotFoundError(
             f"results_folder must hold results of the experiments; got {str(folder)!r} with none that are up to date. "
-            "Run `python -m spectralgp reproduce --all` first."
+            "Run `python -m reproduction --all` first."
         )
     links = {}
     for image in (image for images in _images(results).values() for image in images):

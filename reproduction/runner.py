@@ -11,11 +11,11 @@ from typing import Any
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from spectralgp.paper.experiments import Study, chosen
-from spectralgp.paper.jobs import Job, jobs_of
-from spectralgp.paper.page import write_experiment, write_summary
-from spectralgp.paper.problems import Folder, MissingData
-from spectralgp.paper.store import read_results, write_results
+from reproduction.experiments import Study, chosen
+from reproduction.jobs import Job, jobs_of
+from reproduction.page import write_experiment, write_summary
+from reproduction.problems import Folder, MissingData
+from reproduction.store import read_results, write_results
 
 Progress = Callable[[str, int, int], None]
 
@@ -42,7 +42,7 @@ class Outcome:
 def reproduce(
     experiments: Sequence[str] = (),
     *,
-    out: str | Path = "reproduction",
+    out: str | Path = "reproduction-output",
     quick: bool = False,
     folder: Folder = None,
     n_processes: int = 2,
@@ -54,7 +54,7 @@ def reproduce(
     ----------
     experiments : sequence of str, optional
         Names of experiments; all if none is given.
-    out : path, default="reproduction"
+    out : path, default="reproduction-output"
         Folder for what is written: one folder an experiment, and `summary.md`. Experiments that were finished there
         before are not run again, unless their description or the package has changed.
     quick : bool, default=False
@@ -72,8 +72,8 @@ def reproduce(
 
     Examples
     --------
-    >>> from spectralgp.paper import reproduce
-    >>> reproduce(["noise"], out="reproduction")  # doctest: +SKIP
+    >>> from reproduction import reproduce
+    >>> reproduce(["noise"], out="reproduction-output")  # doctest: +SKIP
     [Outcome(experiment='noise', status='done', seconds=...)]
     """
     place = Path(out)

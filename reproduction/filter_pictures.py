@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralgp import Polynomial
-from spectralgp.paper.drawing import (
+from reproduction.drawing import (
     COLOURS,
     EIGENVALUE,
     GRID,
@@ -19,8 +18,9 @@ from spectralgp.paper.drawing import (
     mark_eigenvalues,
     new_figure,
 )
-from spectralgp.paper.experiments import FilterStudy, Truth
-from spectralgp.paper.tables import Results, learnt, without_2pi
+from reproduction.experiments import FilterStudy, Truth
+from reproduction.tables import Results, learnt, without_2pi
+from spectralgp import Polynomial
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,74 @@
+"""``python -m reproduction``, from the root of the repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from reproduction import EXPERIMENTS, Outcome, reproduce
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def main(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"Which to run: {', '.join(study.key for study in EXPERIMENTS)}.", show_default=False),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Run all experiments.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer seeds, degrees and splits; all if none is named.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for results, figures and tables; finished experiments in it are not run again. "
+            "If not given: reproduction-output, or reproduction-quick.",
+            file_okay=False,
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Run the paper's experiments again, and write the paper's numbers beside ours."""
+    if not (experiments or everything or quick):
+        raise typer.BadParameter("name experiments, or ask for --all or --quick")
+    if everything and (experiments or quick):
+        raise typer.BadParameter("--all stands alone: it runs every experiment in full")
+    folder = out or Path("reproduction-quick" if quick else "reproduction-output")
+    try:
+        outcomes = _run(experiments or [], folder, quick)
+    except (OSError, ValueError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from error
+    _print_outcomes(outcomes, folder, Console())
+    # the fMRI signals were never published: their absence is a failure only for those who asked for them
+    missing = [one.experiment for one in outcomes if one.status.startswith("not run")]
+    if set(missing) - ({"fmri"} - set(experiments or ())):
+        raise typer.Exit(1)
+
+
+def _run(experiments: list[str], folder: Path, quick: bool) -> list[Outcome]:
+    """Run them with a progress bar on the error stream, gone when the work is done."""
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reproduce", total=None)
+
+        def advance(experiment: str, n_done: int, n_steps: int) -> None:
+            bar.update(task, description=f"reproduce: {experiment}", completed=n_done, total=n_steps)
+
+        return reproduce(experiments, out=folder, quick=quick, progress=advance)
+
+
+def _print_outcomes(outcomes: list[Outcome], folder: Path, console: Console) -> None:
+    for outcome in outcomes:
+        seconds = "" if outcome.status.startswith("not run") else f" ({outcome.seconds:.0f} s)"
+        console.print(f"{outcome.experiment}: {outcome.status}{seconds}", highlight=False)
+    console.print(f"Summary:\n  {folder / 'summary.md'}", soft_wrap=True, highlight=False)
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m reproduction")
