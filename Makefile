@@ -1,15 +1,18 @@
-# demo, test and bench set themselves up: Python 3.11 or newer and make are all they need.
+# The targets set themselves up: Python 3.11 or newer and make are all they need.
 PYTHON ?= python3
 # more arguments for pytest, e.g. make test PYTEST_ARGS="-k graph"
 PYTEST_ARGS ?=
+# folder for the results of reproduce and reproduce-quick, where not their own; never taken from the environment
+OUT :=
 
 RUN := .venv/bin/python
 BENCH := .venv-bench/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
+OUT_OPTION := $(if $(OUT),--out "$(OUT)")
 # parallel test processes must not each start a pool of linear algebra threads
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench reproduce reproduce-quick docs clean
 
 demo: .venv/installed
 	$(RUN) -m spectralgp demo
@@ -27,14 +30,25 @@ bench: .venv-bench/installed
 	set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BENCH) "$$script"; done
 	$(BENCH) benchmarks/write_performance.py
 
-# the pictures of the documentation; the pages themselves are plain Markdown
+# the paper's data beside the checkout, where the tests look too; where they are not, they are downloaded
+reproduce reproduce-quick: export SPECTRALGP_DATA ?= $(wildcard ../shared/data)
+
+# every experiment of the paper, in full, and docs/reproduction.md with its pictures from the results
+reproduce: .venv/installed
+	$(RUN) -m reproduction --all $(OUT_OPTION) --docs docs
+
+# a cut of every experiment that takes a minute or so; the documentation stays as it is
+reproduce-quick: .venv/installed
+	$(RUN) -m reproduction --quick $(OUT_OPTION)
+
+# the other pictures of the documentation; the other pages are plain Markdown
 docs: .venv/installed
-	@if [ -f docs/make.py ]; then $(RUN) docs/make.py; else echo "no docs/make.py: nothing to build"; fi
+	$(RUN) docs/make.py
 
 # the environments stay: remove them with rm -r .venv .venv-bench
 clean:
 	rm -rf build dist demo-output reproduction-output reproduction-quick .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	find src tests reproduction -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks reproduction -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps depend on pyproject.toml, so that a second run installs nothing. An environment without a working
 # pip (an interrupted first run) is made anew.

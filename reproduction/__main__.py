@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from reproduction import EXPERIMENTS, Outcome, reproduce
+from reproduction import EXPERIMENTS, Outcome, reproduce, write_page
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -33,23 +33,35 @@ def main(
             show_default=False,
         ),
     ] = None,
+    docs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the documentation: with --all, write the page of results and its pictures there too.",
+            file_okay=False,
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run the paper's experiments again, and write the paper's numbers beside ours."""
     if not (experiments or everything or quick):
         raise typer.BadParameter("name experiments, or ask for --all or --quick")
     if everything and (experiments or quick):
         raise typer.BadParameter("--all stands alone: it runs every experiment in full")
+    if docs and not everything:
+        raise typer.BadParameter("--docs goes with --all: the page shows every experiment in full")
     folder = out or Path("reproduction-quick" if quick else "reproduction-output")
     try:
         outcomes = _run(experiments or [], folder, quick)
+        _print_outcomes(outcomes, folder)
+        # the fMRI signals were never published: their absence is a failure only for those who asked for them
+        missing = {one.experiment for one in outcomes if one.status.startswith("not run")}
+        if missing - ({"fmri"} - set(experiments or ())):
+            raise typer.Exit(1)
+        if docs:
+            typer.echo(f"Page:\n  {write_page(folder, docs)}")
     except (OSError, ValueError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from error
-    _print_outcomes(outcomes, folder, Console())
-    # the fMRI signals were never published: their absence is a failure only for those who asked for them
-    missing = [one.experiment for one in outcomes if one.status.startswith("not run")]
-    if set(missing) - ({"fmri"} - set(experiments or ())):
-        raise typer.Exit(1)
 
 
 def _run(experiments: list[str], folder: Path, quick: bool) -> list[Outcome]:
@@ -63,11 +75,11 @@ def _run(experiments: list[str], folder: Path, quick: bool) -> list[Outcome]:
         return reproduce(experiments, out=folder, quick=quick, progress=advance)
 
 
-def _print_outcomes(outcomes: list[Outcome], folder: Path, console: Console) -> None:
+def _print_outcomes(outcomes: list[Outcome], folder: Path) -> None:
     for outcome in outcomes:
         seconds = "" if outcome.status.startswith("not run") else f" ({outcome.seconds:.0f} s)"
-        console.print(f"{outcome.experiment}: {outcome.status}{seconds}", highlight=False)
-    console.print(f"Summary:\n  {folder / 'summary.md'}", soft_wrap=True, highlight=False)
+        typer.echo(f"{outcome.experiment}: {outcome.status}{seconds}")
+    typer.echo(f"Summary:\n  {folder / 'summary.md'}")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ Every experiment of Zhi, Ng and Dong, *Gaussian Processes on Graphs via Spectral
 library (version {version}). This page is written by the program from its results; nothing on it is typed by hand.
 To make it anew:
 
-    python -m reproduction {option}
+    {command}
 
 *sqp* is this library's solver, joint in all hyperparameters; *Algorithm 1* is the paper's. Both maximise the plain
 likelihood (`prior=None`) with noise of at least 0.1% of the variance. Likelihoods are in nats, larger is better
@@ -79,7 +79,8 @@ def write_summary(folder: Path, statuses: Mapping[str, str], *, quick: bool = Fa
     for name, figure in _joint_figures(studies, results).items():
         save(figure, folder, name)
     links = {image: f"{image}.png" for images in _images(results).values() for image in images}
-    write_text(folder / "summary.md", _page(studies, results, statuses, links, "--quick" if quick else "--all"))
+    command = "make reproduce-quick" if quick else "make reproduce"
+    write_text(folder / "summary.md", _page(studies, results, statuses, links, command))
 
 
 def write_page(results_folder: str | Path, docs_folder: str | Path) -> Path:
@@ -114,7 +115,7 @@ def write_page(results_folder: str | Path, docs_folder: str | Path) -> Path:
     if not results:
         raise FileNotFoundError(
             f"results_folder must hold results of the experiments; got {str(folder)!r} with none that are up to date. "
-            "Run `python -m reproduction --all` first."
+            "Run `make reproduce` first."
         )
     links = {}
     for image in (image for images in _images(results).values() for image in images):
@@ -122,7 +123,7 @@ def write_page(results_folder: str | Path, docs_folder: str | Path) -> Path:
         place = IMAGES / (image.replace("/", "-") + smaller.suffix)
         write_bytes(docs / place, smaller.read_bytes())
         links[image] = place.as_posix()
-    write_text(docs / PAGE, _page(studies, results, {}, links, "--all"))
+    write_text(docs / PAGE, _page(studies, results, {}, links, "make reproduce"))
     return docs / PAGE
 
 
@@ -168,10 +169,10 @@ def _page(
     results: Mapping[str, Results],
     statuses: Mapping[str, str],
     links: Mapping[str, str],
-    option: str,
+    command: str,
 ) -> str:
     seconds = sum(found["seconds"] for found in results.values())
-    parts = [HEAD.format(version=spectralgp.__version__, option=option), "## What holds, and what does not", ""]
+    parts = [HEAD.format(version=spectralgp.__version__, command=command), "## What holds, and what does not", ""]
     checked = claims(studies, results)
     short = [claim.statement for claim in checked if not claim.holds]
     parts.append(

@@ -153,7 +153,7 @@ def test_fmri_runs_on_a_file_of_the_right_shape(data_folder, tmp_path):
 @pytest.mark.slow
 def test_the_page_is_made_from_results_alone(quick_run, tmp_path, monkeypatch):
     folder, _ = quick_run
-    with pytest.raises(FileNotFoundError, match="python -m reproduction --all"):
+    with pytest.raises(FileNotFoundError, match="Run `make reproduce` first"):
         write_page(folder, tmp_path)  # quick results are not the experiments'
     monkeypatch.setattr(page, "EXPERIMENTS", tuple(study.quick() for study in EXPERIMENTS))
     path = write_page(folder, tmp_path)

@@ -1,0 +1,85 @@
+"""The command: what it prints, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from typer.testing import CliRunner
+
+from reproduction import EXPERIMENTS, FilterStudy, __main__, experiments, page
+from reproduction.experiments import LOW_PASS
+from reproduction.problems import MissingData
+
+# seconds instead of minutes: one truth, two seeds, and none of the real data
+SMALL = tuple(replace(study.quick(), truths=(LOW_PASS,)) for study in EXPERIMENTS if isinstance(study, FilterStudy))
+
+
+@pytest.fixture
+def invoke(monkeypatch):
+    """Run the command on few and small experiments, all in this process."""
+
+    def run(*arguments, studies=SMALL):
+        monkeypatch.setattr(experiments, "EXPERIMENTS", studies)
+        monkeypatch.setattr(page, "EXPERIMENTS", studies)
+        monkeypatch.setattr(__main__, "reproduce", partial(experiments_run, n_processes=1))
+        return CliRunner().invoke(__main__.app, [str(argument) for argument in arguments])
+
+    experiments_run = __main__.reproduce
+    return run
+
+
+def without_weather(monkeypatch):
+    def missing(job, place=None):
+        raise MissingData("file missing: city45data.mat")
+
+    monkeypatch.setattr("reproduction.jobs.PredictionJob.run", missing)
+    return (*SMALL, next(study for study in EXPERIMENTS if study.key == "weather"))
+
+
+def test_all_writes_the_page_and_its_pictures_into_the_documentation(invoke, tmp_path):
+    answer = invoke("--all", "--out", tmp_path / "out", "--docs", tmp_path / "docs")
+    assert answer.exit_code == 0, answer.output
+    assert answer.stdout.endswith(f"  {tmp_path / 'out' / 'summary.md'}\nPage:\n  {tmp_path / 'docs' / page.PAGE}\n")
+    text = (tmp_path / "docs" / page.PAGE).read_text()
+    assert "\n    make reproduce\n" in text
+    for study in SMALL:
+        jobs = json.loads((tmp_path / "out" / study.key / "results.json").read_text())["jobs"]
+        assert f"| {jobs[0]['learnt'][0]['log_likelihood']:.2f} (" in text
+    pictures = {path.stem for path in (tmp_path / "docs" / page.IMAGES).iterdir()}
+    assert {"figure-1", "barabasi-albert-figure", "inverse-wishart-errors"} <= pictures
+
+
+def test_missing_data_are_status_1_and_leave_the_documentation_alone(invoke, tmp_path, monkeypatch):
+    arguments = ["--all", "--out", tmp_path / "out", "--docs", tmp_path / "docs"]
+    answer = invoke(*arguments, studies=without_weather(monkeypatch))
+    assert answer.exit_code == 1
+    assert "weather: not run: file missing: city45data.mat\n" in answer.stdout
+    assert not (tmp_path / "docs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--quick"),
+        (["--all", "--quick"], "--all stands alone"),
+        (["--all", "noise"], "--all stands alone"),
+        (["--quick", "--docs", "docs"], "--docs goes with --all"),
+        (["--quick", "--out", __file__], "is a file"),
+    ],
+)
+def test_mistakes_in_arguments_have_status_2(invoke, arguments, said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    answer = invoke(*arguments)
+    assert answer.exit_code == 2
+    assert said in answer.stderr
+
+
+def test_an_unknown_experiment_is_one_line_and_status_1(invoke, tmp_path):
+    answer = invoke("traffik", "--out", tmp_path / "out")
+    assert answer.exit_code == 1
+    (line,) = answer.stderr.strip().splitlines()
+    assert line.startswith("error: experiments must be among sensor, noise")
+    assert not (tmp_path / "out").exists()
