@@ -65,6 +65,21 @@ def demo(
     _print_result(result, Console())
 
 
+@app.command(
+    hidden=True,
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+def reproduce() -> None:
+    """Say where the paper's experiments went, whatever was asked of them."""
+    typer.echo(
+        "reproduce has moved out of the package: run `make reproduce` or `python -m reproduction` in the root of a "
+        "checkout of the repository.",
+        err=True,
+    )
+    raise typer.Exit(2)
+
+
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
     """Say in one line what went wrong, and leave with exit status 1; mistakes in arguments leave with 2, by Typer."""

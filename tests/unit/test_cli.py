@@ -135,3 +135,16 @@ def test_main_is_the_entry_point(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="0"):
         cli.main()
     assert spectralgp.__version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["--all"], ["--quick", "--out", "x"], ["noise"], ["--help"]])
+def test_reproduce_says_where_it_went(invoke, arguments):
+    answer = invoke("reproduce", *arguments)
+    assert answer.exit_code == 2
+    assert answer.stdout == ""
+    (line,) = answer.stderr.splitlines()
+    assert "`make reproduce` or `python -m reproduction`" in line
+
+
+def test_help_does_not_offer_what_is_gone(invoke):
+    assert "reproduce" not in invoke("--help").output
