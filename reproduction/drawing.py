@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reproduction.store import write_bytes
+from spectralgp.plots import COLOURS as PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by colour-blind readers; line styles tell them apart in print
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 2)), (0, (4, 1, 1, 1, 1, 1)))
+COLOURS = tuple(colour for colour in PALETTE if colour != "#000000")  # black is the truth's
 MARKERS = ("o", "s", "^", "D", "v", "P")
 GRID = np.linspace(0, 1, 301)
 EIGENVALUE = "eigenvalue λ of the scaled Laplacian"

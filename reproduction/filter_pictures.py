@@ -11,7 +11,6 @@ from reproduction.drawing import (
     COLOURS,
     EIGENVALUE,
     GRID,
-    LINES,
     MARKERS,
     draw_coefficients,
     legend_below,
@@ -21,6 +20,7 @@ from reproduction.drawing import (
 from reproduction.experiments import FilterStudy, Truth
 from reproduction.tables import Results, learnt, without_2pi
 from spectralgp import Polynomial
+from spectralgp.plots import LINE_STYLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,7 +141,7 @@ def _truth(ax: Axes, shown: Mapping[str, Any]) -> None:
 
 def _filter(ax: Axes, coefficients: list[float], index: int, label: str) -> None:
     kernel = Polynomial.from_coefficients(coefficients).rescaled()
-    ax.plot(GRID, kernel.response(GRID), color=COLOURS[index], linestyle=LINES[index], linewidth=1.6, label=label)
+    ax.plot(GRID, kernel.response(GRID), color=COLOURS[index], linestyle=LINE_STYLES[index], linewidth=1.6, label=label)
 
 
 def _filter_axes(ax: Axes, shown: Mapping[str, Any], n_columns: int) -> None:
