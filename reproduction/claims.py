@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reproduction.experiments import BASELINES, POLYNOMIALS, FilterStudy, PredictionStudy, Study
-from reproduction.tables import Results, job_of, learnt, paired, score, split_scores
+from reproduction.tables import Results, job_of, learnt, mean_score, paired, split_scores
 
 LITTLE = 3.0  # nats; twice this is about the 95% point of a likelihood ratio with one or two degrees of freedom
 RECOVERED = 0.1  # relative L2 error
@@ -104,15 +104,15 @@ def _statement(study: PredictionStudy, size: int, where: str, ours: str) -> str:
 
 def _on_released(study: PredictionStudy, results: Results, size: int) -> list[Claim]:
     models = job_of(results, size, study.splits[0])["models"]
-    figures = {key: score(found["scores"]["released"]) for key, found in models.items()}
-    best, other = (max((m.key for m in group), key=lambda key: figures[key].mean) for group in (CONSTRAINED, BASELINES))
-    error = figures[other].error or 0.0
+    scores = {key: mean_score(found["scores"]["released"]) for key, found in models.items()}
+    best, other = (max((m.key for m in group), key=lambda key: scores[key].mean) for group in (CONSTRAINED, BASELINES))
+    error = scores[other].standard_error or 0.0
     slack = error if study.data == "traffic" else 0.0
     return [
         Claim(
             _statement(study, size, "released split", ours),
-            figures[ours].mean >= figures[other].mean - slack,
-            f"{ours} {figures[ours].mean:.2f}, {other} {figures[other].mean:.2f} (SE {error:.2f})",
+            scores[ours].mean >= scores[other].mean - slack,
+            f"{ours} {scores[ours].mean:.2f}, {other} {scores[other].mean:.2f} (SE {error:.2f})",
         )
         for ours in (best, "auto")
     ]

@@ -1,4 +1,4 @@
-"""Figures that others published or measured, typed once, each with its source."""
+"""Numbers that others published or measured, typed once, each with its source."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Figure:
+class MeanScore:
     """A mean test log-likelihood with its standard error over the test sets, where one was given."""
 
     mean: float
-    error: float | None = None
+    standard_error: float | None = None
 
 
 @dataclass(frozen=True)
-class Rerun(Figure):
+class Rerun(MeanScore):
     """The same for a rerun of the authors' code, with the log marginal likelihood it reached."""
 
     log_likelihood: float = float("nan")
@@ -32,15 +32,15 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 
-def _rows(lines: str) -> dict[Column, dict[str, Figure]]:
+def _rows(lines: str) -> dict[Column, dict[str, MeanScore]]:
     """Table 1 from text: a row a line, `mean error` for each column, `-` where the paper has none."""
-    table: dict[Column, dict[str, Figure]] = {column: {} for column in COLUMNS}
+    table: dict[Column, dict[str, MeanScore]] = {column: {} for column in COLUMNS}
     for line in lines.strip().splitlines():
         row, *cells = (part.strip() for part in line.split("|"))
         for column, cell in zip(COLUMNS, cells, strict=True):
             if cell != "-":
                 mean, error = (float(number) for number in cell.split())
-                table[column][row] = Figure(mean, error)
+                table[column][row] = MeanScore(mean, error)
     return table
 
 
@@ -88,19 +88,19 @@ AUTHORS_CODE: dict[Column, dict[str, Rerun]] = {
 }
 
 # the same on the first 60 remaining days in time order (DESIGN.md, section 10)
-AUTHORS_CODE_IN_TIME_ORDER: dict[Column, dict[str, Figure]] = {
-    ("weather", 15): {"degree-3": Figure(-3.36)},
-    ("weather", 30): {"degree-3": Figure(-0.63)},
+AUTHORS_CODE_IN_TIME_ORDER: dict[Column, dict[str, MeanScore]] = {
+    ("weather", 15): {"degree-3": MeanScore(-3.36)},
+    ("weather", 30): {"degree-3": MeanScore(-0.63)},
 }
 
 
-def _optima(lines: str) -> dict[Column, dict[str, Figure]]:
+def _optima(lines: str) -> dict[Column, dict[str, MeanScore]]:
     columns: tuple[Column, ...] = (("weather", 15), ("weather", 30), ("traffic", 10), ("traffic", 20))
-    table: dict[Column, dict[str, Figure]] = {column: {} for column in columns}
+    table: dict[Column, dict[str, MeanScore]] = {column: {} for column in columns}
     for line in lines.strip().splitlines():
         row, *cells = line.split()
         for column, cell in zip(columns, cells, strict=True):
-            table[column][row] = Figure(float(cell))
+            table[column][row] = MeanScore(float(cell))
     return table
 
 

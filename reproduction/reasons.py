@@ -1,4 +1,4 @@
-"""Where and why our figures differ from the paper's, in words."""
+"""Where and why our numbers differ from the paper's, in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reproduction.experiments import Model
 from reproduction.published import AUTHORS_CODE, TABLE_1, Column
 
 CLOSE = 1.0
-"""Standard errors of the paper's figure within which two figures count as the same."""
+"""Standard errors of the paper's number within which two numbers count as the same."""
 
 INTRODUCTION = {
     "traffic": (
@@ -43,10 +43,10 @@ def why(model: Model, columns: list[Column], ours: list[dict[str, Any]], order: 
 
 def _against_paper(model: Model, column: Column, mine: dict[str, Any]) -> str:
     paper = TABLE_1[column].get(model.row)
-    if paper is None or paper.error is None:
+    if paper is None or paper.standard_error is None:
         return "none"
     difference = mine["sqp"]["mean"] - paper.mean
-    if abs(difference) <= CLOSE * paper.error:
+    if abs(difference) <= CLOSE * paper.standard_error:
         return "same"
     return "better" if difference > 0 else "worse"
 

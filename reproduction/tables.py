@@ -24,7 +24,7 @@ from reproduction.published import (
     SYNTHETIC_LOG_LIKELIHOODS,
     TABLE_1,
     Column,
-    Figure,
+    MeanScore,
 )
 from reproduction.reasons import why
 
@@ -47,16 +47,14 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def score(scores: Sequence[float]) -> Figure:
+def mean_score(scores: Sequence[float]) -> MeanScore:
     """Mean over the test sets and its standard error (ddof 0, as the paper's)."""
-    return Figure(float(np.mean(scores)), float(np.std(scores) / np.sqrt(len(scores))))
+    return MeanScore(float(np.mean(scores)), float(np.std(scores) / np.sqrt(len(scores))))
 
 
-def shown(figure: Figure | None) -> str:
-    """A figure as text, with its standard error in brackets."""
-    if figure is None:
-        return "-"
-    return f"{figure.mean:.2f}" if figure.error is None else f"{figure.mean:.2f} ({figure.error:.2f})"
+def as_text(score: MeanScore) -> str:
+    """A score as text, with its standard error in brackets."""
+    return f"{score.mean:.2f}" if score.standard_error is None else f"{score.mean:.2f} ({score.standard_error:.2f})"
 
 
 # ------------------------------------------------------------------------------------------------------ filters
@@ -145,7 +143,7 @@ def job_of(results: Results, size: int, split: int) -> dict[str, Any]:
 
 
 def released_table(study: PredictionStudy, results: Results, order: str) -> str:
-    """The paper's table: in each cell our figure by either solver, the paper's, and that of the authors' code."""
+    """The paper's table: in each cell our score by either solver, the paper's, and that of the authors' code."""
     columns: list[Column] = [(study.data, size) for size in study.sizes]
     header = ["model", *(f"{data} {size}" for data, size in columns), "where and why they differ"]
     rows = []
@@ -167,7 +165,7 @@ def _scores(
         for solver, key in (("sqp", model.key), ("lagrangian", f"{model.row} by Algorithm 1")):
             if key in models:
                 entry[solver] = {
-                    "mean": score(models[key]["scores"][order]).mean,
+                    "mean": mean_score(models[key]["scores"][order]).mean,
                     "log_likelihood": models[key]["log_likelihood"],
                     "converged": models[key]["converged"],
                 }
@@ -177,20 +175,20 @@ def _scores(
 
 def _ours(study: PredictionStudy, results: Results, column: Column, model: Model, order: str) -> list[str]:
     models = job_of(results, column[1], study.splits[0])["models"]
-    lines = [f"ours **{shown(score(models[model.key]['scores'][order]))}**"]
+    lines = [f"ours **{as_text(mean_score(models[model.key]['scores'][order]))}**"]
     by_algorithm_1 = next((one.key for one in ALGORITHM_1 if one.row == model.row), None)
     if by_algorithm_1 in models:
         fit = models[by_algorithm_1]
-        lines.append(f"Algorithm 1 {shown(score(fit['scores'][order]))}" + ("" if fit["converged"] else " *"))
+        lines.append(f"Algorithm 1 {as_text(mean_score(fit['scores'][order]))}" + ("" if fit["converged"] else " *"))
     if model.row in TABLE_1[column]:
-        lines.append(f"paper {shown(TABLE_1[column][model.row])}")
-    authors: Figure | None = AUTHORS_CODE.get(column, {}).get(model.row)
+        lines.append(f"paper {as_text(TABLE_1[column][model.row])}")
+    authors: MeanScore | None = AUTHORS_CODE.get(column, {}).get(model.row)
     if order == "time":
         authors = AUTHORS_CODE_IN_TIME_ORDER.get(column, {}).get(model.row)
     if authors is not None:
-        lines.append(f"authors' code {shown(authors)}")
+        lines.append(f"authors' code {as_text(authors)}")
     elif order == "released" and model.row in OPTIMA.get(column, {}):
-        lines.append(f"reference {shown(OPTIMA[column][model.row])}")
+        lines.append(f"reference {as_text(OPTIMA[column][model.row])}")
     return lines
 
 

@@ -28,7 +28,7 @@ def test_table_1_is_the_paper_s(shared):
         for column, cell in zip(COLUMNS, line.split("&")[1:], strict=True):
             numbers = [float(number) for number in re.findall(NUMBER, cell)]
             found = TABLE_1[column].get(row)
-            assert numbers == ([] if found is None else [found.mean, found.error])
+            assert numbers == ([] if found is None else [found.mean, found.standard_error])
 
 
 def test_the_rerun_of_the_authors_code_is_the_design_s(shared):
@@ -43,7 +43,7 @@ def test_the_rerun_of_the_authors_code_is_the_design_s(shared):
         rerun = AUTHORS_CODE[data, int(size)][f"degree-{cells[1]}"]
         likelihood, *_ = re.findall(NUMBER, cells[3])
         assert rerun.log_likelihood == float(likelihood)
-        assert [rerun.mean, rerun.error] == [float(number) for number in re.findall(NUMBER, cells[4])]
+        assert [rerun.mean, rerun.standard_error] == [float(number) for number in re.findall(NUMBER, cells[4])]
         seen += 1
     assert seen == sum(len(rows) for rows in AUTHORS_CODE.values())
 
