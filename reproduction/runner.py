@@ -42,7 +42,7 @@ class Outcome:
 def reproduce(
     experiments: Sequence[str] = (),
     *,
-    out: str | Path = "reproduction-output",
+    out: str | Path,
     quick: bool = False,
     folder: Folder = None,
     n_processes: int = 2,
@@ -54,7 +54,7 @@ def reproduce(
     ----------
     experiments : sequence of str, optional
         Names of experiments; all if none is given.
-    out : path, default="reproduction-output"
+    out : path
         Folder for what is written: one folder an experiment, and `summary.md`. Experiments that were finished there
         before are not run again, unless their description or the package has changed.
     quick : bool, default=False
@@ -70,14 +70,28 @@ def reproduce(
     -------
     list of Outcome
 
+    Raises
+    ------
+    ValueError
+        If a name is not that of an experiment.
+    OSError
+        If `out` cannot be made; nothing has been run then.
+
     Examples
     --------
     >>> from reproduction import reproduce
     >>> reproduce(["noise"], out="reproduction-output")  # doctest: +SKIP
     [Outcome(experiment='noise', status='done', seconds=...)]
     """
-    place = Path(out)
     studies = chosen(tuple(experiments), quick=quick)
+    place = Path(out)
+    try:
+        place.mkdir(parents=True, exist_ok=True)  # before the work, so that a folder that cannot be made costs none
+    except OSError as error:
+        raise OSError(
+            f"out must name a folder that is there or can be made; got {str(place)!r} ({error.strerror}). "
+            "Choose another."
+        ) from error
     steps = _Steps(progress, sum(len(jobs_of(study)) for study in studies))
     outcomes = [_one(study, place, folder, n_processes, steps) for study in studies]
     write_summary(place, {outcome.experiment: outcome.status for outcome in outcomes}, quick=quick)

@@ -83,3 +83,18 @@ def test_an_unknown_experiment_is_one_line_and_status_1(invoke, tmp_path):
     (line,) = answer.stderr.strip().splitlines()
     assert line.startswith("error: experiments must be among sensor, noise")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("name", "reason"), [("file/folder", "Not a directory"), ("link", "File exists")])
+def test_a_folder_that_cannot_be_made_is_one_line_and_costs_no_work(invoke, tmp_path, monkeypatch, name, reason):
+    started = []
+    monkeypatch.setattr("reproduction.jobs.FilterJob.run", lambda job, folder=None: started.append(job))
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    answer = invoke("inverse-wishart", "--out", tmp_path / name)
+    assert started == []
+    assert answer.exit_code == 1
+    assert answer.stderr.strip() == (
+        f"error: out must name a folder that is there or can be made; got {str(tmp_path / name)!r} ({reason}). "
+        "Choose another."
+    )
