@@ -1,12 +1,40 @@
-"""Make the pictures of the documentation again: python docs/make.py."""
+"""Make the pictures of the documentation again: python docs/make.py.
+
+Those of docs/reproduction.md are made with it, by make reproduce.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from spectralgp.demo import save_filter_and_map
+from matplotlib.figure import Figure
 
-DOCS = Path(__file__).parent
+from spectralgp import GraphGPRegressor
+from spectralgp.demo import ASPECT, income_changes
+from spectralgp.plots import plot_filter, plot_signal
+
+IMAGES = Path(__file__).parent / "images"
+
+
+def filter_and_map() -> Figure:
+    """The picture at the head of the README: the learnt filter, and maps of prediction and uncertainty."""
+    data = income_changes()
+    fit = GraphGPRegressor(data.graph, random_state=0).fit(data.inputs, data.signals)
+    mean, std = fit.predict(data.held_out_inputs[:1], return_std=True, include_noise=True)
+    figure = Figure(figsize=(14, 3.8), layout="constrained")
+    halves: Any = figure.subfigures(1, 2, width_ratios=[1, 2.4])  # the filter has no colour bar to make room for
+    axes = [halves[0].subplots(), *halves[1].subplots(1, 2)]
+    plot_filter(fit, ax=axes[0], show_std=True)
+    axes[0].set_title("Learnt filter")
+    options: dict[str, Any] = {"aspect": ASPECT, "node_size": 55, "colorbar": "bottom"}
+    plot_signal(data.graph, mean[0], ax=axes[1], symmetric=True, colorbar_label="change (%)", **options)
+    axes[1].set_title(f"Predicted change of relative income, {data.held_out_years[0]}")
+    plot_signal(data.graph, std[0], ax=axes[2], colorbar_label="standard deviation (%)", **options)
+    axes[2].set_title("Uncertainty of the prediction")
+    return figure
+
 
 if __name__ == "__main__":
-    print(save_filter_and_map(DOCS / "images" / "demo-filter-map.png"))
+    filter_and_map().savefig(IMAGES / "demo-filter-map.png", dpi=100)
+    print(IMAGES / "demo-filter-map.png")

@@ -316,30 +316,3 @@ def _predictions_figure(data: IncomeChanges, mean: Array, std: Array) -> Figure:
     year = data.held_out_years[0]
     ax.set_title(f"Predicted and observed, {year - 1} to {year}", pad=26)
     return figure
-
-
-def save_filter_and_map(path: Path | str) -> Path:
-    """Save the picture at the head of the README: the learnt filter, and maps of prediction and uncertainty.
-
-    Parameters
-    ----------
-    path : path of a PNG file
-        Its folder is made if it does not exist.
-    """
-    data = income_changes()
-    fit = GraphGPRegressor(data.graph, Polynomial("auto"), random_state=0).fit(data.inputs, data.signals)
-    mean, std = fit.predict(data.held_out_inputs[:1], return_std=True, include_noise=True)
-    figure = _figure(14, 3.8)
-    halves: Any = figure.subfigures(1, 2, width_ratios=[1, 2.4])  # the filter has no colour bar to make room for
-    axes = [halves[0].subplots(), *halves[1].subplots(1, 2)]
-    plot_filter(fit, ax=axes[0], show_std=True)
-    axes[0].set_title("Learnt filter")
-    options: dict[str, Any] = {"aspect": ASPECT, "node_size": 55, "colorbar": "bottom"}
-    plot_signal(data.graph, mean[0], ax=axes[1], symmetric=True, colorbar_label="change (%)", **options)
-    axes[1].set_title(f"Predicted change of relative income, {data.held_out_years[0]}")
-    plot_signal(data.graph, std[0], ax=axes[2], colorbar_label="standard deviation (%)", **options)
-    axes[2].set_title("Uncertainty of the prediction")
-    file = Path(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=100)
-    return file

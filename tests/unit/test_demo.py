@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal, norm
 
 from spectralgp import GlobalFilter, Identity, Polynomial, PseudoInverse
 from spectralgp.datasets import load_us_income
-from spectralgp.demo import KERNELS, LEFT_OUT, income_changes, run_demo, save_filter_and_map
+from spectralgp.demo import KERNELS, LEFT_OUT, income_changes, run_demo
 from tolerances import EXACT, FORMULA
 
 FEW = {"standard": Identity(), "learnt": Polynomial(2)}
@@ -167,11 +167,3 @@ def test_a_folder_that_cannot_be_made_costs_no_work(tmp_path):
     with pytest.raises(OSError, match="file"):
         run_demo(tmp_path / "file" / "folder", lambda *step: calls.append(step))
     assert calls == []
-
-
-def test_the_picture_of_the_readme(tmp_path):
-    path = save_filter_and_map(tmp_path / "images" / "head.png")
-    assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    height, width = imread(path).shape[:2]
-    assert (width, height) == (1400, 380)
-    assert path.stat().st_size < 200_000

@@ -1,0 +1,37 @@
+"""The picture at the head of the README shows what its caption says."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+
+from spectralgp import GraphGPRegressor, Polynomial
+from spectralgp.datasets import load_us_income
+from tolerances import FORMULA
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_picture_of_the_readme_maps_the_prediction_for_1990():
+    figure = runpy.run_path(str(ROOT / "docs" / "make.py"))["filter_and_map"]()
+    maps = {ax.get_title(): ax for ax in figure.axes}
+    mean, std = (
+        maps[title].collections[1].get_array()
+        for title in ("Predicted change of relative income, 1990", "Uncertainty of the prediction")
+    )
+
+    data = load_us_income()
+    relative = data.relative_incomes
+    levels, changes = relative[:-1], 100 * np.diff(relative, axis=0)
+    year = list(data.years[1:]).index(1990)
+    model = GraphGPRegressor(data.graph, Polynomial("auto"), random_state=0)
+    model.fit(levels[year - 30 : year], changes[year - 30 : year])
+    expected_mean, expected_std = model.predict(levels[[year]], return_std=True, include_noise=True)
+    np.testing.assert_allclose(mean, expected_mean[0], rtol=FORMULA)
+    np.testing.assert_allclose(std, expected_std[0], rtol=FORMULA)
+
+    assert np.all(np.abs(mean) < std)  # "the predicted changes are smaller than their uncertainty"
+    power = np.square(maps["Learnt filter"].lines[0].get_ydata())
+    assert power[0] > power[-1]  # "neighbouring states move together"
