@@ -13,13 +13,24 @@ from reproduction.published import AUTHORS_CODE, COLUMNS, OPTIMA, TABLE_1
 NUMBER = r"-?\d+\.\d+"
 
 
-@pytest.fixture
-def shared(data_folder) -> Path:
-    return Path(__file__).resolve().parents[3] / "shared"
+# beside the checkout, and only there: SPECTRALGP_DATA names data, not documents
+SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
-def test_table_1_is_the_paper_s(shared):
-    text = (shared / "paper.tex").read_text(encoding="utf-8")
+def source(name: str, folder: Path = SHARED) -> str:
+    """Text of a document that numbers were typed from; the test is skipped where it is not at hand."""
+    if not (folder / name).is_file():
+        pytest.skip(f"{name} is not here: it is looked for in {folder}")
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def test_a_source_that_is_not_here_is_a_reason_to_skip(tmp_path):
+    with pytest.raises(pytest.skip.Exception, match=r"paper\.tex is not here: it is looked for in "):
+        source("paper.tex", tmp_path)
+
+
+def test_table_1_is_the_paper_s():
+    text = source("paper.tex")
     body = text.split(r"\label{traffic_fmri}")[1].split(r"\end{tabular}")[0]
     lines = [line for line in body.splitlines() if line.count("&") == 6 and re.search(NUMBER, line)]
     rows = [model.row for model in (*POLYNOMIALS, *BASELINES)]
@@ -31,8 +42,8 @@ def test_table_1_is_the_paper_s(shared):
             assert numbers == ([] if found is None else [found.mean, found.standard_error])
 
 
-def test_the_rerun_of_the_authors_code_is_the_design_s(shared):
-    text = (shared / "DESIGN.md").read_text(encoding="utf-8")
+def test_the_rerun_of_the_authors_code_is_the_design_s():
+    text = source("DESIGN.md")
     table = text.split("| data | degree | paper's table |")[1]
     name = ""
     seen = 0
@@ -48,8 +59,8 @@ def test_the_rerun_of_the_authors_code_is_the_design_s(shared):
     assert seen == sum(len(rows) for rows in AUTHORS_CODE.values())
 
 
-def test_optima_of_the_baselines_are_the_design_s(shared):
-    text = (shared / "DESIGN.md").read_text(encoding="utf-8")
+def test_optima_of_the_baselines_are_the_design_s():
+    text = source("DESIGN.md")
     sentence = text.split("Baselines at their optimum")[1].split("What was learnt")[0]
     numbers = [float(number) for number in re.findall(NUMBER, sentence)]
     names = ["standard", "laplacian", "global", "diffusion", "regularised", "walk-3", "cosine"]
