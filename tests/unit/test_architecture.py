@@ -1,8 +1,13 @@
-"""Imports point strictly down the rooms of the package, and heavy libraries load only where they are used."""
+"""Imports point strictly down the rooms of the package, and heavy libraries load only where they are used.
+
+What stands beside the package is no part of it: the package imports none of that, and the reproduction of the paper has
+of the package what any user has.
+"""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import subprocess
 import sys
@@ -12,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[2] / "src" / "spectralgp"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "spectralgp"
+BESIDE = {"benchmarks", "docs", "reproduction", "tests"}
 
 # Lowest first. A room is a module or a folder of modules directly under the package. "__init__" is the
 # package's face, spectralgp itself: it gathers the public names of the rooms below it for those above it.
@@ -74,22 +81,26 @@ def absolute_targets(node: ast.AST, folder: tuple[str, ...]) -> Iterator[str]:
         yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
+def imported_names(package: Path) -> Iterator[tuple[str, str]]:
+    """Every module of the package with every name that it imports, anywhere in its text."""
+    for module, path in modules_of(package).items():
+        folder = (package.name, *path.relative_to(package).parent.parts)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            yield from ((module, target) for target in absolute_targets(node, folder))
+
+
 def module_imports(package: Path) -> dict[str, set[str]]:
     """For every module of the package, the modules of the package that it imports, anywhere in its text."""
     modules = modules_of(package)
-    imports: dict[str, set[str]] = {}
-    for module, path in modules.items():
-        folder = (package.name, *path.relative_to(package).parent.parts)
-        imports[module] = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            for target in absolute_targets(node, folder):
-                head, *rest = target.split(".")
-                if head != package.name:
-                    continue
-                # the longest part that is a module: the rest is a name defined in it
-                while rest and ".".join(rest) not in modules:
-                    rest.pop()
-                imports[module].add(".".join(rest))
+    imports: dict[str, set[str]] = {module: set() for module in modules}
+    for module, target in imported_names(package):
+        head, *rest = target.split(".")
+        if head != package.name:
+            continue
+        # the longest part that is a module: the rest is a name defined in it
+        while rest and ".".join(rest) not in modules:
+            rest.pop()
+        imports[module].add(".".join(rest))
     return imports
 
 
@@ -103,11 +114,27 @@ def wrong_arrows(package: Path) -> list[str]:
             here, there = room_of(module), room_of(target)
             if here != there and here in position and position.get(there, -1) >= position[here]:
                 wrong.append(f"{module or '__init__'} imports {target or '__init__'}")
+    return wrong + cycles(imports)
+
+
+def cycles(imports: dict[str, set[str]]) -> list[str]:
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:
-        wrong.append(f"cycle: {' <- '.join(error.args[1])}")
-    return wrong
+        return [f"cycle: {' <- '.join(error.args[1])}"]
+    return []
+
+
+def private_names(package: Path) -> list[str]:
+    """What a folder beside the package takes of it that is not among the public names of a module."""
+    found = []
+    for module, target in imported_names(package):
+        home, _, name = target.rpartition(".")
+        if target.split(".")[0] != "spectralgp" or target == "spectralgp":
+            continue
+        if name not in getattr(importlib.import_module(home), "__all__", ()):
+            found.append(f"{module or '__init__'} imports {target}")
+    return found
 
 
 def imports_at_top(tree: ast.AST) -> Iterator[ast.AST]:
@@ -138,6 +165,30 @@ def test_imports_point_strictly_down():
 
 def test_heavy_libraries_are_imported_where_they_are_used():
     assert heavy_at_top(PACKAGE) == []
+
+
+def test_the_package_imports_nothing_that_stands_beside_it():
+    assert [pair for pair in imported_names(PACKAGE) if pair[1].split(".")[0] in BESIDE] == []
+
+
+def test_the_reproduction_is_built_from_public_names_without_cycles():
+    assert private_names(ROOT / "reproduction") == []
+    assert cycles(module_imports(ROOT / "reproduction")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from spectralgp.plots.style import axes", ["page imports spectralgp.plots.style.axes"]),
+        ("def f():\n    from spectralgp._checks import Array", ["page imports spectralgp._checks.Array"]),
+        ("from spectralgp import learning", ["page imports spectralgp.learning"]),
+        ("import spectralgp.cli", ["page imports spectralgp.cli"]),
+        ("import numpy\nimport spectralgp\nfrom spectralgp.datasets import sensor_graph", []),
+    ],
+)
+def test_a_name_that_is_not_public_is_found(tmp_path, text, found):
+    write_package(tmp_path / "reproduction", {"page.py": text})
+    assert private_names(tmp_path / "reproduction") == found
 
 
 @pytest.mark.parametrize(
