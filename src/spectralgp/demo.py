@@ -25,6 +25,7 @@ from spectralgp import (
     RandomWalk,
     RegularizedLaplacian,
 )
+from spectralgp._files import atomic_write
 from spectralgp.datasets import load_us_income
 from spectralgp.plots import plot_filter, plot_fourier, plot_prediction, plot_signal
 from spectralgp.scores import coverage, root_mean_square_error
@@ -270,7 +271,8 @@ def _save_pictures(folder: Path, fits: dict[str, GraphGPRegressor], data: Income
         "predictions.png": _predictions_figure(data, mean[0], std[0]),
     }
     for name, figure in figures.items():
-        figure.savefig(folder / name, dpi=120)
+        with atomic_write(folder / name) as beside:  # a full disk must not cost the picture of an earlier run
+            figure.savefig(beside, dpi=120)
     return tuple(folder / name for name in figures)
 
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import errno
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import multivariate_normal, norm
@@ -108,6 +111,28 @@ def test_the_pictures_are_there_and_hold_something(result):
         assert min(pixels.shape[:2]) > 50
         assert len(np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)) > 20
     assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_disk_that_fills_up_costs_no_picture_that_was_there(tmp_path, monkeypatch, error):
+    names = ["filters.png", "maps.png", "predictions.png"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"good")
+    save = Figure.savefig
+
+    def fill_up(figure, path, **options):
+        save(figure, path, **options)
+        if len(figure.axes) == 6:  # the maps with their colour bars, the second picture
+            with open(path, "r+b") as file:
+                file.truncate(1000)
+            raise error
+
+    monkeypatch.setattr(Figure, "savefig", fill_up)
+    with pytest.raises(type(error)):
+        run_demo(tmp_path, graph_kernels=FEW)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert len(imread(tmp_path / "filters.png")) > 50  # written whole before the disk was full
+    assert {(tmp_path / name).read_bytes() for name in names[1:]} == {b"good"}
 
 
 def test_every_step_is_reported(result, steps):
