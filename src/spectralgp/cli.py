@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from spectralgp import __version__
-from spectralgp.demo import LEFT_OUT, DemoResult, Row, run_demo
+from spectralgp._progress import progress_bar
+from spectralgp.demo import KERNELS, LEFT_OUT, DemoResult, Row, run_demo
 
 app = typer.Typer(
     help="Gaussian processes on graphs that learn their own spectrum.",
@@ -60,8 +60,8 @@ def demo(
     ),
 ) -> None:
     """Predict yearly changes of the incomes of 48 US states; compare graph kernels and save pictures."""
-    with _one_line_errors(), _bar("demo") as advance:
-        result = run_demo(out, advance)
+    with _one_line_errors(), progress_bar("demo", len(KERNELS) + 1, show=True) as progress:
+        result = run_demo(out, progress)
     _print_result(result, Console())
 
 
@@ -88,25 +88,6 @@ def _one_line_errors() -> Iterator[None]:
     except (OSError, ValueError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from error
-
-
-@contextmanager
-def _bar(title: str) -> Iterator[_Advance]:
-    """Progress bar on the error stream, gone when the work is done, so that output can be piped."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield _Advance(progress, title)
-
-
-class _Advance:
-    """Callback that moves a bar: ``advance(step, n_done, n_steps)``."""
-
-    def __init__(self, progress: Progress, title: str) -> None:
-        self._progress, self._title = progress, title
-        self._task = progress.add_task(title, total=None)
-
-    def __call__(self, step: str, n_done: int, n_steps: int) -> None:
-        self._progress.update(self._task, description=f"{self._title}: {step}", completed=n_done, total=n_steps)
 
 
 def _print_result(result: DemoResult, console: Console) -> None:

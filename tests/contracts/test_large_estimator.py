@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import tracemalloc
 
 import array_api_strict
@@ -277,10 +278,11 @@ def test_stacked_kernels(n_draws):
 # Copies
 
 
-def test_a_fitted_model_can_be_cloned_and_pickled(large):
+def test_a_fitted_model_can_be_cloned_and_pickled(large, monkeypatch):
     fresh = clone(large)
     assert fresh.spectrum is large.spectrum
     assert not hasattr(fresh, "spectrum_")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     shown = regressor(verbose=1).fit(X, Y)  # its progress bar must not stay
     for model in (large, shown):
         again = pickle.loads(pickle.dumps(model))

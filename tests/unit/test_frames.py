@@ -1,4 +1,4 @@
-"""Column names, the index, and bars for those who ask."""
+"""Column names, the index, and the threads of linear algebra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_info
 
 from spectralgp._arrays import SMALL, few_threads
 from spectralgp._frames import frame_index, frame_names, match_columns
-from spectralgp._progress import progress_bar, report
 
 FRAME = pd.DataFrame([[1.0, 2.0]], columns=["b", "a"], index=["row"])
 
@@ -46,21 +45,6 @@ def test_matched_columns_are_in_the_order_of_the_nodes(seed):
 def test_columns_that_do_not_match_are_named(columns, message):
     with pytest.raises(ValueError, match=message):
         match_columns(columns, ("a", "b", "c"))
-
-
-def test_a_bar_is_drawn_where_asked_for(capsys):
-    with progress_bar("fit", 3, show=True):
-        for name in ("one", "two", "three"):
-            report(name)
-    printed = capsys.readouterr().out
-    assert "fit: three" in printed
-    assert "3/3" in printed
-
-
-def test_no_bar_otherwise(capsys):
-    with progress_bar("fit", 3, show=False):
-        report("one")
-    assert capsys.readouterr().out == ""
 
 
 def blas_threads():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import sys
 import warnings
 
 import networkx as nx
@@ -680,15 +681,20 @@ def test_pickles_predict_the_same(graph_kernel):
     np.testing.assert_allclose(copy.predict(NEW), model.predict(NEW))
 
 
-def test_verbose_draws_a_bar(capsys):
+def test_verbose_draws_a_bar_in_a_terminal(capsys, monkeypatch):
     regressor(verbose=1).fit(X, Y)
-    printed = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().out)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    regressor(verbose=1).fit(X, Y)
+    output, errors = capsys.readouterr()
+    printed = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", errors)
+    assert output == ""
     assert "fit: Polynomial(2)" in printed
     assert "3/3" in printed
     regressor([Polynomial(1), Diffusion()], n_folds=4, n_draws=0, verbose=1).fit(X, Y)
-    assert "15/15" in capsys.readouterr().out
+    assert "15/15" in capsys.readouterr().err
     regressor().fit(X, Y)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "")
 
 
 def test_fit_does_not_change_its_arguments():
