@@ -1,4 +1,8 @@
-"""How good predictions are: densities, errors and coverage; arrays in, numbers out."""
+"""How good predictions are: densities, errors and coverage; arrays in, numbers out.
+
+The last part has the same scores as scikit-learn's scorers, ``scorer(estimator, X, Y)``, for cross-validation and
+grid searches.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
+from sklearn.pipeline import Pipeline
 
+from spectralgp._arrays import on_host
 from spectralgp._checks import Array, as_positive, as_real_array
+from spectralgp._frames import frame_names, match_columns
+
+__all__ = [
+    "coverage",
+    "coverage_scorer",
+    "crps",
+    "crps_scorer",
+    "interval_half_width",
+    "log_density",
+    "log_density_scorer",
+    "mean_log_density",
+    "normalized_mean_squared_error",
+    "pit",
+    "root_mean_square_error",
+]
 
 
 def log_density(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
@@ -54,6 +75,61 @@ def mean_log_density(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> fl
     return float(np.mean(log_density(observed, mean, std)))
 
 
+def crps(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
+    """Continuous ranked probability score of each Gaussian prediction: small is good.
+
+    It is ``std (z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi))`` with ``z = (observed - mean) / std``, the integral of the
+    squared distance between the distribution function and the step at what was observed. It has the units of the data,
+    is the absolute error where the prediction is sure, and punishes outliers less than `log_density` does.
+
+    Parameters
+    ----------
+    observed, mean : array-like of any one shape
+        What was observed, and what was predicted for it.
+    std : array-like of the same shape
+        Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
+
+    Returns
+    -------
+    ndarray of the same shape
+
+    Examples
+    --------
+    >>> from spectralgp.scores import crps
+    >>> crps([0.0, 1.0], [0.0, 0.0], [1.0, 1.0]).round(4).tolist()
+    [0.2337, 0.6024]
+    """
+    values, centres, spreads = _checked(observed, mean, std)
+    z = (values - centres) / spreads
+    density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+    return spreads * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
+
+
+def pit(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
+    """Probability integral transform: the predicted probability of a value below the observed one.
+
+    Parameters
+    ----------
+    observed, mean : array-like of any one shape
+        What was observed, and what was predicted for it.
+    std : array-like of the same shape
+        Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
+
+    Returns
+    -------
+    ndarray of the same shape
+        Uniform on [0, 1] if the predictions are calibrated; `spectralgp.plots.plot_calibration` draws it.
+
+    Examples
+    --------
+    >>> from spectralgp.scores import pit
+    >>> pit([0.0, 1.0], [0.0, 0.0], [1.0, 1.0]).round(4).tolist()
+    [0.5, 0.8413]
+    """
+    values, centres, spreads = _checked(observed, mean, std)
+    return ndtr((values - centres) / spreads)
+
+
 def root_mean_square_error(observed: ArrayLike, mean: ArrayLike) -> float:
     """Root of the mean squared error over all values, in their units.
 
@@ -70,6 +146,41 @@ def root_mean_square_error(observed: ArrayLike, mean: ArrayLike) -> float:
     """
     values, centres = _checked(observed, mean)
     return float(np.sqrt(np.mean((values - centres) ** 2)))
+
+
+def normalized_mean_squared_error(observed: ArrayLike, mean: ArrayLike, baseline: ArrayLike | None = None) -> float:
+    """Mean squared error relative to that of a baseline: 0 is perfect, 1 no better than the baseline.
+
+    Parameters
+    ----------
+    observed, mean : array-like of any one shape
+        What was observed, and what was predicted for it.
+    baseline : float or array-like of the same shape, optional
+        What a simple prediction would be; the mean of all observed values if not given. With 0 the score is
+        ``||observed - mean||^2 / ||observed||^2``, as signal processing has it.
+
+    Examples
+    --------
+    >>> from spectralgp.scores import normalized_mean_squared_error
+    >>> normalized_mean_squared_error([1.0, 3.0], [1.0, 2.0])
+    0.5
+    >>> normalized_mean_squared_error([1.0, 3.0], [1.0, 2.0], baseline=0)
+    0.1
+    """
+    values, centres = _checked(observed, mean)
+    simple = _as_any_shape(np.mean(values) if baseline is None else baseline, "baseline")
+    if simple.shape not in ((), values.shape):
+        raise ValueError(
+            f"baseline must have the shape of observed, {values.shape}; got {simple.shape}. "
+            "Pass one number for all values, or one for each."
+        )
+    scale = float(np.mean((values - simple) ** 2))
+    if scale == 0:
+        raise ValueError(
+            f"baseline must differ from observed somewhere; got {simple.flat[0]} for equal values. "
+            "Pass another baseline, or use root_mean_square_error."
+        )
+    return float(np.mean((values - centres) ** 2)) / scale
 
 
 def interval_half_width(std: ArrayLike, level: float = 0.9) -> Array:
@@ -115,6 +226,91 @@ def coverage(observed: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float 
     """
     values, centres, spreads = _checked(observed, mean, std)
     return float(np.mean(np.abs(values - centres) <= interval_half_width(spreads, level)))
+
+
+def log_density_scorer(estimator: Any, X: Any, Y: Any) -> float:
+    """Mean log predictive density of a signal in nats, for scikit-learn's ``scoring``: higher is better.
+
+    Parameters
+    ----------
+    estimator : GraphGPRegressor, or a Pipeline or a search that ends in one
+        Fitted.
+    X, Y : array or DataFrame
+        Inputs, and the signals observed there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from spectralgp import Graph, GraphGPRegressor, Polynomial
+    >>> from spectralgp.scores import log_density_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((12, 2))
+    >>> Y = np.sin(X[:, :1] + np.arange(4)) + 0.1 * rng.standard_normal((12, 4))
+    >>> model = GraphGPRegressor(Graph.from_edges([(0, 1), (1, 2), (2, 3)]), Polynomial(1))
+    >>> cross_val_score(model, X, Y, scoring=log_density_scorer, cv=2).shape
+    (2,)
+    """
+    model, inputs = _last_step(estimator, X)
+    return float(np.mean(on_host(model.log_predictive_density(inputs, Y, joint=False))))
+
+
+def crps_scorer(estimator: Any, X: Any, Y: Any) -> float:
+    """Minus the mean `crps` over signals and nodes, for scikit-learn's ``scoring``: higher is better.
+
+    A stacked model, whose prediction is a mixture, is scored as the Gaussian with the same mean and deviation.
+
+    Parameters
+    ----------
+    estimator : GraphGPRegressor, or a Pipeline or a search that ends in one
+        Fitted.
+    X, Y : array or DataFrame
+        Inputs, and the signals observed there.
+    """
+    return -float(np.mean(crps(*_observed_and_predicted(estimator, X, Y))))
+
+
+def coverage_scorer(estimator: Any, X: Any, Y: Any, level: float = 0.9) -> float:
+    """`coverage` of the predicted intervals, for scikit-learn's ``scoring``: near `level` is better.
+
+    It is there to be looked at (``cross_validate(..., scoring={"coverage": coverage_scorer})``). Do not let a grid
+    search choose by it: the widest intervals cover most.
+
+    Parameters
+    ----------
+    estimator : GraphGPRegressor, or a Pipeline or a search that ends in one
+        Fitted.
+    X, Y : array or DataFrame
+        Inputs, and the signals observed there.
+    level : float, default=0.9
+        Probability of the intervals; for another one pass ``functools.partial(coverage_scorer, level=0.5)``.
+    """
+    return coverage(*_observed_and_predicted(estimator, X, Y), level)
+
+
+def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """The regressor itself, and its inputs, where a search or a pipeline is around it."""
+    if hasattr(estimator, "best_estimator_"):
+        return _last_step(estimator.best_estimator_, X)
+    if isinstance(estimator, Pipeline):
+        return _last_step(estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X)
+    if not hasattr(estimator, "log_predictive_density"):
+        raise TypeError(
+            "estimator must be a GraphGPRegressor, or a Pipeline or a search that ends in one; "
+            f"got {type(estimator).__name__}. Use one of scikit-learn's scorers for other estimators."
+        )
+    return estimator, X
+
+
+def _observed_and_predicted(estimator: Any, X: Any, Y: Any) -> tuple[Any, Any, Any]:
+    """Observed values with predicted means and deviations, noise included; columns of a table are matched by name."""
+    model, inputs = _last_step(estimator, X)
+    names = frame_names(Y)
+    if names is None:
+        mean, std = model.predict(inputs, return_std=True, include_noise=True)
+        return on_host(Y), on_host(mean), on_host(std)
+    mean, std = model.predict_frame(inputs, return_std=True, include_noise=True)
+    return np.asarray(Y)[:, match_columns(names, tuple(mean.columns))], mean, std
 
 
 def _checked(observed: ArrayLike, mean: ArrayLike, std: ArrayLike | None = None) -> tuple[Array, ...]:

@@ -1,18 +1,33 @@
 from __future__ import annotations
 
-import numpy as np
-import pytest
-from scipy import stats
+from functools import partial
 
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, special, stats
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import oracle
 from oracle import relative_error
+from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, scores
 from spectralgp.scores import (
     coverage,
+    coverage_scorer,
+    crps,
+    crps_scorer,
     interval_half_width,
     log_density,
+    log_density_scorer,
     mean_log_density,
+    normalized_mean_squared_error,
+    pit,
     root_mean_square_error,
 )
-from tolerances import EXACT, STANDARD_ERRORS
+from tolerances import EXACT, FORMULA, OPTIMUM, STANDARD_ERRORS
 
 
 @pytest.fixture
@@ -28,6 +43,77 @@ def test_log_density_is_the_normal_one(predictions):
     expected = stats.norm(mean, std).logpdf(observed)
     assert relative_error(log_density(observed, mean, std), expected) < EXACT
     assert mean_log_density(observed, mean, std) == pytest.approx(expected.mean(), rel=EXACT)
+
+
+def test_the_public_names_are_the_scores():
+    functions = {name for name, thing in vars(scores).items() if getattr(thing, "__module__", "") == scores.__name__}
+    assert set(scores.__all__) == {name for name in functions if not name.startswith("_")}
+    namespace = {}
+    exec("from spectralgp.scores import *", namespace)
+    assert "as_positive" not in namespace
+    assert "crps" in namespace
+
+
+def integrated_crps(observed, mean, std):
+    """The integral of (F(t) - [t >= y])^2, the distance between the predicted and the observed step function."""
+    scores = []
+    for value, centre, spread in np.nditer([observed, mean, std]):
+        z = float((value - centre) / spread)
+        below = integrate.quad(lambda t: special.ndtr(t) ** 2, -np.inf, z, epsabs=0, epsrel=1e-11, limit=200)[0]
+        above = integrate.quad(lambda t: special.ndtr(-t) ** 2, z, np.inf, epsabs=0, epsrel=1e-11, limit=200)[0]
+        scores.append(spread * (below + above))
+    return np.reshape(scores, np.shape(observed))
+
+
+def test_crps_is_the_integral_of_its_definition(predictions):
+    assert relative_error(crps(*predictions), integrated_crps(*predictions)) < FORMULA
+
+
+def test_crps_is_the_mean_distance_of_draws_less_half_that_between_them(predictions):
+    observed, mean, std = (part[0] for part in predictions)
+    n_draws = 200_000
+    rng = np.random.default_rng(2)
+    one, other = mean + std * rng.standard_normal((2, n_draws, mean.size))
+    terms = np.abs(one - observed) - np.abs(one - other) / 2
+    error = terms.std(axis=0) / np.sqrt(n_draws)
+    assert (np.abs(terms.mean(axis=0) - crps(observed, mean, std)) < STANDARD_ERRORS * error).all()
+
+
+def test_crps_of_a_sure_prediction_is_the_absolute_error():
+    assert crps([3.0], [1.0], [1e-12])[0] == pytest.approx(2.0, rel=EXACT)
+
+
+def test_pit_is_the_normal_distribution_function(predictions):
+    observed, mean, std = predictions
+    assert relative_error(pit(observed, mean, std), stats.norm(mean, std).cdf(observed)) < EXACT
+
+
+def test_pit_says_in_which_intervals_a_value_lies(predictions):
+    for level in (0.3, 0.9):
+        assert coverage(*predictions, level) == np.mean(np.abs(2 * pit(*predictions) - 1) <= level)
+
+
+def test_the_normalised_error_is_relative_to_a_baseline():
+    observed, mean = np.array([[1.0, 2.0], [3.0, 6.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert normalized_mean_squared_error(observed, mean) == pytest.approx(4 / (4 + 1 + 0 + 9), rel=EXACT)
+    assert normalized_mean_squared_error(observed, mean, 0) == pytest.approx(4 / (1 + 4 + 9 + 36), rel=EXACT)
+    before = np.array([[1.0, 1.0], [2.0, 2.0]])
+    assert normalized_mean_squared_error(observed, mean, before) == pytest.approx(4 / (0 + 1 + 1 + 16), rel=EXACT)
+    assert normalized_mean_squared_error(observed, before, before) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.0, 1.0], [1.0, 2.0]), r"baseline must differ from observed somewhere; got 1\.0 for equal values"),
+        (([1.0, 2.0], [1.0, 2.0], [1.0]), r"baseline must have the shape of observed, \(2,\); got \(1,\)"),
+        (([1.0, 2.0], [1.0, 2.0], np.nan), "baseline must be finite"),
+        (([1.0, 2.0], [1.0]), r"mean must have the shape of observed"),
+    ],
+)
+def test_bad_baselines_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        normalized_mean_squared_error(*arguments)
 
 
 def test_root_mean_square_error_is_that_of_the_definition():
@@ -69,7 +155,7 @@ def test_a_perfect_prediction_has_no_error_and_full_coverage():
         (("abc", [1.0], [1.0]), TypeError, r"observed must be an array of real numbers"),
     ],
 )
-@pytest.mark.parametrize("score", [log_density, mean_log_density, coverage])
+@pytest.mark.parametrize("score", [log_density, mean_log_density, coverage, crps, pit])
 def test_bad_predictions_are_named(score, arguments, error, message):
     with pytest.raises(error, match=message):
         score(*arguments)
@@ -84,3 +170,151 @@ def test_a_level_is_a_probability(level):
 def test_errors_need_one_prediction_a_value():
     with pytest.raises(ValueError, match=r"mean must have the shape of observed, \(1, 2\); got \(2,\)"):
         root_mean_square_error([[1.0, 2.0]], [1.0, 2.0])
+
+
+# Scorers
+
+
+N_NODES = 6
+GRAPH = Graph(oracle.random_weights(N_NODES, seed=5), names=list("abcdef"))
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(4)
+    inputs = rng.standard_normal((18, 2)) * [1.0, 100.0]  # of two scales, so that a scaler before the model matters
+    signals = 5 + np.sin(inputs[:, :1] + np.arange(N_NODES) / 3) + 0.2 * rng.standard_normal((18, N_NODES))
+    return inputs, signals
+
+
+def model(graph_kernel=None):
+    return GraphGPRegressor(GRAPH, graph_kernel or Polynomial(1))
+
+
+def by_hand(fitted, inputs, signals, level=0.9):
+    """The three scores from the predictive normal distributions, by SciPy."""
+    mean, covariance = fitted.predict(inputs, return_cov=True, include_noise=True)
+    densities = [
+        stats.multivariate_normal(*one).logpdf(row) for *one, row in zip(mean, covariance, signals, strict=True)
+    ]
+    std = np.sqrt(np.einsum("ijj->ij", covariance))
+    low, high = stats.norm(mean, std).interval(level)
+    return {
+        log_density_scorer: np.mean(densities),
+        crps_scorer: -np.mean(integrated_crps(signals, mean, std)),
+        coverage_scorer: np.mean((low <= signals) & (signals <= high)),
+    }
+
+
+SCORERS = [log_density_scorer, crps_scorer, coverage_scorer]
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_scorers_give_the_mean_score_of_the_predictive_distribution(data, scorer):
+    inputs, signals = data
+    fitted = model().fit(inputs[:12], signals[:12])
+    expected = by_hand(fitted, inputs[12:], signals[12:])[scorer]
+    found = scorer(fitted, inputs[12:], signals[12:])
+    assert isinstance(found, float)
+    assert found == pytest.approx(expected, rel=FORMULA)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_scorers_score_folds(data, scorer):
+    inputs, signals = data
+    found = cross_val_score(model(), inputs, signals, scoring=scorer, cv=3)
+    for score, (kept, left_out) in zip(found, KFold(3).split(inputs), strict=True):
+        fitted = model().fit(inputs[kept], signals[kept])
+        expected = by_hand(fitted, inputs[left_out], signals[left_out])[scorer]
+        assert score == pytest.approx(expected, rel=FORMULA)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_scorers_go_through_the_steps_of_a_pipeline(data, scorer):
+    inputs, signals = data
+    pipeline = make_pipeline(StandardScaler(), "passthrough", model()).fit(inputs[:12], signals[:12])
+    scaled = (inputs - inputs[:12].mean(axis=0)) / inputs[:12].std(axis=0)
+    fitted = model().fit(scaled[:12], signals[:12])
+    expected = by_hand(fitted, scaled[12:], signals[12:])[scorer]
+    assert scorer(pipeline, inputs[12:], signals[12:]) == pytest.approx(expected, rel=FORMULA)
+    alone = make_pipeline(model()).fit(inputs[:12], signals[:12])
+    assert scorer(alone, inputs[12:], signals[12:]) == scorer(alone[-1], inputs[12:], signals[12:])
+
+
+@pytest.mark.parametrize("scorer", [log_density_scorer, crps_scorer])
+def test_scorers_choose_in_a_grid_search(data, scorer):
+    inputs, signals = data
+    kernels = [Identity(), Diffusion(), Polynomial(1)]
+    pipeline = make_pipeline(StandardScaler(), model())
+    search = GridSearchCV(pipeline, {"graphgpregressor__graph_kernel": kernels}, scoring=scorer, cv=3)
+    search.fit(inputs, signals)
+    totals = []
+    for kernel in kernels:
+        pipeline.set_params(graphgpregressor__graph_kernel=kernel)
+        folds = [
+            scorer(pipeline.fit(inputs[kept], signals[kept]), inputs[left_out], signals[left_out])
+            for kept, left_out in KFold(3).split(inputs)
+        ]
+        totals.append(np.mean(folds))
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], totals, rtol=EXACT)
+    assert search.best_index_ == np.argmax(totals)
+    # the search itself can be scored, as nested cross-validation does
+    assert scorer(search, inputs, signals) == scorer(search.best_estimator_, inputs, signals)
+
+
+def test_better_predictions_score_higher(data):
+    inputs, signals = data
+    fitted = model().fit(inputs[:12], signals[:12])
+    mean = fitted.predict(inputs[12:])
+    for scorer in (log_density_scorer, crps_scorer):
+        assert scorer(fitted, inputs[12:], mean) > scorer(fitted, inputs[12:], mean + 1)
+
+
+def test_several_scorers_and_another_level(data):
+    inputs, signals = data
+    scoring = {"half": partial(coverage_scorer, level=0.5), "most": coverage_scorer, "density": log_density_scorer}
+    found = cross_validate(model(), inputs, signals, scoring=scoring, cv=KFold(2))
+    first, second = KFold(2).split(inputs)
+    for position, (kept, left_out) in enumerate((first, second)):
+        fitted = model().fit(inputs[kept], signals[kept])
+        expected = by_hand(fitted, inputs[left_out], signals[left_out], 0.5)
+        assert found["test_half"][position] == expected[coverage_scorer]
+        assert found["test_density"][position] == pytest.approx(expected[log_density_scorer], rel=FORMULA)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_columns_of_a_table_are_matched_by_name(data, scorer):
+    inputs, signals = data
+    fitted = model().fit(inputs[:12], signals[:12])
+    table = pd.DataFrame(signals, columns=list("abcdef"))
+    other_way = table[list("fbdcea")]
+    expected = scorer(fitted, inputs[12:], signals[12:])
+    assert scorer(fitted, inputs[12:], other_way[12:]) == pytest.approx(expected, rel=EXACT)
+    folds = cross_val_score(model(), inputs, signals, scoring=scorer, cv=3)
+    np.testing.assert_allclose(cross_val_score(model(), inputs, other_way, scoring=scorer, cv=3), folds, rtol=OPTIMUM)
+    with pytest.raises(ValueError, match="'f' are missing"):
+        scorer(fitted, inputs[12:], table[list("abcde")][12:])
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_a_single_output_is_scored_too(data, scorer):
+    inputs, signals = data
+    flat = GraphGPRegressor().fit(inputs[:12], signals[:12, 0])
+    column = GraphGPRegressor().fit(inputs[:12], signals[:12, :1])
+    expected = scorer(column, inputs[12:], signals[12:, :1])
+    assert scorer(flat, inputs[12:], signals[12:, 0]) == pytest.approx(expected, rel=EXACT)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+@pytest.mark.parametrize(
+    ("estimator", "name"),
+    [
+        (GaussianProcessRegressor(optimizer=None), "GaussianProcessRegressor"),
+        (make_pipeline(StandardScaler(), GaussianProcessRegressor(optimizer=None)), "GaussianProcessRegressor"),
+    ],
+)
+def test_what_has_no_such_predictions_is_refused(data, scorer, estimator, name):
+    inputs, signals = data
+    message = f"estimator must be a GraphGPRegressor, or a Pipeline or a search that ends in one; got {name}"
+    with pytest.raises(TypeError, match=message):
+        scorer(estimator.fit(inputs, signals), inputs, signals)
