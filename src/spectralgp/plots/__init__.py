@@ -5,7 +5,8 @@ Every function draws on the axes it is given, or makes a figure of its own, and 
 """
 
 from spectralgp.plots.filters import plot_filter, plot_fourier
-from spectralgp.plots.signals import plot_prediction, plot_signal
+from spectralgp.plots.predictions import plot_prediction
+from spectralgp.plots.signals import plot_signal
 from spectralgp.plots.style import COLOURS, LINE_STYLES
 
 __all__ = ["COLOURS", "LINE_STYLES", "plot_filter", "plot_fourier", "plot_prediction", "plot_signal"]
