@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import datetime as dt
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import Normalize, to_rgba
 from scipy.stats import norm
@@ -366,17 +370,159 @@ def test_one_node_over_the_years_is_a_line_with_a_band(prediction, ax):
     assert all(tick == round(tick) for tick in ax.get_xticks())
 
 
+DAYS = ["2003-07-01", "2001-07-01", "2002-07-01"]
+IN_DAYS = [12234, 11504, 11869]  # since 1970-01-01, with a leap day in 1972, 1976, ..., 2000
+
+
+def in_oslo(days):
+    return pd.DatetimeIndex(days, tz="Europe/Oslo")
+
+
+@pytest.mark.parametrize(
+    ("positions", "shift"),
+    [
+        (np.array(DAYS, dtype="datetime64[D]"), 0),
+        (np.array(DAYS, dtype="datetime64[ns]"), 0),
+        (pd.DatetimeIndex(DAYS), 0),
+        (pd.Series(pd.to_datetime(DAYS), index=[7, 8, 9]), 0),
+        ([pd.Timestamp(day) for day in DAYS], 0),
+        ([dt.date.fromisoformat(day) for day in DAYS], 0),
+        (tuple(dt.datetime.fromisoformat(day) for day in DAYS), 0),
+        (in_oslo(DAYS), -2 / 24),  # summer time is two hours ahead of the clock that matplotlib counts by
+        ([dt.datetime.fromisoformat(f"{day}T00:00+05:00") for day in DAYS], -5 / 24),
+    ],
+    ids=["datetime64[D]", "datetime64[ns]", "index", "series", "timestamps", "dates", "datetimes", "zone", "offset"],
+)
+def test_one_node_over_dates_has_an_axis_of_dates(prediction, ax, positions, shift):
+    observed, mean, std = prediction
+    plot_prediction(observed, mean, std, ax=ax, positions=positions)
+    places = np.sort(IN_DAYS) + shift
+    np.testing.assert_allclose(lines(ax)["predicted"].get_xdata(), places, rtol=EXACT)
+    np.testing.assert_array_equal(lines(ax)["predicted"].get_ydata(), [0.0, -1.0, 0.5])
+    outline = ax.collections[0].get_paths()[0].vertices
+    assert (outline[:, 0].min(), outline[:, 0].max()) == pytest.approx((places[0], places[-1]), rel=EXACT)
+    ax.figure.canvas.draw()
+    labels = [text.get_text() for text in ax.get_xticklabels()]
+    assert {"2002", "2003"} <= set(labels)  # not days since 1970
+    ax.axvline(np.datetime64("2002-01-01"))  # dates can be added
+    assert ax.lines[-1].get_xdata()[0] == np.datetime64("2002-01-01")
+
+
+def test_hours_are_those_of_the_dates_own_clock(prediction, ax):
+    """Midnight in Oslo, not in Greenwich, is where a day begins."""
+    hours = pd.date_range("2020-07-01", periods=3, freq="12h", tz="Europe/Oslo")
+    plot_prediction(*prediction, ax=ax, positions=hours)
+    ax.figure.canvas.draw()
+    midnights = [
+        place for place, text in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True) if "Jul" in text.get_text()
+    ]
+    utc = dt.datetime(2020, 6, 30, 22)
+    assert midnights[0] == pytest.approx((utc - dt.datetime(1970, 1, 1)).total_seconds() / 86400, rel=EXACT)
+    assert ax.get_xlabel() == "date (Europe/Oslo)"
+
+
+@pytest.mark.parametrize(
+    ("options", "xlabel"),
+    [
+        ({}, "node, in order of prediction"),
+        ({"sort": False}, "node"),
+        ({"names": ["a", "b", "c"]}, "node, in order of prediction"),
+        ({"positions": [1.0, 2.0, 3.0]}, "position"),
+        ({"positions": np.array(DAYS, dtype="datetime64[D]")}, "date"),
+        ({"positions": pd.Index([1, 2, 3], name="year")}, "year"),
+        ({"positions": pd.DatetimeIndex(DAYS, name="day of measurement")}, "day of measurement"),
+        ({"xlabel": "state"}, "state"),
+        ({"positions": pd.Index([1, 2, 3], name="year"), "xlabel": ""}, ""),
+    ],
+)
+def test_axes_say_what_they_show(prediction, ax, options, xlabel):
+    plot_prediction(*prediction, ax=ax, **options)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == (xlabel, "value")
+
+
+def test_the_name_of_a_column_is_that_of_its_axis(prediction, ax):
+    observed, mean, std = prediction
+    plot_prediction(pd.Series(observed, name="snow (cm)"), mean, std, ax=ax)
+    assert ax.get_ylabel() == "snow (cm)"
+    plot_prediction(pd.Series(observed, name=3), mean, std, ax=ax, ylabel="rain (mm)")
+    assert ax.get_ylabel() == "rain (mm)"
+
+
+def test_places_in_an_order_are_not_numbered_as_nodes(prediction, ax):
+    plot_prediction(*prediction, ax=ax)
+    assert len(ax.get_xticks()) == 0
+    plot_prediction(*prediction, ax=ax, sort=False)
+    assert all(tick == round(tick) for tick in ax.get_xticks())
+
+
+def test_as_many_names_are_written_as_fit(ax):
+    """At the smallest size of five points, a line of text every 5.75 points."""
+    points = 0.775 * 6.4 * 72  # of matplotlib's usual axes
+    for n_nodes in (30, 60, 400):
+        ax.clear()
+        names = [f"station {node}" for node in range(n_nodes)]
+        plot_prediction(np.zeros(n_nodes), np.arange(n_nodes), np.ones(n_nodes), ax=ax, names=names)
+        written = [text.get_text() for text in ax.get_xticklabels()]
+        step = int(np.ceil(n_nodes * 5.75 / points))
+        assert written == names[::step]
+        ax.figure.canvas.draw()
+        boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
+        assert all(left.x1 <= right.x0 + 1 for left, right in itertools.pairwise(boxes))
+    assert ax.get_xlabel() == f"node, in order of prediction (one in {step} is named)"
+
+
+def test_many_values_get_small_marks(ax):
+    for n_values in (20, 2000):
+        ax.clear()
+        plot_prediction(np.zeros(n_values), np.zeros(n_values), np.ones(n_values), ax=ax)
+        points = 0.775 * 6.4 * 72 / n_values  # of a value on matplotlib's usual axes
+        assert lines(ax)["observed"].get_markersize() == (4.0 if n_values == 20 else pytest.approx(10 * points))
+        assert ax.collections[0].get_linewidth() == pytest.approx(np.clip(points, 1.0, 4.0))
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
         (([1.0, 2.0], [1.0], [1.0, 1.0]), {}, r"mean must have shape \(n_values,\) with n_values = 2; got \(1,\)"),
+        (([], [], []), {}, "observed must hold at least one value; got none"),
         (([1.0], [1.0], [1.0, 1.0]), {}, r"std must have shape \(n_values,\) with n_values = 1"),
         (([1.0], [1.0], [1.0]), {"names": ["a", "b"]}, "names must hold one name for each of the 1 values; got 2"),
         (([1.0], [1.0], [1.0]), {"positions": [1.0, 2.0]}, r"positions must have shape \(n_values,\)"),
+        (([1.0], [1.0], [1.0]), {"positions": [dt.date(2001, 1, 1)] * 2}, r"positions must have shape \(n_values,\)"),
+        (
+            ([1.0], [1.0], [1.0]),
+            {"positions": np.array(["NaT"], dtype="datetime64[D]")},
+            "positions must be complete; got NaT at index 0. Remove",
+        ),
+        (
+            ([1.0, 2.0], [1.0, 2.0], [1.0, 1.0]),
+            {"positions": [in_oslo(DAYS)[0], pd.NaT]},
+            "positions must be complete; got NaT at index 1",
+        ),
+        (
+            ([1.0, 2.0], [1.0, 2.0], [1.0, 1.0]),
+            {"positions": [in_oslo(DAYS)[0], pd.Timestamp(DAYS[1])]},
+            "positions must all have a time zone or none; got both.*utc=True",
+        ),
         (([1.0], [1.0], [1.0]), {"level": 1.5}, "level must lie between 0 and 1; got 1.5"),
     ],
 )
 def test_bad_prediction_arguments_are_named(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         plot_prediction(*arguments, **options)
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize(
+    ("positions", "message"),
+    [
+        (["2001-01-01"], r"positions must be numbers or dates; got text \('2001-01-01'\).*pandas.to_datetime"),
+        (pd.Series(["2001-01-01"]), r"positions must be numbers or dates; got text"),
+        ([dt.timedelta(1)], "positions must be an array of real numbers; got"),
+        ([[1.0], [1.0, 2.0]], "positions must be an array of real numbers; got list"),
+    ],
+)
+def test_positions_that_are_neither_numbers_nor_dates_are_named(positions, message):
+    with pytest.raises(TypeError, match=message):
+        plot_prediction([1.0], [1.0], [1.0], positions=positions)
     assert plt.get_fignums() == []
