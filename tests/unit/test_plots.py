@@ -23,7 +23,7 @@ from spectralgp import (
     decompose,
 )
 from spectralgp.plots import plot_filter, plot_fourier, plot_prediction, plot_signal
-from tolerances import EXACT, FORMULA
+from tolerances import EXACT, FORMULA, STANDARD_ERRORS
 
 BAND_PASS = Polynomial.from_coefficients([0.0, 1.0, 4.0, 1.0, -6.0])
 
@@ -274,6 +274,151 @@ def test_nodes_edges_and_colours_are_those_of_the_signal(graph, weights, ax):
     assert len(ax.figure.axes) == 2  # with the colour bar
 
 
+def widths_by_edge(ax):
+    """Width of the line between each pair of places."""
+    edges = ax.collections[0]
+    return {
+        frozenset(map(tuple, segment)): width
+        for segment, width in zip(edges.get_segments(), edges.get_linewidths(), strict=True)
+    }
+
+
+def test_edges_are_as_wide_as_their_weight(graph, weights, ax):
+    plot_signal(graph, np.ones(9), ax=ax)
+    pairs = np.argwhere(np.triu(weights) > 0)
+    mean = np.mean([weights[tuple(pair)] for pair in pairs])
+    expected = {frozenset(map(tuple, graph.coordinates[pair])): 0.7 * weights[tuple(pair)] / mean for pair in pairs}
+    assert max(expected.values()) < 3.0  # none is cut short
+    assert widths_by_edge(ax) == pytest.approx(expected, rel=EXACT)
+    drawn = ax.collections[0].get_linewidths()
+    assert np.all(np.diff(drawn) >= 0)  # the widest last, on top
+    assert ax.collections[0].get_alpha() == 1
+    assert ax.get_legend() is None
+
+
+def test_edges_keep_a_visible_and_a_bearable_width(ax):
+    edges = [(0, node, weight) for node, weight in enumerate([1e-9, 1.0, 1.0, 1.0, 30.0], start=1)]
+    star = Graph.from_edges(edges, coordinates=np.random.default_rng(1).uniform(size=(6, 2)))
+    plot_signal(star, np.ones(6), ax=ax)
+    np.testing.assert_allclose(ax.collections[0].get_linewidths(), [0.1, *[0.7 / (33 / 5)] * 3, 3.0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("coordinates", [np.zeros((3, 2)), [[0, 0], [1, 0], [2, 0]], [[0, 1], [0, 2], [0, 5]]])
+def test_nodes_in_one_place_or_on_a_line_are_drawn(ax, coordinates):
+    plot_signal(Graph.from_edges([(0, 1), (1, 2)], coordinates=coordinates), np.arange(3), ax=ax)
+    np.testing.assert_array_equal(ax.collections[1].get_offsets(), coordinates)
+    assert len(ax.collections[0].get_segments()) == 2
+    plot_signal(Graph(np.zeros((3, 3)), coordinates=coordinates), np.arange(3), ax=ax)
+    assert len(ax.collections[2].get_segments()) == 0
+
+
+def complete_graph(n_nodes):
+    places = np.random.default_rng(2).uniform(size=(n_nodes, 2))
+    return Graph(np.ones((n_nodes, n_nodes)) - np.eye(n_nodes), coordinates=places)
+
+
+def edge_ink(ax, area):
+    """Share of the area that the edges would cover side by side, from what is drawn."""
+    edges = ax.collections[0]
+    ax.figure.canvas.draw()
+    ends = [ax.transData.transform(segment) * 72 / ax.figure.dpi for segment in edges.get_segments()]
+    lengths = [np.linalg.norm(end - start) for start, end in ends]
+    return np.dot(lengths, np.broadcast_to(edges.get_linewidths(), len(lengths))) / area
+
+
+def test_edges_of_a_dense_graph_are_faint_and_no_grey_mass(ax):
+    area = 0.775 * 6.4 * 0.77 * 4.8 * 72**2  # of matplotlib's usual axes
+    plot_signal(complete_graph(80), np.ones(80), ax=ax, colorbar=False, node_size=1)
+    edges = ax.collections[0]
+    assert len(edges.get_segments()) == 80 * 79 / 2
+    ink = edge_ink(ax, area)
+    assert ink > 2
+    # two fifths are allowed; matplotlib's margins of a twentieth make the lines a little shorter than foreseen
+    assert 0.34 < ink * edges.get_alpha() <= 0.4
+    pixels = np.asarray(ax.figure.canvas.buffer_rgba())[..., 0]
+    inner = pixels[150:330, 250:400]
+    assert np.mean(inner < 0.65 * 255) < 0.2  # nearly all are the edges' own grey if they are drawn in full
+    assert np.unique(inner).size > 20  # many greys
+
+
+def test_of_very_many_edges_the_heaviest_are_drawn_and_the_legend_says_so(ax):
+    rng = np.random.default_rng(3)
+    n_nodes = 300
+    weights = np.triu(rng.uniform(0.5, 1, (n_nodes, n_nodes)), 1)
+    graph = Graph(weights + weights.T, coordinates=rng.uniform(size=(n_nodes, 2)))
+    plot_signal(graph, np.ones(n_nodes), ax=ax, colorbar=False)
+    drawn = set(widths_by_edge(ax))
+    heaviest_first = np.argsort(-weights[np.triu_indices(n_nodes, 1)])
+    pairs = np.column_stack(np.triu_indices(n_nodes, 1))[heaviest_first[: len(drawn)]]
+    assert drawn == {frozenset(map(tuple, graph.coordinates[pair])) for pair in pairs}
+    assert 1000 < len(drawn) < 20_000
+    assert texts(ax) == [f"{len(drawn):,} of 44,850 edges, the heaviest"]
+    assert ax.collections[0].get_alpha() == pytest.approx(0.04, rel=0.01)
+
+
+def test_no_more_edges_are_drawn_than_the_eye_can_use(ax):
+    places = np.random.default_rng(4).uniform(size=(4000, 2))
+    graph = Graph.from_points(places, n_neighbors=12)
+    plot_signal(graph, np.ones(4000), ax=ax, colorbar=False)
+    assert graph.n_edges > 20_000
+    assert len(ax.collections[0].get_segments()) == 20_000
+
+
+def test_of_equal_edges_those_drawn_belong_to_all_nodes(ax):
+    graph = complete_graph(300)
+    plot_signal(graph, np.ones(300), ax=ax, colorbar=False)
+    (text,) = texts(ax)
+    n_drawn = len(ax.collections[0].get_segments())
+    assert text == f"{n_drawn:,} of 44,850 edges"
+    ends = [tuple(end) for segment in ax.collections[0].get_segments() for end in segment]
+    counts = np.unique(ends, axis=0, return_counts=True)[1]
+    assert counts.size == 300
+    # as evenly as if drawn by lot, or better
+    expected = 2 * n_drawn / 300
+    assert np.abs(counts - expected).max() < STANDARD_ERRORS * np.sqrt(expected)
+
+
+@pytest.mark.parametrize(("n_nodes", "size"), [(9, 60.0), (2000, 6.0)])
+def test_nodes_leave_room_for_each_other(ax, n_nodes, size):
+    graph = Graph.from_points(np.random.default_rng(5).uniform(size=(n_nodes, 2)), n_neighbors=3)
+    plot_signal(graph, np.ones(n_nodes), ax=ax)
+    assert ax.collections[1].get_sizes() == [size]
+
+
+@pytest.mark.parametrize("size", [1.0, 9.0, 60.0, 400.0])
+def test_borders_leave_the_colour_of_small_nodes_to_be_seen(graph, ax, size):
+    plot_signal(graph, np.ones(9), ax=ax, node_size=size)
+    (border,) = ax.collections[1].get_linewidths()
+    assert border == pytest.approx(min(0.5, 0.06 * np.sqrt(size)))
+
+
+def test_missing_values_are_hollow_nodes_that_the_legend_explains(graph, ax):
+    signal = np.linspace(-1, 3, 9)
+    signal[[2, 8]] = np.nan
+    labels = list("abcdefghi")
+    plot_signal(graph, signal, ax=ax, symmetric=True, labels=labels, missing_label="failed sensor")
+    _, nodes, hollow = ax.collections
+    kept = [0, 1, 3, 4, 5, 6, 7]
+    np.testing.assert_array_equal(nodes.get_offsets(), graph.coordinates[kept])
+    np.testing.assert_array_equal(nodes.get_array(), signal[kept])
+    assert nodes.get_clim() == (-2.5, 2.5)
+    np.testing.assert_array_equal(hollow.get_offsets(), graph.coordinates[[2, 8]])
+    assert to_rgba("white") == tuple(hollow.get_facecolor()[0])
+    # pale values, as zero has on this scale, have a thinner and lighter border
+    assert hollow.get_linewidths()[0] >= 2 * nodes.get_linewidths()[0]
+    assert hollow.get_edgecolor()[0].tolist() == [0, 0, 0, 1]
+    assert texts(ax) == ["failed sensor"]
+    assert [ax.texts[index].get_color() for index in (2, 8)] == ["black", "black"]
+    assert ax.texts[8].get_text() == "i"
+
+
+@pytest.mark.parametrize("signal", [[np.nan] * 8 + [1.0], np.ma.array(np.arange(9), mask=np.arange(9) < 8)])
+def test_missing_values_are_called_so(graph, ax, signal):
+    plot_signal(graph, signal, ax=ax)
+    assert texts(ax) == ["missing"]
+    np.testing.assert_array_equal(ax.collections[2].get_offsets(), graph.coordinates[:8])
+
+
 def test_a_symmetric_scale_is_centred_at_zero(graph, ax):
     signal = np.linspace(-1, 3, 9)
     plot_signal(graph, signal, ax=ax, symmetric=True, colorbar=False)
@@ -313,7 +458,8 @@ def test_labels_stand_on_the_nodes_and_out_from_them(graph, ax):
         ({"coordinates": None}, r"graph must have coordinates to be drawn.*Graph\(weights, names, coordinates\)"),
         ({"coordinates": np.zeros((9, 3))}, "graph must have two coordinates a node to be drawn; got 3"),
         ({"signal": np.ones(8)}, r"signal must have shape \(n_nodes,\) with n_nodes = 9; got \(8,\)"),
-        ({"signal": np.full(9, np.nan)}, "signal must be finite"),
+        ({"signal": np.full(9, np.nan)}, "signal must have a value at some node; got NaN at all 9"),
+        ({"signal": np.r_[np.inf, np.ones(8)]}, "signal must be finite or NaN; got inf"),
         ({"labels": ["a"]}, "labels must hold one text for each of the 9 nodes; got 1"),
     ],
 )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectralgp._checks import Array, as_real_array
-from spectralgp.plots.style import axes
+from spectralgp.plots.style import axes, size_in_points
 from spectralgp.scores import interval_half_width
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def plot_prediction(
         ax.fill_between(places[order], low[order], high[order], color="0.8", linewidth=0, label=interval)
         ax.plot(places[order], centres[order], color="0.35", label="predicted")
     else:
-        width = np.clip(_points_across(ax) / values.size, 1.0, 4.0)
+        width = np.clip(size_in_points(ax)[0] / values.size, 1.0, 4.0)
         ax.vlines(places, low, high, color="0.8", linewidth=width, label=interval)
         ax.plot(places, centres, "_", color="0.25", markersize=7, markeredgewidth=1.6, label="predicted")
     _mark_observed(ax, places, values, np.abs(values - centres) <= half_widths)
@@ -125,7 +125,7 @@ def plot_prediction(
 
 def _mark_observed(ax: Axes, places: Array, values: Array, inside: NDArray[np.bool_]) -> None:
     """Observed values, those outside their interval by another colour and shape; many in little room are small."""
-    size = float(np.clip(10 * _points_across(ax) / values.size, 1.5, 4.0))
+    size = float(np.clip(10 * size_in_points(ax)[0] / values.size, 1.5, 4.0))
     ax.plot(places[inside], values[inside], "o", color=INSIDE, markersize=size, label="observed")
     if not inside.all():
         style: dict[str, Any] = {"color": OUTSIDE, "markersize": 1.25 * size, "label": "observed, outside"}
@@ -193,16 +193,12 @@ def _write_names(ax: Axes, places: Array, names: list[str]) -> str:
     from matplotlib.font_manager import FontProperties
 
     upright = len(names) <= 12 and max(map(len, names)) <= 4
-    room = _points_across(ax) / len(names) / LINE_HEIGHT
+    room = size_in_points(ax)[0] / len(names) / LINE_HEIGHT
     step = int(np.ceil(SMALLEST_FONT / room))
     ax.set_xticks(places[::step], names[::step], rotation=0 if upright else 90)
     usual = FontProperties(size="small").get_size_in_points()
     ax.tick_params(axis="x", labelsize=min(usual, room * step), length=0)
     return f" (one in {step} is named)" if step > 1 else ""
-
-
-def _points_across(ax: Axes) -> float:
-    return float(ax.get_window_extent().width * 72 / ax.figure.dpi)
 
 
 def _name_of(data: Any, otherwise: str) -> str:

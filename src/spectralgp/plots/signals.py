@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import triu
 
 from spectralgp._checks import Array, as_real_array
 from spectralgp.graph import Graph
-from spectralgp.plots.style import axes
+from spectralgp.plots.style import axes, size_in_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+MOST_EDGES = 20_000
+EDGE_COLOUR = "0.6"
+EDGE_WIDTH, EDGE_WIDTHS = 0.7, (0.1, 3.0)  # in points: of an edge of mean weight; of the lightest and the heaviest
+EDGE_INK, FAINTEST = 0.4, 0.04  # share of the axes that edges may cover, and how faint they are made to keep to it
 
 
 def plot_signal(
@@ -28,17 +34,21 @@ def plot_signal(
     colorbar: bool | Literal["right", "bottom"] = True,
     colorbar_label: str = "",
     labels: Sequence[str] | None = None,
-    node_size: float = 60.0,
+    node_size: float | None = None,
+    missing_label: str = "missing",
     aspect: float | Literal["equal"] = "equal",
 ) -> Axes:
-    """Draw a signal on the graph: nodes at their coordinates coloured by value, edges thin and grey.
+    """Draw a signal on the graph: nodes at their coordinates coloured by value, edges grey and as wide as their weight.
+
+    Edges that would cover the picture are drawn fainter. Of very many only the heaviest are drawn, 20,000 at most, and
+    a legend says how many of all.
 
     Parameters
     ----------
     graph : Graph
         With two-dimensional coordinates.
     signal : array-like of shape (n_nodes,)
-        One value a node.
+        One value a node; NaN (or masked) where there is none, drawn as a hollow node that the legend explains.
     ax : matplotlib Axes, optional
         Where to draw; a new figure if not given.
     cmap : str, optional
@@ -53,8 +63,10 @@ def plot_signal(
         What the colours mean, with units.
     labels : sequence of str of length n_nodes, optional
         Short texts to write on the nodes.
-    node_size : float, default=60.0
-        Area of a node in points squared.
+    node_size : float, optional
+        Area of a node in points squared; 60 if not given, and less on graphs of more than 200 nodes.
+    missing_label : str, default="missing"
+        What the legend calls nodes without a value.
     aspect : float or "equal", default="equal"
         How much longer one unit upwards is drawn than one unit sideways. For longitudes and latitudes pass
         ``1 / cos(latitude)``, about 1.28 for the United States.
@@ -66,7 +78,7 @@ def plot_signal(
     Raises
     ------
     ValueError
-        If the graph has no coordinates in the plane, or the signal or the labels do not fit it.
+        If the graph has no coordinates in the plane, the signal or the labels do not fit it, or all values are NaN.
 
     Examples
     --------
@@ -80,44 +92,90 @@ def plot_signal(
     [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]
     >>> matplotlib.pyplot.close(ax.figure)
     """
-    from matplotlib.collections import LineCollection
-
     coordinates = _plane(graph)
-    values = as_real_array(signal, "signal", ("n_nodes",), sizes={"n_nodes": graph.n_nodes}, remedy="Pass one signal.")
+    if isinstance(signal, np.ma.MaskedArray):
+        signal = np.ma.filled(signal.astype(float), np.nan)
+    values = as_real_array(
+        signal, "signal", ("n_nodes",), sizes={"n_nodes": graph.n_nodes}, allow_nan=True, remedy="Pass one signal."
+    )
+    known = ~np.isnan(values)
+    if not known.any():
+        raise ValueError(f"signal must have a value at some node; got NaN at all {graph.n_nodes}. Pass one signal.")
     if labels is not None and len(labels) != graph.n_nodes:
         raise ValueError(
             f"labels must hold one text for each of the {graph.n_nodes} nodes; got {len(labels)}. "
             "Pass '' for a node without one."
         )
     if symmetric:
-        ends = [abs(end) for end in (vmin, vmax) if end is not None] or [float(np.max(np.abs(values)))]
+        ends = [abs(end) for end in (vmin, vmax) if end is not None] or [float(np.max(np.abs(values[known])))]
         vmax = max(ends) or 1.0
         vmin = -vmax
+    size = min(60.0, 12_000 / graph.n_nodes) if node_size is None else node_size
+    border = min(0.5, 0.06 * np.sqrt(size))  # a wide one would hide the colour of a small node
     ax = axes(ax)
-    rows, columns = graph.weights.nonzero()
-    once = rows < columns
-    segments = np.stack([coordinates[rows[once]], coordinates[columns[once]]], axis=1)
-    ax.add_collection(LineCollection(list(segments), colors="0.75", linewidths=0.7, zorder=1))
+    n_drawn = _draw_edges(ax, graph, coordinates, 1.0 if aspect == "equal" else aspect)
+    across, up = coordinates.T
     nodes = ax.scatter(
-        coordinates[:, 0],
-        coordinates[:, 1],
-        c=values,
-        s=node_size,
+        across[known],
+        up[known],
+        c=values[known],
+        s=size,
         cmap=cmap or ("RdBu_r" if symmetric else "viridis"),
         vmin=vmin,
         vmax=vmax,
         edgecolors="0.25",
-        linewidths=0.5,
+        linewidths=border,
         zorder=2,
     )
+    if n_drawn < graph.n_edges:
+        heaviest = ", the heaviest" if np.ptp(graph.weights.data) > 0 else ""
+        ax.plot([], [], color=EDGE_COLOUR, label=f"{n_drawn:,} of {graph.n_edges:,} edges{heaviest}")
+    if not known.all():
+        # by its wide border an empty node differs from one whose value is drawn pale
+        empty: dict[str, Any] = {"facecolors": "white", "edgecolors": "black", "linewidths": 2.5 * border}
+        ax.scatter(across[~known], up[~known], s=size, label=missing_label, zorder=2, **empty)
+    if n_drawn < graph.n_edges or not known.all():
+        ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.0), frameon=False, fontsize="small", borderaxespad=0.0)
     if labels is not None:
-        _write_on_nodes(ax, coordinates, labels, nodes.to_rgba(values), node_size)
+        colours = np.where(known[:, None], nodes.to_rgba(values), 1.0)
+        _write_on_nodes(ax, coordinates, labels, colours, size)
     ax.set_aspect(aspect)
     ax.set_axis_off()
     if colorbar:
         location = "right" if colorbar is True else colorbar
         ax.figure.colorbar(nodes, ax=ax, location=location, shrink=0.7, pad=0.03, label=colorbar_label)
     return ax
+
+
+def _draw_edges(ax: Axes, graph: Graph, coordinates: Array, stretch: float) -> int:
+    """Draw edges as wide as their weight, the heaviest on top; give the number drawn.
+
+    Edges that would cover the picture are fainter, and where that is not enough the lightest are left out.
+    """
+    from matplotlib.collections import LineCollection
+
+    edges = triu(graph.weights, format="coo")
+    # multiples of the golden ratio are spread evenly: of equal weights not just the first nodes' edges are kept
+    spread = np.arange(edges.nnz) * 0.618033988749895 % 1
+    order = np.lexsort((spread, -edges.data))[:MOST_EDGES]
+    weights = edges.data[order]
+    segments = np.stack([coordinates[edges.row[order]], coordinates[edges.col[order]]], axis=1)
+    widths = np.clip(EDGE_WIDTH * weights / np.mean(weights), *EDGE_WIDTHS) if order.size else weights
+    ink = np.cumsum(widths * _lengths(ax, segments, coordinates, stretch)) / np.prod(size_in_points(ax))
+    n_drawn = int(np.searchsorted(ink, EDGE_INK / FAINTEST))
+    alpha = EDGE_INK / max(EDGE_INK, ink[:n_drawn].max(initial=0.0))
+    lightest_first = np.arange(n_drawn)[::-1]
+    style = {"colors": EDGE_COLOUR, "linewidths": widths[lightest_first], "alpha": alpha, "zorder": 1}
+    ax.add_collection(LineCollection(list(segments[lightest_first]), **style))
+    return n_drawn
+
+
+def _lengths(ax: Axes, segments: Array, coordinates: Array, stretch: float) -> Array:
+    """Lengths of segments in points, once the axes are fitted to the coordinates."""
+    extent = np.ptp(coordinates, axis=0) * [1, stretch]
+    scale = min(points / (distance or points) for points, distance in zip(size_in_points(ax), extent, strict=True))
+    lengths: Array = scale * np.linalg.norm((segments[:, 1] - segments[:, 0]) * [1, stretch], axis=1)
+    return lengths
 
 
 def _plane(graph: Graph) -> Array:

@@ -23,6 +23,12 @@ def axes(ax: Axes | None) -> Axes:
     return plt.subplots(layout="constrained")[1]
 
 
+def size_in_points(ax: Axes) -> tuple[float, float]:
+    """Width and height of the axes in points, of which an inch has 72; a layout may still change them."""
+    box = ax.get_window_extent()
+    return float(box.width * 72 / ax.figure.dpi), float(box.height * 72 / ax.figure.dpi)
+
+
 def legend(ax: Axes, n_entries: int) -> None:
     """Legend where matplotlib finds room inside, or beside the axes if it is long."""
     if n_entries <= 4:
