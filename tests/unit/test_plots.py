@@ -241,9 +241,53 @@ def test_many_signals_are_drawn_as_median_and_band(graph, ax):
     assert texts(ax) == ["central 50%", "median"]
 
 
+def test_a_logarithmic_axis_shows_what_one_coefficient_hides(graph, ax):
+    spectrum = decompose(graph, scaled=True)
+    coefficients = np.array([1e6, 3.0, -2.0, 1.0, 5.0, 1e-3, 7.0, -8.0, 1.0])
+    plot_fourier(spectrum.eigenvectors @ coefficients, graph, ax=ax, log=True)
+    assert ax.get_yscale() == "log"
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), np.abs(coefficients), rtol=1e-5)
+    low, high = ax.get_ylim()
+    assert 1e-4 < low < 1e-3
+    assert 1e6 < high < 1e8
+    # the share of the axis that all but the largest have: a linear axis leaves them a millionth
+    shares = np.log(np.abs(coefficients) / low) / np.log(high / low)
+    assert np.ptp(shares[1:]) > 0.3
+
+
+def test_a_logarithmic_axis_is_that_of_what_is_drawn(graph, ax):
+    """One tiny coefficient of one signal out of twenty is not in the band."""
+    rng = np.random.default_rng(6)
+    coefficients = rng.uniform(1, 2, (20, 9))
+    coefficients[3, 4] = 1e-9
+    plot_fourier(coefficients @ decompose(graph, scaled=True).eigenvectors.T, graph, ax=ax, log=True)
+    low, high = np.quantile(coefficients, [0.1, 0.9], axis=0)
+    assert ax.get_ylim() == pytest.approx((low.min() / 2, high.max() * 2))
+
+
+def test_on_many_nodes_signals_are_told_apart_by_marks_and_not_joined(ax):
+    ring = Graph.from_edges([(node, (node + 1) % 301) for node in range(301)])
+    signals = np.random.default_rng(7).standard_normal((7, 301))
+    plot_fourier(signals, ring, ax=ax)
+    assert {line.get_linestyle() for line in ax.lines} == {"None"}
+    assert len({line.get_marker() for line in ax.lines}) == 7
+    smaller = ring.subgraph(range(300))
+    assert plot_fourier(signals[:, :300], smaller).lines[0].get_linestyle() == "-"
+
+
+def test_rounding_errors_do_not_set_a_logarithmic_scale(graph, ax):
+    plot_fourier(np.ones(9), graph, ax=ax, log=True)  # all but the first coefficient are zero but for rounding
+    assert ax.lines[0].get_ydata()[1:].max() < 3e-14
+    assert ax.get_ylim()[0] == pytest.approx(3e-14)
+    assert plot_fourier(np.ones(9), graph, ax=ax).get_yscale() == "log"  # axes given keep their scale
+
+
 @pytest.mark.parametrize(
     ("signals", "options", "message"),
     [
+        (np.ones(9), {"log": True, "absolute": False}, "absolute must be True where log is; got False"),
+        (np.eye(90, 9), {"log": True, "level": 0.1}, "signals must differ from zero to be drawn"),
+        (np.zeros(9), {"log": True}, "signals must differ from zero to be drawn on a logarithmic axis"),
         (np.ones((9, 2)), {}, "did you pass the transpose"),
         (np.ones((2, 9)), {"labels": ["a"]}, "labels must name each of at most 7 signals; got 1 labels for 2 signals"),
         (np.ones((8, 9)), {"labels": list("abcdefgh")}, "drawn as a band and need no labels"),

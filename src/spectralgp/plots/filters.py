@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 MOST_SINGLE_SIGNALS = len(COLOURS)
 GRID_POINTS = 400
+MOST_JOINED = 300  # eigenvalues; lines through more are a solid block
+MARKERS = (".", "x", "+", "^", "v", "s", "D")
+ROUNDING = 1e-14  # of the largest coefficient
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +128,7 @@ def plot_fourier(
     *,
     ax: Axes | None = None,
     absolute: bool = True,
+    log: bool = False,
     labels: Sequence[str] | None = None,
     level: float = 0.8,
 ) -> Axes:
@@ -133,8 +137,8 @@ def plot_fourier(
     Parameters
     ----------
     signals : array-like of shape (n_signals, n_nodes) or (n_nodes,)
-        Signals in rows. Up to seven are drawn one by one; of more, the median and a band that holds the central
-        share `level` of them.
+        Signals in rows. Up to seven are drawn one by one (by marks alone on more than 300 nodes); of more, the median
+        and a band that holds the central share `level` of them.
     graph : Graph or ExactSpectrum
         The graph the signals live on, decomposed with its scaled combinatorial Laplacian; for another one pass a
         spectrum made by `decompose`.
@@ -142,6 +146,9 @@ def plot_fourier(
         Where to draw; a new figure if not given.
     absolute : bool, default=True
         Draw magnitudes; signed coefficients otherwise. Signs of eigenvectors are arbitrary.
+    log : bool, default=False
+        Draw magnitudes on a logarithmic axis, where a few large ones would hide the rest. The axis ends at 1e-14 of the
+        largest, below which there are rounding errors only.
     labels : sequence of str, optional
         Names for the legend, one a signal (up to seven signals).
     level : float, default=0.8
@@ -150,6 +157,11 @@ def plot_fourier(
     Returns
     -------
     matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If signals or labels do not match, or there is nothing to draw on a logarithmic axis.
 
     Examples
     --------
@@ -166,6 +178,8 @@ def plot_fourier(
     coefficients = np.atleast_2d(spectrum.transform(signals))
     if absolute:
         coefficients = np.abs(coefficients)
+    elif log:
+        raise ValueError("absolute must be True where log is; got False. Signed coefficients have no logarithm.")
     many = coefficients.shape[0] > MOST_SINGLE_SIGNALS
     if labels is not None and (many or len(labels) != coefficients.shape[0]):
         raise ValueError(
@@ -173,31 +187,47 @@ def plot_fourier(
             f"{coefficients.shape[0]} signals. More signals are drawn as a band and need no labels."
         )
     tail = (1 - _share(level)) / 2
+    drawn = np.quantile(coefficients, [tail, 0.5, 1 - tail], axis=0) if many else coefficients
+    if log and not drawn.any():
+        raise ValueError("signals must differ from zero to be drawn on a logarithmic axis; got zeros. Pass log=False.")
     ax = axes(ax)
+    crowded = spectrum.eigenvalues.size > MOST_JOINED
     if many:
-        low, middle, high = np.quantile(coefficients, [tail, 0.5, 1 - tail], axis=0)
+        low, middle, high = drawn
         ax.fill_between(
             spectrum.eigenvalues, low, high, color=COLOURS[0], alpha=0.25, linewidth=0, label=f"central {level:.0%}"
         )
-        ax.plot(spectrum.eigenvalues, middle, color=COLOURS[0], marker=".", linewidth=1.2, label="median")
+        marker = "" if crowded else "."
+        ax.plot(spectrum.eigenvalues, middle, color=COLOURS[0], marker=marker, linewidth=1.2, label="median")
     else:
-        for index, row in enumerate(coefficients):
+        for index, row in enumerate(drawn):
             ax.plot(
                 spectrum.eigenvalues,
                 row,
                 color=COLOURS[index % len(COLOURS)],
-                linestyle=LINE_STYLES[index % len(LINE_STYLES)],
-                marker=".",
+                linestyle="none" if crowded else LINE_STYLES[index % len(LINE_STYLES)],
+                marker=MARKERS[index] if crowded else ".",
+                markersize=3 if crowded else None,
                 linewidth=1.0,
                 label=labels[index] if labels is not None else f"signal {index}",
             )
     if not absolute:
         ax.axhline(0, color="0.6", linewidth=0.8, zorder=0)
+    if log:
+        _use_logarithms(ax, drawn)
     ax.set_xlabel(eigenvalue_label(spectrum.laplacian, spectrum.scaled))
     ax.set_ylabel("magnitude of Fourier coefficient" if absolute else "Fourier coefficient")
     if many or labels is not None or coefficients.shape[0] > 1:
         legend(ax, 2 if many else coefficients.shape[0])
     return ax
+
+
+def _use_logarithms(ax: Axes, magnitudes: Array) -> None:
+    """Logarithmic axis from the smallest to the largest magnitude, rounding errors left out."""
+    ax.set_yscale("log")
+    largest = float(np.max(magnitudes))
+    smallest = float(np.min(magnitudes[magnitudes > 0]))
+    ax.set_ylim(max(smallest / 2, ROUNDING * largest), 2 * largest)
 
 
 def _share(level: float) -> float:
