@@ -22,7 +22,7 @@ from spectralgp import (
     PseudoInverse,
     decompose,
 )
-from spectralgp.plots import plot_filter, plot_fourier, plot_prediction, plot_signal
+from spectralgp.plots import plot_calibration, plot_filter, plot_fourier, plot_prediction, plot_signal
 from tolerances import EXACT, FORMULA, STANDARD_ERRORS
 
 BAND_PASS = Polynomial.from_coefficients([0.0, 1.0, 4.0, 1.0, -6.0])
@@ -715,4 +715,97 @@ def test_bad_prediction_arguments_are_named(arguments, options, message):
 def test_positions_that_are_neither_numbers_nor_dates_are_named(positions, message):
     with pytest.raises(TypeError, match=message):
         plot_prediction([1.0], [1.0], [1.0], positions=positions)
+    assert plt.get_fignums() == []
+
+
+# Calibration
+
+
+@pytest.fixture
+def forecasts():
+    rng = np.random.default_rng(8)
+    mean, std = rng.standard_normal((25, 8)), rng.uniform(0.5, 2.0, (25, 8))
+    return mean + 1.3 * std * rng.standard_normal((25, 8)), mean, std
+
+
+@pytest.fixture
+def pair():
+    return plt.subplots(1, 2)[1]
+
+
+def test_the_bars_are_the_density_of_the_pit(forecasts, pair):
+    observed, mean, std = forecasts
+    left, right = plot_calibration(*forecasts, axes=pair, n_bins=5)
+    assert (left, right) == tuple(pair)
+    shares = [
+        np.mean((low < norm(mean, std).cdf(observed)) & (norm(mean, std).cdf(observed) <= low + 0.2))
+        for low in (0.0, 0.2, 0.4, 0.6, 0.8)
+    ]
+    assert [bar.get_x() for bar in left.patches[:5]] == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8])
+    assert [bar.get_height() for bar in left.patches[:5]] == pytest.approx(np.array(shares) / 0.2, rel=EXACT)
+    assert (left.get_xlabel(), left.get_ylabel()) == (
+        "predicted probability of a lower value (PIT)",
+        "density of observed values",
+    )
+
+
+def test_the_curve_is_the_share_inside_each_interval(forecasts, pair):
+    observed, mean, std = forecasts
+    _, right = plot_calibration(*forecasts, axes=pair)
+    diagonal, curve = right.lines
+    np.testing.assert_array_equal(diagonal.get_xydata(), [[0, 0], [1, 1]])
+    levels, covered = curve.get_data()
+    assert (levels[0], levels[-1]) == (0.01, 0.99)
+    for level, share in zip(levels, covered, strict=True):
+        low, high = norm(mean, std).interval(level)
+        assert share == np.mean((low <= observed) & (observed <= high))
+    assert np.mean(covered < levels) > 0.9  # deviations are a third too small, and so are the intervals
+    low, high = norm(mean, std).interval(0.9)
+    inside = np.mean((low <= observed) & (observed <= high))
+    assert texts(right) == [f"observed ({inside:.0%} in 90% intervals)"]
+    assert (right.get_xlabel(), right.get_ylabel()) == (
+        "probability of the interval",
+        "share of observed values inside",
+    )
+
+
+def test_the_bands_hold_nine_tenths_of_calibrated_predictions():
+    """Of 400 calibrated ones, each with 60 values: bars and points of the curve that lie in their band."""
+    rng = np.random.default_rng(9)
+    n_trials, n_values = 400, 60
+    bars = points = 0
+    left, right = plot_calibration(rng.standard_normal(n_values), np.zeros(n_values), np.ones(n_values), n_bins=4)
+    band = left.patches[4]
+    low, high = band.get_y(), band.get_y() + band.get_height()
+    outline = right.collections[0].get_paths()[0].vertices
+    at_half = outline[np.isclose(outline[:, 0], 0.5), 1]
+    for _ in range(n_trials):
+        transformed = rng.uniform(size=n_values)
+        bars += low - EXACT <= np.mean(transformed < 0.25) * 4 <= high + EXACT
+        points += at_half.min() - EXACT <= np.mean(np.abs(transformed - 0.5) <= 0.25) <= at_half.max() + EXACT
+    # a binomial takes whole numbers, so that its interval holds at least nine tenths
+    error = STANDARD_ERRORS * np.sqrt(0.9 * 0.1 / n_trials)
+    for share in (bars / n_trials, points / n_trials):
+        assert 0.9 - error < share < 0.95 + error
+
+
+def test_calibration_has_a_figure_of_its_own_if_not_told_where(forecasts, ax):
+    left, right = plot_calibration(*forecasts)
+    assert left.figure is right.figure is not ax.figure
+    assert set(texts(left)) == {"observed", "90% of calibrated, if independent", "calibrated"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([1.0, 2.0], [1.0], [1.0, 1.0]), {}, r"mean must have the shape of observed, \(2,\); got \(1,\)"),
+        (([1.0], [1.0], [0.0]), {}, "std must be above zero everywhere"),
+        (([np.nan], [1.0], [1.0]), {}, "observed must be finite"),
+        (([1.0], [1.0], [1.0]), {"n_bins": 1}, "n_bins must be an integer of at least 2; got 1"),
+        (([1.0], [1.0], [1.0]), {"axes": [None]}, "axes must be a pair, for the histogram and the coverage; got 1"),
+    ],
+)
+def test_bad_calibration_arguments_are_named(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        plot_calibration(*arguments, **options)
     assert plt.get_fignums() == []

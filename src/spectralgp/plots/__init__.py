@@ -1,12 +1,21 @@
-"""Pictures with matplotlib: filters, graph Fourier coefficients, signals on the graph, predictions.
+"""Pictures with matplotlib: filters, graph Fourier coefficients, signals on the graph, predictions, calibration.
 
 Every function draws on the axes it is given, or makes a figure of its own, and returns the axes. `COLOURS` and
 `LINE_STYLES` are those that the curves take, in order.
 """
 
+from spectralgp.plots.calibration import plot_calibration
 from spectralgp.plots.filters import plot_filter, plot_fourier
 from spectralgp.plots.predictions import plot_prediction
 from spectralgp.plots.signals import plot_signal
 from spectralgp.plots.style import COLOURS, LINE_STYLES
 
-__all__ = ["COLOURS", "LINE_STYLES", "plot_filter", "plot_fourier", "plot_prediction", "plot_signal"]
+__all__ = [
+    "COLOURS",
+    "LINE_STYLES",
+    "plot_calibration",
+    "plot_filter",
+    "plot_fourier",
+    "plot_prediction",
+    "plot_signal",
+]

@@ -1,0 +1,120 @@
+"""Pictures that tell whether predicted uncertainties are right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import binom
+
+from spectralgp._checks import Array, as_integer
+from spectralgp.plots.style import COLOURS
+from spectralgp.scores import pit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LEVELS = np.linspace(0.01, 0.99, 99)
+SKY = COLOURS[6]  # light enough for the grey band to show on it
+CHANCE = 0.9  # probability of the grey band
+
+
+def plot_calibration(
+    observed: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    axes: Sequence[Axes] | None = None,
+    n_bins: int = 10,
+) -> tuple[Axes, Axes]:
+    """Draw whether predicted uncertainties are right: a histogram of `scores.pit`, and `scores.coverage` by level.
+
+    The histogram is flat, and the coverage on the diagonal, if the predictions are calibrated. A hump, and a coverage
+    above the diagonal, belong to intervals that are too wide; a U, and a coverage below, to intervals that are too
+    narrow; a slope is a bias.
+
+    Parameters
+    ----------
+    observed, mean : array-like of any one shape
+        What was observed, and what was predicted for it.
+    std : array-like of the same shape
+        Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
+    axes : pair of matplotlib Axes, optional
+        Where to draw the histogram and the coverage; a new figure if not given.
+    n_bins : int, default=10
+        Number of bars of the histogram.
+
+    Returns
+    -------
+    pair of matplotlib Axes
+        The grey bands hold 90% of calibrated predictions whose values are independent. Values of neighbouring nodes
+        are not, so that theirs stray further.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a value is not finite, a standard deviation is not above zero, or `axes` is no pair.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from spectralgp.plots import plot_calibration
+    >>> observed = np.random.default_rng(0).standard_normal((20, 30))
+    >>> histogram, coverage = plot_calibration(observed, np.zeros((20, 30)), np.ones((20, 30)))
+    >>> coverage.get_xlabel()
+    'probability of the interval'
+    >>> matplotlib.pyplot.close(coverage.figure)
+    """
+    transformed = pit(observed, mean, std).ravel()
+    n_bars = as_integer(n_bins, "n_bins", 2)
+    if axes is not None and len(axes) != 2:
+        raise ValueError(f"axes must be a pair, for the histogram and the coverage; got {len(axes)}. Pass two Axes.")
+    left, right = _pair() if axes is None else axes
+    _draw_histogram(left, transformed, n_bars)
+    _draw_coverage(right, transformed)
+    return left, right
+
+
+def _pair() -> tuple[Axes, Axes]:
+    import matplotlib.pyplot as plt
+
+    left, right = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")[1]
+    return left, right
+
+
+def _draw_histogram(ax: Axes, transformed: Array, n_bars: int) -> None:
+    density, edges = np.histogram(transformed, n_bars, (0, 1), density=True)
+    low, high = binom(transformed.size, 1 / n_bars).interval(CHANCE)
+    ax.bar(edges[:-1], density, np.diff(edges), align="edge", color=SKY, edgecolor="white", label="observed")
+    band = [count * n_bars / transformed.size for count in (low, high)]
+    ax.axhspan(*band, color="0.3", alpha=0.3, linewidth=0, label=f"{CHANCE:.0%} of calibrated, if independent")
+    ax.axhline(1, color="black", linestyle="--", linewidth=1.2, label="calibrated")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1.3 * max(density.max(), band[1]))  # with room for the legend
+    ax.set_xlabel("predicted probability of a lower value (PIT)")
+    ax.set_ylabel("density of observed values")
+    ax.legend(loc="upper center", ncols=2, frameon=False, fontsize="small")
+
+
+def _draw_coverage(ax: Axes, transformed: Array) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    # a value lies in the central interval of a level if its PIT is within half the level of one half
+    smallest_level = np.sort(np.abs(2 * transformed - 1))
+    covered = np.searchsorted(smallest_level, LEVELS, side="right") / transformed.size
+    low, high = binom(transformed.size, LEVELS).interval(CHANCE)
+    held = np.searchsorted(smallest_level, 0.9, side="right") / transformed.size
+    ax.fill_between(LEVELS, low / transformed.size, high / transformed.size, color="0.3", alpha=0.3, linewidth=0)
+    ax.plot([0, 1], [0, 1], color="black", linestyle="--", linewidth=1.2)
+    ax.plot(LEVELS, covered, color=COLOURS[0], linewidth=2, label=f"observed ({held:.0%} in 90% intervals)")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(PercentFormatter(1.0))
+    ax.set_xlabel("probability of the interval")
+    ax.set_ylabel("share of observed values inside")
+    ax.legend(loc="best", frameon=False, fontsize="small")
