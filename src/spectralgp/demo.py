@@ -311,7 +311,8 @@ def _maps_figure(data: IncomeChanges, mean: Array, std: Array) -> Figure:
 def _predictions_figure(data: IncomeChanges, mean: Array, std: Array) -> Figure:
     figure = _figure(10, 4.4)
     ax = figure.subplots()
-    plot_prediction(data.held_out_signals[0], mean, std, ax=ax, names=data.postal_codes, level=LEVEL, ylabel=CHANGE)
+    labels: dict[str, Any] = {"xlabel": "state, in order of prediction", "ylabel": CHANGE}
+    plot_prediction(data.held_out_signals[0], mean, std, ax=ax, names=data.postal_codes, level=LEVEL, **labels)
     year = data.held_out_years[0]
     ax.set_title(f"Predicted and observed, {year - 1} to {year}", pad=26)
     return figure

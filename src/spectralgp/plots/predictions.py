@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectralgp._checks import Array, as_real_array
-from spectralgp.plots.style import axes, size_in_points
+from spectralgp.plots.style import COLOURS, axes, size_in_points
 from spectralgp.scores import interval_half_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INSIDE, OUTSIDE = "#0072B2", "#D55E00"
+INSIDE, OUTSIDE = COLOURS[:2]
 SMALLEST_FONT, LINE_HEIGHT = 5.0, 1.15  # in points, and in sizes of the font
 
 
