@@ -1,5 +1,7 @@
 """Graphs: weights between nodes, their names and places, and the Laplacians made of them."""
 
-from spectralgp.graph.core import Graph, LaplacianKind, as_graph
+from spectralgp.graph.converters import as_graph
+from spectralgp.graph.core import Graph
+from spectralgp.graph.laplacians import LaplacianKind
 
 __all__ = ["Graph", "LaplacianKind", "as_graph"]

@@ -1,4 +1,4 @@
-"""Weights, names and coordinates from the graphs of other libraries, without importing what is not there.
+"""Graphs from the graphs of other libraries, without importing what is not there.
 
 A library is recognised by the module that an object's class, or a class it inherits from, was defined in. If
 the object exists, its library is installed and loaded.
@@ -12,22 +12,55 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array
 
+from spectralgp.graph.core import Graph
 from spectralgp.graph.nodes import Names, is_range
 from spectralgp.graph.weights import as_weights
 
-Parts = tuple[Any, Names, Any]
 
+def as_graph(graph: Any) -> Graph:
+    """Graph from whatever holds one.
 
-def parts_of(graph: Any) -> Parts:
-    """Weights, names or None, and coordinates or None, of a graph in any of the forms `as_graph` accepts."""
+    Parameters
+    ----------
+    graph : Graph, array, sparse matrix, or a graph of another library
+        - a `Graph`, returned as it is;
+        - a NumPy array or SciPy sparse matrix, the adjacency;
+        - a pandas DataFrame, the adjacency, with the same node names in index and columns;
+        - a networkx ``Graph``: nodes become names, the edge attribute ``weight`` (1 where missing) the
+          weights;
+        - a PyGSP graph, with its coordinates;
+        - a libpysal ``W`` or ``libpysal.graph.Graph``: ids become names.
+
+        Labels that only count the nodes (0, 1, 2, ... in this order) are not made names.
+
+    Returns
+    -------
+    Graph
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    ValueError
+        If it is directed (also by row-standardised weights), or anything else that `Graph` refuses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import as_graph
+    >>> as_graph(np.array([[0, 1], [1, 0]]))
+    Graph(2 nodes, 1 edge)
+    """
+    if isinstance(graph, Graph):
+        return graph
     for base in type(graph).__mro__:
         library = base.__module__.partition(".")[0]
         if library in _READERS:
             return _READERS[library](graph)
-    return graph, None, None
+    return Graph(graph)
 
 
-def _from_networkx(graph: Any) -> Parts:
+def _from_networkx(graph: Any) -> Graph:
     import networkx
 
     if not isinstance(graph, networkx.Graph):
@@ -50,17 +83,17 @@ def _from_networkx(graph: Any) -> Parts:
         raise ValueError(
             f"graph must have numbers as its edge attribute 'weight'; got {error}. Convert or remove the attribute."
         ) from error
-    return weights, _names(nodes), None
+    return Graph(weights, _names(nodes))
 
 
-def _from_pygsp(graph: Any) -> Parts:
+def _from_pygsp(graph: Any) -> Graph:
     if not hasattr(graph, "W"):
         raise TypeError(f"graph must be a PyGSP graph; got pygsp {type(graph).__name__}. Pass the graph itself.")
     coordinates = getattr(graph, "coords", None)
     if coordinates is not None:
         coordinates = np.asarray(coordinates)
         coordinates = coordinates[:, np.newaxis] if coordinates.ndim == 1 else coordinates
-    return graph.W, None, coordinates
+    return Graph(graph.W, coordinates=coordinates)
 
 
 _PYSAL_REMEDY = (
@@ -70,21 +103,21 @@ _PYSAL_REMEDY = (
 )
 
 
-def _from_libpysal(graph: Any) -> Parts:
+def _from_libpysal(graph: Any) -> Graph:
     if hasattr(graph, "unique_ids"):  # libpysal.graph.Graph; its isolated nodes are self-loops of weight zero
         ids, adjacency = graph.unique_ids, graph.adjacency
         ends = [ids.get_indexer(adjacency.index.get_level_values(level)) for level in (0, 1)]
         weights = coo_array((adjacency.to_numpy(dtype=np.float64), tuple(ends)), shape=(len(ids), len(ids)))
-        return as_weights(weights, remedy=_PYSAL_REMEDY), _names(ids.tolist()), None
+        return Graph(as_weights(weights, remedy=_PYSAL_REMEDY), _names(ids.tolist()))
     if not hasattr(graph, "sparse"):
         raise TypeError(
             f"graph must be a libpysal W or libpysal.graph.Graph; got {type(graph).__name__}. Pass the weights."
         )
     order = getattr(graph, "id_order", None)
-    return as_weights(graph.sparse, remedy=_PYSAL_REMEDY), None if order is None else _names(order), None
+    return Graph(as_weights(graph.sparse, remedy=_PYSAL_REMEDY), None if order is None else _names(order))
 
 
-def _from_pandas(frame: Any) -> Parts:
+def _from_pandas(frame: Any) -> Graph:
     index, columns = frame.index.tolist(), getattr(frame, "columns", frame.index).tolist()
     if frame.ndim != 2 or index != columns:
         hint = "Reorder it by frame.loc[frame.columns]" if set(index) == set(columns) else "Label both by the nodes"
@@ -93,14 +126,14 @@ def _from_pandas(frame: Any) -> Parts:
             f"{type(frame).__name__} of shape {frame.shape} whose labels differ. "
             f"{hint}, or use Graph.from_edges for a table of edges."
         )
-    return frame.to_numpy(), _names(index), None
+    return Graph(frame.to_numpy(), _names(index))
 
 
 def _names(labels: Sequence[Hashable]) -> Names:
     return None if is_range(labels) else tuple(labels)
 
 
-_READERS: dict[str, Callable[[Any], Parts]] = {
+_READERS: dict[str, Callable[[Any], Graph]] = {
     "networkx": _from_networkx,
     "pygsp": _from_pygsp,
     "libpysal": _from_libpysal,

@@ -1,4 +1,4 @@
-"""The graph: weights between nodes, names, coordinates; builders, converters and Laplacians."""
+"""The graph: weights between nodes, names, coordinates; builders and Laplacians."""
 
 from __future__ import annotations
 
@@ -8,22 +8,15 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigvalsh
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import eigsh
 
 from spectralgp._checks import Array, as_option
-from spectralgp.graph.converters import parts_of
 from spectralgp.graph.edges import weights_from_edges
+from spectralgp.graph.laplacians import LAPLACIANS, LaplacianKind, largest_eigenvalue, normalized_parts
 from spectralgp.graph.nodes import as_coordinates, as_names, chosen_nodes
 from spectralgp.graph.points import as_points, weights_from_points
 from spectralgp.graph.weights import as_weights, frozen, with_small_indices
-
-LaplacianKind = Literal["combinatorial", "normalized"]
-
-_DENSE_LIMIT = 200
-"""Below this many nodes a dense eigenvalue routine is faster than Lanczos iterations."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -246,7 +239,7 @@ class Graph:
                [-1.,  2., -1.],
                [ 0., -1.,  1.]])
         """
-        as_option(kind, "kind", ("combinatorial", "normalized"))
+        as_option(kind, "kind", LAPLACIANS)
         weights, diagonal = self.laplacian_parts(kind)
         laplacian = with_small_indices(csr_array(diags_array(diagonal) - weights))
         if scaled:
@@ -267,15 +260,7 @@ class Graph:
         >>> Graph.from_edges([(0, 1), (1, 2)]).laplacian_parts()[1]
         array([1., 2., 1.])
         """
-        weights, degrees = self.weights, self.degrees
-        if kind == "combinatorial":
-            return weights, degrees
-        roots = np.sqrt(degrees)
-        inverse_roots = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
-        # the two factors of an edge are multiplied first, so that both directions round alike
-        factors = np.repeat(inverse_roots, np.diff(weights.indptr)) * inverse_roots[weights.indices]
-        weights = csr_array((weights.data * factors, weights.indices, weights.indptr), shape=weights.shape)
-        return weights, (degrees > 0).astype(np.float64)
+        return (self.weights, self.degrees) if kind == "combinatorial" else normalized_parts(self.weights, self.degrees)
 
     def largest_eigenvalue(self, kind: LaplacianKind = "combinatorial") -> float:
         """Largest eigenvalue of a Laplacian, to rounding; zero for a graph without edges.
@@ -291,9 +276,9 @@ class Graph:
         >>> round(Graph.from_edges([(0, 1), (1, 2)]).largest_eigenvalue(), 9)
         3.0
         """
-        key = ("largest_eigenvalue", as_option(kind, "kind", ("combinatorial", "normalized")))
+        key = ("largest_eigenvalue", as_option(kind, "kind", LAPLACIANS))
         if key not in self._cache:
-            self._cache[key] = _largest_eigenvalue(self.laplacian(kind)) if self.n_edges else 0.0
+            self._cache[key] = largest_eigenvalue(self.laplacian(kind)) if self.n_edges else 0.0
         return float(self._cache[key])
 
     def positions(self, names: Any) -> NDArray[np.int64]:
@@ -372,52 +357,6 @@ class Graph:
         object.__setattr__(self, "names", state["names"])
         object.__setattr__(self, "coordinates", None if coordinates is None else _read_only(coordinates))
         object.__setattr__(self, "_cache", {})
-
-
-def as_graph(graph: Any) -> Graph:
-    """Graph from whatever holds one.
-
-    Parameters
-    ----------
-    graph : Graph, array, sparse matrix, or a graph of another library
-        - a `Graph`, returned as it is;
-        - a NumPy array or SciPy sparse matrix, the adjacency;
-        - a pandas DataFrame, the adjacency, with the same node names in index and columns;
-        - a networkx ``Graph``: nodes become names, the edge attribute ``weight`` (1 where missing) the
-          weights;
-        - a PyGSP graph, with its coordinates;
-        - a libpysal ``W`` or ``libpysal.graph.Graph``: ids become names.
-
-        Labels that only count the nodes (0, 1, 2, ... in this order) are not made names.
-
-    Returns
-    -------
-    Graph
-
-    Raises
-    ------
-    TypeError
-        If it is none of these.
-    ValueError
-        If it is directed (also by row-standardised weights), or anything else that `Graph` refuses.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from spectralgp import as_graph
-    >>> as_graph(np.array([[0, 1], [1, 0]]))
-    Graph(2 nodes, 1 edge)
-    """
-    return graph if isinstance(graph, Graph) else Graph(*parts_of(graph))
-
-
-def _largest_eigenvalue(laplacian: Any) -> float:
-    n_nodes = laplacian.shape[0]
-    if n_nodes < _DENSE_LIMIT:
-        return float(eigvalsh(laplacian.toarray(), subset_by_index=[n_nodes - 1, n_nodes - 1])[0])
-    # any fixed generic start will do, so that the same graph always has the same eigenvalue to the last bit
-    start = np.random.default_rng(0).standard_normal(n_nodes)
-    return float(eigsh(laplacian, k=1, which="LA", v0=start, tol=0, return_eigenvectors=False)[0])
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
