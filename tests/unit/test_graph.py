@@ -206,7 +206,8 @@ def test_largest_eigenvalue_is_remembered():
 
 
 def test_unknown_laplacians_are_refused():
-    for ask in (Graph(PATH).laplacian, Graph(PATH).largest_eigenvalue):
+    graph = Graph(PATH)
+    for ask in (graph.laplacian, graph.laplacian_parts, graph.largest_eigenvalue):
         with pytest.raises(ValueError, match="kind must be one of 'combinatorial', 'normalized'; got 'normalised'"):
             ask("normalised")
 

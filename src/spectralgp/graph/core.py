@@ -239,7 +239,6 @@ class Graph:
                [-1.,  2., -1.],
                [ 0., -1.,  1.]])
         """
-        as_option(kind, "kind", LAPLACIANS)
         weights, diagonal = self.laplacian_parts(kind)
         laplacian = with_small_indices(csr_array(diags_array(diagonal) - weights))
         if scaled:
@@ -260,6 +259,7 @@ class Graph:
         >>> Graph.from_edges([(0, 1), (1, 2)]).laplacian_parts()[1]
         array([1., 2., 1.])
         """
+        as_option(kind, "kind", LAPLACIANS)
         return (self.weights, self.degrees) if kind == "combinatorial" else normalized_parts(self.weights, self.degrees)
 
     def largest_eigenvalue(self, kind: LaplacianKind = "combinatorial") -> float:
