@@ -108,10 +108,27 @@ def test_nothing_outside_can_change_a_graph(make):
         graph.names = ("a", "b", "c")
 
 
-def test_read_only_weights_are_shared_not_copied():
-    for graph in (Graph.from_edges([(0, 1), (1, 2)]), Graph.from_points(np.eye(3), 1)):
-        named = Graph(graph.weights, names=list("abc"))
-        assert named.weights is graph.weights
+@pytest.mark.parametrize("make", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
+def test_nothing_is_shared_with_the_caller_who_may_make_it_writable_again(make):
+    weights, coordinates = make(PATH), np.zeros((3, 2))
+    weights.sum_duplicates()
+    for array in (weights.data, weights.indices, weights.indptr, coordinates):
+        array.flags.writeable = False
+    graph = Graph(weights, coordinates=coordinates)
+    from_points = Graph.from_points(coordinates, 1, weights="binary")
+    for array in (weights.data, coordinates):
+        array.flags.writeable = True
+        array[:] = 7.0
+    np.testing.assert_array_equal(graph.weights.toarray(), PATH)
+    np.testing.assert_array_equal(graph.coordinates, np.zeros((3, 2)))
+    np.testing.assert_array_equal(from_points.coordinates, np.zeros((3, 2)))
+
+
+def test_builders_keep_no_more_memory_than_their_weights():
+    for graph in (Graph.from_edges([(0, 1), (1, 2)]), Graph.from_points(np.eye(30), 3), Graph(PATH).subgraph([0, 1])):
+        for array in (graph.weights.data, graph.weights.indices, graph.weights.indptr, graph.coordinates):
+            assert array is None or not array.flags.writeable
+        assert graph.weights.data.base is None or graph.weights.data.base.size == graph.weights.nnz
 
 
 def test_copies_are_the_graph_itself():
@@ -464,7 +481,7 @@ def test_edgeless_graphs_need_a_number_of_nodes():
         ),
         ([("a", pd.NA)], {}, "edges must name both ends; got <NA>"),
         ([(0.0, 1.5)], {}, "edges must join whole-numbered nodes or named ones; got numbers with a fraction"),
-        ([(0, 1, -1.0)], {}, r"weights must be non-negative; got weights\[0, 1\] = -1.0"),
+        ([("a", "b", -1.0)], {}, r"weights must be non-negative; got -1.0 between 'a' and 'b'\. .*absolute values"),
         ([(0, 1, np.nan)], {}, r"weights must be finite; got nan at index \(0,\)"),
         (
             [(0, 1, 1.0)],

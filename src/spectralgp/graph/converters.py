@@ -108,13 +108,14 @@ def _from_libpysal(graph: Any) -> Graph:
         ids, adjacency = graph.unique_ids, graph.adjacency
         ends = [ids.get_indexer(adjacency.index.get_level_values(level)) for level in (0, 1)]
         weights = coo_array((adjacency.to_numpy(dtype=np.float64), tuple(ends)), shape=(len(ids), len(ids)))
-        return Graph(as_weights(weights, remedy=_PYSAL_REMEDY), _names(ids.tolist()))
+        return Graph._built(as_weights(weights, remedy=_PYSAL_REMEDY), _names(ids.tolist()), None)
     if not hasattr(graph, "sparse"):
         raise TypeError(
             f"graph must be a libpysal W or libpysal.graph.Graph; got {type(graph).__name__}. Pass the weights."
         )
     order = getattr(graph, "id_order", None)
-    return Graph(as_weights(graph.sparse, remedy=_PYSAL_REMEDY), None if order is None else _names(order))
+    names = None if order is None else _names(order)
+    return Graph._built(as_weights(graph.sparse, remedy=_PYSAL_REMEDY), names, None)
 
 
 def _from_pandas(frame: Any) -> Graph:

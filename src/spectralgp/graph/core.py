@@ -16,7 +16,7 @@ from spectralgp.graph.edges import weights_from_edges
 from spectralgp.graph.laplacians import LAPLACIANS, LaplacianKind, largest_eigenvalue, normalized_parts
 from spectralgp.graph.nodes import as_coordinates, as_names, chosen_nodes
 from spectralgp.graph.points import as_points, weights_from_points
-from spectralgp.graph.weights import as_weights, frozen, with_small_indices
+from spectralgp.graph.weights import as_weights, finished, read_only, with_small_indices
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,17 +62,25 @@ class Graph:
     weights: Any
     names: Sequence[Hashable] | None = None
     coordinates: Any = None
-    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _cache: dict[Hashable, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check and freeze the fields."""
-        weights = as_weights(self.weights)
+        self._fill(as_weights(self.weights), self.names, self.coordinates)
+
+    @classmethod
+    def _built(cls, weights: Any, names: Any, coordinates: Any) -> Self:
+        """Graph on a matrix that this package made and froze: it is neither checked nor copied again."""
+        graph = cls.__new__(cls)
+        graph._fill(weights, names, coordinates)
+        return graph
+
+    def _fill(self, weights: Any, names: Any, coordinates: Any) -> None:
         n_nodes = weights.shape[0]
-        names = None if self.names is None else as_names(self.names, n_nodes)
-        coordinates = None if self.coordinates is None else as_coordinates(self.coordinates, n_nodes)
         object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "coordinates", coordinates)
+        object.__setattr__(self, "names", None if names is None else as_names(names, n_nodes))
+        object.__setattr__(self, "coordinates", None if coordinates is None else as_coordinates(coordinates, n_nodes))
+        object.__setattr__(self, "_cache", {})
 
     @classmethod
     def from_edges(
@@ -120,7 +128,7 @@ class Graph:
         ('Oslo', 'Bergen', 'Voss')
         """
         matrix, labels = weights_from_edges(edges, weights, names, n_nodes)
-        return cls(matrix, labels, coordinates)
+        return cls._built(matrix, labels, coordinates)
 
     @classmethod
     def from_points(
@@ -177,7 +185,7 @@ class Graph:
         """
         array = as_points(points)
         matrix = weights_from_points(array, n_neighbors, radius, weights, bandwidth, symmetrize)
-        return cls(matrix, names, array)
+        return cls._built(matrix, names, array)
 
     @property
     def n_nodes(self) -> int:
@@ -327,7 +335,7 @@ class Graph:
         chosen = chosen_nodes(nodes, self.n_nodes, self.positions)
         names = None if self.names is None else [self.names[node] for node in chosen.tolist()]
         coordinates = None if self.coordinates is None else self.coordinates[chosen]
-        return Graph(self.weights[chosen][:, chosen], names, coordinates)
+        return Graph._built(finished(self.weights[chosen][:, chosen]), names, coordinates)
 
     def __repr__(self) -> str:
         """One line: numbers of nodes and edges."""
@@ -352,11 +360,7 @@ class Graph:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from a pickle; arrays come out of it writable."""
-        coordinates = state["coordinates"]
-        object.__setattr__(self, "weights", frozen(state["weights"]))
-        object.__setattr__(self, "names", state["names"])
-        object.__setattr__(self, "coordinates", None if coordinates is None else _read_only(coordinates))
-        object.__setattr__(self, "_cache", {})
+        self._fill(read_only(state["weights"]), state["names"], state["coordinates"])
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spectralgp._checks import Array, as_integer, as_real_array
 from spectralgp.graph.nodes import Names, as_names
-from spectralgp.graph.weights import mirrored
+from spectralgp.graph.weights import SIMILARITIES, mirrored
 
 Integers = NDArray[np.integer[Any]]
 
@@ -189,6 +189,12 @@ def _from_pairs(starts: Integers, ends: Integers, values: Array, n_nodes: int, n
     if (low == high).any():
         node = ends_of(int(low[np.argmax(low == high)]))
         raise ValueError(f"edges must join two different nodes; got a self-loop at {node!r}. Remove the self-loops.")
+    if values.size and values.min() < 0:
+        at = int(np.argmin(values))
+        raise ValueError(
+            f"weights must be non-negative; got {values[at]} between {ends_of(int(low[at]))!r} and "
+            f"{ends_of(int(high[at]))!r}. {SIMILARITIES}"
+        )
     if repeated.any():
         keep = np.concatenate(([True], ~repeated))
         low, high, values = low[keep], high[keep], values[keep]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._checks import Array, as_real_array
-from spectralgp.graph.weights import is_fixed
 
 Names = tuple[Hashable, ...] | None
 
@@ -36,7 +35,7 @@ def as_names(names: Any, n_nodes: int | None) -> tuple[Hashable, ...]:
 
 
 def as_coordinates(coordinates: Any, n_nodes: int) -> Array:
-    """Finite coordinates of shape (n_nodes, n_dimensions), read-only."""
+    """Finite coordinates of shape (n_nodes, n_dimensions), read-only and shared with nobody."""
     array = as_real_array(
         coordinates,
         "coordinates",
@@ -44,7 +43,7 @@ def as_coordinates(coordinates: Any, n_nodes: int) -> Array:
         sizes={"n_nodes": n_nodes},
         remedy="Rows are nodes, in the order of the rows of weights.",
     )
-    array = array if is_fixed(array) else array.copy()
+    array = array.copy()
     array.flags.writeable = False
     return array
 

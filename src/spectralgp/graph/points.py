@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from spectralgp._checks import Array, as_integer, as_option, as_positive, as_real_array
-from spectralgp.graph.weights import as_weights, mirrored, owned
+from spectralgp.graph.weights import finished, mirrored
 
 DEFAULT_NEIGHBORS = 10
 
@@ -52,7 +52,7 @@ def weights_from_points(
         )
     n_neighbors = DEFAULT_NEIGHBORS if n_neighbors is None else n_neighbors
     directed = _nearest(points, as_integer(n_neighbors, "n_neighbors", 1, n_nodes - 1), weights, bandwidth)
-    return as_weights(owned(_symmetrized(directed, symmetrize)))
+    return finished(_symmetrized(directed, symmetrize))
 
 
 def _nearest(points: Array, n_neighbors: int, weights: str, bandwidth: float | None) -> Any:

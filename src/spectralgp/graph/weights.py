@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,14 @@ ROUNDING = 1e-12
 _ADJACENCY = "Weights are an adjacency matrix; for a list of edges use Graph.from_edges, for points Graph.from_points."
 _UNDIRECTED = "Graphs are undirected: pass (weights + weights.T) / 2, or the larger of the two directions."
 
+SIMILARITIES = "A Laplacian needs similarities: pass absolute values, or drop the negative edges."
+
 
 def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
     """Symmetric non-negative adjacency matrix, sparse, sorted, without stored zeros and read-only.
 
-    Indices are 32-bit wherever they fit. Arrays that are read-only already are shared, others are copied, so
-    that nothing outside can change a graph.
+    Indices are 32-bit wherever they fit. Nothing is shared with the caller, so that nothing outside can change
+    a graph.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
     -------
     csr_array of shape (n_nodes, n_nodes)
     """
-    matrix = _canonical(weights) if issparse(weights) else csr_array(_dense(weights))
+    matrix = _from_sparse(weights) if issparse(weights) else csr_array(_dense(weights))
     if not np.isfinite(matrix.data).all():
         row, column, value = _first(matrix, ~np.isfinite(matrix.data))
         raise ValueError(
@@ -42,17 +43,14 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
         )
     if matrix.data.size and matrix.data.min() < 0:
         row, column, value = _first(matrix, matrix.data < 0)
-        raise ValueError(
-            f"weights must be non-negative; got weights[{row}, {column}] = {value}. "
-            "A Laplacian needs similarities: pass absolute values, or drop the negative edges."
-        )
+        raise ValueError(f"weights must be non-negative; got weights[{row}, {column}] = {value}. {SIMILARITIES}")
     loops = np.flatnonzero(matrix.diagonal())
     if loops.size:
         raise ValueError(
             f"weights must have a zero diagonal; got {loops.size} self-loops, the first at node {loops[0]}. "
             "Remove the self-loops: they do not enter a Laplacian."
         )
-    return frozen(_symmetric(matrix, remedy))
+    return finished(_symmetric(matrix, remedy))
 
 
 def _dense(weights: Any) -> Array:
@@ -73,21 +71,20 @@ def _check_square(shape: tuple[int, ...]) -> None:
         raise ValueError(f"weights must have at least one node; got shape {shape}. {_ADJACENCY}")
 
 
-def _canonical(weights: Any) -> Any:
-    """Convert to CSR in float64 with sorted 32-bit indices and no stored zeros, in arrays of its own."""
+def _from_sparse(weights: Any) -> Any:
+    """Convert to canonical CSR in float64, in arrays of its own."""
     _check_square(weights.shape)
     if weights.dtype.kind not in "biuf":
         raise TypeError(
             f"weights must be real numbers; got dtype {weights.dtype}. Pass the modulus of complex weights."
         )
-    fixed = isinstance(weights, csr_array) and weights.dtype == np.float64
-    fixed = fixed and all(is_fixed(part) for part in (weights.data, weights.indices, weights.indptr))
-    if fixed and weights.has_canonical_format and weights.data.all():
-        matrix = weights
-    else:
-        matrix = csr_array(weights, dtype=np.float64, copy=True)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
+    return _canonical(csr_array(weights, dtype=np.float64, copy=True))
+
+
+def _canonical(matrix: Any) -> Any:
+    """Sort in place, add up duplicates and drop stored zeros; indices become small."""
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
     return with_small_indices(matrix)
 
 
@@ -123,40 +120,24 @@ def _first(matrix: Any, where: Any) -> tuple[int, int, float]:
     return row, int(matrix.indices[position]), float(matrix.data[position])
 
 
-def is_fixed(array: Any) -> bool:
-    """Whether nobody else can change an array, so that it may be shared."""
-    *views, owner = _links(array)
-    return bool(owner.flags.owndata and not any(link.flags.writeable for link in (*views, owner)))
+def finished(matrix: Any) -> Any:
+    """Make a matrix built here that of a graph: canonical, no larger than needed, read-only."""
+    matrix = _canonical(matrix)
+    # SciPy allocates for the worst case and keeps a view: up to twice the memory for the life of the graph
+    if matrix.data.base is not None and matrix.data.base.size > matrix.data.size:
+        matrix.data, matrix.indices = matrix.data.copy(), matrix.indices.copy()
+    return read_only(matrix)
 
 
-def _links(array: Any) -> Iterator[Any]:
-    """Yield an array and those it is a view of: SciPy stores views of arrays that it allocated."""
-    while isinstance(array, np.ndarray):
-        yield array
-        array = array.base
-
-
-def frozen(matrix: Any) -> Any:
+def read_only(matrix: Any) -> Any:
     """Return the same sparse matrix, its arrays read-only."""
     matrix.has_canonical_format = True  # noted while true, for SciPy tests it by trying to sort in place
     for part in (matrix.data, matrix.indices, matrix.indptr):
-        for link in _links(part):
-            link.flags.writeable = False
+        part.flags.writeable = False
     return matrix
 
 
 def mirrored(low: Any, high: Any, values: Array, n_nodes: int) -> Any:
     """Weights from edges that are each listed once, in one direction."""
     upper = coo_array((values, (low, high)), shape=(n_nodes, n_nodes)).tocsr()
-    return as_weights(owned(upper + upper.T))
-
-
-def owned(matrix: Any) -> Any:
-    """Make the arrays of a matrix built here read-only, so that `as_weights` shares instead of copies."""
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    # SciPy allocates for the worst case and keeps a view: up to twice the memory for the life of the graph
-    if matrix.data.base is not None and matrix.data.base.size > matrix.data.size:
-        matrix.data = matrix.data.copy()
-        matrix.indices = matrix.indices.copy()
-    return frozen(matrix)
+    return finished(upper + upper.T)
