@@ -216,6 +216,21 @@ def test_largest_eigenvalue_of_a_long_ring_is_known():
     assert ring.largest_eigenvalue("normalized") == pytest.approx(2.0, rel=EIGENVALUE)
 
 
+def test_largest_eigenvalues_of_complete_graphs_are_known():
+    for n_nodes in range(2, 260):
+        complete = Graph(np.ones((n_nodes, n_nodes)) - np.eye(n_nodes))
+        assert complete.largest_eigenvalue() == pytest.approx(n_nodes, rel=EIGENVALUE)
+        assert complete.largest_eigenvalue("normalized") == pytest.approx(n_nodes / (n_nodes - 1), rel=EIGENVALUE)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1.0, 1e300])
+@pytest.mark.parametrize("n_nodes", [3, 300])
+def test_largest_eigenvalues_of_stars_in_any_unit_are_known(unit, n_nodes):
+    star = Graph.from_edges([(0, leaf, unit) for leaf in range(1, n_nodes)])
+    assert star.largest_eigenvalue() == pytest.approx(n_nodes * unit, rel=EIGENVALUE)
+    assert star.largest_eigenvalue("normalized") == pytest.approx(2.0, rel=EIGENVALUE)
+
+
 def test_largest_eigenvalue_is_remembered():
     graph = Graph(PATH)
     graph._cache["largest_eigenvalue", "combinatorial"] = 8.0
