@@ -209,11 +209,15 @@ def test_largest_eigenvalue_by_lanczos_equals_dense(kind):
     assert again.largest_eigenvalue(kind) == graph.largest_eigenvalue(kind)
 
 
-def test_largest_eigenvalue_of_a_long_ring_is_known():
-    nodes = np.arange(1000)
-    ring = Graph.from_edges(np.column_stack([nodes, (nodes + 1) % 1000]))
+@pytest.mark.parametrize("n_nodes", [1000, 10_000])
+def test_largest_eigenvalue_of_long_rings_and_paths_is_known(n_nodes):
+    nodes = np.arange(n_nodes)
+    ring = Graph.from_edges(np.column_stack([nodes, (nodes + 1) % n_nodes]))
+    path = Graph.from_edges(np.column_stack([nodes[:-1], nodes[1:]]))
     assert ring.largest_eigenvalue() == pytest.approx(4.0, rel=EIGENVALUE)
-    assert ring.largest_eigenvalue("normalized") == pytest.approx(2.0, rel=EIGENVALUE)
+    assert path.largest_eigenvalue() == pytest.approx(2 + 2 * np.cos(np.pi / n_nodes), rel=EIGENVALUE)
+    for graph in (ring, path):
+        assert graph.largest_eigenvalue("normalized") == pytest.approx(2.0, rel=EIGENVALUE)
 
 
 def test_largest_eigenvalues_of_complete_graphs_are_known():

@@ -271,7 +271,7 @@ class Graph:
         return (self.weights, self.degrees) if kind == "combinatorial" else normalized_parts(self.weights, self.degrees)
 
     def largest_eigenvalue(self, kind: LaplacianKind = "combinatorial") -> float:
-        """Largest eigenvalue of a Laplacian, to rounding; zero for a graph without edges.
+        """Largest eigenvalue of a Laplacian, to a relative 1e-9 or better; zero for a graph without edges.
 
         Parameters
         ----------
