@@ -613,6 +613,55 @@ def test_coincident_points_are_neighbours_of_each_other_never_of_themselves():
     assert set(graph.weights.data[graph.weights.data < 1]) == {np.exp(-1.0)}
 
 
+@pytest.mark.parametrize("symmetrize", SYMMETRIZE)
+def test_a_crowd_in_one_place_moves_nobody_elses_neighbours(symmetrize):
+    # of six coincident points some are missing from their own lists of three
+    apart = np.array([[10.0], [11.0], [12.5], [14.5], [17.0]])
+    graph = Graph.from_points(np.vstack([np.zeros((6, 1)), apart]), 2, bandwidth=9.0, symmetrize=symmetrize)
+    dense = graph.weights.toarray()
+    expected = SYMMETRIZE[symmetrize](slow_neighbours(apart, 2, lambda squared: np.exp(-squared / 9.0)))
+    np.testing.assert_allclose(dense[6:, 6:], expected, rtol=ROUNDING)
+    assert not dense[:6, 6:].any()
+    if symmetrize == "average":  # every node of the crowd chose two of the others, at distance zero
+        assert dense[:6, :6].sum() == 12.0
+
+
+@pytest.mark.parametrize("options", [{"n_neighbors": 2}, {"radius": 1.0}, {"radius": 1e200}])
+@pytest.mark.parametrize("weights", WEIGH)
+def test_points_whose_squared_distances_overflow_are_refused(options, weights):
+    points = np.random.default_rng(0).standard_normal((20, 2))
+    for scale in (1e145, 1e160, 1e300, 1e308):
+        match = r"points must lie within 1e\+140 of each other; got coordinates that differ by .*\. Rescale them"
+        with pytest.raises(ValueError, match=match):
+            Graph.from_points(scale * np.clip(points, -1, 1), weights=weights, **options)
+
+
+@pytest.mark.parametrize("options", [{"n_neighbors": 1}, {"radius": 1e-149}, {"radius": 1.0}])
+@pytest.mark.parametrize("weights", WEIGH)
+def test_points_whose_squared_distances_underflow_are_refused(options, weights):
+    for points in ([[0.0], [1e-170], [2e-170]], [[0.0, 1.0], [1e-150, 1.0], [0.5, 1.0]]):
+        with pytest.raises(ValueError, match=r"points must coincide or lie 1e-140 apart; got .* Rescale them"):
+            Graph.from_points(points, weights=weights, **options)
+
+
+@pytest.mark.parametrize("scale", [1e-130, 1e130])
+def test_graphs_do_not_depend_on_the_unit_of_length(scale):
+    points = np.random.default_rng(7).random((30, 2))
+    expected = Graph.from_points(points, 4).weights.toarray()
+    np.testing.assert_allclose(Graph.from_points(scale * points, 4).weights.toarray(), expected, rtol=ROUNDING)
+    expected = Graph.from_points(points, radius=0.3, weights="inverse").weights.toarray()
+    rescaled = Graph.from_points(scale * points, radius=0.3 * scale, weights="inverse").weights.toarray()
+    np.testing.assert_allclose(rescaled * scale, expected, rtol=ROUNDING)
+
+
+def test_a_radius_of_the_spacing_joins_all_neighbours_on_a_grid():
+    # 0.1 * 3 and 0.1 * 4 are 0.10000000000000003 apart
+    steps = 0.1 * np.arange(20)
+    points = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+    assert Graph.from_points(points, radius=0.1, weights="binary").n_edges == 2 * 20 * 19
+    assert Graph.from_points(points, radius=0.1 * (1 - 1e-6), weights="binary").n_edges == 0
+
+
 def test_a_radius_that_reaches_nobody_leaves_isolated_nodes():
     for weights in WEIGH:
         graph = Graph.from_points([[0.0], [1.0]], radius=0.5, weights=weights)
@@ -660,6 +709,12 @@ def test_a_radius_that_reaches_nobody_leaves_isolated_nodes():
             {"n_neighbors": 2, "bandwidth": 1e-3},
             r"bandwidth must be large enough .*; got 0.001 .*at least 0.00286",
         ),
+        (
+            [[0.0], [26.8]],
+            {"n_neighbors": 1, "bandwidth": 1},
+            r"bandwidth must be large enough .*; got 1.0 .*at least 1.03",
+        ),
+        (np.eye(5), {"n_neighbors": 2, "bandwidth": 5e-324}, r"bandwidth must be large enough .*; got 5e-324"),
         (np.zeros((3, 1)), {"n_neighbors": 1}, r"points must not all coincide .*; got only distances of 0"),
         (
             np.zeros((3, 1)),

@@ -15,7 +15,8 @@ from spectralgp._checks import Array, as_option
 from spectralgp.graph.edges import weights_from_edges
 from spectralgp.graph.laplacians import LAPLACIANS, LaplacianKind, largest_eigenvalue, normalized_parts
 from spectralgp.graph.nodes import as_coordinates, as_names, chosen_nodes
-from spectralgp.graph.points import as_points, weights_from_points
+from spectralgp.graph.places import Plane, as_points
+from spectralgp.graph.points import weights_from_points
 from spectralgp.graph.weights import as_weights, finished, read_only, with_small_indices
 
 
@@ -153,7 +154,8 @@ class Graph:
             Join every node to this many nearest others; 10 if `radius` is not given either. Among equally
             distant candidates, as on a regular grid, the choice is arbitrary: use `radius` there.
         radius : float, optional
-            Join all nodes with ``d <= radius`` instead.
+            Join all nodes with ``d <= radius`` instead, where a relative 1e-9 is left to rounding: on a grid, the
+            spacing itself is a radius.
         weights : {"gaussian", "inverse", "binary"}, default="gaussian"
             Edge weights ``exp(-d^2 / bandwidth)``, ``1 / d`` or 1.
         bandwidth : float, optional
@@ -184,7 +186,7 @@ class Graph:
                [0. , 0.5, 0. ]])
         """
         array = as_points(points)
-        matrix = weights_from_points(array, n_neighbors, radius, weights, bandwidth, symmetrize)
+        matrix = weights_from_points(Plane(array), n_neighbors, radius, weights, bandwidth, symmetrize)
         return cls._built(matrix, names, array)
 
     @property

@@ -5,17 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from spectralgp._checks import Array, as_integer, as_option, as_positive, as_real_array
+from spectralgp._checks import Array, as_integer, as_option, as_positive
+from spectralgp.graph.places import Plane
 from spectralgp.graph.weights import finished, mirrored
+
+Integers = NDArray[np.signedinteger[Any]]
 
 DEFAULT_NEIGHBORS = 10
 
+TIE = 1e-9
+"""How much farther than a radius, relative to it, rounding may put a point that is just as far."""
+
 
 def weights_from_points(
-    points: Array,
+    places: Plane,
     n_neighbors: int | None,
     radius: float | None,
     weights: str,
@@ -37,41 +44,45 @@ def weights_from_points(
             f"n_neighbors must be None when radius is given; got n_neighbors={n_neighbors} and "
             f"radius={radius}. Choose one of the two."
         )
-    n_nodes = len(points)
+    n_nodes = len(places.points)
     if radius is not None:
-        pairs = cKDTree(points).query_pairs(as_positive(radius, "radius"), output_type="ndarray")
-        low, high = pairs.T.astype(np.int32 if n_nodes < 2**31 else np.int64)
-        squared = np.zeros(len(low))
-        for coordinate in points.T:  # one axis at a time: no (n_edges, n_dimensions) array
-            squared += np.square(coordinate[low] - coordinate[high])
-        return mirrored(low, high, _weigh(squared, weights, bandwidth), n_nodes)
+        reach = places.reach(as_positive(radius, "radius")) * (1 + TIE)
+        pairs = cKDTree(places.embedded()).query_pairs(reach, output_type="ndarray")
+        starts, ends = pairs.T.astype(_small(n_nodes))
+        values = _weigh(places.squared_distances(starts, ends), weights, bandwidth)
+        return mirrored(starts, ends, values, n_nodes)
     if n_nodes < 2:
         raise ValueError(
-            f"points must have at least two rows for nearest neighbours; got {points.shape}. "
-            "Use Graph([[0.0]]) for a single node."
+            f"points must have at least two rows for nearest neighbours; got {places.points.shape}. "
+            "Use Graph.from_edges([], n_nodes=1) for a single node."
         )
-    n_neighbors = DEFAULT_NEIGHBORS if n_neighbors is None else n_neighbors
-    directed = _nearest(points, as_integer(n_neighbors, "n_neighbors", 1, n_nodes - 1), weights, bandwidth)
-    return finished(_symmetrized(directed, symmetrize))
+    n_neighbors = as_integer(DEFAULT_NEIGHBORS if n_neighbors is None else n_neighbors, "n_neighbors", 1, n_nodes - 1)
+    return finished(_symmetrized(_directed(places, n_neighbors, weights, bandwidth), symmetrize))
 
 
-def _nearest(points: Array, n_neighbors: int, weights: str, bandwidth: float | None) -> Any:
-    """Directed matrix from every node to its nearest others, coincident points included."""
+def _directed(places: Plane, n_neighbors: int, weights: str, bandwidth: float | None) -> Any:
+    """Matrix of the weights from every node to its nearest others."""
+    ends = _nearest(places.embedded(), n_neighbors)
+    n_nodes, n_edges = len(places.points), len(ends)
+    squared = places.squared_distances(np.repeat(np.arange(n_nodes, dtype=ends.dtype), n_neighbors), ends)
+    indptr = np.arange(0, n_edges + 1, n_neighbors, dtype=_small(n_edges))
+    directed = csr_array((_weigh(squared, weights, bandwidth), ends, indptr), shape=(n_nodes, n_nodes))
+    directed.sort_indices()
+    return directed
+
+
+def _nearest(points: Array, n_neighbors: int) -> Integers:
+    """Nearest others of every point in turn, coincident points included, of shape (n_nodes * n_neighbors,)."""
     n_nodes = len(points)
-    distances, neighbors = cKDTree(points).query(points, k=n_neighbors + 1, workers=-1)
+    _, neighbors = cKDTree(points).query(points, k=n_neighbors + 1, workers=-1)
     others = neighbors != np.arange(n_nodes)[:, np.newaxis]
     # where coincident points crowded a node out of its own list, its farthest neighbour is dropped instead
     others[others.all(axis=1), -1] = False
-    small = np.int32 if n_nodes * n_neighbors < 2**31 else np.int64
-    indices = neighbors[others].astype(small)
-    del neighbors
-    squared = np.square(distances[others])
-    del distances, others
-    indptr = np.arange(0, n_nodes * n_neighbors + 1, n_neighbors, dtype=small)
-    values = _weigh(squared, weights, bandwidth)
-    directed = csr_array((values, indices, indptr), shape=(n_nodes, n_nodes))
-    directed.sort_indices()
-    return directed
+    return neighbors[others].astype(_small(n_nodes))
+
+
+def _small(largest: int) -> type[np.signedinteger[Any]]:
+    return np.int32 if largest < 2**31 else np.int64
 
 
 def _weigh(squared: Array, weights: str, bandwidth: float | None) -> Array:
@@ -95,9 +106,10 @@ def _weigh(squared: Array, weights: str, bandwidth: float | None) -> Array:
                 "points must not all coincide with their neighbours; got only distances of 0. Pass a bandwidth."
             )
     farthest = float(squared.max())
-    squared /= -bandwidth
+    with np.errstate(over="ignore"):
+        squared /= -bandwidth
     np.exp(squared, out=squared)
-    if squared.min() == 0:
+    if squared.min() < np.finfo(np.float64).tiny:  # so small a number has lost its digits, if it is not zero
         raise ValueError(
             "bandwidth must be large enough for every neighbour's weight exp(-d^2 / bandwidth) to be "
             f"above 0; got {bandwidth} with a neighbour at d^2 = {farthest}. "
@@ -115,16 +127,3 @@ def _symmetrized(directed: Any, symmetrize: str) -> Any:
     mean = directed + other
     mean.data *= 0.5
     return mean
-
-
-def as_points(points: Any) -> Array:
-    """Finite points of shape (n_nodes, n_dimensions), at least one of each."""
-    array = as_real_array(
-        points,
-        "points",
-        ("n_nodes", "n_dimensions"),
-        remedy="Rows are nodes; use points[:, None] for points on a line.",
-    )
-    if 0 in array.shape:
-        raise ValueError(f"points must have at least one row and one column; got {array.shape}. Rows are nodes.")
-    return array

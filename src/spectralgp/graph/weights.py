@@ -125,7 +125,8 @@ def finished(matrix: Any) -> Any:
     matrix = _canonical(matrix)
     # SciPy allocates for the worst case and keeps a view: up to twice the memory for the life of the graph
     if matrix.data.base is not None and matrix.data.base.size > matrix.data.size:
-        matrix.data, matrix.indices = matrix.data.copy(), matrix.indices.copy()
+        matrix.data = matrix.data.copy()
+        matrix.indices = matrix.indices.copy()
     return read_only(matrix)
 
 
