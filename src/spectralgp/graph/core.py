@@ -15,7 +15,7 @@ from spectralgp._checks import Array, as_option
 from spectralgp.graph.edges import weights_from_edges
 from spectralgp.graph.laplacians import LAPLACIANS, LaplacianKind, largest_eigenvalue, normalized_parts
 from spectralgp.graph.nodes import as_coordinates, as_names, chosen_nodes
-from spectralgp.graph.places import Plane, as_points
+from spectralgp.graph.places import as_places
 from spectralgp.graph.points import weights_from_points
 from spectralgp.graph.weights import as_weights, finished, read_only, with_small_indices
 
@@ -134,22 +134,23 @@ class Graph:
     @classmethod
     def from_points(
         cls,
-        points: ArrayLike,
+        points: Any,
         n_neighbors: int | None = None,
         *,
         radius: float | None = None,
         weights: Literal["gaussian", "inverse", "binary"] = "gaussian",
         bandwidth: float | None = None,
         symmetrize: Literal["maximum", "average", "minimum"] = "maximum",
+        metric: Literal["euclidean", "haversine"] = "euclidean",
         names: Any = None,
     ) -> Self:
         """Graph that joins nearby points, by number of neighbours or within a radius.
 
         Parameters
         ----------
-        points : array-like of shape (n_nodes, n_dimensions)
-            Positions, compared by Euclidean distance d; they become the graph's coordinates. For latitudes
-            and longitudes project them first.
+        points : array-like, table or geopandas geometry of shape (n_nodes, n_dimensions)
+            Where the nodes are; these become the graph's coordinates. The index of a DataFrame, or of a GeoSeries
+            or GeoDataFrame of points, becomes the names, unless it only counts 0, 1, 2, ...
         n_neighbors : int, optional
             Join every node to this many nearest others; 10 if `radius` is not given either. Among equally
             distant candidates, as on a regular grid, the choice is arbitrary: use `radius` there.
@@ -166,8 +167,12 @@ class Graph:
             maximum of W and W^T (an edge if either is a neighbour of the other), ``(W + W^T) / 2`` (one-sided
             edges get half the weight) or the elementwise minimum (an edge if both are). Nothing changes with
             `radius`.
+        metric : {"euclidean", "haversine"}, default="euclidean"
+            What a distance d is. With "haversine" points are longitude and latitude in degrees, and d is the
+            length of the great circle in kilometres on a sphere of radius 6371.0088 km; `radius` is in kilometres
+            and `bandwidth` in square kilometres.
         names : sequence of hashables of length n_nodes, optional
-            Node names.
+            Node names, instead of those of a table.
 
         Raises
         ------
@@ -185,9 +190,9 @@ class Graph:
                [1. , 0. , 0.5],
                [0. , 0.5, 0. ]])
         """
-        array = as_points(points)
-        matrix = weights_from_points(Plane(array), n_neighbors, radius, weights, bandwidth, symmetrize)
-        return cls._built(matrix, names, array)
+        places, labels = as_places(points, metric)
+        matrix = weights_from_points(places, n_neighbors, radius, weights, bandwidth, symmetrize)
+        return cls._built(matrix, labels if names is None else names, places.points)
 
     @property
     def n_nodes(self) -> int:

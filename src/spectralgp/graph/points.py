@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from spectralgp._checks import Array, as_integer, as_option, as_positive
-from spectralgp.graph.places import Plane
+from spectralgp.graph.places import Plane, Sphere
 from spectralgp.graph.weights import finished, mirrored
 
 Integers = NDArray[np.signedinteger[Any]]
@@ -22,7 +22,7 @@ TIE = 1e-9
 
 
 def weights_from_points(
-    places: Plane,
+    places: Plane | Sphere,
     n_neighbors: int | None,
     radius: float | None,
     weights: str,
@@ -46,11 +46,8 @@ def weights_from_points(
         )
     n_nodes = len(places.points)
     if radius is not None:
-        reach = places.reach(as_positive(radius, "radius")) * (1 + TIE)
-        pairs = cKDTree(places.embedded()).query_pairs(reach, output_type="ndarray")
-        starts, ends = pairs.T.astype(_small(n_nodes))
-        values = _weigh(places.squared_distances(starts, ends), weights, bandwidth)
-        return mirrored(starts, ends, values, n_nodes)
+        starts, ends, squared = _within(places, as_positive(radius, "radius") * (1 + TIE))
+        return mirrored(starts, ends, _weigh(squared, weights, bandwidth), n_nodes)
     if n_nodes < 2:
         raise ValueError(
             f"points must have at least two rows for nearest neighbours; got {places.points.shape}. "
@@ -60,7 +57,16 @@ def weights_from_points(
     return finished(_symmetrized(_directed(places, n_neighbors, weights, bandwidth), symmetrize))
 
 
-def _directed(places: Plane, n_neighbors: int, weights: str, bandwidth: float | None) -> Any:
+def _within(places: Plane | Sphere, radius: float) -> tuple[Integers, Integers, Array]:
+    """Pairs of points within a radius, each once, with their squared distances."""
+    pairs = cKDTree(places.embedded()).query_pairs(places.reach(radius), output_type="ndarray")
+    starts, ends = pairs.T.astype(_small(len(places.points)))
+    squared = places.squared_distances(starts, ends)
+    near = np.sqrt(squared) <= radius
+    return (starts, ends, squared) if near.all() else (starts[near], ends[near], squared[near])
+
+
+def _directed(places: Plane | Sphere, n_neighbors: int, weights: str, bandwidth: float | None) -> Any:
     """Matrix of the weights from every node to its nearest others."""
     ends = _nearest(places.embedded(), n_neighbors)
     n_nodes, n_edges = len(places.points), len(ends)
