@@ -160,6 +160,35 @@ def test_repr_counts():
     assert repr(Graph([[0, 1], [1, 0]])) == "Graph(2 nodes, 1 edge)"
 
 
+# ----- no edges -----
+
+
+@pytest.mark.parametrize("n_nodes", [1, 5])
+def test_edgeless_graphs_equal_those_of_a_zero_matrix(n_nodes):
+    edgeless, dense = Graph.edgeless(n_nodes), Graph(np.zeros((n_nodes, n_nodes)))
+    np.testing.assert_array_equal(edgeless.weights.toarray(), dense.weights.toarray())
+    assert edgeless.weights.dtype == np.float64
+    assert edgeless.weights.indices.dtype == edgeless.weights.indptr.dtype == np.int32
+    assert (edgeless.n_edges, edgeless.n_components, edgeless.names) == (0, n_nodes, None)
+    for kind in ("combinatorial", "normalized"):
+        np.testing.assert_array_equal(edgeless.laplacian(kind, scaled=True).toarray(), np.zeros((n_nodes, n_nodes)))
+    assert pickle.loads(pickle.dumps(edgeless)).n_nodes == n_nodes
+
+
+def test_edgeless_graphs_cost_no_more_than_their_nodes():
+    graph = Graph.edgeless(10**7)  # a dense matrix would take 800 TB
+    weights = graph.weights
+    assert (weights.data.nbytes, weights.indices.nbytes, weights.indptr.nbytes) == (0, 0, 4 * (10**7 + 1))
+    assert Graph.edgeless(3, names=pd.Index(["a", "b", "c"])).names == ("a", "b", "c")
+
+
+def test_edgeless_graphs_without_nodes_are_refused():
+    with pytest.raises(ValueError, match="n_nodes must be an integer of at least 1; got 0"):
+        Graph.edgeless(0)
+    with pytest.raises(ValueError, match="names must have one name for each of 3 nodes; got 2"):
+        Graph.edgeless(3, names=["a", "b"])
+
+
 # ----- Laplacians -----
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 
-from spectralgp._checks import Array, as_option
+from spectralgp._checks import Array, as_integer, as_option
 from spectralgp.graph.edges import weights_from_edges
 from spectralgp.graph.laplacians import LAPLACIANS, LaplacianKind, largest_eigenvalue, normalized_parts
 from spectralgp.graph.nodes import as_coordinates, as_names, chosen_nodes
@@ -193,6 +193,26 @@ class Graph:
         places, labels = as_places(points, metric)
         matrix = weights_from_points(places, n_neighbors, radius, weights, bandwidth, symmetrize)
         return cls._built(matrix, labels if names is None else names, places.points)
+
+    @classmethod
+    def edgeless(cls, n_nodes: int, names: Any = None) -> Self:
+        """Graph without edges, for models whose nodes have nothing to do with each other; no matrix is built.
+
+        Parameters
+        ----------
+        n_nodes : int
+            Number of nodes.
+        names : sequence of hashables of length n_nodes, optional
+            Node names.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> Graph.edgeless(1_000_000)
+        Graph(1000000 nodes, 0 edges)
+        """
+        n_nodes = as_integer(n_nodes, "n_nodes", 1)
+        return cls._built(finished(csr_array((n_nodes, n_nodes), dtype=np.float64)), names, None)
 
     @property
     def n_nodes(self) -> int:

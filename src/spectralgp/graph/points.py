@@ -51,7 +51,7 @@ def weights_from_points(
     if n_nodes < 2:
         raise ValueError(
             f"points must have at least two rows for nearest neighbours; got {places.points.shape}. "
-            "Use Graph.from_edges([], n_nodes=1) for a single node."
+            "Use Graph.edgeless(1) for a single node."
         )
     n_neighbors = as_integer(DEFAULT_NEIGHBORS if n_neighbors is None else n_neighbors, "n_neighbors", 1, n_nodes - 1)
     return finished(_symmetrized(_directed(places, n_neighbors, weights, bandwidth), symmetrize))
