@@ -16,6 +16,7 @@ import pygsp
 import pytest
 
 import spectralgp
+from spectralgp import Diffusion, GraphGPRegressor
 from spectralgp.graph import Graph, as_graph
 
 ROUNDING = 1e-13  # relative
@@ -47,7 +48,7 @@ def test_networkx_graphs_agree_on_laplacians_and_components(seed):
 def test_networkx_round_trip_and_missing_weights():
     graph = Graph([[0, 2, 0], [2, 0, 1], [0, 1, 0]])
     back = as_graph(nx.from_scipy_sparse_array(graph.weights))
-    assert back.names is None
+    assert back.names == (0, 1, 2)
     np.testing.assert_array_equal(back.weights.toarray(), graph.weights.toarray())
     theirs = nx.Graph([("a", "b")])
     theirs.add_edge("b", "c", weight=2.0)
@@ -134,7 +135,7 @@ def test_libpysal_weights_keep_ids():
     ours = as_graph(theirs)
     assert set(ours.names) == set(NEIGHBOURS)
     assert named_edges(ours) == PATH
-    assert as_graph(libpysal.weights.lat2W(3, 3)).names is None
+    assert as_graph(libpysal.weights.lat2W(3, 3)).names == tuple(range(9))
     assert as_graph(libpysal.weights.lat2W(3, 3)).n_edges == 12
     assert (
         named_edges(as_graph(libpysal.weights.W(NEIGHBOURS, silence_warnings=True, id_order=[*"zbc", "alone"]))) == PATH
@@ -188,7 +189,36 @@ def test_pandas_adjacencies_keep_names():
     ours = as_graph(frame)
     assert ours.names == ("a", "b")
     np.testing.assert_array_equal(ours.weights.toarray(), [[0, 2], [2, 0]])
-    assert as_graph(pd.DataFrame([[0, 2], [2, 0]])).names is None
+    pairs = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
+    assert as_graph(pd.DataFrame([[0, 2], [2, 0]], index=pairs, columns=pairs)).names == (("a", 1), ("b", 2))
+
+
+def test_integer_labels_are_names_too():
+    frame = pd.DataFrame([[0, 2, 0], [2, 0, 1], [0, 1, 0]])
+    theirs = [
+        frame,
+        nx.from_pandas_adjacency(frame),
+        libpysal.weights.W({0: [1], 1: [0, 2], 2: [1]}, {0: [2], 1: [2, 1], 2: [1]}, silence_warnings=True),
+        libpysal.graph.Graph.from_arrays([0, 1, 1, 2], [1, 0, 2, 1], [2.0, 2.0, 1.0, 1.0]),
+    ]
+    for graph in map(as_graph, theirs):
+        assert graph.names == (0, 1, 2)
+        np.testing.assert_array_equal(graph.weights.toarray(), frame.to_numpy())
+    moved = nx.Graph()
+    moved.add_weighted_edges_from([(2, 1, 1.0), (1, 0, 2.0)])
+    assert as_graph(moved).names == (2, 1, 0)
+    np.testing.assert_array_equal(as_graph(moved).positions([0, 1, 2]), [2, 1, 0])
+    assert as_graph(frame.to_numpy()).names is None
+
+
+@pytest.mark.parametrize("theirs", [nx.path_graph(5), nx.to_pandas_adjacency(nx.path_graph(5))])
+def test_signals_are_matched_by_integer_labels(theirs):
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((8, 1)), pd.DataFrame(rng.standard_normal((8, 5)) * [1, 2, 4, 8, 16])
+    kernel = Diffusion(strength=2.0, strength_bounds="fixed")
+    expected = GraphGPRegressor(theirs, kernel).fit(X, Y).log_marginal_likelihood_
+    found = GraphGPRegressor(theirs, kernel).fit(X, Y[[4, 2, 0, 1, 3]]).log_marginal_likelihood_
+    assert found == pytest.approx(expected, rel=ROUNDING)
 
 
 def test_unfit_pandas_tables_are_refused():

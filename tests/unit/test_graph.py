@@ -349,6 +349,13 @@ def test_rounding_asymmetry_is_averaged_and_anything_larger_refused():
             r"names must have one name for each of 3 nodes; got 2\. Pass them in the order",
         ),
         (["a", "b", "a"], ValueError, "names must be distinct; got 'a' more than once"),
+        (["a", "b", None], ValueError, r"names must not be missing; got None\. Name every node"),
+        (["a", np.nan, float("nan")], ValueError, r"names must not be missing; got nan\. Name every node"),
+        (pd.Index(["a", "b", None]), ValueError, "names must not be missing; got"),
+        (pd.array([1, 2, None]), ValueError, "names must not be missing; got <NA>"),
+        (np.ma.array([1, 2, 3], mask=[0, 1, 0]), ValueError, "names must not be missing; got None"),
+        ({"a", "b", "c"}, TypeError, r"names must be a sequence with one name for each node; got \{.*order"),
+        (b"abc", TypeError, "names must be a sequence with one name for each node; got b'abc'"),
         ("abc", TypeError, "names must be a sequence with one name for each node; got 'abc'"),
         (3, TypeError, "names must be a sequence with one name for each node; got 3"),
         ([["a"], ["b"], ["c"]], TypeError, "names must be hashable; got"),
@@ -392,9 +399,43 @@ def test_integer_names_are_selected_through_positions():
         graph.subgraph([30])
 
 
+def test_a_list_of_integers_is_positions_whatever_the_names_are():
+    graph = Graph(PATH, names=[2, 0, 1])
+    assert graph.subgraph([2, 0]).names == (1, 2)
+    assert graph.subgraph(graph.positions([2, 0])).names == (2, 0)
+    assert Graph(PATH, names=[0, 1, 2]).subgraph([2, 0]).names == (2, 0)  # where both say the same
+    mixed = Graph(PATH, names=[1, "a", 2])
+    assert mixed.subgraph([1, 2]).names == ("a", 2)
+    assert mixed.subgraph(["a", 2]).names == ("a", 2)  # a list that is not all integers is names
+
+
+@pytest.mark.parametrize(
+    ("names", "error", "match"),
+    [
+        ("ab", TypeError, r"names must be a sequence of names; got 'ab'\. Pass a list, such as \['ab'\]"),
+        (3, TypeError, r"names must be a sequence of names; got 3\. Pass a list, such as \[3\]"),
+        ([["a"]], TypeError, "names must be hashable; got"),
+        (np.array([["a", "b"]]), TypeError, "names must be hashable; got"),
+    ],
+)
+def test_positions_of_what_are_no_names_are_refused(names, error, match):
+    with pytest.raises(error, match=match):
+        Graph(PATH, names=["a", "b", "c"]).positions(names)
+
+
+def test_positions_may_be_asked_again_in_any_order_and_number():
+    graph = Graph(PATH, names=["a", "b", "c"])
+    np.testing.assert_array_equal(graph.positions(["c", "a", "c"]), [2, 0, 2])
+    np.testing.assert_array_equal(graph.positions(pd.Series(["b"])), [1])
+    assert graph.positions([]).size == 0
+
+
 @pytest.mark.parametrize(
     ("nodes", "error", "match"),
     [
+        (np.array([[0, 1], [2, 0]]), ValueError, r"nodes must have one dimension; got shape \(2, 2\)"),
+        ([10**30], ValueError, r"nodes must be positions from 0 to 2; got 1000000000000000000000000000000"),
+        (np.array([2**64 - 1], dtype=np.uint64), ValueError, "from 0 to 2; got 18446744073709551615"),
         ([], ValueError, "nodes must be at least one node, each once; got no node"),
         ([False] * 3, ValueError, "nodes must be at least one node, each once; got no node"),
         ([0, 0], ValueError, "nodes must be at least one node, each once; got a node more than once"),

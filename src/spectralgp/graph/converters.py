@@ -6,14 +6,13 @@ the object exists, its library is installed and loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array
 
 from spectralgp.graph.core import Graph
-from spectralgp.graph.nodes import Names, is_range
 from spectralgp.graph.weights import as_weights
 
 
@@ -31,7 +30,7 @@ def as_graph(graph: Any) -> Graph:
         - a PyGSP graph, with its coordinates;
         - a libpysal ``W`` or ``libpysal.graph.Graph``: ids become names.
 
-        Labels that only count the nodes (0, 1, 2, ... in this order) are not made names.
+        Labels are names even where they only count the nodes, so that a DataFrame of signals is matched by them.
 
     Returns
     -------
@@ -83,7 +82,7 @@ def _from_networkx(graph: Any) -> Graph:
         raise ValueError(
             f"graph must have numbers as its edge attribute 'weight'; got {error}. Convert or remove the attribute."
         ) from error
-    return Graph(weights, _names(nodes))
+    return Graph(weights, nodes)
 
 
 def _from_pygsp(graph: Any) -> Graph:
@@ -108,14 +107,12 @@ def _from_libpysal(graph: Any) -> Graph:
         ids, adjacency = graph.unique_ids, graph.adjacency
         ends = [ids.get_indexer(adjacency.index.get_level_values(level)) for level in (0, 1)]
         weights = coo_array((adjacency.to_numpy(dtype=np.float64), tuple(ends)), shape=(len(ids), len(ids)))
-        return Graph._built(as_weights(weights, remedy=_PYSAL_REMEDY), _names(ids.tolist()), None)
+        return Graph._built(as_weights(weights, remedy=_PYSAL_REMEDY), ids.tolist(), None)
     if not hasattr(graph, "sparse"):
         raise TypeError(
             f"graph must be a libpysal W or libpysal.graph.Graph; got {type(graph).__name__}. Pass the weights."
         )
-    order = getattr(graph, "id_order", None)
-    names = None if order is None else _names(order)
-    return Graph._built(as_weights(graph.sparse, remedy=_PYSAL_REMEDY), names, None)
+    return Graph._built(as_weights(graph.sparse, remedy=_PYSAL_REMEDY), getattr(graph, "id_order", None), None)
 
 
 def _from_pandas(frame: Any) -> Graph:
@@ -127,11 +124,7 @@ def _from_pandas(frame: Any) -> Graph:
             f"{type(frame).__name__} of shape {frame.shape} whose labels differ. "
             f"{hint}, or use Graph.from_edges for a table of edges."
         )
-    return Graph(frame.to_numpy(), _names(index))
-
-
-def _names(labels: Sequence[Hashable]) -> Names:
-    return None if is_range(labels) else tuple(labels)
+    return Graph(frame.to_numpy(), index)
 
 
 _READERS: dict[str, Callable[[Any], Graph]] = {

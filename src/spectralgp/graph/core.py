@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from spectralgp._checks import Array, as_integer, as_option
 from spectralgp.graph.edges import weights_from_edges
 from spectralgp.graph.laplacians import LAPLACIANS, LaplacianKind, largest_eigenvalue, normalized_parts
-from spectralgp.graph.nodes import as_coordinates, as_names, chosen_nodes
+from spectralgp.graph.nodes import as_coordinates, as_names, chosen_nodes, positions_of
 from spectralgp.graph.places import as_places
 from spectralgp.graph.points import weights_from_points
 from spectralgp.graph.weights import as_weights, finished, read_only, with_small_indices
@@ -35,7 +35,8 @@ class Graph:
         float64 with read-only arrays and without stored zeros. Directions that differ by no more than 1e-12
         of the larger weight, as rounding leaves them, are averaged; any larger difference is an error.
     names : sequence of hashables of length n_nodes, optional
-        Distinct node names, in the order of the rows of `weights`.
+        Distinct node names, in the order of the rows of `weights`, by which tables of signals are matched. They may
+        be integers, but where nodes are chosen an integer is a position (see `subgraph` and `positions`).
     coordinates : array-like of shape (n_nodes, n_dimensions), optional
         Where the nodes are; used for drawing only.
 
@@ -317,7 +318,7 @@ class Graph:
         return float(self._cache[key])
 
     def positions(self, names: Any) -> NDArray[np.int64]:
-        """Positions of named nodes, in the order given.
+        """Positions of named nodes, in the order given; the way to choose nodes by names that are integers.
 
         Examples
         --------
@@ -329,15 +330,7 @@ class Graph:
             raise ValueError("names must belong to a graph with names; got a graph without. Use positions 0, 1, ...")
         if "positions" not in self._cache:
             self._cache["positions"] = {name: position for position, name in enumerate(self.names)}
-        index = self._cache["positions"]
-        wanted = names.tolist() if hasattr(names, "tolist") else list(names)
-        unknown = [name for name in wanted if name not in index]
-        if unknown:
-            raise ValueError(
-                f"names must be names of nodes; got {unknown[0]!r} ({len(unknown)} unknown in all). "
-                "The graph's own are in graph.names."
-            )
-        return np.fromiter(map(index.__getitem__, wanted), dtype=np.int64, count=len(wanted))
+        return positions_of(names, self._cache["positions"])
 
     def subgraph(self, nodes: Any) -> Graph:
         """Graph on some of the nodes with the edges among them, in the order given.
@@ -345,8 +338,9 @@ class Graph:
         Parameters
         ----------
         nodes : sequence of int, of bool or of names
-            Positions, or a mask of length n_nodes, or names. Integers are always positions: for names that
-            are integers pass ``graph.positions(names)``.
+            Positions, or a mask of length n_nodes, or names. A sequence of integers is always positions, also
+            where the names are integers (which is the same if they count 0, 1, 2, ...): for such names pass
+            ``graph.positions(names)``.
 
         Returns
         -------

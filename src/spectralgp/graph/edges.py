@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._checks import Array, as_integer, as_real_array
-from spectralgp.graph.nodes import Names, as_names
+from spectralgp.graph.nodes import Names, as_names, missing_labels
 from spectralgp.graph.weights import SIMILARITIES, mirrored
 
 Integers = NDArray[np.integer[Any]]
@@ -147,9 +147,7 @@ def _look_up(
         found = dict.fromkeys(chain.from_iterable(zip(sources, targets, strict=True)))
     except TypeError as error:
         raise TypeError(f"edges must join hashable nodes; got {error}. Use strings, numbers or tuples.") from error
-    # a missing value is the one label that differs from itself (pandas.NA and NaT go by their type)
-    missing = [label for label in found if label is None or type(label).__name__ in ("NAType", "NaTType")]
-    missing += [label for label in found if isinstance(label, float) and label != label]
+    missing = missing_labels(found)
     if missing:
         raise ValueError(f"edges must name both ends; got {missing[0]!r}. Drop the rows with missing ends.")
     if names is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ Names = tuple[Hashable, ...] | None
 
 def as_names(names: Any, n_nodes: int | None) -> tuple[Hashable, ...]:
     """Distinct hashable names, one a node; they count the nodes where nobody else does."""
-    if isinstance(names, str) or not hasattr(names, "__iter__"):
-        raise TypeError(f"names must be a sequence with one name for each node; got {names!r}. Pass a list of names.")
+    if isinstance(names, str | bytes | Set) or not hasattr(names, "__iter__"):
+        raise TypeError(
+            f"names must be a sequence with one name for each node; got {names!r:.60}. Pass a list of names, in order."
+        )
     labels = tuple(names.tolist() if hasattr(names, "tolist") else names)
     if n_nodes is not None and len(labels) != n_nodes:
         raise ValueError(
@@ -28,10 +30,25 @@ def as_names(names: Any, n_nodes: int | None) -> tuple[Hashable, ...]:
         distinct = set(labels)
     except TypeError as error:
         raise TypeError(f"names must be hashable; got {error}. Use strings, numbers or tuples.") from error
+    missing = missing_labels(distinct)
+    if missing:
+        raise ValueError(f"names must not be missing; got {missing[0]!r}. Name every node.")
     if len(distinct) < len(labels):
         repeated = Counter(labels).most_common(1)[0][0]
         raise ValueError(f"names must be distinct; got {repeated!r} more than once. Number the repeated names.")
     return labels
+
+
+def missing_labels(labels: Iterable[Hashable]) -> list[Hashable]:
+    """Those of some labels that stand for a missing value: None, NaN, pandas.NA and NaT."""
+    # NaN is the one label that differs from itself; the others go by their type, for pandas may not be there
+    return [
+        label
+        for label in labels
+        if label is None
+        or type(label).__name__ in ("NAType", "NaTType")
+        or (isinstance(label, float) and label != label)
+    ]
 
 
 def as_coordinates(coordinates: Any, n_nodes: int) -> Array:
@@ -53,10 +70,29 @@ def is_range(labels: Sequence[Hashable]) -> bool:
     return all(isinstance(label, int | np.integer) and label == place for place, label in enumerate(labels))
 
 
+def positions_of(names: Any, index: Mapping[Hashable, int]) -> NDArray[np.int64]:
+    """Positions of named nodes, in the order given; see `Graph.positions`."""
+    if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
+        raise TypeError(f"names must be a sequence of names; got {names!r}. Pass a list, such as [{names!r}].")
+    wanted = names.tolist() if hasattr(names, "tolist") else list(names)
+    try:
+        unknown = [name for name in wanted if name not in index]
+    except TypeError as error:
+        raise TypeError(f"names must be hashable; got {error}. Use strings, numbers or tuples.") from error
+    if unknown:
+        raise ValueError(
+            f"names must be names of nodes; got {unknown[0]!r} ({len(unknown)} unknown in all). "
+            "The graph's own are in graph.names."
+        )
+    return np.fromiter(map(index.__getitem__, wanted), dtype=np.int64, count=len(wanted))
+
+
 def chosen_nodes(nodes: Any, n_nodes: int, positions: Callable[[Any], NDArray[np.int64]]) -> NDArray[np.int64]:
     """Positions of the nodes chosen by position, mask or name, each once; see `Graph.subgraph`."""
     if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
         raise TypeError(f"nodes must be a sequence of nodes; got {nodes!r}. Pass a list, such as [{nodes!r}].")
+    if isinstance(nodes, np.ndarray) and nodes.ndim != 1:
+        raise ValueError(f"nodes must have one dimension; got shape {nodes.shape}. List the nodes in a row.")
     listed = nodes if isinstance(nodes, np.ndarray) and nodes.dtype.kind in "biu" else list(nodes)
     kinds = {listed.dtype.type} if isinstance(listed, np.ndarray) else set(map(type, listed))
     if kinds and all(issubclass(kind, bool | np.bool_) for kind in kinds):
@@ -68,13 +104,14 @@ def chosen_nodes(nodes: Any, n_nodes: int, positions: Callable[[Any], NDArray[np
             )
         chosen = np.flatnonzero(mask)
     elif all(issubclass(kind, int | np.integer) for kind in kinds):
-        chosen = np.asarray(listed, dtype=np.int64).ravel()
-        outside = chosen[(chosen < 0) | (chosen >= n_nodes)]
+        given = np.asarray(listed)
+        outside = given[(given < 0) | (given >= n_nodes)]
         if outside.size:
             raise ValueError(
                 f"nodes must be positions from 0 to {n_nodes - 1}; got {outside[0]}. "
                 "For names that are integers pass graph.positions(names)."
             )
+        chosen = given.astype(np.int64)
     else:
         chosen = positions(listed)
     if not chosen.size or np.unique(chosen).size < chosen.size:
