@@ -501,6 +501,24 @@ def test_labels_become_names_in_order_of_appearance():
     assert Graph.from_edges([(1, "a"), ("a", 2)]).names == (1, "a", 2)
 
 
+@pytest.mark.parametrize("form", [list, tuple, iter, pd.Series])
+def test_tuples_are_labels_in_every_form_of_table(form):
+    sources, targets = [(0, 0), (1, 0)], [(0, 1), (0, 1)]
+    table = {"source": form(sources), "target": targets, "weight": [2, 1]}
+    graph = Graph.from_edges(table)
+    assert graph.names == ((0, 0), (0, 1), (1, 0))
+    np.testing.assert_array_equal(graph.weights.toarray(), PATH)
+    ragged = Graph.from_edges({"source": [("a",), ("b", 1)], "target": [("b", 1), "c"]})
+    assert ragged.names == (("a",), ("b", 1), "c")
+
+
+def test_fields_of_structured_arrays_are_columns():
+    fields = [("weight", float), ("target", int), ("source", int)]
+    edges = np.array([(2.0, 1, 0), (1.0, 2, 1)], dtype=fields)
+    np.testing.assert_array_equal(Graph.from_edges(edges).weights.toarray(), PATH)
+    np.testing.assert_array_equal(Graph.from_edges(edges.view(np.recarray)).weights.toarray(), PATH)
+
+
 def test_names_give_the_order_and_may_include_isolated_nodes():
     graph = Graph.from_edges([("z", "b"), ("a", "b")], [2, 1], names=["a", "b", "alone", "z"])
     assert graph.names == ("a", "b", "alone", "z")
@@ -595,6 +613,23 @@ def test_edgeless_graphs_need_a_number_of_nodes():
             {"u": [0], "v": [1]},
             {},
             r"edges must have columns 'source', 'target' .*; got \['u', 'v'\]\. Rename",
+        ),
+        (
+            np.array([(0, 1)], dtype=[("u", int), ("v", int)]),
+            {},
+            r"edges must have columns 'source', 'target' .*; got \['u', 'v'\]\. Rename",
+        ),
+        ({"source": "ab", "target": "bc"}, {}, r"column 'source' of edges must be a sequence; got 'ab'"),
+        ({"source": 0, "target": 1}, {}, r"column 'source' of edges must be a sequence; got 0"),
+        (
+            {"source": np.zeros((2, 2)), "target": [0, 1]},
+            {},
+            r"column 'source' of edges must have one dimension; got shape \(2, 2\)",
+        ),
+        (
+            pd.DataFrame([[0, 1, 1]], columns=["source", "target", "target"]),
+            {},
+            r"column 'target' of edges must have one dimension; got shape \(1, 2\)",
         ),
         (
             {"source": [0, 1], "target": [1]},

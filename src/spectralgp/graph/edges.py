@@ -44,6 +44,8 @@ def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None
 
 def _edge_columns(edges: Any) -> tuple[Any, Any, Any]:
     """Split edges into sources, targets and weights (None if they carry none)."""
+    if isinstance(edges, np.ndarray) and edges.dtype.names:
+        edges = {name: edges[name] for name in edges.dtype.names}
     if isinstance(edges, dict) or hasattr(edges, "columns"):
         present = list(edges) if isinstance(edges, dict) else list(edges.columns)
         if "source" not in present or "target" not in present:
@@ -51,7 +53,7 @@ def _edge_columns(edges: Any) -> tuple[Any, Any, Any]:
                 f"edges must have columns 'source', 'target' and optionally 'weight'; got {present}. "
                 "Rename the columns, or pass a list of pairs."
             )
-        columns = [np.asarray(edges[key]) for key in ("source", "target", "weight") if key in present]
+        columns = [_column(edges[key], key) for key in ("source", "target", "weight") if key in present]
     elif isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.shape[1] in (2, 3):
         columns = list(edges.T)
     else:
@@ -62,6 +64,18 @@ def _edge_columns(edges: Any) -> tuple[Any, Any, Any]:
             "Every edge needs a source and a target."
         )
     return columns[0], columns[1], columns[2] if len(columns) == 3 else None
+
+
+def _column(values: Any, name: str) -> Any:
+    """One column of a table: an array where it is one, else a list, so that tuples in it stay labels."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise ValueError(f"column {name!r} of edges must be a sequence; got {values!r}. Give one entry for each edge.")
+    column = np.asanyarray(values) if hasattr(values, "dtype") or hasattr(values, "dtypes") else list(values)
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        raise ValueError(
+            f"column {name!r} of edges must have one dimension; got shape {column.shape}. Give one entry for each edge."
+        )
+    return column
 
 
 def _columns_of_tuples(edges: Any) -> list[Any]:
