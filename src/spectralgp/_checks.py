@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+FILL = "Remove or fill in such values first."
+
 
 def as_real_array(
     value: Any,
@@ -23,6 +25,7 @@ def as_real_array(
     sizes: Mapping[str, int] | None = None,
     allow_nan: bool = False,
     remedy: str = "",
+    missing: str = FILL,
 ) -> Array:
     """Array of finite real numbers with the stated axes, as float64.
 
@@ -37,9 +40,12 @@ def as_real_array(
     sizes : mapping of str to int, optional
         Lengths that axes must have, by their name in `axes`.
     allow_nan : bool, default=False
-        Accept NaN (a missing value); infinity is never accepted.
+        Accept NaN (a missing value); infinity is never accepted. Masked entries of a masked array become NaN, and
+        are refused where NaN is.
     remedy : str, optional
         What to do about a wrong shape.
+    missing : str, optional
+        What to do about NaN, infinity and masked entries.
 
     Returns
     -------
@@ -50,7 +56,7 @@ def as_real_array(
     TypeError
         If `value` does not hold real numbers.
     ValueError
-        If it has the wrong shape, or holds NaN or infinity.
+        If it has the wrong shape, or holds NaN, infinity or masked entries.
 
     Examples
     --------
@@ -61,7 +67,7 @@ def as_real_array(
     ...
     ValueError: signals must have shape (n_signals, n_nodes) with n_nodes = 3; got (1, 2).
     """
-    array = _as_float64(value, name)
+    array = _as_float64(value, name, allow_nan, missing)
     sizes = sizes or {}
     if array.ndim != len(axes) or any(
         length != sizes.get(axis, length) for axis, length in zip(axes, array.shape, strict=True)
@@ -75,16 +81,19 @@ def as_real_array(
         first = tuple(int(index) for index in np.argwhere(refused)[0])
         raise ValueError(
             f"{name} must be finite{' or NaN' if allow_nan else ''}; got {array[first]} at index {first} "
-            f"({int(refused.sum())} such in all). Remove or fill in such values first."
+            f"({int(refused.sum())} such in all). {missing}"
         )
     return array
 
 
-def _as_float64(value: Any, name: str) -> Array:
+def _as_float64(value: Any, name: str, allow_nan: bool, missing: str) -> Array:
     """Convert to float64, refusing what NumPy would convert in silence."""
+    value = without_mask(value, name, missing, allow_nan=allow_nan)
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":
+            if any(isinstance(item, str | bytes) for item in array.flat):
+                raise TypeError("some are strings")
             array = array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(
@@ -99,6 +108,33 @@ def _as_float64(value: Any, name: str) -> Array:
     return array.astype(np.float64, copy=False)
 
 
+def without_mask(value: Any, name: str, missing: str = FILL, *, allow_nan: bool = False) -> Any:
+    """Return what is not a masked array as it is, a masked one without its mask, for NumPy drops masks in silence.
+
+    Examples
+    --------
+    >>> without_mask(np.ma.array([1.0, 99.0], mask=[False, True]), "weights", "Use 0 where there is no edge.")
+    Traceback (most recent call last):
+    ...
+    ValueError: weights must have no masked entries; got 1, the first at index (1,). Use 0 where there is no edge.
+    >>> without_mask(np.ma.array([1, 99], mask=[False, True]), "signals", allow_nan=True)
+    array([ 1., nan])
+    """
+    if isinstance(value, list | tuple) and any(isinstance(item, np.ma.MaskedArray) for item in value):
+        value = np.ma.array(list(map(np.ma.getdata, value)), mask=list(map(np.ma.getmaskarray, value)))
+    if not isinstance(value, np.ma.MaskedArray):
+        return value
+    masked = np.ma.getmaskarray(value)
+    if not masked.any():
+        return value.data
+    if not allow_nan:
+        first = tuple(int(index) for index in np.argwhere(masked)[0])
+        raise ValueError(
+            f"{name} must have no masked entries; got {int(masked.sum())}, the first at index {first}. {missing}"
+        )
+    return np.where(masked, np.nan, value.data)
+
+
 def as_signals(signals: Any, n_nodes: int, *, name: str = "signals", allow_nan: bool = False) -> Array:
     """One signal, shape (n_nodes,), or several in rows, shape (n_signals, n_nodes), as float64.
 
@@ -107,7 +143,7 @@ def as_signals(signals: Any, n_nodes: int, *, name: str = "signals", allow_nan: 
     >>> as_signals([1, 2, 3], 3)
     array([1., 2., 3.])
     """
-    array = _as_float64(signals, name)
+    array = _as_float64(signals, name, allow_nan, FILL)
     axes = ("n_nodes",) if array.ndim == 1 else ("n_signals", "n_nodes")
     transposed = array.ndim == 2 and array.shape[0] == n_nodes != array.shape[1]
     remedy = (

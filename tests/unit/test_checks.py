@@ -66,6 +66,48 @@ def test_values_that_are_not_finite_are_refused_where_they_are():
     np.testing.assert_array_equal(kept, [[1, np.nan]])
 
 
+MASKED = np.ma.array([[1.0, 99.0, 3.0]], mask=[[False, True, False]])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [MASKED, MASKED.astype(int), MASKED.astype(np.float32), MASKED.astype(object), [MASKED[0]], (MASKED[0],)],
+)
+def test_masked_entries_are_refused_where_they_are(value):
+    match = r"signals must have no masked entries; got 1, the first at index \(0, 1\)\. Remove or fill in such values"
+    with pytest.raises(ValueError, match=match):
+        as_real_array(value, "signals", AXES)
+    with pytest.raises(ValueError, match=match):
+        as_signals(value, 3)
+
+
+@pytest.mark.parametrize("dtype", [float, int, np.float32, object])
+def test_masked_entries_are_missing_where_those_are_allowed(dtype):
+    for array in (
+        as_real_array(MASKED.astype(dtype), "signals", AXES, allow_nan=True),
+        as_signals(MASKED.astype(dtype), 3, allow_nan=True),
+    ):
+        assert type(array) is np.ndarray
+        assert array.dtype == np.float64
+        np.testing.assert_array_equal(array, [[1.0, np.nan, 3.0]])
+    np.testing.assert_array_equal(MASKED.data, [[1.0, 99.0, 3.0]])  # as it was
+
+
+def test_an_empty_mask_hides_nothing():
+    for mask in (np.ma.nomask, [[False, False]]):
+        array = as_real_array(np.ma.array([[1.0, 2.0]], mask=mask), "signals", AXES)
+        assert type(array) is np.ndarray
+        np.testing.assert_array_equal(array, [[1.0, 2.0]])
+    under_mask = np.ma.array([[np.inf, 1.0]], mask=[[True, False]])
+    np.testing.assert_array_equal(as_real_array(under_mask, "signals", AXES, allow_nan=True), [[np.nan, 1.0]])
+
+
+def test_numbers_in_strings_are_refused_in_arrays_of_objects_too():
+    for value in (np.array([["1", 2.0]], dtype=object), pd.DataFrame({"a": [1], "b": ["2"]}), [[b"1", None]]):
+        with pytest.raises(TypeError, match="signals must be an array of real numbers; got"):
+            as_real_array(value, "signals", AXES)
+
+
 def test_signals_may_be_one_or_many():
     assert as_signals([1, 2], 2).shape == (2,)
     assert as_signals([[1, 2]], 2).shape == (1, 2)

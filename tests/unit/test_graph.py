@@ -330,6 +330,49 @@ def test_weights_that_are_no_matrix_are_refused():
             Graph(weights)
 
 
+def test_masked_weights_are_refused():
+    mask = np.zeros((3, 3), dtype=bool)
+    assert Graph(np.ma.array(PATH, mask=mask)).n_edges == 2
+    mask[0, 1] = mask[1, 0] = True
+    match = r"weights must have no masked entries; got 2, the first at index \(0, 1\)\. Use 0 where there is no edge"
+    for make in (Graph, as_graph):
+        with pytest.raises(ValueError, match=match):
+            make(np.ma.array(PATH, mask=mask))
+    sparse = scipy.sparse.csr_array(PATH)
+    sparse.data = np.ma.array(sparse.data, mask=[True, False, False, False])
+    with pytest.raises(ValueError, match=r"weights must have no masked entries; got 1"):
+        Graph(sparse)
+
+
+@pytest.mark.parametrize("column", ["source", "target", "weight"])
+def test_masked_edges_are_refused(column):
+    edges = np.ma.array([[0, 1, 2], [1, 2, 1]])
+    edges[1, ["source", "target", "weight"].index(column)] = np.ma.masked
+    table = {"source": edges[:, 0], "target": edges[:, 1], "weight": edges[:, 2]}
+    name = "weights" if column == "weight" else "edges"
+    match = rf"{name} must have no masked entries; got 1, the first at index \(1,\)"
+    for form in (edges, edges.astype(float), table, list(edges), [tuple(row) for row in edges]):
+        with pytest.raises(ValueError, match=match):
+            Graph.from_edges(form)
+    if column == "weight":
+        with pytest.raises(ValueError, match=match):
+            Graph.from_edges(edges[:, :2].data, edges[:, 2])
+
+
+def test_masked_coordinates_points_and_selections_are_refused():
+    points = np.ma.array(np.eye(3), mask=np.eye(3) > 0)
+    with pytest.raises(
+        ValueError, match=r"coordinates must have no masked entries; got 3, the first at index \(0, 0\)"
+    ):
+        Graph(PATH, coordinates=points)
+    with pytest.raises(ValueError, match=r"points must have no masked entries; got 3, the first at index \(0, 0\)"):
+        Graph.from_points(points, 1)
+    for nodes in (np.ma.array([0, 1], mask=[False, True]), np.ma.array([True, True, False], mask=[False, True, False])):
+        with pytest.raises(ValueError, match=r"nodes must have no masked entries; got 1, the first at index \(1,\)"):
+            Graph(PATH).subgraph(nodes)
+    assert Graph(PATH).subgraph(np.ma.array([0, 1])).n_nodes == 2
+
+
 def test_rounding_asymmetry_is_averaged_and_anything_larger_refused():
     weights = PATH.copy()
     weights[0, 1] *= 1 + 4e-13

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._checks import Array, as_integer, as_real_array
+from spectralgp._checks import Array, as_integer, as_real_array, without_mask
 from spectralgp.graph.nodes import Names, as_names, missing_labels
 from spectralgp.graph.weights import SIMILARITIES, mirrored
 
@@ -63,7 +63,8 @@ def _edge_columns(edges: Any) -> tuple[Any, Any, Any]:
             f"edges must have columns of one length; got lengths {[len(part) for part in columns]}. "
             "Every edge needs a source and a target."
         )
-    return columns[0], columns[1], columns[2] if len(columns) == 3 else None
+    sources, targets = (without_mask(column, "edges", "Drop such edges.") for column in columns[:2])
+    return sources, targets, columns[2] if len(columns) == 3 else None
 
 
 def _column(values: Any, name: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._checks import Array, as_real_array
+from spectralgp._checks import Array, as_real_array, without_mask
 
 Names = tuple[Hashable, ...] | None
 
@@ -91,6 +91,7 @@ def chosen_nodes(nodes: Any, n_nodes: int, positions: Callable[[Any], NDArray[np
     """Positions of the nodes chosen by position, mask or name, each once; see `Graph.subgraph`."""
     if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
         raise TypeError(f"nodes must be a sequence of nodes; got {nodes!r}. Pass a list, such as [{nodes!r}].")
+    nodes = without_mask(nodes, "nodes")
     if isinstance(nodes, np.ndarray) and nodes.ndim != 1:
         raise ValueError(f"nodes must have one dimension; got shape {nodes.shape}. List the nodes in a row.")
     listed = nodes if isinstance(nodes, np.ndarray) and nodes.dtype.kind in "biu" else list(nodes)

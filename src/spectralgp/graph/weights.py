@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, issparse
 
-from spectralgp._checks import Array, as_real_array
+from spectralgp._checks import Array, as_real_array, without_mask
 
 ROUNDING = 1e-12
 """Two directions of an edge whose weights agree to this relative difference are the same edge."""
 
 _ADJACENCY = "Weights are an adjacency matrix; for a list of edges use Graph.from_edges, for points Graph.from_points."
+_ABSENT = "Use 0 where there is no edge."
 _UNDIRECTED = "Graphs are undirected: pass (weights + weights.T) / 2, or the larger of the two directions."
 
 SIMILARITIES = "A Laplacian needs similarities: pass absolute values, or drop the negative edges."
@@ -38,9 +39,7 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
     matrix = _from_sparse(weights) if issparse(weights) else csr_array(_dense(weights))
     if not np.isfinite(matrix.data).all():
         row, column, value = _first(matrix, ~np.isfinite(matrix.data))
-        raise ValueError(
-            f"weights must be finite; got weights[{row}, {column}] = {value}. Use 0 where there is no edge."
-        )
+        raise ValueError(f"weights must be finite; got weights[{row}, {column}] = {value}. {_ABSENT}")
     if matrix.data.size and matrix.data.min() < 0:
         row, column, value = _first(matrix, matrix.data < 0)
         raise ValueError(f"weights must be non-negative; got weights[{row}, {column}] = {value}. {SIMILARITIES}")
@@ -59,7 +58,7 @@ def _dense(weights: Any) -> Array:
             f"weights must be a NumPy array or a SciPy sparse matrix; got {type(weights).__name__}. "
             "Use as_graph(...) for graphs and tables of other libraries, which also keeps their node names."
         )
-    array = as_real_array(weights, "weights", ("n_nodes", "n_nodes"), remedy=_ADJACENCY)
+    array = as_real_array(weights, "weights", ("n_nodes", "n_nodes"), remedy=_ADJACENCY, missing=_ABSENT)
     _check_square(array.shape)
     return array
 
@@ -74,6 +73,7 @@ def _check_square(shape: tuple[int, ...]) -> None:
 def _from_sparse(weights: Any) -> Any:
     """Convert to canonical CSR in float64, in arrays of its own."""
     _check_square(weights.shape)
+    without_mask(getattr(weights, "data", None), "weights", _ABSENT)
     if weights.dtype.kind not in "biuf":
         raise TypeError(
             f"weights must be real numbers; got dtype {weights.dtype}. Pass the modulus of complex weights."
