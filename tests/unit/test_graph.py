@@ -373,14 +373,52 @@ def test_masked_coordinates_points_and_selections_are_refused():
     assert Graph(PATH).subgraph(np.ma.array([0, 1])).n_nodes == 2
 
 
-def test_rounding_asymmetry_is_averaged_and_anything_larger_refused():
-    weights = PATH.copy()
-    weights[0, 1] *= 1 + 4e-13
-    stored = Graph(weights).weights.toarray()
-    assert stored[0, 1] == stored[1, 0] == pytest.approx((weights[0, 1] + 2) / 2, rel=1e-15)
-    weights[0, 1] *= 1 + 4e-12
-    with pytest.raises(ValueError, match="weights must be symmetric"):
-        Graph(weights)
+@pytest.mark.parametrize(
+    ("form", "dtype", "tolerance"),
+    [
+        (np.asarray, np.float64, 1e-8),
+        (np.asarray, np.float32, 1e-5),
+        (np.asarray, np.float16, 1e-2),
+        (np.ndarray.tolist, np.float64, 1e-8),
+        (lambda weights: weights.astype(object), np.float64, 1e-8),
+        (scipy.sparse.csr_array, np.float64, 1e-8),
+        (scipy.sparse.csr_array, np.float32, 1e-5),
+    ],
+)
+def test_rounding_asymmetry_is_averaged_and_anything_larger_refused(form, dtype, tolerance):
+    weights = PATH.astype(dtype)
+    weights[0, 1] *= dtype(1 + tolerance / 2)
+    assert weights[0, 1] != weights[1, 0]
+    stored = Graph(form(weights)).weights.toarray()
+    assert stored[0, 1] == stored[1, 0] == pytest.approx((float(weights[0, 1]) + 2) / 2, rel=1e-15)
+    weights[0, 1] = dtype(2 * (1 + 2 * tolerance))
+    with pytest.raises(ValueError, match=r"weights must be symmetric; .*1 differences"):
+        Graph(form(weights))
+
+
+def test_distances_rounded_in_single_precision_make_a_graph():
+    # as the squares of Euclidean distances by dot products come, there and in MATLAB
+    points = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
+    squares = np.sum(points**2, axis=1)
+    weights = np.exp(-(squares[:, None] + squares - 2 * points @ (points * (1 + 3e-7)).T.astype(np.float32)))
+    np.fill_diagonal(weights, 0)
+    assert weights.dtype == np.float32
+    assert not np.array_equal(weights, weights.T)
+    mean = (weights.astype(float) + weights.T) / 2
+    np.testing.assert_allclose(Graph(weights).weights.toarray(), mean, rtol=ROUNDING)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint32])
+def test_integers_do_not_round(dtype):
+    weights = np.array([[0, 10**9], [10**9 + 1, 0]], dtype=dtype)
+    for form in (np.asarray, np.ndarray.tolist, scipy.sparse.csr_array):
+        with pytest.raises(ValueError, match="weights must be symmetric"):
+            Graph(form(weights))
+
+
+def test_an_edge_in_one_direction_only_is_never_rounding():
+    with pytest.raises(ValueError, match=r"got weights\[0, 1\] = 1e-300 and weights\[1, 0\] = 0.0"):
+        Graph([[0, 1e-300, 1.0], [0, 0, 0], [1.0, 0, 0]])
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,9 @@ class Graph:
     ----------
     weights : array-like or SciPy sparse matrix of shape (n_nodes, n_nodes)
         Adjacency matrix: symmetric, non-negative, with a zero diagonal. Stored as a sparse ``csr_array`` of
-        float64 with read-only arrays and without stored zeros. Directions that differ by no more than 1e-12
-        of the larger weight, as rounding leaves them, are averaged; any larger difference is an error.
+        float64 with read-only arrays and without stored zeros; nothing is shared with what was given. Directions
+        that differ by rounding are averaged: by no more than 1e-8 of the larger weight in float64, 1e-5 in float32
+        and 1e-2 in float16. Any larger difference, and any between integers, is an error.
     names : sequence of hashables of length n_nodes, optional
         Distinct node names, in the order of the rows of `weights`, by which tables of signals are matched. They may
         be integers, but where nodes are chosen an integer is a position (see `subgraph` and `positions`).

@@ -9,9 +9,6 @@ from scipy.sparse import coo_array, csr_array, issparse
 
 from spectralgp._checks import Array, as_real_array, without_mask
 
-ROUNDING = 1e-12
-"""Two directions of an edge whose weights agree to this relative difference are the same edge."""
-
 _ADJACENCY = "Weights are an adjacency matrix; for a list of edges use Graph.from_edges, for points Graph.from_points."
 _ABSENT = "Use 0 where there is no edge."
 _UNDIRECTED = "Graphs are undirected: pass (weights + weights.T) / 2, or the larger of the two directions."
@@ -28,7 +25,7 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
     Parameters
     ----------
     weights : array-like or SciPy sparse matrix, shape (n_nodes, n_nodes)
-        Edge weights. Directions that differ by at most 1e-12 of the larger weight (rounding) are averaged.
+        Edge weights. Directions that differ by rounding, see `Graph`, are averaged.
     remedy : str
         What to do about a directed graph.
 
@@ -49,7 +46,8 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
             f"weights must have a zero diagonal; got {loops.size} self-loops, the first at node {loops[0]}. "
             "Remove the self-loops: they do not enter a Laplacian."
         )
-    return finished(_symmetric(matrix, remedy))
+    dtype = weights.dtype if issparse(weights) else np.asarray(weights).dtype
+    return finished(_symmetric(matrix, _rounding(dtype), remedy))
 
 
 def _dense(weights: Any) -> Array:
@@ -96,12 +94,19 @@ def with_small_indices(matrix: Any) -> Any:
     return csr_array((matrix.data, indices, indptr), shape=matrix.shape)
 
 
-def _symmetric(matrix: Any, remedy: str) -> Any:
+def _rounding(dtype: np.dtype[Any]) -> float:
+    """Relative difference up to which two directions of an edge are the same edge, in numbers of a type."""
+    if dtype.kind in "biu":
+        return 0.0
+    return {2: 1e-2, 4: 1e-5}.get(dtype.itemsize if dtype.kind == "f" else 8, 1e-8)
+
+
+def _symmetric(matrix: Any, tolerance: float, remedy: str) -> Any:
     other = matrix.T.tocsr()
     same_edges = np.array_equal(matrix.indptr, other.indptr) and np.array_equal(matrix.indices, other.indices)
     if same_edges and np.array_equal(matrix.data, other.data):
         return matrix
-    if same_edges and np.allclose(matrix.data, other.data, rtol=ROUNDING, atol=0):
+    if same_edges and (abs(matrix.data - other.data) <= tolerance * np.maximum(matrix.data, other.data)).all():
         mean = 0.5 * matrix.data + 0.5 * other.data
         return csr_array((mean, matrix.indices, matrix.indptr), shape=matrix.shape)
     difference = abs(matrix - other).tocoo()
