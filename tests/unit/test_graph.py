@@ -300,7 +300,7 @@ def test_unknown_laplacians_are_refused():
         ([[0, np.inf], [np.inf, 0]], r"weights must be finite; got .*inf"),
         (
             [[0, 1.0], [1, 2]],
-            r"weights must have a zero diagonal; got 1 self-loops, the first at node 1\. Remove",
+            r"weights must have a zero diagonal; got 1 self-loops, the first at node 1\. .*fill_diagonal",
         ),
         (np.ones((2, 3)), r"weights must have shape \(n_nodes, n_nodes\); got \(2, 3\)\. .*Graph.from_edges"),
         (np.zeros((0, 0)), r"weights must have at least one node; got shape \(0, 0\)"),
@@ -328,6 +328,49 @@ def test_weights_that_are_no_matrix_are_refused():
     for weights in (None, 3, "weights", {"a": 1}):
         with pytest.raises(TypeError, match="weights must be a NumPy array or a SciPy sparse matrix; got"):
             Graph(weights)
+
+
+@pytest.mark.parametrize("make", [Graph, as_graph])
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [(0, 1), (1, 2)],
+        np.array([[0, 1], [1, 2]]),
+        np.array([[0, 1], [2, 1]]),
+        [(0, 1), (1, 2), (2, 3)],
+        np.array([[0, 1, 2], [1, 2, 1], [2, 3, 1]]),
+        [(0, 1, 0.5), (1, 2, 0.3), (2, 0, 0.7)],
+        [(0, 1, 0.5), (1, 2, 0.3)],
+        [("a", "b"), ("b", "c")],
+        [("a", "b", 0.5), ("b", "c", 0.3)],
+        [("a", 1), ("b", 2, 3)],
+        np.array([["a", "b"], ["b", "c"]], dtype=object),
+        {"source": ["a"], "target": ["b"]},
+    ],
+)
+def test_edges_given_as_weights_are_sent_to_from_edges(make, edges):
+    with pytest.raises((TypeError, ValueError), match=r"^weights must .*Graph\.from_edges"):
+        make(edges)
+
+
+def test_messages_on_small_matrices_of_weights_do_not_speak_of_edges():
+    with pytest.raises(ValueError, match=r"symmetric; .*directions\.$"):
+        Graph([[0, 0.5], [0.2, 0]])
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_matrix])
+@given(graph=graphs(min_nodes=2).filter(lambda graph: graph.n_edges))
+def test_laplacians_given_as_weights_are_recognised(form, graph):
+    laplacian = form(graph.laplacian().toarray())
+    match = r"weights must be an adjacency matrix; got a Laplacian.*np\.diag\(np\.diag\(L\)\) - L"
+    with pytest.raises(ValueError, match=match):
+        Graph(laplacian)
+    dense = graph.laplacian().toarray()
+    np.testing.assert_array_equal(Graph(np.diag(np.diag(dense)) - dense).weights.toarray(), graph.weights.toarray())
+    with pytest.raises(ValueError, match=r"weights must be an adjacency matrix; got .*normalised Laplacian"):
+        Graph(form(graph.laplacian("normalized").toarray() + 0.1 * np.eye(graph.n_nodes)))
+    with pytest.raises(ValueError, match=r"weights must have a zero diagonal; got .* self-loops.*fill_diagonal"):
+        Graph(-laplacian)
 
 
 def test_masked_weights_are_refused():

@@ -10,6 +10,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 from spectralgp._checks import Array, as_real_array, without_mask
 
 _ADJACENCY = "Weights are an adjacency matrix; for a list of edges use Graph.from_edges, for points Graph.from_points."
+_ROWS_OF_EDGES = " If its rows are edges, use Graph.from_edges."
 _ABSENT = "Use 0 where there is no edge."
 _UNDIRECTED = "Graphs are undirected: pass (weights + weights.T) / 2, or the larger of the two directions."
 
@@ -37,26 +38,55 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
     if not np.isfinite(matrix.data).all():
         row, column, value = _first(matrix, ~np.isfinite(matrix.data))
         raise ValueError(f"weights must be finite; got weights[{row}, {column}] = {value}. {_ABSENT}")
-    if matrix.data.size and matrix.data.min() < 0:
-        row, column, value = _first(matrix, matrix.data < 0)
-        raise ValueError(f"weights must be non-negative; got weights[{row}, {column}] = {value}. {SIMILARITIES}")
+    hint = _ROWS_OF_EDGES if _has_rows_of_edges(matrix) else ""
+    _check_laplacian(matrix)
     loops = np.flatnonzero(matrix.diagonal())
     if loops.size:
         raise ValueError(
             f"weights must have a zero diagonal; got {loops.size} self-loops, the first at node {loops[0]}. "
-            "Remove the self-loops: they do not enter a Laplacian."
+            f"They do not enter a Laplacian: remove them, by np.fill_diagonal(weights, 0) or setdiag(0).{hint}"
         )
+    if matrix.data.size and matrix.data.min() < 0:
+        row, column, value = _first(matrix, matrix.data < 0)
+        raise ValueError(f"weights must be non-negative; got weights[{row}, {column}] = {value}. {SIMILARITIES}{hint}")
     dtype = weights.dtype if issparse(weights) else np.asarray(weights).dtype
-    return finished(_symmetric(matrix, _rounding(dtype), remedy))
+    return finished(_symmetric(matrix, _rounding(dtype), remedy + hint))
+
+
+def _has_rows_of_edges(matrix: Any) -> bool:
+    """Whether a matrix may be a list of two pairs (u, v), or of three triples (u, v, weight)."""
+    return matrix.shape[0] in (2, 3) and not (matrix.toarray()[:, :2] % 1).any()
+
+
+def _check_laplacian(matrix: Any) -> None:
+    """Refuse what has nothing but negative numbers off a positive diagonal."""
+    diagonal = matrix.diagonal()
+    n_positive = np.count_nonzero(matrix.data > 0)
+    if not n_positive or n_positive == matrix.nnz or n_positive > np.count_nonzero(diagonal > 0):
+        return
+    if np.abs(matrix.sum(axis=1)).max() <= 1e-6 * diagonal.max():
+        raise ValueError(
+            "weights must be an adjacency matrix; got a Laplacian, whose rows sum to 0. "
+            "Pass the adjacency matrix that it was made of: np.diag(np.diag(L)) - L, or where L is sparse "
+            "scipy.sparse.diags_array(L.diagonal()) - L."
+        )
+    raise ValueError(
+        "weights must be an adjacency matrix; got only negative numbers off a positive diagonal, as a normalised "
+        "Laplacian has. Pass the adjacency matrix that it was made of."
+    )
 
 
 def _dense(weights: Any) -> Array:
     if hasattr(weights, "columns") or not (hasattr(weights, "__array__") or isinstance(weights, list | tuple)):
         raise TypeError(
             f"weights must be a NumPy array or a SciPy sparse matrix; got {type(weights).__name__}. "
-            "Use as_graph(...) for graphs and tables of other libraries, which also keeps their node names."
+            "Use as_graph(...) for a graph of networkx, PyGSP or libpysal or a pandas adjacency, which also keeps the "
+            "names of nodes; Graph.from_edges for a table of edges."
         )
-    array = as_real_array(weights, "weights", ("n_nodes", "n_nodes"), remedy=_ADJACENCY, missing=_ABSENT)
+    try:
+        array = as_real_array(weights, "weights", ("n_nodes", "n_nodes"), remedy=_ADJACENCY, missing=_ABSENT)
+    except TypeError as error:
+        raise TypeError(f"{error} {_ADJACENCY}") from error
     _check_square(array.shape)
     return array
 
