@@ -85,6 +85,44 @@ def test_every_matrix_form_gives_the_same_weights(make, dtype):
     assert graph.weights.dtype == np.float64
 
 
+@pytest.mark.parametrize("name", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+@given(dense=adjacencies())
+def test_every_sparse_format_gives_the_same_weights(name, kind, dense):
+    weights = getattr(scipy.sparse, f"{name}_{kind}")(dense)
+    np.testing.assert_array_equal(Graph(weights).weights.toarray(), dense)
+    np.testing.assert_array_equal(weights.toarray(), dense)  # as it was
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int64, np.float32])
+def test_duplicates_are_added_up_without_overflow(dtype):
+    ends = ([0, 0, 1, 1], [1, 1, 0, 0])
+    weights = scipy.sparse.coo_array((np.full(4, 100, dtype=dtype), ends), shape=(2, 2))
+    np.testing.assert_array_equal(Graph(weights).weights.toarray(), [[0, 200], [200, 0]])
+    weights = scipy.sparse.coo_array((np.full(4, True), ends), shape=(2, 2))
+    np.testing.assert_array_equal(Graph(weights).weights.toarray(), weights.toarray())  # true and true is true
+
+
+def test_unsorted_64_bit_indices_become_sorted_32_bit_ones():
+    rows = scipy.sparse.csr_array(
+        (np.array([2.0, 1, 2, 1]), np.array([1, 2, 0, 1]), np.array([0, 1, 3, 4])), shape=(3, 3)
+    )
+    rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    graph = Graph(rows)
+    np.testing.assert_array_equal(graph.weights.toarray(), PATH)
+    np.testing.assert_array_equal(graph.weights.indices, [1, 0, 2, 1])
+    assert graph.weights.indices.dtype == graph.weights.indptr.dtype == np.int32
+
+
+@pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.csc_array, scipy.sparse.bsr_array])
+@pytest.mark.parametrize(("part", "value"), [("indices", 7), ("indices", -1), ("indptr", 50)])
+def test_malformed_sparse_matrices_are_refused(form, part, value):
+    weights = form(PATH)
+    getattr(weights, part)[1] = value  # SciPy would write out of bounds
+    with pytest.raises(ValueError, match=r"weights must be a well-formed sparse matrix; got .* Build it anew"):
+        Graph(weights)
+
+
 def test_stored_zeros_are_dropped():
     weights = scipy.sparse.csr_array(([1.0, 0.0, 1.0, 0.0], ([0, 0, 1, 2], [1, 2, 0, 2])), shape=(3, 3))
     graph = Graph(weights)
@@ -371,6 +409,35 @@ def test_laplacians_given_as_weights_are_recognised(form, graph):
         Graph(form(graph.laplacian("normalized").toarray() + 0.1 * np.eye(graph.n_nodes)))
     with pytest.raises(ValueError, match=r"weights must have a zero diagonal; got .* self-loops.*fill_diagonal"):
         Graph(-laplacian)
+
+
+def test_weights_whose_sum_overflows_are_refused():
+    complete = np.ones((3, 3)) - np.eye(3)
+    match = r"weights must have a finite sum; got weights up to 1e\+308\. Divide them"
+    for make in (Graph, as_graph, lambda weights: Graph(scipy.sparse.coo_array(weights))):
+        with pytest.raises(ValueError, match=match):
+            make(1e308 * complete)
+    with pytest.raises(ValueError, match=match):
+        Graph.from_edges([(0, 1, 1e308), (1, 2, 1e308)])
+    heavy = Graph(1e307 * complete)
+    np.testing.assert_allclose(heavy.degrees, 2e307, rtol=ROUNDING)
+    assert heavy.largest_eigenvalue() == pytest.approx(3e307, rel=EIGENVALUE)
+    np.testing.assert_allclose(heavy.laplacian("normalized").toarray(), np.eye(3) - complete / 2, rtol=ROUNDING)
+
+
+def test_degrees_that_have_lost_their_digits_are_refused():
+    weights = 5e-324 * np.array([[0, 1, 0], [1, 0, 3], [0, 3, 0]])
+    match = r"weights must sum to 0 or at least 2\.2\S*e-308 at every node; got 4\.94e-324 at node 0\. Multiply"
+    with pytest.raises(ValueError, match=match):
+        Graph(weights)
+    with pytest.raises(ValueError, match=match):
+        Graph.from_edges([(0, 1, 5e-324), (1, 2, 1.5e-323)])
+    # a weight may be as small where others are not: a Gaussian of distances is
+    weights = np.array([[0, 1e-310, 1.0], [1e-310, 0, 1e-300], [1.0, 1e-300, 0]])
+    np.testing.assert_array_equal(Graph(weights).weights.toarray(), weights)
+    degrees = weights.sum(axis=1)
+    expected = (degrees > 0) * np.eye(3) - weights / np.sqrt(degrees)[:, None] / np.sqrt(degrees)
+    np.testing.assert_allclose(Graph(weights).laplacian("normalized").toarray(), expected, rtol=ROUNDING)
 
 
 def test_masked_weights_are_refused():

@@ -49,6 +49,7 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
     if matrix.data.size and matrix.data.min() < 0:
         row, column, value = _first(matrix, matrix.data < 0)
         raise ValueError(f"weights must be non-negative; got weights[{row}, {column}] = {value}. {SIMILARITIES}{hint}")
+    check_degrees(matrix)
     dtype = weights.dtype if issparse(weights) else np.asarray(weights).dtype
     return finished(_symmetric(matrix, _rounding(dtype), remedy + hint))
 
@@ -74,6 +75,25 @@ def _check_laplacian(matrix: Any) -> None:
         "weights must be an adjacency matrix; got only negative numbers off a positive diagonal, as a normalised "
         "Laplacian has. Pass the adjacency matrix that it was made of."
     )
+
+
+def check_degrees(matrix: Any) -> None:
+    """Refuse weights whose sums overflow, or are too small to keep their digits."""
+    values, tiny = matrix.data, float(np.finfo(np.float64).tiny)
+    with np.errstate(over="ignore"):
+        total = values.sum()
+    if not np.isfinite(total):
+        raise ValueError(
+            f"weights must have a finite sum; got weights up to {values.max():.3g}. Divide them by the largest of them."
+        )
+    if values.size and values.min() < tiny:
+        degrees = matrix.sum(axis=1)
+        small = np.flatnonzero((degrees > 0) & (degrees < tiny))
+        if small.size:
+            raise ValueError(
+                f"weights must sum to 0 or at least {tiny:.3g} at every node; got {degrees[small[0]]:.3g} at node "
+                f"{small[0]}. Multiply all weights, or set such small ones to 0."
+            )
 
 
 def _dense(weights: Any) -> Array:
@@ -106,7 +126,16 @@ def _from_sparse(weights: Any) -> Any:
         raise TypeError(
             f"weights must be real numbers; got dtype {weights.dtype}. Pass the modulus of complex weights."
         )
-    return _canonical(csr_array(weights, dtype=np.float64, copy=True))
+    if hasattr(weights, "check_format"):  # SciPy itself looks at no index when it converts
+        try:
+            weights.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(
+                f"weights must be a well-formed sparse matrix; got {error}. Build it anew from its rows and columns."
+            ) from error
+    # duplicates are added up while small integers are converted: as wide ones, or they would overflow
+    wide = weights.astype(np.float64) if weights.dtype.kind in "iu" else weights
+    return _canonical(csr_array(wide, dtype=np.float64, copy=True))
 
 
 def _canonical(matrix: Any) -> Any:
@@ -176,4 +205,6 @@ def read_only(matrix: Any) -> Any:
 def mirrored(low: Any, high: Any, values: Array, n_nodes: int) -> Any:
     """Weights from edges that are each listed once, in one direction."""
     upper = coo_array((values, (low, high)), shape=(n_nodes, n_nodes)).tocsr()
-    return finished(upper + upper.T)
+    matrix = upper + upper.T
+    check_degrees(matrix)
+    return finished(matrix)
