@@ -92,9 +92,7 @@ def _as_float64(value: Any, name: str, allow_nan: bool, missing: str) -> Array:
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":
-            if any(isinstance(item, str | bytes) for item in array.flat):
-                raise TypeError("some are strings")
-            array = array.astype(np.float64)
+            array = _numbers(array)
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"{name} must be an array of real numbers; got {type(value).__name__} ({error}). "
@@ -106,6 +104,14 @@ def _as_float64(value: Any, name: str, allow_nan: bool, missing: str) -> Array:
             + ("Pass the real part or the modulus." if array.dtype.kind == "c" else "Convert it to numbers first.")
         )
     return array.astype(np.float64, copy=False)
+
+
+def _numbers(objects: NDArray[Any]) -> Array:
+    """Float64 from objects: strings are no numbers, whatever they say, and pandas.NA is NaN."""
+    if any(isinstance(item, str | bytes) for item in objects.flat):
+        raise TypeError("some are strings")
+    numbers = [np.nan if type(item).__name__ == "NAType" else item for item in objects.flat]
+    return np.array(numbers, dtype=np.float64).reshape(objects.shape)
 
 
 def without_mask(value: Any, name: str, missing: str = FILL, *, allow_nan: bool = False) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import libpysal.graph
@@ -64,6 +66,12 @@ def test_networkx_edge_lists_are_tables():
     np.testing.assert_array_equal(listed.weights.toarray(), nx.to_numpy_array(theirs, weight=None))
 
 
+def test_weights_of_networkx_may_be_any_real_numbers():
+    for weight in (2, 2.0, np.float32(2), np.int8(2), Fraction(2)):
+        assert as_graph(nx.Graph([("a", "b", {"weight": weight})])).degrees.tolist() == [2.0, 2.0]
+    assert as_graph(nx.Graph([("a", "b", {"weight": np.True_})])).degrees.tolist() == [1.0, 1.0]
+
+
 def test_subclasses_and_simple_multigraphs_are_networkx_graphs():
     class Roads(nx.Graph):
         pass
@@ -83,10 +91,14 @@ def test_unfit_networkx_graphs_are_refused():
         as_graph(nx.Graph())
     with pytest.raises(ValueError, match="weights must have a zero diagonal; got 1 self-loops"):
         as_graph(nx.Graph([(0, 0), (0, 1)]))
-    heavy = nx.Graph()
-    heavy.add_edge(0, 1, weight="heavy")
-    with pytest.raises(ValueError, match=r"graph must have numbers as its edge attribute 'weight'; got .*heavy"):
-        as_graph(heavy)
+    for weight in ("heavy", "2.0", None, 2j, [1.0]):
+        heavy = nx.Graph([("a", "b"), ("b", "c", {"weight": weight})])
+        match = rf"numbers as its edge attribute 'weight'; got {re.escape(repr(weight))} between 'b' and 'c'"
+        with pytest.raises(ValueError, match=f"graph must have {match}"):
+            as_graph(heavy)
+    for weight in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"weights must be finite; got weights\[0, 1\] = (nan|inf)"):
+            as_graph(nx.Graph([("a", "b", {"weight": weight})]))
     with pytest.raises(TypeError, match=r"graph must be a networkx.Graph; got NodeView"):
         as_graph(nx.path_graph(3).nodes)
 

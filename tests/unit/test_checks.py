@@ -93,6 +93,14 @@ def test_masked_entries_are_missing_where_those_are_allowed(dtype):
     np.testing.assert_array_equal(MASKED.data, [[1.0, 99.0, 3.0]])  # as it was
 
 
+def test_missing_values_of_pandas_are_nan():
+    frame = pd.DataFrame({"a": [1.5, None], "b": [None, 2]}).convert_dtypes()
+    array = as_real_array(frame.astype(object), "signals", AXES, allow_nan=True)
+    np.testing.assert_array_equal(array, [[1.5, np.nan], [np.nan, 2]])
+    with pytest.raises(ValueError, match=r"signals must be finite; got nan at index \(0, 1\) \(2 such in all\)"):
+        as_real_array(frame.astype(object), "signals", AXES)
+
+
 def test_an_empty_mask_hides_nothing():
     for mask in (np.ma.nomask, [[False, False]]):
         array = as_real_array(np.ma.array([[1.0, 2.0]], mask=mask), "signals", AXES)

@@ -392,8 +392,9 @@ def test_edges_given_as_weights_are_sent_to_from_edges(make, edges):
 
 
 def test_messages_on_small_matrices_of_weights_do_not_speak_of_edges():
-    with pytest.raises(ValueError, match=r"symmetric; .*directions\.$"):
-        Graph([[0, 0.5], [0.2, 0]])
+    for weights in ([[0, 0.5], [0.2, 0]], scipy.sparse.csr_array([[0, 1], [2, 0]])):
+        with pytest.raises(ValueError, match=r"symmetric; .*directions\.$"):
+            Graph(weights)
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_matrix])
@@ -546,6 +547,7 @@ def test_an_edge_in_one_direction_only_is_never_rounding():
         (pd.array([1, 2, None]), ValueError, "names must not be missing; got <NA>"),
         (np.ma.array([1, 2, 3], mask=[0, 1, 0]), ValueError, "names must not be missing; got None"),
         ({"a", "b", "c"}, TypeError, r"names must be a sequence with one name for each node; got \{.*order"),
+        (np.array("abc"), TypeError, "names must be a sequence with one name for each node; got array"),
         (b"abc", TypeError, "names must be a sequence with one name for each node; got b'abc'"),
         ("abc", TypeError, "names must be a sequence with one name for each node; got 'abc'"),
         (3, TypeError, "names must be a sequence with one name for each node; got 3"),
@@ -703,6 +705,16 @@ def test_tuples_are_labels_in_every_form_of_table(form):
     assert ragged.names == (("a",), ("b", 1), "c")
 
 
+def test_pairs_without_an_order_are_edges():
+    graph = Graph.from_edges([frozenset(("a", "b")), frozenset(("b", "c"))], names=["a", "b", "c"])
+    np.testing.assert_array_equal(graph.weights.toarray(), PATH > 0)
+
+
+def test_dates_are_labels():
+    days = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[ns]")
+    assert Graph.from_edges({"source": days[:1], "target": days[1:]}).names == tuple(days)
+
+
 def test_fields_of_structured_arrays_are_columns():
     fields = [("weight", float), ("target", int), ("source", int)]
     edges = np.array([(2.0, 1, 0), (1.0, 2, 1)], dtype=fields)
@@ -798,8 +810,17 @@ def test_edgeless_graphs_need_a_number_of_nodes():
         (
             np.zeros((4, 4)),
             {},
-            r"edges must be pairs .*; got shape \(4, 4\)\. For an adjacency matrix use Graph",
+            r"edges must be pairs .*; got shape \(4, 4\)\. For an adjacency matrix .* use as_graph",
         ),
+        (PATH, {}, r"edges must be pairs .*; got an adjacency matrix\. For an adjacency matrix .* use as_graph"),
+        (
+            scipy.sparse.csr_array(PATH),
+            {},
+            r"edges must be pairs .*; got shape \(3, 3\)\. For an adjacency matrix .* use as_graph",
+        ),
+        (np.arange(8).reshape(2, 4), {}, r"edges must be pairs .*; got shape \(2, 4\)\..* pass edges\.T"),
+        (np.array([[0, 1e300]]), {}, r"edges must join whole-numbered nodes .*; got .*beyond 2\*\*53"),
+        ([(0, -1e300)], {"n_nodes": 3}, r"edges must join whole-numbered nodes .*; got .*beyond 2\*\*53"),
         (
             {"u": [0], "v": [1]},
             {},

@@ -7,6 +7,7 @@ the object exists, its library is installed and loaded.
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -76,12 +77,13 @@ def _from_networkx(graph: Any) -> Graph:
     nodes = list(graph)
     if not nodes:
         raise ValueError("graph must have at least one node; got an empty networkx graph. Add nodes to it.")
-    try:
-        weights = networkx.to_scipy_sparse_array(graph, nodelist=nodes, weight="weight", dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"graph must have numbers as its edge attribute 'weight'; got {error}. Convert or remove the attribute."
-        ) from error
+    for source, target, weight in graph.edges(data="weight", default=1):
+        if not isinstance(weight, Real | np.bool_):
+            raise ValueError(
+                f"graph must have numbers as its edge attribute 'weight'; got {weight!r} between {source!r} and "
+                f"{target!r}. Convert or remove the attribute."
+            )
+    weights = networkx.to_scipy_sparse_array(graph, nodelist=nodes, weight="weight", dtype=np.float64)
     return Graph(weights, nodes)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from spectralgp._checks import Array, as_integer, as_real_array, without_mask
 from spectralgp.graph.nodes import Names, as_names, missing_labels
@@ -55,6 +56,8 @@ def _edge_columns(edges: Any) -> tuple[Any, Any, Any]:
             )
         columns = [_column(edges[key], key) for key in ("source", "target", "weight") if key in present]
     elif isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.shape[1] in (2, 3):
+        if edges.shape == (3, 3) and np.array_equal(edges, edges.T) and not np.any(edges.diagonal()):
+            _refuse("an adjacency matrix")  # no three edges read like this
         columns = list(edges.T)
     else:
         columns = _columns_of_tuples(edges)
@@ -80,16 +83,21 @@ def _column(values: Any, name: str) -> Any:
 
 
 def _columns_of_tuples(edges: Any) -> list[Any]:
-    rows = [] if isinstance(edges, str) or not hasattr(edges, "__iter__") else list(edges)
+    listed = hasattr(edges, "__iter__") and not isinstance(edges, str) and not issparse(edges)
+    rows = [tuple(row) if isinstance(row, set | frozenset) else row for row in edges] if listed else []
     sized = all(hasattr(row, "__len__") and not isinstance(row, str) for row in rows)
     lengths = set(map(len, rows)) if sized else set()
-    if isinstance(edges, str) or not hasattr(edges, "__iter__") or (rows and lengths not in ({2}, {3})):
-        got = f"shape {edges.shape}" if isinstance(edges, np.ndarray) else f"{edges!r:.60}"
-        raise ValueError(
-            "edges must be pairs (u, v), triples (u, v, weight), or a table with columns 'source', 'target' "
-            f"and optionally 'weight'; got {got}. For an adjacency matrix use Graph(weights)."
-        )
+    if not listed or (rows and lengths not in ({2}, {3})):
+        _refuse(f"shape {edges.shape}" if hasattr(edges, "shape") else f"{edges!r:.60}")
     return [list(map(itemgetter(axis), rows)) for axis in range(max(lengths, default=2))]
+
+
+def _refuse(given: str) -> NoReturn:
+    raise ValueError(
+        "edges must be pairs (u, v), triples (u, v, weight), or a table with columns 'source', 'target' and optionally "
+        f"'weight'; got {given}. For an adjacency matrix or another library's graph use as_graph; if sources and "
+        "targets are rows, pass edges.T."
+    )
 
 
 def _positions(sources: Any, targets: Any, names: Names, n_nodes: int | None) -> tuple[Integers, Integers, int, Names]:
@@ -141,9 +149,9 @@ def _as_integers(column: Any) -> Integers | None:
     if array.dtype.kind not in "iuf":
         return None
     if array.dtype.kind == "f":
-        if not np.isfinite(array).all() or (array != np.floor(array)).any():
+        if not (np.abs(array) <= 2**53).all() or (array != np.floor(array)).any():
             raise ValueError(
-                "edges must join whole-numbered nodes or named ones; got numbers with a fraction, "
+                "edges must join whole-numbered nodes or named ones; got numbers with a fraction, beyond 2**53, "
                 "NaN or infinity. Drop such rows, or name the nodes by strings."
             )
         array = array.astype(np.int64)
@@ -152,7 +160,8 @@ def _as_integers(column: Any) -> Integers | None:
 
 
 def _as_labels(column: Any) -> list[Hashable]:
-    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+    dates = isinstance(column, np.ndarray) and column.dtype.kind in "mM"  # NumPy would list some as integers
+    return column.tolist() if isinstance(column, np.ndarray) and not dates else list(column)
 
 
 def _look_up(

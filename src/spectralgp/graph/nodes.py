@@ -16,11 +16,12 @@ Names = tuple[Hashable, ...] | None
 
 def as_names(names: Any, n_nodes: int | None) -> tuple[Hashable, ...]:
     """Distinct hashable names, one a node; they count the nodes where nobody else does."""
-    if isinstance(names, str | bytes | Set) or not hasattr(names, "__iter__"):
+    listed = names.tolist() if hasattr(names, "tolist") else names
+    if isinstance(listed, str | bytes | Set) or not hasattr(listed, "__iter__"):
         raise TypeError(
             f"names must be a sequence with one name for each node; got {names!r:.60}. Pass a list of names, in order."
         )
-    labels = tuple(names.tolist() if hasattr(names, "tolist") else names)
+    labels = tuple(listed)
     if n_nodes is not None and len(labels) != n_nodes:
         raise ValueError(
             f"names must have one name for each of {n_nodes} nodes; got {len(labels)}. "

@@ -38,7 +38,7 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
     if not np.isfinite(matrix.data).all():
         row, column, value = _first(matrix, ~np.isfinite(matrix.data))
         raise ValueError(f"weights must be finite; got weights[{row}, {column}] = {value}. {_ABSENT}")
-    hint = _ROWS_OF_EDGES if _has_rows_of_edges(matrix) else ""
+    hint = _ROWS_OF_EDGES if not issparse(weights) and _has_rows_of_edges(matrix) else ""
     _check_laplacian(matrix)
     loops = np.flatnonzero(matrix.diagonal())
     if loops.size:
