@@ -3,12 +3,14 @@ from __future__ import annotations
 import copy
 import pickle
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
 
 from spectralgp.graph import Graph, as_graph
@@ -190,6 +192,15 @@ def test_pickles_drop_the_cache_and_stay_frozen():
     assert not restored.weights.data.flags.writeable
     assert not restored.coordinates.flags.writeable
     np.testing.assert_array_equal(restored.laplacian().toarray(), graph.laplacian().toarray())
+
+
+def test_graphs_in_files_of_joblib_may_be_mapped_into_memory(tmp_path):
+    graph = Graph.from_points(np.random.default_rng(0).random((50, 2)), 3, names=range(50))
+    joblib.dump(graph, tmp_path / "graph.joblib")
+    restored = joblib.load(tmp_path / "graph.joblib", mmap_mode="r")
+    np.testing.assert_array_equal(restored.weights.toarray(), graph.weights.toarray())
+    np.testing.assert_array_equal(restored.laplacian("normalized").toarray(), graph.laplacian("normalized").toarray())
+    assert restored.subgraph([3, 1]).names == (3, 1)
 
 
 def test_repr_counts():
@@ -737,11 +748,15 @@ def test_integers_are_positions_unless_the_names_are_integers():
 
 
 def test_edgeless_graphs_need_a_number_of_nodes():
+    for dtype in (bool, np.float16, str, object):
+        assert Graph.from_edges(np.empty((0, 2), dtype=dtype), n_nodes=3).n_nodes == 3
     assert repr(Graph.from_edges([], n_nodes=3)) == "Graph(3 nodes, 0 edges)"
     assert Graph.from_edges([], names=["a", "b"]).names == ("a", "b")
     assert Graph.from_edges(np.empty((0, 2)), names=[5, 6]).n_nodes == 2
     with pytest.raises(ValueError, match="n_nodes must be given when there are no edges and no names; got None"):
         Graph.from_edges([])
+    with pytest.raises(ValueError, match="names must name at least one node; got none"):
+        Graph.from_edges([], names=[])
 
 
 @pytest.mark.parametrize(
@@ -767,6 +782,8 @@ def test_edgeless_graphs_need_a_number_of_nodes():
         ),
         ([(0, 5)], {"n_nodes": 3}, "edges must join nodes from 0 to 2; got 5"),
         ([(0, -1)], {"n_nodes": 3}, "edges must join nodes from 0 to 2; got -1"),
+        ([(0, -1), (0, -2)], {}, "edges must join nodes from 0; got -2"),
+        (np.empty((0, 2), dtype=bool), {}, "n_nodes must be given when there are no edges and no names; got None"),
         (
             [("a", "b")],
             {"names": ["a", "c"]},
@@ -818,6 +835,8 @@ def test_edgeless_graphs_need_a_number_of_nodes():
             {},
             r"edges must be pairs .*; got shape \(3, 3\)\. For an adjacency matrix .* use as_graph",
         ),
+        ([{"source": 0, "target": 1}], {}, r"edges must be pairs .* or a table with columns"),
+        (np.array(3), {}, r"edges must be pairs .*; got shape \(\)\."),
         (np.arange(8).reshape(2, 4), {}, r"edges must be pairs .*; got shape \(2, 4\)\..* pass edges\.T"),
         (np.array([[0, 1e300]]), {}, r"edges must join whole-numbered nodes .*; got .*beyond 2\*\*53"),
         ([(0, -1e300)], {"n_nodes": 3}, r"edges must join whole-numbered nodes .*; got .*beyond 2\*\*53"),
@@ -941,6 +960,24 @@ def test_a_crowd_in_one_place_moves_nobody_elses_neighbours(symmetrize):
     assert not dense[:6, 6:].any()
     if symmetrize == "average":  # every node of the crowd chose two of the others, at distance zero
         assert dense[:6, :6].sum() == 12.0
+
+
+@given(st.data())
+def test_neighbours_among_coincident_and_equally_distant_points(data):
+    """On a small lattice ties are everywhere: whoever is strictly nearer than the last neighbour must be one."""
+    n_nodes, n_dimensions = data.draw(st.integers(2, 30)), data.draw(st.integers(1, 3))
+    points = data.draw(hnp.arrays(np.int8, (n_nodes, n_dimensions), elements=st.integers(0, 3), fill=st.nothing()))
+    n_neighbors = data.draw(st.integers(1, n_nodes - 1))
+    graph = Graph.from_points(points, n_neighbors, weights="binary", symmetrize="average")
+    chosen = graph.weights.toarray()
+    squared = np.sum((points[:, None].astype(int) - points) ** 2, axis=2)
+    others = np.where(np.eye(n_nodes) > 0, 10**6, squared)
+    last = np.sort(others, axis=1)[:, n_neighbors - 1]
+    assert chosen.sum() == n_nodes * n_neighbors  # each chose as many, none itself
+    assert chosen[others < last[:, None]].all()
+    assert (others[chosen > 0] <= np.maximum.outer(last, last)[chosen > 0]).all()
+    within = Graph.from_points(points, radius=1.5, weights="binary").weights.toarray()
+    np.testing.assert_array_equal(within, others <= 2)
 
 
 @pytest.mark.parametrize("options", [{"n_neighbors": 2}, {"radius": 1.0}, {"radius": 1e200}])

@@ -84,8 +84,9 @@ def _column(values: Any, name: str) -> Any:
 
 def _columns_of_tuples(edges: Any) -> list[Any]:
     listed = hasattr(edges, "__iter__") and not isinstance(edges, str) and not issparse(edges)
+    listed = listed and getattr(edges, "ndim", 1) > 0
     rows = [tuple(row) if isinstance(row, set | frozenset) else row for row in edges] if listed else []
-    sized = all(hasattr(row, "__len__") and not isinstance(row, str) for row in rows)
+    sized = all(hasattr(row, "__len__") and not isinstance(row, str | dict) for row in rows)
     lengths = set(map(len, rows)) if sized else set()
     if not listed or (rows and lengths not in ({2}, {3})):
         _refuse(f"shape {edges.shape}" if hasattr(edges, "shape") else f"{edges!r:.60}")
@@ -108,15 +109,18 @@ def _positions(sources: Any, targets: Any, names: Names, n_nodes: int | None) ->
         return _look_up(_as_labels(sources), _as_labels(targets), names, n_nodes)
     largest = max(starts.max(), ends.max()) if len(starts) else -1
     smallest = min(starts.min(), ends.min()) if len(starts) else 0
-    if n_nodes is None and names is None:
-        n_nodes = _count_nodes(starts, ends, int(largest))
-    else:
-        n_nodes = as_integer(n_nodes, "n_nodes", 1) if names is None else len(names)
-    if smallest < 0 or largest >= n_nodes:
+    if names is not None:
+        n_nodes = len(names)
+    elif n_nodes is not None:
+        n_nodes = as_integer(n_nodes, "n_nodes", 1)
+    if smallest < 0 or (n_nodes is not None and largest >= n_nodes):
         raise ValueError(
-            f"edges must join nodes from 0 to {n_nodes - 1}; got {smallest if smallest < 0 else largest}. "
+            f"edges must join nodes from 0{'' if n_nodes is None else f' to {n_nodes - 1}'}; "
+            f"got {smallest if smallest < 0 else largest}. "
             "Nodes are counted from zero; if the integers are labels, give the labels as names."
         )
+    if n_nodes is None:
+        n_nodes = _count_nodes(starts, ends, int(largest))
     return starts, ends, n_nodes, names
 
 
@@ -140,15 +144,18 @@ def _count_nodes(starts: Integers, ends: Integers, largest: int) -> int:
 
 def _as_integers(column: Any) -> Integers | None:
     """Endpoints as an integer array, or None if they are labels."""
+    if not len(column):
+        return np.empty(0, dtype=np.int64)
     array = column
     if not isinstance(column, np.ndarray) or column.dtype.kind == "O":
         kinds = set(map(type, column))
         if bool in kinds or not all(issubclass(kind, int | float | np.integer | np.floating) for kind in kinds):
             return None
-        array = np.array(list(column), dtype=None if kinds else np.int64)
+        array = np.array(list(column))
     if array.dtype.kind not in "iuf":
         return None
     if array.dtype.kind == "f":
+        array = array.astype(np.float64)
         if not (np.abs(array) <= 2**53).all() or (array != np.floor(array)).any():
             raise ValueError(
                 "edges must join whole-numbered nodes or named ones; got numbers with a fraction, beyond 2**53, "

@@ -22,6 +22,8 @@ def as_names(names: Any, n_nodes: int | None) -> tuple[Hashable, ...]:
             f"names must be a sequence with one name for each node; got {names!r:.60}. Pass a list of names, in order."
         )
     labels = tuple(listed)
+    if not labels and n_nodes is None:
+        raise ValueError("names must name at least one node; got none. Pass one name for each node.")
     if n_nodes is not None and len(labels) != n_nodes:
         raise ValueError(
             f"names must have one name for each of {n_nodes} nodes; got {len(labels)}. "
