@@ -444,9 +444,11 @@ def test_degrees_that_have_lost_their_digits_are_refused():
         Graph(weights)
     with pytest.raises(ValueError, match=match):
         Graph.from_edges([(0, 1, 5e-324), (1, 2, 1.5e-323)])
-    # a weight may be as small where others are not: a Gaussian of distances is
+    # a weight may be as small where others are not, as a Gaussian of distances is
     weights = np.array([[0, 1e-310, 1.0], [1e-310, 0, 1e-300], [1.0, 1e-300, 0]])
     np.testing.assert_array_equal(Graph(weights).weights.toarray(), weights)
+    with pytest.raises(ValueError, match=r"weights must sum to 0 or at least .*; got 1e-310 at node 0"):
+        Graph(weights).subgraph([0, 1])
     degrees = weights.sum(axis=1)
     expected = (degrees > 0) * np.eye(3) - weights / np.sqrt(degrees)[:, None] / np.sqrt(degrees)
     np.testing.assert_allclose(Graph(weights).laplacian("normalized").toarray(), expected, rtol=ROUNDING)

@@ -167,8 +167,9 @@ def _as_integers(column: Any) -> Integers | None:
 
 
 def _as_labels(column: Any) -> list[Hashable]:
-    dates = isinstance(column, np.ndarray) and column.dtype.kind in "mM"  # NumPy would list some as integers
-    return column.tolist() if isinstance(column, np.ndarray) and not dates else list(column)
+    # NumPy would list dates of some units as integers
+    listed = not isinstance(column, np.ndarray) or column.dtype.kind in "mM"
+    return list(column) if listed else column.tolist()
 
 
 def _look_up(

@@ -49,7 +49,6 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
     if matrix.data.size and matrix.data.min() < 0:
         row, column, value = _first(matrix, matrix.data < 0)
         raise ValueError(f"weights must be non-negative; got weights[{row}, {column}] = {value}. {SIMILARITIES}{hint}")
-    check_degrees(matrix)
     dtype = weights.dtype if issparse(weights) else np.asarray(weights).dtype
     return finished(_symmetric(matrix, _rounding(dtype), remedy + hint))
 
@@ -77,7 +76,7 @@ def _check_laplacian(matrix: Any) -> None:
     )
 
 
-def check_degrees(matrix: Any) -> None:
+def _check_degrees(matrix: Any) -> None:
     """Refuse weights whose sums overflow, or are too small to keep their digits."""
     values, tiny = matrix.data, float(np.finfo(np.float64).tiny)
     with np.errstate(over="ignore"):
@@ -185,8 +184,9 @@ def _first(matrix: Any, where: Any) -> tuple[int, int, float]:
 
 
 def finished(matrix: Any) -> Any:
-    """Make a matrix built here that of a graph: canonical, no larger than needed, read-only."""
+    """Make a symmetric matrix that of a graph: canonical, no larger than needed, read-only."""
     matrix = _canonical(matrix)
+    _check_degrees(matrix)
     # SciPy allocates for the worst case and keeps a view: up to twice the memory for the life of the graph
     if matrix.data.base is not None and matrix.data.base.size > matrix.data.size:
         matrix.data = matrix.data.copy()
@@ -205,6 +205,4 @@ def read_only(matrix: Any) -> Any:
 def mirrored(low: Any, high: Any, values: Array, n_nodes: int) -> Any:
     """Weights from edges that are each listed once, in one direction."""
     upper = coo_array((values, (low, high)), shape=(n_nodes, n_nodes)).tocsr()
-    matrix = upper + upper.T
-    check_degrees(matrix)
-    return finished(matrix)
+    return finished(upper + upper.T)
