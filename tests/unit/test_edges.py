@@ -51,6 +51,7 @@ def test_labels_become_names_in_order_of_appearance():
     assert Graph.from_edges(np.array([["z", "b"], ["a", "b"]])).names == ("z", "b", "a")
     assert Graph.from_edges([((0, 0), (0, 1)), ((0, 1), "x")]).names == ((0, 0), (0, 1), "x")
     assert Graph.from_edges([(1, "a"), ("a", 2)]).names == (1, "a", 2)
+    assert Graph.from_edges([(True, 2), (2, 0)]).names == (True, 2, 0)
 
 
 @pytest.mark.parametrize("form", [list, tuple, iter, pd.Series])

@@ -528,6 +528,11 @@ def test_integers_do_not_round(dtype):
             Graph(form(weights))
 
 
+def test_rounding_is_relative_to_the_edge():
+    with pytest.raises(ValueError, match=r"got weights\[0, 2\] = 1e-09 and weights\[2, 0\] = 2e-09"):
+        Graph([[0, 1.0, 1e-9], [1.0, 0, 0], [2e-9, 0, 0]])
+
+
 def test_an_edge_in_one_direction_only_is_never_rounding():
     with pytest.raises(ValueError, match=r"got weights\[0, 1\] = 1e-300 and weights\[1, 0\] = 0.0"):
         Graph([[0, 1e-300, 1.0], [0, 0, 0], [1.0, 0, 0]])
