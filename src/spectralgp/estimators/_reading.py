@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from sklearn.utils.validation import check_array
 
 from spectralgp._arrays import take
@@ -79,7 +78,7 @@ class NodeOrder:
 def read_graph(graph: Any, n_columns: int, names: tuple[Any, ...] | None) -> tuple[Graph, NodeOrder]:
     """The graph, edgeless if there is none, and the order in which the user has its nodes."""
     if graph is None:
-        return Graph(csr_array((n_columns, n_columns))), NodeOrder(names)
+        return Graph.edgeless(n_columns), NodeOrder(names)
     known = as_graph(graph)
     own = None if known.names is None else tuple(known.names)
     if names is not None and own is not None and not (_counts(names) and not _counts(own)):
