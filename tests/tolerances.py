@@ -33,9 +33,6 @@ STANDARD_ERRORS = 5.0
 OPTIMUM = 1e-5
 """A maximum found twice, by different routes, in nats for each observation; parameters agree to its root."""
 
-REFIT = 1e-7
-"""A fit repeated on data that differ by rounding, where it goes the same way to the same maximum."""
-
 CONVERGED = 1e-3
 """Residual of the conditions of optimality at which Algorithm 1 may say that it converged."""
 

@@ -18,35 +18,45 @@ from threadpoolctl import ThreadpoolController
 SMALL = 512  # rows of a matrix below which threads cost more than they bring
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 class _Limit:
     """One linear algebra thread for as long as anyone, in any thread of ours, asks for it.
 
-    The setting is the process's: whoever came first sets it, and whoever leaves last puts the user's back.
+    The setting is the process's: whoever comes first sets it, and whoever leaves last puts the user's back.
+    threadpoolctl leaves it to the first thread that set a limit, so that thread is forgotten before another sets one.
     """
 
     def __init__(self) -> None:
-        self._lock, self._n_inside, self._limiter = threading.Lock(), 0, None
+        self._lock, self._n_inside = threading.Lock(), 0
+        self._pools: list[tuple[Any, int]] = []
 
     def enter(self) -> None:
         with self._lock:
             if self._n_inside == 0:
-                self._limiter = _controller().limit(limits=1, user_api="blas")
+                pools = [pool for pool in _controller().lib_controllers if pool.user_api == "blas"]
+                self._pools = [(pool, pool.get_num_threads()) for pool in pools]
+                self._set([(pool, 1) for pool in pools])
             self._n_inside += 1
 
     def leave(self) -> None:
         with self._lock:
             self._n_inside -= 1
-            if self._n_inside == 0 and self._limiter is not None:
-                self._limiter.restore_original_limits()
+            if self._n_inside == 0:
+                self._set(self._pools)
+
+    def _set(self, pools: list[tuple[Any, int]]) -> None:
+        for pool, n_threads in pools:
+            if hasattr(pool, "clear_controlling_thread"):
+                pool.clear_controlling_thread(force=True)
+            pool.set_num_threads(n_threads)
 
     def forget_lock(self) -> None:
         """In a forked process, where nobody is left to release it."""
         self._lock = threading.Lock()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 _limit = _Limit()

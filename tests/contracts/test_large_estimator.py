@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 import tracemalloc
+from contextlib import contextmanager
 
 import array_api_strict
 import numpy as np
@@ -13,10 +14,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.model_selection import cross_val_score
 
 import oracle
 from cases import LARGE_FILTERS, Columns, LargeCase
 from spectralgp import Chebyshev, GraphGPRegressor
+from spectralgp._operators import CpuOperator
+from spectralgp._progress import telling
 from spectralgp.estimators import _base
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import LocalAverage, Polynomial, PseudoInverse
@@ -393,3 +397,59 @@ def test_nothing_is_of_the_size_of_nodes_by_nodes():
     assert isinstance(model.spectrum_, Quadrature)
     # three blocks of the signals, two of twice as many probes, and blocks of 32 unit vectors for two deviations
     assert fitting < 8 * size
+
+
+# Progress
+
+
+def test_a_bar_counts_the_steps_it_announced(monkeypatch):
+    """Passes over the graph are mentioned within a step, however many more moments are asked for."""
+    announced, steps, mentioned = [], [], []
+
+    class Bar:
+        def __call__(self, step):
+            steps.append(step)
+
+        def mention(self, text):
+            mentioned.append(text)
+
+    @contextmanager
+    def bar(title, n_steps, show):
+        announced.append(n_steps)
+        with telling(Bar()):
+            yield
+
+    monkeypatch.setattr(_base, "progress_bar", bar)
+    kernels = [Polynomial(0), Polynomial(2), Polynomial(1, laplacian="normalized")]
+    settings = Chebyshev(n_moments=5, tolerance=1e-7)
+    GraphGPRegressor(GRAPH, kernels, spectrum=settings, n_folds=2, verbose=1).fit(X, Y)
+    assert len(steps) == announced[0] == 3 * (3 + 2)
+    assert any(text.startswith("moment ") for text in mentioned)
+
+
+def test_cross_validation_visits_the_graph_once(monkeypatch):
+    """The largest eigenvalue and the density belong to the graph, not to a fold."""
+    graph, runs = Graph(CASE.graph.weights), []
+    original = CpuOperator.largest_eigenvalue
+    monkeypatch.setattr(CpuOperator, "largest_eigenvalue", lambda self: runs.append(1) or original(self))
+    model = GraphGPRegressor(graph, Polynomial(1), spectrum=Chebyshev(n_moments=33))
+    cross_val_score(model, X, Y, cv=4)
+    assert len(runs) == 1
+
+
+def test_a_mixture_states_the_error_of_its_variances():
+    kernels = [Polynomial(1), Polynomial(1, laplacian="normalized")]
+    model = GraphGPRegressor(GRAPH, kernels, spectrum=Chebyshev(n_probes=16)).fit(X, Y)
+    parts = tuple(posterior for _, posterior in model.posterior_.parts)
+    prediction = Mixture(np.full(len(parts), 1 / len(parts)), parts).at(NEW)
+    nodes = np.arange(CASE.n_nodes)
+    error = np.sqrt(np.mean((prediction.variance() - prediction.variance(nodes=nodes)) ** 2, axis=1))
+    assert np.all(prediction.variance_error > 0)
+    assert np.all(error < 2 * prediction.variance_error)
+
+
+def test_variance_without_centring_is_about_the_mean():
+    """Signals with a level: noise is a share of their variance, not of their mean square."""
+    for spectrum in ("exact", EXACTLY):
+        model = regressor(spectrum=spectrum, center=None, noise_floor=0.5, prior=None).fit(X, Y)
+        assert model.noise_variance_ == pytest.approx(0.5 * np.var(Y), rel=1e-9)

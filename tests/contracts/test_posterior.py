@@ -9,6 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS
 from spectralgp.graph_kernels import Diffusion
+from spectralgp.leaving_out import leave_one_out
 from spectralgp.model import graph_gp
 from spectralgp.posterior import condition
 from tolerances import EXACT, FORMULA, SMALL_NOISE, STANDARD_ERRORS
@@ -206,8 +207,16 @@ def test_precomputed_matrices_must_fit(new, message):
 def test_a_test_covariance_that_contradicts_the_cross_covariance_is_not_repaired_in_silence():
     """Prior variances below what the training signals explain: zero would be a lie."""
     prediction = Setting(kernel="precomputed", inputs=K, new=(K[:3], 0.1 * K[:3, :3])).prediction
-    with pytest.raises(ValueError, match="X must"):
-        prediction.variance()
+    for ask in (
+        lambda: prediction.variance(),
+        lambda: prediction.node_covariance(),
+        lambda: prediction.joint_covariance(),
+        lambda: prediction.sample(1, np.random.default_rng(0)),
+        lambda: prediction.log_density(np.zeros((3, 7))),
+        lambda: prediction.log_density(np.zeros((3, 7)), joint=False),
+    ):
+        with pytest.raises(ValueError, match="X must hold covariances of new inputs that fit their cross-covariance"):
+            ask()
 
 
 # Independent signals
@@ -278,3 +287,35 @@ def test_samples_follow_their_random_state():
     first, again, other = (prediction.sample(2, np.random.default_rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)
+
+
+def test_doors_say_what_they_take():
+    prior = graph_gp(GRAPHS["random"], Diffusion(), RBF(), 0.1)
+    posterior = condition(prior, TRAINING, np.ones((5, 7)))
+    for ask, kind, message in [
+        (lambda: condition("prior", TRAINING, np.ones((5, 7))), TypeError, "prior must be a GraphGP; got str"),
+        (
+            lambda: condition(prior, np.full((5, 2), np.nan), np.ones((5, 7))),
+            ValueError,
+            "inputs must be finite; got nan",
+        ),
+        (lambda: posterior.at(np.full((1, 2), np.nan)), ValueError, "inputs must be finite; got nan"),
+        (
+            lambda: posterior.at(np.ones((1, 3))),
+            ValueError,
+            r"inputs must have shape .* with n_features = 2; got \(1, 3\)",
+        ),
+        (lambda: leave_one_out(prior), TypeError, r"posterior must be a Posterior; got GraphGP\. Pass what condition"),
+    ]:
+        with pytest.raises(kind, match=message):
+            ask()
+
+
+def test_conditioning_copies_what_it_is_given():
+    prior = graph_gp(GRAPHS["random"], Diffusion(), RBF(), 0.1)
+    inputs, signals = TRAINING.copy(), np.random.default_rng(0).standard_normal((5, 7))
+    posterior = condition(prior, inputs, signals)
+    expected = condition(prior, TRAINING, signals.copy()).at(NEW).mean
+    inputs *= 0
+    signals *= 0
+    np.testing.assert_array_equal(posterior.at(NEW).mean, expected)

@@ -8,6 +8,7 @@ import sys
 import array_api_strict
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import oracle
 from cases import GRAPHS, WEIGHTS, Columns
@@ -269,6 +270,18 @@ def test_compiled_loops_are_found_again_by_the_next_process():
         assert isinstance(kernel, Dispatcher)
         cells = [cell.cell_contents for cell in kernel.py_func.__closure__ or ()]
         assert not any(isinstance(content, Dispatcher) for content in cells)
+
+
+def test_single_precision_is_summed_in_double():
+    """A million ones and a million thirds: in single precision the sum is off in its fourth digit."""
+    n_nodes = 2_000_000
+    operator = CpuOperator(csr_array((n_nodes, n_nodes)), np.zeros(n_nodes), np.float32, reorder=False)
+    block = np.empty((n_nodes, 2), dtype=np.float32)
+    block[:, 0], block[:, 1] = 1, np.float32(1 / 3)
+    third = float(np.float32(1 / 3))
+    expected = n_nodes * np.array([[1.0, third], [third, third**2]])
+    assert oracle.relative_error(operator.product(block, block), expected) < 1e-9
+    assert oracle.relative_error(operator.column_products(block, block), np.diag(expected)) < 1e-9
 
 
 # Which operator

@@ -129,6 +129,10 @@ class CpuOperator(Operator):
             set_num_threads(min(n_threads, max(1, self.n_nodes // _loops.BLOCK)))
             try:
                 return getattr(_loops, loop)(*arguments)
+            except SystemError as error:  # what Numba makes of an interrupt that comes while a loop runs
+                if _stems_from_interrupt(error):
+                    raise KeyboardInterrupt from None
+                raise
             finally:
                 set_num_threads(n_threads)
 
@@ -150,6 +154,12 @@ class CpuOperator(Operator):
     def combine(self, block: Any, matrix: Array) -> Any:
         """``block @ matrix``."""
         return block @ matrix.astype(self.dtype)
+
+
+def _stems_from_interrupt(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def row_squares(indptr: Any, weights: Any) -> Array:

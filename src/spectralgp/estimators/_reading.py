@@ -89,6 +89,12 @@ def read_graph(graph: Any, n_columns: int, names: tuple[Any, ...] | None) -> tup
             f"Y must have shape (n_signals, n_nodes) with n_nodes = {known.n_nodes}, the nodes of the graph; "
             f"got {n_columns} columns. Rows are signals: did you pass the transpose?"
         )
+    if own is None and names is not None and not _counts(names) and set(names) == set(range(n_columns)):
+        raise ValueError(
+            "Y must have its columns in the order of the nodes where the graph has no names; as names they have the "
+            f"integers 0 to {n_columns - 1} in another order; got {names[0]} first. Pass Y[sorted(Y.columns)], or a "
+            "graph with names."
+        )
     return known, NodeOrder(own if names is None or own is not None else names)
 
 

@@ -19,6 +19,8 @@ from spectralgp.graph_kernels import GraphKernel
 from spectralgp.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.spectrum import Chebyshev
 
+ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
+
 
 class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
     """Gaussian process regression of signals on a graph, with a graph kernel learnt on the graph's spectrum.
@@ -269,9 +271,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
                 "Laplacians, or LocalAverage. Look at the kernels in graph_kernel_ one by one."
             )
         points = spectrum.eigenvalues if eigenvalues is None else np.asarray(eigenvalues, dtype=float)
-        if eigenvalues is not None and (
-            np.min(points, initial=0.0) < 0 or np.max(points, initial=0.0) > spectrum.upper
-        ):
+        if not np.all(np.abs(points / spectrum.upper - 0.5) <= 0.5 + ROUNDING):
             raise ValueError(
                 f"eigenvalues must lie between 0 and {spectrum.upper:g}, where the filter was learnt; got values from "
                 f"{np.min(points):g} to {np.max(points):g}. Beyond that a polynomial says nothing."

@@ -40,8 +40,9 @@ def held_out_log_densities(
     for held_out, stream in zip(np.array_split(shuffled.permutation(n_signals), n_folds), streams, strict=True):
         kept = np.setdiff1d(np.arange(n_signals), held_out)
         part, others, fold = task.fold(kept, held_out)
-        for column, fit in enumerate(learn_all(part, kernels, solver)):
-            models = hyperparameter_draws(part, fit, n_draws, stream).models if n_draws else (fit.model,)
+        fits = learn_all(part, kernels, solver)
+        for column, (fit, own) in enumerate(zip(fits, stream.spawn(len(kernels)), strict=True)):
+            models = hyperparameter_draws(part, fit, n_draws, own).models if n_draws else (fit.model,)
             logs = []
             for model in models:
                 posterior = condition(model, part.inputs, part.signals)

@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, WEIGHTS
-from spectralgp.graph_kernels import Diffusion, Polynomial
+from spectralgp.graph_kernels import Diffusion, Identity, Polynomial
 from spectralgp.learning import Task, hyperparameter_draws, learn
 from spectralgp.learning.objective import Objective
 from tolerances import STANDARD_ERRORS
@@ -113,3 +113,102 @@ def test_a_direction_without_data_gets_unit_precision():
     logs = np.array([model.input_kernel.theta[0] for model in draws])
     assert objective.parameter_names[1] == "kernel theta[0]"
     assert abs(np.std(logs) - 1) < STANDARD_ERRORS / np.sqrt(2 * 2000)
+
+
+# At active constraints and bounds
+
+
+def grid_moments(log_posterior, first, second):
+    """Means and deviations of two parameters under a density on a grid, by sums."""
+    values = np.array([[log_posterior(a, b) for b in second] for a in first])
+    weights = np.exp(values - values.max())
+    weights /= weights.sum()
+    marginals = ((weights.sum(axis=1), first), (weights.sum(axis=0), second))
+    means = [marginal @ points for marginal, points in marginals]
+    deviations = [
+        np.sqrt(marginal @ (points - mean) ** 2) for (marginal, points), mean in zip(marginals, means, strict=True)
+    ]
+    return np.array(means), np.array(deviations)
+
+
+@pytest.fixture(scope="module")
+def constrained():
+    """A line that would turn negative at the upper end: all but its two coefficients are known."""
+    weights, inputs = WEIGHTS["random"], INPUTS[:12]
+    matrix = oracle.laplacian(weights, scaled=True)
+    dense = oracle.from_filter(oracle.matrix_function(matrix, lambda t: np.maximum(1.2 - 2.2 * t, 0.0)))
+    signals = oracle.draw(oracle.rbf(inputs, inputs, 0.8), dense, 0.05, np.random.default_rng(3))
+    task = Task.of(GRAPHS["random"], RBF(0.8, "fixed"), inputs, signals, noise_variance=0.05, prior=None)
+    fit = learn(task, Polynomial(1))
+
+    def log_posterior(at_zero, at_one):
+        """Of the filter's values at both ends of the spectrum, the upper of which is held at zero."""
+        node_covariance = oracle.polynomial(matrix, [at_zero, at_one - at_zero])
+        return oracle.log_likelihood(signals, oracle.rbf(inputs, inputs, 0.8), node_covariance, 0.05)
+
+    return task, fit, log_posterior
+
+
+def test_draws_at_an_active_constraint_have_the_moments_of_the_posterior(constrained):
+    """By sums over a grid of the allowed region; Laplace's approximation itself is worth some tens of per cent.
+
+    A normal that ignores the gradient at the constraint spreads several times as far into the region.
+    """
+    task, fit, log_posterior = constrained
+    assert fit.certificate.active == ("filter at 1",)
+    assert fit.certificate.multipliers[0] > 1
+    draws = hyperparameter_draws(task, fit, 4000, np.random.default_rng(0))
+    assert draws.n_stand_ins == 0
+    ends = np.array([model.graph_kernel.response([0.0, 1.0]) for model in draws.models])
+    assert np.all(ends[:, 1] >= 0)
+    mode = fit.model.graph_kernel.response([0.0, 1.0])
+    spread = ends.std(axis=0)
+    means, deviations = grid_moments(
+        log_posterior,
+        np.linspace(max(mode[0] - 6 * spread[0], 1e-3), mode[0] + 6 * spread[0], 80),
+        np.linspace(0.0, 12 * spread[1], 80),
+    )
+    assert np.all(np.abs(spread / deviations - 1) < 0.5)
+    assert np.all(np.abs(ends.mean(axis=0) - means) < 0.5 * deviations)
+
+
+def test_a_draw_falls_below_the_mode_by_half_a_nat_a_parameter(constrained):
+    """As for a normal distribution; an exponential slack falls by one nat. It was up to 479 nats."""
+    task, fit, _ = constrained
+    objective = Objective(task, fit.model.graph_kernel, fit.model.spectrum)
+    draws = hyperparameter_draws(task, fit, 1000, np.random.default_rng(1)).models
+    drops = [fit.log_posterior - objective.evaluate(objective.point(model))[0] for model in draws]
+    assert 0.5 < np.mean(drops) < 2.5
+    assert np.quantile(drops, 0.9) < 6
+
+
+def test_draws_at_a_bound_of_the_noise_leave_it_as_the_gradient_says():
+    """Noise at its floor: the log noise rises from it as an exponential with the multiplier as its rate."""
+    signals = oracle.draw(oracle.rbf(INPUTS, INPUTS, 0.8), np.eye(7), 1e-9, np.random.default_rng(0))
+    task = Task.of(GRAPHS["random"], RBF(0.8, "fixed"), INPUTS, signals, prior=None)
+    fit = learn(task, Identity())
+    (rate,) = fit.certificate.multipliers
+    assert fit.certificate.active == ("noise_variance at its lower bound",)
+    assert rate > 20  # so steep that the curvature does not matter
+    draws = hyperparameter_draws(task, fit, 2000, np.random.default_rng(0)).models
+    slacks = np.log([model.noise_variance for model in draws]) - task.noise_bounds[0]
+    assert np.all(slacks >= 0)
+    assert abs(slacks.mean() * rate - 1) < STANDARD_ERRORS / np.sqrt(2000) + 0.1
+    assert len(set(slacks.tolist())) == 2000  # none was put on the bound
+
+
+@pytest.mark.parametrize("constraint", ["eigenvalues", "interval"])
+def test_filters_that_touch_zero_inside_are_drawn_without_stand_ins(constraint):
+    """Two touching points of degree 5, where most draws used to be the fit itself."""
+    rng = np.random.default_rng(4)
+    matrix = oracle.laplacian(WEIGHTS["random"], scaled=True)
+    dense = oracle.from_filter(oracle.matrix_function(matrix, lambda t: np.exp(-9 * t)))
+    signals = oracle.draw(oracle.rbf(INPUTS[:12], INPUTS[:12], 0.8), dense, 0.02, rng)
+    task = Task.of(GRAPHS["random"], RBF(1.0), INPUTS[:12], signals, prior=None)
+    fit = learn(task, Polynomial(5, constraint))
+    assert len(fit.certificate.active) >= 1
+    draws = hyperparameter_draws(task, fit, 100, np.random.default_rng(0))
+    assert draws.n_stand_ins == 0
+    objective = Objective(task, fit.model.graph_kernel, fit.model.spectrum)
+    drops = [fit.log_posterior - objective.evaluate(objective.point(model))[0] for model in draws.models]
+    assert np.median(drops) < 3 * objective.units.size  # half a nat each, were it a normal distribution

@@ -12,7 +12,9 @@ from cases import GRAPHS
 from spectralgp._progress import telling
 from spectralgp.graph_kernels import Diffusion, Polynomial
 from spectralgp.learning import Sqp, Task, held_out_log_densities, hyperparameter_draws, learn, n_steps
-from tolerances import REFIT
+from spectralgp.posterior import condition
+from spectralgp.signals import read_signals
+from tolerances import FORMULA
 
 N_SIGNALS = 9
 GRAPH = GRAPHS["random"]
@@ -60,14 +62,14 @@ def test_held_out_densities_are_those_done_by_hand(name, n_draws):
     expected = np.empty((N_SIGNALS, 2))
     for held_out, rng in zip(np.array_split(shuffled.permutation(N_SIGNALS), 3), streams, strict=True):
         kept = np.array([n for n in range(N_SIGNALS) if n not in held_out])
-        inputs = task.inputs[np.ix_(kept, kept)] if name == "precomputed" else task.inputs[kept]
-        part = Task.of(GRAPH, task.input_kernel, inputs, SIGNALS[kept], task.noise_variance, task.prior)
-        for column, kernel in enumerate(KERNELS):
+        part = task.fold(kept, held_out)[0]
+        assert oracle.relative_error(part.signals.values, SIGNALS[kept]) < FORMULA
+        for column, (kernel, own) in enumerate(zip(KERNELS, rng.spawn(2), strict=True)):
             fit = learn(part, kernel)
-            models = hyperparameter_draws(part, fit, n_draws, rng).models if n_draws else (fit.model,)
+            models = hyperparameter_draws(part, fit, n_draws, own).models if n_draws else (fit.model,)
             logs = [dense_densities(model, covariance_of(task, model), kept, held_out) for model in models]
             expected[held_out, column] = logsumexp(logs, axis=0) - np.log(len(models))
-    assert oracle.relative_error(actual, expected) < REFIT
+    assert oracle.relative_error(actual, expected) < FORMULA
 
 
 def test_every_fold_reports_its_progress():
@@ -75,3 +77,30 @@ def test_every_fold_reports_its_progress():
     with telling(steps.append):
         held_out_log_densities(TASKS["kernel"], KERNELS, n_folds=4, n_draws=0, random_state=np.random.default_rng(0))
     assert len(steps) == 4 * n_steps(KERNELS, Sqp())
+
+
+def test_folds_do_not_depend_on_draws_or_on_the_other_kernels():
+    """The same random state cuts the same folds, and draws the same, whatever else is asked for."""
+    task = TASKS["kernel"]
+
+    def densities(kernels, n_draws):
+        return held_out_log_densities(task, kernels, n_folds=3, n_draws=n_draws, random_state=np.random.default_rng(4))
+
+    for n_draws in (0, 3):
+        np.testing.assert_array_equal(densities(KERNELS[:1], n_draws)[:, 0], densities(KERNELS, n_draws)[:, 0])
+
+
+def test_a_fold_is_centred_by_what_it_keeps():
+    """Levels by node that differ much: the held-out densities are those of a model that never saw them."""
+    levels = 10 * np.arange(7.0)
+    task = Task.of(GRAPH, RBF(1.0), INPUTS, read_signals(SIGNALS + levels, "node"))
+    actual = held_out_log_densities(task, [Polynomial(1)], n_folds=3, n_draws=0, random_state=np.random.default_rng(4))
+    shuffled, *_ = np.random.default_rng(4).spawn(4)
+    for held_out in np.array_split(shuffled.permutation(N_SIGNALS), 3):
+        kept = np.setdiff1d(np.arange(N_SIGNALS), held_out)
+        centre = (SIGNALS + levels)[kept].mean(axis=0)
+        part = Task.of(GRAPH, RBF(1.0), INPUTS[kept], (SIGNALS + levels)[kept] - centre)
+        model = learn(part, Polynomial(1)).model
+        posterior = condition(model, part.inputs, part.signals)
+        expected = posterior.at(INPUTS[held_out]).log_density((SIGNALS + levels)[held_out] - centre, joint=False)
+        np.testing.assert_allclose(actual[held_out, 0], expected, rtol=1e-5)

@@ -58,3 +58,35 @@ def test_an_unknown_solver_is_refused():
 def test_a_degree_in_words_is_refused():
     with pytest.raises(ValueError, match="degree must be an integer to evaluate a polynomial; got 'auto'"):
         learn(TASK, Polynomial("auto"))
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({"signals": np.full((6, 7), np.nan)}, ValueError, "signals must be finite; got nan"),
+        ({"inputs": np.full((6, 1), np.inf)}, ValueError, "inputs must be finite; got inf"),
+        (
+            {"signals": np.ones((7, 6))},
+            ValueError,
+            r"signals must have shape .* n_signals = 6 and n_nodes = 7; got \(7, 6\)",
+        ),
+        ({"prior": "strong"}, ValueError, "prior must be one of 'weak'; got 'strong'"),
+        ({"noise_variance": -1e-3}, ValueError, "noise_variance must be a finite number above 0; got -0.001"),
+        ({"noise_floor": 0.0}, ValueError, "noise_floor must be a finite number above 0"),
+        ({"graph": np.zeros((7, 7))}, TypeError, "graph must be a Graph; got ndarray. Convert it with as_graph"),
+        ({"input_kernel": "rbf"}, TypeError, "kernel must be a scikit-learn kernel"),
+    ],
+)
+def test_a_task_that_cannot_be_learnt_is_refused_at_the_door(change, kind, message):
+    given = {"graph": GRAPH, "input_kernel": None, "inputs": np.empty((6, 0)), "signals": SIGNALS} | change
+    with pytest.raises(kind, match=message):
+        Task.of(**given)
+
+
+def test_learning_takes_a_task_and_a_kernel():
+    with pytest.raises(TypeError, match="task must be a Task; got Graph"):
+        learn(GRAPH, Polynomial(1))
+    with pytest.raises(
+        TypeError, match=r"graph_kernel must be a graph kernel such as Polynomial\(3\); got 'polynomial'"
+    ):
+        learn(TASK, "polynomial")

@@ -1,0 +1,227 @@
+"""Threads, forked processes, interrupts and places that cannot be written to, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import oracle
+import spectralgp
+from cases import LARGE_FILTERS, LargeCase
+from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial
+from spectralgp._arrays import few_threads
+
+CASE = LargeCase(LARGE_FILTERS["low-pass"], 0.1, n_nodes=60)
+SETUP = """
+import numpy as np
+from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial
+rng = np.random.default_rng(0)
+graph = Graph.from_points(rng.random((5000, 2)), 6)
+X, Y = rng.standard_normal((6, 2)), rng.standard_normal((6, 5000))
+def fit(seed=0):
+    return GraphGPRegressor(graph, Polynomial(1), spectrum=Chebyshev(n_moments=33, random_state=seed)).fit(X, Y)
+"""
+
+
+def run(script: str, timeout: float = 240, **environment: str) -> str:
+    """What a script prints that starts with the fits above; its failure is ours."""
+    source = Path(spectralgp.__file__).parents[1]
+    answer = subprocess.run(
+        [sys.executable, "-c", SETUP + textwrap.dedent(script)],
+        env={**os.environ, "PYTHONPATH": str(source), "NUMBA_NUM_THREADS": "2", **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr[-2000:]
+    return answer.stdout
+
+
+def test_a_forked_process_goes_on_where_its_parent_has_threads():
+    """GNU OpenMP kills a child that starts threads of its own after its parent did: it computes on one instead."""
+    printed = run(
+        """
+        import multiprocessing as mp
+        def work(queue):
+            queue.put(fit(1).log_marginal_likelihood_)
+        if __name__ == "__main__":
+            fit()
+            context = mp.get_context("fork")
+            queue = context.Queue()
+            child = context.Process(target=work, args=(queue,))
+            child.start()
+            value = queue.get(timeout=120)
+            child.join(30)
+            print(child.exitcode, abs(value / fit(1).log_marginal_likelihood_ - 1) < 1e-9)
+        """
+    )
+    assert printed.split() == ["0", "True"]
+
+
+@pytest.mark.parametrize("layer", ["workqueue", "omp"])
+def test_fits_in_threads_do_not_meet_in_the_compiled_loops(layer):
+    """The work queue of Numba aborts the process when two threads enter it."""
+    printed = run(
+        """
+        import threading
+        expected = fit().log_marginal_likelihood_
+        found = []
+        threads = [threading.Thread(target=lambda: found.append(fit().log_marginal_likelihood_)) for _ in range(4)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        print(len(found), max(abs(value / expected - 1) for value in found) < 1e-9)
+        """,
+        NUMBA_THREADING_LAYER=layer,
+    )
+    assert printed.split() == ["4", "True"]
+
+
+def test_nothing_to_write_to_is_no_reason_to_fail(tmp_path):
+    """A read-only installation without a writable home: Numba compiles without its cache."""
+    package = tmp_path / "spectralgp"
+    source = Path(spectralgp.__file__).parent
+    for path in source.rglob("*.py"):
+        target = package / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    printed = run(
+        f"""
+        import numba.core.caching as caching
+        import spectralgp
+        print(spectralgp.__file__.startswith({str(tmp_path)!r}), np.isfinite(fit().log_marginal_likelihood_))
+        """,
+        PYTHONPATH=f"{tmp_path}{os.pathsep}{_without_cache(tmp_path)}",
+        PYTHONDONTWRITEBYTECODE="1",
+    )
+    assert printed.split() == ["True", "True"]
+
+
+def _without_cache(folder: Path) -> Path:
+    """A folder whose sitecustomize makes Numba find no place for its cache, as on a read-only file system."""
+    site = folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(
+        "import numba.core.caching as caching\n"
+        "def nowhere(self, py_func):\n"
+        "    raise RuntimeError('cannot cache function: no locator available')\n"
+        "caching._CacheImpl.__init__ = nowhere\n"
+    )
+    return site
+
+
+def test_without_numba_the_graph_is_computed_by_scipy():
+    printed = run(
+        """
+        import sys, warnings
+        sys.modules["numba"] = None
+        from importlib.machinery import PathFinder
+        import spectralgp._operators.choose as choose
+        choose.find_spec = lambda name: None if name == "numba" else PathFinder.find_spec(name)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            first, second = fit(), fit(1)
+        print(len([w for w in caught if "spectralgp[large]" in str(w.message)]), first.log_marginal_likelihood_)
+        """
+    )
+    n_warnings, value = printed.split()
+    assert n_warnings == "1"
+    expected = run("print(fit().log_marginal_likelihood_)")
+    assert abs(float(value) / float(expected) - 1) < 1e-9
+
+
+def test_an_interrupted_fit_leaves_nothing_behind():
+    """Ctrl-C in the middle of passes: the bar is gone, the old fit is there, and another fit works."""
+    printed = run(
+        """
+        import os, signal, threading
+        model = fit()
+        before = model.predict(X)
+        threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            while True:
+                model.set_params(spectrum=Chebyshev(n_moments=513, random_state=int(rng.integers(1000)))).fit(X, Y)
+        except KeyboardInterrupt:
+            print(np.array_equal(model.predict(X), before) or "another fit had ended")
+        print(np.isfinite(fit(2).log_marginal_likelihood_))
+        """
+    )
+    assert printed.split("\n")[0] in ("True", "another fit had ended")
+    assert printed.split("\n")[1] == "True"
+
+
+# In this process
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_threads_give_the_pool_of_linear_algebra_back():
+    """Limits restored in the wrong order left the process at one thread for ever."""
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        inside, outside = threading.Event(), threading.Event()
+
+        def first():
+            with few_threads(1):
+                inside.set()
+                outside.wait(10)
+
+        thread = threading.Thread(target=first)
+        thread.start()
+        inside.wait(10)
+        with few_threads(1):  # enters while the other is inside, and leaves after it
+            outside.set()
+            thread.join()
+            assert blas_threads() == {1}
+        assert blas_threads() == before
+
+
+def test_fits_in_threads_are_the_fits_alone():
+    """Bit by bit, on small graphs."""
+    graph = Graph(oracle.random_weights(9, seed=1))
+    rng = np.random.default_rng(0)
+    data = [(rng.standard_normal((8, 2)), rng.standard_normal((8, 9))) for _ in range(4)]
+
+    def fitted(X, Y):
+        return GraphGPRegressor(graph, Polynomial(2), RBF(1.0)).fit(X, Y).predict(X)
+
+    expected = [fitted(*given) for given in data]
+    found = [None] * 4
+    threads = [
+        threading.Thread(target=lambda index=index: found.__setitem__(index, fitted(*data[index])))
+        for index in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for actual, truth in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(actual, truth)
+
+
+def test_large_fits_in_threads_share_the_graph():
+    model = GraphGPRegressor(CASE.graph, Polynomial(1), spectrum=Chebyshev(n_moments=33))
+    expected = model.fit(CASE.inputs, CASE.signals).log_marginal_likelihood_
+    found = []
+
+    def fit():
+        fresh = GraphGPRegressor(CASE.graph, Polynomial(1), spectrum=Chebyshev(n_moments=33))
+        found.append(fresh.fit(CASE.inputs, CASE.signals).log_marginal_likelihood_)
+
+    threads = [threading.Thread(target=fit) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_allclose(found, [expected] * 4, rtol=1e-12)

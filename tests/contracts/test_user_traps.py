@@ -1,0 +1,482 @@
+"""What users met: silent wrong answers and bad messages, each held here so that it does not come back."""
+
+from __future__ import annotations
+
+import re
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.gaussian_process.kernels import RBF, ExpSineSquared
+from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
+
+import oracle
+from cases import LARGE_FILTERS, LargeCase
+from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Response, Task, learn
+from spectralgp.graph_kernels import LocalAverage
+from tolerances import EXACT, FORMULA, OPTIMUM
+
+N_SIGNALS, N_NODES, N_NEW = 14, 6, 4
+NAMES = list("fedcba")
+WEIGHTS = oracle.random_weights(N_NODES, seed=4)
+GRAPH = Graph(WEIGHTS, names=NAMES)
+RNG = np.random.default_rng(5)
+EVERYWHERE = RNG.uniform(-2, 2, (N_SIGNALS + N_NEW, 2))
+LAPLACIAN = oracle.laplacian(WEIGHTS, scaled=True)
+LEVELS = 10 * np.arange(N_NODES)  # nodes differ, so that a wrong order is seen
+SIGNALS = LEVELS + oracle.draw(
+    oracle.rbf(EVERYWHERE, EVERYWHERE, 1.5), oracle.polynomial(LAPLACIAN, [1.0, -1.4, 0.6]), 0.02, RNG
+)
+X, NEW = EVERYWHERE[:N_SIGNALS], EVERYWHERE[N_SIGNALS:]
+Y, OBSERVED = SIGNALS[:N_SIGNALS], SIGNALS[N_SIGNALS:]
+FRAME = pd.DataFrame(Y, columns=NAMES)
+SHUFFLED = [2, 5, 0, 4, 1, 3]
+CASE = LargeCase(LARGE_FILTERS["low-pass"], 0.1)
+
+
+def model(graph=GRAPH, kernel=None, **options):
+    return GraphGPRegressor(graph, Polynomial(2) if kernel is None else kernel, **options)
+
+
+def large(**options):
+    return GraphGPRegressor(CASE.graph, Polynomial(2), spectrum=Chebyshev(n_probes=8), **options)
+
+
+# Columns and rows
+
+
+def test_everything_comes_in_the_order_of_the_columns_of_y():
+    plain, other = model(center="node").fit(X, FRAME), model(center="node").fit(X, FRAME.iloc[:, SHUFFLED])
+    for answer in (
+        lambda m: m.predict(NEW),
+        lambda m: m.predict(NEW, return_std=True, include_noise=True)[1],
+        lambda m: m.predict_frame(NEW).to_numpy(),
+        lambda m: m.leave_one_out().mean,
+        lambda m: m.leave_one_out("entry").std,
+        lambda m: m.leave_one_out("entry").log_density,
+        lambda m: m.center_[None],
+        lambda m: np.moveaxis(m.sample_y(NEW, 3), 1, -1).reshape(-1, N_NODES),
+    ):
+        assert oracle.relative_error(answer(other), answer(plain)[:, SHUFFLED]) < FORMULA
+    covariance = plain.predict(NEW, return_cov=True)[1]
+    expected = covariance[:, SHUFFLED][:, :, SHUFFLED]
+    assert oracle.relative_error(other.predict(NEW, return_cov=True)[1], expected) < FORMULA
+    left, right = (
+        m.set_params(center="global").fit(X, Y_).leave_one_out("node")
+        for m, Y_ in ((model(), FRAME), (model(), FRAME.iloc[:, SHUFFLED]))
+    )
+    assert oracle.relative_error(right.log_density, left.log_density[SHUFFLED]) < FORMULA
+
+
+@pytest.mark.parametrize("scoring", ["r2", "neg_root_mean_squared_error", None])
+def test_scikit_learns_scores_do_not_depend_on_the_order_of_columns(scoring):
+    """R^2 by scikit-learn was -2.7 for 0.96, because predictions came in the order of the graph."""
+    scores = [
+        cross_val_score(model(center="node"), X, frame, cv=KFold(3), scoring=scoring)
+        for frame in (FRAME, FRAME.iloc[:, SHUFFLED])
+    ]
+    np.testing.assert_allclose(scores[1], scores[0])
+    if scoring == "r2":
+        assert scores[0].mean() > 0.3  # a mixed-up order would be far below zero
+    predicted = cross_val_predict(model(), X, FRAME.iloc[:, SHUFFLED], cv=KFold(3))
+    np.testing.assert_allclose(predicted, cross_val_predict(model(), X, FRAME, cv=KFold(3))[:, SHUFFLED])
+
+
+def test_nodes_are_chosen_by_the_columns_of_y():
+    """By name, by position among them, or by a mask over them, whether the graph has names or not."""
+    for graph in (GRAPH, Graph(WEIGHTS)):
+        fitted = model(graph).fit(X, FRAME)
+        everything, std = fitted.predict(NEW, return_std=True)
+        for nodes in (["c", "f"], [3, 0], np.array([3, 0])):
+            mean, deviation = fitted.predict(NEW, return_std=True, nodes=nodes)
+            assert oracle.relative_error(mean, everything[:, [3, 0]]) < EXACT
+            assert oracle.relative_error(deviation, std[:, [3, 0]]) < EXACT
+        mask = np.array([True, False, False, True, False, False])
+        assert oracle.relative_error(fitted.predict(NEW, nodes=mask), everything[:, [0, 3]]) < EXACT
+    shuffled = model().fit(X, FRAME.iloc[:, SHUFFLED])
+    assert oracle.relative_error(shuffled.predict(NEW, nodes=[0]), shuffled.predict(NEW)[:, [0]]) < EXACT
+    assert oracle.relative_error(shuffled.predict(NEW, nodes=["f"]), shuffled.predict(NEW)[:, [2]]) < EXACT
+    with pytest.raises(
+        ValueError, match=r"nodes must be names of columns of Y; got 'z' \(1 unknown in all\)\. The first"
+    ):
+        shuffled.predict(NEW, nodes=["z"])
+    with pytest.raises(
+        ValueError, match="nodes must be positions where neither the graph nor the columns of Y have names"
+    ):
+        model(Graph(WEIGHTS)).fit(X, Y).predict(NEW, nodes=["f"])
+
+
+def test_integer_labels_of_a_networkx_graph_are_names():
+    """Nodes 0, 1, ...: a table with the same labels in another order was taken by position."""
+    graph = nx.from_numpy_array(WEIGHTS)
+    frame = pd.DataFrame(Y, columns=range(N_NODES))
+    plain, other = model(graph).fit(X, frame), model(graph).fit(X, frame[SHUFFLED])
+    assert other.log_marginal_likelihood_ == pytest.approx(plain.log_marginal_likelihood_)
+    np.testing.assert_allclose(other.predict(NEW), plain.predict(NEW)[:, SHUFFLED])
+    unnamed = model(Graph(WEIGHTS))
+    with pytest.raises(ValueError, match=r"Y must have its columns in the order of the nodes.*integers 0 to 5.*got 2"):
+        unnamed.fit(X, frame[SHUFFLED])
+    np.testing.assert_allclose(unnamed.fit(X, frame).predict(NEW), plain.predict(NEW))
+
+
+def test_rows_with_the_same_labels_in_another_order_are_refused():
+    index = [f"day {n}" for n in range(N_SIGNALS)]
+    inputs = pd.DataFrame(X, columns=["u", "v"], index=index)
+    signals = pd.DataFrame(Y, columns=NAMES, index=index)
+    fitted = model().fit(inputs, signals)
+    with pytest.raises(ValueError, match=r"X and Y must have their rows in the same order.*Pass Y\.loc\[X\.index\]"):
+        model().fit(inputs, signals[::-1])
+    with pytest.raises(ValueError, match="X and Y must have their rows in the same order"):
+        fitted.log_predictive_density(inputs, signals[::-1])
+    # other labels are another matter: yesterday's and today's, say
+    model().fit(inputs, signals.set_axis([f"day {n + 1}" for n in range(N_SIGNALS)]))
+
+
+# Arrays of the caller
+
+
+@pytest.mark.parametrize("make", [model, large], ids=["exact", "large"])
+def test_what_the_caller_does_to_arrays_after_fit_changes_nothing(make):
+    inputs, signals = (X.copy(), Y.copy()) if make is model else (CASE.inputs.copy(), CASE.signals.copy())
+    new = NEW if make is model else CASE.new
+    fitted = make().fit(inputs, signals)
+    expected = fitted.predict(new, return_std=True, nodes=[0, 1])
+    left = fitted.leave_one_out().mean
+    inputs *= 0
+    signals *= np.nan
+    for actual, truth in zip(fitted.predict(new, return_std=True, nodes=[0, 1]), expected, strict=True):
+        np.testing.assert_array_equal(actual, truth)
+    np.testing.assert_array_equal(fitted.leave_one_out().mean, left)
+
+
+def test_a_task_keeps_no_array_of_the_caller():
+    inputs, signals = X.copy(), Y.copy()
+    task = Task.of(GRAPH, RBF(1.0), inputs, signals)
+    expected = learn(Task.of(GRAPH, RBF(1.0), X, Y), Polynomial(1)).log_likelihood
+    inputs *= 0
+    signals *= 0
+    assert learn(task, Polynomial(1)).log_likelihood == expected
+
+
+# Units
+
+
+def test_bounds_of_an_amplitude_are_in_the_units_of_the_signals():
+    """True amplitude 50, bounds 10 to 100, signals with a deviation of some 30: it was learnt as 300."""
+    rng = np.random.default_rng(1)
+    inputs = rng.uniform(-3, 3, (30, 1))
+    dense = 50.0**2 * oracle.diffusion(oracle.laplacian(WEIGHTS, "normalized"), 2.0)
+    signals = oracle.draw(oracle.rbf(inputs, inputs, 1.0), dense, 9.0, rng)
+    free, bounded, tight = (
+        model(kernel=Diffusion(amplitude=50, amplitude_bounds=bounds)).fit(inputs, signals)
+        for bounds in (None, (10, 100), (49, 50))
+    )
+    assert bounded.log_marginal_likelihood_ == pytest.approx(free.log_marginal_likelihood_, abs=1e-3)
+    assert bounded.graph_kernel_.amplitude == pytest.approx(free.graph_kernel_.amplitude, rel=1e-2)
+    assert bounded.graph_kernel_.amplitude_bounds == pytest.approx((10, 100))
+    assert 49 * (1 - 1e-9) <= tight.graph_kernel_.amplitude <= 50 * (1 + 1e-9)
+    for fitted in (bounded, tight):  # it can be built again
+        assert type(fitted.graph_kernel_)(**fitted.graph_kernel_.get_params()) == fitted.graph_kernel_
+
+
+def test_log_posteriors_are_in_the_units_of_the_signals():
+    """Without a prior the log posterior is the log likelihood, whatever the units."""
+    for factor in (1.0, 1e3):
+        fitted = model(prior=None).fit(X, factor * Y)
+        (fit,) = fitted.fits_
+        assert fit.log_posterior == pytest.approx(fit.log_likelihood)
+        assert fit.stages[-1].log_posterior == pytest.approx(fit.log_posterior)
+        assert fit.log_likelihood == pytest.approx(fitted.log_marginal_likelihood_)
+
+
+@pytest.mark.parametrize("factor", [1e-130, 1e-80, 1e80, 1e130])
+def test_extreme_units_of_the_signals_are_no_trouble(factor):
+    plain, other = model().fit(X, Y), model().fit(X, factor * Y)
+    mean, std = plain.predict(NEW, return_std=True, include_noise=True)
+    other_mean, other_std = other.predict(NEW, return_std=True, include_noise=True)
+    assert oracle.relative_error(other_mean / factor, mean) < 1e-6
+    assert oracle.relative_error(other_std / factor, std) < 1e-5
+    assert other.log_predictive_density(NEW, factor * OBSERVED) == pytest.approx(
+        plain.log_predictive_density(NEW, OBSERVED) - OBSERVED.size * np.log(factor), rel=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("inputs", "signals", "message"),
+    [
+        (X, 1e156 * Y, r"Y must hold values between 1e-140 and 1e\+140 in size.*Change the units of Y"),
+        (X, 1e-160 * Y, r"Y must hold values between 1e-140 and 1e\+140 in size"),
+        (1e156 * X, Y, r"X must hold values up to 1e\+150 in size.*Change the units of X"),
+    ],
+)
+def test_units_that_cannot_be_squared_are_refused_by_name(inputs, signals, message):
+    with pytest.raises(ValueError, match=message):
+        model().fit(inputs, signals)
+
+
+def test_constant_columns_are_no_signal():
+    """Centred by node they are rounding, of 1e-18, and were taken for a spread: the log likelihood was +14,649."""
+    fitted = model(center="node").fit(X, np.full((N_SIGNALS, N_NODES), 0.1) * np.arange(1, 7) / 3)
+    assert fitted.noise_variance_ > 1e-7
+    assert abs(fitted.log_marginal_likelihood_) < 1e4
+
+
+# Centres in folds and leave-one-out
+
+
+@pytest.mark.parametrize("by", ["signal", "entry"])
+def test_what_is_left_out_is_left_out_of_the_nodes_means(by):
+    """Against deletion by hand: the means of what is kept, then dense conditioning."""
+    fitted = model(center="node").fit(X, Y)
+    dense = oracle.polynomial(LAPLACIAN, fitted.graph_kernel_.coefficients)
+    covariance = oracle.covariance(oracle.rbf(X, X, fitted.kernel_.length_scale), dense, fitted.noise_variance_)
+    left = fitted.leave_one_out(by)
+    for n, m in [(0, 1), (5, 4), (13, 0)]:
+        mask = np.zeros(Y.shape, dtype=bool)
+        mask[(n, m) if by == "entry" else n] = True
+        centre = np.array([Y[~mask[:, node], node].mean() for node in range(N_NODES)])
+        mean, spread, density = oracle.leave_out(Y - centre, covariance, mask)
+        assert oracle.relative_error(left.mean[mask], mean + centre[mask.any(axis=0)]) < 1e-7
+        assert oracle.relative_error(left.std[mask] ** 2, np.diag(spread)) < 1e-6
+        index = (n, m) if by == "entry" else n
+        assert left.log_density[index] == pytest.approx(density, rel=1e-6)
+
+
+def test_leaving_out_signals_recentres_on_a_large_graph_too():
+    small, big = (
+        GraphGPRegressor(CASE.graph, Polynomial(2, "interval"), spectrum=kind, center="node").fit(
+            CASE.inputs, CASE.signals
+        )
+        for kind in ("exact", Chebyshev(n_probes="exact", tolerance=1e-8))
+    )
+    expected, actual = small.leave_one_out(), big.leave_one_out()
+    scale = float(np.std(CASE.signals))
+    assert oracle.relative_error(actual.mean, expected.mean, scale) < 1e-3
+    assert oracle.relative_error(actual.log_density, expected.log_density) < 1e-3
+
+
+def test_a_node_left_out_has_no_mean_to_be_centred_by():
+    with pytest.raises(ValueError, match=r"by must be 'signal' or 'entry' where each node was centred by its own mean"):
+        model(center="node").fit(X, Y).leave_one_out("node")
+
+
+# Missing values, masks and other things that are no numbers
+
+
+def test_a_mask_is_not_dropped():
+    masked = np.ma.masked_array(Y, mask=np.zeros(Y.shape, dtype=bool))
+    np.testing.assert_allclose(model().fit(X, masked).predict(NEW), model().fit(X, Y).predict(NEW))
+    masked.mask[2, 3] = True
+    masked.data[2, 3] = 1e6
+    for fit in (lambda: model().fit(X, masked), lambda: model(spectrum="chebyshev").fit(X, masked)):
+        with pytest.raises(
+            ValueError, match=r"Y must be complete; got a masked array that masks 1 of 84 values\. Missing"
+        ):
+            fit()
+    inputs = np.ma.masked_array(X, mask=X > 1.9)
+    with pytest.raises(ValueError, match="X must be complete; got a masked array that masks"):
+        model().fit(inputs, Y)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "signals", "error", "message"),
+    [
+        (
+            X,
+            FRAME.assign(c=pd.array([None] * N_SIGNALS, dtype="Float64")),
+            ValueError,
+            "Y contains NaN at row 0, column 'c'",
+        ),
+        (
+            X,
+            FRAME.melt(var_name="station", value_name="value"),
+            TypeError,
+            r"Y must be a wide table.*got a long one, with words in column 'station'\. Turn it into a wide one: Y\.pivot",
+        ),
+        (
+            X,
+            pd.concat([FRAME, FRAME[["a"]]], axis=1),
+            ValueError,
+            "Y must have distinct column names; got 'a' more than",
+        ),
+        (
+            X,
+            FRAME.assign(a=pd.date_range("2020", periods=N_SIGNALS)),
+            TypeError,
+            "Y must hold numbers; got dates in column 'a'",
+        ),
+        (X, Y.astype(complex), ValueError, "Complex data not supported: Y must hold real numbers"),
+        (X.astype(str), Y, TypeError, "X must hold numbers; got dtype <U"),
+        (
+            pd.DataFrame(X, columns=["u", "v"]).assign(w="x"),
+            Y,
+            TypeError,
+            "X must hold numbers; got words in column 'w'",
+        ),
+        (
+            pd.DataFrame({"u": X[:, 0], "t": pd.date_range("2020", periods=N_SIGNALS)}),
+            Y,
+            TypeError,
+            r"X must hold numbers; got dates in column 't'.*for example days",
+        ),
+    ],
+)
+def test_messages_name_what_was_given(inputs, signals, error, message):
+    with pytest.raises(error, match=message):
+        model().fit(inputs, signals)
+
+
+def test_a_list_of_kernels_with_a_foreign_one_says_which():
+    with pytest.raises(TypeError, match=r"got RBF\(length_scale=1\) at position 1, of type sklearn\.gaussian_process"):
+        model(kernel=[Polynomial(1), RBF(), Identity()]).fit(X, Y)
+
+
+# Observed signals on a large graph
+
+
+def test_observed_signals_must_fit_the_inputs_on_a_large_graph():
+    """One row was compared with three means, and NaN blamed the Laplacian."""
+    fitted = large().fit(CASE.inputs, CASE.signals)
+    with pytest.raises(ValueError, match=r"one row for each of the 3 inputs .*got shape \(1, 300\)"):
+        fitted.log_predictive_density(CASE.new, CASE.observed[:1])
+    spoilt = CASE.observed.copy()
+    spoilt[1, 7] = np.nan
+    with pytest.raises(ValueError, match=r"signals must be finite; got nan at index \(1, 7\)"):
+        fitted.log_predictive_density(CASE.new, spoilt)
+
+
+# Random states
+
+
+def test_a_numpy_generator_is_a_random_state():
+    fitted = GraphGPRegressor(GRAPH, [Polynomial(1), Diffusion()], random_state=np.random.default_rng(3)).fit(X, Y)
+    again = GraphGPRegressor(GRAPH, [Polynomial(1), Diffusion()], random_state=np.random.default_rng(3)).fit(X, Y)
+    np.testing.assert_array_equal(fitted.predict(NEW), again.predict(NEW))
+    draws = [fitted.sample_y(NEW, 2, random_state=np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    assert not np.allclose(draws[0], draws[2])
+
+
+# Filters of the user's own
+
+
+@pytest.mark.parametrize("with_jacobian", [False, True])
+def test_a_response_is_not_asked_beyond_its_bounds(with_jacobian):
+    """A function that is defined from 0 on, with its optimum at 0: fits and draws stay inside."""
+    asked = []
+
+    def shape(eigenvalues, rate):
+        asked.append(rate)
+        return np.exp(-np.sqrt(rate) * eigenvalues)  # not a number below zero
+
+    jacobian = (
+        (lambda t, rate: (-0.5 * t * np.exp(-np.sqrt(rate) * t) / np.sqrt(max(rate, 1e-12)))[:, None])
+        if with_jacobian
+        else None
+    )
+    kernel = Response(shape, (1.0,), ((0.0, 5.0),), jacobian)
+    white = np.random.default_rng(0).standard_normal((N_SIGNALS, N_NODES))
+    fitted = model(kernel=kernel, n_draws=8).fit(X, white)
+    assert np.all(np.isfinite(fitted.predict(NEW)))
+    assert min(asked) >= 0.0
+    assert max(asked) <= 5.0
+
+
+def test_a_learnt_filter_can_be_used_elsewhere_as_it_is():
+    """Transfer: the coefficients are kept in the units of the signals, and everything else is learnt."""
+    first = model(kernel=Polynomial(2, "interval")).fit(X, Y)
+    kept = Polynomial.from_coefficients(first.graph_kernel_.coefficients, constraint="interval", fixed=True)
+    second = model(kernel=kept).fit(X, Y)
+    np.testing.assert_allclose(second.graph_kernel_.coefficients, first.graph_kernel_.coefficients)
+    assert second.log_marginal_likelihood_ == pytest.approx(first.log_marginal_likelihood_, abs=0.01)
+    assert second.fits_[0].stages[-1].name == "Polynomial(2)"
+    with pytest.raises(ValueError, match=r"fixed must be False for a polynomial without coefficients"):
+        Polynomial(2, fixed=True)
+
+
+def test_given_coefficients_are_a_start():
+    """Where the continuation would end elsewhere: the start is another maximum, and it is not forgotten."""
+    fitted = model(kernel=Polynomial(3)).fit(X, Y)
+    started = model(kernel=Polynomial.from_coefficients(fitted.graph_kernel_.coefficients)).fit(X, Y)
+    assert started.fits_[0].log_posterior >= fitted.fits_[0].log_posterior - OPTIMUM * Y.size
+    other = Polynomial.from_coefficients([20.0, -60.0, 40.0])
+    assert [start.tolist() for start in other.given_starts()] == [other.theta.tolist()]
+
+
+# Other kernels of inputs
+
+
+def test_a_covariance_that_rounding_makes_indefinite_on_the_way_does_not_end_a_fit():
+    """A short period at inputs of 1e5 loses its digits; the answer does not."""
+    rng = np.random.default_rng(0)
+    inputs = 1e5 * rng.uniform(0, 1, (20, 1))
+    signals = rng.standard_normal((20, N_NODES))
+    fitted = model(kernel=Polynomial(1)).set_params(kernel=ExpSineSquared())
+    assert np.all(np.isfinite(fitted.fit(inputs, signals).predict(inputs[:2])))
+
+
+# Answers beyond what was learnt
+
+
+def test_a_filter_is_not_asked_for_beyond_the_spectrum():
+    fitted = model().fit(X, Y)
+    with pytest.raises(
+        ValueError, match=r"eigenvalues must lie between 0 and 1, where the filter was learnt; got values from 0"
+    ):
+        fitted.response([0.0, 2.0])
+    with pytest.raises(ValueError, match="eigenvalues must lie between 0 and 1"):
+        fitted.response([-0.1])
+
+
+def test_kernels_add():
+    """A learnt low-pass plus what nodes have to themselves: the covariances add, and both are learnt."""
+    rng = np.random.default_rng(3)
+    inputs = rng.uniform(-3, 3, (40, 1))
+    dense = oracle.polynomial(LAPLACIAN, [2.0, -4.0, 2.0]) + 0.25 * np.eye(N_NODES)
+    signals = oracle.draw(oracle.rbf(inputs, inputs, 1.0), dense, 0.01, rng)
+    fitted = model(kernel=Polynomial(2) + Identity(), prior=None).fit(inputs, signals)
+    expected = oracle.log_likelihood(
+        signals - signals.mean(),
+        oracle.rbf(inputs, inputs, fitted.kernel_.length_scale),
+        fitted.fits_[0].model.node_covariance(),
+        fitted.noise_variance_,
+    )
+    assert fitted.log_marginal_likelihood_ == pytest.approx(expected)
+    assert fitted.graph_kernel_.label == "Polynomial(2) + Identity"
+    _, flat = fitted.graph_kernel_.kernels
+    assert flat.amplitude == pytest.approx(0.5, rel=0.35)
+    assert fitted.fits_[0].log_likelihood >= model(prior=None).fit(inputs, signals).fits_[0].log_likelihood - 1e-3
+    with pytest.raises(
+        ValueError, match="kernels must be functions of one Laplacian to be added; got normalized and scaled"
+    ):
+        Polynomial(2) + Diffusion()
+    with pytest.raises(TypeError, match="unsupported operand"):
+        Polynomial(2) + LocalAverage()
+
+
+# Without a graph
+
+
+def test_many_outputs_without_a_graph_cost_no_matrix_of_them(monkeypatch):
+    monkeypatch.setattr("spectralgp.spectrum.exact.eigh", None)
+    rng = np.random.default_rng(0)
+    signals = rng.standard_normal((10, 5000))
+    fitted = GraphGPRegressor().fit(X[:10], signals)
+    mean, std = fitted.predict(NEW, return_std=True)
+    few = GraphGPRegressor(kernel=RBF(fitted.kernel_.length_scale, "fixed"), noise_variance=fitted.noise_variance_)
+    few.set_params(graph_kernel=Identity(fitted.graph_kernel_.amplitude, "fixed"), center=None)
+    few.fit(X[:10], signals[:, :3] - signals.mean())
+    np.testing.assert_allclose(mean[:, :3] - signals.mean(), few.predict(NEW), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(std[:, :3], few.predict(NEW, return_std=True)[1], rtol=1e-6)
+
+
+def test_words_are_not_escaped_in_messages():
+    """Patterns of this file are regular expressions; one plain check that a message reads as a sentence."""
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        model().fit(X, np.where(Y[2, 3] == Y, np.nan, Y))
+    assert re.fullmatch(
+        r"Y must be finite; Y contains NaN at row 2, column 3 \(1 values that are NaN or infinite in all\)\. Missing "
+        r"entries are not supported yet: drop the signals or the nodes that have them, or fill them in\.",
+        str(caught.value),
+    )
