@@ -174,16 +174,17 @@ class Stopwatch:
 
 def watched_stages() -> Stopwatch:
     """A stopwatch on the stages of a fit on a large graph."""
-    from spectralgp.posterior.chebyshev import ChebyshevPosterior
-    from spectralgp.regressor import estimator
-    from spectralgp.spectrum import LargeSignals
+    from spectralgp.estimators import _base
+    from spectralgp.signals import Signals
+    from spectralgp.spectrum import Quadrature
+    from spectralgp.spectrum.density import Density
 
     watch = Stopwatch()
-    watch.watch(estimator, "block_by_block", "reading the signals")
-    watch.watch(LargeSignals, "_following_the_signals", "operator and ordering")
+    watch.watch(_base, "read_signals", "reading the signals")
+    watch.watch(Graph, "operator", "operator and ordering")
     watch.watch(Operator, "largest_eigenvalue", "largest eigenvalue")
-    watch.watch(LargeSignals, "signal_moments", "moments of the signals")
-    watch.watch(LargeSignals, "_raw_probes", "moments of the probes")
-    watch.watch(ChebyshevPosterior, "diagonals", "variances by probes")
-    watch.watch(ChebyshevPosterior, "diagonals_at", "variances at chosen nodes")
+    watch.watch(Signals, "moments", "moments of the signals")
+    watch.watch(Density, "_raw", "moments of the probes")
+    watch.watch(Quadrature, "diagonals", "variances by probes")
+    watch.watch(Quadrature, "_diagonals_at", "variances at chosen nodes")
     return watch

@@ -12,16 +12,15 @@ import json
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import cupy
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, condition
-from spectralgp._operators import CudaOperator
+from spectralgp._operators import CudaOperator, chebyshev_coefficients, chebyshev_points, filter_columns
 from spectralgp.learning import Task, learn
-from spectralgp.spectrum import LargeSignals, chebyshev_coefficients, chebyshev_points, filter_columns
+from spectralgp.signals import read_signals
 
 TRUTH = Polynomial.from_coefficients([1.0, -2.2, 1.9, -0.6])
 NOISE_SHARE = 0.1
@@ -85,13 +84,27 @@ def lattice(side: int, dtype: type = np.float64) -> CudaOperator:
     return CudaOperator(indptr, indices.ravel(), weights, cupy.full(node.size, 6.0, dtype=dtype))
 
 
+class Lattice(Graph):
+    """A graph that is on the device only: all that is asked of it is its operator."""
+
+    def __init__(self, operator: CudaOperator) -> None:
+        for name, value in (("_operator", operator), ("_cache", {}), ("names", None), ("coordinates", None)):
+            object.__setattr__(self, name, value)
+
+    n_nodes = property(lambda self: self._operator.n_nodes)
+    n_edges = property(lambda self: 4 * self._operator.n_nodes)
+
+    def operator(self, *_: object) -> CudaOperator:
+        return self._operator
+
+
 def recover(side: int, n_signals: int, n_probes: int) -> dict[str, object]:
     """Draw signals of a known filter, then time learning and the posterior mean at five inputs."""
     rng = np.random.default_rng(1)
     operator = lattice(side)
     n_nodes = side * side
-    largest = operator.largest_eigenvalue()
-    operator.tighten(largest)
+    largest, residual = operator.largest_eigenvalue()
+    operator.tighten(largest, residual)
     inputs = rng.standard_normal((n_signals, 2))
     root = np.linalg.cholesky(RBF(1.0)(inputs) + 1e-10 * np.eye(n_signals)).T
     response = TRUTH.response(operator.bound * (chebyshev_points(16) + 1) / 2 / largest)
@@ -115,20 +128,23 @@ def recover(side: int, n_signals: int, n_probes: int) -> dict[str, object]:
 
     cupy.cuda.Device().synchronize()
     began = mark = time.perf_counter()
-    graph = SimpleNamespace(n_nodes=n_nodes, n_edges=4 * n_nodes)
-    large = LargeSignals(graph, signals, Chebyshev(n_probes=n_probes), operator=lambda kind: operator)
-    large.operator("combinatorial")
+    graph, settings = Lattice(operator), Chebyshev(n_probes=n_probes)
+    read = read_signals(signals, keep_source=True)
+    del signals
+    mark = lap("reading the signals", mark)
+    spectrum = settings.of(graph, scaled=True, like=read.like)
     mark = lap("largest eigenvalue", mark)
-    large.signal_moments("combinatorial")
+    spectrum.read(read)
     mark = lap("moments of the signals", mark)
-    large.density_moments("combinatorial")
+    spectrum.density.moments(spectrum.n_moments)
     mark = lap("moments of the probes", mark)
-    task = Task(RBF(2.0), inputs, large, prior=None)
-    fit = learn(task, graph, Polynomial(3))
+    task = Task.of(graph, RBF(2.0), inputs, read, prior=None, spectrum=settings)
+    fit = learn(task, Polynomial(3))
     mark = lap("learning", mark)
-    large.release()
+    read.release()
+    spectrum.density.release()
     cupy.get_default_memory_pool().free_all_blocks()
-    mean = condition(fit.model, inputs, large).at(rng.standard_normal((5, 2))).mean
+    mean = condition(fit.model, inputs, read).at(rng.standard_normal((5, 2))).mean
     lap("posterior mean at 5 inputs", mark)
     timings["total"] = time.perf_counter() - began
     grid = np.linspace(0, 1, 201)

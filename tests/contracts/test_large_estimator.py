@@ -27,6 +27,7 @@ from spectralgp.graph_kernels import LocalAverage, Polynomial, PseudoInverse
 from spectralgp.mixture import Mixture
 from spectralgp.signals import Signals
 from spectralgp.spectrum import ExactSpectrum, Quadrature
+from spectralgp.spectrum.density import Density
 from tolerances import EXACT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
 
 CASE = LargeCase(LARGE_FILTERS["low-pass"], 0.1)
@@ -453,3 +454,21 @@ def test_variance_without_centring_is_about_the_mean():
     for spectrum in ("exact", EXACTLY):
         model = regressor(spectrum=spectrum, center=None, noise_floor=0.5, prior=None).fit(X, Y)
         assert model.noise_variance_ == pytest.approx(0.5 * np.var(Y), rel=1e-9)
+
+
+def test_the_states_of_recurrences_do_not_outlive_a_fit(monkeypatch):
+    """They take as much memory as the signals and the probes, several times; moments take none to speak of."""
+    graph = Graph(CASE.graph.weights)
+    model = GraphGPRegressor(graph, Polynomial(1), spectrum=Chebyshev(n_moments=33)).fit(X, Y)
+    (density,) = [known for known in graph._cache.values() if isinstance(known, Density)]
+    (own,) = model.posterior_.signals._store.passes.values()
+    assert all(known.is_released for known in [*density._passes, own])
+
+    def fail(*_):
+        assert model.spectrum_.refined().multiplicities.size == 65
+        raise KeyboardInterrupt("stop")
+
+    monkeypatch.setattr("spectralgp.fitting.learn_all", fail)
+    with pytest.raises(KeyboardInterrupt, match="stop"):
+        GraphGPRegressor(graph, Polynomial(1), spectrum=Chebyshev(n_moments=33)).fit(X, Y)
+    assert all(known.is_released for known in density._passes)

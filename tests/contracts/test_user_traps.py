@@ -292,7 +292,7 @@ def test_a_mask_is_not_dropped():
             X,
             FRAME.melt(var_name="station", value_name="value"),
             TypeError,
-            r"Y must be a wide table.*got a long one, with words in column 'station'\. Turn it into a wide one: Y\.pivot",
+            r"Y must be a wide table.*got a long one.*column 'station'\. Turn it into a wide one: Y\.pivot",
         ),
         (
             X,

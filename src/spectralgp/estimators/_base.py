@@ -33,7 +33,7 @@ from spectralgp.learning import Task, as_solver
 from spectralgp.mixture import Mixture, MixturePrediction
 from spectralgp.posterior import Posterior, Prediction
 from spectralgp.signals import Signals, read_signals
-from spectralgp.spectrum import Chebyshev
+from spectralgp.spectrum import Chebyshev, release_passes
 
 LARGE = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model
@@ -132,22 +132,15 @@ class GraphGPEstimator(BaseEstimator):
             signals = read_signals(values, self.center, self.scale == "global", keep_source=settings is not None)
             spread = signals.units.spread
             noise = None if self.noise_variance is None else self.noise_variance / spread**2
-            task = Task(
-                graph,
-                self._input_kernel(X, inputs),
-                inputs,
-                signals,
-                noise,
-                self.prior,
-                self.noise_floor,
-                settings,
-                self.device,
-            )
+            kernel, options = self._input_kernel(X, inputs), (self.prior, self.noise_floor, settings, self.device)
+            task = Task(graph, kernel, inputs, signals, noise, *options)
             scaled = [kernel.scaled_by(1 / spread) for kernel in kernels]
-            learnt = fit_models(
-                task, scaled, solver, self._stacking(kernels, settings), as_generator(self.random_state, 0)
-            )
-            signals.release()
+            stacking, random_state = self._stacking(kernels, settings), as_generator(self.random_state, 0)
+            try:
+                learnt = fit_models(task, scaled, solver, stacking, random_state)
+            finally:
+                signals.release()
+                release_passes(graph)
         self._order, self._flat, self._in_memory = order, flat, settings is None
         self._finish(learnt, signals)
 

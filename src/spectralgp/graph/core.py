@@ -12,6 +12,7 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 
 from spectralgp._checks import Array, as_integer, as_option
+from spectralgp._operators import Operator, make_operator
 from spectralgp.graph.edges import weights_from_edges
 from spectralgp.graph.laplacians import LAPLACIANS, LaplacianKind, largest_eigenvalue, normalized_parts
 from spectralgp.graph.nodes import as_coordinates, as_names, chosen_nodes, positions_of
@@ -298,6 +299,10 @@ class Graph:
         """
         as_option(kind, "kind", LAPLACIANS)
         return (self.weights, self.degrees) if kind == "combinatorial" else normalized_parts(self.weights, self.degrees)
+
+    def operator(self, kind: LaplacianKind = "combinatorial", like: Any = None, device: str | None = None) -> Operator:
+        """Laplacian as an operator on blocks of signals such as `like`, for a graph too large to be decomposed."""
+        return make_operator(*self.laplacian_parts(kind), np.empty((0, 0)) if like is None else like, device)
 
     def largest_eigenvalue(self, kind: LaplacianKind = "combinatorial") -> float:
         """Largest eigenvalue of a Laplacian, to a relative 1e-9 or better; zero for a graph without edges.

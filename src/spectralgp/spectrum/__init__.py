@@ -3,7 +3,7 @@
 from spectralgp.spectrum.base import Errors, FilterBank, Filters, FilterSum, OfEigenvalues, Spectrum
 from spectralgp.spectrum.data import SpectralData, SpectralMoments, SpectralSignals
 from spectralgp.spectrum.exact import ExactSpectrum, decompose
-from spectralgp.spectrum.quadrature import Chebyshev, Quadrature
+from spectralgp.spectrum.quadrature import Chebyshev, Quadrature, release_passes
 
 __all__ = [
     "Chebyshev",
@@ -19,4 +19,5 @@ __all__ = [
     "SpectralSignals",
     "Spectrum",
     "decompose",
+    "release_passes",
 ]

@@ -20,7 +20,6 @@ from spectralgp._operators import (
     chebyshev_coefficients,
     chebyshev_points,
     filter_columns,
-    make_operator,
     precision_of,
     quadrature_weights,
 )
@@ -98,9 +97,16 @@ class Chebyshev:
         place: Hashable = (type(like).__module__.partition(".")[0], device_of(like), device, str(precision_of(like)))
         key = ("density", laplacian, self.n_probes, self.random_state, place)
         if key not in graph._cache:
-            operator = make_operator(*graph.laplacian_parts(laplacian), like, device)
+            operator = graph.operator(laplacian, like, device)
             graph._cache[key] = Density(operator, self.n_probes, self.random_state, graph.n_edges > 0)
         return Quadrature(graph, laplacian, bool(scaled), self, graph._cache[key], self.n_moments | 1)
+
+
+def release_passes(graph: Graph) -> None:
+    """Forget the states of recurrences on a graph, which more moments would need, and keep the moments."""
+    for known in graph._cache.values():
+        if isinstance(known, Density):
+            known.release()
 
 
 @dataclass(frozen=True, eq=False)
