@@ -18,10 +18,14 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from spectralgp import Graph, Polynomial
-from spectralgp._operators import CpuOperator, Operator
-from spectralgp.graph_kernels.base import SpectralKernel
-from spectralgp.spectrum import chebyshev_coefficients, chebyshev_points, filter_columns
+from spectralgp import Graph, Polynomial, SpectralKernel
+from spectralgp._operators import (
+    CpuOperator,
+    Operator,
+    chebyshev_coefficients,
+    chebyshev_points,
+    filter_columns,
+)
 
 GIGABYTE = 1e9
 TRUTH = Polynomial.from_coefficients([1.0, -2.2, 1.9, -0.6])
@@ -114,8 +118,8 @@ def draw_signals(
     Independent of each other if there are no inputs.
     """
     operator = operator_of(graph, truth.laplacian)
-    largest = operator.largest_eigenvalue()
-    operator.tighten(largest)
+    largest, residual = operator.largest_eigenvalue()
+    operator.tighten(largest, residual)
     covariance = np.eye(n_signals) if inputs is None else INPUT_KERNEL(inputs)
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
