@@ -54,7 +54,7 @@ clean:
 # pip (an interrupted first run) is made anew.
 .venv/installed: pyproject.toml
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
-	$(PIP) --editable .
+	$(PIP) --editable ".[all]"
 	@touch $@
 
 .venv/installed-test: pyproject.toml

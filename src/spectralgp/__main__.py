@@ -1,6 +1,22 @@
-"""``python -m spectralgp``."""
+"""``python -m spectralgp``, and the command of that name."""
 
-from spectralgp.cli import main
+from __future__ import annotations
+
+import sys
+
+from spectralgp._extras import require
+
+
+def main() -> None:
+    """Run the command line, or say what it needs."""
+    try:
+        for library in ("typer", "rich"):
+            require(library, "cli", "for the command line")
+        from spectralgp.cli import main as run
+    except ImportError as error:
+        sys.exit(f"error: {error}")
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -25,6 +25,7 @@ BESIDE = {"benchmarks", "docs", "reproduction", "tests"}
 # package's face, spectralgp itself: it gathers the public names of the rooms below it for those above it.
 ROOMS = [
     "_arrays",
+    "_extras",
     "_files",
     "_frames",
     "_progress",

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spectralgp._extras import require
+
 REPOSITORY = "github.com/yincong-zhi/Polynomial_Kernel_Learning"
 COMMIT = "f9b219ac167ba6c06da8b88a88376ddcbd7efd1e"
 BASE_URL = f"https://raw.githubusercontent.com/yincong-zhi/Polynomial_Kernel_Learning/{COMMIT}/data/"
@@ -60,8 +62,7 @@ def fetch_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None)
     found = find_file(file, folder)
     if found is not None:
         return found
-    import pooch  # type: ignore[import-untyped]
-
+    pooch = require("pooch", "data", "to download the paper's data")
     try:
         downloaded = pooch.retrieve(
             BASE_URL + file.name, known_hash=f"sha256:{file.sha256}", fname=file.name, path=cache_folder()
@@ -78,8 +79,7 @@ def fetch_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None)
 
 def cache_folder() -> Path:
     """The user's cache folder for this package's downloads."""
-    import pooch
-
+    pooch = require("pooch", "data", "to find the folder of the paper's data")
     return Path(pooch.os_cache("spectralgp"))
 
 

@@ -13,6 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._arrays import as_generator, moved_last, on_host, take
+from spectralgp._extras import require
 from spectralgp._frames import check_same_order, frame_index
 from spectralgp.estimators._base import GraphGPEstimator
 from spectralgp.graph_kernels import GraphKernel
@@ -205,8 +206,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
 
     def predict_frame(self, X: Any, return_std: bool = False, include_noise: bool = False) -> Any:
         """Predict as `predict` does, into pandas DataFrames with the nodes' names and the index of `X`."""
-        import pandas as pd
-
+        pd = require("pandas", "pandas", "to predict into DataFrames")
         predicted = self.predict(X, return_std=return_std, include_noise=include_noise)
         columns: Any = self._order.names
         frames = [

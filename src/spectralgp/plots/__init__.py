@@ -4,6 +4,7 @@ Every function draws on the axes it is given, or makes a figure of its own, and 
 `LINE_STYLES` are those that the curves take, in order.
 """
 
+from spectralgp._extras import require
 from spectralgp.plots.calibration import plot_calibration
 from spectralgp.plots.filters import plot_filter, plot_fourier
 from spectralgp.plots.predictions import plot_prediction
@@ -19,3 +20,5 @@ __all__ = [
     "plot_prediction",
     "plot_signal",
 ]
+
+require("matplotlib", "plots", "to draw")

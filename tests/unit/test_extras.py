@@ -1,0 +1,74 @@
+"""What only some users need may be missing: the rest works, and what does not says how to install it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spectralgp
+from spectralgp._extras import require
+
+HIDE = """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {hidden!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Hidden())
+"""
+
+
+def run(script, *hidden):
+    """Output and error of a script in an environment without some libraries."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(spectralgp.__file__).parents[1])}
+    ended = subprocess.run(
+        [sys.executable, "-c", HIDE.format(hidden=set(hidden)) + script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def test_a_bare_installation_fits_and_predicts():
+    """NumPy, SciPy and scikit-learn with what they need: nothing else is asked for, not even by a bar."""
+    script = (
+        "import numpy as np\n"
+        "from spectralgp import Graph, GraphGPRegressor, Polynomial\n"
+        "ring = Graph.from_edges([(n, (n + 1) % 9) for n in range(9)])\n"
+        "rng = np.random.default_rng(0)\n"
+        "model = GraphGPRegressor(ring, Polynomial(1), verbose=1).fit(rng.random((5, 1)), rng.random((5, 9)))\n"
+        "print(model.predict(rng.random((2, 1))).shape)\n"
+    )
+    libraries = ("numba", "matplotlib", "typer", "rich", "pooch", "pandas", "networkx")
+    assert run(script, *libraries) == (0, "(2, 9)\n", "")
+
+
+@pytest.mark.parametrize(
+    ("script", "library", "extra"),
+    [
+        ("import spectralgp.plots", "matplotlib", "plots"),
+        ("from spectralgp.datasets._files import cache_folder; cache_folder()", "pooch", "data"),
+        ("from spectralgp.__main__ import main; main()", "typer", "cli"),
+        ("from spectralgp.__main__ import main; main()", "rich", "cli"),
+    ],
+)
+def test_what_is_missing_says_how_to_install_it(script, library, extra):
+    code, _, error = run(script, library)
+    assert code != 0
+    assert f"{library} must be installed " in error
+    assert f"pip install 'spectralgp[{extra}]'." in error
+    if extra == "cli":
+        assert "Traceback" not in error
+
+
+def test_a_library_that_lacks_something_itself_is_not_called_missing(monkeypatch, tmp_path):
+    (tmp_path / "broken_library.py").write_text("import nothing_of_this_name")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="nothing_of_this_name"):
+        require("broken_library", "plots", "to draw")
