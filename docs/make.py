@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from rooms import rooms_picture
 
 from spectralgp import GraphGPRegressor
+from spectralgp._files import atomic_write
 from spectralgp.demo import ASPECT, income_changes
 from spectralgp.plots import plot_filter, plot_signal
 
@@ -35,6 +37,10 @@ def filter_and_map() -> Figure:
     return figure
 
 
+PICTURES = {"demo-filter-map.png": filter_and_map, "rooms.png": rooms_picture}
+
 if __name__ == "__main__":
-    filter_and_map().savefig(IMAGES / "demo-filter-map.png", dpi=100)
-    print(IMAGES / "demo-filter-map.png")
+    for name, make in PICTURES.items():
+        with atomic_write(IMAGES / name) as path:
+            make().savefig(path, dpi=100)
+        print(IMAGES / name)

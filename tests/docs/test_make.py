@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +14,32 @@ from spectralgp.datasets import load_us_income
 from tolerances import FORMULA
 
 ROOT = Path(__file__).resolve().parents[2]
+ROOMS = runpy.run_path(str(ROOT / "tests" / "unit" / "test_architecture.py"))["ROOMS"]
+
+
+def made():
+    """The names of docs/make.py, which imports what stands beside it as a script does."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        return runpy.run_path(str(ROOT / "docs" / "make.py"))
+    finally:
+        sys.path.pop(0)
+
+
+def test_the_picture_of_the_architecture_has_every_room_in_its_order():
+    floors = made()["rooms_picture"].__globals__["FLOORS"]
+    assert [room for _, rooms in floors for room in rooms] == ROOMS
+    figure = made()["rooms_picture"]()
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert {room for room in ROOMS if room != "__init__"} <= set(texts)
+    table = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = [line for line in table.splitlines() if line.startswith("| `")]
+    listed = {name.rstrip("/") for row in rows for name in re.findall(r"`([\w/]+)`", row.split("|")[1])}
+    assert set(ROOMS) <= listed
 
 
 def test_the_picture_of_the_readme_maps_the_prediction_for_1990():
-    figure = runpy.run_path(str(ROOT / "docs" / "make.py"))["filter_and_map"]()
+    figure = made()["filter_and_map"]()
     maps = {ax.get_title(): ax for ax in figure.axes}
     mean, std = (
         maps[title].collections[1].get_array()

@@ -1,4 +1,4 @@
-"""The README's example runs as it stands, and says what it prints."""
+"""Every snippet of the README runs as it stands, in order, and prints what its comments say."""
 
 from __future__ import annotations
 
@@ -6,29 +6,73 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+NUMBER = r"-?\d+\.?\d*(?:e-?\d+)?"
 
 
-def example() -> str:
-    block, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    return block
+def numbers_in(text: str) -> list[str]:
+    return re.findall(NUMBER, text)
 
 
-def test_the_example_runs_and_its_intervals_hold(capsys):
+def shown(snippet: str) -> list[list[str]]:
+    """Numbers that the comments behind calls of print begin with: those before the first word of prose."""
+    lines = [line.partition("  # ")[2] for line in snippet.splitlines() if line.startswith("print(")]
+    return [numbers_in(re.match(rf"[\[\s]*(?:{NUMBER}[\]\s]*)*", line).group()) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def outputs():
+    """What each snippet prints, line by line, all of them run in one session as a reader would."""
     names: dict[str, object] = {}
-    exec(compile(example(), "README.md", "exec"), names)
-    density, inside, *_ = capsys.readouterr().out.split("\n")
-    assert float(density) > 100  # changes of a few per cent: far denser than one nat a node
-    assert 0.9 <= float(inside) <= 1.0
-    weights = names["model"].kernel_weights_
-    assert weights.shape == (6,)
-    np.testing.assert_allclose(weights.sum(), 1)
-    smooth, rough = names["model"].response([0.0, 1.0])
+    printed: list[list[str]] = []
+    for snippet in SNIPPETS:
+        lines: list[str] = []
+        names["print"] = lambda *values, lines=lines: lines.append(" ".join(map(str, values)))
+        exec(compile(snippet, "README.md", "exec"), names)
+        printed.append(lines)
+    return printed, names
+
+
+def test_snippets_print_what_their_comments_say(outputs):
+    printed, _ = outputs
+    assert len(SNIPPETS) == 2
+    for snippet, lines in zip(SNIPPETS, printed, strict=True):
+        for expected, line in zip(shown(snippet), lines, strict=True):
+            assert expected, line
+            for text, value in zip(expected, numbers_in(line), strict=True):
+                digits = len(text.partition(".")[2])
+                assert float(value) == pytest.approx(float(text), abs=0.51 * 10.0**-digits), line
+
+
+def test_the_years_of_the_first_snippet_are_those_it_says(outputs):
+    """Thirty years to learn from and twenty to predict: one row less would be divided by twenty all the same."""
+    _, names = outputs
+    data, train, test = names["data"], names["train"], names["test"]
+    years = data.years[1:]  # the year a change leads to
+    assert (years[train][0], years[train][-1]) == (1960, 1989)
+    assert (years[test][0], years[test][-1]) == (1990, 2009)
+    assert names["relative"][:-1][test].shape == (20, 48)
+
+
+def test_the_filter_of_the_first_snippet_is_low_pass():
+    smooth, rough = (float(number) for number in shown(SNIPPETS[0])[-1])
     assert smooth > 3 * rough  # neighbouring states move together
 
 
+def test_what_is_said_of_probes_is_so(outputs):
+    _, names = outputs
+    model = names["model"]
+    error, total = re.search(r"here (\d+) nats out of ([\d,]+)", TEXT).groups()
+    assert round(model.fits_[0].probe_error) == int(error)
+    assert round(abs(model.log_marginal_likelihood_)) == int(total.replace(",", ""))
+    assert abs(model.noise_variance_ / 0.09 - 1) < 0.025
+    np.testing.assert_allclose(names["mean"].shape, (1, 2))
+
+
 def test_every_file_the_readme_points_to_exists():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
+    for target in re.findall(r"\]\(([^)#]+)\)", TEXT):
         assert (ROOT / target).exists(), target

@@ -17,6 +17,7 @@ from spectralgp._extras import require
 from spectralgp._frames import check_same_order, frame_index
 from spectralgp.estimators._base import GraphGPEstimator
 from spectralgp.graph_kernels import GraphKernel
+from spectralgp.learning import Solver
 from spectralgp.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.spectrum import Chebyshev
 
@@ -49,8 +50,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         Subtract the mean of `Y`, or each node's own mean, or nothing.
     scale : {"global"} or None, default="global"
         Divide by the standard deviation of the centred `Y` while learning. Results are in the units of `Y` either way.
-    solver : {"sqp", "lagrangian"}, default="sqp"
-        Joint constrained optimisation with continuation in the degree, or the paper's Algorithm 1.
+    solver : {"sqp", "lagrangian"} or Solver, default="sqp"
+        Joint constrained optimisation with continuation in the degree, or the paper's Algorithm 1; or one of them as an
+        object, `Sqp` or `Lagrangian`.
     spectrum : {"auto", "exact", "chebyshev"} or Chebyshev, default="auto"
         Eigendecomposition of the Laplacian, or a quadrature from its Chebyshev moments, which reaches graphs of
         millions of nodes with stated errors. "auto" is exact up to 5,000 nodes; `spectrum_` says which it was.
@@ -66,8 +68,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         Average predictions over this many draws of the hyperparameters from Laplace's approximation to their
         posterior; 0 uses the best values alone. 16 for stacked kernels on an exact spectrum, else 0, if not given.
     max_iterations : int, default=500
-        Limit on the iterations of each constrained solve.
-    random_state : int, RandomState or None, default=None
+        Limit on the iterations of each constrained solve; of a solver that is named, not one given as an object.
+    random_state : int, RandomState, Generator or None, default=None
         Seed for folds and draws; 0 if not given, so that fits repeat.
     verbose : int, default=0
         Show a progress bar while fitting.
@@ -76,7 +78,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
     ----------
     graph_ : Graph
         The graph.
-    spectrum_ : Spectrum or ChebyshevSpectrum
+    spectrum_ : ExactSpectrum or Quadrature
         Of the Laplacian of the (first) graph kernel.
     graph_kernel_, kernel_ : kernel, or tuple of kernels when stacked
         With learnt parameters, in the units of `Y`.
@@ -92,8 +94,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         Residuals of the optimality conditions, of the kernel with the largest weight.
     n_evaluations_ : int
         Likelihood evaluations of the fits to all signals.
+    n_stand_ins_ : int
+        How many draws of the hyperparameters could not be had, so that the best values stand in for them.
     posterior_ : Posterior or Mixture
-        Conditioned model of the centred signals; gives joint covariances over inputs and nodes.
+        Conditioned model; gives joint covariances over inputs and nodes, in the units of `Y` and the graph's order of
+        nodes. Its prior is that of the signals after centring and scaling.
     center_ : ndarray of shape (n_nodes,), or float
         What was subtracted from `Y`; one number for all nodes of a large graph unless centred by node.
     n_features_in_ : int
@@ -123,7 +128,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         prior: Literal["weak"] | None = "weak",
         center: Literal["global", "node"] | None = "global",
         scale: Literal["global"] | None = "global",
-        solver: Literal["sqp", "lagrangian"] = "sqp",
+        solver: Literal["sqp", "lagrangian"] | Solver = "sqp",
         spectrum: Literal["auto", "exact", "chebyshev"] | Chebyshev = "auto",
         device: Literal["cpu", "cuda"] | None = None,
         noise_floor: float | None = None,
@@ -265,7 +270,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         check_is_fitted(self)
         models, spectrum = [fit.model for fit in self.fits_], self.spectrum_
         spectra = {(model.spectrum.laplacian, model.spectrum.scaled) for model in models}
-        if len(spectra) > 1 or any(model.basis is not model.spectrum for model in models):
+        if len(spectra) > 1 or not all(model.graph_kernel.shares_eigenvectors for model in models):
             raise ValueError(
                 "graph_kernel must be one function on one spectrum to have one response; got kernels of different "
                 "Laplacians, or LocalAverage. Look at the kernels in graph_kernel_ one by one."

@@ -179,6 +179,11 @@ class GraphKernel(ABC):
     # ----------------------------------------------------------------------------------------------- manners
 
     @property
+    def shares_eigenvectors(self) -> bool:
+        """Whether the kernel is a function on the graph's own spectrum, so that it has a filter to look at."""
+        return True
+
+    @property
     def needs_no_graph(self) -> bool:
         """Whether the kernel is the same whatever the graph."""
         return False

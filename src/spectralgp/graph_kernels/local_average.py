@@ -63,6 +63,11 @@ class LocalAverage(PositiveParameters):
         chosen = [slopes[name] for name in self.parameter_names]
         return np.stack(chosen) if chosen else np.empty((0, graph.n_nodes, graph.n_nodes))
 
+    @property
+    def shares_eigenvectors(self) -> bool:
+        """It has its own."""
+        return False
+
     def bind(self, spectrum: Spectrum) -> Self:
         """Refused where eigenvectors cannot be had."""
         spectrum.require_eigenvectors(

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from spectralgp._checks import Array, as_real_array
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel, Polynomial
-from spectralgp.graph_kernels.base import SpectralKernel
 from spectralgp.plots.style import COLOURS, LINE_STYLES, axes, eigenvalue_label, legend
 from spectralgp.spectrum import ExactSpectrum, decompose
 
@@ -174,7 +173,7 @@ def plot_fourier(
     [1.732, 0.0, 0.0]
     >>> matplotlib.pyplot.close(ax.figure)
     """
-    spectrum = graph if isinstance(graph, ExactSpectrum) else decompose(graph, scaled=True)
+    spectrum = decompose(graph, scaled=True) if isinstance(graph, Graph) else graph
     coefficients = np.atleast_2d(spectrum.transform(signals))
     if absolute:
         coefficients = np.abs(coefficients)
@@ -262,7 +261,7 @@ def _curve(label: str, fit: Any, eigenvalues: Array | None, with_std: bool) -> _
     """Evaluate one filter over the range of its eigenvalues."""
     if isinstance(fit, GraphKernel):
         kind, scaled = fit.laplacian, fit.scaled
-        if not isinstance(fit, SpectralKernel):
+        if not fit.shares_eigenvectors:
             raise TypeError(
                 f"fits must be filters on the spectrum; got {type(fit).__name__}, which has no common eigenvectors "
                 "with the Laplacian. Leave it out of the picture."

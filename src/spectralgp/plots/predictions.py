@@ -142,8 +142,6 @@ class _Dates:
 
 def _as_dates(positions: Any) -> _Dates | None:
     """The positions as dates; None if they are no dates."""
-    from matplotlib.dates import date2num
-
     try:
         array = np.asarray(positions)
     except ValueError:  # rows of unequal length, which the door refuses in its own words
@@ -167,8 +165,14 @@ def _as_dates(positions: Any) -> _Dates | None:
             "positions must all have a time zone or none; got both. "
             "Convert them, for example by pandas.to_datetime(positions, utc=True)."
         )
-    days: Array = date2num(array)  # type: ignore[no-untyped-call]
-    return _Dates(days, zones[0] if zones else None)
+    return _Dates(_matplotlib_dates().date2num(array), zones[0] if zones else None)
+
+
+def _matplotlib_dates() -> Any:
+    """Matplotlib's dates, which carry no types."""
+    import matplotlib.dates
+
+    return matplotlib.dates
 
 
 def _use_numbers(ax: Axes, places: Array) -> None:
@@ -180,12 +184,11 @@ def _use_numbers(ax: Axes, places: Array) -> None:
 
 def _use_dates(ax: Axes, zone: tzinfo | None) -> None:
     """Ticks at years, months, days or hours, whichever suit."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
+    dates = _matplotlib_dates()
     ax.xaxis_date(zone)  # so that dates can be added to the axes
-    locator = AutoDateLocator(tz=zone)  # type: ignore[no-untyped-call]
+    locator = dates.AutoDateLocator(tz=zone)
     ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]
+    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=zone))
 
 
 def _write_names(ax: Axes, places: Array, names: list[str]) -> str:

@@ -143,7 +143,8 @@ def plot_signal(
     ax.set_axis_off()
     if colorbar:
         location = "right" if colorbar is True else colorbar
-        ax.figure.colorbar(nodes, ax=ax, location=location, shrink=0.7, pad=0.03, label=colorbar_label)
+        bar = ax.figure.colorbar(nodes, ax=ax, location=location, shrink=0.7, pad=0.03, label=colorbar_label)
+        bar.ax.locator_params(nbins=5)  # of more the labels of a short bar touch
     return ax
 
 

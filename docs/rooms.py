@@ -1,0 +1,99 @@
+"""The picture of ARCHITECTURE.md: the rooms of the package, and the way of a fit through them."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from spectralgp.plots import COLOURS
+
+# floors from the ground up: what the floor is about, and its rooms in the order of the imports
+FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("the door", ("_arrays", "_extras", "_files", "_frames", "_progress", "_checks")),
+    ("inputs", ("modes", "inputs")),
+    ("signals", ("_operators", "signals")),
+    ("the graph", ("graph", "spectrum", "graph_kernels")),
+    ("the model", ("covariance", "model", "evidence")),
+    ("conditioning", ("posterior", "mixture", "leaving_out")),
+    ("beside it", ("scores", "datasets")),
+    ("learning", ("learning", "fitting")),
+    ("faces", ("estimators", "plots", "__init__")),
+    ("programs", ("demo", "cli", "__main__")),
+)
+# where a fit goes, and what it does there
+FIT: tuple[tuple[str, str], ...] = (
+    ("estimators", "1  fit(X, Y): read what the user gave"),
+    ("graph", "2  the graph, checked once"),
+    ("signals", "3  Signals: centre, scale, units"),
+    ("learning", "4  Task: data and settings; kernels by families"),
+    ("spectrum", "5  the spectrum that a kernel asks for"),
+    ("graph_kernels", "6  gamma = g², constraints, prior"),
+    ("inputs", "7  K = U diag(kappa) Uᵀ"),
+    ("covariance", "8  D = kappa gamma + sigma², once"),
+    ("evidence", "9  log likelihood and gradient"),
+    ("fitting", "10  folds, weights, draws"),
+    ("posterior", "11  condition on all signals"),
+    ("mixture", "12  what predict asks"),
+)
+WIDTH, HEIGHT, GAP = 10.0, 0.62, 0.3
+
+
+def rooms_picture() -> Figure:
+    """Floors of rooms, with numbers where a fit passes and a list of what happens there."""
+    figure = Figure(figsize=(13.5, 7.2), layout="constrained")
+    ax = figure.subplots()
+    places = {}
+    for floor, (name, rooms) in enumerate(FLOORS):
+        bottom = floor * (HEIGHT + GAP)
+        ax.text(-0.15, bottom + HEIGHT / 2, name, ha="right", va="center", fontsize=10, color="0.35")
+        width = (WIDTH - 0.15 * (len(rooms) - 1)) / len(rooms)
+        for position, room in enumerate(rooms):
+            left = position * (width + 0.15)
+            places[room] = (left, bottom, width)
+            numbers = [step.split()[0] for place, step in FIT if place == room]
+            colour = COLOURS[0] if numbers else "0.6"
+            box = FancyBboxPatch(
+                (left, bottom),
+                width,
+                HEIGHT,
+                boxstyle="round,pad=0,rounding_size=0.08",
+                edgecolor=colour,
+                facecolor="white",
+                linewidth=1.6 if numbers else 0.9,
+            )
+            ax.add_patch(box)
+            label = "spectralgp" if room == "__init__" else room
+            ax.text(left + width / 2, bottom + HEIGHT / 2, label, ha="center", va="center", fontsize=11)
+            for number in numbers:
+                ax.text(
+                    left + 0.16,
+                    bottom + HEIGHT - 0.14,
+                    number,
+                    ha="center",
+                    va="center",
+                    fontsize=8.5,
+                    color="white",
+                    bbox={"boxstyle": "circle,pad=0.22", "facecolor": COLOURS[1], "edgecolor": "none"},
+                )
+    top = len(FLOORS) * (HEIGHT + GAP)
+    ax.add_patch(FancyArrowPatch((-1.75, top - GAP), (-1.75, 0.0), arrowstyle="-|>", mutation_scale=14, color="0.35"))
+    ax.text(-1.9, top / 2, "imports point down", rotation=90, ha="right", va="center", fontsize=10, color="0.35")
+    ax.text(WIDTH + 0.5, top - GAP, "The way of a fit", fontsize=11, va="top", weight="bold")
+    for line, (_, step) in enumerate(FIT):
+        number, text = step.split(maxsplit=1)
+        height = top - GAP - 0.75 - 0.62 * line
+        ax.text(
+            WIDTH + 0.66,
+            height,
+            number,
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            color="white",
+            bbox={"boxstyle": "circle,pad=0.22", "facecolor": COLOURS[1], "edgecolor": "none"},
+        )
+        ax.text(WIDTH + 0.95, height, text, va="center", fontsize=10)
+    ax.set_xlim(-2.3, WIDTH + 6.2)
+    ax.set_ylim(-0.15, top + 0.05)
+    ax.set_axis_off()
+    return figure
