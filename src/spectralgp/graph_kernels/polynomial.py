@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Literal, Self
@@ -22,6 +23,9 @@ from spectralgp.spectrum import Spectrum
 AUTO_DEGREES = (0, 1, 2, 3, 5, 8)
 HIGHEST_DEGREE = 30
 ROUGHNESS = 0.1  # weight of the weak prior's penalty on high Chebyshev coefficients
+MOST_DESIGNS = 32  # remembered
+
+_designs: OrderedDict[tuple[int, int, float], tuple[Array, Array]] = OrderedDict()
 
 
 @dataclass(frozen=True)
@@ -261,7 +265,16 @@ class Polynomial(SpectralKernel):
     def design(self, eigenvalues: ArrayLike) -> Array:
         """Chebyshev polynomials at the eigenvalues, so that ``response = design @ theta``."""
         points = np.asarray(eigenvalues, dtype=float)
-        return np.asarray(chebvander(2 * points / self.upper - 1, self._fixed_degree))
+        key = (id(points), self._fixed_degree, self.upper)
+        known = _designs.get(key)
+        if known is not None and known[0] is points:
+            return known[1]
+        design = np.asarray(chebvander(2 * points / self.upper - 1, self._fixed_degree))
+        if not points.flags.writeable:  # the eigenvalues of a spectrum: learning asks for them at every step
+            while len(_designs) >= MOST_DESIGNS:
+                _designs.popitem(last=False)
+            _designs[key] = (points, design)
+        return design
 
     def response(self, eigenvalues: ArrayLike) -> Array:
         """The filter ``g(lambda)``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spectralgp._checks import Array
+from spectralgp.covariance import DataCovariance
 from spectralgp.evidence import Evidence
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.graph_kernels.base import Positivity
@@ -95,7 +96,7 @@ class Objective:
         """Log posterior at ``x`` and its gradient."""
         self.n_evaluations += 1
         graph_kernel, input_theta, noise_variance = self.split(x)
-        evidence = self.evidence(x)
+        evidence = self._evidence(graph_kernel, input_theta, noise_variance)
         value = evidence.log_likelihood
         graph_gradient = graph_kernel.pull_back(evidence, self.spectrum)
         input_gradient = np.empty(0)
@@ -116,8 +117,12 @@ class Objective:
 
     def evidence(self, x: Array) -> Evidence:
         """The evidence alone, without the prior."""
-        model, modes = self.model(x), self.inputs_at(self.split(x)[1])[0]
-        return Evidence(modes, model.covariance(modes), self.data_in(model.basis, modes))
+        return self._evidence(*self.split(x))
+
+    def _evidence(self, graph_kernel: GraphKernel, input_theta: Array, noise_variance: float) -> Evidence:
+        modes, basis = self.inputs_at(input_theta)[0], graph_kernel.basis(self.spectrum)
+        covariance = DataCovariance(modes.values, graph_kernel.power(basis.eigenvalues), noise_variance)
+        return Evidence(modes, covariance, self.data_in(basis, modes))
 
     def errors(self, x: Array) -> Errors:
         """How wrong the likelihood at ``x`` may be."""

@@ -116,8 +116,8 @@ class Sqp(Solver):
             x, detail = self._best(objective, starts)
             x, lift = lift_above_zero(objective, x)
             solution = _Solution(objective, x, detail, lift)
-            highest = max(starts, key=lambda start: objective.evaluate(start)[0])
-            if not objective.evaluate(x)[0] >= objective.evaluate(highest)[0] - FALL * objective.task.signals.size:
+            value, highest = max(((objective.evaluate(start)[0], start) for start in starts), key=lambda pair: pair[0])
+            if not objective.evaluate(x)[0] >= value - FALL * objective.task.signals.size:
                 solution = _Solution(objective, highest, "no step from the start led up", 0.0, is_astray=True)
             settled = objective.errors(solution.x).is_tolerable and not solution.is_astray
             finer = None if settled else objective.spectrum.refined()

@@ -175,7 +175,9 @@ class Quadrature(Spectrum):
     @cached_property
     def eigenvalues(self) -> Array:
         """Nodes of the quadrature, ascending."""
-        return self.points(self.n_moments)[::-1]
+        eigenvalues = self.points(self.n_moments)[::-1]
+        eigenvalues.flags.writeable = False
+        return eigenvalues
 
     @cached_property
     def multiplicities(self) -> Array:
