@@ -269,7 +269,7 @@ class Polynomial(SpectralKernel):
         known = _designs.get(key)
         if known is not None and known[0] is points:
             return known[1]
-        design = np.asarray(chebvander(2 * points / self.upper - 1, self._fixed_degree))
+        design: Array = chebvander(2 * points / self.upper - 1, self._fixed_degree).astype(float, copy=False)
         if not points.flags.writeable:  # the eigenvalues of a spectrum: learning asks for them at every step
             while len(_designs) >= MOST_DESIGNS:
                 _designs.popitem(last=False)
