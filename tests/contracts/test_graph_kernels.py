@@ -10,14 +10,17 @@ import pytest
 from sklearn.base import clone
 
 import oracle
-from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, bump, node_covariance
+from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, bump, bump_jacobian, node_covariance
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import (
     Cosine,
     Diffusion,
     GlobalFilter,
+    Identity,
     LocalAverage,
     Matern,
+    Polynomial,
+    PseudoInverse,
     RandomWalk,
     RegularizedLaplacian,
     Response,
@@ -155,6 +158,65 @@ def test_a_kernel_is_frozen_and_travels_in_pickles(name):
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'scaled'"):
         kernel.scaled = not kernel.scaled
     assert pickle.loads(pickle.dumps(kernel)) == kernel
+
+
+STRONG = {"strength": 1.0, "strength_bounds": (1e-5, 1e5)}
+DEFAULTS = {
+    Identity: {"laplacian": "combinatorial"},
+    GlobalFilter: {"laplacian": "combinatorial", **STRONG},
+    LocalAverage: {"laplacian": "combinatorial", **STRONG},
+    PseudoInverse: {"laplacian": "combinatorial"},
+    RegularizedLaplacian: {"laplacian": "normalized", **STRONG},
+    Diffusion: {"laplacian": "normalized", **STRONG},
+    RandomWalk: {"laplacian": "normalized", "steps": 3, "shift": 2.0, "shift_bounds": (2.0, 1e3)},
+    Cosine: {"laplacian": "normalized"},
+    Matern: {
+        "laplacian": "combinatorial",
+        "nu": 1.5,
+        "length_scale": 1.0,
+        "length_scale_bounds": (1e-3, 1e3),
+    },
+}
+
+
+@pytest.mark.parametrize("kind", DEFAULTS)
+def test_defaults_are_those_of_the_documentation(kind):
+    expected = {"amplitude": 1.0, "amplitude_bounds": None, "scaled": False, **DEFAULTS[kind]}
+    assert kind().get_params() == expected
+
+
+def test_the_default_polynomial_is_a_cubic_on_the_scaled_laplacian():
+    assert Polynomial().get_params() == {
+        "degree": 3,
+        "constraint": "eigenvalues",
+        "laplacian": "combinatorial",
+        "scaled": True,
+        "chebyshev": None,
+        "upper": 1.0,
+        "fixed": False,
+    }
+
+
+# Formulas at the edge of what they are for
+
+
+def test_the_pseudo_inverse_gives_no_power_to_what_rounding_left_of_zero():
+    """Three eigenvalues, of which rounding is 3 * 2.2e-16 times the largest."""
+    np.testing.assert_array_equal(PseudoInverse().power([1e-17, 0.5, 4.0]), [0.0, 2.0, 0.25])
+    np.testing.assert_array_equal(PseudoInverse().power([2.0**-48, 0.5, 2.0]), [2.0**48, 2.0, 0.5])
+    np.testing.assert_array_equal(PseudoInverse().power([0.0, 0.0]), [0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    "bounds", [None, ((0.0, 1.0), (-2.0, 0.0)), ((0.4, 1.0), (-2.0, -1.0)), ((0.0, 0.4), (-1.0, 5.0))]
+)
+def test_differences_stay_within_bounds_and_are_of_second_order(bounds):
+    """Of a bump at 0.4 with log width -1: in the middle of its bounds, and at one end or the other of them."""
+    eigenvalues = np.linspace(0, 1, 11)
+    kernel = Response(bump, (0.4, -1.0), bounds)
+    values, slopes = bump(eigenvalues, 0.4, -1.0), bump_jacobian(eigenvalues, 0.4, -1.0)
+    expected = np.column_stack([2 * values**2, 2 * values[:, None] * slopes])  # the first is the log amplitude
+    assert oracle.relative_error(kernel.power_jacobian(eigenvalues), expected) < GRADIENT
 
 
 # Errors

@@ -275,9 +275,20 @@ def test_stacked_kernels(n_draws):
     assert oracle.relative_error(large.predict(NEW), exact.predict(NEW), float(np.std(Y))) < 5 * SAME_FILTER
     std, expected = (model.predict(NEW, return_std=True, nodes=NODES)[1] for model in (large, exact))
     assert oracle.relative_error(std, expected) < 5 * SAME_FILTER
-    assert np.all(np.isfinite(large.predict(NEW, return_std=True)[1]))
-    assert large.sample_y(NEW, 2).shape == (3, CASE.n_nodes, 2)
-    assert large.leave_one_out().mean.shape == Y.shape
+    left, expected = (model.leave_one_out() for model in (large, exact))
+    assert oracle.relative_error(left.mean, expected.mean, float(np.std(Y))) < 5 * SAME_FILTER
+    assert oracle.relative_error(left.std, expected.std) < 5 * SAME_FILTER
+    assert oracle.relative_error(left.log_density, expected.log_density) < 5 * SAME_FILTER
+    # everywhere by probes: they state their error, and average it away over the nodes
+    (mean, std), (_, expected) = (model.predict(NEW, return_std=True) for model in (large, exact))
+    missed = np.sqrt(np.mean((std**2 - expected**2) ** 2, axis=1))
+    assert np.all(missed < 2 * large.posterior_.at(NEW).variance_error + 5 * SAME_FILTER * np.mean(expected**2, axis=1))
+    # the mean over 3 * 300 values, whose deviations go together over some part of the graph and all inputs
+    draws = large.sample_y(NEW, 64, include_noise=True)
+    squares = np.mean((draws - mean[:, :, None]) ** 2, axis=2)
+    noisy = exact.predict(NEW, return_std=True, include_noise=True)[1] ** 2
+    assert np.max(np.abs(draws.mean(axis=2) - mean) / np.sqrt(noisy / 64)) < STANDARD_ERRORS
+    assert abs(np.mean(squares / noisy) - 1) < STANDARD_ERRORS * np.sqrt(2 / 64 / 30)
 
 
 # Copies

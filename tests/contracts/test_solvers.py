@@ -186,6 +186,23 @@ def test_sqp_is_the_optimum_with_every_constraint_at_once(truth, degree, constra
     assert abs(best - fit.log_posterior) < OPTIMUM * case.task.signals.size
 
 
+def test_a_solution_keeps_its_bounds_where_the_optimiser_does_not(monkeypatch):
+    """SciPy may end a hair beyond a bound: the noise floor holds all the same."""
+    plain = sqp_module.minimize
+
+    def beyond(*given, **options):
+        result = plain(*given, **options)
+        result.x = result.x - 1e-7
+        return result
+
+    monkeypatch.setattr(sqp_module, "minimize", beyond)
+    signals = signals_of("low-pass", WEIGHTS["random"])
+    task = Task.of(GRAPHS["random"], RBF(1.0), INPUTS, signals, prior=None, noise_floor=0.5)
+    fit = learn(task, Diffusion())
+    assert "noise_variance at its lower bound" in fit.certificate.active
+    assert oracle.relative_error(fit.model.noise_variance, 0.5 * np.var(signals)) < FORMULA
+
+
 def test_an_active_constraint_is_named_and_costs_likelihood():
     constrained, free = problem("ramp", 1), problem("ramp", 1, None)
     fit = learn(constrained.task, constrained.kernel)

@@ -12,10 +12,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from spectralgp.graph_kernels import GraphKernel
+from spectralgp.learning import Solver
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "spectralgp"
@@ -243,6 +247,40 @@ def test_right_arrows_are_let_through(tmp_path):
 def test_a_heavy_import_at_the_top_is_found(tmp_path, text, found):
     write_package(tmp_path / "spectralgp", {"plots.py": text, "cli.py": "import typer\nimport rich.table"})
     assert heavy_at_top(tmp_path / "spectralgp") == found
+
+
+# settings and figures; all other nouns hold arrays, whose comparison is no truth value
+COMPARED_BY_VALUE = {
+    "Certificate",
+    "Chebyshev",
+    "Errors",
+    "Independent",
+    "Limits",
+    "Precomputed",
+    "ReleasedFile",
+    "Row",
+    "Stacking",
+    "Stage",
+}
+MUTABLE = {"_Store"}  # what views of signals share is computed when it is asked for
+
+
+def dataclasses_of_the_package() -> Iterator[type]:
+    for module in modules_of(PACKAGE):
+        if module not in ("__main__", "_operators._loops"):
+            loaded = importlib.import_module(f"spectralgp.{module}".rstrip("."))
+            for found in vars(loaded).values():
+                if isinstance(found, type) and found.__module__ == loaded.__name__ and is_dataclass(found):
+                    yield found
+
+
+def test_nouns_are_frozen_and_those_with_arrays_are_compared_by_identity():
+    found = list(dataclasses_of_the_package())
+    assert len(found) > 60
+    assert {kind.__name__ for kind in found if not kind.__dataclass_params__.frozen} == MUTABLE
+    by_value = {kind.__name__ for kind in found if kind.__dataclass_params__.eq}
+    parts = {kind.__name__ for kind in found if issubclass(kind, (GraphKernel, Solver))}
+    assert by_value == COMPARED_BY_VALUE | parts
 
 
 def libraries_loaded_by(statement: str) -> set[str]:

@@ -579,7 +579,8 @@ def test_bad_coordinates_are_refused():
 
 def test_subgraphs_by_position_mask_and_name_carry_everything():
     graph = Graph(PATH, names=["a", "b", "c"], coordinates=[[0, 0], [1, 1], [2, 2]])
-    for nodes in ([2, 1], np.array([2, 1], dtype=np.uint8), ["c", "b"], pd.Index(["c", "b"])):
+    lists = [2, 1], np.array([2, 1], dtype=np.uint8), ["c", "b"], pd.Index(["c", "b"]), np.array(["c", "b"])
+    for nodes in (*lists, (node for node in (2, 1)), {2: "a dict", 1: "of nodes"}, map(str, ["c", "b"])):
         part = graph.subgraph(nodes)
         np.testing.assert_array_equal(part.weights.toarray(), [[0, 1], [1, 0]])
         assert part.names == ("c", "b")

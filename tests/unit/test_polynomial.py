@@ -103,8 +103,9 @@ def test_rescaling_needs_a_positive_value():
 
 
 @pytest.mark.parametrize(("laplacian", "upper"), [("combinatorial", None), ("normalized", 2.0)])
-def test_binding_to_an_unscaled_laplacian_keeps_the_function(laplacian, upper):
-    beta = [1.0, -0.3, 0.05, 0.002]
+@pytest.mark.parametrize("last", [0.002, 0.0])
+def test_binding_to_an_unscaled_laplacian_keeps_the_function(laplacian, upper, last):
+    beta = [1.0, -0.3, 0.05, last]
     kernel = Polynomial.from_coefficients(beta, laplacian=laplacian, scaled=False)
     bound_kernel, spectrum = bound(kernel, GRAPHS["random"])
     largest = np.linalg.eigvalsh(oracle.laplacian(WEIGHTS["random"]))[-1]

@@ -337,7 +337,8 @@ def test_auto_stacks_degrees_with_draws_and_shows_the_averaged_filter():
     expected = sum(w * k.response(eigenvalues) for w, k in zip(model.kernel_weights_, model.graph_kernel_, strict=True))
     values, std = model.response(return_std=True)
     assert oracle.relative_error(values, expected) < 1e-8
-    assert np.all(std > 0)
+    assert len(model.posterior_.parts) == 16 * np.count_nonzero(model.kernel_weights_)
+    assert oracle.relative_error(std, np.std(drawn_filters(model, eigenvalues), axis=0)) < FORMULA
     assert model.n_evaluations_ == sum(stage.n_evaluations for stage in model.fits_[-1].stages)
 
 
@@ -356,12 +357,42 @@ def test_fits_repeat_with_the_random_state():
     assert not np.array_equal(first, other)
 
 
+def drawn_filters(model, eigenvalues):
+    """Filters of the drawn models in the units of Y, from their coefficients."""
+    drawn = [part.prior.graph_kernel.coefficients for _, part in model.posterior_.parts]
+    return np.std(Y) * np.array([np.polynomial.polynomial.polyval(eigenvalues, one) for one in drawn])
+
+
+def test_the_spread_of_a_stacked_filter_counts_each_draw_by_its_weight(monkeypatch):
+    """Draws of one kernel share its weight, and the spread is about the average with those weights."""
+    monkeypatch.setattr("spectralgp.fitting.stacking_weights", lambda densities: np.array([0.1, 0.0, 0.9]))
+    model = regressor([Polynomial(1), Polynomial(2), Polynomial(3)], n_draws=3, n_folds=2).fit(X, Y)
+    eigenvalues = np.linspace(0, 1, 9)
+    filters, shares = drawn_filters(model, eigenvalues), np.array([0.1] * 3 + [0.9] * 3) / 3
+    spread = np.sqrt(shares @ (filters - shares @ filters) ** 2)
+    assert oracle.relative_error(model.response(eigenvalues, return_std=True)[1], spread) < FORMULA
+
+
 def test_draws_of_one_kernel_widen_its_predictions(fitted):
+    """Mean and variance are those of an equal mixture of dense predictions, one with each drawn model."""
     model = regressor(n_draws=20).fit(X, Y)
     assert model.graph_kernel_ == fitted.graph_kernel_
-    assert len(model.posterior_.posteriors) == 20
-    _, std = model.response(return_std=True)
-    assert np.all(std > 0)
+    centre, variance = Y.mean(), np.var(Y)
+    means, variances = [], []
+    for _, part in model.posterior_.parts:
+        prior = part.prior
+        covariance = oracle.rbf(EVERYWHERE, EVERYWHERE, prior.input_kernel.described.length_scale)
+        nodes = variance * node_covariance(prior.graph_kernel)
+        mean, matrix = oracle.predict(Y - centre, covariance, nodes, variance * prior.noise_variance)
+        means.append(mean.reshape(N_NEW, N_NODES) + centre)
+        variances.append(np.diag(matrix).reshape(N_NEW, N_NODES))
+    assert len(means) == len({mean[0, 0] for mean in means}) == 20
+    mean, std = model.predict(NEW, return_std=True)
+    assert oracle.relative_error(mean, np.mean(means, axis=0)) < FORMULA
+    assert oracle.relative_error(std**2, np.mean(variances, axis=0) + np.var(means, axis=0)) < FORMULA
+    eigenvalues = np.linalg.eigvalsh(LAPLACIAN)
+    spread = np.std(drawn_filters(model, eigenvalues), axis=0)
+    assert oracle.relative_error(model.response(return_std=True)[1], spread) < FORMULA
 
 
 def test_response_of_different_laplacians_is_refused(stacked):
@@ -369,6 +400,8 @@ def test_response_of_different_laplacians_is_refused(stacked):
         stacked.response()
     with pytest.raises(ValueError, match="or LocalAverage"):
         regressor(LocalAverage()).fit(X, Y).response()
+    with pytest.raises(ValueError, match="or LocalAverage"):
+        regressor([GlobalFilter(), LocalAverage()], n_draws=0).fit(X, Y).response()
 
 
 EVERY_KERNEL = [

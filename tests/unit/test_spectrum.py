@@ -7,7 +7,8 @@ from scipy.sparse import csr_array
 import oracle
 from cases import GRAPHS, WEIGHTS
 from spectralgp.graph import Graph
-from spectralgp.spectrum import SpectralSignals, decompose
+from spectralgp.signals import read_signals
+from spectralgp.spectrum import Errors, SpectralSignals, decompose
 from tolerances import EXACT, FORMULA
 
 every_graph = pytest.mark.parametrize("graph", GRAPHS)
@@ -121,6 +122,16 @@ def test_a_spectrum_cannot_be_written_to():
         spectrum.eigenvalues[0] = 1.0
     with pytest.raises(ValueError, match="read-only"):
         spectrum.eigenvectors[0, 0] = 1.0
+
+
+def test_an_exact_spectrum_has_no_errors():
+    spectrum = decompose(GRAPHS["random"])
+    data = spectrum.read(read_signals(np.ones((2, 7))))
+    errors = spectrum.errors(lambda eigenvalues: np.ones((2, eigenvalues.size)), data)
+    assert errors == Errors(truncation=0.0, rounding=0.0, probes=0.0, limit=np.inf)
+    assert errors.is_tolerable
+    assert not Errors(truncation=2e-3, limit=1e-3).is_tolerable
+    assert Errors(truncation=1e-3, limit=1e-3).is_tolerable
 
 
 def test_a_spectrum_introduces_itself():

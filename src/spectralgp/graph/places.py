@@ -22,7 +22,7 @@ EARTH_RADIUS = 6371.0088
 """Mean radius of the Earth (WGS 84) in kilometres."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plane:
     """Points compared by Euclidean distance."""
 
@@ -62,7 +62,7 @@ class Plane:
         return squared
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sphere:
     """Longitudes and latitudes in degrees, compared by great circles in kilometres."""
 
