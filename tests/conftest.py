@@ -34,6 +34,12 @@ def data_folder() -> Path:
     return SHARED_DATA
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start what takes long first, so that no process is left with it at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def _skipped(config: pytest.Config) -> int:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     # the workers of pytest-xdist have no reporter; the controller counts for them
