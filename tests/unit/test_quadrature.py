@@ -277,3 +277,9 @@ def test_settings_that_make_no_sense_are_refused(options, message):
 def test_the_laplacian_must_be_known():
     with pytest.raises(ValueError, match=r"laplacian must be one of 'combinatorial', 'normalized'; got 'banana'"):
         Chebyshev().of(GRAPHS["random"], "banana")
+
+
+def test_a_filter_too_steep_for_a_series_is_named():
+    spectrum = EXACTLY.of(POINTS, scaled=True)
+    with pytest.warns(RuntimeWarning, match="too steep for a series of 16384 Chebyshev polynomials"):
+        spectrum.diagonals(lambda points: (points[None] > 0.3).astype(float))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
@@ -273,7 +274,16 @@ class Quadrature(Spectrum):
             coefficients = chebyshev_coefficients(functions(self.points(n_terms)))
             sizes = np.max(np.abs(coefficients.reshape(-1, n_terms)), axis=0)
             significant = np.flatnonzero(sizes > SERIES_TOLERANCE * max(np.max(sizes), 1e-300))
-            if n_terms >= MOST_TERMS or significant.size == 0 or significant[-1] < 0.9 * n_terms:
+            converged = significant.size == 0 or significant[-1] < 0.9 * n_terms
+            if n_terms >= MOST_TERMS and not converged:
+                warnings.warn(
+                    f"A filter is too steep for a series of {MOST_TERMS} Chebyshev polynomials: terms of "
+                    f"{sizes[-1] / np.max(sizes):.1e} of the largest are cut off. Use a filter of lower degree, more "
+                    f"noise, or an exact spectrum.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            if n_terms >= MOST_TERMS or converged:
                 return coefficients[..., : (significant[-1] if significant.size else 0) + 1]
             n_terms *= 2
 
