@@ -37,6 +37,7 @@ LEAST_POINTS = 1024  # however few the moments: their tail may be longer than a 
 CHECKED = np.concatenate([[0.0], np.geomspace(1e-16, 0.5, 40), 1 - np.geomspace(1e-16, 0.5, 40), [1.0]])
 SERIES_TOLERANCE = 1e-10  # of the last coefficients of a filter's series, relative to its largest
 MOST_TERMS = 2**14
+NOTICEABLE = 1e-7  # of the largest coefficient, where a series that is cut off is worth a warning
 UNIT_VECTORS = 32  # handled at a time
 
 
@@ -275,10 +276,11 @@ class Quadrature(Spectrum):
             sizes = np.max(np.abs(coefficients.reshape(-1, n_terms)), axis=0)
             significant = np.flatnonzero(sizes > SERIES_TOLERANCE * max(np.max(sizes), 1e-300))
             converged = significant.size == 0 or significant[-1] < 0.9 * n_terms
-            if n_terms >= MOST_TERMS and not converged:
+            last = float(sizes[-1] / max(np.max(sizes), 1e-300))
+            if n_terms >= MOST_TERMS and last > NOTICEABLE:
                 warnings.warn(
                     f"A filter is too steep for a series of {MOST_TERMS} Chebyshev polynomials: terms of "
-                    f"{sizes[-1] / np.max(sizes):.1e} of the largest are cut off. Use a filter of lower degree, more "
+                    f"{last:.1e} of the largest are cut off. Use a filter of lower degree, more "
                     f"noise, or an exact spectrum.",
                     RuntimeWarning,
                     stacklevel=2,
