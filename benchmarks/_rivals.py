@@ -1,0 +1,153 @@
+"""The models that `bench_real.py` compares: each learns from training signals and forecasts the test signals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import multivariate_normal
+from sklearn.covariance import LedoitWolf
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial
+from spectralgp.scores import log_density
+
+Array = np.ndarray
+ALPHAS = np.logspace(-3, 5, 17)
+NEIGHBOURS = (1, 2, 3, 5, 8, 12)  # 15 training signals leave 12 in a fold
+N_DRAWS = 16  # as the stacked models average over
+FLOOR = 0.01  # least variance of a node, of the nodes' mean: with few signals some nodes have not moved yet
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Mean and deviation of each test value, noise included, and the joint log density of each test signal."""
+
+    mean: Array  # (n_test, n_nodes)
+    std: Array  # (n_test, n_nodes)
+    log_density: Callable[[Array], Array]  # test signals, (n_test, n_nodes), to (n_test,)
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A model: its name, what it is, and how it forecasts from graph, inputs, signals and test inputs."""
+
+    name: str
+    words: str
+    forecast: Callable[[Graph, Array, Array, Array], Forecast]
+
+
+def default(graph: Graph) -> GraphGPRegressor:
+    return GraphGPRegressor(graph)
+
+
+def paper(graph: Graph) -> GraphGPRegressor:
+    return GraphGPRegressor(graph, Polynomial("auto"), center="node")
+
+
+def standard(graph: Graph) -> GraphGPRegressor:
+    return GraphGPRegressor(graph, Identity(), center="node", n_draws=N_DRAWS)
+
+
+def learnt(make: Callable[[Graph], GraphGPRegressor]) -> Callable[[Graph, Array, Array, Array], Forecast]:
+    """Forecasts of one of this library's models."""
+
+    def forecast(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
+        model = make(graph).fit(inputs, signals)
+        mean, std = model.predict(test_inputs, return_std=True, include_noise=True)
+        return Forecast(mean, std, lambda tested: model.log_predictive_density(test_inputs, tested, joint=False))
+
+    return forecast
+
+
+def sklearn_gp(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
+    length_scale = np.sqrt(inputs.shape[1])  # the root mean square of standardised inputs
+    kernel = ConstantKernel() * RBF(length_scale, (1e-2, 1e5)) + WhiteKernel()
+    process = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=3, random_state=0)
+    mean, std = make_pipeline(StandardScaler(), process).fit(inputs, signals).predict(test_inputs, return_std=True)
+    return _independent(mean, std)
+
+
+def ridge(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
+    mean, residuals = _ridge(inputs, signals, test_inputs)
+    return _independent(mean, _deviations(residuals, len(mean)))
+
+
+def ridge_ledoit_wolf(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
+    mean, residuals = _ridge(inputs, signals, test_inputs)
+    covariance = LedoitWolf(assume_centered=True).fit(residuals).covariance_
+    density = multivariate_normal(cov=covariance)
+    std = np.tile(np.sqrt(np.diag(covariance)), (len(mean), 1))
+    return Forecast(mean, std, lambda tested: np.atleast_1d(density.logpdf(tested - mean)))
+
+
+def neighbours(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
+    model = make_pipeline(StandardScaler(), KNeighborsRegressor())
+    grid = {"kneighborsregressor__n_neighbors": NEIGHBOURS}
+    search = GridSearchCV(model, grid, scoring="neg_mean_squared_error", cv=_folds()).fit(inputs, signals)
+    residuals = _held_out_residuals(search.best_estimator_, inputs, signals)
+    return _independent(search.predict(test_inputs), _deviations(residuals, len(test_inputs)))
+
+
+def _ridge(inputs: Array, signals: Array, test_inputs: Array) -> tuple[Array, Array]:
+    """Predicted means, and residuals of folds that were not learnt from, at the penalty found on all signals."""
+    model = make_pipeline(StandardScaler(), RidgeCV(ALPHAS)).fit(inputs, signals)
+    again = make_pipeline(StandardScaler(), Ridge(model[-1].alpha_))
+    return model.predict(test_inputs), _held_out_residuals(again, inputs, signals)
+
+
+def _folds() -> KFold:
+    return KFold(5, shuffle=True, random_state=0)
+
+
+def _held_out_residuals(model: Pipeline, inputs: Array, signals: Array) -> Array:
+    return signals - cross_val_predict(model, inputs, signals, cv=_folds())
+
+
+def _deviations(residuals: Array, n_test: int) -> Array:
+    """Standard deviation of each node, the same for every test signal."""
+    variances = np.mean(residuals**2, axis=0)
+    return np.tile(np.sqrt(np.maximum(variances, FLOOR * variances.mean())), (n_test, 1))
+
+
+def _independent(mean: Array, std: Array) -> Forecast:
+    """A forecast whose nodes are independent."""
+    return Forecast(mean, std, lambda tested: log_density(tested, mean, std).sum(axis=1))
+
+
+RIVALS: dict[str, Rival] = {
+    "default": Rival("default", "`GraphGPRegressor(graph)`, every setting as it comes", learnt(default)),
+    "paper": Rival(
+        "paper's model", "a polynomial filter, its degrees stacked, signals centred by node; no more", learnt(paper)
+    ),
+    "standard": Rival(
+        "standard GP",
+        f"the same prior and average over {N_DRAWS} draws without a graph: `Identity()`, centred by node",
+        learnt(standard),
+    ),
+    "sklearn": Rival(
+        "scikit-learn's GP",
+        "`GaussianProcessRegressor`, constant x RBF + white noise on standardised inputs, `normalize_y=True`, three "
+        "restarts; nodes are independent",
+        sklearn_gp,
+    ),
+    "ridge": Rival(
+        "ridge",
+        f"`RidgeCV` on standardised inputs; each node's variance from residuals of five folds, at least {FLOOR:.0%} of "
+        "the nodes' mean",
+        ridge,
+    ),
+    "ridge-lw": Rival(
+        "ridge + Ledoit-Wolf", "the same, with the Ledoit-Wolf covariance of these residuals", ridge_ledoit_wolf
+    ),
+    "knn": Rival(
+        "k-NN", "`KNeighborsRegressor` on standardised inputs, k by five folds; variances as for ridge", neighbours
+    ),
+}
