@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,10 +33,12 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[objec
             print("  ".join("-" * width for width in widths))
 
 
-def save(name: str, result: dict[str, Any]) -> None:
-    """Write ``benchmarks/results/<name>.json``, with the machine it was measured on."""
-    RESULTS.mkdir(exist_ok=True)
+def save(name: str, result: dict[str, Any], folder: Path = RESULTS) -> None:
+    """Write ``<name>.json`` into a folder, with the machine it was measured on; a list of numbers is one line."""
+    folder.mkdir(exist_ok=True, parents=True)
     machine = {"python": platform.python_version(), "machine": platform.machine(), "cpus": os.cpu_count()}
-    path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps({"machine": machine, **result}, indent=2) + "\n")
-    print(f"\nwritten to {path.relative_to(ROOT)}")
+    path = folder / f"{name}.json"
+    text = json.dumps({"machine": machine, **result}, indent=2)
+    text = re.sub(r"\[[^][{}\"]*\]", lambda found: " ".join(found[0].split()), text)
+    path.write_text(text + "\n")
+    print(f"\nwritten to {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")

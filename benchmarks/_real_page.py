@@ -1,0 +1,254 @@
+"""docs/real-data.md and its picture, from the results of `bench_real.py`: no figure and no verdict is typed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _paired import BAR, BARRED, COVERAGE, OURS, advantage, average, bars_met, is_complete, rmse_ratio
+from _real_data import LEFT_OUT, RULE, SETS
+from _rivals import RIVALS
+from write_performance import table, verdict
+
+from spectralgp.plots import COLOURS
+
+Result = dict[str, Any]
+PICTURE = Path("images") / "real-data.png"
+MARKERS = ("o", "s", "^", "D", "v", "P")
+MEASURES = {"log_density": "log density", "rmse": "RMSE", "crps": "CRPS"}
+OTHERS = [key for key in RIVALS if key != OURS]
+NAMES = {key: rival.name for key, rival in RIVALS.items()}
+
+
+def plain(value: float, measure: str) -> str:
+    """A score: log densities to two decimals, the others to about three digits."""
+    if not np.isfinite(value):
+        return "-"
+    return f"{value:.{2 if measure == 'log_density' else decimals(value)}f}"
+
+
+def decimals(value: float) -> int:
+    """Decimals that leave about three digits."""
+    return int(np.clip(2 - np.floor(np.log10(abs(value))), 0, 6)) if value else 2
+
+
+def with_error(value: float, error: float) -> str:
+    """A difference and its standard error, both to the second digit of the error."""
+    if not (np.isfinite(value) and np.isfinite(error)):
+        return "-"
+    places = max(decimals(error) - 1, 0)
+    return f"{value:+.{places}f} ± {error:.{places}f}"
+
+
+def units(facts: Mapping[str, Any], measure: str) -> str:
+    return "nats a signal" if measure == "log_density" else facts["units"]
+
+
+def in_order(problems: Mapping[str, Any]) -> dict[str, Any]:
+    """Problems in the order of the list of sets, few training signals first."""
+    sets = list(SETS)
+    return dict(
+        sorted(problems.items(), key=lambda one: (sets.index(one[1]["facts"]["set"]), one[1]["facts"]["n_train"]))
+    )
+
+
+def head(result: Result) -> list[str]:
+    settings, machine = result["settings"], result["machine"]
+    n_splits = " or ".join(
+        str(n) for n in sorted({found["facts"]["n_splits"] for found in result["problems"].values()})
+    )
+    return [
+        "# Real data\n",
+        "<!-- written by benchmarks/bench_real.py from benchmarks/results/real.json: do not edit -->\n",
+        "The default beside what else one might use, on every real set at hand that can be read as signals on a graph. "
+        "Every figure and every sentence on a loss is written by `.venv-bench/bin/python benchmarks/bench_real.py`. "
+        "The default is not to be tuned to these sets: a set that it was tuned to measures nothing.\n",
+        f"{RULE} {n_splits} splits a set. They share signals, so standard errors over splits show the luck of a "
+        "split, not of another year. Days and years are shuffled: this is regression on inputs, not a forecast of the "
+        "future.\n",
+        "Times are of fit, predictions and densities, by the clock and in brackets of the processor, which a busy "
+        f"machine disturbs less; one thread, {settings['n_workers']} processes on {machine['cpus']} cores; Python "
+        f"{machine['python']}, scikit-learn {settings['sklearn']}. The rivals:\n",
+        *(f"* *{rival.name}*: {rival.words}." for rival in RIVALS.values()),
+        "",
+    ]
+
+
+def bars(problems: Mapping[str, Any]) -> list[str]:
+    """The bars, and where each stands."""
+    whole = {name: found for name, found in problems.items() if is_complete(found["runs"])}
+    rows, n_met, n_bars = [], 0, 0
+    for name, found in whole.items():
+        runs, met = found["runs"], bars_met(found["runs"])
+        n_met, n_bars = n_met + sum(met.values()), n_bars + len(met)
+        cells = []
+        for rival in BARRED:
+            ahead = advantage(runs, rival, "log_density")
+            cells.append(f"{with_error(ahead.mean, ahead.standard_error)}, {verdict(met[f'log density, {rival}'])}")
+        cells.append(f"{rmse_ratio(runs):.3f}, {verdict(met['rmse'])}")
+        cells.append(f"{average(runs, OURS, 'coverage'):.1%}, {verdict(met['coverage'])}")
+        rows.append([name, *cells])
+    header = [
+        "set and training signals",
+        *(f"log density over {NAMES[rival]}" for rival in BARRED),
+        "RMSE / better of the two",
+        "coverage of 90%",
+    ]
+    return [
+        "## What holds, and what does not\n",
+        f"{BAR} {n_met} of {n_bars} bars are met:\n",
+        table(header, rows),
+        "Differences are of means over splits, in nats a held-out signal, ± one standard error; above zero the default "
+        "is better.\n",
+    ]
+
+
+def losses(problems: Mapping[str, Any]) -> list[str]:
+    """A sentence for every set and score in which the default is worse than a rival by more than a standard error."""
+    sentences = []
+    for name, found in problems.items():
+        runs = found["runs"]
+        if OURS in runs:
+            sentences += lost_scores(name, found)
+            covered = average(runs, OURS, "coverage")
+            if not COVERAGE[0] <= covered <= COVERAGE[1]:
+                kind = "narrow" if covered < COVERAGE[0] else "wide"
+                sentences.append(f"* **{name}**: the default's 90% intervals are too {kind}: they cover {covered:.1%}.")
+        sentences += [
+            f"* **{name}**: {NAMES[rival]} failed on {len(run['failed'])} splits; {run['failed'][0]}"
+            for rival, run in runs.items()
+            if run["failed"]
+        ]
+    title = ["## Where the default loses\n"]
+    if not sentences:
+        return [*title, "Nowhere by more than one standard error.\n"]
+    introduction = (
+        "By more than one standard error of the paired difference; in brackets the share of splits in which the "
+        "default is ahead all the same.\n"
+    )
+    return [*title, introduction, *sentences, ""]
+
+
+def lost_scores(name: str, found: Mapping[str, Any]) -> list[str]:
+    """A sentence for each score of a set in which the default loses to some rival."""
+    sentences = []
+    for measure, words in MEASURES.items():
+        beaten = []
+        for rival in (key for key in OTHERS if key in found["runs"]):
+            ahead = advantage(found["runs"], rival, measure)
+            if ahead.is_loss:
+                by = with_error(-ahead.mean, ahead.standard_error).lstrip("+")
+                beaten.append(f"{NAMES[rival]} by {by} ({ahead.n_ahead} of {ahead.n_splits})")
+        if beaten:
+            worse = ", ".join(beaten)
+            sentences.append(f"* **{name}**: in {words}, {units(found['facts'], measure)}, worse than: {worse}.")
+    return sentences
+
+
+def data_sets(problems: Mapping[str, Any], absent: Mapping[str, str]) -> list[str]:
+    rows = []
+    for name, found in problems.items():
+        columns = ("n_nodes", "n_edges", "n_signals", "n_features", "n_train", "n_test")
+        rows.append([name, *(f"{found['facts'][column]:,}" for column in columns)])
+    by_set = {found["facts"]["set"]: found["facts"] for found in problems.values()}
+    about = [
+        f"* *{name}*: {facts['words']}. Graph: {facts['graph']}. Source: {facts['source']}. "
+        f"Licence: {facts['licence']}."
+        for name, facts in by_set.items()
+    ]
+    missing = [f"* *{name}*: not run: {reason}." for name, reason in absent.items() if name not in by_set]
+    header = ["set", "nodes", "edges", "signals", "inputs", "trained on", "tested on"]
+    return ["## The data\n", table(header, rows), *about, *missing, f"\n{LEFT_OUT}\n"]
+
+
+def one_problem(name: str, found: Mapping[str, Any]) -> list[str]:
+    facts, runs = found["facts"], found["runs"]
+    rows = []
+    for rival in (key for key in RIVALS if key in runs):
+        row = [NAMES[rival]]
+        for measure in MEASURES:
+            row.append(plain(average(runs, rival, measure), measure))
+            if OURS in runs and rival != OURS:
+                ahead = advantage(runs, rival, measure)
+                row[-1] += f" ({with_error(ahead.mean, ahead.standard_error)})"
+        clock, processor = (average(runs, rival, name) for name in ("seconds", "processor_seconds"))
+        covered, warned = average(runs, rival, "coverage"), sum(runs[rival]["warned"])
+        rows.append([*row, f"{covered:.1%}", f"{clock:.2f} s ({processor:.2f} s)", warned or ""])
+    header = [
+        "model",
+        *(f"{words}, {units(facts, key)}" for key, words in MEASURES.items()),
+        "coverage",
+        "time",
+        "warned",
+    ]
+    words = facts["words"]
+    return [
+        f"### {name}\n",
+        f"{words[0].upper()}{words[1:]}; {facts['n_train']} signals to learn from, {facts['n_test']} to test on.\n",
+        table(header, rows),
+    ]
+
+
+def page(result: Result) -> str:
+    """The whole page."""
+    problems = in_order(result["problems"])
+    tables = [
+        "## Every set\n",
+        "Means over splits: log density of a held-out signal, all nodes jointly (larger is better); RMSE, and CRPS of "
+        "each value's predicted mean and deviation taken as Gaussian (smaller is better); share of values inside their "
+        "90% intervals. In brackets how much better the default is, ± one standard error: above zero the default wins, "
+        "whatever the score. The last column counts fits that gave a warning, such as no convergence or a parameter at "
+        "its bound.\n",
+    ]
+    picture = [
+        f"![How much better the default's log density is than each rival's, set by set]({PICTURE.as_posix()})\n",
+        "Advantage of the default in log density over each rival, divided by the number of nodes, with bars of one "
+        "standard error. The axis is logarithmic beyond ±0.1.\n",
+    ]
+    parts = [head(result), bars(problems), picture, losses(problems), data_sets(problems, result["absent"]), tables]
+    parts += [one_problem(name, found) for name, found in problems.items()]
+    return "\n".join(line for lines in parts for line in lines).rstrip() + "\n"
+
+
+def draw(problems: Mapping[str, Any], path: Path) -> None:
+    """The picture of paired differences in log density a node."""
+    from matplotlib.figure import Figure
+
+    names = [name for name, found in problems.items() if OURS in found["runs"]]
+    figure = Figure(figsize=(8.0, 1.6 + 0.46 * len(names)), layout="constrained")
+    ax = figure.subplots()
+    for index, rival in enumerate(OTHERS):
+        places, means, errors = [], [], []
+        for row, name in enumerate(names):
+            runs, n_nodes = problems[name]["runs"], problems[name]["facts"]["n_nodes"]
+            if rival in runs:
+                ahead = advantage(runs, rival, "log_density")
+                places.append(row + 0.11 * (index - (len(OTHERS) - 1) / 2))
+                means.append(ahead.mean / n_nodes)
+                errors.append(ahead.standard_error / n_nodes)
+        ax.errorbar(
+            means, places, xerr=errors, color=COLOURS[index], marker=MARKERS[index], markersize=4.5, linestyle="none",
+            elinewidth=1.2, label=NAMES[rival],
+        )  # fmt: skip
+    for row in range(0, len(names), 2):
+        ax.axhspan(row - 0.5, row + 0.5, color="0.95", zorder=0)
+    ax.axvline(0, color="0.3", linewidth=1)
+    ax.set_xscale("symlog", linthresh=0.1)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlabel("advantage of the default, nats a value: right of 0 the default is better")
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize="small")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def write(result: Result, docs: Path) -> Path:
+    """Write page and picture into a folder of documentation; the page's path."""
+    docs.mkdir(parents=True, exist_ok=True)
+    draw(in_order(result["problems"]), docs / PICTURE)
+    place = docs / "real-data.md"
+    place.write_text(page(result), encoding="utf-8")
+    return place
