@@ -19,7 +19,8 @@ from spectralgp.spectrum import Errors, SpectralData, Spectrum
 class Objective:
     """Log posterior of the hyperparameters ``x = (graph theta, input theta, log noise)``, with its gradient.
 
-    It counts evaluations and remembers the last input covariance, since solvers often move the filter alone.
+    It counts evaluations. It remembers the last one, since a solution is asked for its value more than once, and the
+    last input covariance, since solvers often move the filter alone.
 
     Parameters
     ----------
@@ -40,6 +41,7 @@ class Objective:
         self.prior = None
         if task.prior == "weak":
             self.prior = WeakPrior(task.variance, task.input_kernel.typical_theta(task.inputs))
+        self._evaluated: tuple[Array, float, Array] | None = None
         self._inputs: tuple[Array, Modes, Array] | None = None
         self._read: tuple[Spectrum, SpectralData] | None = None
         self._rotated: tuple[Spectrum, Modes, SpectralData] | None = None
@@ -94,26 +96,33 @@ class Objective:
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Log posterior at ``x`` and its gradient."""
-        self.n_evaluations += 1
+        if self._evaluated is None or not np.array_equal(x, self._evaluated[0]):
+            self.n_evaluations += 1
+            value, gradient = self._log_likelihood(x)
+            prior, slope = self.log_prior(x)
+            self._evaluated = (x.copy(), value + prior, gradient + slope)
+        return self._evaluated[1], self._evaluated[2].copy()
+
+    def _log_likelihood(self, x: Array) -> tuple[float, Array]:
         graph_kernel, input_theta, noise_variance = self.split(x)
         evidence = self._evidence(graph_kernel, input_theta, noise_variance)
-        value = evidence.log_likelihood
-        graph_gradient = graph_kernel.pull_back(evidence, self.spectrum)
-        input_gradient = np.empty(0)
+        graph_gradient, input_gradient = graph_kernel.pull_back(evidence, self.spectrum), np.empty(0)
         if input_theta.size:
             jacobian = self.inputs_at(input_theta)[1]
             input_gradient = np.tensordot(evidence.input_covariance_gradient, jacobian, axes=2)
-        noise_gradient = evidence.noise_gradient * noise_variance
-        if self.prior is not None:
-            graph_value, graph_slope, noise_slope = graph_kernel.log_prior(self.spectrum, noise_variance)
-            input_value, input_slope = self.prior.input_term(input_theta)
-            noise_value, further_slope = self.prior.noise_term(noise_variance) if self.learns_noise else (0.0, 0.0)
-            value += graph_value + input_value + noise_value
-            graph_gradient = graph_gradient + graph_slope
-            input_gradient = input_gradient + input_slope
-            noise_gradient += noise_slope + further_slope
-        noise = [noise_gradient] if self.learns_noise else []
-        return value, np.concatenate([graph_gradient, input_gradient, noise])
+        noise = [evidence.noise_gradient * noise_variance] if self.learns_noise else []
+        return evidence.log_likelihood, np.concatenate([graph_gradient, input_gradient, noise])
+
+    def log_prior(self, x: Array) -> tuple[float, Array]:
+        """Log prior at ``x`` and its gradient; zero without a prior."""
+        if self.prior is None:
+            return 0.0, np.zeros(x.size)
+        graph_kernel, input_theta, noise_variance = self.split(x)
+        graph_value, graph_slope, noise_slope = graph_kernel.log_prior(self.spectrum, noise_variance)
+        input_value, input_slope = self.prior.input_term(input_theta)
+        noise_value, further_slope = self.prior.noise_term(noise_variance) if self.learns_noise else (0.0, 0.0)
+        noise = [noise_slope + further_slope] if self.learns_noise else []
+        return graph_value + input_value + noise_value, np.concatenate([graph_slope, input_slope, noise])
 
     def evidence(self, x: Array) -> Evidence:
         """The evidence alone, without the prior."""
