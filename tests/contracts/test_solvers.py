@@ -11,12 +11,14 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, WEIGHTS
+from spectralgp import GraphGPRegressor
+from spectralgp.datasets import sensor_graph
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import Diffusion, Identity, Matern, Polynomial, RegularizedLaplacian
 from spectralgp.learning import Lagrangian, Limits, Outcome, Sqp, Task, learn
-from spectralgp.learning import sqp as sqp_module
+from spectralgp.learning import ascent as ascent_module
 from spectralgp.learning.objective import Objective
-from spectralgp.spectrum import ExactSpectrum, decompose
+from spectralgp.spectrum import Chebyshev, ExactSpectrum, decompose
 from tolerances import CONVERGED, FORMULA, GRADIENT, OPTIMUM
 
 N_SIGNALS = 8
@@ -186,21 +188,73 @@ def test_sqp_is_the_optimum_with_every_constraint_at_once(truth, degree, constra
     assert abs(best - fit.log_posterior) < OPTIMUM * case.task.signals.size
 
 
-def test_a_solution_keeps_its_bounds_where_the_optimiser_does_not(monkeypatch):
-    """SciPy may end a hair beyond a bound: the noise floor holds all the same."""
-    plain = sqp_module.minimize
-
-    def beyond(*given, **options):
-        result = plain(*given, **options)
-        result.x = result.x - 1e-7
-        return result
-
-    monkeypatch.setattr(sqp_module, "minimize", beyond)
+def test_a_solution_keeps_its_bounds_where_a_step_does_not(monkeypatch):
+    """A step may end a hair beyond a bound: the noise floor holds all the same."""
+    plain = ascent_module._quadratic_program
+    monkeypatch.setattr(ascent_module, "_quadratic_program", lambda *given: plain(*given) - 1e-7)
     signals = signals_of("low-pass", WEIGHTS["random"])
     task = Task.of(GRAPHS["random"], RBF(1.0), INPUTS, signals, prior=None, noise_floor=0.5)
     fit = learn(task, Diffusion())
     assert "noise_variance at its lower bound" in fit.certificate.active
     assert oracle.relative_error(fit.model.noise_variance, 0.5 * np.var(signals)) < FORMULA
+
+
+@pytest.mark.parametrize("degree", [3, 8])
+@pytest.mark.parametrize("spectrum", [None, Chebyshev(n_probes="exact")], ids=["exact", "quadrature"])
+def test_a_violation_that_is_left_is_lifted_and_said(degree, spectrum, monkeypatch):
+    """However much a solve may violate, the filter ends above zero, and the certificate says by what."""
+    graph = Graph.from_points(np.random.default_rng(0).random((80, 2)), 6)
+    matrix = oracle.laplacian(graph.weights.toarray(), scaled=True)
+    dense = oracle.from_filter(oracle.matrix_function(matrix, TRUTHS["ramp"]))
+    signals = oracle.draw(oracle.rbf(INPUTS, INPUTS, 1.0), dense, 1e-3, np.random.default_rng(1))
+    task = Task.of(graph, RBF(1.0), INPUTS, signals, spectrum=spectrum, prior=None)
+    lifts = []
+    for violation in (1e-9, 1e-5):
+        monkeypatch.setattr(ascent_module, "VIOLATION", violation)
+        fit = learn(task, Polynomial(degree))
+        points = decompose(graph, scaled=True).eigenvalues
+        assert np.min(fit.model.graph_kernel.response(points)) >= -1e-15
+        assert fit.certificate.feasibility == 0.0
+        assert any(name.startswith("filter at ") for name in fit.certificate.active)
+        lifts.append(fit.certificate.lift)
+    assert lifts[0] <= 1e-9 * (1 + 1e-3)
+    assert lifts[1] <= 1e-5 * (1 + 1e-3)
+
+
+def test_a_start_that_is_no_valid_filter_leads_to_one():
+    case = problem("low-pass", 2)
+    given = Polynomial.from_coefficients([0.5, -3.0, 1.0])
+    assert np.min(given.response(case.eigenvalues)) < -0.1
+    fit, plain = learn(case.task, given), learn(case.task, Polynomial(2))
+    assert fit.converged
+    assert lowest_response(case, fit) >= 0
+    assert fit.log_posterior >= plain.log_posterior - OPTIMUM
+
+
+# Cost
+
+
+def smooth_fields(n_nodes=300, n_signals=30, strength=20.0, seed=0):
+    """White noise through a low-pass filter, inputs that explain it, and noise 10 dB below."""
+    rng = np.random.default_rng(seed)
+    graph = sensor_graph(n_nodes, rng)
+    inputs = rng.standard_normal((n_signals, 2))
+    spectrum = decompose(graph, scaled=True)
+    root = np.linalg.cholesky(oracle.rbf(inputs, inputs, 1.0) + 1e-10 * np.eye(n_signals))
+    white = rng.standard_normal((n_signals, n_nodes)) * np.exp(-strength / 2 * spectrum.eigenvalues)
+    clean = root @ white @ spectrum.eigenvectors.T
+    return graph, inputs, clean / clean.std() + np.sqrt(0.1) * rng.standard_normal(clean.shape)
+
+
+@pytest.mark.parametrize("strength", [3.0, 20.0, 100.0])
+@pytest.mark.parametrize("spectrum", ["exact", "chebyshev"])
+def test_a_high_degree_takes_few_evaluations(strength, spectrum):
+    """The bar of issue 8 for 300 nodes and 30 signals; steps by differences took 200 to 600."""
+    graph, inputs, signals = smooth_fields(strength=strength)
+    model = GraphGPRegressor(graph, Polynomial(8), spectrum=spectrum).fit(inputs, signals)
+    (fit,) = model.fits_
+    assert fit.converged
+    assert model.n_evaluations_ == fit.n_evaluations <= 110
 
 
 def test_an_active_constraint_is_named_and_costs_likelihood():
@@ -320,8 +374,13 @@ def test_two_thousand_eigenvalues_need_a_handful_of_constraints(monkeypatch):
     truth = np.maximum(np.sin(7 * eigenvalues), 0.0)
     signals = truth * rng.standard_normal((n_signals, n_nodes)) + 0.1 * rng.standard_normal((n_signals, n_nodes))
     sizes = []
-    original = sqp_module._constraints
-    monkeypatch.setattr(sqp_module, "_constraints", lambda rows: sizes.append(len(rows)) or original(rows))
+    original = ascent_module._quadratic_program
+
+    def watched(root, gradient, rows, least):
+        sizes.append(len(rows))
+        return original(root, gradient, rows, least)
+
+    monkeypatch.setattr(ascent_module, "_quadratic_program", watched)
     fit = learn(Task.of(graph, None, np.empty((n_signals, 0)), signals, prior=None), Polynomial(6))
     response = fit.model.graph_kernel.response(eigenvalues)
     assert fit.converged, fit.message
