@@ -49,12 +49,18 @@ def learn(task: Task, graph_kernel: GraphKernel, *, solver: SolverLike = None, p
         return learn_all(task, [graph_kernel], as_solver(solver))[0]
 
 
-def learn_all(task: Task, kernels: Sequence[GraphKernel], solver: Solver | None = None) -> list[Fit]:
-    """Learn several graph kernels on the same data; those of one family share their continuation."""
+def learn_all(
+    task: Task, kernels: Sequence[GraphKernel], solver: Solver | None = None, like: Sequence[Fit] | None = None
+) -> list[Fit]:
+    """Learn several graph kernels on the same data; those of one family share their continuation.
+
+    With `like`, fits of the same kernels to similar signals in the same units, each kernel is learnt from its own.
+    """
     solver = solver or Sqp()
     fits: dict[int, Fit] = {}
     for family in _families(kernels, solver):
-        fits |= zip(family, solver.fit(task, [kernels[index] for index in family]), strict=True)
+        own = None if like is None else [like[index] for index in family]
+        fits |= zip(family, solver.fit(task, [kernels[index] for index in family], own), strict=True)
     return [fits[index] for index in range(len(kernels))]
 
 

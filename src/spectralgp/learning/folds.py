@@ -1,4 +1,4 @@
-"""Held-out predictive densities from folds that are learnt from scratch."""
+"""Held-out predictive densities from folds that never saw what they predict."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from spectralgp._checks import Array
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.families import learn_all
+from spectralgp.learning.fit import Fit
 from spectralgp.learning.solver import Solver
 from spectralgp.learning.task import Task
 from spectralgp.posterior import Prediction, condition
@@ -27,8 +28,11 @@ def held_out_log_densities(
 ) -> Array:
     """Log predictive density of each signal under each kernel, learnt without the signal's fold.
 
-    Every fold starts cold: one that started from the fit to all signals would remember them, and would favour
-    the kernels that overfit. With `n_draws` each kernel is averaged over that many draws of its hyperparameters.
+    The first fold starts cold, and the others from its solutions. None starts from the fit to all signals: it would
+    remember what it holds out, and would favour the kernels that overfit. Without a prior there are so many local
+    maxima that even another fold's solution leads to one that remembers, so that every fold starts cold.
+
+    With `n_draws` each kernel is averaged over that many draws of its hyperparameters.
 
     Returns
     -------
@@ -36,11 +40,13 @@ def held_out_log_densities(
     """
     n_signals = task.signals.shape[0]
     densities = np.empty((n_signals, len(kernels)))
+    first: list[Fit] | None = None
     shuffled, *streams = random_state.spawn(1 + n_folds)
     for held_out, stream in zip(np.array_split(shuffled.permutation(n_signals), n_folds), streams, strict=True):
         kept = np.setdiff1d(np.arange(n_signals), held_out)
         part, others, fold = task.fold(kept, held_out)
-        fits = learn_all(part, kernels, solver)
+        fits = learn_all(part, kernels, solver, like=first)
+        first = None if task.prior is None else first or fits
         for column, (fit, own) in enumerate(zip(fits, stream.spawn(len(kernels)), strict=True)):
             models = hyperparameter_draws(part, fit, n_draws, own).models if n_draws else (fit.model,)
             logs = []

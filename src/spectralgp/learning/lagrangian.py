@@ -78,11 +78,11 @@ class Lagrangian(Solver):
     def _fallback(self) -> Sqp:
         return Sqp(self.limits.descent)
 
-    def fit(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
-        """The fit of one kernel."""
+    def fit(self, task: Task, kernels: Sequence[GraphKernel], like: Sequence[Fit] | None = None) -> list[Fit]:
+        """The fit of one kernel, from Algorithm 1's own start whatever it is like."""
         (kernel,) = kernels
         if kernel.linear_design(np.zeros(1)) is None:
-            return self._fallback.fit(task, kernels)
+            return self._fallback.fit(task, kernels, like)
         spectrum = task.spectrum_of(kernel)
         while True:
             fit = self._fit(Objective(task, kernel.bind(spectrum), spectrum))

@@ -14,8 +14,11 @@ class Solver(ABC):
     """A way to learn hyperparameters."""
 
     @abstractmethod
-    def fit(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
-        """Fits of one kernel, or of kernels of one family, in their order."""
+    def fit(self, task: Task, kernels: Sequence[GraphKernel], like: Sequence[Fit] | None = None) -> list[Fit]:
+        """Fits of one kernel, or of kernels of one family, in their order.
+
+        With `like`, fits of the same kernels to similar signals in the same units, a solver may start from those.
+        """
 
     @abstractmethod
     def n_steps(self, kernels: Sequence[GraphKernel]) -> int:

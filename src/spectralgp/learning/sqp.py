@@ -60,7 +60,28 @@ class Sqp(Solver):
         """One for each form on the longest path."""
         return len(_longest_path(kernels))
 
-    def fit(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
+    def fit(self, task: Task, kernels: Sequence[GraphKernel], like: Sequence[Fit] | None = None) -> list[Fit]:
+        """Fits along one continuation, or each from a fit that is like it where that leads to a maximum."""
+        warm = None if like is None else self._fit_like(task, kernels, like)
+        return self._fit_cold(task, kernels) if warm is None else warm
+
+    def _fit_like(self, task: Task, kernels: Sequence[GraphKernel], like: Sequence[Fit]) -> list[Fit] | None:
+        """Every kernel from one start, the solution it is like; None where one of them does not converge."""
+        fits = []
+        for kernel, other in zip(kernels, like, strict=True):
+            spectrum = other.model.spectrum
+            if _is_silent(other.model.graph_kernel, spectrum, other.model.noise_variance):
+                return None
+            objective = Objective(task, kernel.bind(spectrum), spectrum)
+            found = self._solve_refined(objective, [objective.point(other.model)])
+            fits.append(_finish(found, (_stage(kernel, found),)))
+            if not fits[-1].converged:
+                return None
+        for form in _longest_path(kernels):
+            report(form.label)
+        return fits
+
+    def _fit_cold(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
         """Fits along one continuation."""
         path = _longest_path(kernels)
         spectrum = task.spectrum_of(path[-1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from cases import GRAPHS
 from spectralgp._progress import telling
 from spectralgp.graph_kernels import Diffusion, Identity, LocalAverage, Polynomial
 from spectralgp.learning import Lagrangian, Limits, Sqp, Task, learn, learn_all, n_steps
+from tolerances import OPTIMUM
 
 SIGNALS = np.cumsum(np.random.default_rng(0).standard_normal((6, 7)), axis=1)
 GRAPH = GRAPHS["random"]
@@ -42,6 +45,44 @@ def test_learning_together_is_learning_one_by_one(name):
         assert (fit.model.graph_kernel.laplacian, fit.model.graph_kernel.scaled) == (kernel.laplacian, kernel.scaled)
         np.testing.assert_array_equal(fit.model.graph_kernel.theta, alone.model.graph_kernel.theta)
         assert fit.log_posterior == alone.log_posterior
+
+
+OTHER = Task.of(GRAPH, None, np.empty((6, 0)), 1.1 * SIGNALS - SIGNALS.mean())
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_fit_that_is_like_another_is_the_cold_one_for_less(name):
+    """Signals that are almost the same have almost the same maximum."""
+    cold = learn_all(OTHER, LISTS[name])
+    warm = learn_all(OTHER, LISTS[name], like=learn_all(TASK, LISTS[name]))
+    for one, other in zip(cold, warm, strict=True):
+        assert other.converged
+        assert abs(one.log_posterior - other.log_posterior) < OPTIMUM * SIGNALS.size
+        assert len(other.stages) == 1
+    assert sum(fit.n_evaluations for fit in warm) < sum(fit.n_evaluations for fit in cold)
+
+
+@pytest.mark.parametrize("solver", [Sqp(), Lagrangian(Limits(ascent=2, dual=2, descent=2))], ids=["sqp", "lagrangian"])
+def test_progress_of_a_fit_that_is_like_another_is_reported_as_often(solver):
+    steps, kernels = [], LISTS["mixed"]
+    like = learn_all(TASK, kernels, solver)
+    with telling(steps.append):
+        learn_all(OTHER, kernels, solver, like=like)
+    assert len(steps) == n_steps(kernels, solver)
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_a_start_that_leads_nowhere_is_given_up_for_a_cold_one(is_silent):
+    """A filter of zero has no slope; one iteration converges from no solution but its own."""
+    kernels = LISTS["degrees"]
+    like, solver = learn_all(TASK, kernels), Sqp() if is_silent else Sqp(max_iterations=1)
+    if is_silent:
+        model = dataclasses.replace(like[0].model, graph_kernel=Polynomial(2).with_theta([0.0, 0.0, 0.0]))
+        like[0] = dataclasses.replace(like[0], model=model)
+    cold, warm = learn_all(OTHER, kernels, solver), learn_all(OTHER, kernels, solver, like=like)
+    for one, other in zip(cold, warm, strict=True):
+        np.testing.assert_array_equal(one.model.graph_kernel.theta, other.model.graph_kernel.theta)
+        assert one.stages == other.stages
 
 
 def test_evaluations_are_those_of_the_stages():
