@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from spectralgp._checks import Array
@@ -56,13 +58,13 @@ class Objective:
             *(("noise_variance",) if self.learns_noise else ()),
         )
 
-    @property
+    @cached_property
     def bounds(self) -> Array:
         """Bounds of ``x``, shape (n_parameters, 2)."""
         noise = self.task.noise_bounds[None] if self.learns_noise else np.empty((0, 2))
         return np.vstack([self.graph_kernel.bounds(self.task.variance), self.task.input_kernel.bounds, noise])
 
-    @property
+    @cached_property
     def units(self) -> Array:
         """A typical change of each entry of ``x``."""
         units = np.ones(len(self.parameter_names))
