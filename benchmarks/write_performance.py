@@ -277,6 +277,29 @@ def small() -> list[str]:
     ]
 
 
+def learning() -> list[str]:
+    result = load("learning")
+    if result is None:
+        return []
+    rows = []
+    for run in result["runs"]:
+        after, before = run["after"], run.get("before")
+        met = after["converged"] and after["evaluations"] <= run["bar"]
+        compared = ["", ""]
+        if before is not None:
+            compared = [before["evaluations"], f"{after['seconds'] / before['seconds']:.2f}"]
+        size = f"{run['nodes']:,} x {run['signals']}"
+        rows.append([size, f"{run['strength']:g}", after["evaluations"], run["bar"], verdict(met), *compared])
+    header = ["nodes x signals", "smoothing", "evaluations", "bar", "", "before", "time over before"]
+    return [
+        "## Learning\n",
+        f"{command('bench_learning.py')}: evaluations of the likelihood with its gradient that degree "
+        f"{result['degree']} takes on smooth random fields, noise 10 dB below. `--before CHECKOUT` compares with "
+        "another checkout, here the one whose solver built its curvature from differences:\n",
+        table(header, rows),
+    ]
+
+
 def few_signals() -> list[str]:
     result = load("few_signals")
     if result is None:
@@ -294,7 +317,7 @@ def page() -> str:
         "`benchmarks/write_performance.py`; `make bench` runs all of them but the GPU's. Bars are those the "
         "project set itself; what is not met says so.\n",
     ]
-    parts = (introduction, large(), brain(), compare(), gpu(), small(), few_signals())
+    parts = (introduction, large(), brain(), compare(), gpu(), small(), learning(), few_signals())
     return "\n".join(line for lines in parts for line in lines).rstrip() + "\n"
 
 
