@@ -9,9 +9,12 @@ from scipy.optimize import nnls
 
 from spectralgp._checks import Array
 from spectralgp.learning.fisher import precision_at
+from spectralgp.learning.fit import certify
 from spectralgp.learning.objective import Objective
 
-VIOLATION = 1e-9  # of a filter's largest value, by which it may fall below zero until it is lifted
+# of a filter's largest value, by which it may fall below zero until it is lifted: no evaluation depends on it, and the
+# point where a filter touches zero, which large multipliers stand on, is known to its root
+VIOLATION = 1e-12
 STATIONARITY = 1e-3  # residual of the gradient per root of the number of observations, where a fit counts as converged
 GAIN = 1e-10  # nats for each observation that a further step promises, where an ascent stops
 ROUNDING = 1e-14  # of the objective
@@ -154,8 +157,8 @@ def ascend(objective: Objective, start: Array, max_iterations: int) -> Ascent:
     n_restarts, is_fresh, detail = 0, True, "iteration limit reached"
     for _ in range(max_iterations):
         step = constraints.step(x, gradient, precision)
-        residual, promised = float(np.max(np.abs(precision @ step))), float(gradient @ step)
-        if residual <= limit and promised <= GAIN * size:
+        promised = float(gradient @ step)
+        if promised <= GAIN * size and certify(objective, x).stationarity <= limit:
             detail = "no step promises more"
             break
         found = None if promised <= ROUNDING * abs(value) else _climb(objective, x, value, step, promised)
@@ -180,6 +183,8 @@ def _climb(
     share = min(1.0, LONGEST_STEP / longest)
     for _ in range(MOST_CUTS):
         new = x + share * step
+        if np.array_equal(new, x):
+            return None
         new_value, gradient = objective.evaluate(new)
         if new_value >= value + SUFFICIENT * share * promised:
             return new, new_value, gradient

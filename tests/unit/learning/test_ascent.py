@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 import oracle
-from spectralgp.learning.ascent import _quadratic_program, _updated
+from spectralgp.learning.ascent import _climb, _quadratic_program, _updated
 from tolerances import EXACT
 
 
@@ -54,3 +54,16 @@ def test_an_update_is_that_of_powell(curvature):
     assert oracle.relative_error(step @ updated @ step, max(curvature, 0.2) * expected) < EXACT
     if curvature > 0.2:
         assert oracle.relative_error(updated @ step, change) < EXACT
+
+
+class Flat:
+    """An objective that is the same everywhere."""
+
+    units = np.ones(2)
+
+    def evaluate(self, x):
+        return 1e6, np.zeros(2)
+
+
+def test_a_step_that_rounding_swallows_is_none():
+    assert _climb(Flat(), np.ones(2), 1e6, np.full(2, 1e-20), 1e-20) is None
