@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial.distance import pdist
 from scipy.stats import multivariate_normal
 from sklearn.covariance import LedoitWolf
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -44,23 +45,27 @@ class Rival:
     forecast: Callable[[Graph, Array, Array, Array], Forecast]
 
 
-def default(graph: Graph) -> GraphGPRegressor:
+def default(graph: Graph, inputs: Array) -> GraphGPRegressor:
     return GraphGPRegressor(graph)
 
 
-def paper(graph: Graph) -> GraphGPRegressor:
-    return GraphGPRegressor(graph, Polynomial("auto"), center="node")
+def paper(graph: Graph, inputs: Array) -> GraphGPRegressor:
+    typical = float(np.sqrt(np.median(pdist(inputs, "sqeuclidean"))))
+    kernel = RBF(typical, (1e-3 * typical, 1e3 * typical))
+    return GraphGPRegressor(graph, Polynomial("auto"), kernel, residual=None, carry=None, center="node", scale="global")
 
 
-def standard(graph: Graph) -> GraphGPRegressor:
-    return GraphGPRegressor(graph, Identity(), center="node", n_draws=N_DRAWS)
+def standard(graph: Graph, inputs: Array) -> GraphGPRegressor:
+    return GraphGPRegressor(
+        graph, Identity(), residual=None, carry=None, center="node", scale="global", n_draws=N_DRAWS
+    )
 
 
-def learnt(make: Callable[[Graph], GraphGPRegressor]) -> Callable[[Graph, Array, Array, Array], Forecast]:
+def learnt(make: Callable[[Graph, Array], GraphGPRegressor]) -> Callable[[Graph, Array, Array, Array], Forecast]:
     """Forecasts of one of this library's models."""
 
     def forecast(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
-        model = make(graph).fit(inputs, signals)
+        model = make(graph, inputs).fit(inputs, signals)
         mean, std = model.predict(test_inputs, return_std=True, include_noise=True)
         return Forecast(mean, std, lambda tested: model.log_predictive_density(test_inputs, tested, joint=False))
 

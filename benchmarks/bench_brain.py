@@ -35,6 +35,7 @@ from _large import (
 from _reporting import ROOT, print_table, save
 from scipy.sparse import load_npz as load_sparse
 from scipy.sparse import save_npz as save_sparse
+from settings import PAPER
 
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial
 
@@ -121,7 +122,7 @@ def fit(name: str, folder: Path) -> dict[str, Any]:
     warm_up()
     watch = watched_stages()
     before = present_memory()
-    model = GraphGPRegressor(graph, kernel, INPUT_KERNEL, prior=None, spectrum="chebyshev")
+    model = GraphGPRegressor(graph, kernel, INPUT_KERNEL, **PAPER, prior=None, spectrum="chebyshev")
     with one_blas_thread():
         start = time.perf_counter()
         with watch.lap("learning"):

@@ -41,6 +41,7 @@ from scipy.optimize import minimize
 from scipy.sparse import load_npz as load_sparse
 from scipy.sparse import save_npz as save_sparse
 from scipy.sparse.linalg import eigsh
+from settings import PAPER
 from threadpoolctl import threadpool_limits
 
 from spectralgp import Graph, GraphGPRegressor, Polynomial
@@ -74,7 +75,8 @@ def estimator(graph: Graph, signals: np.ndarray, spectrum: str) -> dict[str, Any
     if spectrum == "chebyshev":
         warm_up()
     start = time.perf_counter()
-    model = GraphGPRegressor(graph, kernel, prior=None, center=None, spectrum=spectrum).fit(None, signals)
+    settings = PAPER | {"center": None, "prior": None, "spectrum": spectrum}
+    model = GraphGPRegressor(graph, kernel, **settings).fit(None, signals)
     took = time.perf_counter() - start
     (fit,) = model.fits_
     errors = {"truncation_error_nats": fit.truncation_error, "probe_error_nats": fit.probe_error}

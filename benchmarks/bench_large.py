@@ -35,6 +35,7 @@ from _reporting import print_table, save
 from scipy.sparse import csr_array, diags_array, eye_array
 from scipy.sparse import load_npz as load_sparse
 from scipy.sparse import save_npz as save_sparse
+from settings import PAPER
 
 from spectralgp import Graph, GraphGPRegressor, Polynomial
 
@@ -68,7 +69,7 @@ def fit(folder: Path) -> dict[str, Any]:
     compiling = seconds(warm_up)
     watch = watched_stages()
     before = present_memory()
-    model = GraphGPRegressor(graph, Polynomial(3), INPUT_KERNEL, prior=None, spectrum="chebyshev")
+    model = GraphGPRegressor(graph, Polynomial(3), INPUT_KERNEL, **PAPER, prior=None, spectrum="chebyshev")
     with one_blas_thread():
         processor, start = time.process_time(), time.perf_counter()
         with watch.lap("learning"):

@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import cupy
 import numpy as np
@@ -32,7 +33,9 @@ def agreement() -> dict[str, object]:
     graph = Graph.from_points(rng.random((2000, 2)), 8)
     inputs = rng.standard_normal((16, 2))
     signals = np.sin(inputs[:, :1] + 6 * graph.coordinates[:, 0]) + 0.3 * rng.standard_normal((16, 2000))
-    exact = GraphGPRegressor(graph, Polynomial(3, "interval"), spectrum="exact").fit(inputs, signals)
+    paper: dict[str, Any] = {"residual": None, "carry": None, "center": "global", "scale": "global"}
+    kernels = (Polynomial(3, "interval"), RBF(1.0))
+    exact = GraphGPRegressor(graph, *kernels, **paper, spectrum="exact").fit(inputs, signals)
     reference = exact.predict(inputs[:4], return_std=True, nodes=[0, 7])
     stds = exact.predict(inputs[:4], return_std=True)[1]
     reference_mean = exact.predict(inputs[:1])[:, :, None]
@@ -48,7 +51,7 @@ def agreement() -> dict[str, object]:
     found: dict[str, object] = {}
     for name, given in kinds.items():
         device = "cuda" if name == "device=cuda" else None
-        model = GraphGPRegressor(graph, Polynomial(3, "interval"), spectrum=settings, device=device).fit(inputs, given)
+        model = GraphGPRegressor(graph, *kernels, **paper, spectrum=settings, device=device).fit(inputs, given)
         mean, std = model.predict(inputs[:4], return_std=True, nodes=[0, 7])
         everywhere = model.predict(inputs[:4])
         assert type(everywhere) is type(given), (name, type(everywhere))

@@ -95,9 +95,7 @@ def _noise(study: FilterStudy, results: Results) -> list[Claim]:
 def _statement(study: PredictionStudy, size: int, where: str, ours: str) -> str:
     bar = "within one standard error of" if study.data == "traffic" else "at least as good as"
     subject = (
-        "constrained polynomials stacked (the default)"
-        if ours == "auto"
-        else "the best constrained polynomial (degrees 1 to 3)"
+        "constrained polynomials stacked" if ours == "auto" else "the best constrained polynomial (degrees 1 to 3)"
     )
     return f"{study.data} {size}, {where}: {subject} {'are' if ours == 'auto' else 'is'} {bar} the best baseline"
 

@@ -35,6 +35,27 @@ def _heard_by(listener: Progress | None) -> Iterator[None]:
         _listener.reset(token)
 
 
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Count none of the steps inside: they are part of a larger one, within which they are at most mentioned."""
+    with _heard_by(_Within(_listener.get())):
+        yield
+
+
+class _Within:
+    """Passes on what is mentioned, and counts no step."""
+
+    def __init__(self, listener: Progress | None) -> None:
+        self._listener = listener
+
+    def __call__(self, step: str) -> None:
+        """Part of a larger step."""
+
+    def mention(self, text: str) -> None:
+        with _heard_by(self._listener):
+            mention(text)
+
+
 def report(step: str) -> None:
     """Say that a step is done."""
     listener = _listener.get()

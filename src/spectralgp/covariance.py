@@ -11,8 +11,10 @@ from spectralgp._checks import Array
 from spectralgp.spectrum import SpectralData
 
 
-def data_variances(input_power: Array, power: Array, noise_variance: float) -> Array:
-    """``D_ij = kappa_i gamma_j + sigma^2``: the one place that says so.
+def data_variances(
+    input_power: Array, power: Array, noise_variance: float, residual_power: Array | float = 0.0
+) -> Array:
+    """``D_ij = kappa_i gamma_j + eta_j + sigma^2``, equation (15): the one place that says so.
 
     Parameters
     ----------
@@ -22,17 +24,19 @@ def data_variances(input_power: Array, power: Array, noise_variance: float) -> A
         ``gamma``; leading axes are for several filters.
     noise_variance : float
         ``sigma^2``.
+    residual_power : ndarray of shape (n_frequencies,), default=0.0
+        ``eta``.
 
     Returns
     -------
     ndarray of shape (..., n_signals, n_frequencies)
     """
-    return input_power[:, None] * power[..., None, :] + noise_variance
+    return input_power[:, None] * power[..., None, :] + (residual_power + noise_variance)
 
 
 @dataclass(frozen=True, eq=False)
 class DataCovariance:
-    """Covariance of all observed values, ``K (x) B B^T + sigma^2 I`` of equation (3), by its eigenvalues ``D``.
+    """Covariance of all observed values, ``K (x) B B^T + I (x) H H^T + sigma^2 I``, by its eigenvalues ``D``.
 
     Signals are given to it in both eigenbases.
 
@@ -44,16 +48,19 @@ class DataCovariance:
         ``gamma``.
     noise_variance : float
         ``sigma^2``.
+    residual_power : ndarray of shape (n_frequencies,), default=0.0
+        ``eta``.
     """
 
     input_power: Array
     power: Array
     noise_variance: float
+    residual_power: Array | float = 0.0
 
     @cached_property
     def variances(self) -> Array:
         """``D``, shape (n_signals, n_frequencies)."""
-        return data_variances(self.input_power, self.power, self.noise_variance)
+        return data_variances(self.input_power, self.power, self.noise_variance, self.residual_power)
 
     @cached_property
     def precisions(self) -> Array:

@@ -50,6 +50,11 @@ class Evidence:
         return gradient
 
     @cached_property
+    def residual_gradient(self) -> Array:
+        """Derivative in the power of the residual at each frequency, equation (16)."""
+        return self._slopes.sum(axis=0)
+
+    @cached_property
     def noise_gradient(self) -> float:
         """Derivative in the noise variance, equation (6)."""
         return float(np.sum(self._slopes))

@@ -1,66 +1,105 @@
-"""Fitting: kernels learnt, weighed on held-out folds, drawn, and conditioned on the signals."""
+"""Fitting: candidates learnt, weighed on held-out folds, drawn, and conditioned on the signals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
 
 from spectralgp._arrays import few_threads
 from spectralgp._checks import Array
-from spectralgp.graph_kernels import GraphKernel
+from spectralgp._progress import quietly, report
 from spectralgp.learning import (
+    Candidate,
     Draws,
     Fit,
+    Folds,
+    HeldOut,
     Solver,
-    Task,
-    held_out_log_densities,
     hyperparameter_draws,
-    learn_all,
-    n_steps,
+    learn_groups,
 )
+from spectralgp.learning.candidates import MOST_COMPARED
 from spectralgp.mixture import Mixture, stacking_weights
-from spectralgp.posterior import Posterior, condition
+from spectralgp.posterior import Posterior
+
+SHOWN_DRAWS, SHOWN_SEED = 32, 1
+MOST_MEMBERS = 2  # of a choice, where there are so many signals that each takes long to learn from
+SMALLEST_SHARE = 0.01  # weight of a member that was found by choice, below which it is left out
+
+Plan: TypeAlias = Generator[list[Candidate], Array, None]
+"""Candidates by stages: each stage is chosen knowing the held-out scores of the one before."""
 
 
 @dataclass(frozen=True)
 class Stacking:
-    """How kernels are weighed and averaged.
+    """How candidates are weighed and averaged.
 
     Parameters
     ----------
     n_folds : int
-        Folds for the weights of several kernels.
+        Folds for the weights of several candidates.
     n_draws : int
-        Draws of the hyperparameters of each kernel that predictions are averaged over; zero for the best values alone.
+        Draws of the hyperparameters of each that predictions are averaged over; zero for the best values alone.
+    is_choice : bool
+        Whether candidates are a choice of the library's, of which only those of use are kept.
     """
 
     n_folds: int = 5
     n_draws: int = 0
+    is_choice: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class FittedModels:
-    """Learnt kernels with their weights, and the posterior that predicts with all of them.
+    """Learnt models with their weights, and the posterior that predicts with all of them.
 
     Parameters
     ----------
-    fits : tuple of Fit
-        One a kernel, of the signals as learning saw them.
-    weights : ndarray of shape (n_kernels,)
+    candidates : tuple of Candidate
+        What was learnt; those that a plan tried and that got no weight are left out.
+    raw_fits : tuple of Fit
+        One a candidate, of the signals as learning saw them.
+    weights : ndarray of shape (n_candidates,)
         They add up to one.
     draws : tuple of Draws
-        One a kernel: the models that stand for it in the posterior.
+        One a candidate: the models that stand for it in the posterior, of the signals as learning saw them.
     posterior : Posterior or Mixture
         Conditioned on all signals.
     """
 
-    fits: tuple[Fit, ...]
+    candidates: tuple[Candidate, ...]
+    raw_fits: tuple[Fit, ...]
     weights: Array
     draws: tuple[Draws, ...]
     posterior: Posterior | Mixture
+
+    @cached_property
+    def fits(self) -> tuple[Fit, ...]:
+        """The same in the units that the signals came in."""
+        pairs = zip(self.raw_fits, self.candidates, strict=True)
+        return tuple(fit.in_units(candidate.task.signals) for fit, candidate in pairs)
+
+    @cached_property
+    def shown(self) -> tuple[tuple[float, Posterior], ...]:
+        """Models with drawn hyperparameters and their weights, for bands around what was learnt.
+
+        Those that predict, where there are several to a candidate; else `SHOWN_DRAWS` of each, by a seed of their own.
+        """
+        if any(len(one.models) > 1 for one in self.draws):
+            return self.posterior.parts
+        parts = []
+        with few_threads(self.candidates[0].task.signals.shape[0]):
+            for number, (weight, fit) in enumerate(zip(self.weights, self.raw_fits, strict=True)):
+                candidate, stream = self.candidates[number], np.random.default_rng([SHOWN_SEED, number])
+                models = hyperparameter_draws(candidate.task, fit, SHOWN_DRAWS, stream).models if weight > 0 else ()
+                parts += [(float(weight) / len(models), candidate.condition(model)) for model in models]
+        return tuple(parts)
 
     @property
     def log_likelihood(self) -> float:
@@ -74,21 +113,18 @@ class FittedModels:
         return sum(stage.n_evaluations for stage in {stage: None for fit in self.fits for stage in fit.stages})
 
 
-def fit_models(
-    task: Task,
-    kernels: Sequence[GraphKernel],
-    solver: Solver,
-    stacking: Stacking,
-    random_state: np.random.Generator,
-) -> FittedModels:
-    """Learn kernels, weigh them by what they predict of signals held out, and condition them on all signals.
+def at_once(candidates: Sequence[Candidate]) -> Plan:
+    """The plan of trying some candidates and no others."""
+    yield list(candidates)
+
+
+def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.random.Generator) -> FittedModels:
+    """Learn candidates, weigh them by what they predict of signals held out, and condition them on all signals.
 
     Parameters
     ----------
-    task : Task
-        Data and settings.
-    kernels : sequence of GraphKernel
-        Several are stacked: the mixture has the weights that score best on held-out folds.
+    plan : Plan
+        Candidates by stages. Several are stacked: the mixture has the weights that score best on held-out folds.
     solver : Solver
         How to learn.
     stacking : Stacking
@@ -96,32 +132,80 @@ def fit_models(
     random_state : numpy.random.Generator
         For folds and draws, each from a stream of its own.
     """
-    folds, draws = random_state.spawn(2)
-    with few_threads(task.signals.shape[0]):
-        fits = tuple(learn_all(task, kernels, solver))
+    of_folds, of_draws = random_state.spawn(2)
+    candidates = next(plan)
+    n_signals, n_nodes = candidates[0].task.signals.shape
+    with few_threads(n_signals):
+        weights, like, is_stacked = np.ones(1), [], len(candidates) > 1
+        if is_stacked:
+            n_folds = min(stacking.n_folds, n_signals)
+            folds = Folds(n_signals, n_folds, of_folds, stacking.n_draws, stacking.is_choice, n_nodes)
+            candidates, held_out = _tried(plan, candidates, folds, solver)
+            weights = _weights(held_out, stacking.is_choice, most=MOST_MEMBERS if n_signals > MOST_COMPARED else None)
+            if stacking.is_choice:  # only what is of use is learnt from all signals
+                kept = np.flatnonzero(weights)
+                candidates, weights = [candidates[index] for index in kept], weights[kept]
+                like = [held_out.fits[index] for index in kept]
+        tasks = [candidate.task for candidate in candidates]
+        with quietly() if is_stacked else nullcontext():
+            fits = learn_groups(tasks, [candidate.kernel for candidate in candidates], solver, like)
+        if is_stacked:
+            report("all signals")
         drawn = tuple(
             hyperparameter_draws(task, fit, stacking.n_draws, stream) if stacking.n_draws else Draws((fit.model,))
-            for fit, stream in zip(fits, draws.spawn(len(fits)), strict=True)
+            for task, fit, stream in zip(tasks, fits, of_draws.spawn(len(fits)), strict=True)
         )
-        weights = np.ones(1)
-        if len(kernels) > 1:
-            n_folds = min(stacking.n_folds, task.signals.shape[0])
-            weights = stacking_weights(
-                held_out_log_densities(
-                    task, kernels, n_folds=n_folds, n_draws=stacking.n_draws, random_state=folds, solver=solver
-                )
-            )
         members = [
-            (weight / len(one.models), condition(model, task.inputs, task.signals))
-            for weight, one in zip(weights, drawn, strict=True)
+            (weight / len(one.models), candidate.condition(model))
+            for weight, candidate, one in zip(weights, candidates, drawn, strict=True)
             if weight > 0
             for model in one.models
         ]
     shares, posteriors = np.array([share for share, _ in members]), tuple(posterior for _, posterior in members)
     posterior = posteriors[0] if len(members) == 1 else Mixture(shares, posteriors)
-    return FittedModels(fits, weights, drawn, posterior)
+    return FittedModels(tuple(candidates), tuple(fits), weights, drawn, posterior)
 
 
-def n_fitting_steps(kernels: Sequence[GraphKernel], solver: Solver, n_folds: int) -> int:
-    """How many steps `fit_models` reports."""
-    return n_steps(kernels, solver) * (1 + n_folds if len(kernels) > 1 else 1)
+def _tried(plan: Plan, candidates: list[Candidate], folds: Folds, solver: Solver) -> tuple[list[Candidate], HeldOut]:
+    """All candidates of a plan, and what they predicted."""
+    held_out = folds.score(candidates, solver)
+    tried, scores = list(candidates), held_out.scores
+    while True:
+        try:
+            further = plan.send(scores)
+        except StopIteration:
+            return tried, held_out
+        found = folds.score(further, solver)
+        tried, held_out, scores = [*tried, *further], held_out.beside(found), found.scores
+
+
+def _weights(held_out: HeldOut, is_choice: bool, most: int | None) -> Array:
+    """Weights of the candidates; of a choice no more than some get one, and none a negligible one."""
+    if not is_choice:
+        return stacking_weights(held_out.log_densities)
+    weights = stacking_weights(
+        held_out.log_densities,
+        held_out.value_log_densities,
+        n_iterations=1_000,
+        tolerance=1e-6,
+        negligible=SMALLEST_SHARE,
+        value_weight=held_out.value_weight,
+    )
+    if most is not None and np.count_nonzero(weights) > most:
+        weights = np.where(weights >= np.sort(weights)[-most], weights, 0.0)
+    return weights / weights.sum()
+
+
+def n_fitting_steps(
+    candidates: Sequence[Candidate] | None,
+    n_stages: int,
+    shape: tuple[int, int],
+    solver: Solver,
+    stacking: Stacking,
+) -> int:
+    """How many steps `fit_models` reports: those of the solver for one candidate, else folds by stages and one more."""
+    if candidates is not None and len(candidates) == 1:
+        return solver.n_steps([candidates[0].kernel])
+    (n_signals, n_nodes), random_state = shape, np.random.default_rng(0)
+    folds = Folds(n_signals, min(stacking.n_folds, n_signals), random_state, 0, stacking.is_choice, n_nodes)
+    return n_stages * len(folds.held_out) + 1

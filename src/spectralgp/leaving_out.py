@@ -93,6 +93,7 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
     """Equation (10), on any spectrum: what the others do not predict of a signal is ``r_n / s_n``."""
     basis, units, vectors = posterior.basis, posterior.signals.units, posterior.input_modes.vectors
     squares, totals, n_signals = np.square(vectors), vectors.sum(axis=0), vectors.shape[0]
+    carried = posterior.carried
 
     def variances(eigenvalues: Array) -> Array:
         return 1 / (squares @ posterior.precisions(eigenvalues))
@@ -104,12 +105,11 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
             return (vectors * totals) @ posterior.precisions(eigenvalues) * variances(eigenvalues) / (n_signals - 1)
 
         missed = FilterSum((missed, FilterBank(np.ones_like, vectors, shares)))
-    data = basis.read_filtered(posterior.signals, vectors, missed)
-    each = variances(basis.eigenvalues)
-    logs = np.log(2 * np.pi * each) @ data.multiplicities
-    log_density = -0.5 * (logs + np.sum(data.energies / each, axis=1))
-    mean = basis.unload(basis.combined(posterior.block, vectors) - basis.filtered(posterior.block, missed))
-    std = non_negative_root(basis.diagonals(variances)[0]) * units.spread
+    missing = basis.filtered(posterior.block, missed)
+    data = basis.read_filtered(posterior.signals, vectors, missed) if carried is None else basis.read_block(missing)
+    log_density = posterior.left_out_log_density(data, variances(basis.eigenvalues))
+    mean = basis.unload(basis.combined(posterior.block, vectors) - missing + posterior.carried_block(posterior.inputs))
+    std = units.std(non_negative_root(posterior.left_out_variances(missing, variances)))
     return LeaveOneOut("signal", units.mean(mean), std, units.log_density(log_density, basis.n_nodes))
 
 
@@ -120,8 +120,9 @@ def _nodes(posterior: Posterior) -> LeaveOneOut:
     turned = columns @ coefficients.T  # nodes in rows, input modes in columns
     mean = turned - columns @ (coefficients * precisions).T / precision
     log_density = _log_density(turned - mean, 1 / precision).sum(axis=1)
-    std = np.sqrt(np.square(rows) @ (1 / precision).T) * units.spread
-    return LeaveOneOut("node", units.mean(rows @ mean.T), std, units.log_density(log_density, rows.shape[0]))
+    std = units.std(np.sqrt(np.square(rows) @ (1 / precision).T))
+    mean = rows @ mean.T + _carried(posterior)
+    return LeaveOneOut("node", units.mean(mean), std, units.log_densities(log_density, rows.shape[0]))
 
 
 def _entries(posterior: Posterior) -> LeaveOneOut:
@@ -134,9 +135,15 @@ def _entries(posterior: Posterior) -> LeaveOneOut:
     if posterior.signals.is_centred_by_node and n_signals > 1:
         shares = (rows * rows.sum(axis=0)) @ precisions @ np.square(columns).T / precision
         missed = missed + shares * values / (n_signals - 1)
-    std = np.sqrt(1 / precision) * units.spread
-    log_density = units.log_density(_log_density(missed, 1 / precision), 1)
-    return LeaveOneOut("entry", units.mean(values - missed), std, log_density)
+    std = units.std(np.sqrt(1 / precision))
+    log_density = units.log_densities(_log_density(missed, 1 / precision), 1)
+    return LeaveOneOut("entry", units.mean(values - missed + _carried(posterior)), std, log_density)
+
+
+def _carried(posterior: Posterior) -> Any:
+    """What the training inputs carry over to the nodes."""
+    block = posterior.carried_block(posterior.inputs)
+    return block if posterior.carried is None else posterior.basis.unload(block)
 
 
 def _matrices(posterior: Posterior, by: By) -> tuple[Array, Array, Array, Array]:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from spectralgp._checks import Array, as_integer, as_positive
+from spectralgp.carry import Carry
 from spectralgp.covariance import DataCovariance
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel
@@ -18,7 +19,9 @@ from spectralgp.spectrum import Chebyshev, FilterBank, Spectrum, decompose
 
 @dataclass(frozen=True, eq=False)
 class GraphGP:
-    """Prior over signals on a graph, ``Cov(Y) = K (x) B B^T + sigma^2 I`` (equation (3)); it stores no data.
+    """Prior over signals on a graph, ``Cov(Y) = K (x) B B^T + I (x) H H^T + sigma^2 I``; it stores no data.
+
+    That is equation (3), with a residual that neighbours share where the graph kernel has one (equation (14)).
 
     Made by `graph_gp`.
 
@@ -32,12 +35,15 @@ class GraphGP:
         Covariance ``k(x, x')`` between signals.
     noise_variance : float
         ``sigma^2``.
+    carry : Carry, optional
+        Filter through which inputs with a value at each node become the mean; zero if not given.
     """
 
     spectrum: Spectrum
     graph_kernel: GraphKernel
     input_kernel: InputKernel
     noise_variance: float
+    carry: Carry | None = None
 
     @cached_property
     def basis(self) -> Spectrum:
@@ -55,16 +61,23 @@ class GraphGP:
 
     def covariance(self, input_modes: Modes) -> DataCovariance:
         """Covariance of signals whose inputs have the given modes."""
-        return DataCovariance(input_modes.values, self.power, self.noise_variance)
+        return self.covariance_at(input_modes, self.basis.eigenvalues)
 
     def covariance_at(self, input_modes: Modes, eigenvalues: Array) -> DataCovariance:
         """The same at other eigenvalues than those of `basis`."""
-        return DataCovariance(input_modes.values, self.graph_kernel.power(eigenvalues), self.noise_variance)
+        kernel = self.graph_kernel
+        return DataCovariance(
+            input_modes.values, kernel.power(eigenvalues), self.noise_variance, kernel.residual_power(eigenvalues)
+        )
 
     def scaled_by(self, factor: float) -> GraphGP:
         """The prior of signals multiplied by a positive factor."""
         kernel, noise_variance = self.graph_kernel.scaled_by(factor), self.noise_variance * factor**2
-        return GraphGP(self.spectrum, kernel, self.input_kernel, noise_variance)
+        return GraphGP(self.spectrum, kernel, self.input_kernel, noise_variance, self.carry)
+
+    def residual_response(self, eigenvalues: Array) -> Array:
+        """``h(lambda)``, the non-negative root of the power of the residual."""
+        return np.sqrt(self.graph_kernel.residual_power(eigenvalues))
 
     def node_covariance(self) -> Array:
         """``B B^T``, shape (n_nodes, n_nodes)."""
@@ -82,9 +95,12 @@ class GraphGP:
         bank = FilterBank(
             lambda eigenvalues: self.graph_kernel.response(eigenvalues)[None], modes.vectors * np.sqrt(modes.values)
         )
+        residual = FilterBank(lambda eigenvalues: self.residual_response(eigenvalues)[None], np.eye(inputs.shape[0]))
         draws = []
         for _ in range(as_integer(n_samples, "n_samples", 1)):
             block = basis.filtered(basis.white(inputs.shape[0], random_state), bank)
+            if self.graph_kernel.residual is not None:
+                block = block + basis.filtered(basis.white(inputs.shape[0], random_state), residual)
             if include_noise:
                 block = block + basis.white(inputs.shape[0], random_state) * float(np.sqrt(self.noise_variance))
             draws.append(basis.unload(block))

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm
 
-from spectralgp._arrays import non_negative_root
+from spectralgp._arrays import non_negative_root, on_host
 from spectralgp._checks import Array, as_integer, as_real_array, as_signals
+from spectralgp.carry import Carried
 from spectralgp.covariance import DataCovariance
 from spectralgp.inputs import NewInputs
 from spectralgp.model import GraphGP
 from spectralgp.modes import Modes
 from spectralgp.signals import Signals, as_training
 from spectralgp.spectrum import FilterBank, SpectralData, Spectrum
+from spectralgp.units import Units
 
 CONTRADICTION = 1e-8  # of the prior variance: a predictive one below zero by more than this is no rounding
 NO_COVARIANCE = (
@@ -26,7 +29,9 @@ NO_COVARIANCE = (
 )
 
 
-def condition(prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals) -> Posterior:
+def condition(
+    prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals, carried: Carried | None = None
+) -> Posterior:
     """Condition a prior on signals observed at inputs.
 
     Parameters
@@ -38,6 +43,8 @@ def condition(prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals) -
     signals : array of shape (n_signals, n_nodes), or Signals
         Training signals, as they are or read by `read_signals`, which centres and scales them. The prior is of signals
         after that; predictions are in the units from before. An array is copied.
+    carried : Carried, optional
+        Which columns of the inputs carry over to the signals, where the prior has a filter for that.
 
     Returns
     -------
@@ -57,7 +64,12 @@ def condition(prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals) -
         raise TypeError(f"prior must be a GraphGP; got {type(prior).__name__}. Make one with graph_gp(...).")
     given = as_real_array(inputs, "inputs", ("n_signals", "n_features")).copy()
     modes = prior.input_modes(given)
-    return Posterior(prior, given, as_training(signals, given.shape[0], prior.spectrum.n_nodes), modes)
+    if (prior.carry is None) != (carried is None):
+        raise ValueError(
+            f"carried must be given where the prior has a carry-over filter, and only there; got {carried}. "
+            "Make it with Carried.of(columns, inputs)."
+        )
+    return Posterior(prior, given, as_training(signals, given.shape[0], prior.spectrum.n_nodes), modes, carried)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +86,15 @@ class Posterior:
         Training signals.
     input_modes : Modes
         ``K = U diag(kappa) U^T``.
+    carried : Carried, optional
+        Columns of the inputs that carry over to the signals.
     """
 
     prior: GraphGP
     inputs: Array
     signals: Signals
     input_modes: Modes
+    carried: Carried | None = None
 
     @property
     def basis(self) -> Spectrum:
@@ -92,14 +107,22 @@ class Posterior:
         return ((1.0, self),)
 
     @cached_property
-    def data(self) -> SpectralData:
-        """Training signals in both eigenbases, ``Z = U^T Y V``."""
-        return self.basis.read(self.signals).rotate(self.input_modes.vectors)
-
-    @cached_property
     def block(self) -> Any:
-        """The same as a block to be filtered."""
-        return self.basis.block(self.signals, self.input_modes.vectors)
+        """Training signals less what is carried over, combined by the input modes: a block to be filtered."""
+        basis, vectors = self.basis, self.input_modes.vectors
+        block = basis.block(self.signals, vectors)
+        if self.carried is None:
+            return block
+        carried = self.carried_block(self.inputs)
+        return basis.combined(block, np.eye(vectors.shape[0])) - basis.combined(carried, vectors.T)
+
+    def carried_block(self, inputs: Array) -> Any:
+        """``b(L) x``, the mean that inputs carry over, as a block; zero where there is none."""
+        basis, carry = self.basis, self.prior.carry
+        if self.carried is None or carry is None:
+            return 0.0
+        through = FilterBank(lambda eigenvalues: carry.response(eigenvalues)[None], np.eye(inputs.shape[0]))
+        return basis.filtered(basis.load(self.carried.signals(inputs, self.signals.units)), through)
 
     def covariance(self, eigenvalues: Array) -> DataCovariance:
         """Covariance of the training signals at eigenvalues."""
@@ -119,7 +142,21 @@ class Posterior:
             covariance. With independent signals: an array without columns.
         """
         kernel = self.prior.input_kernel
-        return Prediction(self, kernel.at(self.inputs, kernel.new(inputs, _as_inputs(self.inputs.shape[1]))))
+        features = kernel.new(inputs, _as_inputs(self.inputs.shape[1]))
+        return self.given(kernel.at(self.inputs, features), features)
+
+    def left_out_log_density(self, errors: SpectralData, variances: Array) -> Array:
+        """Log density of errors of signals that were left out, with variances at the frequencies, one a signal."""
+        logs = np.log(2 * np.pi * variances) @ errors.multiplicities
+        return -0.5 * (logs + np.sum(errors.energies / variances, axis=1))
+
+    def left_out_variances(self, errors: Any, variances: Any) -> Any:
+        """Variances of the nodes of signals that were left out, from those at eigenvalues; `errors` are a block."""
+        return self.basis.diagonals(variances)[0]
+
+    def given(self, new: NewInputs, features: Any) -> Prediction:
+        """The same from the covariances of new inputs; `features`, the inputs themselves, are for what carries over."""
+        return Prediction(self, new, self.carried_block(features))
 
 
 def _as_inputs(n_features: int) -> Any:
@@ -138,6 +175,7 @@ class Prediction:
 
     posterior: Posterior
     new: NewInputs
+    carried: Any = 0.0
 
     @property
     def _basis(self) -> Spectrum:
@@ -148,8 +186,8 @@ class Prediction:
         return self.posterior.prior.noise_variance
 
     @property
-    def _spread(self) -> float:
-        return self.posterior.signals.units.spread
+    def _units(self) -> Units:
+        return self.posterior.signals.units
 
     def _power(self, eigenvalues: Array) -> Array:
         return self.posterior.prior.graph_kernel.power(eigenvalues)
@@ -167,13 +205,16 @@ class Prediction:
         """Filters that turn the training signals into means: ``gamma W^T / D``."""
         return FilterBank(self.posterior.precisions, self._weights, lambda eigenvalues: self._power(eigenvalues)[None])
 
+    def _residual_power(self, eigenvalues: Array) -> Array:
+        return self.posterior.prior.graph_kernel.residual_power(eigenvalues)
+
     def _variances(self, eigenvalues: Array) -> Array:
-        """Variance at eigenvalues, shape (n_inputs, n_eigenvalues)."""
+        """Variance at eigenvalues, that of the residual included, shape (n_inputs, n_eigenvalues)."""
         power = self._power(eigenvalues)
         prior = np.multiply.outer(self.new.variances, power)
         variances = prior - power**2 * (self._weights**2 @ self.posterior.precisions(eigenvalues))
         _refuse_contradiction(float(np.min(variances, initial=0.0)), float(np.max(prior, initial=0.0)))
-        return np.maximum(variances, 0.0)  # removes rounding
+        return np.maximum(variances, 0.0) + self._residual_power(eigenvalues)  # the maximum removes rounding
 
     @cached_property
     def _covariances(self) -> Array:
@@ -181,18 +222,19 @@ class Prediction:
         eigenvalues = self._basis.eigenvalues
         power = self._power(eigenvalues)[:, None, None]
         scaled = self._weights[None] * self.posterior.precisions(eigenvalues).T[:, None, :]
-        return power * self.new.covariance - power**2 * (scaled @ self._weights.T)
+        residual = self._residual_power(eigenvalues)[:, None, None] * np.eye(self._weights.shape[0])
+        return power * self.new.covariance - power**2 * (scaled @ self._weights.T) + residual
 
     # ------------------------------------------------------------------------------- at the nodes, equation (9)
 
     @cached_property
     def _mean_block(self) -> Any:
-        return self._basis.filtered(self.posterior.block, self._bank)
+        return self._basis.filtered(self.posterior.block, self._bank) + self.carried
 
     @cached_property
     def mean(self) -> Any:
         """Predictive mean, shape (n_inputs, n_nodes), of the kind of the training signals."""
-        return self.posterior.signals.units.mean(self._basis.unload(self._mean_block))
+        return self._units.mean(self._basis.unload(self._mean_block))
 
     def variance(self, include_noise: bool = False, nodes: NDArray[np.intp] | None = None) -> Any:
         """Predictive variance at every node, or at those given by position.
@@ -201,8 +243,9 @@ class Prediction:
         """
         noise = self._noise if include_noise else 0.0
         if nodes is None:
-            return (self._diagonals[0] + noise) * self._spread**2
-        return (np.maximum(self._basis.diagonals(self._variances, nodes)[0], 0.0) + noise) * self._spread**2
+            return (self._diagonals[0] + noise) * self._units.divisor**2
+        diagonals = np.maximum(self._basis.diagonals(self._variances, nodes)[0], 0.0)
+        return self._units.std(self._units.std(diagonals + noise, nodes), nodes)
 
     @cached_property
     def _diagonals(self) -> tuple[Any, Array]:
@@ -211,7 +254,8 @@ class Prediction:
     @property
     def variance_error(self) -> Array:
         """Root mean square standard error of `variance` at all nodes, one number an input; zero where it is exact."""
-        return self._diagonals[1] * self._spread**2
+        scales = np.asarray(on_host(self._units.divisor))
+        return self._diagonals[1] * np.sqrt(np.mean(scales**4))
 
     def std(self, include_noise: bool = False, nodes: NDArray[np.intp] | None = None) -> Any:
         """Predictive standard deviation, as `variance`; a variance that probes make negative counts as zero."""
@@ -221,7 +265,8 @@ class Prediction:
         """Covariance over the nodes for each input, shape (n_inputs, n_nodes, n_nodes)."""
         vectors = self._basis.require_eigenvectors(NO_COVARIANCE.format(n_nodes=self._basis.n_nodes))
         variances = self._variances(self._basis.eigenvalues) + (self._noise if include_noise else 0.0)
-        covariance: Array = (vectors * (self._spread**2 * variances)[:, None, :]) @ vectors.T
+        vectors = np.asarray(self._units.divisor)[..., None] * vectors
+        covariance: Array = (vectors * variances[:, None, :]) @ vectors.T
         return covariance
 
     def joint_covariance(self, include_noise: bool = False) -> Array:
@@ -232,7 +277,7 @@ class Prediction:
         vectors = self._basis.require_eigenvectors(NO_COVARIANCE.format(n_nodes=self._basis.n_nodes))
         noise = (self._noise if include_noise else 0.0) * np.eye(self._weights.shape[0])
         self._variances(self._basis.eigenvalues)  # raises where covariances contradict each other
-        spectral = self._spread**2 * (self._covariances + noise)
+        vectors, spectral = np.asarray(self._units.divisor)[..., None] * vectors, self._covariances + noise
         return np.einsum("aj,jmn,bj->manb", vectors, spectral, vectors, optimize=True)
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
@@ -252,16 +297,19 @@ class Prediction:
             vectors * np.sqrt(np.maximum(values, 0.0)),
         )
         everything = np.eye(within.shape[0])
+        own = FilterBank(lambda eigenvalues: posterior.prior.residual_response(eigenvalues)[None], everything)
         draws = []
         for _ in range(as_integer(n_samples, "n_samples", 1)):
             prior = basis.filtered(basis.white(within.shape[0], random_state), root)
+            if posterior.prior.graph_kernel.residual is not None:
+                prior = prior + basis.filtered(basis.white(within.shape[0], random_state), own)
             missed = basis.combined(posterior.block, everything[:n_signals, :n_signals])
             missed = missed - basis.combined(prior, everything[:n_signals])
             missed = missed - basis.white(n_signals, random_state) * noise
-            draw = basis.combined(prior, everything[n_signals:]) + basis.filtered(missed, self._bank)
+            draw = basis.combined(prior, everything[n_signals:]) + basis.filtered(missed, self._bank) + self.carried
             if include_noise:
                 draw = draw + basis.white(within.shape[0] - n_signals, random_state) * noise
-            draws.append(posterior.signals.units.mean(basis.unload(draw)))
+            draws.append(self._units.mean(basis.unload(draw)))
         return basis.stack(draws)
 
     # ------------------------------------------------------------------------------------------------ densities
@@ -276,19 +324,25 @@ class Prediction:
         joint : bool, default=True
             One total for all inputs together (float), or one number an input taken alone, shape (n_inputs,).
         """
-        units = self.posterior.signals.units
         observed = _as_observed(signals, self._weights.shape[0], self._basis.n_nodes)
-        block = self._basis.load((observed - units.offset) / units.spread)
+        block = self._basis.load(self._units.apply(observed))
         return self._log_density(self._basis.read_block(block - self._mean_block), joint)
+
+    def value_log_densities(self, signals: Array, nodes: NDArray[np.intp]) -> Array:
+        """Log density of each observed value alone at some nodes, noise included, shape (n_inputs, n_some_nodes)."""
+        return np.asarray(norm.logpdf(signals, self.mean[:, nodes], self.std(include_noise=True, nodes=nodes)))
 
     def log_density_of(self, signals: Signals, joint: bool = False) -> Any:
         """The same of signals that are views of the same ones as the training signals, with the same centre."""
+        if self.posterior.carried is not None:
+            block = self._basis.load(signals.values)
+            return self._log_density(self._basis.read_block(block - self._mean_block), joint)
         vectors = self.posterior.input_modes.vectors
         data = self._basis.read_residual(signals, self.posterior.signals, vectors, self._bank)
         return self._log_density(data, joint)
 
     def _log_density(self, residuals: SpectralData, joint: bool) -> Any:
-        units, n_nodes = self.posterior.signals.units, self._basis.n_nodes
+        units, n_nodes = self._units, self._basis.n_nodes
         if not joint:
             variances = self._variances(self._basis.eigenvalues) + self._noise
             logs = np.log(2 * np.pi * variances) @ residuals.multiplicities

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,37 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 from spectralgp._arrays import on_host, take
 from spectralgp._checks import Array, as_training_signals
 from spectralgp._operators import MomentPass, Operator
+from spectralgp.units import Units
 
 Center = Literal["global", "node"] | None
+Scale = Literal["global", "node"] | None
 Indices = NDArray[np.intp]
 
 BLOCK = 2**22  # values read at a time
 LARGEST, SMALLEST = 1e140, 1e-140  # sizes of values whose squares are still numbers
 ROUNDING = 1e-14  # of the largest value: a spread below this is that of a constant
-
-
-@dataclass(frozen=True, eq=False)
-class Units:
-    """What was subtracted from signals, and what they were divided by after that.
-
-    Parameters
-    ----------
-    offset : float, or array of shape (n_nodes,)
-        Subtracted: one number, or one a node.
-    spread : float
-        Divided by.
-    """
-
-    offset: Any = 0.0
-    spread: float = 1.0
-
-    def mean(self, mean: Any) -> Any:
-        """A mean in the units the signals came in."""
-        return mean * self.spread + self.offset
-
-    def log_density(self, log_density: Any, n_values: int) -> Any:
-        """The log density of so many values, in those units."""
-        return log_density - n_values * float(np.log(self.spread))
+PRIOR_SIGNALS = 8  # that the common variance is worth, beside the signals, in the variance of a node
 
 
 @dataclass(eq=False)
@@ -69,7 +49,7 @@ class _Store:
 
     source: Any
     offset: Any
-    divisor: float
+    divisor: Any
     units: Units
     gram: Array
     rounding: float
@@ -80,9 +60,9 @@ class _Store:
     def values(self) -> Array:
         """The rows in memory, without that of ones."""
         rows = np.asarray(on_host(self.source[:, :]), dtype=float)
-        if np.ndim(self.offset) == 0 and self.offset == 0.0 and self.divisor == 1.0:
+        if np.ndim(self.offset) == 0 and self.offset == 0.0 and np.ndim(self.divisor) == 0 and self.divisor == 1.0:
             return rows
-        return (rows - np.asarray(on_host(self.offset))) / self.divisor
+        return (rows - np.asarray(on_host(self.offset))) / np.asarray(on_host(self.divisor))
 
     def transform(self, matrix: Array) -> Array:
         """The rows times a matrix (n_nodes, n); the last product is remembered for each matrix."""
@@ -97,7 +77,7 @@ class _Store:
         """The rows as columns of an operator's block, without that of ones."""
         block = operator.load(self.source)
         block -= self.offset if np.ndim(self.offset) == 0 else operator.load(self.offset[None, :])
-        block *= 1 / self.divisor
+        block *= 1 / self.divisor if np.ndim(self.divisor) == 0 else operator.load((1 / self.divisor)[None, :])
         return block
 
     def moments(self, operator: Operator, n_moments: int) -> Array:
@@ -133,10 +113,13 @@ class Signals:
         The combination of the rows of the store that is subtracted from each.
     recentres : {"global", "node"} or None
         What a further view subtracts.
+    rescales : bool, default=False
+        Whether a further view finds the scales of the nodes anew, and its centre with them.
     """
 
-    def __init__(self, store: _Store, rows: Indices, level: Array, recentres: Center) -> None:
+    def __init__(self, store: _Store, rows: Indices, level: Array, recentres: Center, rescales: bool = False) -> None:
         self._store, self._rows, self._level, self._recentres = store, rows, level, recentres
+        self._rescales = rescales
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -163,8 +146,10 @@ class Signals:
         """What turns these signals back into those that came in."""
         units, level = self._store.units, float(self._level[-1])
         if np.any(self._level[:-1]):
-            return Units(units.offset + units.spread * (level + self._level[:-1] @ self._store.values), units.spread)
-        return Units(units.offset + units.spread * level if level else units.offset, units.spread)
+            offset = units.offset + units.divisor * (level + self._level[:-1] @ self._store.values)
+        else:
+            offset = units.offset + units.divisor * level if level else units.offset
+        return Units(offset, units.spread, units.relative)
 
     @property
     def mean_square(self) -> float:
@@ -181,8 +166,17 @@ class Signals:
         variance = float(shifted.mean_square - mean**2)
         return variance if variance > self._store.rounding**2 else 0.0
 
+    @property
+    def variance_within(self) -> float:
+        """Variance of the values about their nodes' means; zero where there is nothing but rounding."""
+        gram, n_signals = self._seen(self._store.gram), self.shape[0]
+        variance = float(np.trace(gram) - gram.sum() / n_signals) / self.size
+        return variance if variance > self._store.rounding**2 else 0.0
+
     def fold(self, kept: Indices, held_out: Indices) -> tuple[Signals, Signals]:
-        """Some of the signals, and others, both with the centre of the former subtracted."""
+        """Some of the signals, and others, both with the centre of the former subtracted, and in its scales."""
+        if self._rescales:
+            return self._reread(kept, held_out)
         rows, level = self._rows[kept], self._level
         if self._recentres == "node":
             level = np.bincount(rows, minlength=level.size) / rows.size
@@ -191,6 +185,19 @@ class Signals:
             level[-1] = np.mean(self._store.gram[-1, rows]) / self._store.gram[-1, -1]
         store, recentres = self._store, self._recentres
         return Signals(store, rows, level, recentres), Signals(store, self._rows[held_out], level, recentres)
+
+    def _reread(self, kept: Indices, held_out: Indices) -> tuple[Signals, Signals]:
+        raw, center = self.units.mean(self.values), self._recentres
+        chosen = read_signals(raw[kept], center, "node")
+        others = chosen.units.apply(raw[held_out])
+        return chosen, read_signals(others)._in(chosen.units)
+
+    def _in(self, units: Units) -> Signals:
+        """The same values, said to be in other units."""
+        # a view's level is part of its units, so that it is taken out here
+        offset = units.offset - units.divisor * float(self._level[-1])
+        store = dataclasses.replace(self._store, units=Units(offset, units.spread, units.relative))
+        return Signals(store, self._rows, self._level, None)
 
     def subset(self, rows: Indices) -> Signals:
         """Some of the signals, with a centre of their own."""
@@ -245,7 +252,7 @@ class Signals:
         return chosen - across[..., :, None] - across[..., None, :] + both[..., None, None]
 
 
-def read_signals(source: Any, center: Center = None, scale: bool = False, *, keep_source: bool = False) -> Signals:
+def read_signals(source: Any, center: Center = None, scale: Scale = None, *, keep_source: bool = False) -> Signals:
     """Signals from an array or a file, whose centre and spread are found block by block.
 
     Parameters
@@ -254,8 +261,9 @@ def read_signals(source: Any, center: Center = None, scale: bool = False, *, kee
         Anything with a shape and a dtype that can be sliced; finite numbers.
     center : {"global", "node"} or None, default=None
         Subtract the mean of all values, or each node's own, or nothing.
-    scale : bool, default=False
-        Divide by the standard deviation that is left.
+    scale : {"global", "node"} or None, default=None
+        Divide by the standard deviation that is left; or each node by its own, shrunk towards the common one: its
+        variance is averaged with that of all nodes, as if eight more signals had been seen.
     keep_source : bool, default=False
         Leave the signals where they are and as they are, to be read again when needed: for those larger than memory or
         on a device. Arrays in memory are copied, so that later edits change nothing; files are not. Otherwise a centred
@@ -274,30 +282,52 @@ def read_signals(source: Any, center: Center = None, scale: bool = False, *, kee
     ([[-1.0, -2.0], [1.0, 2.0]], [2.0, 4.0])
     """
     n_signals, n_nodes = source.shape
-    mean, largest, means = _first_look(source, by_node=center == "node")
-    reference: Any = mean if means is None else means
+    mean, largest, means = _first_look(source, by_node="node" in (center, scale))
+    relative = None if scale != "node" else _relative_scales(source, means, largest)
+    reference: Any = means if center == "node" else mean
+    if relative is not None and center is None:
+        reference = 0.0
+    ones: Any = 1.0 if relative is None else 1 / relative
     gram = np.zeros((n_signals + 1, n_signals + 1))
     for columns, block in _blocks(source):
         xp = array_namespace(block)
-        rows = (block - (reference if means is None else means[columns])) / largest
+        rows = (block - (reference[columns] if np.ndim(reference) else reference)) / largest
+        rows = rows if relative is None else rows * ones[columns]
         gram[:-1, :-1] += _on_host(rows @ rows.T)
         gram[:-1, -1] += _on_host(xp.sum(rows, axis=1))
     gram[-1, :-1] = gram[:-1, -1]
     gram[-1, -1] = n_nodes
     spread = float(np.sqrt(np.trace(gram[:-1, :-1]) / (n_signals * n_nodes)))
-    divisor = largest * spread if scale and spread > ROUNDING else 1.0
+    divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
     factors = np.append(np.full(n_signals, largest / divisor), 1.0)
     gram *= np.multiply.outer(factors, factors)
     level = np.zeros(n_signals + 1)
-    level[-1] = -mean / divisor if center is None else 0.0
-    units = Units(reference, divisor)
+    level[-1] = -mean / divisor if center is None and relative is None else 0.0
+    units = Units(reference, divisor, relative)
     rounding = ROUNDING * largest / divisor
     if keep_source:
-        store = _Store(_owned(source), reference, divisor, units, gram, rounding)
+        store = _Store(_owned(source), reference, units.divisor, units, gram, rounding)
     else:
-        values = (np.asarray(on_host(source[:, :]), dtype=float) - np.asarray(on_host(reference))) / divisor
+        values = (np.asarray(on_host(source[:, :]), dtype=float) - np.asarray(on_host(reference))) / units.divisor
         store = _Store(values, 0.0, 1.0, units, gram, rounding)
-    return Signals(store, np.arange(n_signals), level, center)
+    if relative is None:
+        return Signals(store, np.arange(n_signals), level, center)
+    # a constant is none any more after nodes were scaled: views of what is in memory are read anew, others stay
+    return Signals(store, np.arange(n_signals), level, None if keep_source else center, rescales=not keep_source)
+
+
+def _relative_scales(source: Any, means: Any, largest: float) -> Any:
+    """Standard deviations of the nodes about their means, shrunk towards their root mean square, relative to that."""
+    variances = []
+    for columns, block in _blocks(source):
+        xp = array_namespace(block)
+        variances.append(xp.mean(((block - means[columns]) / largest) ** 2, axis=0))
+    variance, n_signals = array_namespace(variances[0]).concat(variances), source.shape[0]
+    common = float(array_namespace(variance).mean(variance))
+    if common <= ROUNDING**2:
+        return variance * 0.0 + 1.0
+    shrunk = (n_signals * variance / common + PRIOR_SIGNALS) / (n_signals + PRIOR_SIGNALS)
+    return array_namespace(variance).sqrt(shrunk)
 
 
 def as_training(signals: ArrayLike | Signals, n_signals: int, n_nodes: int) -> Signals:

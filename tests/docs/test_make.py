@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spectralgp import GraphGPRegressor, Polynomial
+from spectralgp import GraphGPRegressor
 from spectralgp.datasets import load_us_income
 from tolerances import FORMULA
 
@@ -50,7 +50,7 @@ def test_the_picture_of_the_readme_maps_the_prediction_for_1990():
     relative = data.relative_incomes
     levels, changes = relative[:-1], 100 * np.diff(relative, axis=0)
     year = list(data.years[1:]).index(1990)
-    model = GraphGPRegressor(data.graph, Polynomial("auto"), random_state=0)
+    model = GraphGPRegressor(data.graph, random_state=0)
     model.fit(levels[year - 30 : year], changes[year - 30 : year])
     expected_mean, expected_std = model.predict(levels[[year]], return_std=True, include_noise=True)
     np.testing.assert_allclose(mean, expected_mean[0], rtol=FORMULA)
@@ -59,3 +59,14 @@ def test_the_picture_of_the_readme_maps_the_prediction_for_1990():
     assert np.all(np.abs(mean) < std)  # "the predicted changes are smaller than their uncertainty"
     power = np.square(maps["Learnt filter"].lines[0].get_ydata())
     assert power[0] > power[-1]  # "neighbouring states move together"
+
+
+def test_the_picture_of_three_filters_shows_each_with_its_band(data_folder, monkeypatch):
+    monkeypatch.setenv("SPECTRALGP_DATA", str(data_folder))
+    (ax,) = made()["three_filters"]().axes
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["signal g", "residual h", "carry-over b"]
+    assert len([one for one in ax.collections if type(one).__name__ == "FillBetweenPolyCollection"]) == 3
+    g, h, _ = (line.get_ydata() for line in ax.lines[:3])
+    for response in (g, h):
+        assert response.min() >= 0
+        assert response[0] > response[-1]  # neighbours are alike

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from settings import PAPER
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, RationalQuadratic, WhiteKernel
 
@@ -38,8 +39,7 @@ def test_fixed_hyperparameters_give_the_same_posterior(kernel, graph):
         Identity(amplitude=amplitude, amplitude_bounds="fixed"),
         fixed(kernel),
         noise_variance=noise,
-        center=None,
-        scale=None,
+        **PAPER | {"center": None, "scale": None},
     ).fit(X, Y)
     theirs = GaussianProcessRegressor(amplitude**2 * kernel, alpha=noise, optimizer=None).fit(X, Y)
     mean, std = theirs.predict(NEW, return_std=True)
@@ -57,7 +57,8 @@ def test_fixed_hyperparameters_give_the_same_posterior(kernel, graph):
 
 def test_learnt_optimum_is_scikit_learns():
     """Plain maximum likelihood: amplitude, length scale and noise, against restarts of L-BFGS."""
-    ours = GraphGPRegressor(prior=None, center=None, noise_floor=1e-6).fit(X, Y)
+    settings = PAPER | {"center": None, "prior": None, "noise_floor": 1e-6}
+    ours = GraphGPRegressor(kernel=RBF(1.0), **settings).fit(X, Y)
     kernel = ConstantKernel(1.0, (1e-6, 1e6)) * RBF(1.0, (1e-3, 1e3)) + WhiteKernel(0.1, (1e-6, 10.0))
     theirs = GaussianProcessRegressor(kernel, alpha=0.0, n_restarts_optimizer=5, random_state=0).fit(X, Y)
     expected = theirs.log_marginal_likelihood_value_

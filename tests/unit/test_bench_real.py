@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from settings import PAPER
 from sklearn.covariance import LedoitWolf
 from sklearn.model_selection import KFold
 
@@ -170,7 +171,7 @@ def test_ridge_and_its_residual_covariance_by_their_formulas(bench, tiny, monkey
 def test_the_models_of_the_library_are_scored_as_its_scorers_do(bench, tiny):
     found = bench["bench_real"].score(tiny, 16, 1, "standard")
     train, test = bench["_real_data"].split(24, 16, 1)
-    model = GraphGPRegressor(tiny.graph, Identity(), center="node", n_draws=16)
+    model = GraphGPRegressor(tiny.graph, Identity(), **PAPER | {"center": "node"}, n_draws=16)
     model.fit(tiny.inputs[train], tiny.signals[train])
     X, Y = tiny.inputs[test], tiny.signals[test]
     expected = [log_density_scorer(model, X, Y), -crps_scorer(model, X, Y), coverage_scorer(model, X, Y)]

@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import (
 
 import oracle
 from spectralgp.graph_kernels import Diffusion
-from spectralgp.inputs import Independent, Learnt, Precomputed, as_input_kernel, length_scale_centres
+from spectralgp.inputs import Independent, Learnt, Precomputed, Standardised, as_input_kernel, length_scale_centres
 from tolerances import EXACT, FORMULA, GRADIENT
 
 INPUTS = np.random.default_rng(0).standard_normal((7, 3)) * [1.0, 10.0, 0.1]
@@ -154,7 +154,28 @@ def test_only_length_scales_that_divide_a_distance_have_a_centre():
 
 
 def test_the_default_kernel_starts_at_the_median_distance():
-    kernel = Learnt.default(INPUTS).kernel
-    assert kernel.length_scale**2 == pytest.approx(median_squared_distance(INPUTS))
-    assert kernel.length_scale_bounds == pytest.approx((1e-3 * kernel.length_scale, 1e3 * kernel.length_scale))
-    assert Learnt.default(np.ones((4, 2))).kernel.length_scale == 1.0
+    """That of the inputs after every column was centred and divided by its standard deviation."""
+    standardised = (INPUTS - INPUTS.mean(axis=0)) / INPUTS.std(axis=0)
+    default = Standardised.of(INPUTS, ("smooth",))
+    kernel = default.described.k1
+    assert isinstance(kernel, RBF)
+    assert kernel.length_scale**2 == pytest.approx(median_squared_distance(standardised))
+    assert np.exp(default.bounds[0]) == pytest.approx((1e-3 * kernel.length_scale, 1e3 * kernel.length_scale))
+    assert Standardised.of(np.ones((4, 2)), ("smooth",)).described.k1.length_scale == 1.0
+
+
+@pytest.mark.parametrize("terms", [("smooth", "linear"), ("smooth",), ("linear",)])
+def test_the_default_kernel_is_scikit_learn_s_of_standardised_inputs(terms):
+    """Covariances at training inputs, their derivatives by differences, and those of new inputs."""
+    kernel = Standardised.of(INPUTS, terms)
+    kernel = kernel.with_theta(kernel.theta + 0.3 * np.arange(1, 1 + kernel.theta.size))
+    standardised = (INPUTS - INPUTS.mean(axis=0)) / INPUTS.std(axis=0)
+    assert oracle.relative_error(kernel.covariance(INPUTS), kernel.described(standardised)) < FORMULA
+    new = kernel.at(INPUTS, INPUTS[:3] + 1)
+    expected = kernel.described((INPUTS[:3] + 1 - INPUTS.mean(axis=0)) / INPUTS.std(axis=0), standardised)
+    assert oracle.relative_error(new.cross, expected) < FORMULA
+    _, gradient = kernel.modes_and_gradient(INPUTS)
+    for index in range(kernel.theta.size):
+        step = 1e-6 * np.eye(kernel.theta.size)[index]
+        ahead, behind = (kernel.with_theta(kernel.theta + sign * step).covariance(INPUTS) for sign in (1, -1))
+        assert oracle.relative_error(gradient[..., index], (ahead - behind) / 2e-6) < GRADIENT

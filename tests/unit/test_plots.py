@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 from matplotlib.colors import Normalize, to_rgba
 from scipy.stats import norm
+from settings import PAPER, paper_kernel
 from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from spectralgp import (
@@ -49,7 +51,7 @@ def fitted(graph):
     rng = np.random.default_rng(1)
     inputs = rng.standard_normal((12, 2))
     signals = 3 * np.sin(inputs[:, :1] + np.arange(9) / 3) + 0.3 * rng.standard_normal((12, 9))
-    return GraphGPRegressor(graph, Polynomial(2), n_draws=8).fit(inputs, signals)
+    return GraphGPRegressor(graph, Polynomial(2), RBF(1.0), n_draws=8, **PAPER).fit(inputs, signals)
 
 
 @pytest.fixture
@@ -128,9 +130,10 @@ def test_a_dict_or_labels_name_the_filters(ax):
 
 
 def test_the_default_kernel_is_named(graph):
-    regressor = GraphGPRegressor(graph).fit(np.arange(6.0)[:, None], np.random.default_rng(0).standard_normal((6, 9)))
-    other = GraphGPRegressor(graph, [Polynomial(0), Polynomial(1)]).fit(
-        np.arange(6.0)[:, None], np.random.default_rng(0).standard_normal((6, 9))
+    inputs, signals = np.arange(6.0)[:, None], np.random.default_rng(0).standard_normal((6, 9))
+    regressor, other = (
+        GraphGPRegressor(graph, kernels, paper_kernel(inputs), **PAPER).fit(inputs, signals)
+        for kernels in (None, [Polynomial(0), Polynomial(1)])
     )
     ax = plot_filter([regressor, other])
     assert texts(ax) == ["Polynomial('auto')", "stacked"]
@@ -155,7 +158,7 @@ def test_filters_of_different_laplacians_share_a_relative_axis(graph, ax):
     spectra = {kind: decompose(graph, kind) for kind in ("combinatorial", "normalized")}
     signals = np.random.default_rng(0).standard_normal((8, 9))
     kernels = [GlobalFilter(), Diffusion(), Polynomial(1)]
-    fits = [GraphGPRegressor(graph, kernel).fit(None, signals) for kernel in kernels]
+    fits = [GraphGPRegressor(graph, kernel, **PAPER).fit(None, signals) for kernel in kernels]
     plot_filter(fits, ax=ax)
     assert ax.get_xlabel() == "eigenvalue / largest eigenvalue"
     largest = [spectra["combinatorial"].eigenvalues[-1], spectra["normalized"].eigenvalues[-1], 1.0]

@@ -20,7 +20,7 @@ VALUES = 30 + 4 * np.random.default_rng(0).standard_normal((N_SIGNALS, N_NODES))
 KEPT, HELD_OUT = np.array([4, 0, 2]), np.array([1, 3])
 
 every_center = pytest.mark.parametrize("center", ["global", "node", None])
-every_scale = pytest.mark.parametrize("scale", [True, False])
+every_scale = pytest.mark.parametrize("scale", ["global", None])
 every_laplacian = pytest.mark.parametrize("laplacian", ["combinatorial", "normalized"])
 in_memory_or_not = pytest.mark.parametrize("keep_source", [False, True])
 
@@ -80,9 +80,9 @@ def test_a_density_in_other_units_shifts_by_the_spread_of_each_value():
 @every_laplacian
 @in_memory_or_not
 def test_moments_and_columns_are_dense_products(center, laplacian, keep_source):
-    signals = read_signals(VALUES, center, True, keep_source=keep_source)
+    signals = read_signals(VALUES, center, "global", keep_source=keep_source)
     operator = operator_of(laplacian)
-    expected = standardized(VALUES, center, True)
+    expected = standardized(VALUES, center, "global")
     assert oracle.relative_error(operator.unload(signals.columns(operator)), expected) < EXACT
     moments = signals.moments(operator, 9)
     assert oracle.relative_error(moments, dense_moments(expected, operator, laplacian, 9)) < FORMULA
@@ -98,7 +98,7 @@ def test_moments_and_columns_are_dense_products(center, laplacian, keep_source):
 @in_memory_or_not
 def test_a_view_is_centred_by_itself(center, laplacian, keep_source):
     """Everything a view says is what the rows say alone, with the spread of all."""
-    signals = read_signals(VALUES, center, True, keep_source=keep_source)
+    signals = read_signals(VALUES, center, "global", keep_source=keep_source)
     spread = signals.units.spread
     operator = operator_of(laplacian)
     for rows, view in [
@@ -123,7 +123,7 @@ def test_a_view_is_centred_by_itself(center, laplacian, keep_source):
 
 @every_center
 def test_a_fold_puts_what_is_held_out_into_the_units_of_what_is_kept(center):
-    signals = read_signals(VALUES, center, True)
+    signals = read_signals(VALUES, center, "global")
     kept, held_out = signals.fold(KEPT, HELD_OUT)
     centre = centre_of(VALUES[KEPT], center)
     assert oracle.relative_error(kept.values, (VALUES[KEPT] - centre) / signals.units.spread) < EXACT
@@ -132,7 +132,18 @@ def test_a_fold_puts_what_is_held_out_into_the_units_of_what_is_kept(center):
     both = held_out.followed_by(kept)
     assert oracle.relative_error(both.values, np.vstack([held_out.values, kept.values])) < EXACT
     assert signals.followed_by(kept) is None or center is None  # another centre
-    assert kept.followed_by(read_signals(VALUES, center, True)) is None  # other signals
+    assert kept.followed_by(read_signals(VALUES, center, "global")) is None  # other signals
+
+
+@every_center
+def test_a_fold_of_scaled_nodes_is_in_the_units_of_what_is_kept(center):
+    """Scales are found anew: both parts say how to get back to what came in."""
+    kept, held_out = read_signals(VALUES, center, "node").fold(KEPT, HELD_OUT)
+    alone = read_signals(VALUES[KEPT], center, "node")
+    assert oracle.relative_error(kept.values, alone.values) < EXACT
+    assert oracle.relative_error(held_out.values, alone.units.apply(VALUES[HELD_OUT])) < EXACT
+    for part, rows in ((kept, KEPT), (held_out, HELD_OUT)):
+        assert oracle.relative_error(part.units.mean(part.values), VALUES[rows]) < EXACT
 
 
 def test_views_share_one_pass_over_the_graph(monkeypatch):
@@ -141,7 +152,7 @@ def test_views_share_one_pass_over_the_graph(monkeypatch):
     monkeypatch.setattr(
         signals_module, "MomentPass", lambda *given, **options: passes.append(1) or original(*given, **options)
     )
-    signals, operator = read_signals(VALUES, "global", True), operator_of("normalized")
+    signals, operator = read_signals(VALUES, "global", "global"), operator_of("normalized")
     for view in (signals, signals.subset(KEPT), signals.fold(KEPT, HELD_OUT)[1]):
         view.moments(operator, 9)
     assert len(passes) == 1
@@ -152,7 +163,7 @@ def test_views_share_one_pass_over_the_graph(monkeypatch):
     assert len(passes) == 1
     longer = signals.moments(operator, 31)  # the recurrence was let go: it starts again
     assert len(passes) == 2
-    fresh = read_signals(VALUES, "global", True).moments(operator_of("normalized"), 31)
+    fresh = read_signals(VALUES, "global", "global").moments(operator_of("normalized"), 31)
     assert oracle.relative_error(longer, fresh) < EXACT
 
 
@@ -162,7 +173,7 @@ def test_views_share_one_pass_over_the_graph(monkeypatch):
 @every_center
 def test_files_and_other_libraries_give_the_same(center, tmp_path):
     np.save(tmp_path / "values.npy", VALUES)
-    expected = standardized(VALUES, center, True)
+    expected = standardized(VALUES, center, "global")
     sources = {
         "memory map": np.load(tmp_path / "values.npy", mmap_mode="r"),
         "file": Columns(VALUES),
@@ -171,8 +182,8 @@ def test_files_and_other_libraries_give_the_same(center, tmp_path):
         "single precision": VALUES.astype(np.float32),
     }
     for kind, source in sources.items():
-        signals = read_signals(source, center, True, keep_source=True)
-        truth = standardized(np.round(VALUES), center, True) if kind == "integers" else expected
+        signals = read_signals(source, center, "global", keep_source=True)
+        truth = standardized(np.round(VALUES), center, "global") if kind == "integers" else expected
         close = 1e-5 if kind == "single precision" else EXACT
         operator = operator_of("combinatorial", source)
         columns = np.asarray(operator.unload(signals.columns(operator)), dtype=float)
@@ -184,9 +195,9 @@ def test_signals_are_read_by_blocks(monkeypatch):
     monkeypatch.setattr(signals_module, "BLOCK", 3 * N_SIGNALS)
     for center in ("global", "node", None):
         file = Columns(VALUES)
-        signals = read_signals(file, center, True, keep_source=True)
+        signals = read_signals(file, center, "global", keep_source=True)
         assert file.widest == 3
-        expected = standardized(VALUES, center, True)
+        expected = standardized(VALUES, center, "global")
         assert signals.variance == pytest.approx(np.var(expected), rel=EXACT)
         offset = np.broadcast_to(signals.units.offset, N_NODES)
         reference = VALUES.mean(axis=0) if center == "node" else np.full(N_NODES, VALUES.mean() * (center == "global"))
@@ -196,7 +207,7 @@ def test_signals_are_read_by_blocks(monkeypatch):
 def test_a_large_level_costs_no_digits():
     """Temperatures in microkelvin: the spread is nine orders below the level."""
     for center in ("global", "node", None):
-        signals = read_signals(VALUES + 1e9, center, True)
+        signals = read_signals(VALUES + 1e9, center, "global")
         assert signals.units.spread == pytest.approx(np.std(VALUES - centre_of(VALUES, center)), rel=QUADRATURE)
         assert signals.variance == pytest.approx(1.0, rel=QUADRATURE)
         assert signals.subset(KEPT).variance == pytest.approx(
@@ -207,20 +218,26 @@ def test_a_large_level_costs_no_digits():
 @in_memory_or_not
 def test_what_the_caller_does_to_an_array_later_changes_nothing(keep_source):
     given = VALUES.copy()
-    signals = read_signals(given, "node", True, keep_source=keep_source)
+    signals = read_signals(given, "node", "global", keep_source=keep_source)
     operator = operator_of("combinatorial")
     given *= np.nan
-    assert oracle.relative_error(operator.unload(signals.columns(operator)), standardized(VALUES, "node", True)) < EXACT
+    assert (
+        oracle.relative_error(operator.unload(signals.columns(operator)), standardized(VALUES, "node", "global"))
+        < EXACT
+    )
 
 
 def test_a_file_is_not_copied(tmp_path):
     np.save(tmp_path / "values.npy", VALUES)
     mapped = np.load(tmp_path / "values.npy", mmap_mode="r")
-    assert read_signals(mapped, "global", True, keep_source=True).like is mapped
+    assert read_signals(mapped, "global", "global", keep_source=True).like is mapped
 
 
 def test_signals_travel_in_pickles():
-    signals, operator = read_signals(VALUES, "global", True, keep_source=True).subset(KEPT), operator_of("normalized")
+    signals, operator = (
+        read_signals(VALUES, "global", "global", keep_source=True).subset(KEPT),
+        operator_of("normalized"),
+    )
     expected = signals.moments(operator, 9)
     copy = pickle.loads(pickle.dumps((signals, operator)))
     np.testing.assert_array_equal(copy[0].moments(copy[1], 9), expected)
@@ -234,7 +251,7 @@ def test_signals_travel_in_pickles():
 def test_constant_signals_have_no_variance(value, center):
     """Rounding is not a spread: three thirds of a constant are not the constant."""
     values = np.full((7, 6), value) * (1 / 3) * 3 + np.arange(6) * (0.1 if center == "node" else 0.0)
-    signals = read_signals(values, center, True)
+    signals = read_signals(values, center, "global")
     assert signals.variance == 0.0
     assert signals.units.spread == 1.0
     assert np.max(np.abs(signals.values - (value if center is None else 0.0))) <= 1e-13 * max(value, 1.0)
@@ -251,13 +268,13 @@ def test_constant_signals_have_no_variance(value, center):
 )
 def test_values_that_cannot_be_squared_are_refused(values, message):
     with pytest.raises(ValueError, match=message):
-        read_signals(values, "global", True)
+        read_signals(values, "global", "global")
 
 
 def test_extreme_units_are_fine_within_the_limits():
     for factor in (1e-130, 1e130):
-        signals = read_signals(factor * VALUES, "global", True)
-        assert oracle.relative_error(signals.values, standardized(VALUES, "global", True)) < EXACT
+        signals = read_signals(factor * VALUES, "global", "global")
+        assert oracle.relative_error(signals.values, standardized(VALUES, "global", "global")) < EXACT
 
 
 def test_training_signals_must_fit():

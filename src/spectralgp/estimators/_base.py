@@ -13,26 +13,35 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spectralgp._arrays import as_generator, take
-from spectralgp._checks import Array, as_integer, as_option, as_positive
+from spectralgp._checks import Array
 from spectralgp._frames import check_same_order, frame_names, match_columns
 from spectralgp._operators import precision_of
-from spectralgp._progress import progress_bar
+from spectralgp._progress import progress_bar, quietly
+from spectralgp.automatic import MOST_SHRUNK, Setting, automatic, count_stages, likelier_scale
+from spectralgp.carry import Indices
+from spectralgp.estimators._parameters import check_parameters, warn_of_noise
 from spectralgp.estimators._reading import (
+    DIFFERENT,
+    DROWNING,
+    carried_columns,
     check_inputs,
+    chosen_center,
     explaining_memory,
     finite_inputs,
     in_memory,
     observed,
     read_graph,
     sliceable,
+    without_duplicates,
 )
-from spectralgp.fitting import FittedModels, Stacking, fit_models, n_fitting_steps
+from spectralgp.fitting import FittedModels, Stacking, at_once, fit_models, n_fitting_steps
+from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial
-from spectralgp.inputs import Independent, InputKernel, Learnt, as_covariance, as_input_kernel
-from spectralgp.learning import Task, as_solver
+from spectralgp.inputs import Independent, as_covariance, as_input_kernel
+from spectralgp.learning import Candidate, Lagrangian, Sqp, as_solver
 from spectralgp.mixture import Mixture, MixturePrediction
 from spectralgp.posterior import Posterior, Prediction
-from spectralgp.signals import Signals, read_signals
+from spectralgp.signals import Scale, read_signals
 from spectralgp.spectrum import Chebyshev, release_passes
 
 LARGE = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
@@ -49,6 +58,8 @@ class GraphGPEstimator(BaseEstimator):
     prior: Any
     center: Any
     scale: Any
+    residual: Any
+    carry: Any
     solver: Any
     spectrum: Any
     device: Any
@@ -108,62 +119,89 @@ class GraphGPEstimator(BaseEstimator):
         return self
 
     def _fit(self, X: Any, Y: Any) -> None:
-        self._check_parameters()
+        check_parameters(self)
         check_same_order(X, Y)
         settings = self._spectrum_settings(Y)
         values = in_memory(Y, self) if settings is None else sliceable(Y)
         inputs = self._read_inputs(X, values.shape[0])
-        flat = len(values.shape) == 1
+        flat, copies = len(values.shape) == 1, np.arange(values.shape[0], dtype=np.intp)
         graph, order = read_graph(self.graph, 1 if flat else values.shape[1], frame_names(Y))
         values = order.to_graph(values[:, None] if flat else values)
-        kernels = self._members()
-        if len(kernels) > 1 and values.shape[0] < 2:
-            raise ValueError(
-                "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
-                "Ask for one kernel, for example graph_kernel=Polynomial(1)."
-            )
         item_size = 8 if settings is None else precision_of(values).itemsize
         solver = as_solver(self.solver, self.max_iterations)
-        n_folds = min(self.n_folds, values.shape[0])
-        with (
-            explaining_memory(values.shape, item_size, settings),
-            progress_bar("fit", n_fitting_steps(kernels, solver, n_folds), self.verbose > 0),
-        ):
-            signals = read_signals(values, self.center, self.scale == "global", keep_source=settings is not None)
-            spread = signals.units.spread
-            noise = None if self.noise_variance is None else self.noise_variance / spread**2
-            kernel, options = self._input_kernel(X, inputs), (self.prior, self.noise_floor, settings, self.device)
-            task = Task(graph, kernel, inputs, signals, noise, *options)
-            scaled = [kernel.scaled_by(1 / spread) for kernel in kernels]
-            stacking, random_state = self._stacking(kernels, settings), as_generator(self.random_state, 0)
+        with explaining_memory(values.shape, item_size, settings):
+            if X is not None and not isinstance(self.kernel, str) and settings is None:
+                kept, copies = without_duplicates(inputs, values)
+                inputs, values = inputs[kept], values[kept]
+            columns = carried_columns(self.carry, X, inputs.shape[1], order, graph.n_nodes)
+            setting = self._setting(X, graph, inputs, values, columns, settings)
+            candidates = self._candidates(setting)
+            if candidates is None and values.shape[0] < 2 and self.graph is None:
+                candidates = [setting.candidate(Identity())]  # no folds can be made, and nothing else is to choose
+            n_members = 2 if candidates is None else len(candidates)
+            if n_members > 1 and values.shape[0] < 2:
+                raise ValueError(
+                    "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
+                    "Ask for one kernel, for example graph_kernel=Polynomial(1)."
+                )
+            stacking = self._stacking(n_members, setting)
+            plan = automatic(setting) if candidates is None else at_once(candidates)
+            n_stages = count_stages(setting) if candidates is None else 1
+            steps = n_fitting_steps(candidates, n_stages, values.shape, solver, stacking)
             try:
-                learnt = fit_models(task, scaled, solver, stacking, random_state)
+                with progress_bar("fit", steps, self.verbose > 0):
+                    learnt = fit_models(plan, solver, stacking, as_generator(self.random_state, 0))
             finally:
-                signals.release()
+                for signals in setting.signals.values():
+                    signals.release()
                 release_passes(graph)
-        self._order, self._flat, self._in_memory = order, flat, settings is None
-        self._finish(learnt, signals)
+        self._order, self._flat, self._in_memory, self._copies = order, flat, settings is None, copies
+        self._finish(learnt)
 
-    def _check_parameters(self) -> None:
-        for name, options in (
-            ("center", ("global", "node")),
-            ("scale", ("global",)),
-            ("prior", ("weak",)),
-            ("device", ("cpu", "cuda")),
-        ):
-            if getattr(self, name) is not None:
-                as_option(getattr(self, name), name, options)
-        as_integer(self.max_iterations, "max_iterations", 1)
-        as_solver(self.solver)
-        as_input_kernel(self.kernel)
-        for name in ("noise_variance", "noise_floor"):
-            if getattr(self, name) is not None:
-                as_positive(getattr(self, name), name)
-        as_integer(self.n_folds, "n_folds", 2)
-        if self.n_draws is not None:
-            as_integer(self.n_draws, "n_draws", 0)
-        if not isinstance(self.spectrum, Chebyshev):
-            as_option(self.spectrum, "spectrum", ("auto", "exact", "chebyshev"))
+    def _setting(
+        self, X: Any, graph: Graph, inputs: Array, values: Any, columns: Indices | None, settings: Chebyshev | None
+    ) -> Setting:
+        """Data and decisions, with those that are left open decided."""
+        own = Independent() if X is None else None if self.kernel is None else as_input_kernel(self.kernel)
+        is_paper = self.residual is None or isinstance(as_solver(self.solver), Lagrangian)
+        residual = None if is_paper or X is None else "auto" if self.residual == "shrunk" else self.residual
+        is_small = settings is None and graph.n_nodes <= MOST_SHRUNK and values.shape[0] > 2
+        shrunk = not is_paper and not isinstance(self.residual, GraphKernel) and is_small
+        center = self.center
+        if center == "auto":
+            # the default kernel has levels, unless they are so large as to drown all else
+            center = chosen_center(values, DROWNING if own is None else DIFFERENT)
+        scales: tuple[Scale, ...] = (self.scale,)
+        if self.scale == "auto":
+            is_open = settings is None and self.noise_variance is None and not is_paper and graph.n_nodes > 1
+            scales = ("node", "global") if is_open else ("global",)
+        keep = settings is not None
+        signals = {scale: read_signals(values, center, scale, keep_source=keep) for scale in scales}
+        kernel = own if own is None else own.without_amplitude() if self._has_amplitude() else own
+        options = (self.noise_variance, self.prior, self.noise_floor, settings, self.device)
+        return Setting(graph, inputs, kernel, signals, columns, residual, shrunk, *options)
+
+    def _candidates(self, setting: Setting) -> list[Candidate] | None:
+        """The models that were asked for; None where the choice is the library's."""
+        if self._is_open():
+            return None
+        kernels, carries, scale = self._kernels(), setting.columns is not None, setting.first_scale
+        if len(setting.signals) > 1:
+            with quietly():
+                scale = likelier_scale(setting, kernels[0], carries, as_solver(self.solver, self.max_iterations))
+        return [setting.candidate(kernel, scale=scale, carries=carries) for kernel in kernels]
+
+    def _is_open(self) -> bool:
+        """Whether it is left to the library which models to stack."""
+        is_residual_open = isinstance(self.residual, str)
+        return self.graph_kernel is None and is_residual_open and isinstance(as_solver(self.solver), Sqp)
+
+    def _has_amplitude(self) -> bool:
+        """Whether every graph kernel has a factor of its own to learn."""
+        return all(
+            {"amplitude", "chebyshev[0]"} & {name.split(".")[-1] for name in kernel.parameter_names}
+            for kernel in self._kernels()
+        )
 
     def _spectrum_settings(self, Y: Any) -> Chebyshev | None:
         """Settings of the quadrature spectrum; None where the exact one is used."""
@@ -195,12 +233,7 @@ class GraphGPEstimator(BaseEstimator):
             )
         return inputs
 
-    def _input_kernel(self, X: Any, inputs: Array) -> InputKernel:
-        if X is None:
-            return Independent()
-        return Learnt.default(inputs) if self.kernel is None else as_input_kernel(self.kernel)
-
-    def _members(self) -> list[GraphKernel]:
+    def _kernels(self) -> list[GraphKernel]:
         """The kernels to learn; several are stacked."""
         given = self.graph_kernel
         if given is None:
@@ -224,27 +257,34 @@ class GraphGPEstimator(BaseEstimator):
             )
         return [member for kernel in listed for member in kernel.members()]
 
-    def _stacking(self, kernels: Sequence[GraphKernel], settings: Chebyshev | None) -> Stacking:
-        # on a large graph every draw would cost a pass of its own at prediction
-        default = STACKED_DRAWS if len(kernels) > 1 and settings is None else 0
-        return Stacking(self.n_folds, default if self.n_draws is None else self.n_draws)
+    def _stacking(self, n_members: int, setting: Setting) -> Stacking:
+        # on a large graph every draw would cost a pass of its own at prediction; a t has the tails that draws add
+        default = STACKED_DRAWS if n_members > 1 and setting.spectrum is None and not setting.shrunk else 0
+        n_draws = default if self.n_draws is None else self.n_draws
+        return Stacking(self.n_folds, n_draws, self._is_open())
 
-    def _finish(self, learnt: FittedModels, signals: Signals) -> None:
+    def _finish(self, learnt: FittedModels) -> None:
         """Set every fitted attribute, in the units of Y and the order of its columns."""
-        units, weights = signals.units, learnt.weights
-        self.fits_ = tuple(fit.scaled_by(units.spread, signals.size) for fit in learnt.fits)
+        weights = learnt.weights
+        heaviest = int(np.argmax(weights))
+        signals = learnt.candidates[heaviest].task.signals
+        units = signals.units
+        self._learnt = learnt
+        self.fits_ = learnt.fits
         models = [fit.model for fit in self.fits_]
-        graph_kernels = tuple(model.graph_kernel for model in models)
+        graph_kernels = tuple(model.graph_kernel.signal for model in models)
+        residuals = tuple(model.graph_kernel.residual for model in models)
         kernels = tuple(model.input_kernel.described for model in models)
         single = len(models) == 1
         self.graph_ = models[0].spectrum.graph
-        self.spectrum_ = models[0].spectrum
+        self.spectrum_ = models[heaviest].spectrum
         self.kernel_weights_ = weights
         self.graph_kernel_ = graph_kernels[0] if single else graph_kernels
+        self.residual_ = residuals[0] if single else residuals
         self.kernel_ = kernels[0] if single else kernels
         self.noise_variance_ = float(weights @ [model.noise_variance for model in models])
-        self.log_marginal_likelihood_ = units.log_density(learnt.log_likelihood, signals.size)
-        self.certificate_ = self.fits_[int(np.argmax(weights))].certificate
+        self.log_marginal_likelihood_ = learnt.log_likelihood
+        self.certificate_ = self.fits_[heaviest].certificate
         self.n_evaluations_ = learnt.n_evaluations
         self.n_stand_ins_ = sum(
             one.n_stand_ins for one, weight in zip(learnt.draws, weights, strict=True) if weight > 0
@@ -252,6 +292,10 @@ class GraphGPEstimator(BaseEstimator):
         self.posterior_: Posterior | Mixture = learnt.posterior
         offset = np.full(signals.shape[1], units.offset) if self._in_memory else units.offset
         self.center_ = offset if np.ndim(offset) == 0 else self._order.to_user(offset)
+        scales = units.divisor if np.ndim(units.divisor) else np.full(signals.shape[1], units.divisor)
+        self.scale_ = self._order.to_user(scales)
+        if self.prior is not None:  # else the bound is a choice of the user's, and met as often as not
+            warn_of_noise(self.fits_, weights, stacklevel=5)
         for fit in self.fits_:
             if not fit.converged:
                 warnings.warn(

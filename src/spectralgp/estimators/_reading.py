@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,15 +14,18 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from spectralgp._arrays import take
-from spectralgp._checks import Array
+from spectralgp._checks import Array, as_option
 from spectralgp._frames import check_numeric, frame_names, match_columns
 from spectralgp._operators import precision_of
 from spectralgp.graph import Graph, as_graph
 from spectralgp.graph.nodes import chosen_nodes
+from spectralgp.signals import Center
 from spectralgp.spectrum import Chebyshev
 
 Indices = NDArray[np.intp]
 
+DIFFERENT = 4.0  # times the variance of nodes' means by chance, beyond which nodes have levels of their own
+DROWNING = 1e4  # the same, beyond which levels are all that a model in them would see
 LARGEST_INPUT = 1e150  # whose square is still a number
 INCOMPLETE = "Missing entries are not supported yet: drop the signals or the nodes that have them, or fill them in."
 
@@ -195,6 +199,77 @@ def _require_finite(values: Array, name: str, columns: tuple[Any, ...] | None, r
         f"{name} must be finite; {name} contains {what} at {where} ({int(wrong.sum())} values that are NaN or infinite "
         f"in all). {remedy}"
     )
+
+
+def carried_columns(carry: Any, X: Any, n_features: int, order: NodeOrder, n_nodes: int) -> Indices | None:
+    """The column of the inputs that carries over to each node of the graph; None where none does.
+
+    Parameters
+    ----------
+    carry : "auto", array of int or of names, or None
+        What the user asked for: columns in the order of those of ``Y``; "auto" takes them where they are the nodes, by
+        name, or by their number where neither has names.
+    """
+    if carry is None:
+        return None
+    columns, names = frame_names(X), order.names
+    if isinstance(carry, str):
+        as_option(carry, "carry", ("auto",))
+        if X is None or n_nodes < 2:
+            return None
+        if columns is not None and names is not None:
+            places = {name: place for place, name in enumerate(columns)}
+            if not all(name in places for name in names):
+                return None
+            return order.to_graph(np.array([[places[name] for name in names]]))[0]
+        if n_features != n_nodes or columns is not None:
+            return None
+        return order.to_graph(np.arange(n_nodes)[None])[0]
+    chosen = np.asarray(carry)
+    if X is None or chosen.shape != (n_nodes,):
+        raise ValueError(
+            f"carry must name one column of X for each of the {n_nodes} columns of Y; got shape {chosen.shape}. "
+            "Pass None to carry nothing over."
+        )
+    if chosen.dtype.kind in "iu":
+        wrong = [int(place) for place in chosen if not 0 <= place < n_features]
+        found = chosen
+    else:
+        places = {name: place for place, name in enumerate(columns or ())}
+        wrong = [name for name in chosen.tolist() if name not in places]
+        found = np.array([places.get(name, -1) for name in chosen.tolist()])
+    if wrong:
+        raise ValueError(f"carry must hold columns of X; got {wrong[0]!r}. X has {n_features} columns.")
+    return order.to_graph(found.astype(np.intp)[None])[0]
+
+
+def chosen_center(values: Any, threshold: float) -> Center:
+    """By node where the variance of the nodes' means is more than so many times what chance would make it."""
+    n_signals, n_nodes = values.shape
+    if n_signals < 3 or n_nodes < 2 or not isinstance(values, np.ndarray):
+        return "global"
+    largest = np.max(np.abs(values))
+    if not 0 < largest < np.inf:
+        return "global"
+    values = values / largest
+    within = np.mean(np.var(values, axis=0, ddof=1)) / n_signals
+    return "node" if np.var(values.mean(axis=0), ddof=1) > threshold * within else "global"
+
+
+def without_duplicates(inputs: Array, values: Array) -> tuple[Indices, Indices]:
+    """Signals to keep, each once, inputs and all, and for every signal which of those it is; a warning where any go."""
+    _, first, copies = np.unique(np.hstack([inputs, values]), axis=0, return_index=True, return_inverse=True)
+    n_dropped = values.shape[0] - first.size
+    if n_dropped == 0 or first.size < 2:
+        return np.arange(values.shape[0]), np.arange(values.shape[0])
+    warnings.warn(
+        f"{n_dropped} of {values.shape[0]} signals are copies of others, with the same inputs, and are counted once: "
+        "copies would make the noise look smaller than it is. Remove them, or give each its own inputs.",
+        UserWarning,
+        stacklevel=5,
+    )
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[copies.ravel()]
 
 
 # -------------------------------------------------------------------------------------------------------- memory

@@ -13,10 +13,12 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._arrays import as_generator, moved_last, on_host, take
+from spectralgp._checks import as_option
 from spectralgp._extras import require
 from spectralgp._frames import check_same_order, frame_index
 from spectralgp.estimators._base import GraphGPEstimator
-from spectralgp.graph_kernels import GraphKernel
+from spectralgp.estimators._words import average_response, summary_of
+from spectralgp.graph_kernels import GraphKernel, SpectralKernel
 from spectralgp.learning import Solver
 from spectralgp.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.spectrum import Chebyshev
@@ -28,28 +30,50 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
     """Gaussian process regression of signals on a graph, with a graph kernel learnt on the graph's spectrum.
 
     Each row of `Y` is a signal, one value a node, observed at the inputs in the same row of `X`. The model is
-    ``Cov(Y) = K (x) B B^T + sigma^2 I`` with ``B = g(L)``; `fit` learns the filter ``g``, the input kernel and the
-    noise by maximising the marginal likelihood.
+    ``y = S [b(L) x + g(L) f(x) + h(L) e + noise]``: what inputs explain through the filter ``g``, what neighbours share
+    beside it through ``h``, what inputs with a value at each node carry over through ``b``, and the scales ``S`` of the
+    nodes. `fit` learns the filters, the input kernel and the noise by maximising the marginal likelihood. The paper's
+    model is ``residual=None, carry=None, center="global", scale="global"``.
 
     Parameters
     ----------
     graph : Graph or anything `as_graph` takes, optional
         The graph on the columns of `Y`. Without one every output is its own node and the kernel is the identity.
     graph_kernel : graph kernel or list of them, optional
-        Covariance between nodes; `Polynomial` ("auto") if not given. A list, and the degrees of "auto", are stacked:
+        Covariance between nodes. If not given, a few models are tried on held-out folds and stacked: polynomials of
+        two degrees on both Laplacians, with and without scales of the nodes, carry-over, each term of the input
+        kernel, and a graph; `summary` says which. A list, and the degrees of `Polynomial` ("auto"), are stacked too:
         predictions are a mixture with the weights that score best on held-out folds.
     kernel : scikit-learn kernel or "precomputed", optional
-        Covariance between inputs; an `RBF` whose length scale starts at the median distance if not given. With
-        "precomputed", `X` is the covariance matrix at `fit`, and the cross-covariance (n_inputs, n_signals), or the
-        pair of it and the test covariance, at `predict`.
+        Covariance between inputs, used as given; but a constant that multiplies all of it is held where the graph
+        kernel has a factor of its own. If not given, the columns of `X` are standardised, and the kernel is an `RBF`,
+        a linear term and a constant, which gives every node a level of its own. With "precomputed", `X` is the
+        covariance matrix at `fit`, and the cross-covariance (n_inputs, n_signals), or the pair of it and the test
+        covariance, at `predict`.
     noise_variance : float, optional
         Variance of the noise in the units of `Y`; learnt if not given.
     prior : {"weak"} or None, default="weak"
         Prior on the hyperparameters, which keeps few signals from being overfitted; None is plain maximum likelihood.
-    center : {"global", "node"} or None, default="global"
-        Subtract the mean of `Y`, or each node's own mean, or nothing.
-    scale : {"global"} or None, default="global"
-        Divide by the standard deviation of the centred `Y` while learning. Results are in the units of `Y` either way.
+    residual : graph kernel, {"auto", "shrunk"} or None, default="auto"
+        Filter ``h`` of what neighbours share and inputs do not explain. It is part of the signal, so that
+        ``include_noise=False`` keeps it. "auto" takes a polynomial of degree 2 and, on an exact spectrum of up to 2,000
+        nodes, shrinks the covariance of predictions from what the signals say to what the graph says, as far as the
+        evidence supports: predictions are then multivariate t. "shrunk" is the same by name. None is the paper's model,
+        in which all that inputs do not explain is noise.
+    carry : "auto", array of int or of str, or None, default="auto"
+        Columns of `X`, in the order of those of `Y`, whose values at the nodes carry over to the signal through a
+        filter ``b`` of any sign, as yesterday's values do to today's. "auto" takes them where they are the nodes: by
+        name, or by their number where neither `X` nor `Y` has names.
+    center : {"auto", "global", "node"} or None, default="auto"
+        Subtract the mean of `Y`, or each node's own mean, or nothing. "auto" leaves levels to the default kernel, which
+        has a term for them, unless they drown all else; with another kernel it is "node" where the nodes' means differ
+        by more than chance.
+    scale : {"auto", "global", "node"} or None, default="auto"
+        Divide by the standard deviation of the centred `Y` while learning; or each node by its own, shrunk towards the
+        common one as if eight more signals had been seen. "auto" tries both on an exact spectrum where the noise is
+        learnt and `residual` is not None: a `graph_kernel` that is given takes the likelier one, half a nat being the
+        price of a node's own scale; where the library chooses what to stack, folds decide. Results are in the units
+        of `Y`.
     solver : {"sqp", "lagrangian"} or Solver, default="sqp"
         Joint constrained optimisation with continuation in the degree, or the paper's Algorithm 1; or one of them as an
         object, `Sqp` or `Lagrangian`.
@@ -63,10 +87,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
     noise_floor : float, optional
         Smallest noise variance learnt, as a share of the variance of `Y`; 1e-6 with the weak prior and 1e-3 without.
     n_folds : int, default=5
-        Folds for the weights of stacked kernels.
+        Folds for the weights of stacked kernels. Where the library chooses what to stack, it compares models on no more
+        than 400 signals, and in no more folds than hold out 60 of them, or 30 of 500 nodes and more.
     n_draws : int, optional
         Average predictions over this many draws of the hyperparameters from Laplace's approximation to their
-        posterior; 0 uses the best values alone. 16 for stacked kernels on an exact spectrum, else 0, if not given.
+        posterior; 0 uses the best values alone. If not given, 16 for kernels that are stacked on an exact spectrum
+        without shrinkage, else 0.
     max_iterations : int, default=500
         Limit on the iterations of each constrained solve; of a solver that is named, not one given as an object.
     random_state : int, RandomState, Generator or None, default=None
@@ -81,7 +107,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
     spectrum_ : ExactSpectrum or Quadrature
         Of the Laplacian of the (first) graph kernel.
     graph_kernel_, kernel_ : kernel, or tuple of kernels when stacked
-        With learnt parameters, in the units of `Y`.
+        With learnt parameters, in the units of `Y`; the default kernel is that of standardised inputs.
+    residual_ : kernel, None, or tuple of those when stacked
+        The same of the residual.
     noise_variance_ : float
         Noise variance in the units of `Y` squared; the weighted mean when stacked.
     log_marginal_likelihood_ : float
@@ -101,6 +129,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         nodes. Its prior is that of the signals after centring and scaling.
     center_ : ndarray of shape (n_nodes,), or float
         What was subtracted from `Y`; one number for all nodes of a large graph unless centred by node.
+    scale_ : ndarray of shape (n_nodes,)
+        What it was divided by while learning, in the model of the largest weight.
     n_features_in_ : int
         Number of features of `X`.
 
@@ -126,8 +156,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         *,
         noise_variance: float | None = None,
         prior: Literal["weak"] | None = "weak",
-        center: Literal["global", "node"] | None = "global",
-        scale: Literal["global"] | None = "global",
+        residual: SpectralKernel | Literal["auto", "shrunk"] | None = "auto",
+        carry: Any = "auto",
+        center: Literal["auto", "global", "node"] | None = "auto",
+        scale: Literal["auto", "global", "node"] | None = "auto",
         solver: Literal["sqp", "lagrangian"] | Solver = "sqp",
         spectrum: Literal["auto", "exact", "chebyshev"] | Chebyshev = "auto",
         device: Literal["cpu", "cuda"] | None = None,
@@ -143,6 +175,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         self.kernel = kernel
         self.noise_variance = noise_variance
         self.prior = prior
+        self.residual = residual
+        self.carry = carry
         self.center = center
         self.scale = scale
         self.solver = solver
@@ -255,10 +289,19 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         check_is_fitted(self)
         left, order = leave_one_out(self.posterior_, by), self._order
         log_density = left.log_density if by == "signal" else order.to_user(left.log_density)
-        return LeaveOneOut(by, order.to_user(left.mean), order.to_user(left.std), log_density)
+        if self._copies.size == left.mean.shape[0]:
+            return LeaveOneOut(by, order.to_user(left.mean), order.to_user(left.std), log_density)
+        # a copy has the answer of what it is a copy of
+        mean, std = (order.to_user(values)[self._copies] for values in (left.mean, left.std))
+        return LeaveOneOut(by, mean, std, log_density if by == "node" else log_density[self._copies])
 
-    def response(self, eigenvalues: ArrayLike | None = None, return_std: bool = False) -> Any:
-        """The learnt filter ``g`` at eigenvalues; the weighted average of the filters when stacked.
+    def response(
+        self,
+        eigenvalues: ArrayLike | None = None,
+        return_std: bool = False,
+        which: Literal["signal", "residual", "carry"] = "signal",
+    ) -> Any:
+        """A learnt filter at eigenvalues; the weighted average of the filters when stacked.
 
         Parameters
         ----------
@@ -266,24 +309,32 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
             Within the interval of the spectrum; those of ``spectrum_`` if not given.
         return_std : bool, default=False
             Return its standard deviation over draws of the hyperparameters and over stacked kernels too.
+        which : {"signal", "residual", "carry"}, default="signal"
+            The filter ``g`` of what inputs explain, ``h`` of what neighbours share beside it, or ``b``, through which
+            inputs carry over. The first two are in the units of `Y`, for a node of relative scale one. Models without
+            a residual or a carry-over count as zero.
+
+        Notes
+        -----
+        Models that live on another Laplacian than ``spectrum_``, that of the largest weight, are left out.
         """
         check_is_fitted(self)
-        models, spectrum = [fit.model for fit in self.fits_], self.spectrum_
-        spectra = {(model.spectrum.laplacian, model.spectrum.scaled) for model in models}
-        if len(spectra) > 1 or not all(model.graph_kernel.shares_eigenvectors for model in models):
-            raise ValueError(
-                "graph_kernel must be one function on one spectrum to have one response; got kernels of different "
-                "Laplacians, or LocalAverage. Look at the kernels in graph_kernel_ one by one."
-            )
+        as_option(which, "which", ("signal", "residual", "carry"))
+        spectrum = self.spectrum_
         points = spectrum.eigenvalues if eigenvalues is None else np.asarray(eigenvalues, dtype=float)
         if not np.all(np.abs(points / spectrum.upper - 0.5) <= 0.5 + ROUNDING):
             raise ValueError(
                 f"eigenvalues must lie between 0 and {spectrum.upper:g}, where the filter was learnt; got values from "
                 f"{np.min(points):g} to {np.max(points):g}. Beyond that a polynomial says nothing."
             )
-        mean = self.kernel_weights_ @ [model.graph_kernel.response(points) for model in models]
+        fitted = [(weight, fit.model, 1.0) for weight, fit in zip(self.kernel_weights_, self.fits_, strict=True)]
+        mean, _ = average_response(fitted, spectrum, points, which)
         if not return_std:
             return mean
-        shares, parts = zip(*self.posterior_.parts, strict=True)
-        drawn = parts[0].signals.units.spread * np.array([part.prior.graph_kernel.response(points) for part in parts])
-        return mean, np.sqrt(shares @ (drawn - np.array(shares) @ drawn) ** 2)
+        drawn = [(share, part.prior, part.signals.units.spread) for share, part in self._learnt.shown]
+        return mean, average_response(drawn, spectrum, points, which)[1]
+
+    def summary(self) -> str:
+        """What was learnt, in words: the models, their weights, their filters, inputs and noise."""
+        check_is_fitted(self)
+        return summary_of(self._learnt, self.fits_)

@@ -16,6 +16,7 @@ from spectralgp.graph_kernels.named import (
     RegularizedLaplacian,
 )
 from spectralgp.graph_kernels.polynomial import Polynomial
+from spectralgp.graph_kernels.residual import WithResidual
 from spectralgp.graph_kernels.response import Response
 
 __all__ = [
@@ -33,4 +34,5 @@ __all__ = [
     "Response",
     "SpectralKernel",
     "Sum",
+    "WithResidual",
 ]

@@ -6,51 +6,16 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import block_diag
 
 from spectralgp._checks import Array
 from spectralgp.graph import LaplacianKind
+from spectralgp.graph_kernels.parameters import Positivity, Slopes
 from spectralgp.spectrum import Spectrum
-
-
-class Slopes(Protocol):
-    """Derivatives of a log likelihood in a covariance between nodes, as `Evidence` has them."""
-
-    @property
-    def power_gradient(self) -> Array:
-        """In the power at each frequency."""
-
-    @property
-    def node_covariance_gradient(self) -> Array:
-        """In the entries of the covariance, in its own eigenbasis."""
-
-
-@dataclass(frozen=True, eq=False)
-class Positivity:
-    """Where a filter must not be negative, and its values there as linear functions of its parameters.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points,)
-        Eigenvalues, ascending.
-    rows : ndarray of shape (n_points, n_parameters)
-        ``rows @ theta`` is the filter at the points.
-    constant : ndarray of shape (n_parameters,)
-        What to add to `theta` to raise the filter by one everywhere.
-    """
-
-    points: Array
-    rows: Array
-    constant: Array
-
-    def padded(self, before: int, n_parameters: int) -> Positivity:
-        """The same for a vector of parameters in which others stand before and after those of the filter."""
-        after = n_parameters - before - self.constant.size
-        rows = np.pad(self.rows, ((0, 0), (before, after)))
-        return Positivity(self.points, rows, np.pad(self.constant, (before, after)))
 
 
 class GraphKernel(ABC):
@@ -112,6 +77,20 @@ class GraphKernel(ABC):
     def power(self, eigenvalues: ArrayLike) -> Array:
         """Covariance spectrum ``gamma(lambda) = g(lambda)^2`` at eigenvalues of `basis`."""
 
+    def residual_power(self, eigenvalues: ArrayLike) -> Array:
+        """``eta(lambda)``, covariance spectrum of what each signal has to itself; zero unless one is modelled."""
+        return np.zeros(np.shape(eigenvalues))
+
+    @property
+    def signal(self) -> GraphKernel:
+        """The kernel of what the inputs explain: this one, unless it has a residual beside it."""
+        return self
+
+    @property
+    def residual(self) -> GraphKernel | None:
+        """The kernel of what the inputs do not explain, if there is one."""
+        return None
+
     def response(self, eigenvalues: ArrayLike) -> Array:
         """The filter ``g(lambda)``; the non-negative root of `power` unless the kernel is itself a filter."""
         return np.sqrt(self.power(eigenvalues))
@@ -134,6 +113,10 @@ class GraphKernel(ABC):
     def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
         """Weak log prior of the parameters up to a constant, and its gradients in `theta` and in the log noise."""
         return 0.0, np.zeros(self.theta.size), 0.0
+
+    def log_prior_precision(self, spectrum: Spectrum, noise_variance: float) -> Array:
+        """Negative second derivatives of the log prior in `theta`, shape (n_parameters, n_parameters)."""
+        return np.zeros((self.theta.size, self.theta.size))
 
     def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
         """Where filters must not be negative and could be lowest; none unless the kernel is constrained."""
@@ -225,8 +208,8 @@ class SpectralKernel(GraphKernel):
 
 
 @dataclass(frozen=True)
-class Sum(SpectralKernel):
-    """Sum of kernels on one spectrum: their covariances add, and so do their powers. Made by ``+``.
+class Parts(SpectralKernel):
+    """Kernels on one spectrum that are learnt together: their parameters stand one after the other.
 
     Parameters
     ----------
@@ -234,12 +217,6 @@ class Sum(SpectralKernel):
         The parts.
     laplacian, scaled
         The spectrum that all of them are functions of.
-
-    Examples
-    --------
-    >>> from spectralgp import Diffusion, Identity
-    >>> (Diffusion(strength=2.0) + Identity()).power([0.0, 1.0]).round(4).tolist()
-    [2.0, 1.3679]
     """
 
     kernels: tuple[SpectralKernel, ...]
@@ -247,19 +224,16 @@ class Sum(SpectralKernel):
     scaled: bool
 
     @classmethod
-    def of(cls, *kernels: SpectralKernel) -> Sum:
-        """Sum of kernels, of which those that do not care take the others' Laplacian."""
-        parts: list[SpectralKernel] = []
-        for kernel in kernels:
-            parts += kernel.kernels if isinstance(kernel, Sum) else [kernel]
+    def of(cls, *parts: SpectralKernel) -> Self:
+        """Kernels of one Laplacian, of which those that do not care take that of the others."""
         decided = [part for part in parts if not part.needs_no_graph] or parts[:1]
         spectra = {(part.laplacian, part.scaled) for part in decided}
         if len(spectra) > 1:
             raise ValueError(
-                f"kernels must be functions of one Laplacian to be added; got {_in_words(spectra)}. "
+                f"kernels must be functions of one Laplacian to go together; got {_in_words(spectra)}. "
                 "Give them the same laplacian and scaled, or stack them in a list instead."
             )
-        return cls(tuple(parts), *spectra.pop())
+        return cls(parts, *spectra.pop())
 
     @property
     def _sizes(self) -> list[int]:
@@ -301,14 +275,6 @@ class Sum(SpectralKernel):
         """Every part bound."""
         return self._with(part.bind(spectrum) for part in self.kernels)
 
-    def power(self, eigenvalues: ArrayLike) -> Array:
-        """Sum of the parts' powers."""
-        return np.sum([part.power(eigenvalues) for part in self.kernels], axis=0)
-
-    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
-        """Derivatives of the parts, side by side."""
-        return np.hstack([part.power_jacobian(eigenvalues) for part in self.kernels])
-
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         """What was given, then starts of the parts, each with an equal share of the variance."""
         share = variance / len(self.kernels)
@@ -325,6 +291,10 @@ class Sum(SpectralKernel):
         """Sum over the parts."""
         values, slopes, noise = zip(*(part.log_prior(spectrum, noise_variance) for part in self.kernels), strict=True)
         return sum(values), np.concatenate(slopes), sum(noise)
+
+    def log_prior_precision(self, spectrum: Spectrum, noise_variance: float) -> Array:
+        """Those of the parts."""
+        return np.asarray(block_diag(*(part.log_prior_precision(spectrum, noise_variance) for part in self.kernels)))
 
     def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
         """Those of the parts."""
@@ -354,10 +324,40 @@ class Sum(SpectralKernel):
 
     def grown_from(self, simpler: GraphKernel) -> Array:
         """Every part from its own."""
-        parts = simpler.kernels if isinstance(simpler, Sum) else ()
+        parts = simpler.kernels if isinstance(simpler, Parts) else ()
         return np.concatenate(
             [part.theta if part == old else part.grown_from(old) for part, old in zip(self.kernels, parts, strict=True)]
         )
+
+
+@dataclass(frozen=True)
+class Sum(Parts):
+    """Sum of kernels on one spectrum: their covariances add, and so do their powers. Made by ``+``.
+
+    Parameters
+    ----------
+    kernels, laplacian, scaled
+        The parts, and their spectrum.
+
+    Examples
+    --------
+    >>> from spectralgp import Diffusion, Identity
+    >>> (Diffusion(strength=2.0) + Identity()).power([0.0, 1.0]).round(4).tolist()
+    [2.0, 1.3679]
+    """
+
+    @classmethod
+    def of(cls, *parts: SpectralKernel) -> Self:
+        """Sum of kernels; a sum among them counts as its parts."""
+        return super().of(*(own for part in parts for own in (part.kernels if isinstance(part, Sum) else (part,))))
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        """Sum of the parts' powers."""
+        return np.sum([part.power(eigenvalues) for part in self.kernels], axis=0)
+
+    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
+        """Derivatives of the parts, side by side."""
+        return np.hstack([part.power_jacobian(eigenvalues) for part in self.kernels])
 
     @property
     def label(self) -> str:

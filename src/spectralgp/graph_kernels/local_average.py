@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array
 from spectralgp.graph import Graph, LaplacianKind
-from spectralgp.graph_kernels.base import Slopes
+from spectralgp.graph_kernels.parameters import Slopes
 from spectralgp.graph_kernels.positive import STRENGTH_BOUNDS, Bounds, PositiveParameters
 from spectralgp.modes import modes_of
 from spectralgp.spectrum import ExactSpectrum, Spectrum

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array, as_integer, as_positive, as_real_array
 from spectralgp.graph import LaplacianKind
-from spectralgp.graph_kernels.base import GraphKernel, Positivity, SpectralKernel
+from spectralgp.graph_kernels.base import GraphKernel, SpectralKernel
+from spectralgp.graph_kernels.parameters import Positivity
 from spectralgp.graph_kernels.positive import SIGNAL_SHARE
 from spectralgp.spectrum import Spectrum
 
@@ -196,12 +197,24 @@ class Polynomial(SpectralKernel):
         slope = spectrum.mean(self.power_jacobian(spectrum.eigenvalues))
         return value, -weights * theta / scale - value / scale * slope, -value / scale * noise_variance
 
+    def log_prior_precision(self, spectrum: Spectrum, noise_variance: float) -> Array:
+        """That of the penalty, in which the scale is a function of the coefficients too."""
+        theta, scale = self.theta, self.mean_power(spectrum) + noise_variance
+        weighted = ROUGHNESS * np.arange(theta.size) ** 6.0 * theta
+        slope = spectrum.mean(self.power_jacobian(spectrum.eigenvalues)) / scale
+        design = self.design(spectrum.eigenvalues)[:, : theta.size]
+        bend = 2 * np.asarray((spectrum.multiplicities[:, None] * design).T @ design) / (spectrum.n_nodes * scale)
+        penalty = 0.5 * float(weighted @ theta) / scale
+        crossed = np.multiply.outer(weighted, slope) / scale
+        curvature = np.diag(ROUGHNESS * np.arange(theta.size) ** 6.0 / scale) - crossed - crossed.T
+        return np.asarray(curvature + penalty * (2 * np.multiply.outer(slope, slope) - bend), dtype=float)
+
     def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
         """The eigenvalues, or the points of the interval where the filter could be lowest."""
         if self.constraint is None or self.fixed:
             return ()
-        extrema = self.extrema()
-        return (self._positivity(extrema if self.constraint == "interval" else spectrum.lowest(extrema)),)
+        points = self.extrema() if self.constraint == "interval" else spectrum.lowest(self.extrema)
+        return (self._positivity(points),)
 
     def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
         """A few eigenvalues, or points of the interval, spread like Chebyshev points."""

@@ -1,18 +1,21 @@
 """Learning hyperparameters: objective, solvers and what they return."""
 
+from spectralgp.learning.candidates import Candidate, Folds, HeldOut, learn_groups
 from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.families import SolverLike, as_solver, learn, learn_all, n_steps
 from spectralgp.learning.fit import Certificate, Fit, Outcome, Stage
-from spectralgp.learning.folds import held_out_log_densities
 from spectralgp.learning.lagrangian import Lagrangian, Limits
 from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import Sqp
 from spectralgp.learning.task import Task
 
 __all__ = [
+    "Candidate",
     "Certificate",
     "Draws",
     "Fit",
+    "Folds",
+    "HeldOut",
     "Lagrangian",
     "Limits",
     "Outcome",
@@ -22,9 +25,9 @@ __all__ = [
     "Stage",
     "Task",
     "as_solver",
-    "held_out_log_densities",
     "hyperparameter_draws",
     "learn",
     "learn_all",
+    "learn_groups",
     "n_steps",
 ]

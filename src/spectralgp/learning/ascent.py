@@ -40,11 +40,14 @@ class Ascent:
         Objective there.
     detail : str
         Why it ended.
+    is_near : bool
+        Whether the maximum promises no more than was asked for.
     """
 
     x: Array
     value: float
     detail: str
+    is_near: bool = True
 
 
 class _Constraints:
@@ -141,8 +144,8 @@ def _updated(precision: Array, step: Array, change: Array) -> Array:
     return precision + np.outer(change, change) / curvature - np.outer(stepped, stepped) / expected
 
 
-def ascend(objective: Objective, start: Array, max_iterations: int) -> Ascent:
-    """Constrained local maximum from one start.
+def ascend(objective: Objective, start: Array, max_iterations: int, enough: float | None = None) -> Ascent:
+    """Constrained local maximum from one start; or a point from which a step promises no more than `enough` nats.
 
     Far from it the curvature is taken anew at every step; near it, it is updated by the gradients, which know what the
     expected curvature does not. Updates that lead nowhere are forgotten.
@@ -158,9 +161,10 @@ def ascend(objective: Objective, start: Array, max_iterations: int) -> Ascent:
     for _ in range(max_iterations):
         step = constraints.step(x, gradient, precision)
         promised = float(gradient @ step)
+        if enough is not None and promised <= enough:
+            return Ascent(x, value, "no step promises more")
         if promised <= GAIN * size and certify(objective, x).stationarity <= limit:
-            detail = "no step promises more"
-            break
+            return Ascent(x, value, "no step promises more")
         found = None if promised <= ROUNDING * abs(value) else _climb(objective, x, value, step, promised)
         if found is None and (is_fresh or n_restarts == MOST_RESTARTS):
             detail = "no step leads up"
@@ -172,7 +176,7 @@ def ascend(objective: Objective, start: Array, max_iterations: int) -> Ascent:
             x, value, gradient = found
         is_fresh = found is None or promised > FAR
         precision = _fresh_precision(objective, x) if is_fresh else _updated(precision, x - last, before - gradient)
-    return Ascent(x, value, detail)
+    return Ascent(x, value, detail, is_near=False)
 
 
 def _climb(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Literal
 
 from spectralgp._checks import as_option
@@ -75,7 +75,7 @@ def as_solver(solver: SolverLike, max_iterations: int = 500) -> Solver:
     Examples
     --------
     >>> as_solver("sqp", 100)
-    Sqp(max_iterations=100)
+    Sqp(max_iterations=100, enough=None)
     """
     if isinstance(solver, Solver):
         return solver
@@ -90,4 +90,12 @@ def _families(kernels: Sequence[GraphKernel], solver: Solver) -> list[list[int]]
     for index, kernel in enumerate(kernels):
         shared = kernel.family if solver.shares_families else None
         families.setdefault(index if shared is None else (shared,), []).append(index)
-    return list(families.values())
+    return [group for family in families.values() for group in _along_paths(kernels, family)]
+
+
+def _along_paths(kernels: Sequence[GraphKernel], family: list[int]) -> Iterator[list[int]]:
+    """A family cut into kernels along one path: one that no longer path passes is learnt on its own."""
+    while family:
+        path = max((kernels[index].path() for index in family), key=len)
+        yield [index for index in family if kernels[index] in path]
+        family = [index for index in family if kernels[index] not in path]

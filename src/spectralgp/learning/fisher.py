@@ -13,7 +13,6 @@ from spectralgp.graph_kernels.base import SpectralKernel
 from spectralgp.learning.objective import Objective
 
 LEAST_PRECISION = 1.0  # in nats for the square of a parameter's unit, where the data say nothing
-DIFFERENCE = 1e-4  # of a unit, for the curvature of the prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,8 @@ def fisher_information(
     inner = np.zeros((input_slopes.shape[2], input_slopes.shape[2]))
     if inner.size:  # else the product of signals by signals is for nothing
         weights = (precisions * (multiplicities * power**2)) @ precisions.T
-        inner = np.einsum("ika,ikb,ik->ab", input_slopes, input_slopes, weights, optimize=True)
+        flat = input_slopes.reshape(weights.size, input_slopes.shape[2])
+        inner = flat.T @ (weights.reshape(-1, 1) * flat)
     diagonals = np.einsum("iia->ia", input_slopes)
     weighted = squares * (multiplicities * power)
     crossed = [(diagonals * one.of_signals[:, None]).T @ (weighted @ one.of_frequencies) for one in groups]
@@ -82,14 +82,17 @@ def _between(left: Separable, right: Separable, squares: Array, multiplicities: 
 def information_at(objective: Objective, x: Array) -> Array | None:
     """Fisher information of all hyperparameters at a point; None where the graph kernel has no Jacobian."""
     graph_kernel, input_theta, noise_variance = objective.split(x)
-    if not isinstance(graph_kernel, SpectralKernel):
+    signal, residual = graph_kernel.signal, graph_kernel.residual
+    if not isinstance(signal, SpectralKernel):
         return None
     spectrum, (modes, jacobian) = objective.spectrum, objective.inputs_at(input_theta)
-    eigenvalues = spectrum.eigenvalues
-    covariance = DataCovariance(modes.values, graph_kernel.power(eigenvalues), noise_variance)
-    slopes = np.einsum("ni,nma,mk->ika", modes.vectors, jacobian, modes.vectors, optimize=True)
-    filters = [Separable(modes.values, graph_kernel.power_jacobian(eigenvalues))]
-    noise = Separable(np.ones(modes.values.size), np.full((eigenvalues.size, 1), noise_variance))
+    eigenvalues, each = spectrum.eigenvalues, np.ones(modes.values.size)
+    covariance = objective.covariance(graph_kernel, input_theta, noise_variance)[0]
+    slopes = np.moveaxis(modes.vectors.T @ np.moveaxis(jacobian, 2, 0) @ modes.vectors, 0, 2)
+    filters = [Separable(modes.values, signal.power_jacobian(eigenvalues))]
+    if isinstance(residual, SpectralKernel):
+        filters.append(Separable(each, residual.power_jacobian(eigenvalues)))
+    noise = Separable(each, np.full((eigenvalues.size, 1), noise_variance))
     return fisher_information(
         covariance, spectrum.multiplicities, filters, slopes, [noise] if objective.learns_noise else []
     )
@@ -105,16 +108,7 @@ def precision_at(objective: Objective, x: Array) -> Array | None:
     if information is None:
         return None
     units = objective.units
-    values, vectors = np.linalg.eigh((information + _prior_curvature(objective, x)) * np.outer(units, units))
+    curvature = (information + objective.log_prior_precision(x)) * np.outer(units, units)
+    values, vectors = np.linalg.eigh(curvature)
     scaled = vectors / units[:, None]
     return (scaled * np.maximum(values, LEAST_PRECISION)) @ scaled.T
-
-
-def _prior_curvature(objective: Objective, x: Array) -> Array:
-    """Negative second derivatives of the log prior, by differences, which cost no evaluation of the likelihood."""
-    if objective.prior is None:
-        return np.zeros((x.size, x.size))
-    slope = objective.log_prior(x)[1]
-    steps = DIFFERENCE * np.diag(objective.units)
-    curvature = np.array([slope - objective.log_prior(x + step)[1] for step in steps]) / np.diag(steps)[:, None]
-    return (curvature + curvature.T) / 2

@@ -12,9 +12,11 @@ from scipy.optimize import nnls
 from spectralgp._checks import Array
 from spectralgp.learning.objective import Objective
 from spectralgp.model import GraphGP
+from spectralgp.signals import Signals
 from spectralgp.spectrum import Errors
 
 TOUCHING = 1e-6  # of a filter's largest value, below which a constraint counts as active
+LEAST_RESPONSE = 1e-15  # of a filter's largest value: below this, another order of summation may find it negative
 AT_BOUND = 1e-9  # relative distance from a bound that counts as being at it
 
 
@@ -148,12 +150,13 @@ class Fit:
         """Standard error of the log likelihood by the random probes, in nats; zero on an exact spectrum."""
         return self.errors.probes
 
-    def scaled_by(self, factor: float, n_observations: int) -> Fit:
-        """The fit of signals multiplied by a positive factor."""
-        shift = -n_observations * float(np.log(factor))
+    def in_units(self, signals: Signals) -> Fit:
+        """The fit of the signals as they came in, before they were scaled; of a node of relative scale one."""
+        units = signals.units
+        shift = float(units.log_density(0.0, signals.size))
         return dataclasses.replace(
             self,
-            model=self.model.scaled_by(factor),
+            model=self.model.scaled_by(units.spread),
             log_likelihood=self.log_likelihood + shift,
             log_posterior=self.log_posterior + shift,
             stages=tuple(
@@ -220,7 +223,7 @@ def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
     for filtered in objective.positivity(x):
         response = filtered.rows @ x
         peak = float(np.max(np.abs(response)))
-        shortfall = -float(np.min(response))
+        shortfall = LEAST_RESPONSE * peak - float(np.min(response))
         if shortfall <= 0 or peak == 0:
             continue
         lift = shortfall + 1e-14 * peak

@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from spectralgp._checks import Array
+from spectralgp.carry import Carry
 from spectralgp.covariance import DataCovariance
 from spectralgp.evidence import Evidence
 from spectralgp.graph_kernels import GraphKernel
-from spectralgp.graph_kernels.base import Positivity
+from spectralgp.graph_kernels.parameters import Positivity
 from spectralgp.learning.prior import WeakPrior
 from spectralgp.learning.task import Task
 from spectralgp.model import GraphGP
@@ -42,7 +44,9 @@ class Objective:
         self.learns_noise = task.noise_variance is None
         self.prior = None
         if task.prior == "weak":
-            self.prior = WeakPrior(task.variance, task.input_kernel.typical_theta(task.inputs))
+            kernel = task.input_kernel
+            self.prior = WeakPrior(task.variance_within, kernel.typical_theta(task.inputs), kernel.theta_spreads)
+        self._split: tuple[Array, tuple[GraphKernel, Array, float]] | None = None
         self._evaluated: tuple[Array, float, Array] | None = None
         self._inputs: tuple[Array, Modes, Array] | None = None
         self._read: tuple[Spectrum, SpectralData] | None = None
@@ -78,9 +82,12 @@ class Objective:
 
     def split(self, x: Array) -> tuple[GraphKernel, Array, float]:
         """Graph kernel, input theta and noise variance at ``x``."""
-        end = self.n_graph + self.input_theta.size
-        noise = float(np.exp(x[-1])) if self.learns_noise else float(self.task.noise_variance or 0.0)
-        return self.graph_kernel.with_theta(x[: self.n_graph]), x[self.n_graph : end], noise
+        if self._split is None or not np.array_equal(x, self._split[0]):
+            end = self.n_graph + self.input_theta.size
+            noise = float(np.exp(x[-1])) if self.learns_noise else float(self.task.noise_variance or 0.0)
+            kernel = self.graph_kernel.with_theta(x[: self.n_graph])
+            self._split = (x.copy(), (kernel, x[self.n_graph : end].copy(), noise))
+        return self._split[1]
 
     def join(self, graph_theta: Array, input_theta: Array, noise_variance: float) -> Array:
         """The vector ``x`` with the given parts; the noise is dropped where it is fixed."""
@@ -94,7 +101,10 @@ class Objective:
     def model(self, x: Array) -> GraphGP:
         """The prior at ``x``."""
         graph_kernel, input_theta, noise_variance = self.split(x)
-        return GraphGP(self.spectrum, graph_kernel, self.task.input_kernel.with_theta(input_theta), noise_variance)
+        kernel, carry = self.task.input_kernel.with_theta(input_theta), None
+        if self.task.carried is not None:
+            carry = self._carry(*self.covariance(graph_kernel, input_theta, noise_variance))
+        return GraphGP(self.spectrum, graph_kernel, kernel, noise_variance, carry)
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Log posterior at ``x`` and its gradient."""
@@ -126,19 +136,42 @@ class Objective:
         noise = [noise_slope + further_slope] if self.learns_noise else []
         return graph_value + input_value + noise_value, np.concatenate([graph_slope, input_slope, noise])
 
+    def log_prior_precision(self, x: Array) -> Array:
+        """About how curved the log prior is in ``x``, shape (n_parameters, n_parameters)."""
+        if self.prior is None:
+            return np.zeros((x.size, x.size))
+        graph_kernel, _, noise_variance = self.split(x)
+        noise = [self.prior.noise_precision] if self.learns_noise else []
+        of_graph = graph_kernel.log_prior_precision(self.spectrum, noise_variance)
+        return np.asarray(block_diag(of_graph, np.diag(np.concatenate([self.prior.input_precisions, noise]))))
+
     def evidence(self, x: Array) -> Evidence:
         """The evidence alone, without the prior."""
         return self._evidence(*self.split(x))
 
     def _evidence(self, graph_kernel: GraphKernel, input_theta: Array, noise_variance: float) -> Evidence:
+        covariance, basis, modes = self.covariance(graph_kernel, input_theta, noise_variance)
+        data = self.data_in(basis, modes)
+        if self.task.carried is not None:
+            # the most likely carry-over at every step: to first order nothing else depends on it
+            data = data.without_carried(self._carry(covariance, basis, modes).response(basis.eigenvalues))
+        return Evidence(modes, covariance, data)
+
+    def covariance(
+        self, graph_kernel: GraphKernel, input_theta: Array, noise_variance: float
+    ) -> tuple[DataCovariance, Spectrum, Modes]:
+        """Covariance of the signals, and the two eigenbases that it is diagonal in."""
         modes, basis = self.inputs_at(input_theta)[0], graph_kernel.basis(self.spectrum)
-        covariance = DataCovariance(modes.values, graph_kernel.power(basis.eigenvalues), noise_variance)
-        return Evidence(modes, covariance, self.data_in(basis, modes))
+        power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)
+        return DataCovariance(modes.values, power, noise_variance, residual), basis, modes
+
+    def _carry(self, covariance: DataCovariance, basis: Spectrum, modes: Modes) -> Carry:
+        return Carry.learnt(self.data_in(basis, modes), covariance, basis.eigenvalues, self.spectrum.upper)
 
     def errors(self, x: Array) -> Errors:
         """How wrong the likelihood at ``x`` may be."""
         model, modes = self.model(x), self.inputs_at(self.split(x)[1])[0]
-        data = self.data_in(model.basis, modes)
+        data = self.evidence(x).data
         return self.spectrum.errors(lambda eigenvalues: model.covariance_at(modes, eigenvalues).variances, data)
 
     def inputs_at(self, theta: Array) -> tuple[Modes, Array]:
@@ -149,9 +182,17 @@ class Objective:
         return self._inputs[1:]
 
     def data_in(self, basis: Spectrum, modes: Modes) -> SpectralData:
-        """The signals on a basis, in the eigenbasis of the inputs; each remembered as long as it does not change."""
+        """The signals on a basis, in the eigenbasis of the inputs; each remembered as long as it does not change.
+
+        What carries over to the signals stands below them.
+        """
+        task, vectors = self.task, modes.vectors
         if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not modes:
             if self._read is None or self._read[0] is not basis:
-                self._read = (basis, basis.read(self.task.signals))
-            self._rotated = (basis, modes, self._read[1].rotate(modes.vectors))
+                carried = None if task.carried is None else task.carried.signals(task.inputs, task.signals.units)
+                read = basis.read(task.signals) if carried is None else basis.read_pair(task.signals, carried)
+                self._read = (basis, read)
+            if task.carried is not None:
+                vectors = block_diag(vectors, vectors)
+            self._rotated = (basis, modes, self._read[1].rotate(vectors))
         return self._rotated[2]

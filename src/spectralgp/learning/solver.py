@@ -24,6 +24,10 @@ class Solver(ABC):
     def n_steps(self, kernels: Sequence[GraphKernel]) -> int:
         """How many steps `fit` reports."""
 
+    def roughly(self, n_signals: int = 0) -> Solver:
+        """The same, as far as predictions of so many signals can tell: for fits that are compared and thrown away."""
+        return self
+
     @property
     def shares_families(self) -> bool:
         """Whether kernels of one family are learnt together."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from spectralgp._checks import Array, as_integer
+from spectralgp._checks import Array, as_integer, as_positive
 from spectralgp._progress import report
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.learning.ascent import VIOLATION, Ascent, ascend, stationarity_limit
@@ -18,7 +19,10 @@ from spectralgp.learning.solver import Solver
 from spectralgp.learning.task import Task
 from spectralgp.spectrum import Spectrum
 
-SILENT = 1e-6  # mean power over noise below which a filter explains nothing
+ROUGHLY = 0.3  # nats that a fit may fall short of its maximum where it is compared and thrown away
+A_SIGNAL = 0.01  # the same for each signal, where there are many
+SILENT = 1e-6  # mean power, as a share of what is not explained, below which a filter explains nothing
+FAINT = 0.05  # the same of a rough solution, which may be on its way there
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +33,7 @@ class _Solution:
     x: Array
     detail: str
     lift: float
+    is_near: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,13 +48,23 @@ class Sqp(Solver):
     ----------
     max_iterations : int, default=500
         Limit on the iterations of each constrained solve.
+    enough : float, optional
+        Stop where a further step promises no more than so many nats; as far as rounding allows if not given.
     """
 
     max_iterations: int = 500
+    enough: float | None = None
 
     def __post_init__(self) -> None:
         """Check the limit."""
         as_integer(self.max_iterations, "max_iterations", 1)
+        if self.enough is not None:
+            as_positive(self.enough, "enough")
+
+    def roughly(self, n_signals: int = 0) -> Sqp:
+        """The same, as far as predictions can tell."""
+        enough = max(ROUGHLY, A_SIGNAL * n_signals)
+        return self if self.enough is not None else dataclasses.replace(self, enough=enough)
 
     @property
     def shares_families(self) -> bool:
@@ -70,7 +85,7 @@ class Sqp(Solver):
         fits = []
         for kernel, other in zip(kernels, like, strict=True):
             spectrum = other.model.spectrum
-            if _is_silent(other.model.graph_kernel, spectrum, other.model.noise_variance):
+            if _is_silent(other.model.graph_kernel, spectrum, other.model.noise_variance, SILENT):
                 return None
             objective = Objective(task, kernel.bind(spectrum), spectrum)
             found = self._solve_refined(objective, [objective.point(other.model)])
@@ -90,15 +105,21 @@ class Sqp(Solver):
         x: Array | None = None
         guided: list[Array] = []
         before: GraphKernel | None = None
+        faint = SILENT
         for form in path:
             objective = Objective(task, form.bind(spectrum), spectrum)
-            starts = _starts(objective) if before is None or x is None else _grown(objective, before, x)
+            starts = _starts(objective) if before is None or x is None else _grown(objective, before, x, faint)
             if form.guides():
                 guided = self._guide(objective, guided, before)
                 starts += guided
                 if form in kernels:
                     starts += grid_search(objective)[:1]
-            found = self._solve_refined(objective, starts)
+            # with a prior and a residual, forms on the way need no more than to lead to the next; in the paper's model
+            # they decide which maximum it is
+            is_exact = form in kernels or task.prior is None or form.residual is None
+            solver = self if is_exact else self.roughly()
+            found = solver._solve_refined(objective, starts)
+            faint = SILENT if solver.enough is None else FAINT
             objective, x = found.objective, found.x
             spectrum, before = objective.spectrum, objective.split(x)[0]
             stages.append(_stage(form, found))
@@ -130,7 +151,8 @@ class Sqp(Solver):
         while True:
             best = self._best(objective, starts)
             x, lift = lift_above_zero(objective, best.x)
-            solution = _Solution(objective, x, best.detail, lift)
+            is_near = self.enough is not None and best.is_near
+            solution = _Solution(objective, x, best.detail, lift, is_near)
             finer = None if objective.errors(x).is_tolerable else objective.spectrum.refined()
             if finer is None:
                 return solution
@@ -141,7 +163,8 @@ class Sqp(Solver):
 
     def _best(self, objective: Objective, starts: list[Array]) -> Ascent:
         """The highest of the ascents from every start."""
-        return max((ascend(objective, start, self.max_iterations) for start in starts), key=lambda one: one.value)
+        ascents = (ascend(objective, start, self.max_iterations, self.enough) for start in starts)
+        return max(ascents, key=lambda one: one.value)
 
 
 def _starts(objective: Objective) -> list[Array]:
@@ -158,19 +181,20 @@ def _starts(objective: Objective) -> list[Array]:
     return [np.clip(start, bounds[:, 0], bounds[:, 1]) for start in starts]
 
 
-def _grown(objective: Objective, before: GraphKernel, x: Array) -> list[Array]:
+def _grown(objective: Objective, before: GraphKernel, x: Array, faint: float) -> list[Array]:
     """The solution of the form before, as one of this form; more where that one is of no use."""
     kernel, rest = objective.graph_kernel, x[before.theta.size :]
     starts = [np.concatenate([theta, rest]) for theta in (kernel.grown_from(before), *kernel.given_starts())]
     _, _, noise_variance = objective.split(starts[0])
-    if _is_silent(before, objective.spectrum, noise_variance):
+    if _is_silent(before, objective.spectrum, noise_variance, faint):
         starts += _starts(objective)  # at zero the slope in every coefficient vanishes: no way out from there
     return starts
 
 
-def _is_silent(kernel: GraphKernel, spectrum: Spectrum, noise_variance: float) -> bool:
-    """Whether a kernel explains nothing."""
-    return kernel.mean_power(spectrum) < SILENT * noise_variance
+def _is_silent(kernel: GraphKernel, spectrum: Spectrum, noise_variance: float, share: float) -> bool:
+    """Whether a kernel explains nothing, or so little, beside what is explained by none."""
+    unexplained = noise_variance + float(spectrum.mean(kernel.residual_power(spectrum.eigenvalues)))
+    return kernel.mean_power(spectrum) < share * unexplained
 
 
 def _longest_path(kernels: Sequence[GraphKernel]) -> tuple[GraphKernel, ...]:
@@ -186,6 +210,8 @@ def _finish(solution: _Solution, stages: tuple[Stage, ...]) -> Fit:
     certificate, limit = certify(objective, x, solution.lift), stationarity_limit(objective)
     if x.size == 0:
         return finish(objective, x, certificate, Outcome.NOTHING_TO_LEARN, f"nothing to learn: {detail}", stages)
+    if solution.is_near:
+        return finish(objective, x, certificate, Outcome.CONVERGED, detail, stages)
     if certificate.stationarity <= limit and certificate.feasibility <= VIOLATION:
         return finish(objective, x, certificate, Outcome.CONVERGED, f"stationary within {limit:.2g}", stages)
     detail = f"{detail}; stationarity {certificate.stationarity:.2g} exceeds {limit:.2g}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectralgp._checks import Array, as_option, as_positive, as_real_array
+from spectralgp.carry import Carried
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.inputs import InputKernel, KernelLike, NewInputs, as_input_kernel
@@ -47,6 +49,8 @@ class Task:
         Settings of the quadrature for a large graph; None for an exact spectrum.
     device : {"cpu", "cuda"} or None
         Where to compute on a large graph, if the signals are on the host.
+    carried : Carried or None
+        Columns of the inputs that carry over to the signals.
     """
 
     graph: Graph
@@ -58,6 +62,7 @@ class Task:
     noise_floor: float | None = None
     spectrum: Chebyshev | None = None
     device: str | None = None
+    carried: Carried | None = None
 
     @classmethod
     def of(
@@ -108,10 +113,15 @@ class Task:
         kernel = as_input_kernel(input_kernel)
         return cls(graph, kernel, checked, training, noise_variance, prior, noise_floor, spectrum, device)
 
-    @property
+    @cached_property
     def variance(self) -> float:
         """Variance of the signals; one where they are all the same."""
         return self.signals.variance or 1.0
+
+    @cached_property
+    def variance_within(self) -> float:
+        """Variance about the levels of the nodes, which noise has to explain at most."""
+        return self.signals.variance_within or self.variance
 
     @property
     def noise_bounds(self) -> Array:
@@ -125,11 +135,18 @@ class Task:
             return decompose(self.graph, kernel.laplacian, scaled=kernel.scaled)
         return self.spectrum.of(self.graph, kernel.laplacian, kernel.scaled, self.signals.like, self.device)
 
-    def fold(self, kept: Indices, held_out: Indices) -> tuple[Task, Signals, Fold]:
-        """The task with some of the signals, the others in its units, and what links their inputs."""
-        signals, others = self.signals.fold(kept, held_out)
+    def fold(
+        self, kept: Indices, held_out: Indices, cut: tuple[Signals, Signals] | None = None
+    ) -> tuple[Task, Signals, Fold]:
+        """The task with some of the signals, the others in its units, and what links their inputs.
+
+        `cut` is the pair of both signals, where it is known.
+        """
+        signals, others = self.signals.fold(kept, held_out) if cut is None else cut
         inputs = self.input_kernel.subset(self.inputs, kept)
-        return dataclasses.replace(self, inputs=inputs, signals=signals), others, Fold(self.inputs, kept, held_out)
+        carried = None if self.carried is None else Carried.of(self.carried.columns, inputs)
+        part = dataclasses.replace(self, inputs=inputs, signals=signals, carried=carried)
+        return part, others, Fold(self.inputs, kept, held_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +156,11 @@ class Fold:
     inputs: Array
     kept: Indices
     held_out: Indices
+
+    @property
+    def features(self) -> Array:
+        """The inputs held out."""
+        return self.inputs[self.held_out]
 
     def new_inputs(self, kernel: InputKernel) -> NewInputs:
         """Covariances of the inputs held out, under a learnt kernel."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._checks import Array, as_real_array
+from spectralgp._checks import Array, as_option, as_real_array
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel, Polynomial
 from spectralgp.plots.style import COLOURS, LINE_STYLES, axes, eigenvalue_label, legend
@@ -19,6 +20,10 @@ from spectralgp.spectrum import ExactSpectrum, decompose
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Which = Literal["signal", "residual", "carry"]
+
+SYMBOLS = {"signal": "filter g(λ)", "residual": "filter h(λ)", "carry": "filter b(λ)"}
+NAMES = {"signal": "signal g", "residual": "residual h", "carry": "carry-over b"}
 MOST_SINGLE_SIGNALS = len(COLOURS)
 GRID_POINTS = 400
 MOST_JOINED = 300  # eigenvalues; lines through more are a solid block
@@ -48,8 +53,9 @@ def plot_filter(
     normalize: bool = False,
     show_eigenvalues: bool = True,
     show_std: bool = False,
+    which: Which | Sequence[Which] = "signal",
 ) -> Axes:
-    """Draw one or more filters ``g(lambda)`` over the range of the eigenvalues.
+    """Draw one or more filters over the range of the eigenvalues.
 
     Parameters
     ----------
@@ -67,8 +73,11 @@ def plot_filter(
     show_eigenvalues : bool, default=True
         Mark the eigenvalues by ticks along the bottom.
     show_std : bool, default=False
-        Shade one standard deviation of each learnt filter to either side. Regressors know it if they average over
-        draws of the hyperparameters, as stacked ones do. A filter that is nowhere negative is not shaded below zero.
+        Shade one standard deviation of each filter that a regressor learnt to either side, over draws of the
+        hyperparameters and over stacked models. A filter that is nowhere negative is not shaded below zero.
+    which : {"signal", "residual", "carry"}, or a sequence of those, default="signal"
+        Filters of fitted regressors to draw: ``g`` of what inputs explain, ``h`` of what neighbours share beside it,
+        ``b`` through which inputs carry over, which has no units. A kernel has a signal's only.
 
     Returns
     -------
@@ -94,9 +103,15 @@ def plot_filter(
     ['band-pass']
     >>> matplotlib.pyplot.close(ax.figure)
     """
-    named = _named(fits, labels)
+    named, kinds = _named(fits, labels), (which,) if isinstance(which, str) else tuple(which)
+    for kind in kinds:
+        as_option(kind, "which", tuple(SYMBOLS))
     known = None if eigenvalues is None else as_real_array(eigenvalues, "eigenvalues", ("n_eigenvalues",))
-    curves = [_curve(label, fit, known, show_std) for label, fit in named]
+    curves = []
+    for label, fit in named:
+        for kind in kinds:
+            name = label if len(kinds) == 1 else NAMES[kind] if len(named) == 1 else f"{label}: {NAMES[kind]}"
+            curves.append(_curve(name, fit, known, show_std, kind))
     ax = axes(ax)
     relative = len({curve.laplacian for curve in curves}) > 1
     tops: list[float] = []
@@ -115,7 +130,8 @@ def plot_filter(
             _add_if_new(rugs, curve.eigenvalues / width)
     for row, places in enumerate(rugs):
         _rug(ax, places, row)
-    _finish_filter_axes(ax, curves, relative, normalize, max(tops))
+    symbol = SYMBOLS[kinds[0]] if len(kinds) == 1 else "filter"
+    _finish_filter_axes(ax, curves, relative, normalize, max(tops), symbol)
     if labels is not None or isinstance(fits, Mapping) or len(curves) > 1:
         legend(ax, len(curves))
     return ax
@@ -257,10 +273,15 @@ def _describe(kernel: Any) -> str:
     return kernel.label if isinstance(kernel, GraphKernel) else "stacked"
 
 
-def _curve(label: str, fit: Any, eigenvalues: Array | None, with_std: bool) -> _Curve:
+def _curve(label: str, fit: Any, eigenvalues: Array | None, with_std: bool, which: Which) -> _Curve:
     """Evaluate one filter over the range of its eigenvalues."""
     if isinstance(fit, GraphKernel):
         kind, scaled = fit.laplacian, fit.scaled
+        if which != "signal":
+            raise ValueError(
+                f"which must be 'signal' for a graph kernel, which has no other filter; got {which!r}. "
+                "Pass a fitted GraphGPRegressor."
+            )
         if not fit.shares_eigenvectors:
             raise TypeError(
                 f"fits must be filters on the spectrum; got {type(fit).__name__}, which has no common eigenvectors "
@@ -285,11 +306,12 @@ def _curve(label: str, fit: Any, eigenvalues: Array | None, with_std: bool) -> _
     if eigenvalues is not None:
         upper = float(np.max(eigenvalues)) or 1.0
     grid = np.linspace(0, upper, GRID_POINTS)
-    response, std = fit.response(grid), None
+    evaluate: Any = fit.response if isinstance(fit, GraphKernel) else functools.partial(fit.response, which=which)
+    response, std = evaluate(grid), None
     if with_std and not isinstance(fit, GraphKernel):
-        response, std = fit.response(grid, return_std=True)
+        response, std = evaluate(grid, return_std=True)
     # what lies between the eigenvalues never enters the model: a pole there must not set the scale
-    peak = float(np.max(fit.response(eigenvalues) if eigenvalues is not None else response))
+    peak = float(np.max(evaluate(eigenvalues) if eigenvalues is not None else response))
     return _Curve(label, (kind, bool(scaled)), eigenvalues, grid, response, std, peak)
 
 
@@ -299,12 +321,14 @@ def _band(response: Array, std: Array) -> tuple[Array, Array]:
     return (np.maximum(low, 0.0) if np.min(response) >= 0 else low), high
 
 
-def _finish_filter_axes(ax: Axes, curves: list[_Curve], relative: bool, normalize: bool, top: float) -> None:
+def _finish_filter_axes(
+    ax: Axes, curves: list[_Curve], relative: bool, normalize: bool, top: float, symbol: str
+) -> None:
     kind, scaled = curves[0].laplacian
     lowest = min(float(np.min(curve.response)) for curve in curves)
     ax.set_ylim(min(0.0, lowest) - 0.09 * top, 1.08 * top if top > 0 else None)  # room for the ticks of two Laplacians
     ax.set_xlabel("eigenvalue / largest eigenvalue" if relative else eigenvalue_label(kind, scaled))
-    ax.set_ylabel("filter g(λ), largest value 1" if normalize else "filter g(λ)")
+    ax.set_ylabel(f"{symbol}, largest value 1" if normalize else symbol)
 
 
 def _add_if_new(rugs: list[Array], places: Array) -> None:

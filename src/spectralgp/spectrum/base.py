@@ -129,8 +129,8 @@ class Spectrum(ABC):
         """The eigenvalues nearest to points of the interval; the points themselves where eigenvalues are not known."""
 
     @abstractmethod
-    def lowest(self, extrema: Array) -> Array:
-        """Points among which a function with the given extrema is lowest on this spectrum, ascending."""
+    def lowest(self, extrema: Callable[[], Array]) -> Array:
+        """Points among which a function is lowest on this spectrum, ascending; `extrema` finds its extrema."""
 
     @abstractmethod
     def require_eigenvectors(self, message: str) -> Array:
@@ -145,6 +145,10 @@ class Spectrum(ABC):
     @abstractmethod
     def read_block(self, block: Any) -> SpectralData:
         """The same of a block."""
+
+    @abstractmethod
+    def read_pair(self, signals: Signals, carried: Array) -> SpectralData:
+        """Signals, and below them as many others from an array (n_signals, n_nodes)."""
 
     @abstractmethod
     def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralData:

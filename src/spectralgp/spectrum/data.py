@@ -29,6 +29,11 @@ class SpectralData(ABC):
     def energies(self) -> Array:
         """Energy of each row at each frequency, shape (n_rows, n_frequencies)."""
 
+    @property
+    @abstractmethod
+    def signed(self) -> Array:
+        """Coefficient of each row at each frequency, whose squares are the energies; an error where only those are."""
+
     @abstractmethod
     def rotate(self, vectors: Array) -> SpectralData:
         """Combinations of the rows, one for each column of `vectors`: signals in the eigenbasis of the inputs."""
@@ -40,6 +45,15 @@ class SpectralData(ABC):
     @abstractmethod
     def node_gram(self, scales: Array) -> Array:
         """The same with the two sides exchanged: products of the frequencies, shape (n_frequencies, n_frequencies)."""
+
+    @property
+    @abstractmethod
+    def carried_energies(self) -> tuple[Array, Array]:
+        """Where signals stand above as many that they carry over: energies of the latter, and their products."""
+
+    @abstractmethod
+    def without_carried(self, response: Array) -> SpectralData:
+        """The upper half of the rows less the lower half through a filter, given by its values at the frequencies."""
 
     @abstractmethod
     def quadratic(self, factors: Array) -> float:
@@ -68,6 +82,11 @@ class SpectralSignals(SpectralData):
         """Number of observed values."""
         return int(self.coefficients.size)
 
+    @property
+    def signed(self) -> Array:
+        """``Z_ij``."""
+        return self.coefficients
+
     @cached_property
     def energies(self) -> Array:
         """``Z_ij^2``."""
@@ -86,6 +105,17 @@ class SpectralSignals(SpectralData):
         """``sum_i (s_ij Z_ij) (s_ik Z_ik)``."""
         scaled = self.coefficients * scales
         return scaled.T @ scaled
+
+    @property
+    def carried_energies(self) -> tuple[Array, Array]:
+        """``X_ij^2`` and ``X_ij Y_ij``."""
+        signals, carried = np.split(self.coefficients, 2)
+        return np.square(carried), carried * signals
+
+    def without_carried(self, response: Array) -> SpectralSignals:
+        """``Y_ij - b_j X_ij``."""
+        signals, carried = np.split(self.coefficients, 2)
+        return SpectralSignals(signals - response * carried)
 
     def quadratic(self, factors: Array) -> float:
         """Sum of squares after whitening."""
@@ -120,6 +150,11 @@ class SpectralMoments(SpectralData):
         """Number of observed values."""
         return int(self.matrices.shape[1] * self.n_nodes)
 
+    @property
+    def signed(self) -> Array:
+        """Not known: a quadrature has energies only."""
+        raise ValueError("data must be on an exact spectrum to have coefficients; got a quadrature's.")
+
     @cached_property
     def energies(self) -> Array:
         """``(E_q)_ii``."""
@@ -136,6 +171,20 @@ class SpectralMoments(SpectralData):
     def node_gram(self, scales: Array) -> Array:
         """Not known: the frequencies of a quadrature are not those of the signals."""
         raise ValueError("data must be on an exact spectrum to have products between frequencies; got a quadrature's.")
+
+    @property
+    def carried_energies(self) -> tuple[Array, Array]:
+        """Diagonals of the lower right and the upper right block of ``E_q``."""
+        half = self.matrices.shape[1] // 2
+        own, across = self.matrices[:, half:, half:], self.matrices[:, :half, half:]
+        return np.diagonal(own, axis1=1, axis2=2).T, np.diagonal(across, axis1=1, axis2=2).T
+
+    def without_carried(self, response: Array) -> SpectralMoments:
+        """``E_yy - b (E_xy + E_yx) + b^2 E_xx``."""
+        half, factor = self.matrices.shape[1] // 2, response[:, None, None]
+        across = self.matrices[:, :half, half:]
+        matrices = self.matrices[:, :half, :half] - factor * (across + np.swapaxes(across, 1, 2))
+        return SpectralMoments(matrices + factor**2 * self.matrices[:, half:, half:], self.weights, self.n_nodes)
 
     def quadratic(self, factors: Array) -> float:
         """Sum of the traces of ``C_q^-1 E_q``."""

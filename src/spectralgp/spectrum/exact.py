@@ -75,7 +75,7 @@ class ExactSpectrum(Spectrum):
         nearest = np.searchsorted((eigenvalues[1:] + eigenvalues[:-1]) / 2, points)
         return np.unique(eigenvalues[nearest])
 
-    def lowest(self, extrema: Array) -> Array:
+    def lowest(self, extrema: Callable[[], Array]) -> Array:
         """All eigenvalues."""
         return self.eigenvalues
 
@@ -140,6 +140,10 @@ class ExactSpectrum(Spectrum):
     def read_block(self, block: Array) -> SpectralSignals:
         """The coefficients."""
         return SpectralSignals(block)
+
+    def read_pair(self, signals: Signals, carried: Array) -> SpectralSignals:
+        """Fourier transforms, one below the other."""
+        return SpectralSignals(np.vstack([self.read(signals).coefficients, self.load(carried)]))
 
     def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
         """Filtered coefficients."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.polynomial.chebyshev import chebval, chebvander
 from numpy.typing import NDArray
 
@@ -190,9 +191,9 @@ class Quadrature(Spectrum):
         """The points: no eigenvalue is known."""
         return points
 
-    def lowest(self, extrema: Array) -> Array:
+    def lowest(self, extrema: Callable[[], Array]) -> Array:
         """The extrema: the whole interval is asked for."""
-        return extrema
+        return extrema()
 
     def require_eigenvectors(self, message: str) -> Array:
         """There are none."""
@@ -209,6 +210,11 @@ class Quadrature(Spectrum):
         moments = MomentPass(self.operator, block, gram=True)
         moments.extend(self.n_moments)
         return self._data(moments.moments[: self.n_moments])
+
+    def read_pair(self, signals: Signals, carried: Array) -> SpectralMoments:
+        """Energies of both and between them, by a pass of their own."""
+        columns = signals.columns(self.operator)
+        return self.read_block(array_namespace(columns).concat([columns, self.load(carried)], axis=1))
 
     def _data(self, moments: Array) -> SpectralMoments:
         return SpectralMoments(quadrature_weights(moments)[::-1], self.multiplicities, self.n_nodes)

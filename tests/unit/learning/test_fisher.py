@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import oracle
@@ -136,28 +137,24 @@ def test_kernels_without_a_jacobian_have_none():
 
 @pytest.mark.parametrize("prior", ["weak", None])
 def test_precision_adds_the_curvature_of_the_prior(prior):
-    """By differences of a prior written by hand. The amplitude is redundant: the data leave one direction open."""
+    """By differences of the penalty written by hand; the rest has the curvature of its centre.
+
+    The amplitude is redundant: the data leave one direction open.
+    """
     objective, x = objective_of(Polynomial(2).with_theta(THETA), prior=prior)
-    weights, variance = 0.1 * np.arange(3) ** 6.0, np.var(SIGNALS)
-    centres = [np.log(np.median([(a - b) ** 2 for i, a in enumerate(c) for b in c[:i]])) / 2 for c in INPUTS.T]
-    centres = np.array(centres) + 0.5 * np.log(2)
+    weights, variance, noise = 0.1 * np.arange(3) ** 6.0, np.var(SIGNALS), np.exp(x[-1])
     eigenvalues = decompose(Graph(WEIGHTS["random"]), scaled=True).eigenvalues
 
-    def by_hand(point):
-        noise = np.exp(point[-1])
-        power = np.mean(np.polynomial.chebyshev.chebval(2 * eigenvalues - 1, point[:3]) ** 2)
-        ratio = 0.1 * variance / noise
-        return (
-            -0.5 * weights @ point[:3] ** 2 / (power + noise)
-            - 0.5 * np.sum(((point[4:6] - centres) / 0.5) ** 2)
-            + np.log(ratio)
-            - ratio
-        )
+    def penalty(theta):
+        power = np.mean(np.polynomial.chebyshev.chebval(2 * eigenvalues - 1, theta) ** 2)
+        return 0.5 * weights @ theta**2 / (power + noise)
 
     units = np.array([np.sqrt(variance)] * 3 + [1.0] * 4)
     expected = information_at(objective, x)
     if prior:
-        expected = expected - oracle.jacobian(lambda point: oracle.jacobian(by_hand, point), x)
+        curvature = oracle.jacobian(lambda point: oracle.jacobian(penalty, point), x[:3])
+        # the amplitude has no prior, two length scales have a standard deviation of 1/2, the noise is a t
+        expected = expected + block_diag(curvature, np.diag([0.0, 4.0, 4.0, 4 / 3]))
     values, vectors = np.linalg.eigh(expected * np.outer(units, units))
     assert values[0] < 1 < values[-1]
     floored = (vectors * np.maximum(values, 1.0)) @ vectors.T

@@ -21,6 +21,7 @@ LISTS = {
     "twice the same": [Polynomial(1), Polynomial(1)],
     "two families": [Polynomial(2), Polynomial(3, laplacian="normalized"), Polynomial(1, "interval")],
     "mixed": [Identity(), Polynomial(2), Diffusion(), LocalAverage(), Polynomial(1)],
+    "paths that part": [Polynomial(degree) + Polynomial(2) for degree in (0, 1, 2)],
     "unconstrained": [Polynomial(1, None), Polynomial(2)],
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, RationalQuadratic, WhiteKernel
 
 import oracle
@@ -91,9 +92,8 @@ def hand_written_prior(chebyshev, eigenvalues, noise, log_lengths, centres, vari
     total = -(0.1 / 2) * rough / (np.mean(response**2) + noise)
     # the length scale squared is log-normal with standard deviation one
     total += sum(-0.5 * (2 * length - 2 * centre) ** 2 for length, centre in zip(log_lengths, centres, strict=True))
-    if learns_noise:  # nu = 2 degrees of freedom about a tenth of the variance
-        ratio = 0.1 * variance / noise
-        total += np.log(ratio) - ratio
+    if learns_noise:  # log noise is Student's t with 3 degrees of freedom about a tenth of the variance within nodes
+        total += student.logpdf(np.log(noise / (0.1 * variance)), 3) - student.logpdf(0.0, 3)
     return total
 
 
@@ -106,7 +106,8 @@ def test_the_weak_prior_is_the_hand_written_one(learns_noise):
     eigenvalues = np.linalg.eigvalsh(oracle.laplacian(WEIGHTS["random"], scaled=True))
     squared = [np.sum((a - b) ** 2) for i, a in enumerate(INPUTS) for b in INPUTS[:i]]
     centre = 0.5 * np.log(np.median(squared))
-    expected = hand_written_prior(x[:4], eigenvalues, 0.3, x[4:5], [centre], np.var(signals), learns_noise)
+    within = np.mean(np.var(signals, axis=0))
+    expected = hand_written_prior(x[:4], eigenvalues, 0.3, x[4:5], [centre], within, learns_noise)
     assert oracle.relative_error(objective.evaluate(x)[0] - plain.evaluate(x)[0], expected) < FORMULA
 
 

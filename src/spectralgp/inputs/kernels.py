@@ -6,107 +6,31 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist
-from sklearn.gaussian_process.kernels import RBF, Exponentiation, Kernel, KernelOperator, Matern, RationalQuadratic
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    Exponentiation,
+    Kernel,
+    KernelOperator,
+    Matern,
+    Product,
+    RationalQuadratic,
+)
 
 from spectralgp._checks import Array, as_real_array
+from spectralgp.inputs.new import GivenInputs, KernelInputs, NewInputs
 from spectralgp.modes import Modes, modes_of
 
 Indices = NDArray[np.intp]
 KernelLike: TypeAlias = Kernel | Literal["precomputed"] | None
 
+LENGTH_SCALE_SPREAD = 0.5  # standard deviation of log length scale, half that of its square
 _OF_A_DISTANCE = (RBF, Matern, RationalQuadratic)  # functions of |x - x'| / length_scale
-
-
-class NewInputs(ABC):
-    """Covariances of new inputs with the training inputs and among themselves: all that prediction needs of them."""
-
-    @property
-    @abstractmethod
-    def cross(self) -> Array:
-        """``k(x*, x_n)``, shape (n_inputs, n_signals)."""
-
-    @property
-    @abstractmethod
-    def variances(self) -> Array:
-        """``k(x*, x*)``, shape (n_inputs,)."""
-
-    @property
-    @abstractmethod
-    def covariance(self) -> Array:
-        """``k(x*, x*')``, shape (n_inputs, n_inputs)."""
-
-
-@dataclass(frozen=True, eq=False)
-class GivenInputs(NewInputs):
-    """Covariances that were given as matrices; those among new inputs may be missing.
-
-    Parameters
-    ----------
-    own_cross : ndarray of shape (n_inputs, n_signals)
-        With the training inputs.
-    own_variances : ndarray of shape (n_inputs,), optional
-        Of the new inputs.
-    own_covariance : ndarray of shape (n_inputs, n_inputs), optional
-        Among the new inputs.
-    """
-
-    own_cross: Array
-    own_variances: Array | None = None
-    own_covariance: Array | None = None
-
-    @property
-    def cross(self) -> Array:
-        """``k(x*, x_n)``."""
-        return self.own_cross
-
-    @property
-    def variances(self) -> Array:
-        """``k(x*, x*)``."""
-        return _required(self.own_variances)
-
-    @property
-    def covariance(self) -> Array:
-        """``k(x*, x*')``."""
-        return _required(self.own_covariance)
-
-
-def _required(matrix: Array | None) -> Array:
-    if matrix is None:
-        raise ValueError(
-            "X must hold the covariance of the test inputs where covariances are wanted; got the cross-covariance "
-            "only. Pass X = (cross, test covariance)."
-        )
-    return matrix
-
-
-@dataclass(frozen=True, eq=False)
-class KernelInputs(NewInputs):
-    """Covariances by a scikit-learn kernel, computed where they are asked for."""
-
-    kernel: Kernel
-    training: Array
-    inputs: Array
-
-    @cached_property
-    def cross(self) -> Array:
-        """``k(x*, x_n)``."""
-        return np.asarray(self.kernel(self.inputs, self.training))
-
-    @cached_property
-    def variances(self) -> Array:
-        """``k(x*, x*)``."""
-        return np.asarray(self.kernel.diag(self.inputs))
-
-    @cached_property
-    def covariance(self) -> Array:
-        """``k(x*, x*')``."""
-        return np.asarray(self.kernel(self.inputs))
 
 
 class InputKernel(ABC):
@@ -163,8 +87,17 @@ class InputKernel(ABC):
         return self.at(inputs[kept], inputs[held_out])
 
     def typical_theta(self, inputs: Array) -> Array:
-        """The inputs' own scale for each parameter that is a length scale, NaN for every other one."""
+        """Where each parameter is to be expected, as the inputs' own scale for length scales; NaN for others."""
         return np.empty(0)
+
+    @property
+    def theta_spreads(self) -> Array:
+        """How far from that, as the standard deviation of a normal distribution."""
+        return np.full(self.theta.size, LENGTH_SCALE_SPREAD)
+
+    def without_amplitude(self) -> InputKernel:
+        """The kernel with its overall factor held, for a graph kernel that has a factor of its own."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,17 +112,14 @@ class Learnt(InputKernel):
 
     kernel: Kernel
 
-    @classmethod
-    def default(cls, inputs: Array) -> Learnt:
-        """A squared exponential whose length scale starts at the median distance of the inputs."""
-        (centre,) = length_scale_centres(RBF(1.0), inputs)
-        typical = 1.0 if np.isnan(centre) else float(np.exp(centre))
-        return cls(RBF(typical, (1e-3 * typical, 1e3 * typical)))
-
     @property
     def described(self) -> KernelLike:
         """The kernel itself."""
         return self.kernel
+
+    def without_amplitude(self) -> Self:
+        """The kernel with a constant that multiplies all of it held at its value."""
+        return dataclasses.replace(self, kernel=_holding_amplitude(self.kernel))
 
     @property
     def theta(self) -> Array:
@@ -361,14 +291,25 @@ def length_scale_centres(kernel: Kernel, inputs: Array) -> Array:
         if not is_distance or inputs.shape[0] < 2:
             centres += [np.nan] * parameter.n_elements
         elif parameter.n_elements == 1:
-            centres.append(_half_log_median(inputs))
+            centres.append(half_log_median(inputs))
         else:
             spread = 0.5 * np.log(inputs.shape[1])
-            centres += [_half_log_median(column[:, None]) + spread for column in inputs.T]
+            centres += [half_log_median(column[:, None]) + spread for column in inputs.T]
     return np.array(centres, dtype=float)
 
 
-def _half_log_median(inputs: Array) -> float:
+def _holding_amplitude(kernel: Kernel) -> Kernel:
+    """A product with its constant factors fixed; any other kernel as it is."""
+    if not isinstance(kernel, Product):
+        return kernel
+    parts = [
+        ConstantKernel(part.constant_value, "fixed") if isinstance(part, ConstantKernel) else _holding_amplitude(part)
+        for part in (kernel.k1, kernel.k2)
+    ]
+    return Product(*parts)
+
+
+def half_log_median(inputs: Array) -> float:
     """Logarithm of the root of the median squared distance; NaN where more than half of the inputs coincide."""
     median = np.median(pdist(inputs, "sqeuclidean"))
     return float(0.5 * np.log(median)) if median > 0 else float("nan")

@@ -1,0 +1,61 @@
+"""Settings of an estimator, checked, and a word of warning where data leave something open."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from spectralgp._checks import Array, as_integer, as_option, as_positive
+from spectralgp.graph_kernels import GraphKernel, SpectralKernel
+from spectralgp.inputs import as_input_kernel
+from spectralgp.learning import Fit, Lagrangian, as_solver
+from spectralgp.spectrum import Chebyshev
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse settings that say nothing, before anything is computed."""
+    for name, options in (
+        ("center", ("auto", "global", "node")),
+        ("scale", ("auto", "global", "node")),
+        ("prior", ("weak",)),
+        ("device", ("cpu", "cuda")),
+    ):
+        if getattr(estimator, name) is not None:
+            as_option(getattr(estimator, name), name, options)
+    as_integer(estimator.max_iterations, "max_iterations", 1)
+    is_lagrangian = isinstance(as_solver(estimator.solver), Lagrangian)
+    if isinstance(estimator.residual, GraphKernel):
+        if not isinstance(estimator.residual, SpectralKernel):
+            raise TypeError(
+                f"residual must be a function on the spectrum, such as Polynomial(2); got {estimator.residual!r}."
+            )
+    elif estimator.residual is not None:
+        as_option(estimator.residual, "residual", ("auto", "shrunk"))
+    if is_lagrangian and (isinstance(estimator.residual, GraphKernel) or estimator.residual == "shrunk"):
+        raise ValueError(
+            f"residual must be None or 'auto' with solver='lagrangian', the paper's algorithm for the paper's "
+            f"model; got {estimator.residual!r}. Use solver='sqp'."
+        )
+    as_input_kernel(estimator.kernel)
+    for name in ("noise_variance", "noise_floor"):
+        if getattr(estimator, name) is not None:
+            as_positive(getattr(estimator, name), name)
+    as_integer(estimator.n_folds, "n_folds", 2)
+    if estimator.n_draws is not None:
+        as_integer(estimator.n_draws, "n_draws", 0)
+    if not isinstance(estimator.spectrum, Chebyshev):
+        as_option(estimator.spectrum, "spectrum", ("auto", "exact", "chebyshev"))
+
+
+def warn_of_noise(fits: Sequence[Fit], weights: Array, stacklevel: int) -> None:
+    """Say so where the noise of most of the models is at its lower bound, so that nothing tells it from a filter."""
+    at_bound = ["noise_variance at its lower bound" in fit.certificate.active for fit in fits]
+    if weights @ at_bound > 0.5:
+        warnings.warn(
+            "the noise is at its lower bound: the signals leave nothing that could be told apart as noise, and "
+            "intervals may be too narrow. Check Y for copies or interpolated values, or pass noise_variance or a "
+            "larger noise_floor.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )

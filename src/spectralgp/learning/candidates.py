@@ -1,0 +1,221 @@
+"""Models that may be part of a mixture, and what each predicts of signals it did not see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from spectralgp._checks import Array
+from spectralgp._progress import quietly, report
+from spectralgp.graph_kernels import GraphKernel
+from spectralgp.learning.draws import hyperparameter_draws
+from spectralgp.learning.families import learn_all
+from spectralgp.learning.fit import Fit
+from spectralgp.learning.solver import Solver
+from spectralgp.learning.sqp import Sqp
+from spectralgp.learning.task import Fold, Indices, Task
+from spectralgp.model import GraphGP
+from spectralgp.posterior import Posterior, condition
+from spectralgp.shrinkage import condition_shrunk
+from spectralgp.signals import Signals
+
+MOST_COMPARED = 400  # signals that candidates are compared on
+ENOUGH = 60  # signals held out, in whole folds
+ENOUGH_IF_LONG, LONG = 30, 500  # the same where signals have so many nodes that each says much
+MOST_VALUES = 3_000  # held out that are looked at one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A model to learn: data, a graph kernel, and whether the covariance of predictions is shrunk.
+
+    Parameters
+    ----------
+    task : Task
+        Data and settings.
+    kernel : GraphKernel
+        The form to learn.
+    shrunk : bool, default=False
+        Whether to shrink the covariance of predictions towards the graph's.
+    name : str, default=""
+        What it is, for people.
+    near : Candidate, optional
+        One with the same parameters on other data, whose solution on the same fold is a good start.
+    """
+
+    task: Task
+    kernel: GraphKernel
+    shrunk: bool = False
+    name: str = ""
+    near: Candidate | None = None
+
+    def condition(self, model: GraphGP, task: Task | None = None) -> Posterior:
+        """A learnt model conditioned on the signals of the task, or on those of a part of it."""
+        task = self.task if task is None else task
+        conditioned = condition_shrunk if self.shrunk else condition
+        return conditioned(model, task.inputs, task.signals, task.carried)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What models predicted of signals that they had not seen.
+
+    Parameters
+    ----------
+    log_densities : ndarray of shape (n_held_out, n_candidates)
+        Of each signal.
+    value_log_densities : ndarray of shape (n_held_out, n_some_nodes, n_candidates) or None
+        Of each value alone, at some of the nodes; None on a large graph, where that would take a pass over it.
+    n_nodes : int
+        Number of all nodes.
+    fits : tuple of Fit
+        Of the first fold: a place to start from for fits to other data.
+    """
+
+    log_densities: Array
+    value_log_densities: Array | None
+    n_nodes: int
+    fits: tuple[Fit, ...]
+
+    @property
+    def value_weight(self) -> float:
+        """How many nodes each of those that were looked at stands for."""
+        return 1.0 if self.value_log_densities is None else self.n_nodes / self.value_log_densities.shape[1]
+
+    @property
+    def scores(self) -> Array:
+        """Log densities of signals plus those of their values, summed: one number a candidate."""
+        scores: Array = self.log_densities.sum(axis=0)
+        if self.value_log_densities is None:
+            return scores
+        return scores + self.value_weight * self.value_log_densities.sum(axis=(0, 1))
+
+    def beside(self, other: HeldOut) -> HeldOut:
+        """These candidates, and then others."""
+        values = None
+        if self.value_log_densities is not None and other.value_log_densities is not None:
+            values = np.concatenate([self.value_log_densities, other.value_log_densities], axis=2)
+        logs = np.concatenate([self.log_densities, other.log_densities], axis=1)
+        return HeldOut(logs, values, self.n_nodes, self.fits + other.fits)
+
+
+class Folds:
+    """Parts of the signals to be held out in turn, the same for every candidate.
+
+    Every fold but the first starts from the solution of the first, for the same kernel. None starts from the fit to all
+    signals: that remembers those held out, and would favour kernels that overfit. Without a prior there are so many
+    local maxima that even another fold's solution leads to one that remembers, so that every fold starts cold.
+
+    Parameters
+    ----------
+    n_signals, n_folds : int
+        How many.
+    random_state : numpy.random.Generator
+        For the parts, and for draws.
+    n_draws : int, default=0
+        Draws of the hyperparameters that each candidate is averaged over; zero for the best values alone.
+    sparing : bool, default=False
+        Learn from no more than `MOST_COMPARED` of the signals, and hold out folds only until `ENOUGH` were.
+    n_nodes : int, default=1
+        Length of the signals, for that.
+    """
+
+    def __init__(
+        self,
+        n_signals: int,
+        n_folds: int,
+        random_state: np.random.Generator,
+        n_draws: int = 0,
+        sparing: bool = False,
+        n_nodes: int = 1,
+    ) -> None:
+        shuffled, *self._streams = random_state.spawn(1 + n_folds)
+        order = shuffled.permutation(n_signals)
+        order = order[:MOST_COMPARED] if sparing else order
+        self.chosen, self.n_draws = np.sort(order), n_draws
+        self.held_out = np.array_split(order, n_folds)
+        if sparing:
+            seen = np.cumsum([part.size for part in self.held_out])
+            enough = ENOUGH_IF_LONG if n_nodes >= LONG else ENOUGH
+            self.held_out = self.held_out[: int(np.searchsorted(seen, enough)) + 1]
+        self._first: dict[Candidate, Fit] = {}
+        self._cut: dict[tuple[Signals, int], tuple[Signals, Signals]] = {}
+        self._parts: dict[tuple[Task, int], tuple[Task, Signals, Fold]] = {}
+
+    def score(self, candidates: Sequence[Candidate], solver: Solver | None = None) -> HeldOut:
+        """What candidates predict of each signal, learnt without the fold it is in."""
+        first, solver = candidates[0].task, (solver or Sqp()).roughly(self.chosen.size)
+        n_nodes, ends = first.signals.shape[1], np.cumsum([0, *(part.size for part in self.held_out)])
+        n_some = max(1, min(n_nodes, MOST_VALUES // int(ends[-1])))
+        nodes = np.linspace(0, n_nodes - 1, n_some).astype(np.intp) if first.spectrum is None else None
+        logs = np.empty((ends[-1], len(candidates)))
+        values = None if nodes is None else np.empty((ends[-1], nodes.size, len(candidates)))
+        fits: Sequence[Fit] = ()
+        like = [None if one.near is None else self._first.get(one.near) for one in candidates]
+        for number in range(len(self.held_out)):
+            rows = slice(ends[number], ends[number + 1])
+            parts = [self._part(candidate.task, number) for candidate in candidates]
+            with quietly():
+                learnt = learn_groups([part for part, _, _ in parts], [one.kernel for one in candidates], solver, like)
+            if number == 0:
+                fits = learnt
+                self._first |= zip(candidates, fits, strict=True)
+            like = [None] * len(fits) if first.prior is None else list(fits)
+            streams = self._streams[number].spawn(len(candidates))
+            for column, (candidate, fit, stream) in enumerate(zip(candidates, learnt, streams, strict=True)):
+                part, others, fold = parts[column]
+                models: Sequence[GraphGP] = (fit.model,)
+                if self.n_draws:
+                    models = hyperparameter_draws(part, fit, self.n_draws, stream).models
+                found = [_predicted(candidate.condition(model, part), fold, others, nodes) for model in models]
+                logs[rows, column] = logsumexp([one for one, _ in found], axis=0) - np.log(len(found))
+                if values is not None:
+                    apart = np.array([one for _, one in found])
+                    values[rows, :, column] = logsumexp(apart, axis=0) - np.log(len(found))
+            report(f"fold {number + 1} of {len(self.held_out)}")
+        return HeldOut(logs, values, n_nodes, tuple(fits))
+
+    def _part(self, task: Task, number: int) -> tuple[Task, Signals, Fold]:
+        """A fold of a task, made once; signals that tasks share are cut once."""
+        if (task, number) not in self._parts:
+            held_out = self.held_out[number]
+            kept = np.setdiff1d(self.chosen, held_out)
+            if (task.signals, number) not in self._cut:
+                self._cut[task.signals, number] = task.signals.fold(kept, held_out)
+            cut = self._cut[task.signals, number]
+            self._parts[task, number] = task.fold(kept, held_out, cut)
+        return self._parts[task, number]
+
+
+def _predicted(posterior: Posterior, fold: Fold, others: Signals, nodes: Indices | None) -> tuple[Array, Array | None]:
+    prediction = posterior.given(fold.new_inputs(posterior.prior.input_kernel), fold.features)
+    if nodes is None:
+        return prediction.log_density_of(others), None
+    observed = others.units.mean(others.values)
+    return prediction.log_density_of(others), prediction.value_log_densities(observed[:, nodes], nodes)
+
+
+def learn_groups(
+    tasks: Sequence[Task], kernels: Sequence[GraphKernel], solver: Solver | None, like: Sequence[Fit | None] = ()
+) -> list[Fit]:
+    """Learn kernels, each on its task; those of one task share what they can.
+
+    `like` holds a fit to start from for each, or None.
+    """
+    fits: dict[int, Fit] = {}
+    for group in _groups(tasks):
+        known = [fit for fit in (like[index] for index in group if like) if fit is not None]
+        near = known if len(known) == len(group) else None
+        fits |= zip(group, learn_all(tasks[group[0]], [kernels[index] for index in group], solver, near), strict=True)
+    return [fits[index] for index in range(len(tasks))]
+
+
+def _groups(tasks: Sequence[Task]) -> list[list[int]]:
+    """Indices of what is the same task."""
+    groups: dict[Task, list[int]] = {}
+    for index, task in enumerate(tasks):
+        groups.setdefault(task, []).append(index)
+    return list(groups.values())

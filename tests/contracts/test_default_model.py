@@ -1,0 +1,318 @@
+"""What a user gets without tuning: levels, scales, residuals and carry-over found by themselves, and said in words."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.metrics import r2_score
+
+import oracle
+from spectralgp import GraphGPRegressor, Identity, LocalAverage, Polynomial, decompose
+from spectralgp.datasets import sensor_graph
+from spectralgp.learning.candidates import ENOUGH, MOST_COMPARED, Folds
+from tolerances import EXACT, FORMULA, OPTIMUM
+
+N_NODES = 20
+GRAPH = sensor_graph(N_NODES, np.random.default_rng(1))
+SPECTRUM = decompose(GRAPH, scaled=True)
+
+
+def smooth(rng, n_signals, strength=8.0):
+    """White noise through a low-pass filter."""
+    response = np.exp(-strength * SPECTRUM.eigenvalues / 2)
+    return SPECTRUM.inverse(rng.standard_normal((n_signals, N_NODES)) * response)
+
+
+def explained(rng, n_signals, noise=0.1):
+    """Inputs, and signals that depend on them smoothly."""
+    inputs = rng.standard_normal((n_signals, 3))
+    patterns = smooth(np.random.default_rng(7), 3) * 3
+    return inputs, np.tanh(inputs) @ patterns + noise * rng.standard_normal((n_signals, N_NODES))
+
+
+def test_levels_of_the_nodes_do_no_harm():
+    """A station's own level, hundreds of times the signal, is learnt as such."""
+    rng = np.random.default_rng(0)
+    inputs, signals = explained(rng, 60)
+    levels = 300 * rng.standard_normal(N_NODES)
+    plain = GraphGPRegressor(GRAPH).fit(inputs[:40], signals[:40]).predict(inputs[40:])
+    lifted = GraphGPRegressor(GRAPH).fit(inputs[:40], signals[:40] + levels).predict(inputs[40:])
+    errors = [np.sqrt(np.mean((found - signals[40:]) ** 2)) for found in (plain, lifted - levels)]
+    assert errors[1] < 1.1 * errors[0]
+
+
+def test_columns_of_very_different_scales_do_no_harm():
+    inputs, signals = explained(np.random.default_rng(0), 40)
+    scaled = inputs * [1.0, 1e4, 1e-4] + [0.0, 1e6, 3.0]
+    plain, other = (GraphGPRegressor(GRAPH).fit(X, signals).predict(X) for X in (inputs, scaled))
+    assert oracle.relative_error(other, plain) < 1e-6
+    assert r2_score(signals, other) > 0.95
+
+
+def test_scales_of_the_nodes_are_found():
+    rng = np.random.default_rng(0)
+    scales = np.exp(rng.normal(0, 1.0, N_NODES))
+    inputs, signals = explained(rng, 80, noise=1.0)
+    model = GraphGPRegressor(GRAPH, Polynomial(2), scale="node").fit(inputs[:50], scales * signals[:50])
+    common = GraphGPRegressor(GRAPH, Polynomial(2), scale="global").fit(inputs[:50], scales * signals[:50])
+    spread = np.std(scales * signals[:50], axis=0)
+    shrunk = np.sqrt((50 * spread**2 + 8 * np.mean(spread**2)) / 58)
+    assert oracle.relative_error(model.scale_ / model.scale_.mean(), shrunk / shrunk.mean()) < FORMULA
+    densities = [one.log_predictive_density(inputs[50:], scales * signals[50:]) for one in (model, common)]
+    assert densities[0] > densities[1] + 20
+    found = GraphGPRegressor(GRAPH, Polynomial(2)).fit(inputs[:50], scales * signals[:50])
+    np.testing.assert_array_equal(found.scale_, model.scale_)
+    even = GraphGPRegressor(GRAPH, Polynomial(2)).fit(inputs[:50], signals[:50])
+    assert np.ptp(even.scale_) == 0
+
+
+def test_what_neighbours_share_is_no_noise():
+    """Residuals that the inputs say nothing about, smooth over the graph: the intervals know that they are."""
+    rng = np.random.default_rng(0)
+    inputs, signals = explained(rng, 90)
+    signals = signals + 2 * smooth(rng, 90)
+    model = GraphGPRegressor(GRAPH, Polynomial(3)).fit(inputs[:50], signals[:50])
+    paper = GraphGPRegressor(GRAPH, Polynomial(3), residual=None).fit(inputs[:50], signals[:50])
+    densities = [one.log_predictive_density(inputs[50:], signals[50:]) for one in (model, paper)]
+    assert densities[0] > densities[1] + 5
+    # the paper's model buys the sharing with a short length scale, and its means suffer
+    errors = [np.sqrt(np.mean((one.predict(inputs[50:]) - signals[50:]) ** 2)) for one in (model, paper)]
+    assert errors[0] < 0.98 * errors[1]
+    residual = model.response(which="residual")
+    assert residual[0] > 5 * residual[-1]
+    assert model.noise_variance_ < 0.1
+    # it is part of the signal: without noise the variance is nearly the same
+    variances = [model.predict(inputs[50:], return_std=True, include_noise=noise)[1] ** 2 for noise in (False, True)]
+    assert np.mean(variances[0]) > 0.7 * np.mean(variances[1])
+
+
+class TestCarryOver:
+    """Yesterday's values carry over to today's through a filter of any sign."""
+
+    rng = np.random.default_rng(0)
+    before = rng.standard_normal((60, N_NODES))
+    filtered = SPECTRUM.filter(before, lambda eigenvalues: 0.8 - 1.4 * eigenvalues)
+    after = filtered + 0.3 * rng.standard_normal((60, N_NODES))
+    names = tuple(f"station {node}" for node in range(N_NODES))
+
+    def test_columns_that_are_the_nodes_are_found_by_number(self):
+        model = GraphGPRegressor(GRAPH, Polynomial(2)).fit(self.before, self.after)
+        points = np.array([0.0, 0.5, 1.0])
+        mean, std = model.response(points, return_std=True, which="carry")
+        assert np.all(np.abs(mean - (0.8 - 1.4 * points)) < 4 * std)
+        assert np.all(std < 0.1)
+        assert r2_score(self.after, model.predict(self.before)) > 0.95 * r2_score(self.after, self.filtered)
+
+    def test_columns_are_found_by_name_in_any_order(self):
+        order = np.random.default_rng(2).permutation(N_NODES)
+        before = pd.DataFrame(self.before, columns=self.names)
+        after = pd.DataFrame(self.after, columns=self.names).iloc[:, order]
+        more = before.assign(hour=np.arange(60.0)).iloc[:, ::-1]
+        plain = GraphGPRegressor(self._named_graph(), Polynomial(2)).fit(before, after)
+        assert plain.fits_[0].model.carry is not None
+        assert list(plain.predict_frame(before).columns) == list(after.columns)
+        found = GraphGPRegressor(self._named_graph(), Polynomial(2)).fit(more, after)
+        assert found.fits_[0].model.carry is not None
+        unordered = GraphGPRegressor(GRAPH, Polynomial(2)).fit(self.before, self.after)
+        ordered = plain.predict_frame(before)[list(self.names)].to_numpy()
+        assert oracle.relative_error(ordered, unordered.predict(self.before)) < 1e-6
+
+    def _named_graph(self):
+        return type(GRAPH)(GRAPH.weights, names=self.names)
+
+    @pytest.mark.parametrize("carry", [None, "auto"])
+    def test_other_columns_carry_nothing(self, carry):
+        inputs = self.before if carry is None else self.before[:, :5]
+        model = GraphGPRegressor(GRAPH, Polynomial(1), carry=carry).fit(inputs, self.after)
+        assert model.fits_[0].model.carry is None
+        assert not model.response(which="carry").any()
+
+    def test_columns_may_be_named(self):
+        inputs = pd.DataFrame(np.hstack([self.before[:, :2], self.before]))
+        inputs.columns = ["a", "b", *self.names]
+        by_name = GraphGPRegressor(GRAPH, Polynomial(1), carry=list(self.names)).fit(inputs, self.after)
+        by_number = GraphGPRegressor(GRAPH, Polynomial(1), carry=np.arange(2, 22)).fit(inputs, self.after)
+        expected = by_number.response(which="carry")
+        assert oracle.relative_error(by_name.response(which="carry"), expected) < EXACT
+
+    @pytest.mark.parametrize(
+        ("carry", "message"),
+        [
+            ([0, 1], r"carry must name one column of X for each of the 20 columns of Y; got shape \(2,\)"),
+            (np.arange(10, 30), "carry must hold columns of X; got 20. X has 20 columns."),
+            (["a"] * N_NODES, "carry must hold columns of X; got 'a'"),
+            ("yes", "carry must be one of 'auto'; got 'yes'"),
+        ],
+    )
+    def test_what_is_no_column_is_an_error(self, carry, message):
+        with pytest.raises(ValueError, match=message):
+            GraphGPRegressor(GRAPH, Polynomial(1), carry=carry).fit(self.before, self.after)
+
+
+def test_three_filters_are_recovered():
+    """Known filters, 200 signals on 60 nodes, noise 10 dB below the signals: median error over seeds below 15%."""
+    errors = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        graph = sensor_graph(60, rng)
+        spectrum = decompose(graph, scaled=True)
+        eigenvalues = spectrum.eigenvalues
+        truths = {
+            "signal": Polynomial.from_coefficients([1.2, -1.5, 0.5]).response(eigenvalues),
+            "residual": Polynomial.from_coefficients([0.1, 1.0, -0.6]).response(eigenvalues),
+            "carry": 0.8 - eigenvalues,
+        }
+        inputs, before = rng.uniform(-2, 2, (200, 2)), rng.standard_normal((200, 60))
+        root = np.linalg.cholesky(RBF(1.0)(inputs) + 1e-8 * np.eye(200))
+        clean = spectrum.inverse(root @ rng.standard_normal((200, 60)) * truths["signal"])
+        clean = clean + spectrum.inverse(rng.standard_normal((200, 60)) * truths["residual"])
+        clean = clean + spectrum.filter(before, truths["carry"])
+        signals = clean + np.sqrt(np.var(clean) / 10) * rng.standard_normal(clean.shape)
+        length_scales = np.concatenate([np.ones(2), np.full(60, 1e6)])  # of the first two inputs alone
+        model = GraphGPRegressor(
+            graph,
+            Polynomial(2),
+            RBF(length_scales, "fixed"),
+            residual=Polynomial(2),
+            carry=np.arange(2, 62),
+            center=None,
+            scale="global",
+        ).fit(np.hstack([inputs, before]), signals)
+        found = {which: model.response(which=which) for which in truths}
+        errors.append([np.linalg.norm(found[one] - truths[one]) / np.linalg.norm(truths[one]) for one in truths])
+    assert np.all(np.median(errors, axis=0) < 0.15)
+
+
+def test_copies_of_signals_are_counted_once():
+    inputs, signals = explained(np.random.default_rng(0), 30)
+    copies = np.r_[np.arange(30), np.arange(10)]
+    with pytest.warns(UserWarning, match="10 of 40 signals are copies of others"):
+        copied = GraphGPRegressor(GRAPH, Polynomial(2)).fit(inputs[copies], signals[copies])
+    plain = GraphGPRegressor(GRAPH, Polynomial(2)).fit(inputs, signals)
+    assert oracle.relative_error(copied.predict(inputs), plain.predict(inputs)) < EXACT
+    for by in ("signal", "node", "entry"):
+        left, expected = copied.leave_one_out(by), plain.leave_one_out(by)
+        np.testing.assert_allclose(left.mean, expected.mean[copies])
+        rows = slice(None) if by == "node" else copies
+        np.testing.assert_allclose(left.log_density, expected.log_density[rows])
+
+
+def test_noise_at_its_bound_is_said():
+    """Signals without any noise: the filter explains all, and nothing is left to learn the noise from."""
+    rng = np.random.default_rng(0)
+    inputs = np.linspace(0, 1, 12)[:, None]
+    signals = np.sin(3 * inputs) * smooth(rng, 1)
+    with pytest.warns(UserWarning, match="the noise is at its lower bound"):
+        GraphGPRegressor(GRAPH, Identity(), RBF(1.0), residual=None, noise_floor=1e-3).fit(inputs, signals)
+
+
+def test_noise_free_data_reach_the_floor_of_the_arithmetic():
+    inputs = np.linspace(0, 1, 12)[:, None]
+    patterns = smooth(np.random.default_rng(0), 2)
+    signals = np.hstack([np.sin(6 * inputs), np.cos(6 * inputs)]) @ patterns
+    model = GraphGPRegressor(GRAPH, Identity(), RBF(1.0), residual=None, center="global")
+    with pytest.warns(UserWarning, match="the noise is at its lower bound"):
+        model.fit(inputs, signals)
+    assert model.noise_variance_ < 1.01e-6 * np.var(signals)
+
+
+def test_a_redundant_constant_is_held():
+    inputs, signals = explained(np.random.default_rng(0), 30)
+    options = {"residual": None, "center": "node", "scale": "global"}
+    bare = GraphGPRegressor(GRAPH, Polynomial(2), RBF(1.0), **options).fit(inputs, signals)
+    factor = GraphGPRegressor(GRAPH, Polynomial(2), ConstantKernel(4.0) * RBF(1.0), **options).fit(inputs, signals)
+    assert factor.kernel_.k1.constant_value == 4.0
+    assert oracle.relative_error(2 * factor.response(), bare.response()) < np.sqrt(OPTIMUM)
+    fixed = Polynomial.from_coefficients([1.0, -0.5], fixed=True)
+    learnt = GraphGPRegressor(GRAPH, fixed, ConstantKernel(4.0) * RBF(1.0), **options).fit(inputs, signals)
+    assert learnt.kernel_.k1.constant_value != 4.0
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    inputs, signals = explained(np.random.default_rng(0), 40)
+    return GraphGPRegressor(GRAPH).fit(inputs, signals), inputs, signals
+
+
+def test_the_summary_names_weights_and_filters(fitted):
+    model, _, _ = fitted
+    text = model.summary()
+    assert text.startswith(f"40 signals on 20 nodes and {GRAPH.n_edges} edges; a mixture of")
+    weights = [float(line.split()[1].rstrip(":")) for line in text.splitlines() if line.startswith("weight")]
+    assert np.allclose(weights, np.sort(np.round(model.kernel_weights_, 2))[::-1])
+    assert text.count("  signal: ") == text.count("  noise: ") == len(model.fits_)
+    assert "low-pass: neighbours alike" in text
+
+
+def test_the_default_survives_pickling_and_cloning(fitted):
+    model, inputs, signals = fitted
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(inputs), model.predict(inputs))
+    assert copy.summary() == model.summary()
+    again = clone(model).fit(inputs, signals)
+    np.testing.assert_array_equal(again.predict(inputs), model.predict(inputs))
+
+
+def test_every_answer_of_the_default_agrees_with_its_covariance(fitted):
+    model, inputs, signals = fitted
+    mean, std = model.predict(inputs[:3], return_std=True, include_noise=True)
+    _, covariance = model.predict(inputs[:3], return_cov=True, include_noise=True)
+    assert oracle.relative_error(std**2, np.array([np.diag(one) for one in covariance])) < FORMULA
+    draws = model.sample_y(inputs[:3], 3000, 0, include_noise=True)
+    assert np.max(np.abs(draws.mean(axis=2) - mean) / std) < 5 / np.sqrt(3000)
+    single = model.log_predictive_density(inputs[:1], signals[:1])
+    assert (
+        oracle.relative_error(single, model.log_predictive_density(inputs[:1], signals[:1], joint=False)[0]) < FORMULA
+    )
+
+
+def test_a_band_is_known_without_draws_in_the_prediction(fitted):
+    model, _, _ = fitted
+    assert all(len(one.models) == 1 for one in model._learnt.draws)
+    for which in ("signal", "residual"):
+        mean, std = model.response(return_std=True, which=which)
+        assert mean.shape == std.shape == (N_NODES,)
+        assert np.all(std > 0)
+
+
+@pytest.mark.parametrize("n_signals", [30, 150, 1_000])
+def test_choices_are_made_on_enough_signals_and_no_more(n_signals):
+    folds = Folds(n_signals, 5, np.random.default_rng(0), sparing=True)
+    held_out = np.concatenate(folds.held_out)
+    assert np.unique(held_out).size == held_out.size
+    assert folds.chosen.size == min(n_signals, MOST_COMPARED)
+    assert set(held_out) <= set(folds.chosen)
+    assert held_out.size == n_signals if n_signals < ENOUGH else ENOUGH <= held_out.size < ENOUGH + n_signals / 5
+
+
+def test_without_a_graph_the_default_needs_none():
+    inputs, signals = explained(np.random.default_rng(0), 40)
+    model = GraphGPRegressor().fit(inputs, signals)
+    assert r2_score(signals, model.predict(inputs)) > 0.9
+    assert model.residual_ is None or not any(model.residual_)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"residual": "yes"}, ValueError, "residual must be one of 'auto', 'shrunk'; got 'yes'"),
+        ({"residual": LocalAverage()}, TypeError, "residual must be a function on the spectrum"),
+        ({"residual": "shrunk", "solver": "lagrangian"}, ValueError, "residual must be None or 'auto' with solver="),
+        ({"center": "mean"}, ValueError, "center must be one of 'auto', 'global', 'node'; got 'mean'"),
+        ({"scale": "edge"}, ValueError, "scale must be one of 'auto', 'global', 'node'; got 'edge'"),
+    ],
+)
+def test_settings_that_say_nothing_are_errors(options, error, message):
+    inputs, signals = explained(np.random.default_rng(0), 10)
+    with pytest.raises(error, match=message):
+        GraphGPRegressor(GRAPH, Polynomial(1), **options).fit(inputs, signals)
+
+
+def test_an_unknown_filter_is_an_error(fitted):
+    with pytest.raises(ValueError, match="which must be one of 'signal', 'residual', 'carry'; got 'noise'"):
+        fitted[0].response(which="noise")

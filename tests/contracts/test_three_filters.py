@@ -1,0 +1,210 @@
+"""Signal, residual and carry-over filters with node scales, against dense matrices over all signals and nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.stats import multivariate_normal
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from spectralgp.carry import Carried, Carry
+from spectralgp.graph import Graph
+from spectralgp.graph_kernels import Diffusion, Identity, Polynomial, WithResidual
+from spectralgp.inputs import Standardised, as_input_kernel
+from spectralgp.learning.objective import Objective
+from spectralgp.learning.task import Task
+from spectralgp.leaving_out import leave_one_out
+from spectralgp.model import graph_gp
+from spectralgp.posterior import condition
+from spectralgp.signals import read_signals
+from spectralgp.spectrum import Chebyshev
+from tolerances import DIFFERENCE, FORMULA, GRADIENT, QUADRATURE, STANDARD_ERRORS
+
+WEIGHTS = oracle.random_weights(7, seed=0)
+GRAPH = Graph(WEIGHTS)
+N_SIGNALS, N_NODES = 6, 7
+RNG = np.random.default_rng(5)
+INPUTS = np.column_stack([RNG.uniform(-2, 2, (N_SIGNALS, 2)) * [1.0, 1e4], RNG.standard_normal((N_SIGNALS, N_NODES))])
+SCALES = np.linspace(0.5, 2.0, N_NODES)
+SIGNALS = 3 + SCALES * (RNG.standard_normal((N_SIGNALS, N_NODES)).cumsum(axis=1) + 0.7 * INPUTS[:, 2:])
+NEW = np.column_stack([RNG.uniform(-2, 2, (3, 2)) * [1.0, 1e4], RNG.standard_normal((3, N_NODES))])
+COLUMNS = np.arange(2, 2 + N_NODES)
+PAIRS = {
+    "polynomials": WithResidual.of(
+        Polynomial.from_coefficients([0.7, 0.4, -0.6]), Polynomial.from_coefficients([0.2, 0.9])
+    ),
+    "named": WithResidual.of(Diffusion(strength=1.3), Diffusion(strength=0.4)),
+    "flat": WithResidual.of(Identity(amplitude=0.8), Polynomial.from_coefficients([0.3, 0.5])),
+}
+SPECTRA = {"exact": None, "quadrature": Chebyshev(n_moments=129, n_probes="exact")}
+CLOSE = {"exact": FORMULA, "quadrature": QUADRATURE}
+NOISE = 0.3
+
+
+def dense_filter(kernel):
+    """``B B^T`` of a kernel by matrix functions."""
+    matrix = oracle.laplacian(WEIGHTS, kernel.laplacian, kernel.scaled)
+    return oracle.matrix_function(matrix, kernel.power)
+
+
+def task_of(spectrum, scale="node", carried=True, kernel="default"):
+    signals = read_signals(SIGNALS, "global", scale, keep_source=SPECTRA[spectrum] is not None)
+    chosen = Standardised.of(INPUTS) if kernel == "default" else as_input_kernel(kernel)
+    return Task(
+        GRAPH,
+        chosen,
+        INPUTS,
+        signals,
+        prior=None,
+        spectrum=SPECTRA[spectrum],
+        carried=Carried.of(COLUMNS, INPUTS) if carried else None,
+    )
+
+
+def dense_model(task, model, inputs):
+    """Mean and covariance of all signals at some inputs, in the units that they came in, from equation (14)."""
+    units, kernel = task.signals.units, model.graph_kernel
+    covariance = model.input_kernel.covariance(inputs)
+    inner = np.kron(covariance, dense_filter(kernel.signal))
+    inner += np.kron(np.eye(len(inputs)), dense_filter(kernel.residual) + model.noise_variance * np.eye(N_NODES))
+    scales = np.tile(np.broadcast_to(units.divisor, N_NODES), len(inputs))
+    mean = np.zeros((len(inputs), N_NODES))
+    if task.carried is not None:
+        matrix = oracle.laplacian(WEIGHTS, kernel.laplacian, kernel.scaled)
+        through = oracle.matrix_function(matrix, model.carry.response)
+        mean = (inputs[:, COLUMNS] - INPUTS[:, COLUMNS].mean(axis=0)) / units.divisor @ through
+    return (units.offset + units.divisor * mean).ravel(), scales[:, None] * inner * scales
+
+
+def learnt_at(task, kernel):
+    """An objective, and a point that is no optimum."""
+    spectrum = task.spectrum_of(kernel)
+    objective = Objective(task, kernel.bind(spectrum), spectrum)
+    theta = objective.input_theta + 0.1 * np.arange(objective.input_theta.size)
+    return objective, objective.join(objective.graph_kernel.theta, theta, NOISE)
+
+
+@pytest.mark.parametrize("carried", [True, False])
+@pytest.mark.parametrize("scale", ["node", "global"])
+@pytest.mark.parametrize("spectrum", SPECTRA)
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_likelihood_is_that_of_the_dense_covariance(pair, spectrum, scale, carried):
+    task = task_of(spectrum, scale, carried)
+    objective, x = learnt_at(task, PAIRS[pair])
+    mean, covariance = dense_model(task, objective.model(x), INPUTS)
+    expected = multivariate_normal.logpdf(SIGNALS.ravel(), mean, covariance)
+    actual = task.signals.units.log_density(objective.evaluate(x)[0], SIGNALS.size)
+    assert oracle.relative_error(actual, expected) < CLOSE[spectrum]
+
+
+@pytest.mark.parametrize("prior", [None, "weak"])
+@pytest.mark.parametrize("spectrum", SPECTRA)
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_gradient_is_that_of_differences(pair, spectrum, prior):
+    """The carry-over filter is the best one at every point, so its own slope is zero and adds nothing."""
+    objective, x = learnt_at(dataclasses.replace(task_of(spectrum), prior=prior), PAIRS[pair])
+    numerical = approx_fprime(x, lambda point: objective.evaluate(point)[0], 1e-7)
+    assert oracle.relative_error(objective.evaluate(x)[1], numerical) < GRADIENT
+
+
+@pytest.mark.parametrize("spectrum", SPECTRA)
+def test_carry_over_is_by_generalised_least_squares(spectrum):
+    task = task_of(spectrum)
+    objective, x = learnt_at(task, PAIRS["polynomials"])
+    model = objective.model(x)
+    _, covariance = dense_model(task, model, INPUTS)
+    eigenvalues, vectors = np.linalg.eigh(oracle.laplacian(WEIGHTS, "combinatorial", scaled=True))
+    carried = (INPUTS[:, COLUMNS] - INPUTS[:, COLUMNS].mean(axis=0)) / task.signals.units.divisor
+    columns = []
+    for order in range(3):
+        response = Carry(np.eye(3)[order], 1.0).response(eigenvalues)
+        columns.append((task.signals.units.divisor * (carried @ (vectors * response) @ vectors.T)).ravel())
+    design, target = np.column_stack(columns), (SIGNALS - task.signals.units.offset).ravel()
+    weighted = np.linalg.solve(covariance, design)
+    expected = np.linalg.solve(design.T @ weighted, weighted.T @ target)
+    assert oracle.relative_error(model.carry.chebyshev, expected) < max(CLOSE[spectrum], DIFFERENCE)
+
+
+@pytest.mark.parametrize("carried", [True, False])
+@pytest.mark.parametrize("scale", ["node", "global"])
+@pytest.mark.parametrize("spectrum", SPECTRA)
+def test_predictions_are_those_of_dense_conditioning(spectrum, scale, carried):
+    task = task_of(spectrum, scale, carried)
+    objective, x = learnt_at(task, PAIRS["polynomials"])
+    model = objective.model(x)
+    mean, covariance = dense_model(task, model, np.vstack([INPUTS, NEW]))
+    old, new = slice(0, SIGNALS.size), slice(SIGNALS.size, None)
+    gain = np.linalg.solve(covariance[old, old], covariance[old, new]).T
+    expected = mean[new] + gain @ (SIGNALS.ravel() - mean[old])
+    conditional = covariance[new, new] - gain @ covariance[old, new]
+    posterior = condition(model, INPUTS, task.signals, task.carried)
+    prediction, tolerance = posterior.at(NEW), CLOSE[spectrum]
+    assert oracle.relative_error(prediction.mean.ravel(), expected) < tolerance
+    assert oracle.relative_error(prediction.variance(True, np.arange(7)).ravel(), np.diag(conditional)) < tolerance
+    # only sigma^2 is measurement noise: the residual is part of the signal
+    noise = np.tile(model.noise_variance * np.broadcast_to(task.signals.units.divisor, N_NODES) ** 2, 3)
+    clean = prediction.variance(False, np.arange(7)).ravel()
+    assert oracle.relative_error(clean, np.diag(conditional) - noise) < tolerance
+    observed = SIGNALS[:3] + 0.5
+    expected_density = multivariate_normal.logpdf(observed.ravel(), expected, conditional)
+    assert oracle.relative_error(prediction.log_density(observed), expected_density) < tolerance
+    if spectrum == "exact":
+        joint = prediction.joint_covariance(include_noise=True).reshape(21, 21)
+        assert oracle.relative_error(joint, conditional) < tolerance
+        single = prediction.node_covariance(include_noise=True)
+        assert oracle.relative_error(single[1], conditional[7:14, 7:14]) < tolerance
+
+
+@pytest.mark.parametrize("by", ["signal", "node", "entry"])
+def test_leaving_out_is_dense_conditioning_on_the_rest(by):
+    task = task_of("exact")
+    objective, x = learnt_at(task, PAIRS["polynomials"])
+    model = objective.model(x)
+    mean, covariance = dense_model(task, model, INPUTS)
+    left = leave_one_out(condition(model, INPUTS, task.signals, task.carried), by)
+    index = np.arange(SIGNALS.size).reshape(SIGNALS.shape)
+    out = {"signal": index[2], "node": index[:, 3], "entry": index[2, 3:4]}[by]
+    rest = np.setdiff1d(index, out)
+    gain = np.linalg.solve(covariance[np.ix_(rest, rest)], covariance[np.ix_(rest, out)]).T
+    expected = mean[out] + gain @ (SIGNALS.ravel() - mean)[rest]
+    conditional = covariance[np.ix_(out, out)] - gain @ covariance[np.ix_(rest, out)]
+    where = {"signal": (2,), "node": (slice(None), 3), "entry": (2, 3)}[by]
+    density = {"signal": (2,), "node": (3,), "entry": (2, 3)}[by]
+    assert oracle.relative_error(np.ravel(left.mean[where]), expected) < FORMULA
+    assert oracle.relative_error(np.ravel(left.std[where]), np.sqrt(np.diag(conditional))) < FORMULA
+    expected_density = multivariate_normal.logpdf(SIGNALS.ravel()[out], expected, conditional)
+    assert oracle.relative_error(left.log_density[density], expected_density) < FORMULA
+
+
+def test_samples_have_the_moments_of_the_prediction():
+    task = task_of("exact")
+    objective, x = learnt_at(task, PAIRS["polynomials"])
+    prediction = condition(objective.model(x), INPUTS, task.signals, task.carried).at(NEW[:2])
+    for include_noise in (False, True):
+        draws = prediction.sample(4000, np.random.default_rng(0), include_noise).reshape(4000, -1)
+        covariance = prediction.joint_covariance(include_noise).reshape(14, 14)
+        spread = np.sqrt(np.diag(covariance))
+        assert np.max(np.abs(draws.mean(axis=0) - prediction.mean.ravel()) / spread) < STANDARD_ERRORS / np.sqrt(4000)
+        correlation = np.cov(draws.T) / np.multiply.outer(spread, spread)
+        expected = covariance / np.multiply.outer(spread, spread)
+        assert np.max(np.abs(correlation - expected)) < STANDARD_ERRORS * np.sqrt(2 / 4000)
+
+
+def test_a_prior_with_a_residual_is_sampled_with_it():
+    kernel = PAIRS["polynomials"]
+    prior = graph_gp(GRAPH, kernel, RBF(1.0), 0.1)
+    draws = prior.sample(INPUTS[:2, :1], 4000, np.random.default_rng(0)).reshape(4000, -1)
+    expected = np.kron(RBF(1.0)(INPUTS[:2, :1]), dense_filter(kernel.signal))
+    expected = expected + np.kron(np.eye(2), dense_filter(kernel.residual))
+    spread = np.sqrt(np.diag(expected))
+    found = np.cov(draws.T) / np.multiply.outer(spread, spread)
+    assert np.max(np.abs(found - expected / np.multiply.outer(spread, spread))) < STANDARD_ERRORS * np.sqrt(2 / 4000)
+
+
+def test_kernels_of_different_laplacians_do_not_go_together():
+    with pytest.raises(ValueError, match="must be functions of one Laplacian to go together; got normalized and sca"):
+        WithResidual.of(Diffusion(laplacian="normalized"), Polynomial(2))

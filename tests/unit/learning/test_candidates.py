@@ -1,0 +1,139 @@
+"""Candidates and their held-out densities, against learning and conditioning by hand, fold by fold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from cases import GRAPHS
+from spectralgp._progress import telling
+from spectralgp.graph_kernels import Diffusion, Polynomial
+from spectralgp.learning import Candidate, Folds, HeldOut, Sqp, Task, hyperparameter_draws, learn_all
+from spectralgp.posterior import condition
+from spectralgp.signals import read_signals
+from tolerances import FORMULA
+
+N_SIGNALS = 9
+GRAPH = GRAPHS["random"]
+INPUTS = np.random.default_rng(0).uniform(-2, 2, (N_SIGNALS, 2))
+SIGNALS = np.random.default_rng(1).standard_normal((N_SIGNALS, 7)).cumsum(axis=1)
+SIGNALS = SIGNALS - SIGNALS.mean()
+COVARIANCE = oracle.rbf(INPUTS, INPUTS, 1.2)
+KERNELS = [Polynomial(1), Diffusion()]
+TASKS = {
+    "kernel": Task.of(GRAPH, RBF(1.0), INPUTS, SIGNALS),
+    "precomputed": Task.of(GRAPH, "precomputed", COVARIANCE, SIGNALS),
+    "independent": Task.of(GRAPH, None, np.empty((N_SIGNALS, 0)), SIGNALS, noise_variance=0.3, prior=None),
+}
+
+
+def candidates(task, kernels=KERNELS):
+    return [Candidate(task, kernel) for kernel in kernels]
+
+
+def dense_densities(model, covariance, kept, held_out):
+    """Log density of each held-out signal alone, and of its values, from the dense conditional covariance."""
+    node_covariance = model.node_covariance()
+    logs, values = [], []
+    for index in held_out:
+        rows = [*kept, index]
+        mean, matrix = oracle.predict(
+            SIGNALS[kept], covariance[np.ix_(rows, rows)], node_covariance, model.noise_variance
+        )
+        noisy = matrix + model.noise_variance * np.eye(7)
+        logs.append(oracle.log_density(SIGNALS[index], mean, noisy))
+        values.append(norm.logpdf(SIGNALS[index], mean, np.sqrt(np.diag(noisy))))
+    return np.array(logs), np.array(values)
+
+
+def covariance_of(task, model):
+    if task.input_kernel.described is None:
+        return np.eye(N_SIGNALS)
+    return (
+        COVARIANCE
+        if task.input_kernel.described == "precomputed"
+        else oracle.rbf(INPUTS, INPUTS, model.input_kernel.kernel.length_scale)
+    )
+
+
+@pytest.mark.parametrize("n_draws", [0, 3])
+@pytest.mark.parametrize("name", TASKS)
+def test_held_out_densities_are_those_done_by_hand(name, n_draws):
+    """The first fold starts cold, and the others from its solution; all stop where predictions can tell no more."""
+    task, solver = TASKS[name], Sqp().roughly()
+    actual = Folds(N_SIGNALS, 3, np.random.default_rng(4), n_draws).score(candidates(task))
+    shuffled, *streams = np.random.default_rng(4).spawn(4)
+    expected, expected_values = np.empty((N_SIGNALS, 2)), np.empty((N_SIGNALS, 7, 2))
+    first = [None, None]
+    for held_out, rng in zip(np.array_split(shuffled.permutation(N_SIGNALS), 3), streams, strict=True):
+        kept = np.array([n for n in range(N_SIGNALS) if n not in held_out])
+        part = task.fold(kept, held_out)[0]
+        assert oracle.relative_error(part.signals.values, SIGNALS[kept]) < FORMULA
+        for column, (kernel, own) in enumerate(zip(KERNELS, rng.spawn(2), strict=True)):
+            like = None if first[column] is None or task.prior is None else [first[column]]
+            (fit,) = learn_all(part, [kernel], solver, like)
+            first[column] = first[column] or fit
+            models = hyperparameter_draws(part, fit, n_draws, own).models if n_draws else (fit.model,)
+            found = [dense_densities(model, covariance_of(task, model), kept, held_out) for model in models]
+            logs, values = zip(*found, strict=True)
+            expected[held_out, column] = logsumexp(logs, axis=0) - np.log(len(models))
+            expected_values[held_out, :, column] = logsumexp(values, axis=0) - np.log(len(models))
+    order = np.random.default_rng(4).spawn(4)[0].permutation(N_SIGNALS)  # fold by fold
+    assert oracle.relative_error(actual.log_densities, expected[order]) < FORMULA
+    assert oracle.relative_error(actual.value_log_densities, expected_values[order]) < FORMULA
+    assert oracle.relative_error(actual.scores, expected.sum(axis=0) + expected_values.sum(axis=(0, 1))) < FORMULA
+    assert [fit.log_posterior for fit in actual.fits] == [pytest.approx(fit.log_posterior) for fit in first]
+
+
+def test_every_fold_reports_its_progress():
+    steps = []
+    with telling(steps.append):
+        Folds(N_SIGNALS, 4, np.random.default_rng(0)).score(candidates(TASKS["kernel"]))
+    assert steps == [f"fold {number} of 4" for number in range(1, 5)]
+
+
+def test_folds_do_not_depend_on_draws_or_on_the_other_kernels():
+    """The same random state cuts the same folds, and draws the same, whatever else is asked for."""
+    task = TASKS["kernel"]
+
+    def densities(kernels, n_draws):
+        return Folds(N_SIGNALS, 3, np.random.default_rng(4), n_draws).score(candidates(task, kernels)).log_densities
+
+    for n_draws in (0, 3):
+        np.testing.assert_array_equal(densities(KERNELS[:1], n_draws)[:, 0], densities(KERNELS, n_draws)[:, 0])
+
+
+def test_a_fold_is_centred_by_what_it_keeps():
+    """Levels by node that differ much: the held-out densities are those of a model that never saw them."""
+    levels = 10 * np.arange(7.0)
+    task = Task.of(GRAPH, RBF(1.0), INPUTS, read_signals(SIGNALS + levels, "node"))
+    actual = Folds(N_SIGNALS, 3, np.random.default_rng(4)).score(candidates(task, [Polynomial(1)])).log_densities
+    shuffled, *_ = np.random.default_rng(4).spawn(4)
+    start, like = 0, None
+    for held_out in np.array_split(shuffled.permutation(N_SIGNALS), 3):
+        kept = np.setdiff1d(np.arange(N_SIGNALS), held_out)
+        centre = (SIGNALS + levels)[kept].mean(axis=0)
+        part = Task.of(GRAPH, RBF(1.0), INPUTS[kept], (SIGNALS + levels)[kept] - centre)
+        (fit,) = learn_all(part, [Polynomial(1)], Sqp().roughly(), like)
+        like = like or [fit]
+        posterior = condition(fit.model, part.inputs, part.signals)
+        expected = posterior.at(INPUTS[held_out]).log_density((SIGNALS + levels)[held_out] - centre, joint=False)
+        np.testing.assert_allclose(actual[start : start + held_out.size, 0], expected, rtol=1e-5)
+        start += held_out.size
+
+
+def test_candidates_stand_beside_each_other():
+    """Scored at once, or one after the other on the same folds."""
+    folds = Folds(N_SIGNALS, 3, np.random.default_rng(4))
+    whole, first, second = (
+        folds.score(candidates(TASKS["kernel"], some)) for some in (KERNELS, KERNELS[:1], KERNELS[1:])
+    )
+    both = first.beside(second)
+    np.testing.assert_array_equal(both.log_densities, whole.log_densities)
+    np.testing.assert_array_equal(both.value_log_densities, whole.value_log_densities)
+    assert [fit.log_posterior for fit in both.fits] == [fit.log_posterior for fit in whole.fits]
+    assert HeldOut(first.log_densities, None, 7, first.fits).beside(second).value_log_densities is None
