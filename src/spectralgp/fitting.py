@@ -48,11 +48,14 @@ class Stacking:
         Draws of the hyperparameters of each that predictions are averaged over; zero for the best values alone.
     is_choice : bool
         Whether candidates are a choice of the library's, of which only those of use are kept.
+    n_jobs : int or None
+        Threads that learn folds side by side.
     """
 
     n_folds: int = 5
     n_draws: int = 0
     is_choice: bool = False
+    n_jobs: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +142,7 @@ def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.
         weights, like, is_stacked = np.ones(1), [], len(candidates) > 1
         if is_stacked:
             n_folds = min(stacking.n_folds, n_signals)
-            folds = Folds(n_signals, n_folds, of_folds, stacking.n_draws, stacking.is_choice, n_nodes)
+            folds = Folds(n_signals, n_folds, of_folds, stacking.n_draws, stacking.is_choice, n_nodes, stacking.n_jobs)
             candidates, held_out = _tried(plan, candidates, folds, solver)
             weights = _weights(held_out, stacking.is_choice, most=MOST_MEMBERS if n_signals > MOST_COMPARED else None)
             if stacking.is_choice:  # only what is of use is learnt from all signals

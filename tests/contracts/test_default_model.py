@@ -290,6 +290,13 @@ def test_choices_are_made_on_enough_signals_and_no_more(n_signals):
     assert held_out.size == n_signals if n_signals < ENOUGH else ENOUGH <= held_out.size < ENOUGH + n_signals / 5
 
 
+def test_folds_side_by_side_give_the_same(fitted):
+    model, inputs, signals = fitted
+    again = clone(model).set_params(n_jobs=2).fit(inputs, signals)
+    np.testing.assert_array_equal(again.kernel_weights_, model.kernel_weights_)
+    np.testing.assert_array_equal(again.predict(inputs), model.predict(inputs))
+
+
 def test_without_a_graph_the_default_needs_none():
     inputs, signals = explained(np.random.default_rng(0), 40)
     model = GraphGPRegressor().fit(inputs, signals)

@@ -68,6 +68,7 @@ class GraphGPEstimator(BaseEstimator):
     n_draws: Any
     max_iterations: Any
     random_state: Any
+    n_jobs: Any
     verbose: Any
 
     def set_params(self, **params: Any) -> Self:
@@ -261,7 +262,7 @@ class GraphGPEstimator(BaseEstimator):
         # on a large graph every draw would cost a pass of its own at prediction; a t has the tails that draws add
         default = STACKED_DRAWS if n_members > 1 and setting.spectrum is None and not setting.shrunk else 0
         n_draws = default if self.n_draws is None else self.n_draws
-        return Stacking(self.n_folds, n_draws, self._is_open())
+        return Stacking(self.n_folds, n_draws, self._is_open(), self.n_jobs)
 
     def _finish(self, learnt: FittedModels) -> None:
         """Set every fitted attribute, in the units of Y and the order of its columns."""

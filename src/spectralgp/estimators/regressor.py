@@ -97,6 +97,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         Limit on the iterations of each constrained solve; of a solver that is named, not one given as an object.
     random_state : int, RandomState, Generator or None, default=None
         Seed for folds and draws; 0 if not given, so that fits repeat.
+    n_jobs : int, optional
+        Threads that learn folds side by side on an exact spectrum, as joblib counts them; one if not given. Results are
+        the same.
     verbose : int, default=0
         Show a progress bar while fitting.
 
@@ -168,6 +171,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         n_draws: int | None = None,
         max_iterations: int = 500,
         random_state: Any = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.graph = graph
@@ -187,6 +191,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         self.n_draws = n_draws
         self.max_iterations = max_iterations
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def predict(

@@ -114,9 +114,9 @@ class Standardised(InputKernel):
             if known is inputs:
                 return squares, products
         standardised = self._standardised(inputs)
-        squares = squareform(pdist(standardised, "sqeuclidean"))
-        self._products[:] = [(inputs, squares, standardised @ standardised.T)]
-        return squares, self._products[0][2]
+        squares, products = squareform(pdist(standardised, "sqeuclidean")), standardised @ standardised.T
+        self._products[:] = [(inputs, squares, products)]
+        return squares, products
 
     def at(self, training: Array, inputs: Array) -> NewInputs:
         """Covariances of new inputs."""

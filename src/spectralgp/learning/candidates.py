@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp
+from sklearn.utils.parallel import Parallel, delayed
 
 from spectralgp._checks import Array
 from spectralgp._progress import quietly, report
@@ -121,6 +123,8 @@ class Folds:
         Learn from no more than `MOST_COMPARED` of the signals, and hold out folds only until `ENOUGH` were.
     n_nodes : int, default=1
         Length of the signals, for that.
+    n_jobs : int, optional
+        Threads that learn folds side by side, as joblib counts them; one if not given. Results are the same.
     """
 
     def __init__(
@@ -131,11 +135,12 @@ class Folds:
         n_draws: int = 0,
         sparing: bool = False,
         n_nodes: int = 1,
+        n_jobs: int | None = None,
     ) -> None:
         shuffled, *self._streams = random_state.spawn(1 + n_folds)
         order = shuffled.permutation(n_signals)
         order = order[:MOST_COMPARED] if sparing else order
-        self.chosen, self.n_draws = np.sort(order), n_draws
+        self.chosen, self.n_draws, self.n_jobs = np.sort(order), n_draws, n_jobs
         self.held_out = np.array_split(order, n_folds)
         if sparing:
             seen = np.cumsum([part.size for part in self.held_out])
@@ -151,32 +156,46 @@ class Folds:
         n_nodes, ends = first.signals.shape[1], np.cumsum([0, *(part.size for part in self.held_out)])
         n_some = max(1, min(n_nodes, MOST_VALUES // int(ends[-1])))
         nodes = np.linspace(0, n_nodes - 1, n_some).astype(np.intp) if first.spectrum is None else None
-        logs = np.empty((ends[-1], len(candidates)))
-        values = None if nodes is None else np.empty((ends[-1], nodes.size, len(candidates)))
-        fits: Sequence[Fit] = ()
         like = [None if one.near is None else self._first.get(one.near) for one in candidates]
-        for number in range(len(self.held_out)):
-            rows = slice(ends[number], ends[number + 1])
-            parts = [self._part(candidate.task, number) for candidate in candidates]
-            with quietly():
-                learnt = learn_groups([part for part, _, _ in parts], [one.kernel for one in candidates], solver, like)
-            if number == 0:
-                fits = learnt
-                self._first |= zip(candidates, fits, strict=True)
-            like = [None] * len(fits) if first.prior is None else list(fits)
-            streams = self._streams[number].spawn(len(candidates))
-            for column, (candidate, fit, stream) in enumerate(zip(candidates, learnt, streams, strict=True)):
-                part, others, fold = parts[column]
-                models: Sequence[GraphGP] = (fit.model,)
-                if self.n_draws:
-                    models = hyperparameter_draws(part, fit, self.n_draws, stream).models
-                found = [_predicted(candidate.condition(model, part), fold, others, nodes) for model in models]
-                logs[rows, column] = logsumexp([one for one, _ in found], axis=0) - np.log(len(found))
-                if values is not None:
-                    apart = np.array([one for _, one in found])
-                    values[rows, :, column] = logsumexp(apart, axis=0) - np.log(len(found))
-            report(f"fold {number + 1} of {len(self.held_out)}")
+        one_fold = functools.partial(self._fold, candidates, solver, nodes)
+        first_fold = one_fold(0, like)
+        fits = first_fold[0]
+        self._first |= zip(candidates, fits, strict=True)
+        report(f"fold 1 of {len(self.held_out)}")
+        like = [None] * len(fits) if first.prior is None else list(fits)
+        # passes over a large graph are shared by the folds, which therefore wait for each other
+        workers = Parallel(self.n_jobs if first.spectrum is None else 1, prefer="threads", return_as="generator")
+        found = [first_fold]
+        for number, fold in enumerate(workers(delayed(one_fold)(one, like) for one in range(1, len(self.held_out)))):
+            found.append(fold)
+            report(f"fold {number + 2} of {len(self.held_out)}")
+        logs = np.concatenate([one for _, one, _ in found])
+        values = None if nodes is None else np.concatenate([one for _, _, one in found])
         return HeldOut(logs, values, n_nodes, tuple(fits))
+
+    def _fold(
+        self,
+        candidates: Sequence[Candidate],
+        solver: Solver,
+        nodes: Indices | None,
+        number: int,
+        like: Sequence[Fit | None],
+    ) -> tuple[list[Fit], Array, Array]:
+        """Fits without one of the folds, and log densities of its signals and of their values."""
+        parts = [self._part(candidate.task, number) for candidate in candidates]
+        with quietly():
+            learnt = learn_groups([part for part, _, _ in parts], [one.kernel for one in candidates], solver, like)
+        logs, values = [], []
+        for (part, others, fold), candidate, fit, stream in zip(
+            parts, candidates, learnt, self._streams[number].spawn(len(candidates)), strict=True
+        ):
+            models: Sequence[GraphGP] = (fit.model,)
+            if self.n_draws:
+                models = hyperparameter_draws(part, fit, self.n_draws, stream).models
+            found = [_predicted(candidate.condition(model, part), fold, others, nodes) for model in models]
+            logs.append(logsumexp([one for one, _ in found], axis=0) - np.log(len(found)))
+            values.append(logsumexp([one for _, one in found], axis=0) - np.log(len(found)))
+        return learnt, np.stack(logs, axis=-1), np.stack(values, axis=-1)
 
     def _part(self, task: Task, number: int) -> tuple[Task, Signals, Fold]:
         """A fold of a task, made once; signals that tasks share are cut once."""
@@ -190,10 +209,11 @@ class Folds:
         return self._parts[task, number]
 
 
-def _predicted(posterior: Posterior, fold: Fold, others: Signals, nodes: Indices | None) -> tuple[Array, Array | None]:
+def _predicted(posterior: Posterior, fold: Fold, others: Signals, nodes: Indices | None) -> tuple[Array, Array]:
+    """Log densities of the signals held out, and those of their values at some nodes."""
     prediction = posterior.given(fold.new_inputs(posterior.prior.input_kernel), fold.features)
     if nodes is None:
-        return prediction.log_density_of(others), None
+        return prediction.log_density_of(others), np.empty((others.shape[0], 0))
     observed = others.units.mean(others.values)
     return prediction.log_density_of(others), prediction.value_log_densities(observed[:, nodes], nodes)
 
