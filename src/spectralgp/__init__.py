@@ -17,11 +17,13 @@ from spectralgp.graph_kernels import (
     RegularizedLaplacian,
     Response,
     SpectralKernel,
+    WithResidual,
 )
 from spectralgp.learning import Lagrangian, Sqp, Task, learn
 from spectralgp.leaving_out import leave_one_out
 from spectralgp.model import GraphGP, graph_gp
 from spectralgp.posterior import condition
+from spectralgp.shrinkage import condition_shrunk
 from spectralgp.signals import Signals, read_signals
 from spectralgp.spectrum import Chebyshev, Spectrum, decompose
 
@@ -50,8 +52,10 @@ __all__ = [
     "Spectrum",
     "Sqp",
     "Task",
+    "WithResidual",
     "as_graph",
     "condition",
+    "condition_shrunk",
     "decompose",
     "graph_gp",
     "learn",

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_solve, cholesky, qr, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import gammaln, multigammaln, psi
 from scipy.stats import t as student
 
 from spectralgp._checks import Array, as_integer
+from spectralgp.carry import Carried
 from spectralgp.inputs import NewInputs
+from spectralgp.model import GraphGP
 from spectralgp.posterior import NO_COVARIANCE, Posterior, Prediction, condition
+from spectralgp.signals import Signals
 from spectralgp.spectrum import SpectralData
 
 PROFILE_DEGREE = 2
@@ -236,9 +239,28 @@ class ShrunkPosterior(Posterior):
         return errors.signed / roots
 
 
-def condition_shrunk(*arguments: Any) -> ShrunkPosterior:
-    """`condition`, with the covariance of predictions shrunk towards the graph's; on an exact spectrum."""
-    plain = condition(*arguments)
+def condition_shrunk(
+    prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals, carried: Carried | None = None
+) -> ShrunkPosterior:
+    """Condition a prior on signals, with the covariance of predictions shrunk towards the graph's: equation (18).
+
+    Parameters
+    ----------
+    prior, inputs, signals, carried
+        As `condition` takes them; the prior must be on an exact spectrum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from spectralgp import Diffusion, Graph, condition_shrunk, graph_gp
+    >>> prior = graph_gp(Graph.from_edges([(0, 1), (1, 2)]), Diffusion(), RBF(), noise_variance=0.1)
+    >>> rng = np.random.default_rng(0)
+    >>> posterior = condition_shrunk(prior, rng.standard_normal((9, 1)), rng.standard_normal((9, 3)))
+    >>> 0 < posterior.shrinkage.share < 1
+    True
+    """
+    plain = condition(prior, inputs, signals, carried)
     return ShrunkPosterior(plain.prior, plain.inputs, plain.signals, plain.input_modes, plain.carried)
 
 
