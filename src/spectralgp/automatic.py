@@ -87,7 +87,7 @@ class Setting:
         self,
         kernel: GraphKernel,
         terms: tuple[Term, ...] = BOTH,
-        scale: Scale | None = None,
+        scale: Scale = None,
         carries: bool = False,
         near: Candidate | None = None,
     ) -> Candidate:
@@ -170,16 +170,6 @@ def automatic(setting: Setting) -> Plan:
         yield further
     if setting.columns is not None and is_default:
         yield [setting.candidate(kernel, ("linear",), scale, carries=True, near=further[1])]
-
-
-def count_stages(setting: Setting) -> int:
-    """How many stages `automatic` has."""
-    is_default, has_scales = setting.kernel is None, len(setting.signals) > 1
-    if setting.graph.n_edges == 0:
-        return 1 + (has_scales and is_default)
-    has_further = is_default or setting.columns is not None or setting.spectrum is None
-    first = 1 if setting.spectrum is not None else 2
-    return first + has_further + (setting.columns is not None and is_default)
 
 
 def _terms(is_default: bool) -> Sequence[tuple[Term, ...]]:

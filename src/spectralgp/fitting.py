@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -26,6 +26,7 @@ from spectralgp.learning import (
 )
 from spectralgp.learning.candidates import MOST_COMPARED
 from spectralgp.mixture import Mixture, stacking_weights
+from spectralgp.model import GraphGP
 from spectralgp.posterior import Posterior
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
@@ -89,19 +90,19 @@ class FittedModels:
         return tuple(fit.in_units(candidate.task.signals) for fit, candidate in pairs)
 
     @cached_property
-    def shown(self) -> tuple[tuple[float, Posterior], ...]:
-        """Models with drawn hyperparameters and their weights, for bands around what was learnt.
+    def shown(self) -> tuple[tuple[float, GraphGP, float], ...]:
+        """Models with drawn hyperparameters, for bands around what was learnt: weight, model, and spread of its units.
 
         Those that predict, where there are several to a candidate; else `SHOWN_DRAWS` of each, by a seed of their own.
         """
-        if any(len(one.models) > 1 for one in self.draws):
-            return self.posterior.parts
-        parts = []
-        with few_threads(self.candidates[0].task.signals.shape[0]):
-            for number, (weight, fit) in enumerate(zip(self.weights, self.raw_fits, strict=True)):
-                candidate, stream = self.candidates[number], np.random.default_rng([SHOWN_SEED, number])
-                models = hyperparameter_draws(candidate.task, fit, SHOWN_DRAWS, stream).models if weight > 0 else ()
-                parts += [(float(weight) / len(models), candidate.condition(model)) for model in models]
+        parts: list[tuple[float, GraphGP, float]] = []
+        for number, (weight, fit, drawn) in enumerate(zip(self.weights, self.raw_fits, self.draws, strict=True)):
+            task, models = self.candidates[number].task, drawn.models
+            if weight > 0 and len(models) == 1:
+                with few_threads(task.signals.shape[0]):
+                    stream = np.random.default_rng([SHOWN_SEED, number])
+                    models = hyperparameter_draws(task, fit, SHOWN_DRAWS, stream).models
+            parts += [(float(weight) / len(models), model, task.signals.units.spread) for model in models]
         return tuple(parts)
 
     @property
@@ -137,12 +138,11 @@ def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.
     """
     of_folds, of_draws = random_state.spawn(2)
     candidates = next(plan)
-    n_signals, n_nodes = candidates[0].task.signals.shape
+    n_signals = candidates[0].task.signals.shape[0]
     with few_threads(n_signals):
         weights, like, is_stacked = np.ones(1), [], len(candidates) > 1
         if is_stacked:
-            n_folds = min(stacking.n_folds, n_signals)
-            folds = Folds(n_signals, n_folds, of_folds, stacking.n_draws, stacking.is_choice, n_nodes, stacking.n_jobs)
+            folds = _folds(candidates[0].task.signals.shape, stacking, of_folds)
             candidates, held_out = _tried(plan, candidates, folds, solver)
             weights = _weights(held_out, stacking.is_choice, most=MOST_MEMBERS if n_signals > MOST_COMPARED else None)
             if stacking.is_choice:  # only what is of use is learnt from all signals
@@ -199,16 +199,24 @@ def _weights(held_out: HeldOut, is_choice: bool, most: int | None) -> Array:
     return weights / weights.sum()
 
 
-def n_fitting_steps(
-    candidates: Sequence[Candidate] | None,
-    n_stages: int,
-    shape: tuple[int, int],
-    solver: Solver,
-    stacking: Stacking,
-) -> int:
-    """How many steps `fit_models` reports: those of the solver for one candidate, else folds by stages and one more."""
-    if candidates is not None and len(candidates) == 1:
+def n_fitting_steps(plan: Plan, solver: Solver, stacking: Stacking) -> int:
+    """How many steps `fit_models` reports of such a plan, which is used up by counting its stages.
+
+    Those of the solver for one candidate; else a fold is a step, in every stage, and learning from all signals another.
+    """
+    candidates = next(plan)
+    if len(candidates) == 1:
         return solver.n_steps([candidates[0].kernel])
-    (n_signals, n_nodes), random_state = shape, np.random.default_rng(0)
-    folds = Folds(n_signals, min(stacking.n_folds, n_signals), random_state, 0, stacking.is_choice, n_nodes)
+    n_stages = 1
+    with suppress(StopIteration):
+        while True:  # how many there are does not depend on the scores
+            candidates = plan.send(np.zeros(len(candidates)))
+            n_stages += 1
+    folds = _folds(candidates[0].task.signals.shape, stacking, np.random.default_rng(0))
     return n_stages * len(folds.held_out) + 1
+
+
+def _folds(shape: tuple[int, int], stacking: Stacking, random_state: np.random.Generator) -> Folds:
+    n_signals, n_nodes = shape
+    n_folds, sparing = min(stacking.n_folds, n_signals), stacking.is_choice
+    return Folds(n_signals, n_folds, random_state, stacking.n_draws, sparing, n_nodes, stacking.n_jobs)

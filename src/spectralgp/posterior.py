@@ -102,6 +102,11 @@ class Posterior:
         return self.prior.basis
 
     @property
+    def signals_share(self) -> float:
+        """Share of the covariance of predictions that is the signals' own: none, all is the graph's model."""
+        return 0.0
+
+    @property
     def parts(self) -> tuple[tuple[float, Posterior], ...]:
         """Posteriors and their weights: this one alone."""
         return ((1.0, self),)

@@ -18,7 +18,7 @@ from spectralgp._checks import Array, as_integer
 from spectralgp.carry import Carried
 from spectralgp.inputs import NewInputs
 from spectralgp.model import GraphGP
-from spectralgp.posterior import NO_COVARIANCE, Posterior, Prediction, condition
+from spectralgp.posterior import Posterior, Prediction, condition
 from spectralgp.signals import Signals
 from spectralgp.spectrum import SpectralData
 
@@ -27,6 +27,10 @@ PROFILE_SPREADS = (2.0, 2.0, 1.0)  # standard deviations of the coefficients of 
 WORTH_SPREAD = 1.5  # of the logarithm of how many signals the graph is worth, about their number
 NEAR = 1e-3  # nats that the highest evidence may be missed by in a step
 WORTH_BOUNDS = (-3.0, 9.0)
+NOT_EXACT = (
+    "prior must be on an exact spectrum to shrink a covariance, a matrix of nodes by nodes; got a quadrature. "
+    "Use condition, or graph_gp without a spectrum where the graph is small enough."
+)
 MOST_LEFT_OUT = 0.999  # of a signal's own share in the covariance that is taken out
 
 
@@ -215,6 +219,11 @@ class ShrunkPosterior(Posterior):
         whitened = self.block * np.sqrt(self.precisions(eigenvalues))
         return Shrinkage.learnt(whitened, np.clip(eigenvalues / self.prior.spectrum.upper, 0.0, 1.0))
 
+    @property
+    def signals_share(self) -> float:
+        """Share of the covariance of predictions that is the signals' own."""
+        return self.shrinkage.share
+
     def given(self, new: NewInputs, features: Any) -> Prediction:
         """Predictive distribution from the covariances of new inputs."""
         return ShrunkPrediction(self, new, self.carried_block(features))
@@ -222,21 +231,17 @@ class ShrunkPosterior(Posterior):
     def left_out_log_density(self, errors: SpectralData, variances: Array) -> Array:
         """Log density of errors of signals that were left out, one a signal."""
         roots, shrinkage = np.sqrt(variances) * self.shrinkage.profile, self.shrinkage
-        return shrinkage.left_out_log_densities(self._whitened(errors, roots)) - np.sum(np.log(roots), axis=1)
+        return shrinkage.left_out_log_densities(errors.signed / roots) - np.sum(np.log(roots), axis=1)
 
     def left_out_variances(self, errors: Any, variances: Any) -> Array:
         """Variances of the nodes of signals that were left out, shape (n_signals, n_nodes)."""
-        vectors, shrinkage = self.basis.require_eigenvectors(NO_COVARIANCE), self.shrinkage
+        vectors, shrinkage = self.basis.require_eigenvectors(NOT_EXACT), self.shrinkage
         roots = np.sqrt(variances(self.basis.eigenvalues)) * shrinkage.profile
         every = np.stack([shrinkage.diagonal(vectors * own) for own in roots]) * (shrinkage.freedom - 2)
         least = shrinkage.worth * np.square(roots) @ np.square(vectors).T
         # a signal's own share in the scale is its error, node by node
         own_share = np.square(self.basis.unload(errors))
         return np.maximum(every - own_share, least) / (shrinkage.freedom - 3)
-
-    @staticmethod
-    def _whitened(errors: SpectralData, roots: Array) -> Array:
-        return errors.signed / roots
 
 
 def condition_shrunk(
@@ -261,6 +266,7 @@ def condition_shrunk(
     True
     """
     plain = condition(prior, inputs, signals, carried)
+    plain.basis.require_eigenvectors(NOT_EXACT)
     return ShrunkPosterior(plain.prior, plain.inputs, plain.signals, plain.input_modes, plain.carried)
 
 
@@ -280,7 +286,7 @@ class ShrunkPrediction(Prediction):
 
     @property
     def _vectors(self) -> Array:
-        vectors = self._basis.require_eigenvectors(NO_COVARIANCE.format(n_nodes=self._basis.n_nodes))
+        vectors = self._basis.require_eigenvectors(NOT_EXACT)
         return np.broadcast_to(self._units.divisor, vectors.shape[:1])[:, None] * vectors
 
     def _roots(self, include_noise: bool) -> Array:

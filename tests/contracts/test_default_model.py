@@ -191,8 +191,9 @@ def test_three_filters_are_recovered():
 def test_copies_of_signals_are_counted_once():
     inputs, signals = explained(np.random.default_rng(0), 30)
     copies = np.r_[np.arange(30), np.arange(10)]
-    with pytest.warns(UserWarning, match="10 of 40 signals are copies of others"):
+    with pytest.warns(UserWarning, match="10 of 40 signals are copies of others") as warned:
         copied = GraphGPRegressor(GRAPH, Polynomial(2)).fit(inputs[copies], signals[copies])
+    assert warned[0].filename == __file__  # it points at the caller
     plain = GraphGPRegressor(GRAPH, Polynomial(2)).fit(inputs, signals)
     assert oracle.relative_error(copied.predict(inputs), plain.predict(inputs)) < EXACT
     for by in ("signal", "node", "entry"):
@@ -228,6 +229,8 @@ def test_a_redundant_constant_is_held():
     factor = GraphGPRegressor(GRAPH, Polynomial(2), ConstantKernel(4.0) * RBF(1.0), **options).fit(inputs, signals)
     assert factor.kernel_.k1.constant_value == 4.0
     assert oracle.relative_error(2 * factor.response(), bare.response()) < np.sqrt(OPTIMUM)
+    part = Polynomial(1) + Identity(amplitude=0.5, amplitude_bounds="fixed")  # one factor does not scale the whole
+    assert not part.has_free_amplitude
     fixed = Polynomial.from_coefficients([1.0, -0.5], fixed=True)
     learnt = GraphGPRegressor(GRAPH, fixed, ConstantKernel(4.0) * RBF(1.0), **options).fit(inputs, signals)
     assert learnt.kernel_.k1.constant_value != 4.0

@@ -127,6 +127,10 @@ def test_carry_over_is_by_generalised_least_squares(spectrum):
     weighted = np.linalg.solve(covariance, design)
     expected = np.linalg.solve(design.T @ weighted, weighted.T @ target)
     assert oracle.relative_error(model.carry.chebyshev, expected) < max(CLOSE[spectrum], DIFFERENCE)
+    covariance = np.linalg.inv(design.T @ weighted)
+    points = np.polynomial.chebyshev.chebvander(2 * eigenvalues - 1, 2)
+    variances = np.einsum("ja,ab,jb->j", points, covariance, points)
+    assert oracle.relative_error(model.carry.variance(eigenvalues), variances) < max(CLOSE[spectrum], DIFFERENCE)
 
 
 @pytest.mark.parametrize("carried", [True, False])

@@ -16,6 +16,7 @@ from spectralgp.leaving_out import leave_one_out
 from spectralgp.model import graph_gp
 from spectralgp.posterior import condition
 from spectralgp.shrinkage import Shrinkage, _evidence, condition_shrunk
+from spectralgp.spectrum import Chebyshev
 from tolerances import EXACT, FORMULA, GRADIENT, STANDARD_ERRORS
 
 RNG = np.random.default_rng(3)
@@ -150,6 +151,12 @@ def test_means_are_the_graph_s_and_covariances_are_between_it_and_the_signals():
     tails = np.sqrt(2 * (shrinkage.freedom - 1) / (shrinkage.freedom - 4) / 6000)
     found = np.cov(draws.T) / np.multiply.outer(spread, spread)
     assert np.max(np.abs(found - joint[1, :, 1] / np.multiply.outer(spread, spread))) < STANDARD_ERRORS * tails
+
+
+def test_a_quadrature_cannot_be_shrunk():
+    prior = graph_gp(GRAPH, Polynomial(1), RBF(1.0), 0.2, spectrum=Chebyshev(n_moments=9))
+    with pytest.raises(ValueError, match=r"prior must be on an exact spectrum to shrink a covariance.*Use condition"):
+        condition_shrunk(prior, INPUTS, SIGNALS)
 
 
 def test_values_alone_have_the_density_of_a_t():

@@ -17,7 +17,7 @@ from spectralgp._checks import Array
 from spectralgp._frames import check_same_order, frame_names, match_columns
 from spectralgp._operators import precision_of
 from spectralgp._progress import progress_bar, quietly
-from spectralgp.automatic import MOST_SHRUNK, Setting, automatic, count_stages, likelier_scale
+from spectralgp.automatic import MOST_SHRUNK, Setting, automatic, likelier_scale
 from spectralgp.carry import Indices
 from spectralgp.estimators._parameters import check_parameters, warn_of_noise
 from spectralgp.estimators._reading import (
@@ -146,11 +146,9 @@ class GraphGPEstimator(BaseEstimator):
                     "Ask for one kernel, for example graph_kernel=Polynomial(1)."
                 )
             stacking = self._stacking(n_members, setting)
-            plan = automatic(setting) if candidates is None else at_once(candidates)
-            n_stages = count_stages(setting) if candidates is None else 1
-            steps = n_fitting_steps(candidates, n_stages, values.shape, solver, stacking)
+            counted, plan = (automatic(setting) if candidates is None else at_once(candidates) for _ in range(2))
             try:
-                with progress_bar("fit", steps, self.verbose > 0):
+                with progress_bar("fit", n_fitting_steps(counted, solver, stacking), self.verbose > 0):
                     learnt = fit_models(plan, solver, stacking, as_generator(self.random_state, 0))
             finally:
                 for signals in setting.signals.values():
@@ -178,7 +176,8 @@ class GraphGPEstimator(BaseEstimator):
             scales = ("node", "global") if is_open else ("global",)
         keep = settings is not None
         signals = {scale: read_signals(values, center, scale, keep_source=keep) for scale in scales}
-        kernel = own if own is None else own.without_amplitude() if self._has_amplitude() else own
+        is_scaled_elsewhere = all(one.has_free_amplitude for one in self._kernels())
+        kernel = own.without_amplitude() if own is not None and is_scaled_elsewhere else own
         options = (self.noise_variance, self.prior, self.noise_floor, settings, self.device)
         return Setting(graph, inputs, kernel, signals, columns, residual, shrunk, *options)
 
@@ -196,13 +195,6 @@ class GraphGPEstimator(BaseEstimator):
         """Whether it is left to the library which models to stack."""
         is_residual_open = isinstance(self.residual, str)
         return self.graph_kernel is None and is_residual_open and isinstance(as_solver(self.solver), Sqp)
-
-    def _has_amplitude(self) -> bool:
-        """Whether every graph kernel has a factor of its own to learn."""
-        return all(
-            {"amplitude", "chebyshev[0]"} & {name.split(".")[-1] for name in kernel.parameter_names}
-            for kernel in self._kernels()
-        )
 
     def _spectrum_settings(self, Y: Any) -> Chebyshev | None:
         """Settings of the quadrature spectrum; None where the exact one is used."""

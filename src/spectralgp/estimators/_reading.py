@@ -212,35 +212,36 @@ def carried_columns(carry: Any, X: Any, n_features: int, order: NodeOrder, n_nod
     """
     if carry is None:
         return None
-    columns, names = frame_names(X), order.names
+    columns = frame_names(X)
+    places = {name: place for place, name in enumerate(columns or ())}
     if isinstance(carry, str):
         as_option(carry, "carry", ("auto",))
-        if X is None or n_nodes < 2:
+        found = _nodes_among(places, columns is not None, n_features, order, n_nodes)
+        if X is None or n_nodes < 2 or found is None:
             return None
-        if columns is not None and names is not None:
-            places = {name: place for place, name in enumerate(columns)}
-            if not all(name in places for name in names):
-                return None
-            return order.to_graph(np.array([[places[name] for name in names]]))[0]
-        if n_features != n_nodes or columns is not None:
-            return None
-        return order.to_graph(np.arange(n_nodes)[None])[0]
-    chosen = np.asarray(carry)
-    if X is None or chosen.shape != (n_nodes,):
-        raise ValueError(
-            f"carry must name one column of X for each of the {n_nodes} columns of Y; got shape {chosen.shape}. "
-            "Pass None to carry nothing over."
-        )
-    if chosen.dtype.kind in "iu":
-        wrong = [int(place) for place in chosen if not 0 <= place < n_features]
-        found = chosen
     else:
-        places = {name: place for place, name in enumerate(columns or ())}
-        wrong = [name for name in chosen.tolist() if name not in places]
-        found = np.array([places.get(name, -1) for name in chosen.tolist()])
-    if wrong:
-        raise ValueError(f"carry must hold columns of X; got {wrong[0]!r}. X has {n_features} columns.")
-    return order.to_graph(found.astype(np.intp)[None])[0]
+        chosen = np.asarray(carry)
+        if X is None or chosen.shape != (n_nodes,):
+            raise ValueError(
+                f"carry must name one column of X for each of the {n_nodes} columns of Y; got shape {chosen.shape}. "
+                "Pass None to carry nothing over."
+            )
+        given = chosen.tolist()
+        found = given if chosen.dtype.kind in "iu" else [places.get(name, -1) for name in given]
+        wrong = [one for one, place in zip(given, found, strict=True) if not 0 <= place < n_features]
+        if wrong:
+            raise ValueError(f"carry must hold columns of X; got {wrong[0]!r}. X has {n_features} columns.")
+    return order.to_graph(np.array([found], dtype=np.intp))[0]
+
+
+def _nodes_among(
+    places: dict[Hashable, int], has_names: bool, n_features: int, order: NodeOrder, n_nodes: int
+) -> list[int] | None:
+    """Columns of the inputs that are the nodes: by name, or by their number where the inputs have no names."""
+    if not has_names:
+        return list(range(n_nodes)) if n_features == n_nodes else None
+    names = order.names or ()
+    return [places[name] for name in names] if names and all(name in places for name in names) else None
 
 
 def chosen_center(values: Any, threshold: float) -> Center:
@@ -266,7 +267,7 @@ def without_duplicates(inputs: Array, values: Array) -> tuple[Indices, Indices]:
         f"{n_dropped} of {values.shape[0]} signals are copies of others, with the same inputs, and are counted once: "
         "copies would make the noise look smaller than it is. Remove them, or give each its own inputs.",
         UserWarning,
-        stacklevel=5,
+        stacklevel=4,
     )
     order = np.argsort(first)
     return first[order], np.argsort(order)[copies.ravel()]

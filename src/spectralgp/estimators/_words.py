@@ -8,7 +8,6 @@ import numpy as np
 
 from spectralgp._checks import Array
 from spectralgp.fitting import FittedModels
-from spectralgp.learning import Fit
 from spectralgp.model import GraphGP
 from spectralgp.spectrum import Spectrum
 
@@ -27,7 +26,7 @@ def average_response(
         kernel = model.graph_kernel
         if not kernel.shares_eigenvectors:
             raise ValueError(
-                "graph_kernel must be a function on the spectrum to have a response; got LocalAverage. "
+                f"graph_kernel must be a function on the spectrum to have a response; got {type(kernel).__name__}. "
                 "Look at the kernels in graph_kernel_ one by one."
             )
         same = (model.spectrum.laplacian, model.spectrum.scaled) == (spectrum.laplacian, spectrum.scaled)
@@ -48,12 +47,13 @@ def _filter_of(which: str) -> Callable[[GraphGP, Array], Array]:
     }[which]
 
 
-def summary_of(learnt: FittedModels, fits: tuple[Fit, ...]) -> str:
+def summary_of(learnt: FittedModels) -> str:
     """A paragraph a model, the heaviest first."""
+    fits = learnt.fits
     n_signals, n_nodes = learnt.candidates[0].task.signals.shape
     graph = fits[0].model.spectrum.graph
     lines = [f"{n_signals} signals on {n_nodes} nodes and {graph.n_edges} edges; {_count(len(fits))}."]
-    for index in np.argsort(-learnt.weights, kind="stable"):
+    for index in np.argsort(-learnt.weights, kind="stable").tolist():
         fit, candidate = fits[index], learnt.candidates[index]
         model = fit.model
         laplacian = "" if model.graph_kernel.needs_no_graph else f" ({model.spectrum.laplacian} Laplacian)"
@@ -66,10 +66,8 @@ def summary_of(learnt: FittedModels, fits: tuple[Fit, ...]) -> str:
         lines.append(f"  inputs:   {model.input_kernel.described}")
         lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
         if candidate.shrunk:
-            shrinkage = candidate.condition(learnt.raw_fits[index].model).shrinkage
-            lines.append(
-                f"  shrunk:   {shrinkage.share:.0%} of the covariance from the signals, the rest from the graph"
-            )
+            share = candidate.condition(learnt.raw_fits[index].model).signals_share
+            lines.append(f"  shrunk:   {share:.0%} of the covariance from the signals, the rest from the graph")
         if not fit.converged:
             lines.append(f"  fit:      {fit.message}")
     return "\n".join(lines)

@@ -114,7 +114,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
     residual_ : kernel, None, or tuple of those when stacked
         The same of the residual.
     noise_variance_ : float
-        Noise variance in the units of `Y` squared; the weighted mean when stacked.
+        Noise variance in the units of `Y` squared, at a node of relative scale one; the weighted mean when stacked.
     log_marginal_likelihood_ : float
         Of `Y` as given, in nats; of the mixture when stacked.
     kernel_weights_ : ndarray of shape (n_kernels,)
@@ -336,10 +336,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         mean, _ = average_response(fitted, spectrum, points, which)
         if not return_std:
             return mean
-        drawn = [(share, part.prior, part.signals.units.spread) for share, part in self._learnt.shown]
-        return mean, average_response(drawn, spectrum, points, which)[1]
+        return mean, average_response(self._learnt.shown, spectrum, points, which)[1]
 
     def summary(self) -> str:
         """What was learnt, in words: the models, their weights, their filters, inputs and noise."""
         check_is_fitted(self)
-        return summary_of(self._learnt, self.fits_)
+        return summary_of(self._learnt)

@@ -167,6 +167,11 @@ class GraphKernel(ABC):
         return True
 
     @property
+    def has_free_amplitude(self) -> bool:
+        """Whether a factor of the whole covariance is among the free parameters."""
+        return False
+
+    @property
     def needs_no_graph(self) -> bool:
         """Whether the kernel is the same whatever the graph."""
         return False
@@ -274,6 +279,11 @@ class Parts(SpectralKernel):
     def bind(self, spectrum: Spectrum) -> Self:
         """Every part bound."""
         return self._with(part.bind(spectrum) for part in self.kernels)
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        """Whether every part has one."""
+        return all(part.has_free_amplitude for part in self.kernels)
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         """What was given, then starts of the parts, each with an equal share of the variance."""

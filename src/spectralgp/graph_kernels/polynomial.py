@@ -269,6 +269,11 @@ class Polynomial(SpectralKernel):
         return None if self.fixed else self.design(eigenvalues)
 
     @property
+    def has_free_amplitude(self) -> bool:
+        """Unless the coefficients are fixed."""
+        return not self.fixed
+
+    @property
     def label(self) -> str:
         """With the degree."""
         return f"Polynomial({self.degree!r})"

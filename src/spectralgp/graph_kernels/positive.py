@@ -72,6 +72,11 @@ class PositiveParameters(GraphKernel):
         values = dict(zip(self.parameter_names, np.exp(theta).tolist(), strict=True))
         return _replace(self, values)
 
+    @property
+    def has_free_amplitude(self) -> bool:
+        """Unless it is fixed."""
+        return "amplitude" in self.parameter_names
+
     def scaled_by(self, factor: float) -> Self:
         """Same kernel with its amplitude, and the bounds of it, multiplied."""
         bounds = self.amplitude_bounds
@@ -85,7 +90,7 @@ class PositiveParameters(GraphKernel):
         for name, values in self._starts.items():
             if name in self.parameter_names:
                 candidates += [_replace(self, {name: value}) for value in values]
-        if "amplitude" not in self.parameter_names:
+        if not self.has_free_amplitude:
             return [candidate.theta for candidate in candidates]
         starts = []
         for candidate in candidates:

@@ -69,6 +69,11 @@ class WithResidual(Parts):
         return np.concatenate([self.signal.pull_back(slopes, spectrum), residual])
 
     @property
+    def has_free_amplitude(self) -> bool:
+        """Whether the signal has one."""
+        return self.signal.has_free_amplitude
+
+    @property
     def label(self) -> str:
         """The signal's name, and that of what is beside it."""
         return f"{self.signal.label} | {self.residual.label}"

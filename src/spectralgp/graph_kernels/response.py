@@ -74,6 +74,11 @@ class Response(SpectralKernel):
         return ("amplitude", *(f"parameters[{index}]" for index in range(len(self.parameters))))
 
     @property
+    def has_free_amplitude(self) -> bool:
+        """It always has."""
+        return True
+
+    @property
     def theta(self) -> Array:
         """Logarithm of the amplitude, then the parameters as they are."""
         return np.array([np.log(self.amplitude), *self.parameters])
