@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import _reporting  # noqa: F401  it puts the tests' settings on the path
 import numpy as np
-from scipy.spatial.distance import pdist
 from scipy.stats import multivariate_normal
+from settings import PAPER, paper_kernel
 from sklearn.covariance import LedoitWolf
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -50,15 +51,12 @@ def default(graph: Graph, inputs: Array) -> GraphGPRegressor:
 
 
 def paper(graph: Graph, inputs: Array) -> GraphGPRegressor:
-    typical = float(np.sqrt(np.median(pdist(inputs, "sqeuclidean"))))
-    kernel = RBF(typical, (1e-3 * typical, 1e3 * typical))
-    return GraphGPRegressor(graph, Polynomial("auto"), kernel, residual=None, carry=None, center="node", scale="global")
+    settings = PAPER | {"center": "node"}
+    return GraphGPRegressor(graph, Polynomial("auto"), paper_kernel(inputs), **settings)
 
 
 def standard(graph: Graph, inputs: Array) -> GraphGPRegressor:
-    return GraphGPRegressor(
-        graph, Identity(), residual=None, carry=None, center="node", scale="global", n_draws=N_DRAWS
-    )
+    return GraphGPRegressor(graph, Identity(), **PAPER | {"center": "node"}, n_draws=N_DRAWS)
 
 
 def learnt(make: Callable[[Graph, Array], GraphGPRegressor]) -> Callable[[Graph, Array, Array, Array], Forecast]:

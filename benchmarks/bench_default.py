@@ -17,29 +17,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _fields import NOISE_VARIANCE, smooth_fields
 from _reporting import data_folder, print_table, save
 from scipy.linalg import eigh
+from settings import PAPER
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, decompose, graph_gp
-from spectralgp.datasets import load_weather, sensor_graph
+from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial, decompose
+from spectralgp.datasets import load_weather
 
-PAPER: dict[str, Any] = {"residual": None, "carry": None, "center": "global", "scale": "global"}
 BARS = {"weather": 60.0, "1,000 x 200": 12.0, "20,000 x 32": 10.0, "20 x 2,000": 180.0}
 STRENGTH = 20.0
-NOISE_VARIANCE = 0.1
-
-
-def fields(n_nodes: int, n_signals: int, is_large: bool = False) -> tuple[Graph, np.ndarray, np.ndarray]:
-    """Graph, inputs and smooth random fields, with noise 10 dB below."""
-    rng = np.random.default_rng(0)
-    graph = Graph.from_points(rng.random((n_nodes, 2)), 8) if is_large else sensor_graph(n_nodes, rng)
-    inputs = rng.standard_normal((n_signals, 2))
-    truth = Diffusion(STRENGTH, laplacian="combinatorial", scaled=True)
-    prior = graph_gp(graph, truth, RBF(1.0), NOISE_VARIANCE, spectrum=Chebyshev() if is_large else None)
-    (clean,) = prior.sample(inputs, 1, rng)
-    return graph, inputs, clean / clean.std() + np.sqrt(NOISE_VARIANCE) * rng.standard_normal(clean.shape)
 
 
 def seconds(work: Callable[[], object], repeats: int = 3) -> float:
@@ -62,7 +51,7 @@ def weather() -> tuple[float, float]:
 
 
 def middling() -> tuple[float, float]:
-    graph, inputs, signals = fields(1_000, 200)
+    graph, inputs, signals = smooth_fields(1_000, 200, STRENGTH)
     for laplacian in ("combinatorial", "normalized"):
         decompose(graph, laplacian)
     one = seconds(lambda: GraphGPRegressor(graph, Polynomial(3), RBF(1.0), **PAPER).fit(inputs, signals))
@@ -70,7 +59,7 @@ def middling() -> tuple[float, float]:
 
 
 def large() -> tuple[float, float]:
-    graph, inputs, signals = fields(20_000, 32, is_large=True)
+    graph, inputs, signals = smooth_fields(20_000, 32, STRENGTH)
     fixed: dict[str, Any] = {"noise_variance": NOISE_VARIANCE, "spectrum": "chebyshev", **PAPER}
 
     def passes() -> None:
@@ -83,7 +72,7 @@ def large() -> tuple[float, float]:
 
 
 def many_signals() -> tuple[float, float]:
-    graph, inputs, signals = fields(20, 2_000)
+    graph, inputs, signals = smooth_fields(20, 2_000, STRENGTH)
     start = time.process_time()
     GraphGPRegressor(graph).fit(inputs, signals)
     return time.process_time() - start, 1.0

@@ -23,33 +23,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _fields import MOST_EXACT, smooth_fields
 from _reporting import ROOT, print_table, save
 from scipy.sparse import load_npz as load_sparse
 from scipy.sparse import save_npz as save_sparse
 from sklearn.gaussian_process.kernels import RBF
 
-from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Polynomial, graph_gp
-from spectralgp.datasets import sensor_graph
+from spectralgp import Graph, GraphGPRegressor, Polynomial
 
 SIZES = {(300, 30): 110, (20_000, 32): 450}  # nodes, signals: evaluations allowed
 STRENGTHS = (3.0, 20.0, 100.0)
 DEGREE = 8
-N_NEIGHBORS = 8
-NOISE_VARIANCE = 0.1  # 10 dB below the signals
-MOST_EXACT = 5_000  # nodes
 REPEATS = 3
 
 
 def prepare(n_nodes: int, n_signals: int, strength: float, folder: Path) -> None:
     """Graph, inputs and fields, in files."""
-    rng = np.random.default_rng(0)
-    is_large = n_nodes > MOST_EXACT
-    graph = Graph.from_points(rng.random((n_nodes, 2)), N_NEIGHBORS) if is_large else sensor_graph(n_nodes, rng)
-    inputs = rng.standard_normal((n_signals, 2))
-    truth = Diffusion(strength, laplacian="combinatorial", scaled=True)
-    prior = graph_gp(graph, truth, RBF(1.0), NOISE_VARIANCE, spectrum=Chebyshev() if is_large else None)
-    (clean,) = prior.sample(inputs, 1, rng)
-    signals = clean / clean.std() + np.sqrt(NOISE_VARIANCE) * rng.standard_normal(clean.shape)
+    graph, inputs, signals = smooth_fields(n_nodes, n_signals, strength)
     folder.mkdir()
     save_sparse(folder / "weights.npz", graph.weights)
     np.savez(folder / "fields.npz", inputs=inputs, signals=signals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
@@ -66,16 +67,7 @@ def rooms_picture() -> Figure:
             label = "spectralgp" if room == "__init__" else room
             ax.text(left + width / 2, bottom + HEIGHT / 2, label, ha="center", va="center", fontsize=11)
             for number in numbers:
-                ax.text(
-                    left + 0.16,
-                    bottom + HEIGHT - 0.14,
-                    number,
-                    ha="center",
-                    va="center",
-                    fontsize=8.5,
-                    color="white",
-                    bbox={"boxstyle": "circle,pad=0.22", "facecolor": COLOURS[1], "edgecolor": "none"},
-                )
+                _circled(ax, left + 0.16, bottom + HEIGHT - 0.14, number)
     top = len(FLOORS) * (HEIGHT + GAP)
     ax.add_patch(FancyArrowPatch((-1.75, top - GAP), (-1.75, 0.0), arrowstyle="-|>", mutation_scale=14, color="0.35"))
     ax.text(-1.9, top / 2, "imports point down", rotation=90, ha="right", va="center", fontsize=10, color="0.35")
@@ -83,18 +75,15 @@ def rooms_picture() -> Figure:
     for line, (_, step) in enumerate(FIT):
         number, text = step.split(maxsplit=1)
         height = top - GAP - 0.75 - 0.62 * line
-        ax.text(
-            WIDTH + 0.66,
-            height,
-            number,
-            ha="center",
-            va="center",
-            fontsize=8.5,
-            color="white",
-            bbox={"boxstyle": "circle,pad=0.22", "facecolor": COLOURS[1], "edgecolor": "none"},
-        )
+        _circled(ax, WIDTH + 0.66, height, number)
         ax.text(WIDTH + 0.95, height, text, va="center", fontsize=10)
     ax.set_xlim(-2.3, WIDTH + 6.2)
     ax.set_ylim(-0.15, top + 0.05)
     ax.set_axis_off()
     return figure
+
+
+def _circled(ax: Axes, x: float, y: float, number: str) -> None:
+    """The number of a step of a fit."""
+    circle = {"boxstyle": "circle,pad=0.22", "facecolor": COLOURS[1], "edgecolor": "none"}
+    ax.text(x, y, number, ha="center", va="center", fontsize=8.5, color="white", bbox=circle)
