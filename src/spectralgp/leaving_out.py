@@ -52,6 +52,10 @@ def leave_one_out(posterior: Posterior | Mixture, by: By = "signal") -> LeaveOne
     the hyperparameters and must not be used to choose a degree. Where signals were centred by node, what is left out is
     left out of the nodes' means too.
 
+    Where the covariance of predictions is shrunk, a signal's own share is taken out of it: exactly where inputs explain
+    nothing, else with its whitened error in place of its rows. Nodes and entries are left out of the graph's model,
+    before shrinkage. What inputs carry over, and scales of the nodes, stay as learnt from all.
+
     Parameters
     ----------
     posterior : Posterior or Mixture
