@@ -92,7 +92,7 @@ def _as_float64(value: Any, name: str, allow_nan: bool, missing: str) -> Array:
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":
-            array = _numbers(array)
+            array = numbers_of(array)
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"{name} must be an array of real numbers; got {type(value).__name__} ({error}). "
@@ -106,7 +106,7 @@ def _as_float64(value: Any, name: str, allow_nan: bool, missing: str) -> Array:
     return array.astype(np.float64, copy=False)
 
 
-def _numbers(objects: NDArray[Any]) -> Array:
+def numbers_of(objects: NDArray[Any]) -> Array:
     """Float64 from objects: strings are no numbers, whatever they say, and pandas.NA is NaN."""
     if any(isinstance(item, str | bytes) for item in objects.flat):
         raise TypeError("some are strings")
@@ -161,7 +161,7 @@ def as_signals(signals: Any, n_nodes: int, *, name: str = "signals", allow_nan: 
 
 
 def as_training_signals(signals: Any, n_signals: int, n_nodes: int) -> Array:
-    """Signals in rows, one for each input, as float64 of shape (n_signals, n_nodes).
+    """Signals in rows, one for each input, as float64 of shape (n_signals, n_nodes); NaN is what was not observed.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def as_training_signals(signals: Any, n_signals: int, n_nodes: int) -> Array:
     """
     sizes = {"n_signals": n_signals, "n_nodes": n_nodes}
     remedy = "Rows are signals, one for each input: did you pass the transpose?"
-    return as_real_array(signals, "signals", ("n_signals", "n_nodes"), sizes=sizes, remedy=remedy)
+    return as_real_array(signals, "signals", ("n_signals", "n_nodes"), sizes=sizes, allow_nan=True, remedy=remedy)
 
 
 def as_positive(value: Any, name: str, *, allow_zero: bool = False) -> float:

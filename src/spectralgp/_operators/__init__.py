@@ -9,6 +9,7 @@ from spectralgp._operators.passes import (
     chebyshev_coefficients,
     chebyshev_points,
     filter_columns,
+    filter_each,
     quadrature_weights,
 )
 from spectralgp._operators.plain import PlainOperator
@@ -22,6 +23,7 @@ __all__ = [
     "chebyshev_coefficients",
     "chebyshev_points",
     "filter_columns",
+    "filter_each",
     "make_operator",
     "precision_of",
     "quadrature_weights",

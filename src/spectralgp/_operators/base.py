@@ -86,6 +86,10 @@ class Operator(ABC):
     def combine(self, block: Any, matrix: Array) -> Any:
         """``block @ matrix`` with a small matrix from the host."""
 
+    @abstractmethod
+    def scale(self, block: Any, factors: Array) -> Any:
+        """Columns times one factor each, from the host."""
+
     def advance(self, current: Any, previous: Any, gram: bool) -> tuple[Any, Array, Array]:
         """Next block of the recurrence, with its products with itself and with the current block."""
         following = self.step(current, previous)

@@ -155,6 +155,10 @@ class CpuOperator(Operator):
         """``block @ matrix``."""
         return block @ matrix.astype(self.dtype)
 
+    def scale(self, block: Any, factors: Array) -> Any:
+        """``block * factors``."""
+        return block * factors.astype(self.dtype)
+
 
 def _stems_from_interrupt(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):

@@ -146,6 +146,10 @@ class CudaOperator(Operator):
         """``block @ matrix``."""
         return block @ self.cupy.asarray(matrix, dtype=self.dtype)
 
+    def scale(self, block: Any, factors: Array) -> Any:
+        """``block * factors``."""
+        return block * self.cupy.asarray(factors, dtype=self.dtype)
+
     def stack(self, signals: list[Any]) -> Any:
         """Sets of signals along a new first axis."""
         if _is_torch(signals[0]):

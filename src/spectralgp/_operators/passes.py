@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -107,17 +108,38 @@ def filter_columns(operator: Operator, columns: Any, coefficients: Array) -> Any
     -------
     block of shape (n_nodes, n_outputs)
     """
-    n_outputs = coefficients.shape[2]
+    n_terms, _, n_outputs = coefficients.shape
+    return _clenshaw(operator, n_outputs, n_terms, lambda k: operator.combine(columns, coefficients[k]))
+
+
+def filter_each(operator: Operator, columns: Any, coefficients: Array) -> Any:
+    """Every column through a filter of its own.
+
+    Parameters
+    ----------
+    operator : Operator
+        ``A``.
+    columns : block of shape (n_nodes, n_columns)
+        Left as it is.
+    coefficients : ndarray of shape (n_columns, n_terms)
+        Of Chebyshev polynomials.
+    """
+    n_columns, n_terms = coefficients.shape
+    return _clenshaw(operator, n_columns, n_terms, lambda k: operator.scale(columns, coefficients[:, k]))
+
+
+def _clenshaw(operator: Operator, n_outputs: int, n_terms: int, term: Callable[[int], Any]) -> Any:
+    """``sum_k T_k(A) C_k`` by Clenshaw's recurrence, with what makes the blocks ``C_k``."""
     current, previous = operator.zeros(n_outputs), operator.zeros(n_outputs)
-    for term, matrix in enumerate(coefficients[:0:-1]):
+    for number in range(n_terms - 1, 0, -1):
         following = operator.step(current, previous)
-        following += operator.combine(columns, matrix)
+        following += term(number)
         current, previous = following, current
-        mention(f"filter {term + 1} of {len(coefficients) - 1}")
+        mention(f"filter {n_terms - number} of {n_terms - 1}")
     # the last step has A b_1 - b_2 where the others have 2 A b_1 - b_2
     last = previous * -0.5
     following = operator.step(current, previous)
     following *= 0.5
     following += last
-    following += operator.combine(columns, coefficients[0])
+    following += term(0)
     return following

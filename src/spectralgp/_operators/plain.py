@@ -93,5 +93,9 @@ class PlainOperator(Operator):
         """``block @ matrix``."""
         return block @ self._array(matrix)
 
+    def scale(self, block: Any, factors: Array) -> Any:
+        """``block * factors``."""
+        return block * self._array(factors)
+
     def _host(self, array: Any) -> Array:
         return np.asarray(on_host(array), dtype=np.float64)

@@ -17,6 +17,7 @@ from spectralgp.graph import Graph, LaplacianKind
 from spectralgp.signals import Signals
 from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum
 from spectralgp.spectrum.data import SpectralData, SpectralSignals
+from spectralgp.spectrum.expected import ExpectedSignals, Spread
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,17 +134,24 @@ class ExactSpectrum(Spectrum):
 
     # ------------------------------------------------------------------------------------- for the model
 
-    def read(self, signals: Signals) -> SpectralSignals:
+    def read(self, signals: Signals) -> SpectralData:
         """Fourier transform of the signals."""
-        return SpectralSignals(signals.values if self.basis is None else signals.transform(self.basis))
+        return self._expected(SpectralSignals(self._coefficients(signals)), signals)
+
+    def _coefficients(self, signals: Signals) -> Array:
+        return signals.values if self.basis is None else signals.transform(self.basis)
+
+    def _expected(self, mean: SpectralSignals, signals: Signals) -> SpectralData:
+        return mean if signals.deviations is None else ExpectedSignals(mean, Spread(self.load(signals.deviations)))
 
     def read_block(self, block: Array) -> SpectralSignals:
         """The coefficients."""
         return SpectralSignals(block)
 
-    def read_pair(self, signals: Signals, carried: Array) -> SpectralSignals:
+    def read_pair(self, signals: Signals, carried: Array) -> SpectralData:
         """Fourier transforms, one below the other."""
-        return SpectralSignals(np.vstack([self.read(signals).coefficients, self.load(carried)]))
+        pair = SpectralSignals(np.vstack([self._coefficients(signals), self.load(carried)]))
+        return self._expected(pair, signals)
 
     def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
         """Filtered coefficients."""
@@ -152,11 +160,11 @@ class ExactSpectrum(Spectrum):
     def read_residual(self, signals: Signals, training: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
         """Coefficients less filtered coefficients of others."""
         predicted = self.read_filtered(training, vectors, filters)
-        return SpectralSignals(self.read(signals).coefficients - predicted.coefficients)
+        return SpectralSignals(self._coefficients(signals) - predicted.coefficients)
 
     def block(self, signals: Signals, vectors: Array) -> Array:
         """``U^T Y V``."""
-        return vectors.T @ self.read(signals).coefficients
+        return vectors.T @ self._coefficients(signals)
 
     def load(self, signals: Any) -> Array:
         """Fourier coefficients in rows."""

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from array_api_compat import array_namespace
-from numpy.polynomial.chebyshev import chebval, chebvander
+from numpy.polynomial.chebyshev import chebval
 from numpy.typing import NDArray
 
 from spectralgp._arrays import device_of
@@ -22,14 +22,16 @@ from spectralgp._operators import (
     chebyshev_coefficients,
     chebyshev_points,
     filter_columns,
+    filter_each,
     precision_of,
     quadrature_weights,
 )
 from spectralgp.graph import Graph, LaplacianKind
-from spectralgp.signals import Signals
+from spectralgp.signals import Completed, Signals
 from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum
 from spectralgp.spectrum.data import SpectralData, SpectralMoments
 from spectralgp.spectrum.density import Density
+from spectralgp.spectrum.probing import UNIT_VECTORS, closest_quadratics, diagonals_at, probed
 
 FIRST_MOMENTS = 129
 FINER = 4  # times as many points as moments, to see the tail of a Chebyshev series
@@ -39,7 +41,6 @@ CHECKED = np.concatenate([[0.0], np.geomspace(1e-16, 0.5, 40), 1 - np.geomspace(
 SERIES_TOLERANCE = 1e-10  # of the last coefficients of a filter's series, relative to its largest
 MOST_TERMS = 2**14
 NOTICEABLE = 1e-7  # of the largest coefficient, where a series that is cut off is worth a warning
-UNIT_VECTORS = 32  # handled at a time
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,11 @@ class Quadrature(Spectrum):
     def read_pair(self, signals: Signals, carried: Array) -> SpectralMoments:
         """Energies of both and between them, by a pass of their own."""
         columns = signals.columns(self.operator)
-        return self.read_block(array_namespace(columns).concat([columns, self.load(carried)], axis=1))
+        pair = self.read_block(array_namespace(columns).concat([columns, self.load(carried)], axis=1))
+        if isinstance(signals, Completed):  # what is carried over is known: it has no spread
+            n_signals, spread = signals.shape[0], self._data(signals.spread_moments(self.operator, self.n_moments))
+            pair.matrices[:, :n_signals, :n_signals] += spread.matrices
+        return pair
 
     def _data(self, moments: Array) -> SpectralMoments:
         return SpectralMoments(quadrature_weights(moments)[::-1], self.multiplicities, self.n_nodes)
@@ -263,6 +268,23 @@ class Quadrature(Spectrum):
         coefficients = self._series(filters.matrices)
         return filter_columns(self.operator, self._columns(block), np.moveaxis(coefficients, (2, 1), (0, 1)))
 
+    def each_filtered(self, block: Any, functions: OfEigenvalues, slack: float = 0.0) -> Any:
+        """Every column through a filter of its own, given as one function each.
+
+        With `slack` the series are cut where what is left out is at most that share of a function's smallest value.
+        """
+        coefficients = self._series(functions)
+        if slack:
+            smallest = np.min(np.abs(functions(self.eigenvalues)), axis=1, keepdims=True)
+            left_out = np.cumsum(np.abs(coefficients[:, ::-1]), axis=1)[:, ::-1]
+            needed = np.any(left_out > slack * smallest, axis=0)
+            coefficients = coefficients[:, : int(np.count_nonzero(needed))]
+        return filter_each(self.operator, self._columns(block), coefficients)
+
+    def inner(self, left: Any, right: Any) -> float:
+        """Sum of the products of two blocks' entries, in double precision."""
+        return float(np.sum(self.operator.column_products(left, right)))
+
     def combined(self, block: Any, matrix: Array) -> Any:
         """Combinations of the columns."""
         return self.operator.combine(self._columns(block), matrix.T)
@@ -304,51 +326,18 @@ class Quadrature(Spectrum):
         """
         coefficients = self._series(functions)
         if nodes is not None:
-            return self._diagonals_at(coefficients, nodes), np.zeros(coefficients.shape[0])
+            return diagonals_at(self.operator, coefficients, nodes), np.zeros(coefficients.shape[0])
         operator = self.operator
-        quadratics = self._quadratics(coefficients)
+        quadratics = closest_quadratics(coefficients, 2 * self.eigenvalues / self.end - 1, self.multiplicities)
         left = coefficients.copy()
         left[:, : quadratics.shape[1]] -= quadratics
         n_probes = 2 * UNIT_VECTORS if self.settings.n_probes == "exact" else self.settings.n_probes
         random_state = np.random.default_rng(self.settings.random_state + 1)
-        halves = [self._probed(left, operator.random_signs(n_probes // 2, random_state)) for _ in range(2)]
+        halves = [probed(operator, left, operator.random_signs(n_probes // 2, random_state)) for _ in range(2)]
         difference = halves[0] - halves[1]
         errors = 0.5 * np.sqrt(operator.column_products(difference, difference) / operator.n_nodes)
         known = operator.combine(operator.low_diagonals(), np.pad(quadratics, ((0, 0), (0, 3 - quadratics.shape[1]))).T)
         return operator.unload((halves[0] + halves[1]) * 0.5 + known), errors
-
-    def _quadratics(self, coefficients: Array) -> Array:
-        """Chebyshev coefficients of the quadratics closest to functions in the mean over the spectrum."""
-        x = 2 * self.eigenvalues / self.end - 1
-        roots = np.sqrt(np.maximum(self.multiplicities, 0.0))[:, None]
-        design = chebvander(x, min(2, coefficients.shape[1] - 1))
-        values = chebval(x, coefficients.T).T
-        return np.asarray(np.linalg.lstsq(roots * design, roots * values, rcond=None)[0].T, dtype=np.float64)
-
-    def _probed(self, coefficients: Array, probes: Any) -> Any:
-        """Mean over the probes of ``z * f(L) z`` for several functions, as a block with a column for each."""
-        operator, width = self.operator, probes.shape[1]
-        total = operator.zeros(coefficients.shape[0])
-        current, previous = probes * 1, None
-        for term in range(coefficients.shape[1]):
-            total += operator.combine(operator.row_products(probes, current), coefficients[None, :, term] / width)
-            if previous is None:
-                following = operator.step(current * 0.5, operator.zeros(width))
-            else:
-                following = operator.step(current, previous)
-            previous, current = current, following
-        return total
-
-    def _diagonals_at(self, coefficients: Array, nodes: NDArray[np.intp]) -> Array:
-        values = []
-        for start in range(0, len(nodes), UNIT_VECTORS):
-            chosen = nodes[start : start + UNIT_VECTORS]
-            units = np.zeros((len(chosen), self.n_nodes))
-            units[np.arange(len(chosen)), chosen] = 1.0
-            moments = MomentPass(self.operator, self.operator.load(units), gram=False)
-            moments.extend(coefficients.shape[1])
-            values.append(coefficients @ moments.moments[: coefficients.shape[1]])
-        return np.concatenate(values, axis=1)
 
     # ------------------------------------------------------------------------------------------------ accuracy
 

@@ -1,0 +1,226 @@
+"""Reading signals: their centre and spread, found block by block, and whether there are holes in them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj
+from numpy.typing import ArrayLike
+
+from spectralgp._arrays import on_host
+from spectralgp._checks import Array, as_training_signals
+from spectralgp.signals.incomplete import Incomplete
+from spectralgp.signals.views import Center, Scale, Signals, Store
+from spectralgp.units import Units
+
+BLOCK = 2**22  # values read at a time
+LARGEST, SMALLEST = 1e140, 1e-140  # sizes of values whose squares are still numbers
+ROUNDING = 1e-14  # of the largest value: a spread below this is that of a constant
+PRIOR_SIGNALS = 8  # that the common variance is worth, beside the signals, in the variance of a node
+
+
+def read_signals(source: Any, center: Center = None, scale: Scale = None, *, keep_source: bool = False) -> Signals:
+    """Signals from an array or a file, whose centre and spread are found block by block.
+
+    Parameters
+    ----------
+    source : array or file of shape (n_signals, n_nodes)
+        Anything with a shape and a dtype that can be sliced. NaN stands for what was not observed.
+    center : {"global", "node"} or None, default=None
+        Subtract the mean of all values, or each node's own, or nothing.
+    scale : {"global", "node"} or None, default=None
+        Divide by the standard deviation that is left; or each node by its own, shrunk towards the common one: its
+        variance is averaged with that of all nodes, as if eight more signals had been seen.
+    keep_source : bool, default=False
+        Leave the signals where they are and as they are, to be read again when needed: for those larger than memory or
+        on a device. Arrays in memory are copied, so that later edits change nothing; files are not. Otherwise a centred
+        and scaled copy is kept in memory, in double precision, as signals with holes always are.
+
+    Returns
+    -------
+    Signals
+        `Incomplete` where not all values were observed: centre and scales are those of what was.
+
+    Raises
+    ------
+    ValueError
+        If a value is infinite, or too large or too small to be squared, or none was observed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> signals = read_signals(np.array([[1.0, 2.0], [3.0, 6.0]]), center="node")
+    >>> signals.values.tolist(), signals.units.offset.tolist()
+    ([[-1.0, -2.0], [1.0, 2.0]], [2.0, 4.0])
+    """
+    n_signals, n_nodes = source.shape
+    mean, largest, means = _first_look(source, by_node="node" in (center, scale))
+    if np.isnan(mean):
+        return _read_incomplete(_on_host(source[:, :]), center, scale)
+    relative = None if scale != "node" else _relative_scales(source, means, largest)
+    reference: Any = means if center == "node" else mean
+    if relative is not None and center is None:
+        reference = 0.0
+    ones: Any = 1.0 if relative is None else 1 / relative
+    gram = np.zeros((n_signals + 1, n_signals + 1))
+    for columns, block in _blocks(source):
+        xp = array_namespace(block)
+        rows = (block - (reference[columns] if np.ndim(reference) else reference)) / largest
+        rows = rows if relative is None else rows * ones[columns]
+        gram[:-1, :-1] += _on_host(rows @ rows.T)
+        gram[:-1, -1] += _on_host(xp.sum(rows, axis=1))
+    gram[-1, :-1] = gram[:-1, -1]
+    gram[-1, -1] = n_nodes
+    spread = float(np.sqrt(np.trace(gram[:-1, :-1]) / (n_signals * n_nodes)))
+    divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
+    factors = np.append(np.full(n_signals, largest / divisor), 1.0)
+    gram *= np.multiply.outer(factors, factors)
+    level = np.zeros(n_signals + 1)
+    level[-1] = -mean / divisor if center is None and relative is None else 0.0
+    units = Units(reference, divisor, relative)
+    rounding = ROUNDING * largest / divisor
+    if keep_source:
+        store = Store(_owned(source), reference, units.divisor, units, gram, rounding)
+    else:
+        values = (np.asarray(on_host(source[:, :]), dtype=float) - np.asarray(on_host(reference))) / units.divisor
+        store = Store(values, 0.0, 1.0, units, gram, rounding)
+    if relative is None:
+        return Signals(store, np.arange(n_signals), level, center)
+    # a constant is none any more after nodes were scaled: views of what is in memory are read anew, others stay
+    again = None if keep_source else functools.partial(_read_again, center, scale)
+    return Signals(store, np.arange(n_signals), level, None if keep_source else center, again)
+
+
+def _read_again(center: Center, scale: Scale, values: Array, units: Units | None = None) -> Signals:
+    """Values with a centre and scales of their own, or in units that are known."""
+    return read_signals(values, center, scale) if units is None else read_in(units, values)
+
+
+def read_in(units: Units, values: Array) -> Signals:
+    """Signals as they came in, in units that are known."""
+    return read_signals(units.apply(values)).said_in(units)
+
+
+def no_signals(n_nodes: int, units: Units) -> Signals:
+    """Signals of which there are none yet, in units that are known."""
+    store = Store(np.empty((0, n_nodes)), 0.0, 1.0, units, np.full((1, 1), float(n_nodes)), 0.0)
+    return Signals(store, np.arange(0), np.zeros(1), None)
+
+
+def _read_incomplete(values: Array, center: Center, scale: Scale) -> Incomplete:
+    """Signals with holes, centred and scaled by what was observed; nodes that never were are taken for typical ones."""
+    seen = np.isfinite(values)
+    counts, largest = seen.sum(axis=0), float(np.max(np.abs(values), where=seen, initial=0.0)) or 1.0
+    mean = float(np.mean(values[seen] / largest)) * largest
+    means = np.where(counts > 0, np.sum(values, axis=0, where=seen) / np.maximum(counts, 1), mean)
+    offset: Array | float = means if center == "node" else mean if center == "global" else 0.0
+    relative = None
+    if scale == "node":
+        squares = np.sum(np.square((values - means) / largest), axis=0, where=seen)
+        common = float(np.sum(squares) / np.sum(counts))
+        if common > ROUNDING**2:
+            relative = np.sqrt((squares / common + PRIOR_SIGNALS) / (counts + PRIOR_SIGNALS))
+    centred = (values - offset) / (largest if relative is None else largest * relative)
+    spread = float(np.sqrt(np.mean(np.square(centred[seen]))))
+    divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
+    units = Units(offset, divisor, relative)
+    return Incomplete(units.apply(values), units, center == "node", functools.partial(_read_again, center, scale))
+
+
+def _relative_scales(source: Any, means: Any, largest: float) -> Any:
+    """Standard deviations of the nodes about their means, shrunk towards their root mean square, relative to that."""
+    variances = []
+    for columns, block in _blocks(source):
+        xp = array_namespace(block)
+        variances.append(xp.mean(((block - means[columns]) / largest) ** 2, axis=0))
+    variance, n_signals = array_namespace(variances[0]).concat(variances), source.shape[0]
+    common = float(array_namespace(variance).mean(variance))
+    if common <= ROUNDING**2:
+        return variance * 0.0 + 1.0
+    shrunk = (n_signals * variance / common + PRIOR_SIGNALS) / (n_signals + PRIOR_SIGNALS)
+    return array_namespace(variance).sqrt(shrunk)
+
+
+def as_training(signals: ArrayLike | Signals, n_signals: int, n_nodes: int) -> Signals:
+    """Signals of a stated shape, from an array as it is or from `read_signals`.
+
+    Raises
+    ------
+    ValueError
+        If the shape is another, or an array holds anything but finite numbers.
+    """
+    if not isinstance(signals, Signals):
+        return read_signals(as_training_signals(signals, n_signals, n_nodes))
+    if signals.shape != (n_signals, n_nodes):
+        raise ValueError(
+            f"signals must have shape (n_signals, n_nodes) with n_signals = {n_signals} and n_nodes = {n_nodes}; got "
+            f"{signals.shape}. Rows are signals, one for each input."
+        )
+    return signals
+
+
+def _first_look(source: Any, by_node: bool) -> tuple[float, float, Any]:
+    """Mean of all values, largest size of one (or one), and the nodes' means if they are wanted; NaN if one is none."""
+    mean, count, largest, means = 0.0, 0, 0.0, []
+    for _, block in _blocks(source):
+        xp = array_namespace(block)
+        if not bool(xp.all(xp.isfinite(block))):
+            _require_observed(source)
+            return np.nan, 1.0, None
+        largest = max(largest, float(xp.max(xp.abs(block))))
+        if largest > LARGEST:
+            break
+        size = block.shape[0] * block.shape[1]
+        mean += (float(xp.mean(block)) - mean) * size / (count + size)
+        count += size
+        if by_node:
+            means.append(xp.mean(block, axis=0))
+    _require_squarable(largest)
+    return mean, largest or 1.0, array_namespace(means[0]).concat(means) if means else None
+
+
+def _require_observed(source: Any) -> None:
+    """Refuse infinite values, and signals of which nothing was observed; NaN is no value."""
+    n_observed, largest = 0, 0.0
+    for _, block in _blocks(source):
+        xp = array_namespace(block)
+        if bool(xp.any(xp.isinf(block))):
+            raise ValueError("Y must not hold infinite values; got some. NaN stands for what was not observed.")
+        seen = ~xp.isnan(block)
+        n_observed += int(xp.sum(xp.astype(seen, xp.int64)))
+        largest = max(largest, float(xp.max(xp.where(seen, xp.abs(block), xp.zeros_like(block)))))
+    if n_observed == 0:
+        raise ValueError("Y must hold at least one value; got nothing but NaN, which stands for what was not observed.")
+    _require_squarable(largest)
+
+
+def _require_squarable(largest: float) -> None:
+    if not (largest == 0 or SMALLEST <= largest <= LARGEST):
+        raise ValueError(
+            f"Y must hold values between {SMALLEST:g} and {LARGEST:g} in size, whose squares are still numbers; got "
+            f"{largest:.3g} for the largest. Change the units of Y."
+        )
+
+
+def _blocks(source: Any) -> Iterator[tuple[slice, Any]]:
+    """The signals by blocks of nodes, as float64 arrays of their own library, or NumPy's."""
+    width = max(1, BLOCK // max(1, source.shape[0]))
+    for start in range(0, source.shape[1], width):
+        columns = slice(start, min(start + width, source.shape[1]))
+        block = source[:, columns]
+        block = block if is_array_api_obj(block) else np.asarray(block)
+        yield columns, array_namespace(block).astype(block, array_namespace(block).float64)
+
+
+def _owned(source: Any) -> Any:
+    """A copy of an array in memory, which its owner may change; a file as it is."""
+    if not is_array_api_obj(source) or isinstance(source, np.memmap):
+        return source
+    return array_namespace(source).asarray(source, copy=True)
+
+
+def _on_host(array: Any) -> Array:
+    return np.asarray(on_host(array), dtype=float)
