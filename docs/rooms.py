@@ -14,7 +14,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("inputs", ("modes", "inputs")),
     ("signals", ("_operators", "units", "signals")),
     ("the graph", ("graph", "spectrum", "graph_kernels")),
-    ("the model", ("covariance", "carry", "model", "evidence")),
+    ("the model", ("covariance", "carry", "model", "masked", "evidence")),
     ("conditioning", ("posterior", "shrinkage", "mixture", "leaving_out")),
     ("beside it", ("scores", "datasets")),
     ("learning", ("learning", "fitting", "automatic")),

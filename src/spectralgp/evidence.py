@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array
 from spectralgp.covariance import DataCovariance
+from spectralgp.masked import completion_of
 from spectralgp.model import GraphGP
 from spectralgp.modes import Modes
-from spectralgp.signals import Signals, as_training
+from spectralgp.signals import Incomplete, Signals, as_training
 from spectralgp.spectrum import SpectralData
 
 
@@ -98,7 +99,8 @@ def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | 
         What the signals were observed at; ``K`` itself for a precomputed kernel; ignored but for its length where
         signals are independent.
     signals : array of shape (n_signals, n_nodes)
-        Signals in rows.
+        Signals in rows; NaN is what was not observed. The evidence is then that of what was: exact where a matrix of
+        what is missing, or of what is not, can be written out; else with an error by random probes.
 
     Examples
     --------
@@ -109,5 +111,8 @@ def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | 
     -3.531
     """
     input_modes = prior.input_modes(inputs)
-    data = prior.basis.read(as_training(signals, input_modes.values.size, prior.spectrum.n_nodes))
+    training = as_training(signals, input_modes.values.size, prior.spectrum.n_nodes)
+    if isinstance(training, Incomplete):
+        return completion_of(prior, inputs, input_modes, training).log_density(np.random.default_rng(0))[0]
+    data = prior.basis.read(training)
     return prior.covariance(input_modes).log_likelihood(data.rotate(input_modes.vectors))

@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from spectralgp._arrays import non_negative_root
 from spectralgp._checks import Array, as_option
+from spectralgp.masked import Completion, EigenCovariance
 from spectralgp.mixture import Mixture
 from spectralgp.posterior import Posterior
 from spectralgp.spectrum import FilterBank, Filters, FilterSum
@@ -20,6 +21,12 @@ NO_NODES = (
     "by must be 'signal' on a large graph, where single nodes have no closed form; got {by!r}. "
     "Use spectrum='exact' where the graph is small enough."
 )
+
+NO_HOLES = (
+    "by={by!r} must be left alone on a large graph where signals have holes: it has no closed form there; got such a "
+    "model. Hold signals out with scikit-learn's cross-validation."
+)
+LEAST_LEFT = 1e-9  # of a precision, that rounding or draws leave where nothing is left
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +63,9 @@ def leave_one_out(posterior: Posterior | Mixture, by: By = "signal") -> LeaveOne
     nothing, else with its whitened error in place of its rows. Nodes and entries are left out of the graph's model,
     before shrinkage. What inputs carry over, and scales of the nodes, stay as learnt from all.
 
+    Where training signals have holes, what was not observed has no density, and its mean and standard deviation are
+    those given all that was left in. Nodes' means stay as they were found, and the model is Gaussian.
+
     Parameters
     ----------
     posterior : Posterior or Mixture
@@ -83,13 +93,15 @@ def leave_one_out(posterior: Posterior | Mixture, by: By = "signal") -> LeaveOne
 
 
 def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:
-    if by == "signal":
+    if by == "signal" and posterior.completion is None:
         return _signals(posterior)
     if by == "node" and posterior.signals.is_centred_by_node:
         raise ValueError(
             "by must be 'signal' or 'entry' where each node was centred by its own mean, which nothing is known of "
             "once the node is left out; got 'node'. Fit with center='global'."
         )
+    if posterior.completion is not None:
+        return _with_holes(posterior, posterior.completion, by)
     return _nodes(posterior) if by == "node" else _entries(posterior)
 
 
@@ -142,6 +154,60 @@ def _entries(posterior: Posterior) -> LeaveOneOut:
     std = units.std(np.sqrt(1 / precision))
     log_density = units.log_densities(_log_density(missed, 1 / precision), 1)
     return LeaveOneOut("entry", units.mean(values - missed + _carried(posterior)), std, log_density)
+
+
+def _with_holes(posterior: Posterior, completion: Completion, by: By) -> LeaveOneOut:
+    """By blocks of the inverse covariance of what was observed, ``A^-1 - A^-1 C A^-1``: equation (22)."""
+    complete, observed, units = completion.complete, completion.signals.observed, posterior.signals.units
+    if not isinstance(complete, EigenCovariance):
+        raise ValueError(NO_HOLES.format(by=by))
+    deviations, solution = completion.deviations, completion.solution
+    pulled = complete.solved(deviations)
+    mean, variance = completion.mean - completion.carried, completion.variance.copy()
+    logs = np.full(observed.shape, np.nan)
+    precisions, basis, vectors = 1 / complete.variances, complete.dual, complete.vectors
+    if by == "entry":
+        own = np.square(vectors) @ precisions @ np.square(basis).T - np.sum(np.square(pulled), axis=0)
+        own = np.maximum(own, LEAST_LEFT * complete.inverse_diagonal())
+        missed = solution / own
+        logs = np.where(observed, _log_density(missed, 1 / own), np.nan)
+        mean, variance = np.where(observed, mean - missed, mean), np.where(observed, 1 / own, variance)
+        log_density = units.log_densities(logs, 1)
+    else:
+        divisors = np.log(np.broadcast_to(units.divisor, observed.shape))
+        totals = []
+        for number in range(observed.shape[0 if by == "signal" else 1]):
+            here: Any = (number, slice(None)) if by == "signal" else (slice(None), number)
+            seen, sides = observed[here], basis if by == "signal" else vectors
+            weights = (
+                np.square(vectors[number]) @ precisions if by == "signal" else precisions @ np.square(basis[number])
+            )
+            rows, open_rows = sides[seen], pulled[:, *here][:, seen]
+            values, axes = np.linalg.eigh((rows * weights) @ rows.T - open_rows.T @ open_rows)
+            values = np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0))
+            turned = axes.T @ solution[here][seen]
+            missed = axes @ (turned / values)
+            across = deviations[:, *here][:, ~seen].T @ open_rows
+            mean[here] = np.where(
+                seen, mean[here] - _spread_out(missed, seen), mean[here] + _spread_out(across @ missed, ~seen)
+            )
+            inverse = (axes / values) @ axes.T
+            further = np.sum((across @ inverse) * across, axis=1)
+            variance[here] = _spread_out(np.diag(inverse), seen) + np.where(seen, 0.0, variance[here])
+            variance[here] += _spread_out(further, ~seen)
+            quadratic = (
+                float(np.sum(turned**2 / values)) - float(np.sum(np.log(values))) + seen.sum() * np.log(2 * np.pi)
+            )
+            totals.append(-0.5 * quadratic - float(np.sum(divisors[here], where=seen)) if seen.any() else np.nan)
+        log_density = np.array(totals)
+    return LeaveOneOut(by, units.mean(mean + completion.carried), units.std(np.sqrt(variance)), log_density)
+
+
+def _spread_out(values: Array, chosen: Any) -> Array:
+    """Values at the chosen places, and zero elsewhere."""
+    whole = np.zeros(chosen.size)
+    whole[chosen] = values
+    return whole
 
 
 def _carried(posterior: Posterior) -> Any:

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from spectralgp._arrays import non_negative_root, on_host, take
 from spectralgp._checks import Array
-from spectralgp.posterior import Posterior, Prediction
+from spectralgp.posterior import Filled, Posterior, Prediction
 
 NEGLIGIBLE = 1e-6  # weight
 
@@ -84,6 +84,11 @@ class Mixture:
         """Predictive distribution at new inputs."""
         return MixturePrediction(self.weights, tuple(posterior.at(inputs) for posterior in self.posteriors))
 
+    def at_observed(self, inputs: Any, observed: Array) -> MixturePrediction:
+        """The same given what was observed of the signals there; the weights stay as they are."""
+        parts = tuple(posterior.at_observed(inputs, observed) for posterior in self.posteriors)
+        return MixturePrediction(self.weights, parts)
+
     @property
     def parts(self) -> tuple[tuple[float, Posterior], ...]:
         """Posteriors and their weights."""
@@ -99,10 +104,10 @@ class MixturePrediction:
     """
 
     weights: Array
-    predictions: tuple[Prediction, ...]
+    predictions: tuple[Prediction | Filled, ...]
 
     @property
-    def _parts(self) -> list[tuple[float, Prediction]]:
+    def _parts(self) -> list[tuple[float, Prediction | Filled]]:
         return [(float(w), part) for w, part in zip(self.weights, self.predictions, strict=True) if w > 0]
 
     @cached_property

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from spectralgp._checks import Array, as_integer, as_positive
-from spectralgp.carry import Carry
+from spectralgp.carry import Carried, Carry
 from spectralgp.covariance import DataCovariance
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.inputs import InputKernel, KernelLike, as_input_kernel
 from spectralgp.modes import Modes
 from spectralgp.spectrum import Chebyshev, FilterBank, Spectrum, decompose
+from spectralgp.units import Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,19 @@ class GraphGP:
             input_modes.values, kernel.power(eigenvalues), self.noise_variance, kernel.residual_power(eigenvalues)
         )
 
+    def carried_block(self, carried: Carried | None, inputs: Array, units: Units) -> Any:
+        """``b(L) x``, the mean that inputs carry over, as a block of the basis; zero where there is none."""
+        carry, basis = self.carry, self.basis
+        if carried is None or carry is None:
+            return 0.0
+        through = FilterBank(lambda eigenvalues: carry.response(eigenvalues)[None], np.eye(inputs.shape[0]))
+        return basis.filtered(basis.load(carried.signals(inputs, units)), through)
+
+    def carried_values(self, carried: Carried | None, inputs: Array, units: Units) -> Any:
+        """The same at the nodes, shape (n_inputs, n_nodes)."""
+        block = self.carried_block(carried, inputs, units)
+        return block if carried is None or self.carry is None else self.basis.unload(block)
+
     def scaled_by(self, factor: float) -> GraphGP:
         """The prior of signals multiplied by a positive factor."""
         kernel, noise_variance = self.graph_kernel.scaled_by(factor), self.noise_variance * factor**2
@@ -92,19 +107,25 @@ class GraphGP:
     ) -> Array:
         """Draw signals from the prior at the given inputs, shape (n_samples, n_inputs, n_nodes)."""
         modes, basis = self.input_modes(inputs), self.basis
-        bank = FilterBank(
-            lambda eigenvalues: self.graph_kernel.response(eigenvalues)[None], modes.vectors * np.sqrt(modes.values)
-        )
-        residual = FilterBank(lambda eigenvalues: self.residual_response(eigenvalues)[None], np.eye(inputs.shape[0]))
         draws = []
         for _ in range(as_integer(n_samples, "n_samples", 1)):
-            block = basis.filtered(basis.white(inputs.shape[0], random_state), bank)
-            if self.graph_kernel.residual is not None:
-                block = block + basis.filtered(basis.white(inputs.shape[0], random_state), residual)
+            block = self.sample_block(modes, random_state)
             if include_noise:
                 block = block + basis.white(inputs.shape[0], random_state) * float(np.sqrt(self.noise_variance))
             draws.append(basis.unload(block))
         return basis.stack(draws)
+
+    def sample_block(self, input_modes: Modes, random_state: np.random.Generator) -> Any:
+        """A draw of signals without noise, at inputs with the given modes, as a block of the basis."""
+        basis, n_signals = self.basis, input_modes.values.size
+        # the symmetric root: the same random numbers give draws that change with the model no more than it does
+        root = (input_modes.vectors * np.sqrt(input_modes.values)) @ input_modes.vectors.T
+        bank = FilterBank(lambda eigenvalues: self.graph_kernel.response(eigenvalues)[None], root)
+        block = basis.filtered(basis.white(n_signals, random_state), bank)
+        if self.graph_kernel.residual is None:
+            return block
+        own = FilterBank(lambda eigenvalues: self.residual_response(eigenvalues)[None], np.eye(n_signals))
+        return block + basis.filtered(basis.white(n_signals, random_state), own)
 
 
 def graph_gp(

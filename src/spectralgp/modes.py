@@ -57,5 +57,7 @@ def modes_of(covariance: Array) -> Modes:
     >>> modes_of(np.array([[2.0, 0.0], [0.0, 3.0]])).values.tolist()
     [2.0, 3.0]
     """
+    if covariance.shape[0] == 0:
+        return Modes(np.empty(0), np.empty((0, 0)))
     values, vectors = eigh(covariance, check_finite=False, driver="evd")
     return Modes(np.maximum(values, 0.0), vectors, float(values[0]))

@@ -213,7 +213,9 @@ def test_signals_must_have_the_nodes_in_columns():
 
 
 def test_signals_must_be_finite():
-    with pytest.raises(ValueError, match="signals must be finite; got nan"):
+    with pytest.raises(ValueError, match="signals must be finite or NaN; got inf"):
+        log_marginal_likelihood(ring_prior(), COVARIANCE, np.full((5, 6), np.inf))
+    with pytest.raises(ValueError, match="Y must hold at least one value; got nothing but NaN"):
         log_marginal_likelihood(ring_prior(), COVARIANCE, np.full((5, 6), np.nan))
 
 

@@ -250,7 +250,7 @@ def test_conditioning_checks_the_signals():
     prior = graph_gp(GRAPHS["random"], Diffusion(), RBF(), 0.1)
     with pytest.raises(ValueError, match=r"signals must have shape .*got \(7, 5\).*did you pass the transpose"):
         condition(prior, TRAINING, np.ones((7, 5)))
-    with pytest.raises(ValueError, match="signals must be finite; got inf"):
+    with pytest.raises(ValueError, match="signals must be finite or NaN; got inf"):
         condition(prior, TRAINING, np.full((5, 7), np.inf))
 
 

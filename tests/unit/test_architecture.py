@@ -45,6 +45,7 @@ ROOMS = [
     "covariance",
     "carry",
     "model",
+    "masked",
     "evidence",
     "posterior",
     "shrinkage",
@@ -266,7 +267,7 @@ COMPARED_BY_VALUE = {
     "Stacking",
     "Stage",
 }
-MUTABLE = {"_Store"}  # what views of signals share is computed when it is asked for
+MUTABLE = {"Store"}  # what views of signals share is computed when it is asked for
 
 
 def dataclasses_of_the_package() -> Iterator[type]:

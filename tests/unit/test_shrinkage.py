@@ -15,7 +15,8 @@ from spectralgp.graph_kernels import Polynomial
 from spectralgp.leaving_out import leave_one_out
 from spectralgp.model import graph_gp
 from spectralgp.posterior import condition
-from spectralgp.shrinkage import Shrinkage, _evidence, condition_shrunk
+from spectralgp.shrinkage import Shrinkage, condition_shrunk
+from spectralgp.shrinkage.wishart import _evidence
 from spectralgp.spectrum import Chebyshev
 from tolerances import EXACT, FORMULA, GRADIENT, STANDARD_ERRORS
 

@@ -78,6 +78,10 @@ class InputKernel(ABC):
     def at(self, training: Array, inputs: Any) -> NewInputs:
         """Covariances of new inputs, given the training inputs."""
 
+    def together(self, training: Array, inputs: Any) -> Array:
+        """Training inputs, and new ones in the form that `at` takes, as training inputs."""
+        return np.vstack([training, inputs])
+
     def subset(self, inputs: Array, rows: Indices) -> Array:
         """The inputs of some of the signals."""
         return inputs[rows]
@@ -190,6 +194,11 @@ class Precomputed(InputKernel):
         axes = ("n_inputs", "n_inputs")
         covariance = as_real_array(test, "the test covariance in X", axes, sizes=size, remedy=remedy)
         return GivenInputs(cross, np.diag(covariance).copy(), covariance)
+
+    def together(self, training: Array, inputs: Any) -> Array:
+        """The matrix of training and new inputs together."""
+        new = self.at(training, inputs)
+        return np.block([[training, new.cross.T], [new.cross, new.covariance]])
 
     def subset(self, inputs: Array, rows: Indices) -> Array:
         """Rows and columns of the matrix."""

@@ -1,4 +1,4 @@
-"""Conditioning on data: means, variances, covariances, samples and densities, on any spectrum."""
+"""Predictions: means, variances, covariances, samples and densities at new inputs, on any spectrum."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
 from scipy.stats import norm
 
-from spectralgp._arrays import non_negative_root, on_host
-from spectralgp._checks import Array, as_integer, as_real_array, as_signals
-from spectralgp.carry import Carried
-from spectralgp.covariance import DataCovariance
+from spectralgp._arrays import non_negative_root, on_host, take
+from spectralgp._checks import Array, as_integer, as_signals
 from spectralgp.inputs import NewInputs
-from spectralgp.model import GraphGP
-from spectralgp.modes import Modes
-from spectralgp.signals import Signals, as_training
-from spectralgp.spectrum import FilterBank, SpectralData, Spectrum
+from spectralgp.masked import MaskedCovariance, SeriesCovariance
+from spectralgp.posterior.base import Conditioned
+from spectralgp.signals import Signals
+from spectralgp.spectrum import FilterBank, Quadrature, SpectralData, Spectrum
 from spectralgp.units import Units
 
 CONTRADICTION = 1e-8  # of the prior variance: a predictive one below zero by more than this is no rounding
@@ -27,147 +26,6 @@ NO_COVARIANCE = (
     "return_cov must be False on a large graph, whose covariance over the nodes would have {n_nodes}^2 entries; got "
     "True. Ask for std at chosen nodes, or draw samples."
 )
-
-
-def condition(
-    prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals, carried: Carried | None = None
-) -> Posterior:
-    """Condition a prior on signals observed at inputs.
-
-    Parameters
-    ----------
-    prior : GraphGP
-        The model.
-    inputs : array of shape (n_signals, n_features)
-        Training inputs; the covariance itself for a precomputed kernel. They are copied.
-    signals : array of shape (n_signals, n_nodes), or Signals
-        Training signals, as they are or read by `read_signals`, which centres and scales them. The prior is of signals
-        after that; predictions are in the units from before. An array is copied.
-    carried : Carried, optional
-        Which columns of the inputs carry over to the signals, where the prior has a filter for that.
-
-    Returns
-    -------
-    Posterior
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> from spectralgp import Diffusion, Graph, condition, graph_gp
-    >>> prior = graph_gp(Graph.from_edges([(0, 1), (1, 2)]), Diffusion(), RBF(), noise_variance=0.1)
-    >>> posterior = condition(prior, np.array([[0.0], [1.0]]), np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
-    >>> posterior.at(np.array([[0.5]])).mean.shape
-    (1, 3)
-    """
-    if not isinstance(prior, GraphGP):
-        raise TypeError(f"prior must be a GraphGP; got {type(prior).__name__}. Make one with graph_gp(...).")
-    given = as_real_array(inputs, "inputs", ("n_signals", "n_features")).copy()
-    modes = prior.input_modes(given)
-    if (prior.carry is None) != (carried is None):
-        raise ValueError(
-            f"carried must be given where the prior has a carry-over filter, and only there; got {carried}. "
-            "Make it with Carried.of(columns, inputs)."
-        )
-    return Posterior(prior, given, as_training(signals, given.shape[0], prior.spectrum.n_nodes), modes, carried)
-
-
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """A prior conditioned on signals. Made by `condition`.
-
-    Parameters
-    ----------
-    prior : GraphGP
-        The model, of the signals as `signals` has them: centred and scaled.
-    inputs : ndarray of shape (n_signals, n_features)
-        Training inputs (``K`` itself if precomputed).
-    signals : Signals
-        Training signals.
-    input_modes : Modes
-        ``K = U diag(kappa) U^T``.
-    carried : Carried, optional
-        Columns of the inputs that carry over to the signals.
-    """
-
-    prior: GraphGP
-    inputs: Array
-    signals: Signals
-    input_modes: Modes
-    carried: Carried | None = None
-
-    @property
-    def basis(self) -> Spectrum:
-        """Where the covariance between nodes is diagonal."""
-        return self.prior.basis
-
-    @property
-    def signals_share(self) -> float:
-        """Share of the covariance of predictions that is the signals' own: none, all is the graph's model."""
-        return 0.0
-
-    @property
-    def parts(self) -> tuple[tuple[float, Posterior], ...]:
-        """Posteriors and their weights: this one alone."""
-        return ((1.0, self),)
-
-    @cached_property
-    def block(self) -> Any:
-        """Training signals less what is carried over, combined by the input modes: a block to be filtered."""
-        basis, vectors = self.basis, self.input_modes.vectors
-        block = basis.block(self.signals, vectors)
-        if self.carried is None:
-            return block
-        carried = self.carried_block(self.inputs)
-        return basis.combined(block, np.eye(vectors.shape[0])) - basis.combined(carried, vectors.T)
-
-    def carried_block(self, inputs: Array) -> Any:
-        """``b(L) x``, the mean that inputs carry over, as a block; zero where there is none."""
-        basis, carry = self.basis, self.prior.carry
-        if self.carried is None or carry is None:
-            return 0.0
-        through = FilterBank(lambda eigenvalues: carry.response(eigenvalues)[None], np.eye(inputs.shape[0]))
-        return basis.filtered(basis.load(self.carried.signals(inputs, self.signals.units)), through)
-
-    def covariance(self, eigenvalues: Array) -> DataCovariance:
-        """Covariance of the training signals at eigenvalues."""
-        return self.prior.covariance_at(self.input_modes, eigenvalues)
-
-    def precisions(self, eigenvalues: Array) -> Array:
-        """``1 / D`` at eigenvalues, shape (n_signals, n_eigenvalues)."""
-        return self.covariance(eigenvalues).precisions
-
-    def at(self, inputs: Any) -> Prediction:
-        """Predictive distribution at new inputs.
-
-        Parameters
-        ----------
-        inputs : array of shape (n_inputs, n_features)
-            With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair of it and the test
-            covariance. With independent signals: an array without columns.
-        """
-        kernel = self.prior.input_kernel
-        features = kernel.new(inputs, _as_inputs(self.inputs.shape[1]))
-        return self.given(kernel.at(self.inputs, features), features)
-
-    def left_out_log_density(self, errors: SpectralData, variances: Array) -> Array:
-        """Log density of errors of signals that were left out, with variances at the frequencies, one a signal."""
-        logs = np.log(2 * np.pi * variances) @ errors.multiplicities
-        return -0.5 * (logs + np.sum(errors.energies / variances, axis=1))
-
-    def left_out_variances(self, errors: Any, variances: Any) -> Any:
-        """Variances of the nodes of signals that were left out, from those at eigenvalues; `errors` are a block."""
-        return self.basis.diagonals(variances)[0]
-
-    def given(self, new: NewInputs, features: Any) -> Prediction:
-        """The same from the covariances of new inputs; `features`, the inputs themselves, are for what carries over."""
-        return Prediction(self, new, self.carried_block(features))
-
-
-def _as_inputs(n_features: int) -> Any:
-    return lambda inputs: as_real_array(
-        inputs, "inputs", ("n_inputs", "n_features"), sizes={"n_features": n_features}, remedy="Rows are inputs."
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +36,10 @@ class Prediction:
     ``include_noise`` is set.
     """
 
-    posterior: Posterior
+    posterior: Conditioned
     new: NewInputs
     carried: Any = 0.0
+    features: Any = None
 
     @property
     def _basis(self) -> Spectrum:
@@ -241,6 +100,25 @@ class Prediction:
         """Predictive mean, shape (n_inputs, n_nodes), of the kind of the training signals."""
         return self._units.mean(self._basis.unload(self._mean_block))
 
+    @cached_property
+    def open_means(self) -> list[Any]:
+        """What the mean may deviate by, for what was not observed of the training signals: equation (20)."""
+        basis, vectors, deviations = self._basis, self.posterior.input_modes.vectors, self.posterior.signals.deviations
+        if deviations is None:
+            return []
+        # all at once where blocks may be stacked, one by one where that would take too much memory
+        sets = deviations if isinstance(basis, Quadrature) else [deviations]
+        moved = (basis.filtered(basis.combined(basis.load(one), vectors.T), self._bank) for one in sets)
+        means = [basis.unload(block) * self._units.divisor for block in moved]
+        return means if isinstance(basis, Quadrature) else list(means[0])
+
+    def _left_open(self, nodes: NDArray[np.intp] | None = None) -> Any:
+        """Variance of the mean for what was not observed, at all nodes or at some."""
+        total: Any = 0.0
+        for moved in self.open_means:
+            total = total + (moved if nodes is None else on_host(take(moved, nodes, axis=1))) ** 2
+        return total
+
     def variance(self, include_noise: bool = False, nodes: NDArray[np.intp] | None = None) -> Any:
         """Predictive variance at every node, or at those given by position.
 
@@ -248,9 +126,9 @@ class Prediction:
         """
         noise = self._noise if include_noise else 0.0
         if nodes is None:
-            return (self._diagonals[0] + noise) * self._units.divisor**2
+            return (self._diagonals[0] + noise) * self._units.divisor**2 + self._left_open()
         diagonals = np.maximum(self._basis.diagonals(self._variances, nodes)[0], 0.0)
-        return self._units.std(self._units.std(diagonals + noise, nodes), nodes)
+        return self._units.std(self._units.std(diagonals + noise, nodes), nodes) + self._left_open(nodes)
 
     @cached_property
     def _diagonals(self) -> tuple[Any, Array]:
@@ -268,22 +146,45 @@ class Prediction:
 
     def node_covariance(self, include_noise: bool = False) -> Array:
         """Covariance over the nodes for each input, shape (n_inputs, n_nodes, n_nodes)."""
+        return np.stack([self._covariance_of(one, include_noise) for one in range(self._weights.shape[0])])
+
+    @cached_property
+    def _vectors(self) -> Array:
+        """Eigenvectors, each node in its own units."""
         vectors = self._basis.require_eigenvectors(NO_COVARIANCE.format(n_nodes=self._basis.n_nodes))
-        variances = self._variances(self._basis.eigenvalues) + (self._noise if include_noise else 0.0)
-        vectors = np.asarray(self._units.divisor)[..., None] * vectors
-        covariance: Array = (vectors * variances[:, None, :]) @ vectors.T
-        return covariance
+        return np.broadcast_to(self._units.divisor, vectors.shape[:1])[:, None] * vectors
+
+    @cached_property
+    def _frequency_variances(self) -> Array:
+        return self._variances(self._basis.eigenvalues)
+
+    def _covariance_of(self, number: int, include_noise: bool) -> Array:
+        """Covariance over the nodes for one of the inputs."""
+        vectors = self._vectors
+        variances = self._frequency_variances[number] + (self._noise if include_noise else 0.0)
+        return (vectors * variances) @ vectors.T + self._open_covariance(number)
+
+    def _open_covariance(self, number: int) -> Array | float:
+        if not self.open_means:
+            return 0.0
+        own = np.stack([moved[number] for moved in self.open_means])
+        return own.T @ own
 
     def joint_covariance(self, include_noise: bool = False) -> Array:
         """Covariance over inputs and nodes together, shape (n_inputs, n_nodes, n_inputs, n_nodes).
 
         ``reshape(n_inputs * n_nodes, -1)`` gives the matrix that belongs to ``mean.ravel()``.
         """
-        vectors = self._basis.require_eigenvectors(NO_COVARIANCE.format(n_nodes=self._basis.n_nodes))
-        noise = (self._noise if include_noise else 0.0) * np.eye(self._weights.shape[0])
+        vectors, noise = self._vectors, (self._noise if include_noise else 0.0) * np.eye(self._weights.shape[0])
         self._variances(self._basis.eigenvalues)  # raises where covariances contradict each other
-        vectors, spectral = np.asarray(self._units.divisor)[..., None] * vectors, self._covariances + noise
-        return np.einsum("aj,jmn,bj->manb", vectors, spectral, vectors, optimize=True)
+        known = np.einsum("aj,jmn,bj->manb", vectors, self._covariances + noise, vectors, optimize=True)
+        return known + self._open_joint()
+
+    def _open_joint(self) -> Array | float:
+        if not self.open_means:
+            return 0.0
+        moved = np.stack(self.open_means)
+        return np.einsum("sma,snb->manb", moved, moved, optimize=True)
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
         """Joint draws over all inputs and nodes, shape (n_samples, n_inputs, n_nodes).
@@ -309,6 +210,9 @@ class Prediction:
             if posterior.prior.graph_kernel.residual is not None:
                 prior = prior + basis.filtered(basis.white(within.shape[0], random_state), own)
             missed = basis.combined(posterior.block, everything[:n_signals, :n_signals])
+            if posterior.completion is not None:  # one completion a draw
+                drawn = posterior.completion.masked.draws(1, random_state)[0][0]
+                missed = missed + basis.combined(basis.load(drawn), modes.vectors.T)
             missed = missed - basis.combined(prior, everything[:n_signals])
             missed = missed - basis.white(n_signals, random_state) * noise
             draw = basis.combined(prior, everything[n_signals:]) + basis.filtered(missed, self._bank) + self.carried
@@ -325,11 +229,13 @@ class Prediction:
         Parameters
         ----------
         signals : array of shape (n_inputs, n_nodes)
-            What was observed at the new inputs, in the units of the training signals.
+            What was observed at the new inputs, in the units of the training signals; NaN where nothing was.
         joint : bool, default=True
             One total for all inputs together (float), or one number an input taken alone, shape (n_inputs,).
         """
         observed = _as_observed(signals, self._weights.shape[0], self._basis.n_nodes)
+        if self._has_holes(observed):
+            return self._log_density_of_observed(np.asarray(on_host(observed), dtype=float), joint)
         block = self._basis.load(self._units.apply(observed))
         return self._log_density(self._basis.read_block(block - self._mean_block), joint)
 
@@ -339,12 +245,57 @@ class Prediction:
 
     def log_density_of(self, signals: Signals, joint: bool = False) -> Any:
         """The same of signals that are views of the same ones as the training signals, with the same centre."""
+        if signals.observed is not None or self.posterior.completion is not None:
+            return self.log_density(signals.units.mean(signals.values), joint)
         if self.posterior.carried is not None:
             block = self._basis.load(signals.values)
             return self._log_density(self._basis.read_block(block - self._mean_block), joint)
         vectors = self.posterior.input_modes.vectors
         data = self._basis.read_residual(signals, self.posterior.signals, vectors, self._bank)
         return self._log_density(data, joint)
+
+    def _has_holes(self, observed: Any) -> bool:
+        """Whether covariances are not diagonal in the frequencies, for holes in these signals or in the training's.
+
+        On a quadrature what holes in training signals leave open is not part of densities.
+        """
+        xp = array_namespace(observed)
+        if bool(xp.any(xp.isnan(observed))):
+            return True
+        return self.posterior.completion is not None and not isinstance(self._basis, Quadrature)
+
+    def _log_density_of_observed(self, observed: Array, joint: bool) -> Any:
+        """Log densities of what was observed alone."""
+        if joint:
+            together = self.posterior.observing(self.new, self.features, observed).log_evidence()
+            return together - self.posterior.log_evidence() + self._log_units(observed)
+        errors, seen = observed - np.asarray(on_host(self.mean)), np.isfinite(observed)
+        return np.array([self._log_density_at(number, errors[number], seen[number]) for number in range(len(errors))])
+
+    def _log_units(self, observed: Array) -> float:
+        divisors = np.broadcast_to(np.asarray(on_host(self._units.divisor)), observed.shape)
+        return -float(np.sum(np.log(divisors), where=np.isfinite(observed)))
+
+    def _log_density_at(self, number: int, errors: Array, seen: NDArray[np.bool_]) -> float:
+        """Log density of what was observed of one signal."""
+        if not seen.any():
+            return 0.0
+        basis = self._basis
+        if isinstance(basis, Quadrature):
+            complete = SeriesCovariance(
+                basis, np.eye(1), lambda eigenvalues: self._variances(eigenvalues)[[number]] + self._noise, self._noise
+            )
+            scaled = np.where(seen, errors / np.asarray(on_host(self._units.divisor)), 0.0)[None]
+            value, _ = MaskedCovariance(complete, seen[None]).log_density(scaled, np.random.default_rng(0))
+            return value + self._log_units(np.where(seen, 0.0, np.nan))
+        return self._density(errors[seen], self._covariance_of(number, include_noise=True)[np.ix_(seen, seen)])
+
+    def _density(self, errors: Array, covariance: Array) -> float:
+        """Log density of errors with a covariance."""
+        factor = cholesky(covariance, lower=True)
+        whitened = solve_triangular(factor, errors, lower=True)
+        logs = 2 * float(np.sum(np.log(np.diag(factor)))) + errors.size * np.log(2 * np.pi)
+        return -0.5 * (float(whitened @ whitened) + logs)
 
     def _log_density(self, residuals: SpectralData, joint: bool) -> Any:
         units, n_nodes = self._units, self._basis.n_nodes
@@ -370,14 +321,14 @@ class Prediction:
 def _as_observed(signals: Any, n_inputs: int, n_nodes: int) -> Any:
     """Finite signals, one for each input, of the library they came from."""
     if not is_array_api_obj(signals) or is_numpy_array(signals):
-        signals = np.atleast_2d(as_signals(signals, n_nodes))
+        signals = np.atleast_2d(as_signals(signals, n_nodes, allow_nan=True))
     if signals.shape != (n_inputs, n_nodes):
         raise ValueError(
             f"signals must have one row for each of the {n_inputs} inputs and one column for each of the {n_nodes} "
             f"nodes; got shape {signals.shape}. Pass the signals observed at these inputs."
         )
-    if not bool(array_namespace(signals).all(array_namespace(signals).isfinite(signals))):
-        raise ValueError("signals must be finite; got NaN or infinity. Remove or fill in such values first.")
+    if bool(array_namespace(signals).any(array_namespace(signals).isinf(signals))):
+        raise ValueError("signals must not be infinite; got infinity. NaN stands for what was not observed.")
     return signals
 
 

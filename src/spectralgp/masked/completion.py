@@ -1,0 +1,178 @@
+"""Signals with holes, completed: means, variances and draws of what was not observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky
+
+from spectralgp._checks import Array
+from spectralgp.carry import Carried
+from spectralgp.masked.covariances import CompleteCovariance, EigenCovariance, SeriesCovariance, covariance_of
+from spectralgp.masked.solves import MaskedCovariance
+from spectralgp.model import GraphGP
+from spectralgp.modes import Modes
+from spectralgp.signals import Completed, Incomplete
+
+MOST_EXACT = 2**22  # values of deviations that are kept to know a covariance without error
+DRAWS, FEWEST_DRAWS = 64, 4
+MOST_DRAWN = 2**25  # values, of all draws together
+SEED = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """Signals with holes under a covariance: every value given those that were observed. Made by `completion_of`.
+
+    All is in the units that the signals were read in: centred and scaled.
+
+    Parameters
+    ----------
+    masked : MaskedCovariance
+        Of what was observed, about its mean.
+    signals : Incomplete
+        The signals.
+    carried : ndarray of shape (n_signals, n_nodes), or 0.0
+        Their mean, where inputs carry over.
+    most_deviations : int, optional
+        How many deviations may stand for a covariance; as many as there is memory for if not given.
+    """
+
+    masked: MaskedCovariance
+    signals: Incomplete
+    carried: Any = 0.0
+    most_deviations: int | None = None
+
+    @property
+    def complete(self) -> CompleteCovariance:
+        """Covariance of complete signals."""
+        return self.masked.complete
+
+    @cached_property
+    def _filled(self) -> tuple[Array, Array]:
+        centred = np.where(self.signals.observed, self.signals.values - self.carried, 0.0)
+        return self.masked.filled(centred)
+
+    @property
+    def mean(self) -> Array:
+        """What was observed, and the conditional mean of the rest."""
+        return self._filled[0] + self.carried
+
+    @property
+    def solution(self) -> Array:
+        """``A_oo^-1`` times what was observed, zero elsewhere."""
+        return self._filled[1]
+
+    @property
+    def signal_mean(self) -> Array:
+        """Conditional mean of the signals without noise, at every entry."""
+        return self.mean - self.complete.noise_variance * self.solution
+
+    @cached_property
+    def n_draws(self) -> int | None:
+        """How many draws stand for the covariance of what was not observed; None where it is known."""
+        observed = self.signals.observed
+        n_missing = observed.size - int(np.count_nonzero(observed))
+        most = DRAWS if self.most_deviations is None else self.most_deviations
+        exact = MOST_EXACT // observed.size if self.most_deviations is None else most
+        if isinstance(self.complete, EigenCovariance) and n_missing <= exact:
+            return None
+        return max(FEWEST_DRAWS, min(most, MOST_DRAWN // observed.size))
+
+    @cached_property
+    def deviations(self) -> Array:
+        """What the mean may deviate by: outer products add up to its covariance, or estimate it."""
+        return self.masked.deviations(self.n_draws, np.random.default_rng(SEED))
+
+    def completed(self) -> Completed:
+        """The signals with their holes filled."""
+        return self.signals.completed(self.mean, self.deviations)
+
+    # ------------------------------------------------------------------------------------------------ variances
+
+    @cached_property
+    def variance(self) -> Array:
+        """Variance of every value as it would be observed, shape (n_signals, n_nodes); zero where it was.
+
+        Where the covariance is by draws, only what other signals leave open of a signal is: what is left given those is
+        known (the law of total variance).
+        """
+        if self.n_draws is None:
+            return np.sum(np.square(self.deviations), axis=0)
+        if isinstance(self.complete, EigenCovariance):
+            return self._by_signals(self.complete)
+        return self._by_entries()
+
+    def _by_signals(self, complete: EigenCovariance) -> Array:
+        """Given the other signals, what is missing of a signal has a precision that is part of ``A^-1``."""
+        variance, missing = np.zeros(self.signals.shape), ~self.signals.observed
+        pulled = complete.solved(self.deviations)
+        for signal, own in enumerate(missing):
+            if own.any():
+                rows, weights = complete.dual[own], np.square(complete.vectors[signal]) @ (1 / complete.variances)
+                factor = cholesky((rows * weights) @ rows.T, lower=True), True
+                given = cho_solve(factor, np.eye(rows.shape[0])).diagonal()
+                open_still = self.deviations[:, signal, own] - cho_solve(factor, pulled[:, signal, own].T).T
+                variance[signal, own] = given + np.sum(np.square(open_still), axis=0)
+        return variance
+
+    def _by_entries(self) -> Array:
+        """The same of single entries, where signals are too long for that."""
+        complete = self.complete
+        assert isinstance(complete, SeriesCovariance)
+        precisions = complete.inverse_diagonal()
+        total = 1 / precisions
+        for deviation in self.deviations:
+            pulled = complete.unload(complete.inverse(complete.load(deviation)))
+            total += np.square(deviation - pulled / precisions)
+        return np.where(self.signals.observed, 0.0, total)
+
+    @cached_property
+    def signal_variance(self) -> Array:
+        """Variance of the signals without noise, at every entry."""
+        complete = self.complete
+        noise, rest = complete.noise_variance, complete.inverse_diagonal()
+        for deviation in self.deviations:
+            rest = rest - np.square(complete.unload(complete.inverse(complete.load(deviation))))
+        of_observed = noise - noise**2 * np.maximum(rest, 0.0)
+        return np.maximum(np.where(self.signals.observed, of_observed, self.variance - noise), 0.0)
+
+    # ---------------------------------------------------------------------------------------------------- draws
+
+    def draws(self, n_draws: int, random_state: np.random.Generator, include_noise: bool) -> Array:
+        """Draws of complete signals, shape (n_draws, n_signals, n_nodes), by one solve each (Matheron's rule).
+
+        With noise: values as observed, those that were as they are. Without: the signals beneath, everywhere.
+        """
+        if include_noise:
+            return self.mean + self.masked.draws(n_draws, random_state)[0]
+        complete, noise = self.complete, self.complete.noise_variance
+        draws = []
+        for _ in range(n_draws):
+            signal = complete.unload(complete.draw_signal(random_state))
+            noisy = signal + np.sqrt(noise) * random_state.standard_normal(signal.shape)
+            filled, solution = self.masked.filled(noisy)
+            draws.append(self.signal_mean + signal - (filled - noise * solution))
+        return np.stack(draws)
+
+    def log_density(self, random_state: np.random.Generator) -> tuple[float, float]:
+        """Log density of what was observed, in the units it was read in, and its standard error."""
+        centred = np.where(self.signals.observed, self.signals.values - self.carried, 0.0)
+        return self.masked.log_density(centred, random_state)
+
+
+def completion_of(
+    prior: GraphGP,
+    inputs: Array,
+    input_modes: Modes,
+    signals: Incomplete,
+    carried: Carried | None = None,
+    complete: CompleteCovariance | None = None,
+) -> Completion:
+    """Signals with holes under a prior, or under another covariance of complete signals about the same mean."""
+    covariance = covariance_of(prior, input_modes) if complete is None else complete
+    mean = prior.carried_values(carried, inputs, signals.units)
+    return Completion(MaskedCovariance(covariance, signals.observed), signals, mean)

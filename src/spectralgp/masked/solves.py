@@ -1,0 +1,235 @@
+"""The covariance of what was observed of signals: solves, completions, draws and densities under a mask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, eigh_tridiagonal, solve_triangular
+
+from spectralgp._checks import Array
+from spectralgp._progress import mention
+from spectralgp.masked.covariances import CompleteCovariance, EigenCovariance, Mask
+
+Method = Literal["missing", "observed", "iterative"]
+
+MOST_DENSE = 2_500  # entries whose covariance is written out
+MOST_ITERATIONS = 1_000
+SOLVED = 1e-9  # of the right side, in the preconditioner's norm, that a solve may leave
+PROBES = 32
+MOST_STEPS = 200  # of Lanczos
+STEPS_BETWEEN = 10
+SETTLED = 1e-6  # relative change of a quadrature at which Lanczos stops
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedCovariance:
+    """Covariance of the values of signals that were observed, and what it says of the others.
+
+    Few missing values or few observed ones are handled by a dense matrix of their number: equation (19). Else systems
+    are solved by conjugate gradients, preconditioned by the inverse for complete signals.
+
+    Parameters
+    ----------
+    complete : CompleteCovariance
+        Of complete signals.
+    observed : ndarray of bool, shape (n_signals, n_nodes)
+        What was observed.
+    """
+
+    complete: CompleteCovariance
+    observed: Mask
+
+    @cached_property
+    def method(self) -> Method:
+        """By which matrix, if any, systems are solved."""
+        n_observed = int(np.count_nonzero(self.observed))
+        n_missing = self.observed.size - n_observed
+        if isinstance(self.complete, EigenCovariance) and min(n_missing, n_observed) <= MOST_DENSE:
+            return "missing" if n_missing <= n_observed else "observed"
+        return "iterative"
+
+    @cached_property
+    def _missing(self) -> Mask:
+        return ~self.observed
+
+    @cached_property
+    def _weights(self) -> Any:
+        return self.complete.load(self.observed.astype(float))
+
+    @property
+    def _eigen(self) -> EigenCovariance:
+        assert isinstance(self.complete, EigenCovariance)
+        return self.complete
+
+    @cached_property
+    def _factor(self) -> Array:
+        """Lower Cholesky factor of ``(A^-1)_mm`` or of ``A_oo``."""
+        if self.method == "missing":
+            return self._precision_factor
+        return cholesky(self._eigen.among(self.observed), lower=True, overwrite_a=True, check_finite=False)
+
+    @cached_property
+    def _precision_factor(self) -> Array:
+        """Lower Cholesky factor of ``(A^-1)_mm``, the precision of what is missing given what was observed."""
+        entries = self._eigen.among(self._missing, inverse=True)
+        return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
+
+    # ---------------------------------------------------------------------------------------------- completions
+
+    def filled(self, values: Array, start: Array | None = None, tolerance: float = SOLVED) -> tuple[Array, Array]:
+        """Conditional means of all values given the observed ones, which stay as they are.
+
+        Parameters
+        ----------
+        values : ndarray of shape (..., n_signals, n_nodes)
+            What was observed; anything finite elsewhere, which is not looked at.
+        start : ndarray of the same shape, optional
+            A guess of the solution, where it is iterative.
+        tolerance : float, optional
+            Of such a solution.
+
+        Returns
+        -------
+        completed, solution : ndarray of the shape of values
+            ``y~`` of equation (19), and ``A_oo^-1 y_o`` with zeros elsewhere.
+        """
+        values = np.where(self.observed, values, 0.0)
+        if self.method == "missing":
+            completed = values.copy()
+            pulled = self._eigen.solved(values)[..., self._missing]
+            completed[..., self._missing] = -cho_solve((self._factor, True), pulled.T).T
+            return completed, self._eigen.solved(completed)
+        if self.method == "observed":
+            solution = np.zeros(values.shape)
+            solution[..., self.observed] = cho_solve((self._factor, True), values[..., self.observed].T).T
+            return np.where(self.observed, values, self._eigen.times(solution)), solution
+        if isinstance(self.complete, EigenCovariance) or values.ndim == 2:
+            loaded = self.complete.load(values)
+            first = None if start is None else self.complete.load(start)
+            found = self._conjugate_gradients(loaded, first, tolerance)
+            completed = self.complete.unload(self.complete.times(found))
+            return np.where(self.observed, values, completed), self.complete.unload(found)
+        parts = [
+            self.filled(one, None if start is None else start[number], tolerance) for number, one in enumerate(values)
+        ]
+        return np.stack([one for one, _ in parts]), np.stack([one for _, one in parts])
+
+    def _conjugate_gradients(self, right: Any, start: Any, tolerance: float) -> Any:
+        """``A_oo^-1`` times what was observed, in a block that is zero elsewhere."""
+        complete, weights = self.complete, self._weights
+        solution = right * 0.0 if start is None else start * weights
+        residual = right - weights * complete.times(solution) if start is not None else right * 1.0
+        direction, before = None, 1.0
+        size = complete.inner(right, weights * complete.solved(right))
+        for iteration in range(MOST_ITERATIONS):
+            conditioned = weights * complete.solved(residual)
+            now = complete.inner(residual, conditioned)
+            if now <= tolerance**2 * size:
+                break
+            direction = conditioned if direction is None else conditioned + direction * (now / before)
+            image = weights * complete.times(direction)
+            step = now / complete.inner(direction, image)
+            solution = solution + direction * step
+            residual = residual - image * step
+            before = now
+            mention(f"solving, iteration {iteration + 1}")
+        return solution
+
+    def deviations(self, n_draws: int | None, random_state: np.random.Generator) -> Array:
+        """What the completed values may deviate by: the sum of outer products is their covariance, or estimates it.
+
+        Parameters
+        ----------
+        n_draws : int or None
+            How many draws estimate it; None for as many deviations as values are missing, without error.
+        random_state : numpy.random.Generator
+            For the draws; only where there are any.
+
+        Returns
+        -------
+        ndarray of shape (n_deviations, n_signals, n_nodes)
+        """
+        if n_draws is None:
+            factor = self._precision_factor
+            deviations = np.zeros((factor.shape[0], *self.observed.shape))
+            deviations[:, self._missing] = solve_triangular(factor, np.eye(factor.shape[0]), lower=True)
+            return deviations
+        draws = self.draws(n_draws, random_state)[0]
+        return draws / np.sqrt(n_draws)
+
+    def draws(
+        self,
+        n_draws: int,
+        random_state: np.random.Generator,
+        start: Array | None = None,
+        tolerance: float = SOLVED,
+    ) -> tuple[Array, Array | None]:
+        """Draws of what completed values deviate by from their mean, one solve each (Matheron's rule).
+
+        Returns the draws, shape (n_draws, n_signals, n_nodes), and the solutions they took, where iterative.
+        """
+        if self.method == "missing":
+            white = random_state.standard_normal((n_draws, self._factor.shape[0]))
+            draws = np.zeros((n_draws, *self.observed.shape))
+            draws[:, self._missing] = solve_triangular(self._factor, white.T, lower=True, trans="T").T
+            return draws, None
+        prior = np.stack([self.complete.unload(self.complete.draw(random_state)) for _ in range(n_draws)])
+        completed, solutions = self.filled(prior, start, tolerance)
+        return prior - completed, solutions
+
+    # ------------------------------------------------------------------------------------------------ densities
+
+    def log_density(self, values: Array, random_state: np.random.Generator) -> tuple[float, float]:
+        """Log density of what was observed, a total in nats with the 2 pi term, and its standard error: equation (19).
+
+        It is exact where a dense matrix serves; else the determinant is by stochastic Lanczos quadrature.
+        """
+        completed, solution = self.filled(values)
+        quadratic = float(np.sum(np.where(self.observed, completed * solution, 0.0)))
+        logs, error = self._log_determinant(random_state)
+        constant = np.count_nonzero(self.observed) * np.log(2 * np.pi)
+        return -0.5 * (quadratic + logs + constant), 0.5 * error
+
+    def _log_determinant(self, random_state: np.random.Generator) -> tuple[float, float]:
+        if self.method == "iterative":
+            return self._lanczos(random_state)
+        own = 2 * float(np.sum(np.log(np.diag(self._factor))))
+        return (own + self._eigen.log_determinant() if self.method == "missing" else own), 0.0
+
+    def _lanczos(self, random_state: np.random.Generator) -> tuple[float, float]:
+        """``log |A_oo|`` from random probes; what ``log A`` says of the same probes is taken out, and added exactly."""
+        known, log_complete = self.complete.log_diagonal(self.observed)
+        n_observed = int(np.count_nonzero(self.observed))
+        estimates = []
+        for _ in range(PROBES if log_complete is not None else PROBES // 4):
+            signs = random_state.integers(0, 2, self.observed.shape) * 2.0 - 1.0
+            probe = self.complete.load(np.where(self.observed, signs, 0.0))
+            control = 0.0 if log_complete is None else self.complete.inner(probe, log_complete(probe))
+            estimates.append(n_observed * self._log_moment(probe, np.sqrt(n_observed)) - control)
+        error = float(np.std(estimates, ddof=1) / np.sqrt(len(estimates)))
+        return known + float(np.mean(estimates)), error
+
+    def _log_moment(self, probe: Any, length: float) -> float:
+        """``z^T log(A_oo) z / z^T z`` by Gauss quadrature after some steps of Lanczos."""
+        diagonal: list[float] = []
+        below: list[float] = []
+        current, previous, last = probe * (1 / length), None, np.inf
+        for step in range(MOST_STEPS):
+            following = self._weights * self.complete.times(current)
+            if previous is not None:
+                following = following - previous * below[-1]
+            diagonal.append(self.complete.inner(following, current))
+            following = following - current * diagonal[-1]
+            norm = float(np.sqrt(max(self.complete.inner(following, following), 0.0)))
+            if step % STEPS_BETWEEN == STEPS_BETWEEN - 1 or norm < 1e-12:
+                values, vectors = eigh_tridiagonal(diagonal, below)
+                moment = float(np.square(vectors[0]) @ np.log(np.maximum(values, 1e-300)))
+                if abs(moment - last) <= SETTLED * max(abs(moment), 1.0) or norm < 1e-12:
+                    return moment
+                last = moment
+            below.append(norm)
+            previous, current = current, following * (1 / norm)
+        return last
