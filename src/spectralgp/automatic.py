@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -109,7 +110,9 @@ class Setting:
             return WithResidual.of(kernel, self.residual)
         if self.graph.n_edges == 0:
             return kernel  # all frequencies are the same: what neighbours share is noise
-        return WithResidual.of(kernel, Polynomial(RESIDUAL_DEGREE, "eigenvalues", kernel.laplacian, kernel.scaled))
+        everywhere = isinstance(kernel, Polynomial) and kernel.constraint == "interval"
+        constraint: Literal["interval", "eigenvalues"] = "interval" if everywhere else "eigenvalues"
+        return WithResidual.of(kernel, Polynomial(RESIDUAL_DEGREE, constraint, kernel.laplacian, kernel.scaled))
 
 
 def likelier_scale(setting: Setting, kernel: GraphKernel, carries: bool, solver: Solver) -> Scale:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -105,6 +105,11 @@ class FittedModels:
             parts += [(float(weight) / len(models), model, task.signals.units.spread) for model in models]
         return tuple(parts)
 
+    def conditioned_anew(self, candidates: Sequence[Candidate]) -> FittedModels:
+        """The same models conditioned on other data, that of the given candidates."""
+        posterior = _conditioned(candidates, self.weights, self.draws)
+        return replace(self, candidates=tuple(candidates), posterior=posterior)
+
     @property
     def log_likelihood(self) -> float:
         """Log marginal likelihood of the mixture."""
@@ -158,15 +163,20 @@ def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.
             hyperparameter_draws(task, fit, stacking.n_draws, stream) if stacking.n_draws else Draws((fit.model,))
             for task, fit, stream in zip(tasks, fits, of_draws.spawn(len(fits)), strict=True)
         )
-        members = [
-            (weight / len(one.models), candidate.condition(model))
-            for weight, candidate, one in zip(weights, candidates, drawn, strict=True)
-            if weight > 0
-            for model in one.models
-        ]
-    shares, posteriors = np.array([share for share, _ in members]), tuple(posterior for _, posterior in members)
-    posterior = posteriors[0] if len(members) == 1 else Mixture(shares, posteriors)
+        posterior = _conditioned(candidates, weights, drawn)
     return FittedModels(tuple(candidates), tuple(fits), weights, drawn, posterior)
+
+
+def _conditioned(candidates: Sequence[Candidate], weights: Array, drawn: Sequence[Draws]) -> Posterior | Mixture:
+    """Models, those that stand for them, conditioned on the signals of their candidates."""
+    members = [
+        (weight / len(one.models), candidate.condition(model))
+        for weight, candidate, one in zip(weights, candidates, drawn, strict=True)
+        if weight > 0
+        for model in one.models
+    ]
+    shares, posteriors = np.array([share for share, _ in members]), tuple(posterior for _, posterior in members)
+    return posteriors[0] if len(members) == 1 else Mixture(shares, posteriors)
 
 
 def _tried(plan: Plan, candidates: list[Candidate], folds: Folds, solver: Solver) -> tuple[list[Candidate], HeldOut]:

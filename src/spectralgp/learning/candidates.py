@@ -215,7 +215,8 @@ def _predicted(posterior: Posterior, fold: Fold, others: Signals, nodes: Indices
     if nodes is None:
         return prediction.log_density_of(others), np.empty((others.shape[0], 0))
     observed = others.units.mean(others.values)
-    return prediction.log_density_of(others), prediction.value_log_densities(observed[:, nodes], nodes)
+    values = prediction.value_log_densities(observed[:, nodes], nodes)
+    return prediction.log_density_of(others), np.where(np.isfinite(observed[:, nodes]), values, 0.0)
 
 
 def learn_groups(

@@ -10,6 +10,7 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from spectralgp._checks import Array
 from spectralgp.learning.fit import Fit, active_constraints, certify
+from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.task import Task
 from spectralgp.model import GraphGP
@@ -44,7 +45,7 @@ def hyperparameter_draws(task: Task, fit: Fit, n_draws: int, random_state: np.ra
     from the normal distribution on the face where the constraint holds. Draws that violate another constraint are
     drawn again; the fit stands in for those that cannot be had.
     """
-    objective = Objective(task, fit.model.graph_kernel, fit.model.spectrum)
+    objective = objective_of(task, fit.model)
     laplace = _Laplace(objective, objective.point(fit.model))
     models: list[GraphGP] = []
     for _ in range(TRIES * n_draws):

@@ -10,6 +10,7 @@ from spectralgp._progress import Progress, telling
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.learning.fit import Fit
 from spectralgp.learning.lagrangian import Lagrangian, Limits
+from spectralgp.learning.missing import learn_incomplete
 from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import Sqp
 from spectralgp.learning.task import Task
@@ -57,6 +58,8 @@ def learn_all(
     With `like`, fits of the same kernels to similar signals in the same units, each kernel is learnt from its own.
     """
     solver = solver or Sqp()
+    if task.signals.observed is not None:
+        return learn_incomplete(task, kernels, solver, like)
     fits: dict[int, Fit] = {}
     for family in _families(kernels, solver):
         own = None if like is None else [like[index] for index in family]

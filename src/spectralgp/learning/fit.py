@@ -114,6 +114,8 @@ class Fit:
         The solver's way, in order: forms of the continuation, or stages of Algorithm 1.
     errors : Errors
         How wrong the likelihood may be on the spectrum it was computed on.
+    method : str
+        How values that were not observed were treated, and why.
     """
 
     model: GraphGP
@@ -124,6 +126,7 @@ class Fit:
     detail: str
     stages: tuple[Stage, ...]
     errors: Errors = dataclasses.field(default_factory=Errors)
+    method: str = "every value was observed"
 
     @property
     def converged(self) -> bool:
@@ -153,7 +156,7 @@ class Fit:
     def in_units(self, signals: Signals) -> Fit:
         """The fit of the signals as they came in, before they were scaled; of a node of relative scale one."""
         units = signals.units
-        shift = float(units.log_density(0.0, signals.size))
+        shift = -signals.log_volume
         return dataclasses.replace(
             self,
             model=self.model.scaled_by(units.spread),

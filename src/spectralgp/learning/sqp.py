@@ -73,7 +73,7 @@ class Sqp(Solver):
 
     def n_steps(self, kernels: Sequence[GraphKernel]) -> int:
         """One for each form on the longest path."""
-        return len(_longest_path(kernels))
+        return len(longest_path(kernels))
 
     def fit(self, task: Task, kernels: Sequence[GraphKernel], like: Sequence[Fit] | None = None) -> list[Fit]:
         """Fits along one continuation, or each from a fit that is like it where that leads to a maximum."""
@@ -92,13 +92,13 @@ class Sqp(Solver):
             fits.append(_finish(found, (_stage(kernel, found),)))
             if not fits[-1].converged:
                 return None
-        for form in _longest_path(kernels):
+        for form in longest_path(kernels):
             report(form.label)
         return fits
 
     def _fit_cold(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
         """Fits along one continuation."""
-        path = _longest_path(kernels)
+        path = longest_path(kernels)
         spectrum = task.spectrum_of(path[-1])
         fits: dict[int, Fit] = {}
         stages: list[Stage] = []
@@ -108,7 +108,7 @@ class Sqp(Solver):
         faint = SILENT
         for form in path:
             objective = Objective(task, form.bind(spectrum), spectrum)
-            starts = _starts(objective) if before is None or x is None else _grown(objective, before, x, faint)
+            starts = starting_points(objective) if before is None or x is None else _grown(objective, before, x, faint)
             if form.guides():
                 guided = self._guide(objective, guided, before)
                 starts += guided
@@ -133,7 +133,7 @@ class Sqp(Solver):
         solutions = []
         for index, guide in enumerate(objective.graph_kernel.guides()):
             other = Objective(objective.task, guide, objective.spectrum)
-            starts = _starts(other)
+            starts = starting_points(other)
             if before is not None:
                 own = other.graph_kernel.grown_from(before.with_theta(guided[index][: before.theta.size]))
                 starts = [np.concatenate([own, guided[index][before.theta.size :]])]
@@ -167,7 +167,7 @@ class Sqp(Solver):
         return max(ascents, key=lambda one: one.value)
 
 
-def _starts(objective: Objective) -> list[Array]:
+def starting_points(objective: Objective) -> list[Array]:
     """Starting points: those of the graph kernel, with length scales as given and at the inputs' own scale."""
     task, bounds = objective.task, objective.bounds
     input_thetas = [objective.input_theta]
@@ -187,7 +187,7 @@ def _grown(objective: Objective, before: GraphKernel, x: Array, faint: float) ->
     starts = [np.concatenate([theta, rest]) for theta in (kernel.grown_from(before), *kernel.given_starts())]
     _, _, noise_variance = objective.split(starts[0])
     if _is_silent(before, objective.spectrum, noise_variance, faint):
-        starts += _starts(objective)  # at zero the slope in every coefficient vanishes: no way out from there
+        starts += starting_points(objective)  # at zero the slope in every coefficient vanishes: no way out from there
     return starts
 
 
@@ -197,7 +197,8 @@ def _is_silent(kernel: GraphKernel, spectrum: Spectrum, noise_variance: float, s
     return kernel.mean_power(spectrum) < share * unexplained
 
 
-def _longest_path(kernels: Sequence[GraphKernel]) -> tuple[GraphKernel, ...]:
+def longest_path(kernels: Sequence[GraphKernel]) -> tuple[GraphKernel, ...]:
+    """The forms that kernels of one family are learnt by, from the simplest to the most complex."""
     return max((kernel.path() for kernel in kernels), key=len)
 
 

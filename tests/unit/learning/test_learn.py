@@ -105,7 +105,7 @@ def test_a_degree_in_words_is_refused():
 @pytest.mark.parametrize(
     ("change", "kind", "message"),
     [
-        ({"signals": np.full((6, 7), np.nan)}, ValueError, "signals must be finite; got nan"),
+        ({"signals": np.full((6, 7), np.inf)}, ValueError, "signals must be finite or NaN; got inf"),
         ({"inputs": np.full((6, 1), np.inf)}, ValueError, "inputs must be finite; got inf"),
         (
             {"signals": np.ones((7, 6))},

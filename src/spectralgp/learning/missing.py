@@ -1,0 +1,328 @@
+"""Learning from signals with holes: complete them under the model, learn from what is expected, and again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cholesky
+
+from spectralgp._checks import Array
+from spectralgp._progress import mention, quietly, report
+from spectralgp.graph_kernels import GraphKernel
+from spectralgp.learning.fisher import precision_at
+from spectralgp.learning.fit import Certificate, Fit, Outcome, Stage, certify, lift_above_zero
+from spectralgp.learning.objective import Objective
+from spectralgp.learning.solver import Solver
+from spectralgp.learning.sqp import Sqp, longest_path, starting_points
+from spectralgp.learning.task import Task
+from spectralgp.masked import MaskedCovariance, covariance_of
+from spectralgp.model import GraphGP
+from spectralgp.signals import Incomplete
+from spectralgp.spectrum import Spectrum
+
+SEED = 0
+FIRST_DRAWS, FEWEST_DRAWS, MOST_DRAWS = 8, 2, 256
+MOST_DRAWN = 2**25  # values, of all draws together
+MOST_EXACT = 2**27  # operations of a step without draws
+GROUPS = 8  # of draws, from which their error is estimated
+ENOUGH = 0.005  # nats that a fit may fall short of its maximum
+LOST_TO_DRAWS = 0.02  # nats that draws may cost
+MOST_STEPS = 100
+MEMORY = 5  # steps that the next one is extrapolated from
+FURTHEST = 20.0  # times the last step, that an extrapolation may go further
+MOST_LIFTED = 0.01  # of a filter's largest value, that an extrapolated one may lie below zero
+GROWTH = 1.0  # times the last gain: a larger one says that an extrapolation led astray
+SAFE = 0.98  # largest share of information that is taken to be missing
+COARSE, FINE = 1e-4, 1e-7  # tolerances of solves: far from the answer, and near it
+FAR = 10.0  # nats that a step gains far from the answer
+
+
+class Expectation:
+    """Completes the signals of a task under models: the same random numbers in every step, from the last solutions.
+
+    Parameters
+    ----------
+    task : Task
+        With signals that have holes.
+    n_draws : int or None
+        Draws that stand for what was not observed; None for its exact covariance.
+    """
+
+    def __init__(self, task: Task, n_draws: int | None) -> None:
+        self.task, self.n_draws = task, n_draws
+        self._solutions: tuple[Array | None, Array | None] = (None, None)
+
+    @classmethod
+    def of(cls, task: Task, roughly: bool = False) -> Expectation:
+        """Exactly where that is cheap, else by a few draws to begin with; those are enough for a rough fit."""
+        observed = _signals(task).observed
+        n_signals, n_nodes = observed.shape
+        n_missing = int(observed.size - np.count_nonzero(observed))
+        cost = n_missing * observed.size * (n_signals + n_nodes)
+        if task.spectrum is None and cost <= MOST_EXACT and (not roughly or n_missing <= FIRST_DRAWS):
+            return cls(task, None)
+        return cls(task, min(FIRST_DRAWS, most_draws(task)))
+
+    def masked(self, model: GraphGP) -> tuple[MaskedCovariance, Array]:
+        """Covariance of what was observed under a model, and what inputs carry over to all nodes."""
+        task = self.task
+        modes = model.input_modes(task.inputs)
+        mean = model.carried_values(task.carried, task.inputs, task.signals.units)
+        return MaskedCovariance(covariance_of(model, modes), _signals(task).observed), mean
+
+    def completed(self, model: GraphGP, tolerance: float = COARSE) -> Task:
+        """The task with signals completed under a model."""
+        masked, carried = self.masked(model)
+        signals = _signals(self.task)
+        centred = np.where(signals.observed, signals.values - carried, 0.0)
+        if self.n_draws is None:
+            mean, deviations = masked.filled(centred)[0], masked.deviations(None, np.random.default_rng(SEED))
+        else:
+            first, others = self._solutions
+            others = others if others is not None and len(others) == self.n_draws else None
+            mean, solution = masked.filled(centred, first, tolerance)
+            draws, solutions = masked.draws(self.n_draws, np.random.default_rng(SEED), others, tolerance)
+            self._solutions = solution, solutions
+            deviations = draws / np.sqrt(self.n_draws)
+        return dataclasses.replace(self.task, signals=signals.completed(mean + carried, deviations))
+
+    def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
+        """Log density of what was observed, and its standard error: equation (19)."""
+        masked, carried = self.masked(model)
+        signals = _signals(self.task)
+        centred = np.where(signals.observed, signals.values - carried, 0.0)
+        return masked.log_density(centred, np.random.default_rng(SEED))
+
+
+class ObservedObjective(Objective):
+    """The gradient of the log posterior given what was observed: that of completed signals, expected at the same point.
+
+    Its values are those of the expected log posterior, and not to be compared between points.
+    """
+
+    def __init__(self, expectation: Expectation, like: GraphGP) -> None:
+        super().__init__(expectation.task, like.graph_kernel, like.spectrum)
+        self._expectation, self._like = expectation, like
+
+    def at(self, x: Array) -> Objective:
+        """The objective of signals completed at a point."""
+        graph_kernel, input_theta, noise_variance = self.split(x)
+        kernel = self.task.input_kernel.with_theta(input_theta)
+        model = GraphGP(self.spectrum, graph_kernel, kernel, noise_variance, self._like.carry)
+        return Objective(self._expectation.completed(model, FINE), self.graph_kernel, self.spectrum)
+
+    def _log_likelihood(self, x: Array) -> tuple[float, Array]:
+        return self.at(x)._log_likelihood(x)
+
+    def model(self, x: Array) -> GraphGP:
+        """The prior at ``x``."""
+        return super().model(x) if self.task.carried is None else self.at(x).model(x)
+
+
+def objective_of(task: Task, model: GraphGP, n_draws: int | None = None) -> Objective:
+    """The log posterior that a model is a maximum of; its gradient, where signals have holes."""
+    if task.signals.observed is None:
+        return Objective(task, model.graph_kernel, model.spectrum)
+    expectation = Expectation.of(task)
+    if expectation.n_draws is not None and n_draws is not None:
+        expectation.n_draws = n_draws
+    return ObservedObjective(expectation, model)
+
+
+def learn_incomplete(
+    task: Task, kernels: Sequence[GraphKernel], solver: Solver, like: Sequence[Fit] | None = None
+) -> list[Fit]:
+    """Fits to signals with holes, each from one that is like it, or from that of the kernel before it."""
+    fits: list[Fit] = []
+    for number, kernel in enumerate(kernels):
+        start = like[number] if like is not None else None
+        with quietly():
+            fits.append(_Maximisation(task, kernel, solver).fit(start))
+    for form in longest_path(kernels):
+        report(form.label)
+    return fits
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """One step: where it began and ended, what it gained, and the objective between the two."""
+
+    objective: Objective
+    before: Array
+    after: Array
+    fit: Fit
+
+    @cached_property
+    def gain(self) -> float:
+        """Expected log posterior at the end less that at the beginning."""
+        return self.fit.log_posterior - self.objective.evaluate(self.before)[0]
+
+
+class _Maximisation:
+    """Expectation-maximisation, accelerated, with as many draws as it takes."""
+
+    def __init__(self, task: Task, kernel: GraphKernel, solver: Solver) -> None:
+        self.task, self.kernel, self.solver = task, kernel, solver
+        enough = solver.enough if isinstance(solver, Sqp) else None
+        self.enough = ENOUGH if enough is None else enough
+        self.is_rough = self.enough > ENOUGH
+        self.expectation = Expectation.of(task, self.is_rough)
+        observed = _signals(task).observed
+        self.share = min(SAFE, 1 - np.count_nonzero(observed) / observed.size)
+        self.stages: list[Stage] = []
+
+    def fit(self, like: Fit | None) -> Fit:
+        """The fit, from one that is like it or from the simplest model."""
+        completed = self.expectation.completed
+        if like is None:
+            simplest = self._learnt(self.kernel.path()[0], completed(_crude(self.task, self.kernel)), None)
+            fit = self._learnt(self.kernel, completed(simplest.model), None)
+        else:
+            fit = self._learnt(self.kernel, completed(like.model), like)
+        model, outcome, detail, history = fit.model, Outcome.NOT_STATIONARY, "", list[_Step]()
+        for _ in range(MOST_STEPS):
+            step = self._step(model, fit, COARSE if history and history[-1].gain > FAR else FINE)
+            if history and step.gain > GROWTH * history[-1].gain and model is not history[-1].fit.model:
+                model, fit, history = history[-1].fit.model, history[-1].fit, []  # it led astray: from there again
+                continue
+            fit, history = step.fit, [*history[-MEMORY:], step]
+            left = step.gain / (1 - self._rate(history))
+            detail = f"another step would gain {max(step.gain, 0.0):.2g} nats"
+            if left <= self.enough:
+                if self._has_enough_draws(step):
+                    outcome = Outcome.CONVERGED
+                    break
+                history = []
+            model = self._extrapolated(history) if history else fit.model
+        return self._finished(fit, outcome, detail)
+
+    def _learnt(self, kernel: GraphKernel, completed: Task, like: Fit | None) -> Fit:
+        """A fit to completed signals."""
+        fit = self.solver.fit(completed, [kernel], None if like is None else [like])[0]
+        n_draws = self.expectation.n_draws
+        how = "exactly" if n_draws is None else f"by {n_draws} draws"
+        self.stages.append(Stage(f"{kernel.label}, completed {how}", fit.log_posterior, fit.n_evaluations))
+        mention(f"{kernel.label}, step {len(self.stages)}")
+        return fit
+
+    def _step(self, model: GraphGP, like: Fit, tolerance: float) -> _Step:
+        completed = self.expectation.completed(model, tolerance)
+        fit = self._learnt(self.kernel, completed, dataclasses.replace(like, model=model))
+        objective = Objective(completed, fit.model.graph_kernel, fit.model.spectrum)
+        return _Step(objective, objective.point(model), objective.point(fit.model), fit)
+
+    def _rate(self, history: Sequence[_Step]) -> float:
+        """Share of the way to the maximum that a plain step leaves: about that of the information that is missing."""
+        if len(history) < 2 or history[-2].gain <= 0:
+            return float(self.share)
+        ratio = np.sqrt(max(history[-1].gain, 0.0) / history[-2].gain)
+        return float(min(SAFE, max(self.share, ratio)))
+
+    def _extrapolated(self, history: Sequence[_Step]) -> GraphGP:
+        """Where the last steps lead to if they go on as they did (Anderson's method), as far as that is allowed."""
+        last = history[-1]
+        plain = last.fit.model
+        if len(history) < 2 or len({step.after.size for step in history}) > 1:
+            return plain
+        precision = precision_at(last.objective, last.after)
+        root = np.diag(1 / last.objective.units) if precision is None else cholesky(precision)
+        moves = np.array([root @ (step.after - step.before) for step in history])
+        ends = np.array([step.after for step in history])
+        weights = np.linalg.lstsq(np.diff(moves, axis=0).T, moves[-1], rcond=1e-3)[0]
+        further = -np.diff(ends, axis=0).T @ weights
+        length = float(np.linalg.norm(root @ further))
+        further *= min(1.0, FURTHEST * float(np.linalg.norm(moves[-1])) / max(length, 1e-300))
+        bounds = last.objective.bounds
+        for share in (1.0, 0.5, 0.25):
+            x, lift = lift_above_zero(last.objective, np.clip(ends[-1] + share * further, *bounds.T))
+            if lift <= MOST_LIFTED:
+                return last.objective.model(x)
+        return plain
+
+    def _has_enough_draws(self, step: _Step) -> bool:
+        """Whether draws cost little; if not, there are more from now on."""
+        n_draws, most = self.expectation.n_draws, most_draws(self.task)
+        if n_draws is None or n_draws >= most or self.is_rough:
+            return True
+        lost = _lost_to_draws(step, n_draws) / (1 - self.share)
+        if lost <= LOST_TO_DRAWS:
+            return True
+        self.expectation.n_draws = int(min(most, max(2 * n_draws, np.ceil(1.2 * n_draws * lost / LOST_TO_DRAWS))))
+        return False
+
+    def _finished(self, fit: Fit, outcome: Outcome, detail: str) -> Fit:
+        """The fit with the evidence of what was observed."""
+        model = fit.model
+        if fit.outcome in (Outcome.NOTHING_TO_LEARN, Outcome.TOO_FEW_MOMENTS):
+            outcome, detail = fit.outcome, fit.detail
+        certificate = fit.certificate if self.is_rough else self._certificate(fit)
+        value, error = self.expectation.log_likelihood(model)
+        prior = fit.log_posterior - fit.log_likelihood
+        errors = dataclasses.replace(fit.errors, probes=float(np.hypot(fit.errors.probes, error)))
+        return dataclasses.replace(
+            fit,
+            log_likelihood=value,
+            log_posterior=value + prior,
+            certificate=certificate,
+            outcome=outcome,
+            detail=detail,
+            stages=tuple(self.stages),
+            errors=errors,
+            method=self._method(),
+        )
+
+    def _certificate(self, fit: Fit) -> Certificate:
+        objective = ObservedObjective(self.expectation, fit.model)
+        return certify(objective, objective.point(fit.model), fit.certificate.lift)
+
+    def _method(self) -> str:
+        observed = _signals(self.task).observed
+        n_missing, n_draws = int(observed.size - np.count_nonzero(observed)), self.expectation.n_draws
+        holes = f"{n_missing} of {observed.size} values missing"
+        steps = f"{len(self.stages)} steps of expectation-maximisation"
+        if n_draws is None:
+            return f"exact, {steps}: {holes}, few enough for their covariance to be written out"
+        return f"{n_draws} draws, {steps}: {holes}, too many for their covariance to be written out in each"
+
+
+def most_draws(task: Task) -> int:
+    """As many draws as memory is meant for."""
+    n_signals, n_nodes = task.signals.shape
+    return max(FEWEST_DRAWS, min(MOST_DRAWS, MOST_DRAWN // (n_signals * n_nodes)))
+
+
+def _lost_to_draws(step: _Step, n_draws: int) -> float:
+    """Nats of the expected log posterior that draws are estimated to cost, from gradients of groups of them."""
+    n_groups, objective = min(GROUPS, n_draws), step.objective
+    deviations = objective.task.signals.deviations
+    assert deviations is not None
+    gradients = []
+    for group in np.array_split(np.arange(n_draws), n_groups):
+        signals = objective.task.signals
+        part = _signals(objective.task).completed(signals.values, deviations[group] * np.sqrt(n_draws / group.size))
+        alone = Objective(dataclasses.replace(objective.task, signals=part), objective.graph_kernel, objective.spectrum)
+        gradients.append(alone.evaluate(step.after)[1])
+    precision = precision_at(objective, step.after)
+    if precision is None:
+        return 0.0
+    spread = np.cov(np.array(gradients).T, ddof=1).reshape(precision.shape) / n_groups
+    return 0.5 * float(np.trace(np.linalg.solve(precision, spread)))
+
+
+def _crude(task: Task, kernel: GraphKernel) -> GraphGP:
+    """A model to begin with: the simplest form, where a search would start."""
+    form = kernel.path()[0]
+    spectrum: Spectrum = task.spectrum_of(kernel)
+    objective = Objective(task, form.bind(spectrum), spectrum)
+    graph_kernel, input_theta, noise_variance = objective.split(starting_points(objective)[-1])
+    return GraphGP(spectrum, graph_kernel, task.input_kernel.with_theta(input_theta), noise_variance)
+
+
+def _signals(task: Task) -> Incomplete:
+    signals = getattr(task.signals, "incomplete", task.signals)
+    assert isinstance(signals, Incomplete)
+    return signals

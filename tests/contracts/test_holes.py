@@ -1,0 +1,370 @@
+"""Signals with holes against dense algebra: evidence, gradient, completion, prediction, nowcasting, leaving out."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from oracle import relative_error
+from spectralgp import Chebyshev, Diffusion, Graph, LocalAverage, Polynomial, Task, condition, graph_gp
+from spectralgp.evidence import log_marginal_likelihood
+from spectralgp.graph_kernels import WithResidual
+from spectralgp.learning.missing import Expectation, ObservedObjective
+from spectralgp.leaving_out import leave_one_out
+from spectralgp.masked import MaskedCovariance, completion_of, covariance_of, solves
+from spectralgp.signals import read_signals
+from tolerances import DIFFERENCE, EXACT, GRADIENT, ITERATIVE, MASKED, STANDARD_ERRORS
+
+N_SIGNALS, N_NODES, N_NEW = 8, 7, 3
+NOISE = 0.3
+WEIGHTS = oracle.random_weights(N_NODES, seed=0)
+RNG = np.random.default_rng(5)
+INPUTS, NEW = RNG.standard_normal((N_SIGNALS, 2)), RNG.standard_normal((N_NEW, 2))
+SIGNALS = RNG.standard_normal((N_SIGNALS, N_NODES))
+FURTHER = RNG.standard_normal((N_NEW, N_NODES))
+SIGNAL, RESIDUAL = Polynomial.from_coefficients([0.2, 1.5, -2.5, 1.1]), Polynomial.from_coefficients([0.6, -0.4])
+
+
+def random_mask(share: float) -> np.ndarray:
+    """What was observed; at least one value is, and one is not."""
+    mask = np.random.default_rng(int(100 * share)).random((N_SIGNALS, N_NODES)) >= share
+    mask[0, 0], mask[0, 1] = True, False
+    return mask
+
+
+def masks() -> dict[str, np.ndarray]:
+    row, column, block = (np.ones((N_SIGNALS, N_NODES), dtype=bool) for _ in range(3))
+    row[2], column[:, 3], block[1:5, 2:4] = False, False, False
+    mixture = row & column & block & random_mask(0.3)
+    return {
+        "10%": random_mask(0.1),
+        "50%": random_mask(0.5),
+        "90%": random_mask(0.9),
+        "row": row,
+        "column": column,
+        "block": block,
+        "mixture": mixture,
+    }
+
+
+MASKS = masks()
+every_mask = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+every_kernel = pytest.mark.parametrize("kernel", [SIGNAL, WithResidual.of(SIGNAL, RESIDUAL)], ids=["plain", "residual"])
+
+
+def holes(mask: np.ndarray, signals: np.ndarray = SIGNALS) -> np.ndarray:
+    return np.where(mask, signals, np.nan)
+
+
+def node_covariances(kernel) -> tuple[np.ndarray, np.ndarray]:
+    """``B B^T`` and ``H H^T``, dense."""
+    laplacian = oracle.laplacian(WEIGHTS, scaled=True)
+    shared = oracle.polynomial(laplacian, kernel.signal.coefficients)
+    own = np.zeros((N_NODES, N_NODES)) if kernel.residual is None else laplacian
+    if kernel.residual is not None:
+        own = oracle.polynomial(laplacian, kernel.residual.coefficients)
+    return shared, own
+
+
+def dense(kernel, inputs: np.ndarray, noise: float = NOISE) -> np.ndarray:
+    """Covariance of noisy signals at inputs, entry by entry."""
+    shared, own = node_covariances(kernel)
+    covariance = np.kron(oracle.rbf(inputs, inputs), shared) + np.kron(np.eye(len(inputs)), own)
+    return covariance + noise * np.eye(len(covariance))
+
+
+def given(matrix: np.ndarray, observed: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of all entries of a Gaussian given some of them."""
+    seen = observed.ravel()
+    across = matrix[:, seen]
+    solved = np.linalg.solve(matrix[np.ix_(seen, seen)], across.T).T
+    return solved @ values.ravel()[seen], matrix - solved @ across.T
+
+
+def prior_of(kernel, spectrum=None):
+    return graph_gp(Graph(WEIGHTS), kernel, RBF(1.0), NOISE, spectrum=spectrum)
+
+
+def masked_of(kernel, mask, spectrum=None) -> MaskedCovariance:
+    prior = prior_of(kernel, spectrum)
+    return MaskedCovariance(covariance_of(prior, prior.input_modes(INPUTS)), mask)
+
+
+@pytest.fixture
+def iterative(monkeypatch):
+    """No dense matrices."""
+    monkeypatch.setattr(solves, "MOST_DENSE", -1)
+
+
+# Evidence and its gradient
+
+
+@every_mask
+@every_kernel
+def test_the_evidence_is_that_of_what_was_observed(kernel, mask):
+    seen = mask.ravel()
+    expected = oracle.log_density(SIGNALS.ravel()[seen], 0.0, dense(kernel, INPUTS)[np.ix_(seen, seen)])
+    assert relative_error(log_marginal_likelihood(prior_of(kernel), INPUTS, holes(mask)), expected) < MASKED
+
+
+@every_mask
+@every_kernel
+def test_the_gradient_is_that_of_the_evidence(kernel, mask):
+    task = dataclasses.replace(
+        Task.of(Graph(WEIGHTS), RBF(1.0), INPUTS, SIGNALS, prior=None), signals=read_signals(holes(mask))
+    )
+    objective = ObservedObjective(Expectation(task, None), prior_of(kernel))
+    point = objective.point(prior_of(kernel))
+    seen = mask.ravel()
+
+    def evidence(x: np.ndarray) -> float:
+        form, theta, noise = objective.split(x)
+        shared, own = node_covariances(form)
+        length = float(np.exp(theta[0]))
+        matrix = np.kron(oracle.rbf(INPUTS, INPUTS, length), shared) + np.kron(np.eye(N_SIGNALS), own)
+        matrix += noise * np.eye(len(matrix))
+        return oracle.log_density(SIGNALS.ravel()[seen], 0.0, matrix[np.ix_(seen, seen)])
+
+    expected = oracle.jacobian(evidence, point)
+    assert relative_error(objective.evaluate(point)[1], expected) < GRADIENT
+
+
+@every_mask
+@pytest.mark.parametrize("exact", [True, False], ids=["dense", "iterative"])
+def test_completions_are_conditional_means_and_covariances(mask, exact, monkeypatch):
+    if not exact:
+        monkeypatch.setattr(solves, "MOST_DENSE", -1)
+    masked = masked_of(SIGNAL, mask)
+    assert (masked.method == "iterative") is not exact
+    mean, covariance = given(dense(SIGNAL, INPUTS), mask, SIGNALS)
+    completed, solution = masked.filled(holes(mask))
+    limit = MASKED if exact else ITERATIVE
+    assert relative_error(completed, np.where(mask, SIGNALS, mean.reshape(mask.shape))) < limit
+    np.testing.assert_array_equal(completed[mask], SIGNALS[mask])
+    np.testing.assert_array_equal(solution[~mask], 0.0) if not exact else None
+    deviations = masked.deviations(None, np.random.default_rng(0)).reshape(-1, mask.size)
+    assert relative_error(deviations.T @ deviations, np.where(np.outer(~mask, ~mask), covariance, 0.0)) < MASKED
+
+
+@every_mask
+def test_on_a_large_graph_completions_are_iterative(mask):
+    masked = masked_of(WithResidual.of(SIGNAL, RESIDUAL), mask, Chebyshev(n_probes="exact"))
+    assert masked.method == "iterative"
+    mean, _ = given(dense(WithResidual.of(SIGNAL, RESIDUAL), INPUTS), mask, SIGNALS)
+    completed, _ = masked.filled(holes(mask))
+    assert relative_error(completed, np.where(mask, SIGNALS, mean.reshape(mask.shape))) < ITERATIVE
+
+
+def test_other_vectors_than_the_graphs_serve_too():
+    """LocalAverage has eigenvectors of its own."""
+    kernel, mask = LocalAverage(strength=0.7), MASKS["50%"]
+    prior = graph_gp(Graph(WEIGHTS), kernel, RBF(1.0), NOISE)
+    matrix = np.kron(oracle.rbf(INPUTS, INPUTS), oracle.local_average(WEIGHTS, 0.7)) + NOISE * np.eye(mask.size)
+    mean, _ = given(matrix, mask, SIGNALS)
+    completed = MaskedCovariance(covariance_of(prior, prior.input_modes(INPUTS)), mask).filled(holes(mask))[0]
+    assert relative_error(completed, np.where(mask, SIGNALS, mean.reshape(mask.shape))) < MASKED
+
+
+# Stochastic quantities, over forty seeds
+
+
+@pytest.mark.usefixtures("iterative")
+@pytest.mark.parametrize("name", ["10%", "50%", "block"])
+def test_stochastic_evidence_is_within_its_stated_error(name):
+    mask = MASKS[name]
+    masked, seen = masked_of(SIGNAL, mask), mask.ravel()
+    expected = oracle.log_density(SIGNALS.ravel()[seen], 0.0, dense(SIGNAL, INPUTS)[np.ix_(seen, seen)])
+    found = [masked.log_density(holes(mask), np.random.default_rng(seed)) for seed in range(40)]
+    z = np.array([(value - expected) / error for value, error in found])
+    assert np.abs(z).max() < STANDARD_ERRORS
+    assert 0.6 < np.sqrt(np.mean(z**2)) < 1.4  # 40 draws of chi-square: two standard deviations are 0.22
+
+
+@pytest.mark.parametrize("name", ["10%", "50%", "90%", "block"])
+@pytest.mark.parametrize("exact", [True, False], ids=["dense", "iterative"])
+def test_draws_have_the_conditional_covariance(name, exact, monkeypatch):
+    if not exact:
+        monkeypatch.setattr(solves, "MOST_DENSE", -1)
+    mask, n_draws = MASKS[name], 4_000
+    draws = masked_of(SIGNAL, mask).draws(n_draws, np.random.default_rng(1))[0].reshape(n_draws, -1)
+    covariance = np.where(np.outer(~mask, ~mask), given(dense(SIGNAL, INPUTS), mask, SIGNALS)[1], 0.0)
+    spreads = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / n_draws)
+    assert np.all(np.abs(draws.T @ draws / n_draws - covariance) <= STANDARD_ERRORS * spreads + EXACT)
+    assert np.all(np.abs(draws.mean(axis=0)) <= STANDARD_ERRORS * np.sqrt(np.diag(covariance) / n_draws) + EXACT)
+
+
+# Predictions from signals with holes
+
+
+def predicted(kernel, mask) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of new signals without noise, each with a residual of its own, given what was observed."""
+    both, (shared, own) = np.vstack([INPUTS, NEW]), node_covariances(kernel)
+    n_training = SIGNALS.size
+    matrix = np.kron(oracle.rbf(both, both), shared) + np.kron(np.eye(len(both)), own)
+    matrix[:n_training, :n_training] += NOISE * np.eye(n_training)
+    seen = np.flatnonzero(mask.ravel())
+    return oracle.condition(matrix, seen, SIGNALS.ravel()[seen], np.arange(n_training, len(matrix)))
+
+
+@every_mask
+@every_kernel
+def test_predictions_from_signals_with_holes(kernel, mask):
+    mean, covariance = predicted(kernel, mask)
+    found = condition(prior_of(kernel), INPUTS, holes(mask)).at(NEW)
+    shape = (N_NEW, N_NODES)
+    assert relative_error(found.mean, mean.reshape(shape)) < MASKED
+    assert relative_error(found.variance(), np.diag(covariance).reshape(shape)) < MASKED
+    assert (
+        relative_error(found.variance(nodes=np.array([2, 5])), np.diag(covariance).reshape(shape)[:, [2, 5]]) < MASKED
+    )
+    joint = covariance.reshape(*shape, *shape)
+    assert relative_error(found.joint_covariance(), joint) < MASKED
+    assert relative_error(found.node_covariance(), np.stack([joint[n, :, n] for n in range(N_NEW)])) < MASKED
+
+
+@every_mask
+@every_kernel
+def test_densities_of_signals_with_holes(kernel, mask):
+    """Holes in the training signals, in the new ones, or in both."""
+    mean, covariance = predicted(kernel, mask)
+    noisy, shape = covariance + NOISE * np.eye(len(covariance)), (N_NEW, N_NODES)
+    prediction = condition(prior_of(kernel), INPUTS, holes(mask)).at(NEW)
+    for seen in (np.ones(shape, dtype=bool), np.random.default_rng(3).random(shape) > 0.4):
+        chosen, observed = seen.ravel(), np.where(seen, FURTHER, np.nan)
+        expected = oracle.log_density(FURTHER.ravel()[chosen], mean[chosen], noisy[np.ix_(chosen, chosen)])
+        assert relative_error(prediction.log_density(observed), expected) < MASKED
+        singles = prediction.log_density(observed, joint=False)
+        for row in range(N_NEW):
+            own = np.flatnonzero(chosen & (np.repeat(np.arange(N_NEW), N_NODES) == row))
+            expected = oracle.log_density(FURTHER.ravel()[own], mean[own], noisy[np.ix_(own, own)])
+            assert relative_error(singles[row], expected) < MASKED
+
+
+def test_samples_from_signals_with_holes():
+    mask, n_draws = MASKS["50%"], 4_000
+    mean, covariance = predicted(SIGNAL, mask)
+    prediction = condition(prior_of(SIGNAL), INPUTS, holes(mask)).at(NEW)
+    draws = prediction.sample(n_draws, np.random.default_rng(0)).reshape(n_draws, -1)
+    spreads = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / n_draws)
+    centred = draws - mean
+    assert np.all(np.abs(centred.mean(axis=0)) < STANDARD_ERRORS * np.sqrt(np.diag(covariance) / n_draws))
+    assert np.all(np.abs(centred.T @ centred / n_draws - covariance) < STANDARD_ERRORS * spreads)
+
+
+@pytest.mark.usefixtures("iterative")
+def test_draws_stand_for_what_is_too_much_to_write_out(monkeypatch):
+    """Variances by draws are within their error, and below it where a share of them is known."""
+    from spectralgp.masked import completion
+
+    monkeypatch.setattr(completion, "MOST_EXACT", 0)
+    mask = MASKS["50%"]
+    prior = prior_of(SIGNAL)
+    _, covariance = given(dense(SIGNAL, INPUTS), mask, SIGNALS)
+    expected = np.where(mask, 0.0, np.diag(covariance).reshape(mask.shape))
+    found = completion_of(prior, INPUTS, prior.input_modes(INPUTS), read_signals(holes(mask)))
+    assert found.n_draws == completion.DRAWS
+    error = np.abs(found.variance - expected)
+    assert np.all(error <= STANDARD_ERRORS * np.sqrt(2 / found.n_draws) * expected)
+    naive = np.sum(found.deviations**2, axis=0)
+    assert np.mean(error[~mask] ** 2) < np.mean((naive - expected)[~mask] ** 2)
+
+
+# Nowcasting: signals given what was observed of them
+
+
+@every_mask
+@every_kernel
+def test_nowcasting_is_conditioning_on_everything(kernel, mask):
+    both, signals = np.vstack([INPUTS, NEW]), np.vstack([SIGNALS, FURTHER])
+    seen = np.random.default_rng(4).random((N_NEW, N_NODES)) > 0.5
+    everything = np.vstack([mask, seen])
+    noisy = dense(kernel, both)
+    signal_given = np.linalg.solve(noisy[np.ix_(everything.ravel(), everything.ravel())], np.eye(everything.sum()))
+    across = dense(kernel, both, 0.0)[:, everything.ravel()]
+    mean = (across @ signal_given @ signals[everything]).reshape(everything.shape)[N_SIGNALS:]
+    covariance = dense(kernel, both, 0.0) - across @ signal_given @ across.T
+    joint = covariance.reshape(len(both), N_NODES, len(both), N_NODES)[N_SIGNALS:, :, N_SIGNALS:]
+    posterior = condition(prior_of(kernel), INPUTS, holes(mask))
+    found = posterior.at_observed(NEW, np.where(seen, FURTHER, np.nan))
+    assert relative_error(found.mean, mean) < MASKED
+    assert relative_error(found.joint_covariance(), joint, scale=1.0) < DIFFERENCE
+    diagonal = np.einsum("nana->na", joint)
+    assert relative_error(found.variance(), diagonal, scale=1.0) < DIFFERENCE
+    assert relative_error(found.variance(include_noise=True), diagonal + NOISE) < DIFFERENCE
+    values = np.where(seen, FURTHER, mean)
+    assert relative_error(found.values, values) < MASKED
+    assert relative_error(found.values_std, np.where(seen, 0.0, np.sqrt(diagonal + NOISE))) < DIFFERENCE
+    hidden = ~seen
+    flat = np.flatnonzero(np.vstack([np.zeros_like(mask), hidden]).ravel())
+    known = np.flatnonzero(everything.ravel())
+    centre, spread = oracle.condition(noisy, known, signals.ravel()[known], flat)
+    expected = oracle.log_density(FURTHER[hidden], centre, spread)
+    assert relative_error(found.log_density(FURTHER), expected) < MASKED
+
+
+def test_nowcasts_can_be_drawn():
+    seen, n_draws = np.random.default_rng(4).random((N_NEW, N_NODES)) > 0.5, 4_000
+    posterior = condition(prior_of(SIGNAL), INPUTS, SIGNALS)
+    found = posterior.at_observed(NEW, np.where(seen, FURTHER, np.nan))
+    for noise in (False, True):
+        draws = found.sample(n_draws, np.random.default_rng(0), include_noise=noise)
+        variance = found.variance(include_noise=noise)
+        assert np.all(np.abs(draws.mean(axis=0) - found.mean) < STANDARD_ERRORS * np.sqrt(variance / n_draws))
+        assert np.all(np.abs(draws.var(axis=0) - variance) < STANDARD_ERRORS * variance * np.sqrt(2 / n_draws))
+
+
+@pytest.mark.parametrize("kernel", [SIGNAL, WithResidual.of(SIGNAL, RESIDUAL)], ids=["plain", "residual"])
+def test_nowcasting_on_a_large_graph(kernel):
+    seen = np.random.default_rng(4).random((N_NEW, N_NODES)) > 0.5
+    observed = np.where(seen, FURTHER, np.nan)
+    exact = condition(prior_of(kernel), INPUTS, SIGNALS).at_observed(NEW, observed)
+    large = condition(prior_of(kernel, Chebyshev(n_probes="exact")), INPUTS, SIGNALS).at_observed(NEW, observed)
+    assert relative_error(large.mean, exact.mean) < ITERATIVE
+    assert np.all(large.values_std[seen] == 0)
+
+
+# Leaving out
+
+
+@every_mask
+@every_kernel
+@pytest.mark.parametrize("by", ["signal", "node", "entry"])
+def test_leaving_out_of_signals_with_holes(kernel, mask, by):
+    matrix = dense(kernel, INPUTS)
+    left = leave_one_out(condition(prior_of(kernel), INPUTS, holes(mask)), by)
+    for place in np.ndindex(mask.shape):
+        group = np.zeros_like(mask)
+        group[place[0] if by == "signal" else slice(None) if by == "node" else place[0], :] = by != "node"
+        if by == "node":
+            group[:, place[1]] = True
+        if by == "entry":
+            group[:] = False
+            group[place] = True
+        kept = (mask & ~group).ravel()
+        entry = np.ravel_multi_index(place, mask.shape)
+        mean, variance = oracle.condition(matrix, np.flatnonzero(kept), SIGNALS.ravel()[kept], np.array([entry]))
+        assert relative_error(left.mean[place], mean[0], scale=1.0) < DIFFERENCE
+        assert relative_error(left.std[place], np.sqrt(variance[0, 0])) < DIFFERENCE
+        out = np.flatnonzero((mask & group).ravel())
+        density = left.log_density[place if by == "entry" else place[0 if by == "signal" else 1]]
+        if out.size == 0:
+            assert np.isnan(density)
+            continue
+        mean, spread = oracle.condition(matrix, np.flatnonzero(kept), SIGNALS.ravel()[kept], out)
+        expected = multivariate_normal(mean, spread).logpdf(SIGNALS.ravel()[out])
+        assert relative_error(density, expected) < DIFFERENCE
+
+
+def test_kernels_with_a_closed_formula_have_holes_too():
+    kernel, mask = Diffusion(strength=2.0), MASKS["mixture"]
+    prior = graph_gp(Graph(WEIGHTS), kernel, RBF(1.0), NOISE)
+    node = oracle.diffusion(oracle.laplacian(WEIGHTS, kernel.laplacian, kernel.scaled), 2.0)
+    matrix = np.kron(oracle.rbf(INPUTS, INPUTS), node) + NOISE * np.eye(mask.size)
+    seen = mask.ravel()
+    expected = oracle.log_density(SIGNALS.ravel()[seen], 0.0, matrix[np.ix_(seen, seen)])
+    assert relative_error(log_marginal_likelihood(prior, INPUTS, holes(mask)), expected) < MASKED
