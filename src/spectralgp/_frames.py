@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj
 from numpy.typing import NDArray
 
 
@@ -19,6 +20,18 @@ def frame_names(table: Any) -> tuple[Any, ...] | None:
 def frame_index(table: Any) -> Any:
     """Index of a pandas DataFrame; None for anything else."""
     return getattr(table, "index", None) if hasattr(table, "columns") else None
+
+
+def like_table(values: Any, table: Any) -> Any:
+    """An array as what a table or array is: a DataFrame with its names and index, or an array of its library."""
+    if hasattr(table, "iloc"):
+        named = {"columns": table.columns} if hasattr(table, "columns") else {"name": table.name}
+        return type(table)(values, index=table.index, **named)
+    if hasattr(table, "columns"):
+        return type(table)({name: values[:, place] for place, name in enumerate(table.columns)})
+    if is_array_api_obj(table) and not isinstance(table, np.ndarray):
+        return array_namespace(table).asarray(values, dtype=table.dtype, device=device(table))
+    return values
 
 
 def check_numeric(table: Any, name: str) -> None:

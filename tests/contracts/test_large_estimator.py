@@ -356,10 +356,10 @@ def _with(value):
 @pytest.mark.parametrize(
     ("signals", "kind", "message"),
     [
-        (_with(np.nan), ValueError, r"Y must be finite; got NaN or infinity\. Remove"),
-        (_with(np.inf), ValueError, r"Y must be finite; got NaN or infinity\. Remove"),
-        (Columns(_with(-np.inf)), ValueError, r"Y must be finite"),
-        (array_api_strict.asarray(_with(np.nan)), ValueError, r"Y must be finite"),
+        (np.full(Y.shape, np.nan), ValueError, r"Y must hold at least one value; got nothing but NaN"),
+        (_with(np.inf), ValueError, r"Y must not hold infinite values; got some\. NaN stands for"),
+        (Columns(_with(-np.inf)), ValueError, r"Y must not hold infinite values"),
+        (array_api_strict.asarray(_with(np.inf)), ValueError, r"Y must not hold infinite values"),
         (Y[:, :-1], ValueError, r"Y must have shape \(n_signals, n_nodes\) with n_nodes = 300.*got 299 columns"),
         (Y.T, ValueError, r"same number of rows, one a signal; got 8 and 300"),
         (Y[:, 0], ValueError, r"Y must have shape \(n_signals, n_nodes\) on a large graph; got \(8,\)"),

@@ -294,25 +294,20 @@ def test_a_mask_is_not_dropped(make):
     np.testing.assert_allclose(make().fit(X, masked).predict(NEW), make().fit(X, Y).predict(NEW))
     masked.mask[2, 3] = True
     masked.data[2, 3] = 1e6
-    for fit in (lambda: make().fit(X, masked), lambda: make(spectrum="chebyshev").fit(X, masked)):
-        with pytest.raises(
-            ValueError, match=r"Y must be complete; got a masked array that masks 1 of 84 values\. Missing"
-        ):
-            fit()
+    holes = np.where(masked.mask, np.nan, Y)
+    for options in ({}, {"spectrum": "chebyshev"}):
+        fitted = make(**options).fit(X, masked)
+        assert "1 of 84 values missing" in fitted.fits_[0].method
+        np.testing.assert_array_equal(fitted.predict(NEW), make(**options).fit(X, holes).predict(NEW))
     inputs = np.ma.masked_array(X, mask=X > 1.9)
-    with pytest.raises(ValueError, match="X must be complete; got a masked array that masks"):
+    with pytest.raises(ValueError, match="X must have no masked entries; got"):
         make().fit(inputs, Y)
 
 
 @pytest.mark.parametrize(
     ("inputs", "signals", "error", "message"),
     [
-        (
-            X,
-            FRAME.assign(c=pd.array([None] * N_SIGNALS, dtype="Float64")),
-            ValueError,
-            "Y contains NaN at row 0, column 'c'",
-        ),
+        (X, FRAME.assign(c=np.inf), ValueError, "Y contains infinity at row 0, column 'c'"),
         (
             X,
             FRAME.melt(var_name="station", value_name="value"),
@@ -367,8 +362,8 @@ def test_observed_signals_must_fit_the_inputs_on_a_large_graph():
     with pytest.raises(ValueError, match=r"one row for each of the 3 inputs .*got shape \(1, 300\)"):
         fitted.log_predictive_density(CASE.new, CASE.observed[:1])
     spoilt = CASE.observed.copy()
-    spoilt[1, 7] = np.nan
-    with pytest.raises(ValueError, match=r"signals must be finite; got nan at index \(1, 7\)"):
+    spoilt[1, 7] = np.inf
+    with pytest.raises(ValueError, match=r"signals must be finite or NaN; got inf at index \(1, 7\)"):
         fitted.log_predictive_density(CASE.new, spoilt)
 
 
@@ -507,9 +502,9 @@ def test_many_outputs_without_a_graph_cost_no_matrix_of_them(monkeypatch):
 def test_words_are_not_escaped_in_messages():
     """Patterns of this file are regular expressions; one plain check that a message reads as a sentence."""
     with pytest.raises(ValueError) as caught:  # noqa: PT011
-        model().fit(X, np.where(Y[2, 3] == Y, np.nan, Y))
+        model().fit(X, np.where(Y[2, 3] == Y, np.inf, Y))
     assert re.fullmatch(
-        r"Y must be finite; Y contains NaN at row 2, column 3 \(1 values that are NaN or infinite in all\)\. Missing "
-        r"entries are not supported yet: drop the signals or the nodes that have them, or fill them in\.",
+        r"Y must be finite; Y contains infinity at row 2, column 3 \(1 values that are infinite in all\)\. NaN stands "
+        r"for what was not observed\.",
         str(caught.value),
     )

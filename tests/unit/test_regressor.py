@@ -610,11 +610,11 @@ BAD_DATA = {
     "too few rows": (X[:5], Y, ValueError, "X and Y must have the same number of rows, one a signal; got 5 and 12"),
     "flat signals": (X, Y[:, 0], ValueError, "n_nodes = 6, the nodes of the graph; got 1 columns"),
     "three axes": (X, Y[:, :, None], ValueError, "dim 3|shape"),
-    "NaN in Y": (
+    "nothing but NaN in Y": (
         X,
-        np.where(Y[2, 3] == Y, np.nan, Y),
+        np.full(Y.shape, np.nan),
         ValueError,
-        "Y contains NaN at row 2, column 3 .1 values.*Missing",
+        "Y must hold at least one value; got nothing but",
     ),
     "infinity in Y": (X, np.where(Y[2, 3] == Y, np.inf, Y), ValueError, "Y contains infinity at row 2, column 3"),
     "NaN in X": (np.where(X[1, 1] == X, np.nan, X), Y, ValueError, "X must be finite; X contains NaN at row 1"),

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from spectralgp._arrays import as_generator, take
+from spectralgp._arrays import as_generator, on_host, take
 from spectralgp._checks import Array
 from spectralgp._frames import check_same_order, frame_names, match_columns
 from spectralgp._operators import precision_of
@@ -23,6 +23,7 @@ from spectralgp.estimators._parameters import check_parameters, warn_of_noise
 from spectralgp.estimators._reading import (
     DIFFERENT,
     DROWNING,
+    as_one_signal,
     carried_columns,
     check_inputs,
     chosen_center,
@@ -30,6 +31,7 @@ from spectralgp.estimators._reading import (
     finite_inputs,
     in_memory,
     observed,
+    observed_rows,
     read_graph,
     sliceable,
     without_duplicates,
@@ -40,7 +42,7 @@ from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial
 from spectralgp.inputs import Independent, as_covariance, as_input_kernel
 from spectralgp.learning import Candidate, Lagrangian, Sqp, as_solver
 from spectralgp.mixture import Mixture, MixturePrediction
-from spectralgp.posterior import Posterior, Prediction
+from spectralgp.posterior import Filled, Posterior, Prediction
 from spectralgp.signals import Scale, read_signals
 from spectralgp.spectrum import Chebyshev, release_passes
 
@@ -103,8 +105,10 @@ class GraphGPEstimator(BaseEstimator):
             Inputs, one row a signal; the covariance matrix itself for a precomputed kernel. None makes the signals
             independent, ``K = I``: the filter can be learnt, and a new signal has the model's own distribution.
         Y : array or DataFrame of shape (n_signals, n_nodes) or (n_signals,)
-            Signals in rows. The columns of a DataFrame are matched to the names of the graph's nodes. On a large graph
-            `Y` may be a memory map or an HDF5-like array, which is read again at prediction; arrays are copied.
+            Signals in rows. NaN is what was not observed: `fits_` say how it was treated. Signals without any value are
+            left out; nodes without any are predicted. The columns of a DataFrame are matched to the names of the
+            graph's nodes. On a large graph `Y` may be a memory map or an HDF5-like array, which is read again at
+            prediction; arrays are copied.
 
         Returns
         -------
@@ -128,12 +132,19 @@ class GraphGPEstimator(BaseEstimator):
         flat, copies = len(values.shape) == 1, np.arange(values.shape[0], dtype=np.intp)
         graph, order = read_graph(self.graph, 1 if flat else values.shape[1], frame_names(Y))
         values = order.to_graph(values[:, None] if flat else values)
+        kept = observed_rows(values)
+        n_empty = 0 if kept is None else values.shape[0] - kept.size
+        if kept is not None:
+            inputs, values = as_input_kernel(self.kernel).subset(inputs, kept), values[kept]
+            copies = np.full(copies.size, -1, dtype=np.intp)
+            copies[kept] = np.arange(kept.size)
         item_size = 8 if settings is None else precision_of(values).itemsize
         solver = as_solver(self.solver, self.max_iterations)
         with explaining_memory(values.shape, item_size, settings):
             if X is not None and not isinstance(self.kernel, str) and settings is None:
-                kept, copies = without_duplicates(inputs, values)
+                kept, own = without_duplicates(inputs, values)
                 inputs, values = inputs[kept], values[kept]
+                copies = np.where(copies < 0, -1, own[copies])
             columns = carried_columns(self.carry, X, inputs.shape[1], order, graph.n_nodes)
             setting = self._setting(X, graph, inputs, values, columns, settings)
             candidates = self._candidates(setting)
@@ -155,7 +166,7 @@ class GraphGPEstimator(BaseEstimator):
                     signals.release()
                 release_passes(graph)
         self._order, self._flat, self._in_memory, self._copies = order, flat, settings is None, copies
-        self._finish(learnt)
+        self._finish(learnt, n_empty)
 
     def _setting(
         self, X: Any, graph: Graph, inputs: Array, values: Any, columns: Indices | None, settings: Chebyshev | None
@@ -256,7 +267,7 @@ class GraphGPEstimator(BaseEstimator):
         n_draws = default if self.n_draws is None else self.n_draws
         return Stacking(self.n_folds, n_draws, self._is_open(), self.n_jobs)
 
-    def _finish(self, learnt: FittedModels) -> None:
+    def _finish(self, learnt: FittedModels, n_empty: int) -> None:
         """Set every fitted attribute, in the units of Y and the order of its columns."""
         weights = learnt.weights
         heaviest = int(np.argmax(weights))
@@ -264,6 +275,9 @@ class GraphGPEstimator(BaseEstimator):
         units = signals.units
         self._learnt = learnt
         self.fits_ = learnt.fits
+        if n_empty:
+            note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
+            self.fits_ = tuple(dataclasses.replace(fit, method=fit.method + note) for fit in learnt.fits)
         models = [fit.model for fit in self.fits_]
         graph_kernels = tuple(model.graph_kernel.signal for model in models)
         residuals = tuple(model.graph_kernel.residual for model in models)
@@ -301,9 +315,14 @@ class GraphGPEstimator(BaseEstimator):
 
     # ---------------------------------------------------------------------------------------------- prediction
 
-    def _prediction(self, X: Any) -> Prediction | MixturePrediction:
+    def _prediction(self, X: Any, observed: Any = None) -> Prediction | Filled | MixturePrediction:
+        """Predictive distribution at new inputs, given what was observed of the signals there, if anything."""
         check_is_fitted(self)
-        return self.posterior_.at(self.fits_[0].model.input_kernel.new(X, self._as_features))
+        inputs = self.fits_[0].model.input_kernel.new(X, self._as_features)
+        if observed is None:
+            return self.posterior_.at(inputs)
+        known = self._observed(as_one_signal(observed, self._flat))
+        return self.posterior_.at_observed(inputs, np.asarray(on_host(self._order.to_graph(known)), dtype=float))
 
     def _as_features(self, X: Any) -> Array:
         check_inputs(X)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from spectralgp._arrays import take
-from spectralgp._checks import Array, as_option
+from spectralgp._checks import Array, as_option, numbers_of, without_mask
 from spectralgp._frames import check_numeric, frame_names, match_columns
 from spectralgp._operators import precision_of
 from spectralgp.graph import Graph, as_graph
@@ -27,7 +27,7 @@ Indices = NDArray[np.intp]
 DIFFERENT = 4.0  # times the variance of nodes' means by chance, beyond which nodes have levels of their own
 DROWNING = 1e4  # the same, beyond which levels are all that a model in them would see
 LARGEST_INPUT = 1e150  # whose square is still a number
-INCOMPLETE = "Missing entries are not supported yet: drop the signals or the nodes that have them, or fill them in."
+UNOBSERVED = "NaN stands for what was not observed."
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,23 +110,15 @@ def _counts(names: tuple[Any, ...]) -> bool:
 # ------------------------------------------------------------------------------------------------------- signals
 
 
-def refuse_masked(values: Any, name: str) -> None:
-    """Refuse a masked array that masks anything."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
-        count = int(np.ma.getmaskarray(values).sum())
-        raise ValueError(
-            f"{name} must be complete; got a masked array that masks {count} of {values.size} values. {INCOMPLETE}"
-        )
-
-
 def in_memory(Y: Any, estimator: Any) -> Array:
-    """Signals as an array of finite numbers in memory, one- or two-dimensional."""
+    """Signals as an array of numbers in memory, one- or two-dimensional; NaN where nothing was observed."""
     if Y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None: "
             "Y must hold the signals, shape (n_signals, n_nodes)."
         )
-    refuse_masked(Y, "Y")
+    names = frame_names(Y)
+    Y = without_mask(Y, "Y", allow_nan=True)
     check_numeric(Y, "Y")
     if getattr(getattr(Y, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: Y must hold real numbers. Pass the real part or the modulus.")
@@ -137,25 +129,27 @@ def in_memory(Y: Any, estimator: Any) -> Array:
     try:
         if signals.dtype.kind not in "biufO":
             raise TypeError(f"dtype {signals.dtype}")
-        values = np.asarray(signals, dtype=float)
+        values = np.asarray(numbers_of(signals) if signals.dtype.kind == "O" else signals, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"Y must hold numbers; got {error}. Convert it to numbers first.") from error
-    _require_finite(values, "Y", frame_names(Y), INCOMPLETE)
+    _require_finite(values, "Y", names, UNOBSERVED, allow_nan=True)
     return values
 
 
 def sliceable(Y: Any) -> Any:
     """Signals that need not fit in memory: anything with a shape and a dtype, sliced by columns; tables as arrays."""
-    refuse_masked(Y, "Y")
+    Y = without_mask(Y, "Y", allow_nan=True)
     check_numeric(Y, "Y")
     signals = Y.to_numpy() if hasattr(Y, "columns") else Y
+    if hasattr(Y, "columns") and signals.dtype.kind == "O":  # a table with nulls
+        signals = numbers_of(signals)
     signals = np.asarray(signals) if isinstance(signals, list | tuple) else signals
     if not hasattr(signals, "shape") or not hasattr(signals, "dtype") or len(signals.shape) != 2:
         raise ValueError(
             f"Y must have shape (n_signals, n_nodes) on a large graph; got {np.shape(Y)}. Rows are signals."
         )
     precision_of(signals)
-    return np.asarray(signals) if isinstance(signals, np.ma.MaskedArray) else signals
+    return signals
 
 
 def observed(signals: Any) -> Any:
@@ -163,12 +157,27 @@ def observed(signals: Any) -> Any:
     return signals if is_array_api_obj(signals) else np.asarray(signals[:, :])
 
 
+def observed_rows(values: Any) -> Indices | None:
+    """Signals of which something was observed; None where that is all of them, or none."""
+    if not isinstance(values, np.ndarray):
+        return None
+    kept = np.flatnonzero(~np.isnan(values).all(axis=1))
+    return None if kept.size in (0, values.shape[0]) else kept
+
+
+def as_one_signal(observed: Any, is_flat: bool) -> Any:
+    """A single signal as a row, unless signals are single values."""
+    if is_flat or len(np.shape(observed)) != 1:
+        return observed
+    return observed.to_frame().T if hasattr(observed, "to_frame") else np.ma.atleast_2d(observed)
+
+
 # -------------------------------------------------------------------------------------------------------- inputs
 
 
 def check_inputs(X: Any) -> None:
     """Refuse inputs that would be taken for something else: masked ones, and words that look like numbers."""
-    refuse_masked(X, "X")
+    without_mask(X, "X", "Drop the rows that have them, or fill them in.")
     check_numeric(X, "X")
     if isinstance(X, np.ndarray) and X.dtype.kind in "USMm":
         raise TypeError(f"X must hold numbers; got dtype {X.dtype}. Convert it to numbers first.")
@@ -186,8 +195,10 @@ def finite_inputs(inputs: Any, names: tuple[Any, ...] | None = None) -> Array:
     return values
 
 
-def _require_finite(values: Array, name: str, columns: tuple[Any, ...] | None, remedy: str) -> None:
-    wrong = ~np.isfinite(values)
+def _require_finite(
+    values: Array, name: str, columns: tuple[Any, ...] | None, remedy: str, allow_nan: bool = False
+) -> None:
+    wrong = np.isinf(values) if allow_nan else ~np.isfinite(values)
     if not wrong.any():
         return
     first = tuple(int(index) for index in np.argwhere(wrong)[0])
@@ -195,9 +206,10 @@ def _require_finite(values: Array, name: str, columns: tuple[Any, ...] | None, r
     where = f"row {first[0]}"
     if len(first) == 2:
         where += f", column {first[1] if columns is None else repr(columns[first[1]])}"
+    kind = "infinite" if allow_nan else "NaN or infinite"
     raise ValueError(
-        f"{name} must be finite; {name} contains {what} at {where} ({int(wrong.sum())} values that are NaN or infinite "
-        f"in all). {remedy}"
+        f"{name} must be finite; {name} contains {what} at {where} ({int(wrong.sum())} values that are {kind} in all). "
+        f"{remedy}"
     )
 
 
@@ -249,17 +261,23 @@ def chosen_center(values: Any, threshold: float) -> Center:
     n_signals, n_nodes = values.shape
     if n_signals < 3 or n_nodes < 2 or not isinstance(values, np.ndarray):
         return "global"
-    largest = np.max(np.abs(values))
-    if not 0 < largest < np.inf:
+    seen = np.isfinite(values)
+    often = seen.sum(axis=0) > 1  # nodes observed less say nothing of a level and a spread
+    largest = np.max(np.abs(values), where=seen, initial=0.0)
+    if not 0 < largest < np.inf or np.count_nonzero(often) < 2:
         return "global"
-    values = values / largest
-    within = np.mean(np.var(values, axis=0, ddof=1)) / n_signals
-    return "node" if np.var(values.mean(axis=0), ddof=1) > threshold * within else "global"
+    values, seen = values[:, often] / largest, seen[:, often]
+    means, variances = np.mean(values, axis=0, where=seen), np.var(values, axis=0, ddof=1, where=seen)
+    within = np.mean(variances / seen.sum(axis=0))
+    return "node" if np.var(means, ddof=1) > threshold * within else "global"
 
 
 def without_duplicates(inputs: Array, values: Array) -> tuple[Indices, Indices]:
     """Signals to keep, each once, inputs and all, and for every signal which of those it is; a warning where any go."""
-    _, first, copies = np.unique(np.hstack([inputs, values]), axis=0, return_index=True, return_inverse=True)
+    rows = [inputs, values]
+    if np.isnan(values).any():  # which is not equal to itself
+        rows = [inputs, np.nan_to_num(values), np.isnan(values)]
+    _, first, copies = np.unique(np.hstack(rows), axis=0, return_index=True, return_inverse=True)
     n_dropped = values.shape[0] - first.size
     if n_dropped == 0 or first.size < 2:
         return np.arange(values.shape[0]), np.arange(values.shape[0])

@@ -16,7 +16,7 @@ from spectralgp._arrays import as_generator, moved_last, on_host, take
 from spectralgp._checks import as_option
 from spectralgp._extras import require
 from spectralgp._frames import check_same_order, frame_index
-from spectralgp.estimators._base import GraphGPEstimator
+from spectralgp.estimators._filling import FillingMixin
 from spectralgp.estimators._words import average_response, summary_of
 from spectralgp.graph_kernels import GraphKernel, SpectralKernel
 from spectralgp.learning import Solver
@@ -26,7 +26,7 @@ from spectralgp.spectrum import Chebyshev
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
 
 
-class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
+class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin):
     """Gaussian process regression of signals on a graph, with a graph kernel learnt on the graph's spectrum.
 
     Each row of `Y` is a signal, one value a node, observed at the inputs in the same row of `X`. The model is
@@ -201,6 +201,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         return_cov: bool = False,
         include_noise: bool = False,
         nodes: Any = None,
+        observed: Any = None,
     ) -> Any:
         """Predict signals at new inputs.
 
@@ -219,6 +220,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         nodes : array of int or of names, optional
             Only these nodes, by their names, or by their positions among the columns of `Y` at `fit`. On a large graph
             standard deviations are exact there, and by random probes elsewhere.
+        observed : array or DataFrame of shape (n_inputs, n_nodes), optional
+            What is known of these signals themselves, NaN elsewhere: today's readings at some stations, to predict the
+            others. One signal may be one-dimensional. All inputs are conditioned on together.
 
         Returns
         -------
@@ -235,7 +239,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
                 "return_std and return_cov must not both be True; got both. "
                 "The standard deviations are the roots of the covariances' diagonals."
             )
-        prediction, order = self._prediction(X), self._order
+        prediction, order = self._prediction(X, observed), self._order
         chosen = None if nodes is None else order.nodes(order.chosen(nodes, self.graph_.n_nodes))
         mean = self._shaped(order.to_user(prediction.mean) if chosen is None else take(prediction.mean, chosen, axis=1))
         if return_std:
@@ -248,10 +252,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
             return mean, order.to_user(order.to_user(covariance, axis=1), axis=2)
         return mean
 
-    def predict_frame(self, X: Any, return_std: bool = False, include_noise: bool = False) -> Any:
+    def predict_frame(self, X: Any, return_std: bool = False, include_noise: bool = False, observed: Any = None) -> Any:
         """Predict as `predict` does, into pandas DataFrames with the nodes' names and the index of `X`."""
         pd = require("pandas", "pandas", "to predict into DataFrames")
-        predicted = self.predict(X, return_std=return_std, include_noise=include_noise)
+        predicted = self.predict(X, return_std=return_std, include_noise=include_noise, observed=observed)
         columns: Any = self._order.names
         frames = [
             pd.DataFrame(np.reshape(values, (-1, self.graph_.n_nodes)), index=frame_index(X), columns=columns)
@@ -259,13 +263,18 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         ]
         return tuple(frames) if return_std else frames[0]
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = False) -> Any:
-        """Draw signals from the posterior, shape (n_inputs, n_nodes, n_samples) as in scikit-learn."""
-        draws = self._prediction(X).sample(n_samples, as_generator(random_state), include_noise)
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = False, observed: Any = None
+    ) -> Any:
+        """Draw signals from the posterior, shape (n_inputs, n_nodes, n_samples) as in scikit-learn.
+
+        Draws are joint over inputs and nodes; given what was `observed` of them, if anything.
+        """
+        draws = self._prediction(X, observed).sample(n_samples, as_generator(random_state), include_noise)
         stacked = moved_last(self._order.to_user(draws), 0)
         return stacked[:, 0, :] if self._flat else stacked
 
-    def log_predictive_density(self, X: Any, Y: Any, joint: bool = True) -> Any:
+    def log_predictive_density(self, X: Any, Y: Any, joint: bool = True, observed: Any = None) -> Any:
         """Log density of observed signals at new inputs: one total in nats, or one number a signal.
 
         Parameters
@@ -273,21 +282,36 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         X : array or DataFrame of shape (n_inputs, n_features), or None
             New inputs; None if the model was fitted without inputs.
         Y : array or DataFrame of shape (n_inputs, n_nodes)
-            Signals observed there.
+            Signals observed there; NaN where nothing was, which leaves a value out.
         joint : bool, default=True
             Density of all signals together (float), or of each alone, shape (n_inputs,).
+        observed : array or DataFrame of shape (n_inputs, n_nodes), optional
+            What was known of them before: the density is that of the other values of `Y`, given these.
         """
         check_is_fitted(self)
         check_same_order(X, Y)
         signals = self._observed(Y)
-        prediction = self._prediction(np.empty((signals.shape[0], 0)) if X is None else X)
+        prediction = self._prediction(np.empty((signals.shape[0], 0)) if X is None else X, observed)
         return prediction.log_density(self._order.to_graph(signals), joint)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name."""
+        """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name.
+
+        Values that were not observed are left out, and nodes of which fewer than two were.
+        """
         check_is_fitted(self)
         predicted = np.reshape(on_host(self.predict(X)), (-1, self.graph_.n_nodes))
-        return float(r2_score(on_host(self._observed(y)), predicted, sample_weight=sample_weight))
+        truth = np.asarray(on_host(self._observed(y)))
+        seen = np.isfinite(truth)
+        if seen.all():
+            return float(r2_score(truth, predicted, sample_weight=sample_weight))
+        nodes = np.flatnonzero(seen.sum(axis=0) > 1)
+        if nodes.size == 0:
+            raise ValueError("Y must hold at least two values at some node for R^2; got fewer. Pass more signals.")
+        weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight)
+        own = [(node, seen[:, node]) for node in nodes]
+        scores = [r2_score(truth[s, n], predicted[s, n], sample_weight=weights[s]) for n, s in own]
+        return float(np.mean(scores))
 
     def leave_one_out(self, by: By = "signal") -> LeaveOneOut:
         """Closed-form predictions of each training signal, node or entry from all others, in the units of Y."""
@@ -296,9 +320,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, GraphGPEstimator):
         log_density = left.log_density if by == "signal" else order.to_user(left.log_density)
         if self._copies.size == left.mean.shape[0]:
             return LeaveOneOut(by, order.to_user(left.mean), order.to_user(left.std), log_density)
-        # a copy has the answer of what it is a copy of
+        # a copy has the answer of what it is a copy of, and a signal without any value none
+        empty = self._copies < 0
         mean, std = (order.to_user(values)[self._copies] for values in (left.mean, left.std))
-        return LeaveOneOut(by, mean, std, log_density if by == "node" else log_density[self._copies])
+        mean[empty] = std[empty] = np.nan
+        if by != "node":
+            log_density = log_density[self._copies]
+            log_density[empty] = np.nan
+        return LeaveOneOut(by, mean, std, log_density)
 
     def response(
         self,

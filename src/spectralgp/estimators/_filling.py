@@ -1,0 +1,250 @@
+"""What an estimator does with signals that are known in part, with more signals, and on another graph."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from spectralgp._arrays import on_host
+from spectralgp._checks import Array
+from spectralgp._frames import check_same_order, frame_names, like_table, match_columns
+from spectralgp.estimators._base import GraphGPEstimator
+from spectralgp.estimators._reading import NodeOrder
+from spectralgp.fitting import FittedModels
+from spectralgp.graph import as_graph
+from spectralgp.graph_kernels import GraphKernel, Polynomial
+from spectralgp.graph_kernels.base import Parts
+from spectralgp.learning import Draws
+from spectralgp.model import GraphGP
+from spectralgp.posterior import Filled
+from spectralgp.signals import Indices, no_signals, read_in
+from spectralgp.spectrum import Spectrum
+from spectralgp.units import Units
+
+SAME = 1e-9  # of the largest value, by which a value may differ from itself after it was scaled and scaled back
+ROUNDING = 1e-9  # of an interval
+
+
+class FillingMixin(GraphGPEstimator):
+    """Filling in, going on with more signals, and moving to another graph."""
+
+    def impute(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        """Fill in what was not observed.
+
+        Signals that the model was fitted to, inputs and all, are taken for those; others are new, and conditioned on
+        beside them.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_signals, n_features), or None
+            Inputs; None if the model was fitted without. With a precomputed kernel: the covariance of the training
+            signals themselves, or the pair (cross-covariance, covariance) of new ones.
+        Y : array or DataFrame of shape (n_signals, n_nodes)
+            Signals; NaN where nothing was observed.
+
+        Returns
+        -------
+        completed : of the shape and kind of Y
+            What was observed as it is, and the conditional mean of the rest.
+        std : of the shape and kind of Y
+            Standard deviation of the values as they would be observed, noise included; zero where they were.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spectralgp import Graph, GraphGPRegressor, Polynomial
+        >>> rng = np.random.default_rng(0)
+        >>> ring = Graph.from_edges([(node, (node + 1) % 10) for node in range(10)])
+        >>> X = np.arange(20.0)[:, None]
+        >>> Y = np.sin(X / 4 + np.linspace(0, 6, 10, endpoint=False)) + 0.1 * rng.standard_normal((20, 10))
+        >>> Y[3, 4] = np.nan
+        >>> completed, std = GraphGPRegressor(ring, Polynomial(3)).fit(X, Y).impute(X, Y)
+        >>> bool(abs(completed[3, 4] - np.sin(3 / 4 + 2.4)) < 3 * std[3, 4]), int(np.count_nonzero(std))
+        (True, 1)
+        """
+        check_is_fitted(self)
+        check_same_order(X, Y)
+        signals = self._given(Y)
+        features = self._features(X, len(signals))
+        rows = self._among_training(features, signals)
+        values, variances = signals.copy(), np.zeros(signals.shape)
+        for chosen in (rows >= 0, rows < 0):
+            missing = np.isnan(signals) & chosen[:, None]
+            if not missing.any():
+                continue
+            filled = self._filled(rows[chosen], features, signals, chosen)
+            mean: Any = sum(weight * part.values for weight, part in filled)
+            spread: Any = sum(weight * (part.values_std**2 + (part.values - mean) ** 2) for weight, part in filled)
+            values[missing], variances[missing] = mean[missing[chosen]], spread[missing[chosen]]
+        return self._like(values, Y), self._like(np.sqrt(variances), Y)
+
+    def _given(self, Y: Any) -> Array:
+        """Signals in memory, in the graph's order of the nodes."""
+        return np.asarray(on_host(self._order.to_graph(self._observed(Y))), dtype=float)
+
+    def _features(self, X: Any, n_signals: int) -> Any:
+        """Inputs in the form that kernels take them."""
+        return self.fits_[0].model.input_kernel.new(np.empty((n_signals, 0)) if X is None else X, self._as_features)
+
+    def _among_training(self, features: Any, signals: Array) -> Indices:
+        """Which of the training signals each one is, inputs and all; -1 for those that are new."""
+        posterior = self.posterior_.parts[0][1]
+        training, known = posterior.inputs, np.asarray(on_host(posterior.signals.units.mean(posterior.values)))
+        rows = np.full(len(signals), -1, dtype=np.intp)
+        if isinstance(features, tuple):  # covariances of new inputs
+            return rows
+        tolerance = SAME * float(np.nanmax(np.abs(known), initial=0.0))
+        candidates: dict[bytes, list[int]] = {}
+        for row, inputs in enumerate(training):
+            candidates.setdefault(inputs.tobytes(), []).append(row)
+        for number, inputs in enumerate(np.asarray(features, dtype=float)):
+            for row in candidates.get(inputs.tobytes(), []):
+                if np.allclose(known[row], signals[number], rtol=0, atol=tolerance, equal_nan=True):
+                    rows[number] = row
+                    break
+        return rows
+
+    def _filled(self, rows: Indices, features: Any, signals: Array, chosen: Any) -> list[tuple[float, Filled]]:
+        """Chosen signals under every model, with its weight: training signals, or new ones beside those."""
+        filled = []
+        for weight, posterior in self.posterior_.parts:
+            if rows[0] >= 0:
+                one = posterior.filled(rows)
+            else:
+                own = features if isinstance(features, tuple) else features[chosen]
+                one = posterior.at_observed(own, signals[chosen])
+            filled.append((weight, one))
+        return filled
+
+    def _like(self, values: Array, Y: Any) -> Any:
+        """Values in the graph's order as a table or array such as Y, with its order of the columns."""
+        values, names = self._shaped(self._order.to_user(values)), frame_names(Y)
+        if names is not None and self._order.names is not None:
+            values = values[:, np.argsort(match_columns(names, self._order.names))]
+        return like_table(np.reshape(values, np.shape(Y)), Y)
+
+    # --------------------------------------------------------------------------------------------- more signals
+
+    def condition_on(self, X: Any, Y: Any) -> Self:
+        """A model with more signals and the same hyperparameters: nothing is learnt anew.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_signals, n_features), or None
+            Inputs of the further signals; None if the model was fitted without. With a precomputed kernel: the pair
+            (cross-covariance, covariance).
+        Y : array or DataFrame of shape (n_signals, n_nodes)
+            Further signals; NaN where nothing was observed.
+
+        Returns
+        -------
+        GraphGPRegressor
+            A new one. ``fits_``, and what is said of them, are those of the signals that it was learnt from.
+        """
+        check_is_fitted(self)
+        check_same_order(X, Y)
+        signals = self._given(Y)
+        kept = ~np.isnan(signals).all(axis=1)
+        if not kept.any():
+            raise ValueError(
+                "Y must hold at least one value; got nothing but NaN, which stands for what was not observed."
+            )
+        features = self._features(X, len(signals))
+        if isinstance(features, tuple) and not kept.all():
+            raise ValueError("Y must hold a value in every signal where X is a pair of covariances; got an empty one.")
+        features = features if isinstance(features, tuple) else np.asarray(features)[kept]
+        learnt = self._learnt
+        candidates = []
+        for candidate in learnt.candidates:
+            task = candidate.task
+            inputs = task.input_kernel.together(task.inputs, features)
+            units = task.signals.units
+            known = np.asarray(on_host(units.mean(task.signals.values)), dtype=float)
+            training = read_in(units, np.vstack([known, signals[kept]]))
+            more = dataclasses.replace(task, inputs=inputs, signals=training)
+            candidates.append(dataclasses.replace(candidate, task=more))
+        n_known = candidates[0].task.inputs.shape[0] - int(kept.sum())
+        copies = np.concatenate([self._copies, np.where(kept, n_known + np.cumsum(kept) - 1, -1)])
+        return self._with_posterior(learnt.conditioned_anew(candidates), copies)
+
+    def _with_posterior(self, learnt: FittedModels, copies: Indices) -> Self:
+        other = copy.copy(self)
+        other._learnt, other.posterior_, other._copies = learnt, learnt.posterior, copies
+        return other
+
+    # -------------------------------------------------------------------------------------------- another graph
+
+    def transfer(self, graph: Any) -> Self:
+        """The learnt model on another graph: its filters, input kernel and noise, and no signals.
+
+        It predicts what the prior says until it is given signals of that graph, by `condition_on`, `impute` or
+        ``predict(X, observed=...)``. Levels and scales of single nodes do not move: a common one takes their place, and
+        the graph's covariance that of shrinkage.
+
+        Parameters
+        ----------
+        graph : Graph or anything `as_graph` takes
+            The other graph.
+
+        Raises
+        ------
+        ValueError
+            If a polynomial was learnt without ``constraint="interval"``, so that it may be negative at the other
+            graph's frequencies; or if inputs carry over node by node.
+        """
+        check_is_fitted(self)
+        other = as_graph(graph)
+        candidates, fits = [], []
+        for candidate, fit in zip(self._learnt.candidates, self._learnt.raw_fits, strict=True):
+            task, units = candidate.task, candidate.task.signals.units
+            if task.carried is not None:
+                raise ValueError(
+                    "carry must be None to transfer a model, since columns of X belong to the nodes of one graph; got "
+                    "a model that carries them over. Fit it with carry=None."
+                )
+            moved = Units(float(np.mean(on_host(units.offset))), units.spread)
+            inputs = task.inputs[:0, :0] if isinstance(self.kernel, str) else task.inputs[:0]
+            own = dataclasses.replace(task, graph=other, inputs=inputs, signals=no_signals(other.n_nodes, moved))
+            candidates.append(dataclasses.replace(candidate, task=own, shrunk=False))
+            fits.append(dataclasses.replace(fit, model=_moved(fit.model, own.spectrum_of(fit.model.graph_kernel))))
+        best = [(fit.model,) for fit in fits]
+        learnt = dataclasses.replace(
+            self._learnt, raw_fits=tuple(fits), draws=tuple(Draws(models) for models in best)
+        ).conditioned_anew(candidates)
+        fresh = self._with_posterior(learnt, np.empty(0, dtype=np.intp))
+        heaviest = int(np.argmax(learnt.weights))
+        offset, spread = learnt.candidates[heaviest].task.signals.units.offset, fits[heaviest].model.spectrum
+        fresh._order = NodeOrder(None if other.names is None else tuple(other.names))
+        fresh.fits_, fresh.graph_, fresh.spectrum_ = learnt.fits, other, spread
+        fresh.center_ = np.full(other.n_nodes, offset)
+        fresh.scale_ = np.full(other.n_nodes, learnt.candidates[heaviest].task.signals.units.spread)
+        return fresh
+
+
+def _moved(model: GraphGP, spectrum: Spectrum) -> GraphGP:
+    """A model on another spectrum, if its filters say something there."""
+    for part in _polynomials(model.graph_kernel):
+        if part.constraint != "interval" and part.degree != 0:
+            raise ValueError(
+                f"constraint must be 'interval' to transfer a polynomial to another graph, where it may be negative "
+                f"else; got {part.constraint!r}. Fit with Polynomial({part.degree}, constraint='interval')."
+            )
+        if not part.scaled and spectrum.upper > part.upper * (1 + ROUNDING):
+            raise ValueError(
+                f"graph must have no frequency above {part.upper:g}, where the filter was learnt; got "
+                f"{spectrum.upper:g}. Use a polynomial of a scaled Laplacian."
+            )
+    return dataclasses.replace(model, spectrum=spectrum)
+
+
+def _polynomials(kernel: GraphKernel) -> Iterator[Polynomial]:
+    if isinstance(kernel, Polynomial):
+        yield kernel
+    elif isinstance(kernel, Parts):
+        for part in kernel.kernels:
+            yield from _polynomials(part)
