@@ -1,5 +1,8 @@
 """How good predictions are: densities, errors and coverage; arrays in, numbers out.
 
+NaN in `observed`, like a masked entry or pandas.NA, means not observed. Scores of each value are NaN there and averages
+skip it. A prediction must be finite where something was observed; elsewhere it may be NaN too, and its deviation zero.
+
 The last part has the same scores as scikit-learn's scorers, ``scorer(estimator, X, Y)``, for cross-validation and
 grid searches.
 """
@@ -9,12 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 from sklearn.pipeline import Pipeline
 
 from spectralgp._arrays import on_host
-from spectralgp._checks import Array, as_positive, as_real_array
+from spectralgp._checks import Array, as_positive, as_real_array, without_mask
 from spectralgp._frames import frame_names, match_columns
 
 __all__ = [
@@ -38,33 +41,36 @@ def log_density(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     Parameters
     ----------
     observed, mean : array-like of any one shape
-        What was observed, and what was predicted for it.
+        What was observed, NaN where nothing was, and what was predicted for it.
     std : array-like of the same shape
         Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
 
     Returns
     -------
     ndarray of the same shape
-        In nats. The values of one signal are correlated: for the density of a whole signal use
-        `GraphGPRegressor.log_predictive_density`, not the sum of these.
+        In nats, NaN where nothing was observed. The values of one signal are correlated: for the density of a whole
+        signal use `GraphGPRegressor.log_predictive_density`, not the sum of these.
 
     Raises
     ------
     ValueError
-        If shapes differ, a value is not finite, or a standard deviation is not above zero.
+        If shapes differ, a value is infinite, nothing was observed, or a prediction of what was observed is NaN or has
+        a standard deviation that is not above zero.
 
     Examples
     --------
     >>> from spectralgp.scores import log_density
     >>> log_density([0.0, 1.0], [0.0, 0.0], [1.0, 1.0]).round(4).tolist()
     [-0.9189, -1.4189]
+    >>> log_density([0.0, float("nan")], [0.0, 0.0], [1.0, 1.0]).round(4).tolist()
+    [-0.9189, nan]
     """
     values, centres, spreads = _checked(observed, mean, std)
     return -0.5 * (((values - centres) / spreads) ** 2 + np.log(2 * np.pi)) - np.log(spreads)
 
 
 def mean_log_density(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
-    """Mean of `log_density` over all values: a score of both error and uncertainty, larger is better.
+    """Mean of `log_density` over all observed values: a score of both error and uncertainty, larger is better.
 
     Examples
     --------
@@ -72,7 +78,7 @@ def mean_log_density(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> fl
     >>> round(mean_log_density([0.0, 1.0], [0.0, 0.0], [1.0, 1.0]), 4)
     -1.1689
     """
-    return float(np.mean(log_density(observed, mean, std)))
+    return float(np.nanmean(log_density(observed, mean, std)))
 
 
 def crps(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
@@ -85,13 +91,14 @@ def crps(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     Parameters
     ----------
     observed, mean : array-like of any one shape
-        What was observed, and what was predicted for it.
+        What was observed, NaN where nothing was, and what was predicted for it.
     std : array-like of the same shape
         Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
 
     Returns
     -------
     ndarray of the same shape
+        NaN where nothing was observed.
 
     Examples
     --------
@@ -111,14 +118,15 @@ def pit(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     Parameters
     ----------
     observed, mean : array-like of any one shape
-        What was observed, and what was predicted for it.
+        What was observed, NaN where nothing was, and what was predicted for it.
     std : array-like of the same shape
         Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
 
     Returns
     -------
     ndarray of the same shape
-        Uniform on [0, 1] if the predictions are calibrated; `spectralgp.plots.plot_calibration` draws it.
+        Uniform on [0, 1] if the predictions are calibrated, and NaN where nothing was observed;
+        `spectralgp.plots.plot_calibration` draws it.
 
     Examples
     --------
@@ -131,21 +139,23 @@ def pit(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
 
 
 def root_mean_square_error(observed: ArrayLike, mean: ArrayLike) -> float:
-    """Root of the mean squared error over all values, in their units.
+    """Root of the mean squared error over all observed values, in their units.
 
     Parameters
     ----------
     observed, mean : array-like of any one shape
-        What was observed, and what was predicted for it.
+        What was observed, NaN where nothing was, and what was predicted for it.
 
     Examples
     --------
     >>> from spectralgp.scores import root_mean_square_error
     >>> root_mean_square_error([[1.0, 2.0]], [[1.0, 4.0]]) ** 2
     2.0
+    >>> root_mean_square_error([[1.0, float("nan")]], [[2.0, 4.0]])
+    1.0
     """
     values, centres = _checked(observed, mean)
-    return float(np.sqrt(np.mean((values - centres) ** 2)))
+    return float(np.sqrt(np.nanmean((values - centres) ** 2)))
 
 
 def normalized_mean_squared_error(observed: ArrayLike, mean: ArrayLike, baseline: ArrayLike | None = None) -> float:
@@ -154,7 +164,7 @@ def normalized_mean_squared_error(observed: ArrayLike, mean: ArrayLike, baseline
     Parameters
     ----------
     observed, mean : array-like of any one shape
-        What was observed, and what was predicted for it.
+        What was observed, NaN where nothing was, and what was predicted for it.
     baseline : float or array-like of the same shape, optional
         What a simple prediction would be; the mean of all observed values if not given. With 0 the score is
         ``||observed - mean||^2 / ||observed||^2``, as signal processing has it.
@@ -168,19 +178,21 @@ def normalized_mean_squared_error(observed: ArrayLike, mean: ArrayLike, baseline
     0.1
     """
     values, centres = _checked(observed, mean)
-    simple = _as_any_shape(np.mean(values) if baseline is None else baseline, "baseline")
+    known = ~np.isnan(values)
+    simple = _as_any_shape(np.nanmean(values) if baseline is None else baseline, "baseline", allow_nan=True)
     if simple.shape not in ((), values.shape):
         raise ValueError(
             f"baseline must have the shape of observed, {values.shape}; got {simple.shape}. "
             "Pass one number for all values, or one for each."
         )
-    scale = float(np.mean((values - simple) ** 2))
+    _check_where_observed(simple, "baseline", known if simple.shape else np.True_)
+    scale = float(np.nanmean((values - simple) ** 2))
     if scale == 0:
         raise ValueError(
-            f"baseline must differ from observed somewhere; got {simple.flat[0]} for equal values. "
+            f"baseline must differ from observed somewhere; got {values[known][0]} for equal values. "
             "Pass another baseline, or use root_mean_square_error."
         )
-    return float(np.mean((values - centres) ** 2)) / scale
+    return float(np.nanmean((values - centres) ** 2)) / scale
 
 
 def interval_half_width(std: ArrayLike, level: float = 0.9) -> Array:
@@ -212,7 +224,7 @@ def coverage(observed: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float 
     Parameters
     ----------
     observed, mean : array-like of any one shape
-        What was observed, and what was predicted for it.
+        What was observed, NaN where nothing was, and what was predicted for it.
     std : array-like of the same shape
         Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
     level : float, default=0.9
@@ -225,18 +237,21 @@ def coverage(observed: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float 
     0.5
     """
     values, centres, spreads = _checked(observed, mean, std)
-    return float(np.mean(np.abs(values - centres) <= interval_half_width(spreads, level)))
+    known = ~np.isnan(values)
+    return float(np.mean(np.abs(values - centres)[known] <= interval_half_width(spreads[known], level)))
 
 
 def log_density_scorer(estimator: Any, X: Any, Y: Any) -> float:
     """Mean log predictive density of a signal in nats, for scikit-learn's ``scoring``: higher is better.
+
+    Signals of which nothing was observed do not count.
 
     Parameters
     ----------
     estimator : GraphGPRegressor, or a Pipeline or a search that ends in one
         Fitted.
     X, Y : array or DataFrame
-        Inputs, and the signals observed there.
+        Inputs, and the signals observed there, NaN where not.
 
     Examples
     --------
@@ -252,11 +267,14 @@ def log_density_scorer(estimator: Any, X: Any, Y: Any) -> float:
     (2,)
     """
     model, inputs = _last_step(estimator, X)
-    return float(np.mean(on_host(model.log_predictive_density(inputs, Y, joint=False))))
+    values = _as_any_shape(_values(Y), "observed", allow_nan=True)
+    _check_something(values)
+    counted = ~np.isnan(values.reshape(values.shape[0], -1)).all(axis=1)
+    return float(np.mean(on_host(model.log_predictive_density(inputs, Y, joint=False))[counted]))
 
 
 def crps_scorer(estimator: Any, X: Any, Y: Any) -> float:
-    """Minus the mean `crps` over signals and nodes, for scikit-learn's ``scoring``: higher is better.
+    """Minus the mean `crps` over what was observed, for scikit-learn's ``scoring``: higher is better.
 
     A stacked model, whose prediction is a mixture, is scored as the Gaussian with the same mean and deviation.
 
@@ -265,9 +283,9 @@ def crps_scorer(estimator: Any, X: Any, Y: Any) -> float:
     estimator : GraphGPRegressor, or a Pipeline or a search that ends in one
         Fitted.
     X, Y : array or DataFrame
-        Inputs, and the signals observed there.
+        Inputs, and the signals observed there, NaN where not.
     """
-    return -float(np.mean(crps(*_observed_and_predicted(estimator, X, Y))))
+    return -float(np.nanmean(crps(*_observed_and_predicted(estimator, X, Y))))
 
 
 def coverage_scorer(estimator: Any, X: Any, Y: Any, level: float = 0.9) -> float:
@@ -281,7 +299,7 @@ def coverage_scorer(estimator: Any, X: Any, Y: Any, level: float = 0.9) -> float
     estimator : GraphGPRegressor, or a Pipeline or a search that ends in one
         Fitted.
     X, Y : array or DataFrame
-        Inputs, and the signals observed there.
+        Inputs, and the signals observed there, NaN where not.
     level : float, default=0.9
         Probability of the intervals; for another one pass ``functools.partial(coverage_scorer, level=0.5)``.
     """
@@ -308,35 +326,60 @@ def _observed_and_predicted(estimator: Any, X: Any, Y: Any) -> tuple[Any, Any, A
     names = frame_names(Y)
     if names is None:
         mean, std = model.predict(inputs, return_std=True, include_noise=True)
-        return on_host(Y), on_host(mean), on_host(std)
+        return _values(Y), on_host(mean), on_host(std)
     mean, std = model.predict_frame(inputs, return_std=True, include_noise=True)
-    return np.asarray(Y)[:, match_columns(names, tuple(mean.columns))], mean, std
+    return _values(Y)[:, match_columns(names, tuple(mean.columns))], mean, std
+
+
+def _values(Y: Any) -> Any:
+    """Signals of any kind as NumPy's array, with NaN for masked entries, which NumPy forgets."""
+    return on_host(without_mask(Y, "Y", allow_nan=True))
 
 
 def _checked(observed: ArrayLike, mean: ArrayLike, std: ArrayLike | None = None) -> tuple[Array, ...]:
-    """The arguments as arrays of one shape; nothing is broadcast, since that hides transposed arguments."""
+    """The arguments as arrays of one shape, all NaN where nothing was observed.
+
+    Nothing is broadcast, since that hides transposed arguments.
+    """
     named = {"observed": observed, "mean": mean} | ({} if std is None else {"std": std})
-    arrays = {name: _as_any_shape(value, name) for name, value in named.items()}
-    shape = arrays["observed"].shape
-    if arrays["observed"].size == 0:
-        raise ValueError(f"observed must hold at least one value; got shape {shape}. Pass what was observed.")
+    arrays = {name: _as_any_shape(value, name, allow_nan=True) for name, value in named.items()}
+    shape, known = arrays["observed"].shape, ~np.isnan(arrays["observed"])
+    _check_something(arrays["observed"])
     for name, array in arrays.items():
         if array.shape != shape:
             raise ValueError(
                 f"{name} must have the shape of observed, {shape}; got {array.shape}. "
                 "Pass one prediction for each observed value."
             )
-    if "std" in arrays and not (arrays["std"] > 0).all():
+        _check_where_observed(array, name, known)
+    if "std" in arrays and not (arrays["std"][known] > 0).all():
         raise ValueError(
-            f"std must be above zero everywhere; got {arrays['std'].min()}. "
+            f"std must be above zero where something was observed; got {arrays['std'][known].min()}. "
             "Predict with include_noise=True to score observed values."
         )
-    return tuple(arrays.values())
+    return tuple(np.where(known, array, np.nan) for array in arrays.values())
 
 
-def _as_any_shape(value: Any, name: str) -> Array:
+def _check_something(observed: Array) -> None:
+    """Refuse what holds no observed value."""
+    if np.isnan(observed).all():
+        found = f"NaN in all of shape {observed.shape}" if observed.size else f"shape {observed.shape}"
+        raise ValueError(f"observed must hold at least one value; got {found}. Pass what was observed.")
+
+
+def _check_where_observed(array: Array, name: str, known: NDArray[np.bool_] | np.bool_) -> None:
+    """Refuse NaN where something was observed."""
+    lost = np.argwhere(np.isnan(array) & known)
+    if len(lost):  # its size is zero for a single number
+        raise ValueError(
+            f"{name} must be finite where something was observed; got nan at index {tuple(map(int, lost[0]))} "
+            f"({len(lost)} such in all). Predict every observed value, or set observed to NaN there."
+        )
+
+
+def _as_any_shape(value: Any, name: str, *, allow_nan: bool = False) -> Array:
     try:
         n_axes = np.ndim(value)
     except ValueError:  # rows of unequal length, which the door refuses in its own words
         n_axes = 1
-    return as_real_array(value, name, tuple(f"axis {axis}" for axis in range(n_axes)))
+    return as_real_array(value, name, tuple(f"axis {axis}" for axis in range(n_axes)), allow_nan=allow_nan)

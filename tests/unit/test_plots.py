@@ -772,6 +772,20 @@ def test_the_curve_is_the_share_inside_each_interval(forecasts, pair):
     )
 
 
+def test_what_was_not_observed_is_left_out_of_the_calibration(forecasts, pair):
+    observed, mean, std = forecasts
+    known = np.random.default_rng(10).random(observed.shape) < 0.5
+    plot_calibration(np.where(known, observed, np.nan), mean, std, axes=pair)
+    seen, others = pair, plt.subplots(1, 2)[1]
+    plot_calibration(observed[known], mean[known], std[known], axes=others)
+    for one, other in zip(seen, others, strict=True):
+        assert [bar.get_height() for bar in one.patches] == [bar.get_height() for bar in other.patches]
+        for line, same in zip(one.lines, other.lines, strict=True):
+            np.testing.assert_array_equal(line.get_xydata(), same.get_xydata())
+        for band, same in zip(one.collections, other.collections, strict=True):
+            np.testing.assert_array_equal(band.get_paths()[0].vertices, same.get_paths()[0].vertices)
+
+
 def test_the_bands_hold_nine_tenths_of_calibrated_predictions():
     """Of 400 calibrated ones, each with 60 values: bars and points of the curve that lie in their band."""
     rng = np.random.default_rng(9)
@@ -802,8 +816,9 @@ def test_calibration_has_a_figure_of_its_own_if_not_told_where(forecasts, ax):
     ("arguments", "options", "message"),
     [
         (([1.0, 2.0], [1.0], [1.0, 1.0]), {}, r"mean must have the shape of observed, \(2,\); got \(1,\)"),
-        (([1.0], [1.0], [0.0]), {}, "std must be above zero everywhere"),
-        (([np.nan], [1.0], [1.0]), {}, "observed must be finite"),
+        (([1.0], [1.0], [0.0]), {}, "std must be above zero where something was observed"),
+        (([np.inf], [1.0], [1.0]), {}, "observed must be finite or NaN; got inf"),
+        (([np.nan], [1.0], [1.0]), {}, "observed must hold at least one value; got NaN in all of"),
         (([1.0], [1.0], [1.0]), {"n_bins": 1}, "n_bins must be an integer of at least 2; got 1"),
         (([1.0], [1.0], [1.0]), {"axes": [None]}, "axes must be a pair, for the histogram and the coverage; got 1"),
     ],

@@ -109,7 +109,9 @@ def test_the_normalised_error_is_relative_to_a_baseline():
     [
         (([1.0, 1.0], [1.0, 2.0]), r"baseline must differ from observed somewhere; got 1\.0 for equal values"),
         (([1.0, 2.0], [1.0, 2.0], [1.0]), r"baseline must have the shape of observed, \(2,\); got \(1,\)"),
-        (([1.0, 2.0], [1.0, 2.0], np.nan), "baseline must be finite"),
+        (([1.0, 2.0], [1.0, 2.0], np.nan), r"baseline must be finite where .*; got nan at index \(\) \(1 such"),
+        (([np.nan, 2.0], [1.0, 2.0], [1.0, np.nan]), r"baseline must be finite where .*; got nan at index \(1,\)"),
+        (([np.nan, 1.0], [1.0, 2.0], [5.0, 1.0]), r"baseline must differ from observed somewhere; got 1\.0"),
         (([1.0, 2.0], [1.0]), r"mean must have the shape of observed"),
     ],
 )
@@ -150,8 +152,12 @@ def test_a_perfect_prediction_has_no_error_and_full_coverage():
         (([1.0, 2.0], [1.0], [1.0, 1.0]), ValueError, r"mean must have the shape of observed, \(2,\); got \(1,\)"),
         ((np.ones((2, 3)), np.ones((2, 3)), np.ones((3, 2))), ValueError, r"std must have the shape of observed"),
         (([1.0], [1.0], [0.0]), ValueError, r"std must be above zero.*include_noise=True"),
-        (([1.0], [1.0], [-1.0]), ValueError, r"std must be above zero everywhere; got -1\.0"),
-        (([np.nan], [1.0], [1.0]), ValueError, r"observed must be finite; got nan at index \(0,\)"),
+        (([1.0], [1.0], [-1.0]), ValueError, r"std must be above zero where something was observed; got -1\.0"),
+        (([np.inf], [1.0], [1.0]), ValueError, r"observed must be finite or NaN; got inf at index \(0,\)"),
+        (([np.nan] * 2, [1.0] * 2, [1.0] * 2), ValueError, r"observed must hold at least one value; got NaN in all of"),
+        (([np.nan, 1.0], [1.0, np.nan], [1.0] * 2), ValueError, r"mean must be finite where .* nan at index \(1,\)"),
+        (([np.nan, 1.0], [1.0] * 2, [1.0, np.nan]), ValueError, r"std must be finite where something was observed"),
+        (([np.nan, 1.0], [np.inf, 1.0], [1.0] * 2), ValueError, r"mean must be finite or NaN; got inf at index \(0,\)"),
         (([], [], []), ValueError, r"observed must hold at least one value; got shape \(0,\)"),
         (([[1.0], [1.0, 2.0]], [1.0], [1.0]), TypeError, r"observed must be an array of real numbers"),
         (("abc", [1.0], [1.0]), TypeError, r"observed must be an array of real numbers"),
@@ -172,6 +178,68 @@ def test_a_level_is_a_probability(level):
 def test_errors_need_one_prediction_a_value():
     with pytest.raises(ValueError, match=r"mean must have the shape of observed, \(1, 2\); got \(2,\)"):
         root_mean_square_error([[1.0, 2.0]], [1.0, 2.0])
+
+
+# What was not observed
+
+
+@pytest.fixture
+def with_holes(predictions):
+    """Values with holes, predictions that say nothing of them, and where there is a value."""
+    observed, mean, std = (part.copy() for part in predictions)
+    known = np.random.default_rng(3).random(observed.shape) < 0.6
+    known[0] = False  # a signal of which nothing was observed
+    observed[~known] = np.nan
+    mean[0, 0], std[0, 0] = np.nan, 0.0  # as `impute` has std where nothing was hidden
+    return (observed, mean, std), known
+
+
+def normal(predictions, known):
+    """What SciPy says of the values that were observed."""
+    observed, mean, std = (part[known] for part in predictions)
+    return observed, stats.norm(mean, std)
+
+
+def test_scores_of_a_value_not_observed_are_nan(with_holes):
+    predictions, known = with_holes
+    observed, prediction = normal(predictions, known)
+    expected = {
+        log_density: prediction.logpdf(observed),
+        pit: prediction.cdf(observed),
+        crps: integrated_crps(*(part[known] for part in predictions)),
+    }
+    for score, values in expected.items():
+        found = score(*predictions)
+        np.testing.assert_array_equal(np.isnan(found), ~known)
+        assert relative_error(found[known], values) < FORMULA
+
+
+def test_averages_are_over_what_was_observed(with_holes):
+    (observed, mean, std), known = with_holes
+    values, prediction = normal((observed, mean, std), known)
+    assert mean_log_density(observed, mean, std) == pytest.approx(prediction.logpdf(values).mean(), rel=EXACT)
+    low, high = prediction.interval(0.5)
+    assert coverage(observed, mean, std, 0.5) == np.mean((low <= values) & (values <= high))
+    errors = np.mean((values - prediction.mean()) ** 2)
+    assert root_mean_square_error(observed, mean) == pytest.approx(np.sqrt(errors), rel=EXACT)
+    assert normalized_mean_squared_error(observed, mean) == pytest.approx(errors / values.var(), rel=EXACT)
+    found = normalized_mean_squared_error(observed, mean, np.where(known, 2.0, np.nan))
+    assert found == pytest.approx(errors / np.mean((values - 2) ** 2), rel=EXACT)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda values: np.ma.array(np.where(np.isnan(values), 1e20, values), mask=np.isnan(values)),
+        lambda values: pd.DataFrame(values).astype("Float64"),
+        lambda values: pd.DataFrame(values).astype(object).where(~np.isnan(values), pd.NA),
+    ],
+    ids=["masked", "nullable", "NA"],
+)
+def test_a_mask_or_na_is_nan(with_holes, read):
+    (observed, mean, std), _ = with_holes
+    np.testing.assert_array_equal(crps(read(observed), mean, std), crps(observed, mean, std))
+    assert root_mean_square_error(read(observed), mean) == root_mean_square_error(observed, mean)
 
 
 # Scorers
@@ -306,6 +374,70 @@ def test_a_single_output_is_scored_too(data, scorer):
     column = GraphGPRegressor().fit(inputs[:12], signals[:12, :1])
     expected = scorer(column, inputs[12:], signals[12:, :1])
     assert scorer(flat, inputs[12:], signals[12:, 0]) == pytest.approx(expected, rel=EXACT)
+
+
+def kinds_of_holes(values):
+    """The same values as an array, a masked array and two tables with their columns in another order."""
+    table = pd.DataFrame(values, columns=list("abcdef"))[list("fbdcea")]
+    masked = np.ma.array(np.where(np.isnan(values), 1e20, values), mask=np.isnan(values))
+    return values, masked, table, table.astype("Float64")
+
+
+@pytest.fixture(scope="module")
+def holes(data):
+    """A fitted model, and new signals of which some entries and one whole signal were not observed."""
+    inputs, signals = data
+    observed = np.where(np.random.default_rng(6).random((6, N_NODES)) < 0.7, signals[12:], np.nan)
+    observed[2] = np.nan
+    return model().fit(inputs[:12], signals[:12]), inputs[12:], observed
+
+
+def test_scorers_skip_what_was_not_observed(holes):
+    fitted, inputs, observed = holes
+    mean, std = fitted.predict(inputs, return_std=True, include_noise=True)
+    known = ~np.isnan(observed)
+    values, prediction = normal((observed, mean, std), known)
+    low, high = prediction.interval(0.9)
+    for kind in kinds_of_holes(observed):
+        assert coverage_scorer(fitted, inputs, kind) == np.mean((low <= values) & (values <= high))
+        expected = -integrated_crps(values, mean[known], std[known]).mean()
+        assert crps_scorer(fitted, inputs, kind) == pytest.approx(expected, rel=FORMULA)
+
+
+class Densities:
+    """Stands in for a model that knows its densities of signals with holes: 0 where nothing was observed."""
+
+    def log_predictive_density(self, X, Y, joint):
+        assert not joint
+        return np.array([-3.0, -5.0, 0.0, -1.0, -2.0, -4.0])
+
+
+def test_the_density_of_a_signal_not_observed_does_not_count(holes):
+    _, inputs, observed = holes
+    for kind in kinds_of_holes(observed):
+        assert log_density_scorer(Densities(), inputs, kind) == pytest.approx(-15 / 5, rel=EXACT)
+    flat = np.where(np.arange(6) == 2, np.nan, 1.0)
+    assert log_density_scorer(Densities(), inputs, flat) == pytest.approx(-15 / 5, rel=EXACT)
+
+
+@pytest.mark.xfail(reason="log_predictive_density refuses NaN until issue 9 is in", raises=ValueError, strict=True)
+def test_the_density_of_a_signal_is_that_of_its_observed_nodes(holes):
+    fitted, inputs, observed = holes
+    mean, covariance = fitted.predict(inputs, return_cov=True, include_noise=True)
+    densities = []
+    for centre, spread, row in zip(mean, covariance, observed, strict=True):
+        seen = np.flatnonzero(~np.isnan(row))
+        if seen.size:
+            densities.append(stats.multivariate_normal(centre[seen], spread[np.ix_(seen, seen)]).logpdf(row[seen]))
+    for kind in kinds_of_holes(observed):
+        assert log_density_scorer(fitted, inputs, kind) == pytest.approx(np.mean(densities), rel=FORMULA)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_scorers_need_something_observed(holes, scorer):
+    fitted, inputs, observed = holes
+    with pytest.raises(ValueError, match="observed must hold at least one value; got NaN in all of"):
+        scorer(fitted, inputs, np.full_like(observed, np.nan))
 
 
 @pytest.mark.parametrize("scorer", SCORERS)

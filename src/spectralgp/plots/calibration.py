@@ -38,7 +38,7 @@ def plot_calibration(
     Parameters
     ----------
     observed, mean : array-like of any one shape
-        What was observed, and what was predicted for it.
+        What was observed, NaN where nothing was (such values are left out), and what was predicted for it.
     std : array-like of the same shape
         Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
     axes : pair of matplotlib Axes, optional
@@ -55,7 +55,7 @@ def plot_calibration(
     Raises
     ------
     ValueError
-        If shapes differ, a value is not finite, a standard deviation is not above zero, or `axes` is no pair.
+        If `scores.pit` refuses the values, or `axes` is no pair.
 
     Examples
     --------
@@ -69,7 +69,8 @@ def plot_calibration(
     'probability of the interval'
     >>> matplotlib.pyplot.close(coverage.figure)
     """
-    transformed = pit(observed, mean, std).ravel()
+    transformed = pit(observed, mean, std)
+    transformed = transformed[~np.isnan(transformed)]  # NaN was not observed
     n_bars = as_integer(n_bins, "n_bins", 2)
     if axes is not None and len(axes) != 2:
         raise ValueError(f"axes must be a pair, for the histogram and the coverage; got {len(axes)}. Pass two Axes.")
