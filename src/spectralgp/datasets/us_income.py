@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from spectralgp.datasets._tables import read_places, read_years
 from spectralgp.graph import Graph
 
 
@@ -78,27 +76,6 @@ def load_us_income() -> USIncome:
     >>> float(data.relative_incomes[-1, data.graph.names.index("Mississippi")])
     -0.228
     """
-    states = _rows("us_states.csv")
-    names = tuple(state for state, *_ in states)
-    postal_codes = tuple(code for _, code, *_ in states)
-    coordinates = np.array([[float(longitude), float(latitude)] for *_, longitude, latitude in states])
-    graph = Graph(_contiguity(names), names=names, coordinates=coordinates)
-
-    table = np.array([[int(cell) for cell in row] for row in _rows("us_income.csv")])
-    years, incomes = table[:, 0].copy(), table[:, 1:].astype(np.float64)
-    for array in (years, incomes):
-        array.setflags(write=False)
+    graph, postal_codes = read_places("us_states.csv", "us_contiguity.csv")
+    years, incomes = read_years("us_income.csv")
     return USIncome(graph=graph, years=years, incomes=incomes, postal_codes=postal_codes)
-
-
-def _contiguity(names: tuple[str, ...]) -> sparse.csr_array:
-    position = {name: index for index, name in enumerate(names)}
-    pairs = np.array([[position[name] for name in edge] for edge in _rows("us_contiguity.csv")])
-    half = sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(names), len(names)))
-    return (half + half.T).tocsr()
-
-
-def _rows(file_name: str) -> list[list[str]]:
-    """Rows of one of the package's tables, without its header."""
-    file = resources.files("spectralgp.datasets") / "data" / file_name
-    return list(csv.reader(file.read_text(encoding="utf-8").splitlines()))[1:]

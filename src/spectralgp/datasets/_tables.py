@@ -1,0 +1,41 @@
+"""Tables that come with the package: nodes with their edges, and a signal a year."""
+
+from __future__ import annotations
+
+import csv
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectralgp.graph import Graph
+
+
+def read_places(nodes: str, edges: str) -> tuple[Graph, tuple[str, ...]]:
+    """Graph with edges of weight 1, and codes of its nodes.
+
+    Parameters
+    ----------
+    nodes : str
+        File with a row a node: name, code, longitude, latitude.
+    edges : str
+        File with a row an edge: two names.
+    """
+    names, codes, longitudes, latitudes = zip(*_rows(nodes), strict=True)
+    coordinates = np.array([longitudes, latitudes], dtype=np.float64).T
+    return Graph.from_edges(_rows(edges), names=names, coordinates=coordinates), codes
+
+
+def read_years(file_name: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Years, and signals of shape (n_years, n_nodes) with NaN where a cell is empty; both are read-only."""
+    table = np.array([[cell or "nan" for cell in row] for row in _rows(file_name)], dtype=np.float64)
+    years, signals = table[:, 0].astype(np.int64), table[:, 1:].copy()
+    for array in (years, signals):
+        array.setflags(write=False)
+    return years, signals
+
+
+def _rows(file_name: str) -> list[list[str]]:
+    """Rows of a table, without its header."""
+    file = resources.files("spectralgp.datasets") / "data" / file_name
+    return list(csv.reader(file.read_text(encoding="utf-8").splitlines()))[1:]
