@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import re
+from importlib import resources
 from pathlib import Path
 
 import geopandas
@@ -98,3 +100,11 @@ def test_the_data_cannot_be_changed_by_accident(data):
         data.incomes[0, 0] = 0
     with pytest.raises(dataclasses.FrozenInstanceError, match="years"):
         data.years = data.years[1:]
+
+
+def test_every_embedded_file_comes_with_its_source_and_terms():
+    folder = resources.files("spectralgp.datasets") / "data"
+    files = {file.name for file in folder.iterdir()} - {"README.md"}
+    rows = [row for row in (folder / "README.md").read_text(encoding="utf-8").splitlines() if row.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`(\w+\.csv)`", row.split("|")[1])} == files
+    assert all(re.search("public domain|World Bank terms of use", row) for row in rows)

@@ -1,6 +1,7 @@
-"""Data sets: one that comes with the package, those of the paper, and synthetic draws."""
+"""Data sets: two that come with the package, those of the paper, and synthetic draws."""
 
 from spectralgp.datasets.cerebellum import Cerebellum, load_cerebellum
+from spectralgp.datasets.fertility import Fertility, load_fertility
 from spectralgp.datasets.synthetic import (
     FilteredSignals,
     barabasi_albert_graph,
@@ -14,6 +15,7 @@ from spectralgp.datasets.weather import Weather, load_weather
 
 __all__ = [
     "Cerebellum",
+    "Fertility",
     "FilteredSignals",
     "Traffic",
     "USIncome",
@@ -22,6 +24,7 @@ __all__ = [
     "draw_filtered_signals",
     "draw_inverse_wishart",
     "load_cerebellum",
+    "load_fertility",
     "load_traffic",
     "load_us_income",
     "load_weather",
