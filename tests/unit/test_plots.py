@@ -547,6 +547,12 @@ def test_intervals_stand_at_each_node_in_order_of_the_prediction(prediction, ax)
     assert texts(ax) == ["95% interval", "predicted", "observed", "observed, outside"]
 
 
+@pytest.mark.parametrize(("level", "label"), [(0.9, "90%"), (0.995, "99.5%"), (1 / 3, "33.33%")])
+def test_an_interval_is_called_by_its_probability(prediction, ax, level, label):
+    plot_prediction(*prediction, ax=ax, level=level)
+    assert texts(ax)[0] == f"{label} interval"
+
+
 def test_the_order_given_can_be_kept(prediction, ax):
     plot_prediction(*prediction, ax=ax, names=["a", "b", "c"], sort=False)
     assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b", "c"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -29,12 +31,27 @@ def size_in_points(ax: Axes) -> tuple[float, float]:
     return float(box.width * 72 / ax.figure.dpi), float(box.height * 72 / ax.figure.dpi)
 
 
+def mark_size(ax: Axes, n_values: int) -> float:
+    """Size in points of the marks of so many values side by side: many in little room are small."""
+    return float(np.clip(10 * size_in_points(ax)[0] / n_values, 1.5, 4.0))
+
+
 def legend(ax: Axes, n_entries: int) -> None:
     """Legend where matplotlib finds room inside, or beside the axes if it is long."""
     if n_entries <= 4:
         ax.legend(frameon=False, fontsize="small", handlelength=3)
     else:
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize="small", handlelength=3)
+
+
+def legend_above(ax: Axes) -> None:
+    """Legend in one line above the axes, where it hides no values."""
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False, fontsize="small")
+
+
+def interval_label(level: float) -> str:
+    """Name of an interval of this probability."""
+    return f"{100 * level:.4g}% interval"
 
 
 def eigenvalue_label(kind: str, scaled: bool) -> str:
