@@ -34,6 +34,11 @@ def like_table(values: Any, table: Any) -> Any:
     return values
 
 
+def series_index(values: Any) -> tuple[Any, ...] | None:
+    """Index of a pandas Series; None for anything else."""
+    return tuple(values.index) if hasattr(values, "iloc") and not hasattr(values, "columns") else None
+
+
 def check_numeric(table: Any, name: str) -> None:
     """Refuse a table with columns that do not hold numbers, each named; what to do about them depends on their kind.
 
@@ -92,8 +97,10 @@ def check_same_order(X: Any, Y: Any) -> None:
         )
 
 
-def match_columns(columns: tuple[Hashable, ...], names: tuple[Hashable, ...]) -> NDArray[np.intp]:
-    """Positions of the columns that belong to the graph's nodes, in the nodes' order.
+def match_columns(
+    columns: tuple[Hashable, ...], names: tuple[Hashable, ...], argument: str = "Y", item: str = "column"
+) -> NDArray[np.intp]:
+    """Positions of the columns that belong to the graph's nodes, in the nodes' order; `item` is a column's word.
 
     Raises
     ------
@@ -110,9 +117,9 @@ def match_columns(columns: tuple[Hashable, ...], names: tuple[Hashable, ...]) ->
     unknown = [column for column in columns if column not in set(names)]
     if missing or unknown or len(positions) != len(columns):
         raise ValueError(
-            f"Y must have one column for each node of the graph, by name; got {len(columns)} columns, of which "
-            f"{_some(unknown)} belong to no node, while {_some(missing)} are missing. "
-            "Rename or select columns, or pass Y.to_numpy() with its columns in the order of the nodes."
+            f"{argument} must have one {item} for each node of the graph, by name; got {len(columns)} {item}s, of "
+            f"which {_some(unknown)} belong to no node, while {_some(missing)} are missing. "
+            f"Rename or select {item}s, or pass {argument}.to_numpy() with its {item}s in the order of the nodes."
         )
     return np.array([positions[name] for name in names], dtype=np.intp)
 

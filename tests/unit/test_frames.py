@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from spectralgp._arrays import SMALL, few_threads
-from spectralgp._frames import frame_index, frame_names, match_columns
+from spectralgp._frames import frame_index, frame_names, match_columns, series_index
 
 FRAME = pd.DataFrame([[1.0, 2.0]], columns=["b", "a"], index=["row"])
 
@@ -22,6 +22,15 @@ def test_frames_have_names_and_an_index():
 def test_other_things_have_none(thing):
     assert frame_names(thing) is None
     assert frame_index(thing) is None
+
+
+def test_a_series_has_an_index():
+    assert series_index(pd.Series([1.0, 2.0], index=["b", "a"])) == ("b", "a")
+
+
+@pytest.mark.parametrize("thing", [np.ones(2), [1, 2], (1, 2), None, FRAME])
+def test_what_is_no_series_has_none(thing):
+    assert series_index(thing) is None
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -45,6 +54,15 @@ def test_matched_columns_are_in_the_order_of_the_nodes(seed):
 def test_columns_that_do_not_match_are_named(columns, message):
     with pytest.raises(ValueError, match=message):
         match_columns(columns, ("a", "b", "c"))
+
+
+def test_values_that_do_not_match_are_called_so():
+    message = (
+        r"signal must have one value for each node of the graph, by name; got 2 values, of which 'x' belong to no "
+        r"node, while 'b' are missing\. Rename or select values, or pass signal\.to_numpy\(\) with its values in "
+    )
+    with pytest.raises(ValueError, match=message):
+        match_columns(("a", "x"), ("a", "b"), "signal", "value")
 
 
 def blas_threads():

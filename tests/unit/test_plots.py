@@ -466,6 +466,111 @@ def test_missing_values_are_called_so(graph, ax, signal):
     np.testing.assert_array_equal(ax.collections[2].get_offsets(), graph.coordinates[:8])
 
 
+@pytest.fixture
+def holed():
+    """A signal without nodes 2, 5 and 8; what fills in 2 and 5 reaches beyond it, and differs where it was observed."""
+    signal = np.linspace(-1, 3, 9)
+    signal[[2, 5, 8]] = np.nan
+    filled = np.full(9, 99.0)
+    filled[[2, 5, 8]] = [-4.0, 3.5, np.nan]
+    return signal, filled
+
+
+def test_filled_nodes_are_squares_on_the_scale_of_the_others(graph, ax, holed):
+    signal, filled = holed
+    plot_signal(graph, signal, filled=filled, ax=ax, missing_label="failed sensor")
+    _, nodes, squares, *proxies, hollow = ax.collections
+    kept = [0, 1, 3, 4, 6, 7]
+    np.testing.assert_array_equal(nodes.get_offsets(), graph.coordinates[kept])
+    np.testing.assert_array_equal(squares.get_offsets(), graph.coordinates[[2, 5]])
+    np.testing.assert_array_equal(hollow.get_offsets(), graph.coordinates[[8]])
+    ax.figure.canvas.draw()
+    colours = plt.get_cmap("viridis")
+    np.testing.assert_allclose(nodes.get_facecolors(), colours(Normalize(-4, 3.5)(signal[kept])))
+    np.testing.assert_allclose(squares.get_facecolors(), colours(Normalize(-4, 3.5)([-4.0, 3.5])))
+    bar = ax.figure.axes[1]
+    assert bar.get_ylim() == (-4, 3.5)
+    # by shape and border as well as by colour
+    assert len(squares.get_paths()[0].vertices) == 5 < len(nodes.get_paths()[0].vertices)
+    assert squares.get_linewidths()[0] >= 2 * nodes.get_linewidths()[0]
+    assert texts(ax) == ["observed", "filled in", "failed sensor"]
+    for proxy in proxies:
+        red, green, blue, _ = proxy.get_facecolor()[0]
+        assert red == green == blue  # no value's colour
+
+
+def test_what_was_observed_is_drawn_as_it_was(graph, ax):
+    plot_signal(graph, np.arange(9.0), filled=np.full(9, 99.0), ax=ax)
+    _, nodes = ax.collections
+    np.testing.assert_array_equal(nodes.get_array(), np.arange(9.0))
+    assert ax.get_legend() is None
+
+
+def test_a_signal_that_was_filled_in_altogether_is_drawn(graph, ax):
+    plot_signal(graph, np.full(9, np.nan), filled=np.arange(9.0), ax=ax, symmetric=True, labels=list("abcdefghi"))
+    squares = ax.collections[2]
+    np.testing.assert_array_equal(squares.get_array(), np.arange(9.0))
+    assert squares.get_clim() == (-8, 8)
+    assert ax.figure.axes[1].get_ylim() == (-8, 8)
+    # red and dark at the end of the scale, white in its middle
+    assert (ax.texts[8].get_color(), ax.texts[0].get_color()) == ("white", "black")
+
+
+def test_marks_of_the_legend_are_no_larger_than_its_lines(graph, ax, holed):
+    signal, filled = holed
+    for size in (9.0, 60.0, 600.0):
+        ax.clear()
+        plot_signal(graph, signal, filled=filled, ax=ax, node_size=size, colorbar=False)
+        ax.figure.canvas.draw()
+        sizes = [handle.get_sizes()[0] for handle in ax.get_legend().legend_handles]
+        assert sizes == pytest.approx([min(size, 60.0)] * 3)
+
+
+NODES = [f"node {index}" for index in range(9)]
+
+
+def test_a_series_is_matched_to_nodes_by_name(weights, ax, holed):
+    graph = Graph(weights, NODES, np.random.default_rng(0).uniform(size=(9, 2)))
+    signal, filled = (pd.Series(values, index=NODES) for values in holed)
+    plot_signal(graph, signal[::-1], filled=filled.sample(frac=1, random_state=1), ax=ax)
+    _, nodes, squares, *_ = ax.collections
+    np.testing.assert_array_equal(nodes.get_offsets(), graph.coordinates[[0, 1, 3, 4, 6, 7]])
+    np.testing.assert_array_equal(nodes.get_array(), holed[0][[0, 1, 3, 4, 6, 7]])
+    np.testing.assert_array_equal(squares.get_array(), [-4.0, 3.5])
+
+
+@pytest.mark.parametrize("index", [None, NODES[::-1]])
+def test_a_series_without_names_to_match_is_in_the_order_of_the_nodes(weights, ax, index):
+    """Its index only counts, or the graph has no names."""
+    graph = Graph(weights, NODES if index is None else None, np.zeros((9, 2)))
+    plot_signal(graph, pd.Series(np.arange(9.0), index=index), ax=ax)
+    np.testing.assert_array_equal(ax.collections[1].get_array(), np.arange(9.0))
+
+
+@pytest.mark.parametrize("argument", ["signal", "filled"])
+@pytest.mark.parametrize(
+    ("names", "index", "message"),
+    [
+        (
+            NODES,
+            [*NODES[:8], "x"],
+            "must have one value for each node of the graph, by name; got 9 values, of which 'x'",
+        ),
+        (
+            None,
+            range(8, -1, -1),
+            r"must be in the order of the nodes where the graph has no names; got the index 0 to 8",
+        ),
+    ],
+)
+def test_a_series_that_does_not_match_is_refused(weights, argument, names, index, message):
+    graph = Graph(weights, names, np.zeros((9, 2)))
+    given = {"signal": np.ones(9), "filled": np.ones(9)} | {argument: pd.Series(np.ones(9), index=index)}
+    with pytest.raises(ValueError, match=f"{argument} {message}"):
+        plot_signal(graph, **given)
+    assert plt.get_fignums() == []
+
+
 def test_a_symmetric_scale_is_centred_at_zero(graph, ax):
     signal = np.linspace(-1, 3, 9)
     plot_signal(graph, signal, ax=ax, symmetric=True, colorbar=False)
@@ -508,12 +613,14 @@ def test_labels_stand_on_the_nodes_and_out_from_them(graph, ax):
         ({"signal": np.full(9, np.nan)}, "signal must have a value at some node; got NaN at all 9"),
         ({"signal": np.r_[np.inf, np.ones(8)]}, "signal must be finite or NaN; got inf"),
         ({"labels": ["a"]}, "labels must hold one text for each of the 9 nodes; got 1"),
+        ({"filled": np.ones((2, 9))}, r"filled must have shape \(n_nodes,\) with n_nodes = 9; got \(2, 9\)"),
+        ({"filled": np.full(9, np.inf)}, "filled must be finite or NaN; got inf"),
     ],
 )
 def test_bad_signal_arguments_are_named(weights, change, message):
     graph = Graph(weights, coordinates=change.get("coordinates", np.zeros((9, 2))))
     with pytest.raises(ValueError, match=message):
-        plot_signal(graph, change.get("signal", np.ones(9)), labels=change.get("labels"))
+        plot_signal(graph, change.get("signal", np.ones(9)), filled=change.get("filled"), labels=change.get("labels"))
     assert plt.get_fignums() == []
 
 

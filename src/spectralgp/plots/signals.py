@@ -10,11 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import triu
 
 from spectralgp._checks import Array, as_real_array
+from spectralgp._frames import match_columns, series_index
 from spectralgp.graph import Graph
-from spectralgp.plots.style import axes, size_in_points
+from spectralgp.graph.nodes import is_range
+from spectralgp.plots.style import FILLED_MARKER, axes, size_in_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
 
 MOST_EDGES = 20_000
 EDGE_COLOUR = "0.6"
@@ -26,6 +29,7 @@ def plot_signal(
     graph: Graph,
     signal: ArrayLike,
     *,
+    filled: ArrayLike | None = None,
     ax: Axes | None = None,
     cmap: str | None = None,
     vmin: float | None = None,
@@ -48,13 +52,17 @@ def plot_signal(
     graph : Graph
         With two-dimensional coordinates.
     signal : array-like of shape (n_nodes,)
-        One value a node; NaN (or masked) where there is none, drawn as a hollow node that the legend explains.
+        One value a node; NaN (or masked) where there is none, drawn as a hollow node that the legend explains. A pandas
+        Series is matched to the names of the graph by its index, unless that only counts 0, 1, 2, ...
+    filled : array-like of shape (n_nodes,), optional
+        Values for nodes without one in `signal`, for example a row of what ``model.impute`` returns, read only there.
+        Such nodes are squares with a wide border, on the same colour scale.
     ax : matplotlib Axes, optional
         Where to draw; a new figure if not given.
     cmap : str, optional
         Colour map; "viridis", or with `symmetric` the diverging "RdBu_r" (red above zero, blue below).
     vmin, vmax : float, optional
-        Ends of the colour scale; the signal's own by default.
+        Ends of the colour scale; those of all values that are drawn by default.
     symmetric : bool, default=False
         Centre the colour scale at zero, for signed values.
     colorbar : bool, "right" or "bottom", default=True
@@ -78,7 +86,8 @@ def plot_signal(
     Raises
     ------
     ValueError
-        If the graph has no coordinates in the plane, the signal or the labels do not fit it, or all values are NaN.
+        If the graph has no coordinates in the plane, the signal, its names, what fills it or the labels do not fit it,
+        or all values are NaN.
 
     Examples
     --------
@@ -91,13 +100,21 @@ def plot_signal(
     >>> ax.collections[1].get_offsets().tolist()
     [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]
     >>> matplotlib.pyplot.close(ax.figure)
+
+    A sensor that failed, with what fills it in:
+
+    >>> ax = plot_signal(graph, [1.0, float("nan"), 3.0], filled=[1.0, 2.2, 3.0])
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['observed', 'filled in']
+    >>> matplotlib.pyplot.close(ax.figure)
     """
+    from matplotlib.colors import Normalize
+
     coordinates = _plane(graph)
-    if isinstance(signal, np.ma.MaskedArray):
-        signal = np.ma.filled(signal.astype(float), np.nan)
-    values = as_real_array(
-        signal, "signal", ("n_nodes",), sizes={"n_nodes": graph.n_nodes}, allow_nan=True, remedy="Pass one signal."
-    )
+    values = _as_signal(signal, "signal", graph)
+    observed = ~np.isnan(values)
+    if filled is not None:
+        values = np.where(observed, values, _as_signal(filled, "filled", graph))
     known = ~np.isnan(values)
     if not known.any():
         raise ValueError(f"signal must have a value at some node; got NaN at all {graph.n_nodes}. Pass one signal.")
@@ -111,31 +128,19 @@ def plot_signal(
         vmax = max(ends) or 1.0
         vmin = -vmax
     size = min(60.0, 12_000 / graph.n_nodes) if node_size is None else node_size
-    border = min(0.5, 0.06 * np.sqrt(size))  # a wide one would hide the colour of a small node
     ax = axes(ax)
     n_drawn = _draw_edges(ax, graph, coordinates, 1.0 if aspect == "equal" else aspect)
-    across, up = coordinates.T
-    nodes = ax.scatter(
-        across[known],
-        up[known],
-        c=values[known],
-        s=size,
-        cmap=cmap or ("RdBu_r" if symmetric else "viridis"),
-        vmin=vmin,
-        vmax=vmax,
-        edgecolors="0.25",
-        linewidths=border,
-        zorder=2,
-    )
     if n_drawn < graph.n_edges:
         heaviest = ", the heaviest" if np.ptp(graph.weights.data) > 0 else ""
         ax.plot([], [], color=EDGE_COLOUR, label=f"{n_drawn:,} of {graph.n_edges:,} edges{heaviest}")
-    if not known.all():
-        # by its wide border an empty node differs from one whose value is drawn pale
-        empty: dict[str, Any] = {"facecolors": "white", "edgecolors": "black", "linewidths": 2.5 * border}
-        ax.scatter(across[~known], up[~known], s=size, label=missing_label, zorder=2, **empty)
-    if n_drawn < graph.n_edges or not known.all():
-        ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.0), frameon=False, fontsize="small", borderaxespad=0.0)
+    scale: dict[str, Any] = {"norm": Normalize(vmin, vmax), "cmap": cmap or ("RdBu_r" if symmetric else "viridis")}
+    scale["norm"].autoscale_None(values[known])
+    nodes = _draw_nodes(ax, coordinates, values, observed, size, scale, missing_label)
+    if n_drawn < graph.n_edges or not observed.all():
+        look: dict[str, Any] = {"frameon": False, "fontsize": "small", "borderaxespad": 0.0, "scatteryoffsets": [0.5]}
+        # marks as on the map, but no larger than the lines of the legend leave room for
+        shrink = min(1.0, np.sqrt(60.0 / size))
+        ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.0), markerscale=shrink, **look)
     if labels is not None:
         colours = np.where(known[:, None], nodes.to_rgba(values), 1.0)
         _write_on_nodes(ax, coordinates, labels, colours, size)
@@ -146,6 +151,52 @@ def plot_signal(
         bar = ax.figure.colorbar(nodes, ax=ax, location=location, shrink=0.7, pad=0.03, label=colorbar_label)
         bar.ax.locator_params(nbins=5)  # of more the labels of a short bar touch
     return ax
+
+
+def _as_signal(signal: Any, name: str, graph: Graph) -> Array:
+    """One value a node, in the order of the nodes."""
+    values = as_real_array(
+        signal, name, ("n_nodes",), sizes={"n_nodes": graph.n_nodes}, allow_nan=True, remedy="Pass one signal."
+    )
+    index = series_index(signal)
+    if index is None or is_range(index):
+        return values
+    if graph.names is not None:
+        return values[match_columns(index, tuple(graph.names), name, "value")]
+    if set(index) == set(range(graph.n_nodes)):
+        raise ValueError(
+            f"{name} must be in the order of the nodes where the graph has no names; got the index 0 to "
+            f"{graph.n_nodes - 1} in another order. Pass {name}.sort_index()."
+        )
+    return values
+
+
+def _draw_nodes(
+    ax: Axes,
+    places: Array,
+    values: Array,
+    observed: NDArray[np.bool_],
+    size: float,
+    scale: dict[str, Any],
+    missing_label: str,
+) -> PathCollection:
+    """Draw nodes that were observed, that were filled in, and that have no value; give the first."""
+    border = min(0.5, 0.06 * np.sqrt(size))  # a wide one would hide the colour of a small node
+    across, up = places.T
+    empty = np.isnan(values)
+    filled = ~observed & ~empty
+    thin: dict[str, Any] = {"edgecolors": "0.25", "linewidths": border, "s": size, "zorder": 2}
+    # by its wide border an empty node differs from one whose value is drawn pale
+    wide = thin | {"edgecolors": "black", "linewidths": 2.5 * border}
+    nodes = ax.scatter(across[observed], up[observed], c=values[observed], **thin, **scale)
+    if filled.any():
+        ax.scatter(across[filled], up[filled], c=values[filled], marker=FILLED_MARKER, **wide, **scale)
+        # grey in the legend, for colours are values
+        ax.scatter([], [], facecolors="0.8", label="observed", **thin)
+        ax.scatter([], [], facecolors="0.8", label="filled in", marker=FILLED_MARKER, **wide)
+    if empty.any():
+        ax.scatter(across[empty], up[empty], facecolors="white", label=missing_label, **wide)
+    return nodes
 
 
 def _draw_edges(ax: Axes, graph: Graph, coordinates: Array, stretch: float) -> int:

@@ -15,6 +15,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#5
 # no common divisor with the number of colours, so that a colour comes back with another style
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 2)), (0, (4, 1, 1, 1, 1, 1)))
 
+FILLED_MARKER = "s"  # of what was filled in, where circles were observed
+
 
 def axes(ax: Axes | None) -> Axes:
     """The axes given, or those of a new figure."""
