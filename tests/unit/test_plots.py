@@ -24,7 +24,7 @@ from spectralgp import (
     PseudoInverse,
     decompose,
 )
-from spectralgp.plots import plot_calibration, plot_filter, plot_fourier, plot_prediction, plot_signal
+from spectralgp.plots import plot_calibration, plot_filled, plot_filter, plot_fourier, plot_prediction, plot_signal
 from tolerances import EXACT, FORMULA, STANDARD_ERRORS
 
 BAND_PASS = Polynomial.from_coefficients([0.0, 1.0, 4.0, 1.0, -6.0])
@@ -68,6 +68,7 @@ def test_a_picture_goes_where_it_is_told_and_nowhere_else(graph, ax):
     assert plot_fourier(np.ones(9), graph, ax=ax) is ax
     assert plot_signal(graph, np.ones(9), ax=ax, colorbar=False) is ax
     assert plot_prediction([1.0], [1.0], [1.0], ax=ax) is ax
+    assert plot_filled([[np.nan]], [[1.0]], [[1.0]], 0, ax=ax) is ax
     assert plt.get_fignums() == [ax.figure.number]
     assert ax.figure.axes == [ax]
 
@@ -79,6 +80,7 @@ def test_a_picture_goes_where_it_is_told_and_nowhere_else(graph, ax):
         lambda graph: plot_fourier(np.ones(9), graph),
         lambda graph: plot_signal(graph, np.ones(9)),
         lambda graph: plot_prediction([1.0], [1.0], [1.0]),
+        lambda graph: plot_filled([[np.nan]], [[1.0]], [[1.0]], 0),
     ],
 )
 def test_without_axes_each_picture_makes_its_own_figure(draw, graph, ax):
@@ -832,6 +834,194 @@ def test_positions_that_are_neither_numbers_nor_dates_are_named(positions, messa
     with pytest.raises(TypeError, match=message):
         plot_prediction([1.0], [1.0], [1.0], positions=positions)
     assert plt.get_fignums() == []
+
+
+# What fills in holes
+
+
+STATIONS = ["Oslo", "Bergen", "Bodø"]
+FIRST, HOLES = dt.date(2024, 1, 30), [1, 2, 5]  # of Bergen, over six days
+
+
+@pytest.fixture
+def imputed():
+    """Three stations over six days, with holes at Bergen on the second, third and last day, and one at Bodø."""
+    rng = np.random.default_rng(11)
+    observed, std = rng.standard_normal((6, 3)), rng.uniform(0.5, 2.0, (6, 3))
+    completed = observed + 0.0
+    observed[HOLES, 1] = observed[0, 2] = np.nan
+    return observed, completed, np.where(np.isnan(observed), std, 0.0)
+
+
+def as_frames(imputed, index=None):
+    days = pd.date_range(FIRST, periods=6) if index is None else index
+    return [pd.DataFrame(values, index=days, columns=STATIONS) for values in imputed]
+
+
+def test_one_node_has_its_observed_values_and_intervals_where_it_was_filled_in(imputed, ax):
+    observed, completed, std = imputed
+    plot_filled(*imputed, 1, ax=ax, level=0.8)
+    seen, filled = lines(ax)["observed"], lines(ax)["filled in"]
+    np.testing.assert_array_equal(seen.get_xydata(), np.column_stack([range(6), observed[:, 1]]))
+    np.testing.assert_array_equal(filled.get_xydata(), np.column_stack([HOLES, completed[HOLES, 1]]))
+    (intervals,) = ax.collections
+    low, high = norm(completed[HOLES, 1], std[HOLES, 1]).interval(0.8)
+    for segment, place, bottom, top in zip(intervals.get_segments(), HOLES, low, high, strict=True):
+        np.testing.assert_allclose(segment, [[place, bottom], [place, top]], rtol=FORMULA)
+    assert texts(ax) == ["observed", "filled in", "80% interval"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("signal", "node 1")
+    assert all(tick == round(tick) for tick in ax.get_xticks())
+
+
+def test_holes_break_the_line_and_differ_in_colour_and_shape(imputed, ax):
+    plot_filled(*imputed, 1, ax=ax)
+    seen, filled = lines(ax)["observed"], lines(ax)["filled in"]
+    assert (seen.get_linestyle(), filled.get_linestyle()) == ("-", "None")
+    assert np.flatnonzero(np.isnan(seen.get_ydata())).tolist() == HOLES
+    assert to_rgba(seen.get_color()) != to_rgba(filled.get_color())
+    assert seen.get_marker() != filled.get_marker()
+    assert tuple(ax.collections[0].get_color()[0][:3]) == to_rgba(filled.get_color())[:3]
+
+
+@pytest.mark.parametrize("node", [1, np.int64(1), "Bergen"])
+def test_a_table_has_its_own_names_and_days(imputed, ax, node):
+    plot_filled(*as_frames(imputed), node, ax=ax)
+    days = 19752 + np.arange(6)  # of 30 January 2024 since 1970: 54 years of 365 days, 13 leap days, 29 days
+    np.testing.assert_array_equal(lines(ax)["filled in"].get_xdata(), days[HOLES])
+    np.testing.assert_array_equal(lines(ax)["filled in"].get_ydata(), imputed[1][HOLES, 1])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("date", "Bergen")
+    ax.figure.canvas.draw()
+    assert "Feb" in [text.get_text() for text in ax.get_xticklabels()]
+
+
+def test_columns_of_tables_are_matched_by_name(imputed, ax):
+    observed, completed, std = as_frames(imputed)
+    plot_filled(observed, completed[STATIONS[::-1]], std[["Bergen", "Oslo", "Bodø"]], "Bodø", ax=ax)
+    np.testing.assert_array_equal(lines(ax)["filled in"].get_ydata(), imputed[1][:1, 2])
+    ((bottom, top),) = (segment[:, 1] for segment in ax.collections[0].get_segments())
+    assert (bottom, top) == pytest.approx(norm(imputed[1][0, 2], imputed[2][0, 2]).interval(0.9), rel=FORMULA)
+
+
+def test_arrays_may_have_names_and_positions(imputed, ax):
+    """The signals came in another order than their years."""
+    years = pd.Index([2005, 2003, 2004, 2000, 2001, 2002], name="year")
+    plot_filled(*imputed, "Bergen", ax=ax, names=STATIONS, positions=years)
+    observed, completed, _ = imputed
+    np.testing.assert_array_equal(lines(ax)["observed"].get_xdata(), range(2000, 2006))
+    np.testing.assert_array_equal(lines(ax)["observed"].get_ydata(), observed[[3, 4, 5, 1, 2, 0], 1])
+    filled = lines(ax)["filled in"].get_xydata()
+    np.testing.assert_array_equal(filled, np.column_stack([[2003, 2004, 2002], completed[HOLES, 1]]))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("year", "Bergen")
+
+
+@pytest.mark.parametrize(
+    ("index", "xlabel", "written"),
+    [
+        (pd.Index(list("abcdef")), "signal", list("abcdef")),
+        (pd.Index(list("abcdef"), name="survey"), "survey", list("abcdef")),
+        (pd.period_range("2024-01", periods=6, freq="M"), "signal", [f"2024-0{month}" for month in range(1, 7)]),
+    ],
+)
+def test_an_index_of_names_is_written_along_the_bottom(imputed, ax, index, xlabel, written):
+    plot_filled(*as_frames(imputed, index), "Bergen", ax=ax)
+    assert [text.get_text() for text in ax.get_xticklabels()] == written
+    np.testing.assert_array_equal(lines(ax)["filled in"].get_xdata(), HOLES)
+    assert ax.get_xlabel() == xlabel
+
+
+def test_an_index_that_counts_is_that_of_signals(imputed, ax):
+    plot_filled(*as_frames(imputed, pd.RangeIndex(6)), "Bergen", ax=ax, ylabel="snow (cm)")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("signal", "snow (cm)")
+
+
+def test_masked_entries_and_nulls_are_holes(imputed, ax):
+    observed, completed, std = imputed
+    masked = np.ma.array(completed, mask=np.isnan(observed))
+    plot_filled(masked, completed, std, 1, ax=ax)
+    table = as_frames(imputed)[0].astype("Float64")
+    assert table["Bergen"].isna().sum() == 3
+    plot_filled(table, completed, std, 1, ax=ax)
+    for line in (ax.lines[1], ax.lines[3]):
+        np.testing.assert_array_equal(line.get_ydata(), completed[HOLES, 1])
+
+
+@pytest.mark.parametrize(("missing", "entries"), [(False, ["observed"]), (True, ["filled in", "90% interval"])])
+def test_the_legend_names_what_is_there(imputed, ax, missing, entries):
+    """A node that always reports, and one that never does."""
+    observed, completed, _ = imputed
+    observed[:, 0] = np.nan if missing else completed[:, 0]
+    plot_filled(observed, completed, np.ones((6, 3)), 0, ax=ax)
+    assert texts(ax) == entries
+    assert [len(line.get_xdata()) for line in ax.lines] == [6]
+
+
+def test_other_nodes_need_not_be_filled_in(imputed, ax):
+    observed, completed, std = imputed
+    completed[0, 2] = std[0, 2] = np.nan
+    plot_filled(observed, completed, std, 1, ax=ax)
+    np.testing.assert_array_equal(lines(ax)["filled in"].get_ydata(), completed[HOLES, 1])
+
+
+def test_nothing_overlaps_on_a_season_of_days(ax):
+    """Marks of neighbouring days leave each other room, and the legend stands outside the axes."""
+    n_days = 80
+    observed = np.random.default_rng(12).standard_normal((n_days, 1))
+    observed[30:40] = np.nan
+    plot_filled(observed, np.zeros((n_days, 1)), np.ones((n_days, 1)), 0, ax=ax)
+    ax.figure.canvas.draw()
+    step = np.diff(ax.transData.transform([[0, 0], [1, 0]])[:, 0])[0] * 72 / ax.figure.dpi
+    assert ax.collections[0].get_linewidth() < step
+    assert all(line.get_markersize() + line.get_markeredgewidth() < step for line in ax.lines)
+    assert ax.get_legend().get_window_extent().y0 >= ax.get_window_extent().y1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"node": 3}, "node must be an integer of at least 0 and at most 2; got 3"),
+        ({"node": "Oslo"}, "node must be a position where the nodes have no names; got 'Oslo'. Pass names="),
+        (
+            {"node": "Bergn", "names": STATIONS},
+            r"node must be one of the names; got 'Bergn'. The first of them are \['Oslo', 'Bergen', 'Bodø'\]",
+        ),
+        ({"names": ["a"]}, "names must hold one name for each of the 3 nodes; got 1"),
+        ({"observed": np.ones(6)}, r"observed must have shape \(n_signals, n_nodes\); got \(6,\). Rows are signals"),
+        ({"observed": np.ones((0, 3))}, r"observed must hold at least one value; got shape \(0, 3\)"),
+        ({"observed": np.full((6, 3), np.inf)}, "observed must be finite or NaN; got inf"),
+        ({"completed": np.ones((3, 6))}, "completed must have shape .* with n_signals = 6 and n_nodes = 3; got"),
+        (
+            {"completed": np.full((6, 3), np.nan)},
+            "completed must have a value wherever observed has none; got NaN in row 1 of column 1",
+        ),
+        ({"std": np.full((6, 3), -2.0)}, "std must be at least 0; got -2.0. Pass what impute returns second"),
+        ({"level": 90}, "level must lie between 0 and 1; got 90"),
+        ({"positions": [1.0, 2.0]}, r"positions must have shape \(n_values,\) with n_values = 6; got \(2,\)"),
+    ],
+)
+def test_bad_arguments_of_what_fills_in_are_named(imputed, change, message):
+    arguments = dict(zip(("observed", "completed", "std"), imputed, strict=True)) | {"node": 1} | change
+    with pytest.raises(ValueError, match=message):
+        plot_filled(**arguments)
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("position", [1, 2])
+def test_tables_that_do_not_match_are_refused(imputed, position):
+    name = ["observed", "completed", "std"][position]
+    for change, message in [
+        (lambda table: table.rename(columns={"Bergen": "Voss"}), f"{name} must have the columns of observed; got none"),
+        (lambda table: table[::-1], f"{name} must have the rows of observed.*Pass {name}.loc"),
+    ]:
+        tables = as_frames(imputed)
+        tables[position] = change(tables[position])
+        with pytest.raises(ValueError, match=message):
+            plot_filled(*tables, "Bergen")
+    assert plt.get_fignums() == []
+
+
+def test_positions_of_signals_are_numbers_or_dates(imputed):
+    with pytest.raises(TypeError, match="positions must be numbers or dates; got text"):
+        plot_filled(*imputed, 1, positions=list("abcdef"))
 
 
 # Calibration

@@ -1,11 +1,12 @@
-"""Pictures with matplotlib: filters, graph Fourier coefficients, signals on the graph, predictions, calibration.
+"""Pictures with matplotlib: filters, graph Fourier coefficients, signals, what fills their holes, predictions.
 
-Every function draws on the axes it is given, or makes a figure of its own, and returns the axes. `COLOURS` and
-`LINE_STYLES` are those that the curves take, in order.
+`plot_calibration` tells whether uncertainties are right. Every function draws on the axes it is given, or makes a
+figure of its own, and returns the axes. `COLOURS` and `LINE_STYLES` are those that the curves take, in order.
 """
 
 from spectralgp._extras import require
 from spectralgp.plots.calibration import plot_calibration
+from spectralgp.plots.filled import plot_filled
 from spectralgp.plots.filters import plot_filter, plot_fourier
 from spectralgp.plots.predictions import plot_prediction
 from spectralgp.plots.signals import plot_signal
@@ -15,6 +16,7 @@ __all__ = [
     "COLOURS",
     "LINE_STYLES",
     "plot_calibration",
+    "plot_filled",
     "plot_filter",
     "plot_fourier",
     "plot_prediction",
