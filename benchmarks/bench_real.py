@@ -12,31 +12,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import tempfile
-import time
-import warnings
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sklearn
-from _paired import LARGER_IS_BETTER, average, bars_met, is_complete
+from _paired import bars_met, is_complete
 from _real_data import SETS, Problem, RealSet, facts, problems, real_set, split
 from _real_page import write
-from _reporting import RESULTS, ROOT, print_table, save
+from _reporting import RESULTS, ROOT, save
 from _rivals import RIVALS
-from threadpoolctl import threadpool_limits
+from _splits import add, print_problem, run, tried
 
 from spectralgp.scores import coverage, crps, root_mean_square_error
 
 N_SPLITS = 20
 QUICK_SPLITS, QUICK_SETS = 2, ("weather", "income changes", "sea temperature")
-SCORES = (*LARGER_IS_BETTER, "coverage", "seconds", "processor_seconds")
-DIGITS = 8  # of what is kept: far more than the page prints
 Kept = dict[str, Any]  # what is in the file
 
 
@@ -44,32 +38,17 @@ def score(data: RealSet, n_train: int, seed: int, rival: str) -> dict[str, Any]:
     """A rival's scores on one split, or what it failed with."""
     train, test = split(len(data.signals), n_train, seed)
     observed = data.signals[test]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        start = time.perf_counter(), time.process_time()
-        try:
-            forecast = RIVALS[rival].forecast(data.graph, data.inputs[train], data.signals[train], data.inputs[test])
-            densities = forecast.log_density(observed)
-        except Exception as error:  # a rival that fails is a finding, not the end of an hour's run
-            return {"failed": f"split {seed}: {type(error).__name__}: {str(error).splitlines()[0]}"}
-        took = time.perf_counter() - start[0], time.process_time() - start[1]
-    found = {
-        "log_density": np.mean(densities),
-        "rmse": root_mean_square_error(observed, forecast.mean),
-        "crps": np.mean(crps(observed, forecast.mean, forecast.std)),
-        "coverage": coverage(observed, forecast.mean, forecast.std, 0.9),
-        "seconds": took[0],
-        "processor_seconds": took[1],
-    }
-    return {name: float(f"{value:.{DIGITS}g}") for name, value in found.items()} | {"warned": bool(caught)}
 
+    def scores() -> dict[str, float]:
+        forecast = RIVALS[rival].forecast(data.graph, data.inputs[train], data.signals[train], data.inputs[test])
+        return {
+            "log_density": float(np.mean(forecast.log_density(observed))),
+            "rmse": root_mean_square_error(observed, forecast.mean),
+            "crps": float(np.mean(crps(observed, forecast.mean, forecast.std))),
+            "coverage": coverage(observed, forecast.mean, forecast.std, 0.9),
+        }
 
-def gathered(splits: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The scores of a rival's splits, as a list for each score; None where it failed."""
-    lists: dict[str, Any] = {name: [found.get(name) for found in splits] for name in SCORES}
-    lists["warned"] = [found.get("warned", False) for found in splits]
-    lists["failed"] = [found["failed"] for found in splits if "failed" in found]
-    return lists
+    return tried(f"split {seed}", scores)
 
 
 def one_split(problem: Problem, seed: int, rivals: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -78,44 +57,17 @@ def one_split(problem: Problem, seed: int, rivals: Sequence[str]) -> dict[str, d
     return {rival: score(data, problem.n_train, seed, rival) for rival in rivals}
 
 
-def on_one_thread() -> None:
-    """Set up a process that shares the machine with others."""
-    import numba
-
-    threadpool_limits(1)
-    numba.set_num_threads(1)
-
-
-def run(
+def run_all(
     chosen: Sequence[Problem], rivals: Sequence[str], n_splits: int, n_workers: int, kept: Kept, folder: Path
 ) -> None:
     """Run rivals on problems, and keep the results of each problem as soon as it is finished."""
-    context = multiprocessing.get_context("spawn")  # a forked process would inherit pools of threads
-    with ProcessPoolExecutor(n_workers, context, on_one_thread) as pool:
-        waiting = {
-            problem: [pool.submit(one_split, problem, seed, rivals) for seed in range(n_splits)] for problem in chosen
-        }
-        for problem, futures in waiting.items():
-            splits = [future.result() for future in futures]
-            new = {rival: gathered([found[rival] for found in splits]) for rival in rivals}
-            runs = add(kept["problems"], problem.name, facts(problem, n_splits), new)
-            save("real", kept, folder)
-            print_problem(problem.name, runs)
-
-
-def add(found: dict[str, Any], name: str, about: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Put new runs of a problem beside those that other rivals have of the same data and splits; all its runs."""
-    old = found.get(name, {})
-    runs = (old["runs"] if old.get("facts") == about else {}) | new
-    found[name] = {"facts": about, "runs": {rival: runs[rival] for rival in RIVALS if rival in runs}}
-    return found[name]["runs"]
-
-
-def print_problem(name: str, runs: dict[str, Any]) -> None:
-    rows = [[rival, *(f"{average(runs, rival, measure):.4g}" for measure in SCORES)] for rival in runs]
-    print_table(name, ["model", *SCORES], rows)
-    if is_complete(runs):
-        print("bars not met:", ", ".join(bar for bar, met in bars_met(runs).items() if not met) or "none", flush=True)
+    for problem, new in run(one_split, chosen, rivals, n_splits, n_workers):
+        runs = add(kept["problems"], problem.name, facts(problem, n_splits), new, list(RIVALS))
+        save("real", kept, folder)
+        print_problem(problem.name, runs)
+        if is_complete(runs):
+            short = ", ".join(bar for bar, met in bars_met(runs).items() if not met)
+            print("bars not met:", short or "none", flush=True)
 
 
 def arguments() -> argparse.Namespace:
@@ -153,7 +105,7 @@ def main() -> None:
         }
         kept["absent"] = absent
         kept["settings"] = {"n_workers": chosen.workers, "sklearn": sklearn.__version__}
-        run(found, chosen.rivals, chosen.splits, chosen.workers, kept, folder)
+        run_all(found, chosen.rivals, chosen.splits, chosen.workers, kept, folder)
     if not path.exists():
         print(f"no results in {path}: run without --page first, with the data at hand")
         return

@@ -18,7 +18,7 @@ from spectralgp.scores import coverage_scorer, crps_scorer, log_density_scorer
 from tolerances import EXACT, KEPT
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-MODULES = ("_paired", "_real_data", "_rivals", "_real_page", "bench_real", "_reporting", "write_performance")
+MODULES = ("_paired", "_real_data", "_rivals", "_real_page", "bench_real", "_splits", "_reporting", "write_performance")
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +106,11 @@ def test_the_page_says_where_the_default_loses(bench, tmp_path):
 
 
 def test_results_of_other_rivals_are_kept_for_the_same_data_and_splits_only(bench):
-    found = {}
-    bench["bench_real"].add(found, "CO2 20", {"n_splits": 2}, {"knn": "old", "default": "old"})
-    assert bench["bench_real"].add(found, "CO2 20", {"n_splits": 2}, {"default": "new"}) == {
-        "default": "new",
-        "knn": "old",
-    }
-    assert bench["bench_real"].add(found, "CO2 20", {"n_splits": 3}, {"default": "new"}) == {"default": "new"}
+    add, found, order = bench["_splits"].add, {}, ["default", "knn"]
+    add(found, "CO2 20", {"n_splits": 2}, {"knn": "old", "default": "old"}, order)
+    both = add(found, "CO2 20", {"n_splits": 2}, {"default": "new"}, order)
+    assert list(both.items()) == [("default", "new"), ("knn", "old")]
+    assert add(found, "CO2 20", {"n_splits": 3}, {"default": "new"}, order) == {"default": "new"}
 
 
 def test_sizes_and_splits_follow_the_rule(bench):
@@ -184,5 +182,5 @@ def test_a_rival_that_fails_is_noted(bench, tiny):
     data = bench["_real_data"].RealSet("", tiny.graph, tiny.inputs, broken, "", "", "", "")
     found = bench["bench_real"].score(data, 16, 5, "ridge")
     assert found["failed"].startswith("split 5: ValueError: Input y contains NaN")
-    lists = bench["bench_real"].gathered([found, {"rmse": 2.0, "warned": True}])
+    lists = bench["_splits"].gathered([found, {"rmse": 2.0, "warned": True}])
     assert (lists["rmse"], lists["warned"], len(lists["failed"])) == ([None, 2.0], [False, True], 1)
