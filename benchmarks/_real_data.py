@@ -78,9 +78,6 @@ def facts(problem: Problem, n_splits: int) -> dict[str, Any]:
     """What the page says of a problem, and a sum by which changed data are noticed."""
     data, n_train = real_set(problem.set_name), problem.n_train
     n_signals, n_nodes = data.signals.shape
-    content = hashlib.sha256()
-    for array in (data.graph.weights.toarray(), data.inputs, data.signals):
-        content.update(np.ascontiguousarray(array, dtype=float).tobytes())
     return {
         "set": problem.set_name,
         "words": data.words,
@@ -95,8 +92,16 @@ def facts(problem: Problem, n_splits: int) -> dict[str, Any]:
         "graph": data.graph_words,
         "source": data.source,
         "licence": data.licence,
-        "sha256": content.hexdigest()[:16],
+        "sha256": content_sum(data),
     }
+
+
+def content_sum(data: RealSet) -> str:
+    """A sum of graph, inputs and signals."""
+    content = hashlib.sha256()
+    for array in (data.graph.weights.toarray(), data.inputs, data.signals):
+        content.update(np.ascontiguousarray(array, dtype=float).tobytes())
+    return content.hexdigest()[:16]
 
 
 def ring(n_nodes: int) -> Graph:

@@ -43,7 +43,7 @@ def with_error(value: float, error: float) -> str:
 
 
 def units(facts: Mapping[str, Any], measure: str) -> str:
-    return "nats a signal" if measure == "log_density" else facts["units"]
+    return facts.get("density_units", "nats a signal") if measure == "log_density" else facts["units"]
 
 
 def in_order(problems: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,19 +105,19 @@ def bars(problems: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def losses(problems: Mapping[str, Any]) -> list[str]:
+def losses(problems: Mapping[str, Any], names: Mapping[str, str] = NAMES) -> list[str]:
     """A sentence for every set and score in which the default is worse than a rival by more than a standard error."""
     sentences = []
     for name, found in problems.items():
         runs = found["runs"]
         if OURS in runs:
-            sentences += lost_scores(name, found)
+            sentences += lost_scores(name, found, names)
             covered = average(runs, OURS, "coverage")
             if not COVERAGE[0] <= covered <= COVERAGE[1]:
                 kind = "narrow" if covered < COVERAGE[0] else "wide"
                 sentences.append(f"* **{name}**: the default's 90% intervals are too {kind}: they cover {covered:.1%}.")
         sentences += [
-            f"* **{name}**: {NAMES[rival]} failed on {len(run['failed'])} splits; {run['failed'][0]}"
+            f"* **{name}**: {names[rival]} failed on {len(run['failed'])} splits; {run['failed'][0]}"
             for rival, run in runs.items()
             if run["failed"]
         ]
@@ -131,16 +131,16 @@ def losses(problems: Mapping[str, Any]) -> list[str]:
     return [*title, introduction, *sentences, ""]
 
 
-def lost_scores(name: str, found: Mapping[str, Any]) -> list[str]:
+def lost_scores(name: str, found: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
     """A sentence for each score of a set in which the default loses to some rival."""
     sentences = []
     for measure, words in MEASURES.items():
         beaten = []
-        for rival in (key for key in OTHERS if key in found["runs"]):
+        for rival in (key for key in names if key in found["runs"] and key != OURS):
             ahead = advantage(found["runs"], rival, measure)
             if ahead.is_loss:
                 by = with_error(-ahead.mean, ahead.standard_error).lstrip("+")
-                beaten.append(f"{NAMES[rival]} by {by} ({ahead.n_ahead} of {ahead.n_splits})")
+                beaten.append(f"{names[rival]} by {by} ({ahead.n_ahead} of {ahead.n_splits})")
         if beaten:
             worse = ", ".join(beaten)
             sentences.append(f"* **{name}**: in {words}, {units(found['facts'], measure)}, worse than: {worse}.")
@@ -163,11 +163,12 @@ def data_sets(problems: Mapping[str, Any], absent: Mapping[str, str]) -> list[st
     return ["## The data\n", table(header, rows), *about, *missing, f"\n{LEFT_OUT}\n"]
 
 
-def one_problem(name: str, found: Mapping[str, Any]) -> list[str]:
+def score_table(found: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Scores of every rival, and how much better the default is."""
     facts, runs = found["facts"], found["runs"]
     rows = []
-    for rival in (key for key in RIVALS if key in runs):
-        row = [NAMES[rival]]
+    for rival in (key for key in names if key in runs):
+        row = [names[rival]]
         for measure in MEASURES:
             row.append(plain(average(runs, rival, measure), measure))
             if OURS in runs and rival != OURS:
@@ -183,11 +184,16 @@ def one_problem(name: str, found: Mapping[str, Any]) -> list[str]:
         "time",
         "warned",
     ]
+    return table(header, rows)
+
+
+def one_problem(name: str, found: Mapping[str, Any]) -> list[str]:
+    facts = found["facts"]
     words = facts["words"]
     return [
         f"### {name}\n",
         f"{words[0].upper()}{words[1:]}; {facts['n_train']} signals to learn from, {facts['n_test']} to test on.\n",
-        table(header, rows),
+        score_table(found, NAMES),
     ]
 
 
