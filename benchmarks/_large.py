@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -51,15 +51,20 @@ def seconds(action: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def run_child(script: str, *arguments: object, limit: float | None = None) -> dict[str, Any]:
+def run_child(
+    script: str, *arguments: object, limit: float | None = None, environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Run a benchmark script in a process of its own, whose peak memory is its own, and read its last line.
 
-    A process that ends badly, or takes longer than `limit` seconds, gives what it said under "failed".
+    A process that ends badly, or takes longer than `limit` seconds, gives what it said under "failed". Variables of
+    `environment` are set beside those of this process.
     """
     command = [sys.executable, script, *map(str, arguments)]
     load = os.getloadavg()[0]
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=limit, env={**os.environ, **(environment or {})}
+        )
     except subprocess.TimeoutExpired:
         return {"failed": f"not finished after {limit:.0f} s", "load_average_before": load}
     if ended.returncode:

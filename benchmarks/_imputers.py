@@ -1,0 +1,348 @@
+"""The ways of filling in that `bench_missing.py` compares: signals with holes to completed signals and deviations.
+
+Methods that give values only get deviations from entries hidden from them: see `with_deviations`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import _reporting  # noqa: F401  it puts the tests' settings on the path
+import numpy as np
+from scipy.optimize import minimize
+from settings import PAPER, paper_kernel
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+from sklearn.impute import IterativeImputer, KNNImputer
+
+from spectralgp import Graph, GraphGPRegressor, Polynomial
+
+Array = np.ndarray
+Values = Callable[[Graph, Array, Array], Array]  # graph, inputs, signals with holes: signals without
+Filled = tuple[Array, Array]  # completed signals, and the deviation of each entry
+N_FOLDS, N_ROUNDS = 5, 4
+PRIOR_COUNT = 5  # residuals of the pooled variance that each node starts with
+NEIGHBOURS = (2, 3, 5, 8, 12)
+N_COMPLETIONS = 20  # that the iterative imputer draws
+N_DAYS_LEARNT = 12  # of the kriging
+N_ENTRIES_LEARNT = 600  # of the GP in space and time
+FAR, SCALES = 1e6, (0.05, 1e3)  # length scales, in degrees or in units of the input
+UNKNOWN = 1e3  # variance of the constant that ordinary kriging does not know, in the variance of the signals
+
+
+@dataclass(frozen=True)
+class Imputer:
+    """A way of filling in: its name, what it is, and how it fills in from graph, inputs and signals with holes."""
+
+    name: str
+    words: str
+    fill: Callable[[Graph, Array, Array], Filled]
+
+
+def default(graph: Graph, inputs: Array, holed: Array) -> Filled:
+    return GraphGPRegressor(graph).fit(inputs, holed).impute(inputs, holed)
+
+
+def paper(graph: Graph, inputs: Array, holed: Array) -> Filled:
+    model = GraphGPRegressor(graph, Polynomial(5), paper_kernel(inputs), **PAPER)
+    return model.fit(inputs, holed).impute(inputs, holed)
+
+
+def hidden(holed: Array, random_state: np.random.Generator) -> Iterator[Array]:
+    """Observed entries to hide, in folds, in the manner of the holes that are there.
+
+    The holes are moved to other nodes and later signals, and their runs are dealt into folds: a fold hides few
+    entries, so that what is left looks like what is given, and single entries, outages or whole nodes as it does.
+    """
+    missing = np.isnan(holed)
+    n_signals, n_nodes = missing.shape
+    moved = np.roll(missing, random_state.integers(n_signals), axis=0)[:, random_state.permutation(n_nodes)]
+    begins = moved & ~np.vstack([np.zeros((1, n_nodes), dtype=bool), moved[:-1]])
+    runs = np.where(moved, np.cumsum(begins.T).reshape(n_nodes, n_signals).T, 0)  # counted down each node in turn
+    fold_of = np.concatenate([[-1], random_state.permutation(runs.max()) % N_FOLDS])
+    for fold in range(N_FOLDS):
+        out = (fold_of[runs] == fold) & ~missing
+        if out.any():
+            yield out
+
+
+def residuals(values: Values, graph: Graph, inputs: Array, holed: Array, n_rounds: int = N_ROUNDS) -> list[Array]:
+    """Errors at entries that were hidden, each array with nan where nothing was."""
+    found = []
+    random_state = np.random.default_rng(0)
+    for _ in range(n_rounds):
+        for out in hidden(holed, random_state):
+            completed = values(graph, inputs, np.where(out, np.nan, holed))
+            found.append(np.where(out, holed - completed, np.nan))
+    return found
+
+
+def deviations(errors: Sequence[Array]) -> Array:
+    """Standard deviation of each node: of its errors, with a few of the pooled variance of all nodes among them."""
+    squares = np.concatenate(errors) ** 2
+    counts, sums = np.sum(~np.isnan(squares), axis=0), np.nansum(squares, axis=0)
+    pooled = sums.sum() / counts.sum()
+    return np.sqrt((sums + PRIOR_COUNT * pooled) / (counts + PRIOR_COUNT))
+
+
+def with_deviations(*candidates: Values, n_rounds: int = N_ROUNDS) -> Callable[[Graph, Array, Array], Filled]:
+    """Values of the candidate with the least error at hidden entries, and the deviations of these errors."""
+
+    def fill(graph: Graph, inputs: Array, holed: Array) -> Filled:
+        best = candidates[0]
+        if len(candidates) > 1:
+            squares = [np.nanmean(np.concatenate(residuals(one, graph, inputs, holed, 1)) ** 2) for one in candidates]
+            best = candidates[int(np.argmin(squares))]
+        completed = best(graph, inputs, holed)
+        return completed, np.broadcast_to(deviations(residuals(best, graph, inputs, holed, n_rounds)), holed.shape)
+
+    return fill
+
+
+def seen(holed: Array) -> Array:
+    """Nodes with an observed entry."""
+    return ~np.isnan(holed).all(axis=0)
+
+
+def day_means(graph: Graph, inputs: Array, holed: Array) -> Array:
+    """Mean of the nodes observed in a signal; of all entries where there is none. For nodes never seen."""
+    counts = np.sum(~np.isnan(holed), axis=1)
+    means = np.where(counts > 0, np.nansum(holed, axis=1) / np.maximum(counts, 1), np.nanmean(holed))
+    return np.where(np.isnan(holed), means[:, None], holed)
+
+
+def for_seen_nodes(values: Values) -> Values:
+    """A method that needs entries of every node: nodes never seen get the mean of the others, signal by signal."""
+
+    def completed(graph: Graph, inputs: Array, holed: Array) -> Array:
+        result, known = day_means(graph, inputs, holed), seen(holed)
+        result[:, known] = values(graph, inputs, holed[:, known])
+        return np.where(np.isnan(holed), result, holed)
+
+    return completed
+
+
+def station_means(graph: Graph, inputs: Array, holed: Array) -> Array:
+    return np.where(np.isnan(holed), np.nanmean(holed, axis=0), holed)
+
+
+def interpolation(graph: Graph, inputs: Array, holed: Array) -> Array:
+    times = inputs[:, 0]
+    columns = []
+    for column in holed.T:
+        here = ~np.isnan(column)
+        columns.append(np.interp(times, times[here], column[here]))
+    return np.column_stack(columns)
+
+
+def graph_neighbours(graph: Graph, inputs: Array, holed: Array, means: Array | None = None) -> Array:
+    """Mean of a node, and the weighted mean of what its neighbours are above theirs in that signal.
+
+    Means are those of the observed entries where not given. A node never seen has the weighted mean of its neighbours'
+    means; where no neighbour is observed, all nodes are neighbours with one weight.
+    """
+    weights = graph.weights.toarray()
+    if means is None:
+        known = seen(holed)
+        means = np.full(graph.n_nodes, np.nan)
+        means[known] = np.nanmean(holed[:, known], axis=0)
+        means = np.where(known, means, _weighted_mean(weights, means[None])[0])
+    completed = means + _weighted_mean(weights, holed - means)
+    return np.where(np.isnan(holed), completed, holed)
+
+
+def _weighted_mean(weights: Array, values: Array) -> Array:
+    """Of the neighbours' values that are there, else of all values that are there in the signal, else zero."""
+    there = (~np.isnan(values)).astype(float)
+    zeroed = np.nan_to_num(values)
+    totals, sums = there @ weights, zeroed @ weights
+    counts = there.sum(axis=1, keepdims=True)
+    fallback = zeroed.sum(axis=1, keepdims=True) / np.maximum(counts, 1)
+    return np.where(totals > 0, sums / np.where(totals > 0, totals, 1), fallback)
+
+
+def knn_of_days(n_neighbors: int, graph: Graph, inputs: Array, holed: Array) -> Array:
+    return KNNImputer(n_neighbors=n_neighbors, weights="distance").fit_transform(holed)
+
+
+def knn_of_stations(n_neighbors: int, graph: Graph, inputs: Array, holed: Array) -> Array:
+    """Neighbours among nodes, by their signals above their means."""
+    means = np.nanmean(holed, axis=0)
+    return KNNImputer(n_neighbors=n_neighbors, weights="distance").fit_transform((holed - means).T).T + means
+
+
+KNN = tuple(partial(one, k) for one in (knn_of_days, knn_of_stations) for k in NEIGHBOURS)
+
+
+def iterative(graph: Graph, inputs: Array, holed: Array) -> Array:
+    return _regressed(inputs, holed, 10)
+
+
+def iterative_draws(graph: Graph, inputs: Array, holed: Array) -> Filled:
+    """Mean and deviation of completions drawn from the regressions; Rubin's rule adds the error of the mean."""
+    completed = day_means(graph, inputs, holed)
+    std = np.broadcast_to(deviations(residuals(day_means, graph, inputs, holed)), holed.shape).copy()
+    known = seen(holed)
+    if np.isnan(holed[:, known]).any():
+        drawn = [_regressed(inputs, holed[:, known], 3, seed) for seed in range(N_COMPLETIONS)]
+        completed[:, known] = np.mean(drawn, axis=0)
+        std[:, known] = np.std(drawn, axis=0, ddof=1) * np.sqrt(1 + 1 / N_COMPLETIONS)
+    return np.where(np.isnan(holed), completed, holed), std
+
+
+def _regressed(inputs: Array, holed: Array, n_rounds: int, drawn_with: int | None = None) -> Array:
+    """Each node regressed on the others and the inputs, in turn; drawn from these regressions where there is a seed."""
+    imputer = IterativeImputer(max_iter=n_rounds, sample_posterior=drawn_with is not None, random_state=drawn_with or 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it always runs its rounds to the end
+        filled: Array = imputer.fit_transform(np.hstack([inputs, holed]))[:, inputs.shape[1] :]
+    return filled
+
+
+def places(graph: Graph) -> Array:
+    """Coordinates in units of a degree of latitude, from longitude and latitude."""
+    longitude, latitude = np.asarray(graph.coordinates).T
+    return np.column_stack([longitude * np.cos(np.deg2rad(latitude.mean())), latitude])
+
+
+def pooled_process(kernel: object, samples: Sequence[tuple[Array, Array]]) -> object:
+    """The kernel with the hyperparameters that are best for several samples at once."""
+    processes = [GaussianProcessRegressor(kernel, optimizer=None).fit(*sample) for sample in samples]
+
+    def objective(theta: Array) -> tuple[float, Array]:
+        found = [one.log_marginal_likelihood(theta, eval_gradient=True) for one in processes]
+        return -sum(value for value, _ in found), -sum(gradient for _, gradient in found)
+
+    start = processes[0].kernel_
+    found = minimize(objective, start.theta, jac=True, method="L-BFGS-B", bounds=start.bounds)
+    return start.clone_with_theta(found.x)
+
+
+def centred_by_station(graph: Graph, holed: Array) -> tuple[Array, Array, Array]:
+    """Signals above the mean of their node, these means, and the variances of the means.
+
+    The mean of a node never seen is kriged from those of the others.
+    """
+    where, known = places(graph), seen(holed)
+    means, variances = np.zeros(graph.n_nodes), np.zeros(graph.n_nodes)
+    means[known] = np.nanmean(holed[:, known], axis=0)
+    if not known.all():
+        kernel = ConstantKernel() * Matern(2.0, SCALES, nu=1.5) + WhiteKernel(0.1)
+        process = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=2, random_state=0)
+        process.fit(where[known], means[known])
+        means[~known], std = process.predict(where[~known], return_std=True)
+        variances[~known] = std**2
+    return holed - means, means, variances
+
+
+def kriging(graph: Graph, inputs: Array, holed: Array) -> Filled:
+    where = places(graph)
+    above, means, variances = centred_by_station(graph, holed)
+    unit = np.nanstd(above)
+    above = above / unit
+    here = ~np.isnan(above)
+    kernel = ConstantKernel(UNKNOWN, "fixed") + ConstantKernel() * Matern(2.0, SCALES, nu=1.5) + WhiteKernel(0.1)
+    days = np.flatnonzero(here.sum(axis=1) >= 2)
+    days = np.random.default_rng(0).permutation(days)[:N_DAYS_LEARNT]
+    learnt = pooled_process(kernel, [(where[here[day]], above[day, here[day]]) for day in days])
+    completed, std = holed.copy(), np.zeros(holed.shape)
+    for day, there in enumerate(here):
+        if there.all():
+            continue
+        process = GaussianProcessRegressor(learnt, optimizer=None)
+        if there.any():
+            process.fit(where[there], above[day, there])
+        mean, deviation = process.predict(where[~there], return_std=True)
+        completed[day, ~there] = means[~there] + unit * mean
+        std[day, ~there] = np.sqrt((unit * deviation) ** 2 + variances[~there])
+    return completed, std
+
+
+def _spread(length_scales: list[float], nu: float) -> Matern:
+    """A Matern kernel that does not see the dimensions whose length scale is far."""
+    return Matern(length_scales, [(one, 1.01 * one) if one == FAR else SCALES for one in length_scales], nu=nu)
+
+
+def space_time(graph: Graph, inputs: Array, holed: Array) -> Filled:
+    above, means, variances = centred_by_station(graph, holed)
+    unit = np.nanstd(above)
+    times, nodes = np.indices(holed.shape)
+    features = np.column_stack([places(graph)[nodes.ravel()], inputs[times.ravel(), 0]])
+    here = ~np.isnan(holed).ravel()
+    values = above.ravel() / unit
+    kernel = (
+        ConstantKernel() * _spread([2.0, 2.0, FAR], 1.5) * _spread([FAR, FAR, 2.0], 0.5)
+        + ConstantKernel() * _spread([FAR, FAR, 5.0], 1.5)
+        + WhiteKernel(0.1)
+    )
+    chosen = np.random.default_rng(0).permutation(np.flatnonzero(here))[:N_ENTRIES_LEARNT]
+    learnt = pooled_process(kernel, [(features[chosen], values[chosen])])
+    process = GaussianProcessRegressor(learnt, optimizer=None).fit(features[here], values[here])
+    mean, deviation = process.predict(features[~here], return_std=True)
+    completed, std = holed.copy(), np.zeros(holed.shape)
+    gone = np.isnan(holed)
+    completed[gone] = means[nodes[gone]] + unit * mean
+    std[gone] = np.sqrt((unit * deviation) ** 2 + variances[nodes[gone]])
+    return completed, std
+
+
+NEVER_SEEN = "nodes never seen get the mean of the others, signal by signal"
+BY_HIDDEN = "deviations of each node from hidden entries"
+IMPUTERS: dict[str, Imputer] = {
+    "default": Imputer("default", "`GraphGPRegressor(graph)`, every setting as it comes, then `impute`", default),
+    "paper": Imputer("paper's model", "`Polynomial(5)`, an RBF on the input and white noise, then `impute`", paper),
+    "means": Imputer(
+        "station means",
+        f"the mean of a node's observed entries; {BY_HIDDEN}; {NEVER_SEEN}",
+        with_deviations(for_seen_nodes(station_means)),
+    ),
+    "interpolation": Imputer(
+        "interpolation",
+        f"linear in the input, node by node, the ends held; {BY_HIDDEN}; {NEVER_SEEN}",
+        with_deviations(for_seen_nodes(interpolation)),
+    ),
+    "graph-knn": Imputer(
+        "neighbours on the graph",
+        "the node's mean, and the mean, by the weights of the edges, of what the neighbours observed in that signal "
+        f"are above theirs; {BY_HIDDEN}; the mean of a node never seen is that of its neighbours' means",
+        with_deviations(graph_neighbours),
+    ),
+    "knn": Imputer(
+        "k-NN imputer",
+        "scikit-learn's `KNNImputer`, weights by distance; neighbours among signals, or among nodes (above their "
+        f"means), and k of {', '.join(map(str, NEIGHBOURS))} chosen by hidden entries; {BY_HIDDEN}; {NEVER_SEEN}",
+        with_deviations(*(for_seen_nodes(one) for one in KNN)),
+    ),
+    "iterative": Imputer(
+        "iterative imputer",
+        "scikit-learn's `IterativeImputer` as it comes (`BayesianRidge`, ten rounds), the input among the columns; "
+        f"{BY_HIDDEN}, once round: the deviations that its regressions predict go to zero with a third missing; "
+        f"{NEVER_SEEN}",
+        with_deviations(for_seen_nodes(iterative), n_rounds=1),
+    ),
+    "iterative-draws": Imputer(
+        "iterative imputer, draws",
+        f"the same with `sample_posterior=True`, three rounds: mean and deviation of {N_COMPLETIONS} completions; "
+        f"{NEVER_SEEN}, with deviations from hidden nodes",
+        iterative_draws,
+    ),
+    "kriging": Imputer(
+        "kriging by day",
+        "ordinary kriging of each signal above the nodes' means: scikit-learn's GP on coordinates, an unknown constant "
+        f"+ constant x Matern(3/2) + white noise, hyperparameters by likelihood of {N_DAYS_LEARNT} random signals "
+        "together; the mean of a node never seen is kriged from the other means",
+        kriging,
+    ),
+    "space-time": Imputer(
+        "space-time GP",
+        "scikit-learn's GP on coordinates and input, signals above the nodes' means: Matern(3/2) in space x "
+        "Matern(1/2) in the input + Matern(3/2) in the input + white noise, hyperparameters by likelihood of "
+        f"{N_ENTRIES_LEARNT} random entries, conditioned on all; the mean of a node never seen as for kriging",
+        space_time,
+    ),
+}
