@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import importlib
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import hypothesis
 import matplotlib
@@ -10,6 +14,7 @@ import pytest
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 # beside the checkout: the released files are not part of the repository
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 matplotlib.use("Agg")
 
@@ -32,6 +37,18 @@ def data_folder() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("the paper's data are not here: set SPECTRALGP_DATA to their folder")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="module")
+def bench(request: pytest.FixtureRequest) -> Iterator[dict[str, ModuleType]]:
+    """The modules of a benchmark that a file of tests names; they find each other as scripts do, by their folder."""
+    before = set(sys.modules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
+        yield {name: importlib.import_module(name) for name in request.module.MODULES}
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(BENCHMARKS)):
+            del sys.modules[name]
 
 
 @pytest.hookimpl(trylast=True)

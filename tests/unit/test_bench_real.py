@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from settings import PAPER
@@ -17,19 +13,7 @@ from spectralgp import Graph, GraphGPRegressor, Identity
 from spectralgp.scores import coverage_scorer, crps_scorer, log_density_scorer
 from tolerances import EXACT, KEPT
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-MODULES = ("_paired", "_real_data", "_rivals", "_real_page", "bench_real", "_splits", "_reporting", "write_performance")
-
-
-@pytest.fixture(scope="module")
-def bench():
-    """The modules of the benchmark by name; they find each other as scripts do, by the folder they are in."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
-        found = {name: importlib.import_module(name) for name in MODULES}
-        yield found
-    for name in MODULES:
-        del sys.modules[name]
+MODULES = ("_paired", "_real_data", "_rivals", "_real_page", "_splits", "bench_real")
 
 
 def runs_of(log_density, rmse=(1.0, 1.0), coverage=(0.9, 0.9), failed=()):
