@@ -163,19 +163,20 @@ def nowcasting(result: Result) -> list[str]:
     return lines if result["nowcasting"] else []
 
 
+def scale_rows(runs: Mapping[str, Any]) -> list[list[str]]:
+    """Rows of the table of `bench_holes.py`."""
+    return [[name, *(run["shown"].get(column, "") for column in COLUMNS)] for name, run in runs.items()]
+
+
 def scale() -> list[str]:
     result = load("holes")
     if result is None:
         return []
-    rows = [
-        [name, *(run["shown"].get(column, run.get("failed", "")) for column in COLUMNS)]
-        for name, run in result["runs"].items()
-    ]
     verdicts = [f"* {name}: {verdict(met)}" for name, met in result["bars_met"].items()]
     return [
         "## Scale\n",
         f"{command('bench_holes.py')}. {machine(result)}\n",
-        table(["problem", *COLUMNS], rows),
+        table(["problem", *COLUMNS], scale_rows(result["runs"])),
         *verdicts,
         "",
     ]

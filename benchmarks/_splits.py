@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import multiprocessing
+import os
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from _paired import LARGER_IS_BETTER, average
-from _reporting import print_table
+from _reporting import RESULTS, ROOT, print_table
 from threadpoolctl import threadpool_limits
 
 SCORES = (*LARGER_IS_BETTER, "coverage", "seconds", "processor_seconds")
@@ -78,3 +83,42 @@ def add(
 def print_problem(name: str, runs: dict[str, Any]) -> None:
     rows = [[rival, *(f"{average(runs, rival, measure):.4g}" for measure in SCORES)] for rival in runs]
     print_table(name, ["model", *SCORES], rows)
+
+
+def options(words: str, unit: str, n_most: int, n_quick: int, lists: Mapping[str, Sequence[str]]) -> argparse.Namespace:
+    """The options that were given: how many splits, or seeds, and which names of each list to run.
+
+    A quick run has few splits, and a temporary folder where none is named.
+    """
+    parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(f"--{unit}", type=int, default=n_most, help=f"{unit} of each problem (default {n_most})")
+    for name, known in lists.items():
+        names = "; ".join(known).replace("%", "%%")
+        parser.add_argument(f"--{name}", nargs="+", choices=known, default=list(known), metavar="NAME", help=names)
+    parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1), help="processes")
+    parser.add_argument("--out", type=Path, help="folder for results and page instead of benchmarks/results and docs")
+    parser.add_argument("--quick", action="store_true", help=f"{n_quick} {unit}, into a temporary folder")
+    parser.add_argument("--page", action="store_true", help="write the page from the results, and run nothing")
+    chosen = parser.parse_args()
+    if getattr(chosen, unit) < 2:
+        parser.error(f"--{unit} must be at least 2; got {getattr(chosen, unit)}. One has no standard error.")
+    if chosen.quick:
+        setattr(chosen, unit, n_quick)
+        chosen.out = chosen.out or Path(tempfile.mkdtemp(prefix="spectralgp-"))
+    return chosen
+
+
+def results(name: str, out: Path | None, empty: dict[str, Any]) -> tuple[dict[str, Any], Path, Path]:
+    """What is kept of earlier runs, the file that it is in, and the folder of the page."""
+    path = (out or RESULTS) / f"{name}.json"
+    kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else empty
+    kept.pop("machine", None)  # that of this run is written
+    return kept, path, out or ROOT / "docs"
+
+
+def write_page(path: Path, docs: Path, write: Callable[[dict[str, Any], Path], Path]) -> None:
+    """Write the page from a file of results."""
+    if path.exists():
+        print(f"\nwritten to {write(json.loads(path.read_text()), docs)}")
+    else:
+        print(f"no results in {path}: run without --page first, with the data at hand")

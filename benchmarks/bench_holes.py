@@ -33,6 +33,7 @@ from _large import (
     seconds,
     warm_up,
 )
+from _missing_page import COLUMNS, scale_rows
 from _reporting import RESULTS, print_table, save
 from bench_large import N_SIGNALS, read
 from settings import PAPER
@@ -165,7 +166,7 @@ PARTS = {"middling": middling, "small": small, "large": large, "complete": compl
 def shown(run: dict[str, Any]) -> dict[str, str]:
     """The cells of a table."""
     if "failed" in run:
-        return {}
+        return {"seconds": "failed", "method": run["failed"]}
     if "ratio" in run:
         return {"seconds": f"{run['ratio']:.3f} times before"}
     clock = run["seconds"]
@@ -231,18 +232,14 @@ def main() -> None:
         return
     path = chosen.out / "holes.json"
     runs: dict[str, Any] = json.loads(path.read_text())["runs"] if path.exists() else {}
-    everything = problems(chosen.old)
-    for name, work in everything.items():
+    for name, work in problems(chosen.old).items():
         if name.startswith(chosen.only):
             runs[name] = work()
             runs[name]["shown"] = shown(runs[name])
-            print(name, runs[name].get("failed", runs[name]["shown"]), flush=True)
+            print(name, runs[name]["shown"], flush=True)
             ordered = {one: runs[one] for one in [*problems(Path()), *runs] if one in runs}
             save("holes", {"conditions": conditions(), "runs": ordered, "bars_met": bars_met(ordered)}, chosen.out)
-    rows = [
-        [name, *(run["shown"].get(key, "") for key in ("fit", "GB", "filter", "method"))] for name, run in runs.items()
-    ]
-    print_table("fits with missing entries", ["problem", "seconds", "GB", "filter error", "method"], rows)
+    print_table("fits with missing entries", ["problem", *COLUMNS], scale_rows(runs))
     for name, reached in bars_met(runs).items():
         print(f"{name}: {'met' if reached else 'NOT MET'}")
 

@@ -12,9 +12,6 @@ Only what was removed is scored.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -27,8 +24,8 @@ from _holes import REMOVALS, SETS, Problem, holed_set
 from _imputers import IMPUTERS, Filled, graph_neighbours, with_deviations
 from _missing_page import bars_met, is_complete, rmse_ratio, write
 from _real_data import AbsentError, RealSet, content_sum, real_set
-from _reporting import RESULTS, ROOT, save
-from _splits import add, print_problem, run, tried
+from _reporting import save
+from _splits import add, options, print_problem, results, run, tried, write_page
 
 from spectralgp import GraphGPRegressor
 from spectralgp.scores import coverage, crps, mean_log_density, root_mean_square_error
@@ -180,37 +177,10 @@ def run_all(chosen: argparse.Namespace, kept: Kept, folder: Path) -> None:
         print(f"RMSE over that without the observed ones: {rmse_ratio(runs):.3f}", flush=True)
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=N_SEEDS, help=f"seeds of each setting (default {N_SEEDS})")
-    for name, known in (("sets", SETS), ("removals", REMOVALS), ("rivals", IMPUTERS)):
-        parser.add_argument(
-            f"--{name}",
-            nargs="+",
-            choices=known,
-            default=list(known),
-            metavar="NAME",
-            help="; ".join(known).replace("%", "%%"),
-        )
-    parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1), help="processes")
-    parser.add_argument("--out", type=Path, help="folder for results and page instead of benchmarks/results and docs")
-    parser.add_argument("--quick", action="store_true", help="2 seeds of every setting, into a temporary folder")
-    parser.add_argument("--page", action="store_true", help="write the page from the results, and run nothing")
-    chosen = parser.parse_args()
-    if chosen.seeds < 2:
-        parser.error(f"--seeds must be at least 2; got {chosen.seeds}. One seed has no standard error.")
-    if chosen.quick:
-        chosen.seeds = QUICK_SEEDS
-        chosen.out = chosen.out or Path(tempfile.mkdtemp(prefix="missing-data-"))
-    return chosen
-
-
 def main() -> None:
-    chosen = arguments()
-    folder, docs = (chosen.out, chosen.out) if chosen.out else (RESULTS, ROOT / "docs")
-    path = folder / "missing.json"
-    kept: Kept = json.loads(path.read_text()) if path.exists() else {"problems": {}, "nowcasting": {}}
-    kept.pop("machine", None)  # that of this run is written
+    lists = {"sets": list(SETS), "removals": list(REMOVALS), "rivals": list(IMPUTERS)}
+    chosen = options(__doc__, "seeds", N_SEEDS, QUICK_SEEDS, lists)
+    kept, path, docs = results("missing", chosen.out, {"problems": {}, "nowcasting": {}})
     if not chosen.page:
         kept["settings"] = {"n_workers": chosen.workers, "sklearn": sklearn.__version__}
         kept["absent"] = {}
@@ -220,11 +190,8 @@ def main() -> None:
             except (AbsentError, FileNotFoundError) as error:
                 kept["absent"][name] = str(error)
                 chosen.sets.remove(name)
-        run_all(chosen, kept, folder)
-    if not path.exists():
-        print(f"no results in {path}: run without --page first, with the data at hand")
-        return
-    print(f"\nwritten to {write(json.loads(path.read_text()), docs)}")
+        run_all(chosen, kept, path.parent)
+    write_page(path, docs, write)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,6 @@ Results are in benchmarks/results/real.json, the page that is made of them in do
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,9 +19,9 @@ import sklearn
 from _paired import bars_met, is_complete
 from _real_data import SETS, Problem, RealSet, facts, problems, real_set, split
 from _real_page import write
-from _reporting import RESULTS, ROOT, save
+from _reporting import save
 from _rivals import RIVALS
-from _splits import add, print_problem, run, tried
+from _splits import add, options, print_problem, results, run, tried, write_page
 
 from spectralgp.scores import coverage, crps, root_mean_square_error
 
@@ -70,32 +66,11 @@ def run_all(
             print("bars not met:", short or "none", flush=True)
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", type=int, default=N_SPLITS, help=f"splits of each set (default {N_SPLITS})")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), metavar="SET", help="; ".join(SETS))
-    parser.add_argument(
-        "--rivals", nargs="+", choices=RIVALS, default=list(RIVALS), metavar="MODEL", help="; ".join(RIVALS)
-    )
-    parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1), help="processes")
-    parser.add_argument("--out", type=Path, help="folder for results and page instead of benchmarks/results and docs")
-    parser.add_argument("--quick", action="store_true", help="2 splits of 3 sets, into a temporary folder")
-    parser.add_argument("--page", action="store_true", help="write the page from the results, and run nothing")
-    chosen = parser.parse_args()
-    if chosen.splits < 2:
-        parser.error(f"--splits must be at least 2; got {chosen.splits}. One split has no standard error.")
-    if chosen.quick:
-        chosen.splits, chosen.sets = QUICK_SPLITS, list(QUICK_SETS)
-        chosen.out = chosen.out or Path(tempfile.mkdtemp(prefix="real-data-"))
-    return chosen
-
-
 def main() -> None:
-    chosen = arguments()
-    folder, docs = (chosen.out, chosen.out) if chosen.out else (RESULTS, ROOT / "docs")
-    path = folder / "real.json"
-    kept: Kept = json.loads(path.read_text()) if path.exists() else {"problems": {}}
-    kept.pop("machine", None)  # that of this run is written
+    chosen = options(__doc__, "splits", N_SPLITS, QUICK_SPLITS, {"sets": list(SETS), "rivals": list(RIVALS)})
+    if chosen.quick:
+        chosen.sets = list(QUICK_SETS)
+    kept, path, docs = results("real", chosen.out, {"problems": {}})
     if not chosen.page:
         found, absent = problems(chosen.sets)
         sizes = {problem.name for problem in found}
@@ -105,11 +80,8 @@ def main() -> None:
         }
         kept["absent"] = absent
         kept["settings"] = {"n_workers": chosen.workers, "sklearn": sklearn.__version__}
-        run_all(found, chosen.rivals, chosen.splits, chosen.workers, kept, folder)
-    if not path.exists():
-        print(f"no results in {path}: run without --page first, with the data at hand")
-        return
-    print(f"\nwritten to {write(json.loads(path.read_text()), docs)}")
+        run_all(found, chosen.rivals, chosen.splits, chosen.workers, kept, path.parent)
+    write_page(path, docs, write)
 
 
 if __name__ == "__main__":

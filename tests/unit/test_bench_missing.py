@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from runs import runs_of
 from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
@@ -229,20 +230,6 @@ def test_only_what_was_removed_is_scored(bench):
     assert found["rmse"] == pytest.approx(np.sqrt((1 + 9) / 2), rel=EXACT)
     assert found["log_density"] == pytest.approx(norm.logpdf([1.0, 3.0], [2.0, 0.0], [1.0, 2.0]).mean(), rel=EXACT)
     assert found["coverage"] == 1.0  # off by 1 and by 1.5 deviations
-
-
-def runs_of(log_density, rmse, coverage=(0.9, 0.9), failed=()):
-    n_seeds = len(log_density)
-    return {
-        "log_density": list(log_density),
-        "rmse": list(rmse),
-        "crps": list(rmse),
-        "coverage": list(coverage),
-        "seconds": [1.0] * n_seeds,
-        "processor_seconds": [1.0] * n_seeds,
-        "warned": [False] * n_seeds,
-        "failed": list(failed),
-    }
 
 
 def result_of(bench, ours, rival):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from runs import runs_of
 from settings import PAPER
 from sklearn.covariance import LedoitWolf
 from sklearn.model_selection import KFold
@@ -14,19 +15,6 @@ from spectralgp.scores import coverage_scorer, crps_scorer, log_density_scorer
 from tolerances import EXACT, KEPT
 
 MODULES = ("_paired", "_real_data", "_rivals", "_real_page", "_splits", "bench_real")
-
-
-def runs_of(log_density, rmse=(1.0, 1.0), coverage=(0.9, 0.9), failed=()):
-    return {
-        "log_density": list(log_density),
-        "rmse": list(rmse),
-        "crps": list(rmse),
-        "coverage": list(coverage),
-        "seconds": [1.0] * len(log_density),
-        "processor_seconds": [1.0] * len(log_density),
-        "warned": [False] * len(log_density),
-        "failed": list(failed),
-    }
 
 
 def test_the_advantage_is_the_mean_paired_difference_with_its_standard_error(bench):
