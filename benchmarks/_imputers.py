@@ -90,7 +90,7 @@ def deviations(errors: Sequence[Array]) -> Array:
     return np.sqrt((sums + PRIOR_COUNT * pooled) / (counts + PRIOR_COUNT))
 
 
-def with_deviations(*candidates: Values, n_rounds: int = N_ROUNDS) -> Callable[[Graph, Array, Array], Filled]:
+def with_deviations(*candidates: Values) -> Callable[[Graph, Array, Array], Filled]:
     """Values of the candidate with the least error at hidden entries, and the deviations of these errors."""
 
     def fill(graph: Graph, inputs: Array, holed: Array) -> Filled:
@@ -99,7 +99,7 @@ def with_deviations(*candidates: Values, n_rounds: int = N_ROUNDS) -> Callable[[
             squares = [np.nanmean(np.concatenate(residuals(one, graph, inputs, holed, 1)) ** 2) for one in candidates]
             best = candidates[int(np.argmin(squares))]
         completed = best(graph, inputs, holed)
-        return completed, np.broadcast_to(deviations(residuals(best, graph, inputs, holed, n_rounds)), holed.shape)
+        return completed, np.broadcast_to(deviations(residuals(best, graph, inputs, holed)), holed.shape)
 
     return fill
 
@@ -321,9 +321,9 @@ IMPUTERS: dict[str, Imputer] = {
     "iterative": Imputer(
         "iterative imputer",
         "scikit-learn's `IterativeImputer` as it comes (`BayesianRidge`, ten rounds), the input among the columns; "
-        f"{BY_HIDDEN}, once round: the deviations that its regressions predict go to zero with a third missing; "
+        f"{BY_HIDDEN}: the deviations that its regressions predict are far too small with a third missing; "
         f"{NEVER_SEEN}",
-        with_deviations(for_seen_nodes(iterative), n_rounds=1),
+        with_deviations(for_seen_nodes(iterative)),
     ),
     "iterative-draws": Imputer(
         "iterative imputer, draws",
