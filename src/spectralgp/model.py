@@ -14,7 +14,7 @@ from spectralgp.covariance import DataCovariance
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.inputs import InputKernel, KernelLike, as_input_kernel
-from spectralgp.modes import Modes
+from spectralgp.modes import Modes, modes_of
 from spectralgp.spectrum import Chebyshev, FilterBank, Spectrum, decompose
 from spectralgp.units import Units
 
@@ -59,6 +59,8 @@ class GraphGP:
 
     def input_modes(self, inputs: Array) -> Modes:
         """Eigendecomposition of ``K`` at training inputs."""
+        if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
+            return modes_of(np.empty((0, 0)))
         return self.input_kernel.modes(inputs).require_definite("the input covariance")
 
     def covariance(self, input_modes: Modes) -> DataCovariance:

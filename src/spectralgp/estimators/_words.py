@@ -65,6 +65,8 @@ def summary_of(learnt: FittedModels) -> str:
             lines.append(f"  carry:    {_in_words(model, 'carry')}")
         lines.append(f"  inputs:   {model.input_kernel.described}")
         lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
+        if candidate.task.signals.observed is not None:
+            lines.append(f"  holes:    {fit.method}")
         if candidate.shrunk:
             share = candidate.condition(learnt.raw_fits[index].model).signals_share
             lines.append(f"  shrunk:   {share:.0%} of the covariance from the signals, the rest from the graph")

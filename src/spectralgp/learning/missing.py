@@ -25,11 +25,13 @@ from spectralgp.signals import Incomplete
 from spectralgp.spectrum import Spectrum
 
 SEED = 0
-FIRST_DRAWS, FEWEST_DRAWS, MOST_DRAWS = 8, 2, 256
-MOST_DRAWN = 2**25  # values, of all draws together
+FIRST_DRAWS, FEWEST_DRAWS, MOST_DRAWS = 8, 2, 1_024
+MOST_DRAWN = 2**21  # values of all draws together, unless they are the first ones
+MOST_AT_FIRST = 2**23  # values of the first draws
 MOST_EXACT = 2**27  # operations of a step without draws
 GROUPS = 8  # of draws, from which their error is estimated
-ENOUGH = 0.005  # nats that a fit may fall short of its maximum
+ENOUGH = 0.001  # nats that a fit may fall short of its maximum, where what is missing slows all directions alike
+SOLVED = 3e-5  # nats that solves may cost
 LOST_TO_DRAWS = 0.02  # nats that draws may cost
 MOST_STEPS = 100
 MEMORY = 5  # steps that the next one is extrapolated from
@@ -37,8 +39,7 @@ FURTHEST = 20.0  # times the last step, that an extrapolation may go further
 MOST_LIFTED = 0.01  # of a filter's largest value, that an extrapolated one may lie below zero
 GROWTH = 1.0  # times the last gain: a larger one says that an extrapolation led astray
 SAFE = 0.98  # largest share of information that is taken to be missing
-COARSE, FINE = 1e-4, 1e-7  # tolerances of solves: far from the answer, and near it
-FAR = 10.0  # nats that a step gains far from the answer
+FAR, COARSE = 10.0, 10.0  # nats that a step gains far from the answer, and by how much solves are coarser there
 
 
 class Expectation:
@@ -74,20 +75,22 @@ class Expectation:
         mean = model.carried_values(task.carried, task.inputs, task.signals.units)
         return MaskedCovariance(covariance_of(model, modes), _signals(task).observed), mean
 
-    def completed(self, model: GraphGP, tolerance: float = COARSE) -> Task:
-        """The task with signals completed under a model."""
+    def completed(self, model: GraphGP, is_far: bool = False) -> Task:
+        """The task with signals completed under a model; coarsely, and by few draws, if that is far from the answer."""
         masked, carried = self.masked(model)
         signals = _signals(self.task)
+        # a quadratic form at its minimum: what a solve leaves costs the square of it, for each value observed
+        tolerance = float(np.sqrt(SOLVED / signals.size)) * (COARSE if is_far else 1.0)
         centred = np.where(signals.observed, signals.values - carried, 0.0)
         if self.n_draws is None:
             mean, deviations = masked.filled(centred)[0], masked.deviations(None, np.random.default_rng(SEED))
         else:
+            n_draws = min(FEWEST_DRAWS, self.n_draws) if is_far else self.n_draws
             first, others = self._solutions
-            others = others if others is not None and len(others) == self.n_draws else None
             mean, solution = masked.filled(centred, first, tolerance)
-            draws, solutions = masked.draws(self.n_draws, np.random.default_rng(SEED), others, tolerance)
+            draws, solutions = masked.draws(n_draws, np.random.default_rng(SEED), _as_many(others, n_draws), tolerance)
             self._solutions = solution, solutions
-            deviations = draws / np.sqrt(self.n_draws)
+            deviations = draws / np.sqrt(n_draws)
         return dataclasses.replace(self.task, signals=signals.completed(mean + carried, deviations))
 
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
@@ -113,7 +116,7 @@ class ObservedObjective(Objective):
         graph_kernel, input_theta, noise_variance = self.split(x)
         kernel = self.task.input_kernel.with_theta(input_theta)
         model = GraphGP(self.spectrum, graph_kernel, kernel, noise_variance, self._like.carry)
-        return Objective(self._expectation.completed(model, FINE), self.graph_kernel, self.spectrum)
+        return Objective(self._expectation.completed(model), self.graph_kernel, self.spectrum)
 
     def _log_likelihood(self, x: Array) -> tuple[float, Array]:
         return self.at(x)._log_likelihood(x)
@@ -155,6 +158,7 @@ class _Step:
     before: Array
     after: Array
     fit: Fit
+    is_far: bool
 
     @cached_property
     def gain(self) -> float:
@@ -179,20 +183,24 @@ class _Maximisation:
         """The fit, from one that is like it or from the simplest model."""
         completed = self.expectation.completed
         if like is None:
-            simplest = self._learnt(self.kernel.path()[0], completed(_crude(self.task, self.kernel)), None)
-            fit = self._learnt(self.kernel, completed(simplest.model), None)
+            simplest = self._learnt(self.kernel.path()[0], completed(_crude(self.task, self.kernel), is_far=True), None)
+            fit = self._learnt(self.kernel, completed(simplest.model, is_far=True), None)
         else:
             fit = self._learnt(self.kernel, completed(like.model), like)
         model, outcome, detail, history = fit.model, Outcome.NOT_STATIONARY, "", list[_Step]()
+        is_far = like is None
         for _ in range(MOST_STEPS):
-            step = self._step(model, fit, COARSE if history and history[-1].gain > FAR else FINE)
+            is_far = history[-1].gain > FAR if history else is_far
+            step = self._step(model, fit, is_far)
+            if history and history[-1].is_far and not is_far:
+                history = []  # of other completions
             if history and step.gain > GROWTH * history[-1].gain and model is not history[-1].fit.model:
                 model, fit, history = history[-1].fit.model, history[-1].fit, []  # it led astray: from there again
                 continue
             fit, history = step.fit, [*history[-MEMORY:], step]
             left = step.gain / (1 - self._rate(history))
             detail = f"another step would gain {max(step.gain, 0.0):.2g} nats"
-            if left <= self.enough:
+            if left <= self.enough and not step.is_far:
                 if self._has_enough_draws(step):
                     outcome = Outcome.CONVERGED
                     break
@@ -209,11 +217,11 @@ class _Maximisation:
         mention(f"{kernel.label}, step {len(self.stages)}")
         return fit
 
-    def _step(self, model: GraphGP, like: Fit, tolerance: float) -> _Step:
-        completed = self.expectation.completed(model, tolerance)
+    def _step(self, model: GraphGP, like: Fit, is_far: bool) -> _Step:
+        completed = self.expectation.completed(model, is_far)
         fit = self._learnt(self.kernel, completed, dataclasses.replace(like, model=model))
         objective = Objective(completed, fit.model.graph_kernel, fit.model.spectrum)
-        return _Step(objective, objective.point(model), objective.point(fit.model), fit)
+        return _Step(objective, objective.point(model), objective.point(fit.model), fit, is_far)
 
     def _rate(self, history: Sequence[_Step]) -> float:
         """Share of the way to the maximum that a plain step leaves: about that of the information that is missing."""
@@ -246,7 +254,7 @@ class _Maximisation:
     def _has_enough_draws(self, step: _Step) -> bool:
         """Whether draws cost little; if not, there are more from now on."""
         n_draws, most = self.expectation.n_draws, most_draws(self.task)
-        if n_draws is None or n_draws >= most or self.is_rough:
+        if n_draws is None or 2 * n_draws > most or self.is_rough:
             return True
         lost = _lost_to_draws(step, n_draws) / (1 - self.share)
         if lost <= LOST_TO_DRAWS:
@@ -290,9 +298,19 @@ class _Maximisation:
 
 
 def most_draws(task: Task) -> int:
-    """As many draws as memory is meant for."""
+    """As many draws as time and memory are meant for."""
     n_signals, n_nodes = task.signals.shape
-    return max(FEWEST_DRAWS, min(MOST_DRAWS, MOST_DRAWN // (n_signals * n_nodes)))
+    size = n_signals * n_nodes
+    fewest = FIRST_DRAWS if FIRST_DRAWS * size <= MOST_AT_FIRST else FEWEST_DRAWS
+    return max(fewest, min(MOST_DRAWS, MOST_DRAWN // size))
+
+
+def _as_many(solutions: Array | None, n_draws: int) -> Array | None:
+    """Solutions for so many draws, of which the first are the same: those that are known, and zeros."""
+    if solutions is None:
+        return None
+    rest = np.zeros((max(n_draws - len(solutions), 0), *solutions.shape[1:]))
+    return np.concatenate([solutions[:n_draws], rest])
 
 
 def _lost_to_draws(step: _Step, n_draws: int) -> float:

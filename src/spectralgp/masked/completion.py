@@ -19,7 +19,8 @@ from spectralgp.signals import Completed, Incomplete
 
 MOST_EXACT = 2**22  # values of deviations that are kept to know a covariance without error
 DRAWS, FEWEST_DRAWS = 64, 4
-MOST_DRAWN = 2**25  # values, of all draws together
+MOST_DRAWN = 2**22  # values, of all draws together
+DRAWN = 1e-4  # tolerance of solves for draws, whose number is what limits them
 SEED = 1
 
 
@@ -85,11 +86,14 @@ class Completion:
     @cached_property
     def deviations(self) -> Array:
         """What the mean may deviate by: outer products add up to its covariance, or estimate it."""
-        return self.masked.deviations(self.n_draws, np.random.default_rng(SEED))
+        return self.masked.deviations(self.n_draws, np.random.default_rng(SEED), DRAWN)
 
     def completed(self) -> Completed:
         """The signals with their holes filled."""
-        return self.signals.completed(self.mean, self.deviations)
+        return self.signals.completed(self.mean, self._deviations)
+
+    def _deviations(self) -> Array:
+        return self.deviations
 
     # ------------------------------------------------------------------------------------------------ variances
 

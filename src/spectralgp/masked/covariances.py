@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -115,9 +116,19 @@ class EigenCovariance(CompleteCovariance):
         """The inverse of the transpose of `forward`."""
         return self.forward if self.backward is None else self.backward
 
+    @cached_property
+    def single(self) -> EigenCovariance:
+        """The same in single precision, twice as fast, for solves that are not driven further than it."""
+        shorter: dict[str, Any] = {
+            name: getattr(self, name).astype(np.float32)
+            for name in ("vectors", "variances", "forward", "backward")
+            if getattr(self, name) is not None
+        }
+        return replace(self, **shorter)
+
     def load(self, values: Array) -> Array:
-        """As they are."""
-        return values
+        """In the precision of the vectors."""
+        return values.astype(self.vectors.dtype, copy=False)
 
     def unload(self, block: Array) -> Array:
         """As it is."""

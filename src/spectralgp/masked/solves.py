@@ -18,10 +18,12 @@ Method = Literal["missing", "observed", "iterative"]
 MOST_DENSE = 2_500  # entries whose covariance is written out
 MOST_ITERATIONS = 1_000
 SOLVED = 1e-9  # of the right side, in the preconditioner's norm, that a solve may leave
-PROBES = 32
+SINGLE = 1e-5  # tolerance from which on single precision is enough
+PROBES, FEWEST_PROBES = 32, 6
+MOST_PROBED = 2**20  # values of all probes together, unless they are the fewest
 MOST_STEPS = 200  # of Lanczos
 STEPS_BETWEEN = 10
-SETTLED = 1e-6  # relative change of a quadrature at which Lanczos stops
+SETTLED = 1e-5  # relative change of a quadrature at which Lanczos stops
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +109,25 @@ class MaskedCovariance:
             solution[..., self.observed] = cho_solve((self._factor, True), values[..., self.observed].T).T
             return np.where(self.observed, values, self._eigen.times(solution)), solution
         if isinstance(self.complete, EigenCovariance) or values.ndim == 2:
-            loaded = self.complete.load(values)
-            first = None if start is None else self.complete.load(start)
-            found = self._conjugate_gradients(loaded, first, tolerance)
-            completed = self.complete.unload(self.complete.times(found))
-            return np.where(self.observed, values, completed), self.complete.unload(found)
+            complete = self._precise_enough(tolerance)
+            loaded = complete.load(values)
+            first = None if start is None else complete.load(start)
+            found = self._conjugate_gradients(complete, loaded, first, tolerance)
+            completed = complete.unload(complete.times(found))
+            return np.where(self.observed, values, completed), complete.unload(found)
         parts = [
             self.filled(one, None if start is None else start[number], tolerance) for number, one in enumerate(values)
         ]
         return np.stack([one for one, _ in parts]), np.stack([one for _, one in parts])
 
-    def _conjugate_gradients(self, right: Any, start: Any, tolerance: float) -> Any:
+    def _precise_enough(self, tolerance: float) -> CompleteCovariance:
+        """The covariance in single precision, where a tolerance needs no more."""
+        complete = self.complete
+        return complete.single if isinstance(complete, EigenCovariance) and tolerance >= SINGLE else complete
+
+    def _conjugate_gradients(self, complete: CompleteCovariance, right: Any, start: Any, tolerance: float) -> Any:
         """``A_oo^-1`` times what was observed, in a block that is zero elsewhere."""
-        complete, weights = self.complete, self._weights
+        weights = complete.load(self.observed.astype(float))
         solution = right * 0.0 if start is None else start * weights
         residual = right - weights * complete.times(solution) if start is not None else right * 1.0
         direction, before = None, 1.0
@@ -138,7 +146,7 @@ class MaskedCovariance:
             mention(f"solving, iteration {iteration + 1}")
         return solution
 
-    def deviations(self, n_draws: int | None, random_state: np.random.Generator) -> Array:
+    def deviations(self, n_draws: int | None, random_state: np.random.Generator, tolerance: float = SOLVED) -> Array:
         """What the completed values may deviate by: the sum of outer products is their covariance, or estimates it.
 
         Parameters
@@ -147,6 +155,8 @@ class MaskedCovariance:
             How many draws estimate it; None for as many deviations as values are missing, without error.
         random_state : numpy.random.Generator
             For the draws; only where there are any.
+        tolerance : float, optional
+            Of solves, where they are iterative.
 
         Returns
         -------
@@ -157,7 +167,7 @@ class MaskedCovariance:
             deviations = np.zeros((factor.shape[0], *self.observed.shape))
             deviations[:, self._missing] = solve_triangular(factor, np.eye(factor.shape[0]), lower=True)
             return deviations
-        draws = self.draws(n_draws, random_state)[0]
+        draws, _ = self.draws(n_draws, random_state, tolerance=tolerance)
         return draws / np.sqrt(n_draws)
 
     def draws(
@@ -191,7 +201,7 @@ class MaskedCovariance:
         quadratic = float(np.sum(np.where(self.observed, completed * solution, 0.0)))
         logs, error = self._log_determinant(random_state)
         constant = np.count_nonzero(self.observed) * np.log(2 * np.pi)
-        return -0.5 * (quadratic + logs + constant), 0.5 * error
+        return float(-0.5 * (quadratic + logs + constant)), 0.5 * error
 
     def _log_determinant(self, random_state: np.random.Generator) -> tuple[float, float]:
         if self.method == "iterative":
@@ -204,7 +214,7 @@ class MaskedCovariance:
         known, log_complete = self.complete.log_diagonal(self.observed)
         n_observed = int(np.count_nonzero(self.observed))
         estimates = []
-        for _ in range(PROBES if log_complete is not None else PROBES // 4):
+        for _ in range(max(FEWEST_PROBES, min(PROBES, MOST_PROBED // self.observed.size))):
             signs = random_state.integers(0, 2, self.observed.shape) * 2.0 - 1.0
             probe = self.complete.load(np.where(self.observed, signs, 0.0))
             control = 0.0 if log_complete is None else self.complete.inner(probe, log_complete(probe))

@@ -100,6 +100,11 @@ class Conditioned:
             In the units that the training signals came in; NaN where nothing was.
         """
         modes, cross = self.input_modes, new.cross
+        if len(cross) != len(observed):
+            raise ValueError(
+                f"observed must have one row for each of the {len(cross)} inputs; got {len(observed)}. "
+                "Fill rows of which nothing is known with NaN."
+            )
         own = (modes.vectors * modes.values) @ modes.vectors.T
         joint = modes_of(np.block([[own, cross.T], [cross, new.covariance]])).require_definite("the input covariance")
         values = np.vstack([self.values, self.signals.units.apply(observed)])

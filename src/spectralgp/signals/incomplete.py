@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Never
 
@@ -134,7 +135,7 @@ class Incomplete(Signals):
     def release(self) -> None:
         """Nothing is kept."""
 
-    def completed(self, mean: Array, deviations: Array) -> Completed:
+    def completed(self, mean: Array, deviations: Array | Callable[[], Array]) -> Completed:
         """The signals with all values, of which those that were not observed have a mean and deviations."""
         return Completed(self, self._reader(self._units.mean(mean), self._units), deviations)
 
@@ -159,13 +160,14 @@ class Completed(Signals):
         The signals with holes.
     mean : Signals
         The same with every hole filled by its mean.
-    deviations : ndarray of shape (n_deviations, n_signals, n_nodes)
-        Zero where a value was observed. The sum of their outer products is the covariance of all values.
+    deviations : ndarray of shape (n_deviations, n_signals, n_nodes), or callable
+        Zero where a value was observed. The sum of their outer products is the covariance of all values. A callable
+        makes them when they are asked for.
     """
 
-    def __init__(self, incomplete: Incomplete, mean: Signals, deviations: Array) -> None:
+    def __init__(self, incomplete: Incomplete, mean: Signals, deviations: Array | Callable[[], Array]) -> None:
         super().__init__(mean._store, mean._rows, mean._level, None)
-        self.incomplete, self._deviations = incomplete, deviations
+        self.incomplete, self._known = incomplete, deviations
         self._spread_moments: dict[Operator, Array] = {}
 
     @property
@@ -173,10 +175,10 @@ class Completed(Signals):
         """Number of values that were observed."""
         return self.incomplete.size
 
-    @property
+    @cached_property
     def deviations(self) -> Array:
         """What the values may deviate by."""
-        return self._deviations
+        return self._known() if callable(self._known) else self._known
 
     @property
     def is_centred_by_node(self) -> bool:
@@ -217,7 +219,7 @@ class Completed(Signals):
         if known is None or known.shape[0] < n_moments:
             n_signals = self.shape[0]
             known = np.zeros((n_moments, n_signals, n_signals))
-            for deviation in self._deviations:
+            for deviation in self.deviations:
                 own = MomentPass(operator, operator.load(deviation), gram=True)
                 own.extend(n_moments)
                 known += own.moments[:n_moments]

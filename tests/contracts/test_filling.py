@@ -1,0 +1,333 @@
+"""Signals with holes through the estimator: ways to say that a value is missing, filling in, nowcasting, going on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from settings import PAPER
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from oracle import relative_error
+from spectralgp import Graph, GraphGPRegressor, Polynomial, condition
+from spectralgp.datasets import load_fertility
+from tolerances import EXACT, ITERATIVE, MASKED, ROUND_TRIP
+
+N_SIGNALS, N_NODES = 16, 9
+RNG = np.random.default_rng(2)
+NAMES = tuple("abcdefghi")
+GRAPH = Graph(oracle.random_weights(N_NODES, seed=1), names=NAMES)
+X = np.sort(RNG.uniform(-2, 2, (N_SIGNALS, 1)), axis=0)
+Y = np.sin(X + np.linspace(0, 2, N_NODES)) + 0.1 * RNG.standard_normal((N_SIGNALS, N_NODES))
+MASK = RNG.random(Y.shape) > 0.2
+HOLES = np.where(MASK, Y, np.nan)
+NEW = np.array([[0.3], [1.1]])
+
+
+def paper(**settings) -> GraphGPRegressor:
+    return GraphGPRegressor(GRAPH, Polynomial(2), RBF(1.0), **{**PAPER, **settings})
+
+
+@pytest.fixture(scope="module")
+def fitted() -> GraphGPRegressor:
+    return paper().fit(X, HOLES)
+
+
+def dense(model: GraphGPRegressor, inputs: np.ndarray) -> np.ndarray:
+    """Covariance of noisy signals under a fitted model of the paper's kind."""
+    (fit,) = model.fits_
+    shared = fit.model.node_covariance()
+    kernel = np.kron(model.kernel_(inputs), shared)
+    return kernel + model.noise_variance_ * np.eye(len(kernel))
+
+
+def completed_by_hand(
+    model: GraphGPRegressor, inputs: np.ndarray, signals: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    seen, matrix = np.isfinite(signals).ravel(), dense(model, inputs)
+    centred = (signals - model.center_).ravel()
+    mean, covariance = oracle.condition(matrix, np.flatnonzero(seen), centred[seen], np.flatnonzero(~seen))
+    values, std = signals.copy(), np.zeros(signals.shape)
+    values[~np.isfinite(signals)] = mean + np.broadcast_to(model.center_, signals.shape)[~np.isfinite(signals)]
+    std[~np.isfinite(signals)] = np.sqrt(np.diag(covariance))
+    return values, std
+
+
+# What counts as missing
+
+
+def nullable() -> pd.DataFrame:
+    return pd.DataFrame({name: pd.array(HOLES[:, place], dtype="Float64") for place, name in enumerate(NAMES)})
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [
+        np.ma.masked_array(np.where(MASK, Y, 1e9), mask=~MASK),
+        pd.DataFrame(HOLES, columns=NAMES),
+        pd.DataFrame(HOLES, columns=NAMES)[list(NAMES[::-1])],
+        nullable(),
+        nullable().astype(object),
+        HOLES.tolist(),
+    ],
+    ids=["masked", "frame", "frame in another order", "nullable", "objects with NA", "lists"],
+)
+def test_every_way_to_say_missing_is_the_same(signals, fitted):
+    model = paper().fit(X, signals)
+    assert relative_error(model.log_marginal_likelihood_, fitted.log_marginal_likelihood_) < ROUND_TRIP * 1e3
+    expected = fitted.predict(NEW)
+    names = getattr(signals, "columns", None)
+    if names is not None and list(names) != list(NAMES):
+        expected = expected[:, ::-1]
+    assert relative_error(model.predict(NEW), expected) < MASKED
+
+
+def test_the_fit_says_what_was_missing(fitted):
+    n_missing = int((~MASK).sum())
+    assert f"{n_missing} of {Y.size} values missing" in fitted.fits_[0].method
+    assert paper().fit(X, Y).fits_[0].method == "every value was observed"
+    assert str(n_missing) in fitted.summary()
+
+
+def test_signals_without_a_value_are_left_out_and_predicted():
+    empty = HOLES.copy()
+    empty[[3, 7]] = np.nan
+    kept = np.delete(np.arange(N_SIGNALS), [3, 7])
+    model, without = paper().fit(X, empty), paper().fit(X[kept], HOLES[kept])
+    assert "2 signals without any value left out" in model.fits_[0].method
+    assert model.log_marginal_likelihood_ == without.log_marginal_likelihood_
+    completed, std = model.impute(X, empty)
+    mean, spread = without.predict(X[[3, 7]], return_std=True, include_noise=True)
+    assert relative_error(completed[[3, 7]], mean) < MASKED
+    assert relative_error(std[[3, 7]], spread) < MASKED
+    left = model.leave_one_out()
+    assert np.isnan(left.log_density[[3, 7]]).all()
+    np.testing.assert_array_equal(left.mean[kept], without.leave_one_out().mean)
+
+
+def test_nodes_never_observed_are_predicted():
+    never = HOLES.copy()
+    never[:, 4] = np.nan
+    for model in (paper(), GraphGPRegressor(GRAPH), paper(center="node", scale="node")):
+        completed, std = model.fit(X, never).impute(X, never)
+        assert np.isfinite(completed).all()
+        assert np.sqrt(np.mean((completed[:, 4] - Y[:, 4]) ** 2)) < np.std(Y[:, 4])
+        assert np.all(std[:, 4] > 0)
+
+
+@pytest.mark.parametrize("spectrum", ["exact", "chebyshev"])
+def test_what_leaves_nothing_to_learn_from_is_refused(spectrum):
+    model = paper(spectrum=spectrum)
+    with pytest.raises(ValueError, match="Y must hold at least one value; got nothing but NaN"):
+        model.fit(X, np.full(Y.shape, np.nan))
+    with pytest.raises(ValueError, match=r"Y must (be finite|not hold infinite values).*NaN stands for what was not"):
+        model.fit(X, np.where(MASK, Y, np.inf))
+    with pytest.raises(ValueError, match=r"infini"):
+        paper().fit(X, Y).impute(X, np.where(MASK, Y, -np.inf))
+
+
+# Filling in
+
+
+@pytest.mark.parametrize("spectrum", ["exact", "chebyshev"])
+def test_filling_in_the_training_signals(spectrum):
+    model = paper(spectrum=spectrum).fit(X, HOLES)
+    values, std = completed_by_hand(paper(spectrum="exact", noise_variance=None).fit(X, HOLES), X, HOLES)
+    completed, spread = model.impute(X, HOLES)
+    np.testing.assert_array_equal(completed[MASK], Y[MASK])
+    np.testing.assert_array_equal(spread[MASK], 0.0)
+    if spectrum == "exact":
+        assert relative_error(completed, values) < MASKED
+        assert relative_error(spread, std) < MASKED
+    else:  # another fit, and deviations by draws
+        np.testing.assert_allclose(completed, values, atol=0.05)
+        np.testing.assert_allclose(spread[~MASK], std[~MASK], rtol=0.35)
+
+
+def test_filling_in_new_signals(fitted):
+    fresh = np.where(RNG.random((2, N_NODES)) > 0.5, 1.0, np.nan)
+    both = np.vstack([HOLES, fresh])
+    values, std = completed_by_hand(fitted, np.vstack([X, NEW]), both)
+    completed, spread = fitted.impute(NEW, fresh)
+    assert relative_error(completed, values[N_SIGNALS:]) < MASKED
+    assert relative_error(spread, std[N_SIGNALS:]) < MASKED
+
+
+def test_training_signals_are_recognised_among_new_ones(fitted):
+    """Taken for new, a training signal would count twice, and its holes be filled in by itself."""
+    fresh = np.where(np.arange(N_NODES) % 2, 0.5, np.nan)[None]
+    mixed, inputs = np.vstack([HOLES[[5]], fresh, HOLES[[2]]]), np.vstack([X[[5]], NEW[:1], X[[2]]])
+    completed, std = fitted.impute(inputs, mixed)
+    alone = fitted.impute(X, HOLES)
+    assert relative_error(completed[[0, 2]], alone[0][[5, 2]]) < EXACT
+    assert relative_error(std[[0, 2]], alone[1][[5, 2]]) < EXACT
+    assert relative_error(completed[[1]], fitted.impute(NEW[:1], fresh)[0]) < EXACT
+
+
+def test_tables_come_back_as_tables(fitted):
+    days = pd.date_range("2020-01-01", periods=N_SIGNALS)
+    frame = pd.DataFrame(HOLES, columns=NAMES, index=days)[list(NAMES[::-1])]
+    completed, std = fitted.impute(pd.DataFrame(X, index=days), frame)
+    for table in (completed, std):
+        assert isinstance(table, pd.DataFrame)
+        assert list(table.columns) == list(NAMES[::-1])
+        assert table.index.equals(days)
+    np.testing.assert_allclose(completed.to_numpy()[:, ::-1], fitted.impute(X, HOLES)[0])
+
+
+def test_one_output_is_filled_in_too():
+    flat = np.where(MASK[:, 0], Y[:, 0], np.nan)
+    flat[3] = np.nan
+    model = GraphGPRegressor(kernel=RBF(1.0), **PAPER).fit(X, flat)
+    completed, std = model.impute(X, flat)
+    assert completed.shape == std.shape == (N_SIGNALS,)
+    mean, spread = model.predict(X[[3]], return_std=True, include_noise=True)
+    assert relative_error(completed[[3]], mean) < MASKED
+    assert relative_error(std[[3]], spread) < MASKED
+
+
+def test_the_default_fills_in_better_than_means():
+    """Nothing tuned: ten seeds of a field that is smooth over the graph and over inputs."""
+    model = GraphGPRegressor(GRAPH).fit(X, HOLES)
+    completed, std = model.impute(X, HOLES)
+    errors, means = (completed - Y)[~MASK], (np.nanmean(HOLES, axis=0) - Y)[~MASK]
+    assert np.sqrt(np.mean(errors**2)) < 0.5 * np.sqrt(np.mean(means**2))
+    assert 0.75 <= np.mean(np.abs(errors) < 1.645 * std[~MASK]) <= 1.0
+
+
+# Nowcasting
+
+
+def test_nowcasting_through_the_estimator(fitted):
+    seen = np.arange(N_NODES) < 5
+    observed = np.where(seen, 0.4, np.nan)[None].repeat(2, axis=0)
+    both, inputs = np.vstack([HOLES, observed]), np.vstack([X, NEW])
+    values, std = completed_by_hand(fitted, inputs, both)
+    mean, spread = fitted.predict(NEW, return_std=True, include_noise=True, observed=observed)
+    assert relative_error(mean[:, ~seen], values[N_SIGNALS:, ~seen]) < MASKED
+    assert relative_error(spread[:, ~seen], std[N_SIGNALS:, ~seen]) < MASKED
+    frame = pd.DataFrame(observed, columns=NAMES)[list(NAMES[::-1])]
+    assert relative_error(fitted.predict(NEW, observed=frame), mean) < EXACT
+    assert relative_error(fitted.predict(NEW, nodes=["c", "h"], observed=observed), mean[:, [2, 7]]) < EXACT
+
+
+def test_one_signal_at_a_time(fitted):
+    observed = np.where(np.arange(N_NODES) < 5, 0.4, np.nan)
+    expected = fitted.predict(NEW[:1], observed=observed[None])
+    for one in (observed, pd.Series(observed, index=NAMES)[list(NAMES[::-1])], np.ma.masked_invalid(observed)):
+        assert relative_error(fitted.predict(NEW[:1], observed=one), expected) < EXACT
+    with pytest.raises(ValueError, match=r"observed must have one row for each of the 2 inputs; got 1"):
+        fitted.predict(NEW, observed=observed)
+
+
+def test_densities_given_what_is_known(fitted):
+    """The chain rule: what is known, and then the rest."""
+    truth = np.sin(NEW + np.linspace(0, 2, N_NODES))
+    known = np.where(np.arange(N_NODES) < 5, truth, np.nan)
+    for joint in (True, False):
+        whole = fitted.log_predictive_density(NEW, truth, joint)
+        first = fitted.log_predictive_density(NEW, known, joint)
+        rest = fitted.log_predictive_density(NEW, truth, joint, observed=known)
+        if joint:
+            assert relative_error(first + rest, whole) < MASKED
+        else:
+            alone = [fitted.log_predictive_density(NEW[[n]], truth[[n]], observed=known[[n]]) for n in range(len(NEW))]
+            singles = [whole[n] - first[n] for n in range(len(NEW))]
+            assert relative_error(np.array(alone), np.array(singles)) < MASKED
+            assert rest.shape == (len(NEW),)
+
+
+def test_samples_agree_with_what_is_known():
+    model = paper(noise_variance=1e-6).fit(X, Y)
+    observed = np.where(np.arange(N_NODES) < 5, 0.4, np.nan)[None]
+    draws = model.sample_y(NEW[:1], 20, observed=observed)
+    assert draws.shape == (1, N_NODES, 20)
+    np.testing.assert_allclose(draws[0, :5], 0.4, atol=0.02)
+    assert np.all(draws[0, 5:].std(axis=1) > 0)
+
+
+# Going on, and another graph
+
+
+def test_more_signals_without_learning_anew(fitted):
+    further = np.where(RNG.random((2, N_NODES)) > 0.3, 0.2, np.nan)
+    more = fitted.condition_on(NEW, further)
+    (fit,) = fitted.fits_
+    expected = condition(fit.model, np.vstack([X, NEW]), np.vstack([HOLES, further]) - fitted.center_).at(NEW + 0.1)
+    assert relative_error(more.predict(NEW + 0.1), expected.mean + fitted.center_) < MASKED
+    assert relative_error(more.predict(NEW + 0.1, return_std=True)[1], expected.std()) < MASKED
+    assert fitted.posterior_.inputs.shape[0] == N_SIGNALS  # the first is as it was
+    assert more.leave_one_out().mean.shape[0] == N_SIGNALS + 2
+    completed, _ = more.impute(NEW, further)
+    assert relative_error(completed, fitted.impute(NEW, further)[0]) < MASKED
+
+
+@pytest.mark.parametrize("settings", [{}, {"residual": "auto"}, {"spectrum": "chebyshev"}], ids=str)
+def test_going_on_in_two_steps_is_the_same_as_in_one(settings):
+    model = paper(**settings).fit(X[:10], Y[:10])
+    one, two = model.condition_on(X[10:], Y[10:]), model.condition_on(X[10:13], Y[10:13]).condition_on(X[13:], Y[13:])
+    assert relative_error(one.predict(NEW), two.predict(NEW)) < ITERATIVE
+
+
+def test_transfer_keeps_what_was_learnt():
+    other = Graph(oracle.ring(6))
+    model = GraphGPRegressor(GRAPH, Polynomial(2, constraint="interval"), RBF(1.0), residual=None, carry=None).fit(X, Y)
+    moved = model.transfer(other)
+    mean, std = moved.predict(NEW, return_std=True)
+    assert mean.shape == (2, 6)
+    assert relative_error(mean, np.full((2, 6), np.mean(model.center_))) < EXACT
+    (fit,) = model.fits_
+    power = fit.model.graph_kernel.power(np.linalg.eigvalsh(oracle.laplacian(oracle.ring(6), scaled=True)))
+    assert relative_error(std**2, np.full((2, 6), np.mean(power))) < MASKED  # all nodes of a ring are alike
+    signals = np.where(np.arange(6) < 4, 0.3, np.nan)[None]
+    assert np.all(moved.predict(NEW[:1], return_std=True, observed=signals)[1] < std[0])
+    again = moved.condition_on(NEW, np.full((2, 6), 0.7))
+    assert np.all(np.abs(again.predict(NEW) - 0.7) < np.abs(mean - 0.7))
+    assert model.graph_.n_nodes == N_NODES
+
+
+def test_transfer_needs_a_filter_that_is_good_everywhere(fitted):
+    with pytest.raises(ValueError, match=r"constraint must be 'interval' to transfer.*Fit with Polynomial\(2, constr"):
+        fitted.transfer(oracle.ring(6))
+    carrying = GraphGPRegressor(GRAPH, Polynomial(1, constraint="interval"), carry=np.arange(N_NODES))
+    carrying.fit(Y[:-1], Y[1:])
+    with pytest.raises(ValueError, match="carry must be None to transfer a model"):
+        carrying.transfer(oracle.ring(6))
+
+
+# Scores, leaving out, real holes
+
+
+def test_scores_skip_what_was_not_observed(fitted):
+    truth = np.sin(NEW + np.linspace(0, 2, N_NODES))
+    inputs, signals = np.repeat(NEW, 3, axis=0), np.repeat(truth, 3, axis=0)
+    signals = signals + 0.1 * np.random.default_rng(0).standard_normal(signals.shape)
+    spoilt = signals.copy()
+    spoilt[0, 3] = np.nan
+    others = np.delete(np.arange(N_NODES), 3)
+    both = paper().fit(X, Y)
+    assert both.score(inputs, signals) != both.score(inputs, spoilt)
+    without = np.mean(
+        [
+            *[_r2(signals[:, n], both.predict(inputs)[:, n]) for n in others],
+            _r2(signals[1:, 3], both.predict(inputs)[1:, 3]),
+        ]
+    )
+    assert relative_error(both.score(inputs, spoilt), without) < EXACT
+
+
+def _r2(truth: np.ndarray, predicted: np.ndarray) -> float:
+    return 1 - np.sum((truth - predicted) ** 2) / np.sum((truth - truth.mean()) ** 2)
+
+
+def test_real_holes_are_filled_in_in_one_go():
+    data = load_fertility()
+    rates, years = data.rates[::4], data.years[::4, None].astype(float)
+    model = GraphGPRegressor(data.graph, Polynomial(2), RBF(10.0), **PAPER).fit(years, rates)
+    completed, std = model.impute(years, rates)
+    missing = np.isnan(rates)
+    assert missing.any(axis=0).sum() > 5
+    assert np.isfinite(completed).all()
+    assert np.all((completed[missing] > 0) & (completed[missing] < 10))  # births a woman
+    assert np.all(std[missing] > 0)
