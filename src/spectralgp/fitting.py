@@ -155,6 +155,8 @@ def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.
                 candidates, weights = [candidates[index] for index in kept], weights[kept]
                 like = [held_out.fits[index] for index in kept]
         tasks = [candidate.task for candidate in candidates]
+        if stacking.is_choice and tasks[0].signals.observed is not None:
+            solver = solver.roughly()  # more draws for what is missing would tell nothing of predictions
         with quietly() if is_stacked else nullcontext():
             fits = learn_groups(tasks, [candidate.kernel for candidate in candidates], solver, like)
         if is_stacked:

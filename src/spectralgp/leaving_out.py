@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -157,57 +158,72 @@ def _entries(posterior: Posterior) -> LeaveOneOut:
 
 
 def _with_holes(posterior: Posterior, completion: Completion, by: By) -> LeaveOneOut:
-    """By blocks of the inverse covariance of what was observed, ``A^-1 - A^-1 C A^-1``: equation (22)."""
+    """By blocks of the inverse covariance of what was observed: equation (22)."""
     complete, observed, units = completion.complete, completion.signals.observed, posterior.signals.units
     if not isinstance(complete, EigenCovariance):
         raise ValueError(NO_HOLES.format(by=by))
-    deviations, solution = completion.deviations, completion.solution
-    pulled = complete.solved(deviations)
-    mean, variance = completion.mean - completion.carried, completion.variance.copy()
-    logs = np.full(observed.shape, np.nan)
-    precisions, basis, vectors = 1 / complete.variances, complete.dual, complete.vectors
+    holes = _Holes(completion, complete, complete.solved(completion.deviations))
     if by == "entry":
-        own = np.square(vectors) @ precisions @ np.square(basis).T - np.sum(np.square(pulled), axis=0)
-        own = np.maximum(own, LEAST_LEFT * complete.inverse_diagonal())
-        missed = solution / own
-        logs = np.where(observed, _log_density(missed, 1 / own), np.nan)
-        mean, variance = np.where(observed, mean - missed, mean), np.where(observed, 1 / own, variance)
+        mean, variance, logs = holes.entries()
         log_density = units.log_densities(logs, 1)
     else:
-        divisors = np.log(np.broadcast_to(units.divisor, observed.shape))
-        totals = []
-        for number in range(observed.shape[0 if by == "signal" else 1]):
-            here: Any = (number, slice(None)) if by == "signal" else (slice(None), number)
-            seen, sides = observed[here], basis if by == "signal" else vectors
-            weights = (
-                np.square(vectors[number]) @ precisions if by == "signal" else precisions @ np.square(basis[number])
-            )
-            rows, open_rows = sides[seen], pulled[:, *here][:, seen]
-            values, axes = np.linalg.eigh((rows * weights) @ rows.T - open_rows.T @ open_rows)
-            values = np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0))
-            turned = axes.T @ solution[here][seen]
-            missed = axes @ (turned / values)
-            across = deviations[:, *here][:, ~seen].T @ open_rows
-            mean[here] = np.where(
-                seen, mean[here] - _spread_out(missed, seen), mean[here] + _spread_out(across @ missed, ~seen)
-            )
-            inverse = (axes / values) @ axes.T
-            further = np.sum((across @ inverse) * across, axis=1)
-            variance[here] = _spread_out(np.diag(inverse), seen) + np.where(seen, 0.0, variance[here])
-            variance[here] += _spread_out(further, ~seen)
-            quadratic = (
-                float(np.sum(turned**2 / values)) - float(np.sum(np.log(values))) + seen.sum() * np.log(2 * np.pi)
-            )
-            totals.append(-0.5 * quadratic - float(np.sum(divisors[here], where=seen)) if seen.any() else np.nan)
-        log_density = np.array(totals)
+        # a signal's nodes, or a node's signals: the one way round or the other
+        turned = holes if by == "signal" else holes.transposed()
+        found = [turned.group(number) for number in range(len(turned.observed))]
+        mean, variance = (np.stack([one[place] for one in found]) for place in (0, 1))
+        mean, variance = (mean, variance) if by == "signal" else (mean.T, variance.T)
+        scales = np.log(np.broadcast_to(units.divisor, observed.shape))
+        volumes = np.sum(scales, axis=1 if by == "signal" else 0, where=observed)
+        log_density = np.array([one[2] for one in found]) - volumes
     return LeaveOneOut(by, units.mean(mean + completion.carried), units.std(np.sqrt(variance)), log_density)
 
 
-def _spread_out(values: Array, chosen: Any) -> Array:
-    """Values at the chosen places, and zero elsewhere."""
-    whole = np.zeros(chosen.size)
-    whole[chosen] = values
-    return whole
+class _Holes:
+    """Signals with holes about their mean, completed, with all that leaving parts of them out takes."""
+
+    def __init__(self, completion: Completion, complete: EigenCovariance, pulled: Array) -> None:
+        self.observed, self.solution = completion.signals.observed, completion.solution
+        self.mean, self.variance = completion.mean - completion.carried, completion.variance
+        self.deviations, self.pulled = completion.deviations, pulled
+        self.rows, self.columns, self.precisions = complete.vectors, complete.dual, 1 / complete.variances
+
+    def transposed(self) -> _Holes:
+        """With nodes for signals and signals for nodes."""
+        other = copy.copy(self)
+        for name in ("observed", "solution", "mean", "variance", "precisions"):
+            setattr(other, name, getattr(self, name).T)
+        other.deviations, other.pulled = (one.transpose(0, 2, 1) for one in (self.deviations, self.pulled))
+        other.rows, other.columns = self.columns, self.rows
+        return other
+
+    def entries(self) -> tuple[Array, Array, Array]:
+        """Mean, variance and log density of each entry alone."""
+        known = np.square(self.rows) @ self.precisions @ np.square(self.columns).T
+        own = np.maximum(known - np.sum(np.square(self.pulled), axis=0), LEAST_LEFT * known)
+        missed = self.solution / own
+        logs = np.where(self.observed, _log_density(missed, 1 / own), np.nan)
+        return self.mean - missed, np.where(self.observed, 1 / own, self.variance), logs
+
+    def group(self, number: int) -> tuple[Array, Array, float]:
+        """Mean and variance of all values of a signal, and the log density of those observed of it."""
+        seen, columns, pulled = self.observed[number], self.columns, self.pulled[:, number]
+        weights = np.square(self.rows[number]) @ self.precisions
+        block = (columns[seen] * weights) @ columns[seen].T - pulled[:, seen].T @ pulled[:, seen]
+        values, axes = np.linalg.eigh(block)
+        values = np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0))
+        turned = axes.T @ self.solution[number, seen]
+        missed, roots = axes @ (turned / values), axes / np.sqrt(values)
+        # what is missing follows what was observed by way of what the completion leaves open
+        across = self.deviations[:, number, ~seen].T @ pulled[:, seen]
+        mean, variance = self.mean[number].copy(), self.variance[number].copy()
+        mean[seen] -= missed
+        mean[~seen] += across @ missed
+        variance[seen] = np.sum(np.square(roots), axis=1)
+        variance[~seen] += np.sum(np.square(across @ roots), axis=1)
+        if not seen.any():
+            return mean, variance, np.nan
+        logs = float(np.sum(np.log(2 * np.pi / values)))
+        return mean, variance, -0.5 * (float(np.sum(turned**2 / values)) + logs)
 
 
 def _carried(posterior: Posterior) -> Any:

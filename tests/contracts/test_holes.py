@@ -95,10 +95,15 @@ def masked_of(kernel, mask, spectrum=None) -> MaskedCovariance:
     return MaskedCovariance(covariance_of(prior, prior.input_modes(INPUTS)), mask)
 
 
+def without_dense_matrices(monkeypatch) -> None:
+    monkeypatch.setattr(solves, "MOST_DENSE", -1)
+    monkeypatch.setattr(solves, "DENSE_SOLVES", -1)
+
+
 @pytest.fixture
 def iterative(monkeypatch):
     """No dense matrices."""
-    monkeypatch.setattr(solves, "MOST_DENSE", -1)
+    without_dense_matrices(monkeypatch)
 
 
 # Evidence and its gradient
@@ -138,7 +143,7 @@ def test_the_gradient_is_that_of_the_evidence(kernel, mask):
 @pytest.mark.parametrize("exact", [True, False], ids=["dense", "iterative"])
 def test_completions_are_conditional_means_and_covariances(mask, exact, monkeypatch):
     if not exact:
-        monkeypatch.setattr(solves, "MOST_DENSE", -1)
+        without_dense_matrices(monkeypatch)
     masked = masked_of(SIGNAL, mask)
     assert (masked.method == "iterative") is not exact
     mean, covariance = given(dense(SIGNAL, INPUTS), mask, SIGNALS)
@@ -189,7 +194,7 @@ def test_stochastic_evidence_is_within_its_stated_error(name):
 @pytest.mark.parametrize("exact", [True, False], ids=["dense", "iterative"])
 def test_draws_have_the_conditional_covariance(name, exact, monkeypatch):
     if not exact:
-        monkeypatch.setattr(solves, "MOST_DENSE", -1)
+        without_dense_matrices(monkeypatch)
     mask, n_draws = MASKS[name], 4_000
     draws = masked_of(SIGNAL, mask).draws(n_draws, np.random.default_rng(1))[0].reshape(n_draws, -1)
     covariance = np.where(np.outer(~mask, ~mask), given(dense(SIGNAL, INPUTS), mask, SIGNALS)[1], 0.0)

@@ -39,7 +39,7 @@ def outputs():
 
 def test_snippets_print_what_their_comments_say(outputs):
     printed, _ = outputs
-    assert len(SNIPPETS) == 2
+    assert len(SNIPPETS) == 3
     for snippet, lines in zip(SNIPPETS, printed, strict=True):
         for expected, line in zip(shown(snippet), lines, strict=True):
             assert expected, line

@@ -31,7 +31,8 @@ MOST_AT_FIRST = 2**23  # values of the first draws
 MOST_EXACT = 2**27  # operations of a step without draws
 GROUPS = 8  # of draws, from which their error is estimated
 ENOUGH = 0.001  # nats that a fit may fall short of its maximum, where what is missing slows all directions alike
-SOLVED = 3e-5  # nats that solves may cost
+SOLVED, FINEST = 3e-5, 1e-5  # nats that solves may cost, and the smallest tolerance of one
+A_TENTH = 0.1  # of the truncation error that a quadrature may have, for solves and for what is left to gain
 LOST_TO_DRAWS = 0.02  # nats that draws may cost
 MOST_STEPS = 100
 MEMORY = 5  # steps that the next one is extrapolated from
@@ -55,6 +56,9 @@ class Expectation:
 
     def __init__(self, task: Task, n_draws: int | None) -> None:
         self.task, self.n_draws = task, n_draws
+        self.allowed = SOLVED  # nats that solves may cost
+        if task.spectrum is not None:
+            self.allowed = max(self.allowed, A_TENTH * task.spectrum.tolerance * _signals(task).size)
         self._solutions: tuple[Array | None, Array | None] = (None, None)
 
     @classmethod
@@ -80,10 +84,16 @@ class Expectation:
         masked, carried = self.masked(model)
         signals = _signals(self.task)
         # a quadratic form at its minimum: what a solve leaves costs the square of it, for each value observed
-        tolerance = float(np.sqrt(SOLVED / signals.size)) * (COARSE if is_far else 1.0)
+        tolerance = max(float(np.sqrt(self.allowed / signals.size)), FINEST) * (COARSE if is_far else 1.0)
         centred = np.where(signals.observed, signals.values - carried, 0.0)
         if self.n_draws is None:
             mean, deviations = masked.filled(centred)[0], masked.deviations(None, np.random.default_rng(SEED))
+        elif self.n_draws == 1:
+            # on so many values one draw says it all: the mean is not needed
+            prior = masked.complete.unload(masked.complete.draw(np.random.default_rng(SEED)))
+            missed, solution = masked.filled(centred - prior, self._solutions[0], tolerance)
+            self._solutions = solution, None
+            mean, deviations = prior + missed, np.empty((0, *prior.shape))
         else:
             n_draws = min(FEWEST_DRAWS, self.n_draws) if is_far else self.n_draws
             first, others = self._solutions
@@ -172,9 +182,9 @@ class _Maximisation:
     def __init__(self, task: Task, kernel: GraphKernel, solver: Solver) -> None:
         self.task, self.kernel, self.solver = task, kernel, solver
         enough = solver.enough if isinstance(solver, Sqp) else None
-        self.enough = ENOUGH if enough is None else enough
-        self.is_rough = self.enough > ENOUGH
+        self.is_rough = enough is not None
         self.expectation = Expectation.of(task, self.is_rough)
+        self.enough = max(ENOUGH if enough is None else enough, self.expectation.allowed)
         observed = _signals(task).observed
         self.share = min(SAFE, 1 - np.count_nonzero(observed) / observed.size)
         self.stages: list[Stage] = []
@@ -301,8 +311,9 @@ def most_draws(task: Task) -> int:
     """As many draws as time and memory are meant for."""
     n_signals, n_nodes = task.signals.shape
     size = n_signals * n_nodes
-    fewest = FIRST_DRAWS if FIRST_DRAWS * size <= MOST_AT_FIRST else FEWEST_DRAWS
-    return max(fewest, min(MOST_DRAWS, MOST_DRAWN // size))
+    if FIRST_DRAWS * size > MOST_AT_FIRST:
+        return FEWEST_DRAWS if task.spectrum is None else 1
+    return max(FIRST_DRAWS, min(MOST_DRAWS, MOST_DRAWN // size))
 
 
 def _as_many(solutions: Array | None, n_draws: int) -> Array | None:

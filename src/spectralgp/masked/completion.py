@@ -18,9 +18,9 @@ from spectralgp.modes import Modes
 from spectralgp.signals import Completed, Incomplete
 
 MOST_EXACT = 2**22  # values of deviations that are kept to know a covariance without error
-DRAWS, FEWEST_DRAWS = 64, 4
+DRAWS, FEWEST_DRAWS = 64, 2
 MOST_DRAWN = 2**22  # values, of all draws together
-DRAWN = 1e-4  # tolerance of solves for draws, whose number is what limits them
+DRAWN = 1e-3  # tolerance of solves for draws, whose number is what limits them
 SEED = 1
 
 

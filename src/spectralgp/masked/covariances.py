@@ -33,6 +33,11 @@ class CompleteCovariance(ABC):
     noise_variance: float
 
     @property
+    def finest(self) -> float:
+        """The smallest tolerance that a solve should be driven to."""
+        return 1e-8
+
+    @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
         """Numbers of signals and nodes."""
@@ -234,6 +239,11 @@ class SeriesCovariance(CompleteCovariance):
     def shape(self) -> tuple[int, int]:
         """Numbers of signals and nodes."""
         return self.vectors.shape[0], self.basis.n_nodes
+
+    @property
+    def finest(self) -> float:
+        """What the precision of the signals gives."""
+        return 3e-7 if str(self.basis.operator.dtype).endswith("64") else 1e-5
 
     def load(self, values: Array) -> Any:
         """Columns over the nodes."""

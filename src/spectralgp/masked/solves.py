@@ -15,13 +15,14 @@ from spectralgp.masked.covariances import CompleteCovariance, EigenCovariance, M
 
 Method = Literal["missing", "observed", "iterative"]
 
-MOST_DENSE = 2_500  # entries whose covariance is written out
+MOST_DENSE, DENSE_SOLVES = 2_500, 1_500  # entries whose covariance is written out for its determinant, and to solve
 MOST_ITERATIONS = 1_000
-SOLVED = 1e-9  # of the right side, in the preconditioner's norm, that a solve may leave
+FORM, ROUGH_FORM = 1e-5, 1e-3  # tolerances of a solve for a quadratic form, and for one whose determinant is rough
+PATIENCE = 30  # iterations without progress, at which a solve is as near as rounding lets it come
 SINGLE = 1e-5  # tolerance from which on single precision is enough
 PROBES, FEWEST_PROBES = 32, 6
-MOST_PROBED = 2**20  # values of all probes together, unless they are the fewest
-MOST_STEPS = 200  # of Lanczos
+MOST_PROBED = 2**20  # values of all probes together, unless they are the fewest; beyond it there are two
+MOST_STEPS, FEW_STEPS = 200, 20  # of Lanczos, and on more values than that
 STEPS_BETWEEN = 10
 SETTLED = 1e-5  # relative change of a quadrature at which Lanczos stops
 
@@ -47,11 +48,24 @@ class MaskedCovariance:
     @cached_property
     def method(self) -> Method:
         """By which matrix, if any, systems are solved."""
+        return self._side if self._n_dense <= DENSE_SOLVES else "iterative"
+
+    @cached_property
+    def _side(self) -> Method:
+        """What there is less of."""
+        return "missing" if 2 * np.count_nonzero(self.observed) >= self.observed.size else "observed"
+
+    @cached_property
+    def _n_dense(self) -> float:
+        """Size of the matrix of it; none is written out where eigenvectors are not known."""
         n_observed = int(np.count_nonzero(self.observed))
-        n_missing = self.observed.size - n_observed
-        if isinstance(self.complete, EigenCovariance) and min(n_missing, n_observed) <= MOST_DENSE:
-            return "missing" if n_missing <= n_observed else "observed"
-        return "iterative"
+        is_known = isinstance(self.complete, EigenCovariance)
+        return min(n_observed, self.observed.size - n_observed) if is_known else np.inf
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether there are few enough values to take a determinant well."""
+        return self.observed.size <= MOST_PROBED
 
     @cached_property
     def _missing(self) -> Mask:
@@ -69,7 +83,7 @@ class MaskedCovariance:
     @cached_property
     def _factor(self) -> Array:
         """Lower Cholesky factor of ``(A^-1)_mm`` or of ``A_oo``."""
-        if self.method == "missing":
+        if self._side == "missing":
             return self._precision_factor
         return cholesky(self._eigen.among(self.observed), lower=True, overwrite_a=True, check_finite=False)
 
@@ -81,7 +95,7 @@ class MaskedCovariance:
 
     # ---------------------------------------------------------------------------------------------- completions
 
-    def filled(self, values: Array, start: Array | None = None, tolerance: float = SOLVED) -> tuple[Array, Array]:
+    def filled(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> tuple[Array, Array]:
         """Conditional means of all values given the observed ones, which stay as they are.
 
         Parameters
@@ -91,7 +105,7 @@ class MaskedCovariance:
         start : ndarray of the same shape, optional
             A guess of the solution, where it is iterative.
         tolerance : float, optional
-            Of such a solution.
+            Of such a solution, in the preconditioner's norm; as fine as precision allows if not given.
 
         Returns
         -------
@@ -99,15 +113,8 @@ class MaskedCovariance:
             ``y~`` of equation (19), and ``A_oo^-1 y_o`` with zeros elsewhere.
         """
         values = np.where(self.observed, values, 0.0)
-        if self.method == "missing":
-            completed = values.copy()
-            pulled = self._eigen.solved(values)[..., self._missing]
-            completed[..., self._missing] = -cho_solve((self._factor, True), pulled.T).T
-            return completed, self._eigen.solved(completed)
-        if self.method == "observed":
-            solution = np.zeros(values.shape)
-            solution[..., self.observed] = cho_solve((self._factor, True), values[..., self.observed].T).T
-            return np.where(self.observed, values, self._eigen.times(solution)), solution
+        if self.method != "iterative":
+            return self._densely(values)
         if isinstance(self.complete, EigenCovariance) or values.ndim == 2:
             complete = self._precise_enough(tolerance)
             loaded = complete.load(values)
@@ -120,6 +127,17 @@ class MaskedCovariance:
         ]
         return np.stack([one for one, _ in parts]), np.stack([one for _, one in parts])
 
+    def _densely(self, values: Array) -> tuple[Array, Array]:
+        """The same by a factor of what there is less of."""
+        if self._side == "missing":
+            completed = values.copy()
+            pulled = self._eigen.solved(values)[..., self._missing]
+            completed[..., self._missing] = -cho_solve((self._factor, True), pulled.T).T
+            return completed, self._eigen.solved(completed)
+        solution = np.zeros(values.shape)
+        solution[..., self.observed] = cho_solve((self._factor, True), values[..., self.observed].T).T
+        return np.where(self.observed, values, self._eigen.times(solution)), solution
+
     def _precise_enough(self, tolerance: float) -> CompleteCovariance:
         """The covariance in single precision, where a tolerance needs no more."""
         complete = self.complete
@@ -127,15 +145,16 @@ class MaskedCovariance:
 
     def _conjugate_gradients(self, complete: CompleteCovariance, right: Any, start: Any, tolerance: float) -> Any:
         """``A_oo^-1`` times what was observed, in a block that is zero elsewhere."""
-        weights = complete.load(self.observed.astype(float))
+        weights, tolerance = complete.load(self.observed.astype(float)), max(tolerance, complete.finest)
         solution = right * 0.0 if start is None else start * weights
         residual = right - weights * complete.times(solution) if start is not None else right * 1.0
-        direction, before = None, 1.0
+        direction, before, best, last_progress = None, 1.0, np.inf, 0
         size = complete.inner(right, weights * complete.solved(right))
         for iteration in range(MOST_ITERATIONS):
             conditioned = weights * complete.solved(residual)
             now = complete.inner(residual, conditioned)
-            if now <= tolerance**2 * size:
+            best, last_progress = (now, iteration) if now < best else (best, last_progress)
+            if now <= tolerance**2 * size or iteration - last_progress > PATIENCE:
                 break
             direction = conditioned if direction is None else conditioned + direction * (now / before)
             image = weights * complete.times(direction)
@@ -146,7 +165,7 @@ class MaskedCovariance:
             mention(f"solving, iteration {iteration + 1}")
         return solution
 
-    def deviations(self, n_draws: int | None, random_state: np.random.Generator, tolerance: float = SOLVED) -> Array:
+    def deviations(self, n_draws: int | None, random_state: np.random.Generator, tolerance: float = 0.0) -> Array:
         """What the completed values may deviate by: the sum of outer products is their covariance, or estimates it.
 
         Parameters
@@ -175,7 +194,7 @@ class MaskedCovariance:
         n_draws: int,
         random_state: np.random.Generator,
         start: Array | None = None,
-        tolerance: float = SOLVED,
+        tolerance: float = 0.0,
     ) -> tuple[Array, Array | None]:
         """Draws of what completed values deviate by from their mean, one solve each (Matheron's rule).
 
@@ -197,37 +216,42 @@ class MaskedCovariance:
 
         It is exact where a dense matrix serves; else the determinant is by stochastic Lanczos quadrature.
         """
-        completed, solution = self.filled(values)
+        if self._n_dense <= MOST_DENSE:
+            completed, solution = self._densely(np.where(self.observed, values, 0.0))
+        else:  # a form at its minimum: errors count squared
+            completed, solution = self.filled(values, tolerance=FORM if self._is_short else ROUGH_FORM)
         quadratic = float(np.sum(np.where(self.observed, completed * solution, 0.0)))
         logs, error = self._log_determinant(random_state)
         constant = np.count_nonzero(self.observed) * np.log(2 * np.pi)
         return float(-0.5 * (quadratic + logs + constant)), 0.5 * error
 
     def _log_determinant(self, random_state: np.random.Generator) -> tuple[float, float]:
-        if self.method == "iterative":
+        if self._n_dense > MOST_DENSE:
             return self._lanczos(random_state)
         own = 2 * float(np.sum(np.log(np.diag(self._factor))))
-        return (own + self._eigen.log_determinant() if self.method == "missing" else own), 0.0
+        return (own + self._eigen.log_determinant() if self._side == "missing" else own), 0.0
 
     def _lanczos(self, random_state: np.random.Generator) -> tuple[float, float]:
         """``log |A_oo|`` from random probes; what ``log A`` says of the same probes is taken out, and added exactly."""
         known, log_complete = self.complete.log_diagonal(self.observed)
         n_observed = int(np.count_nonzero(self.observed))
         estimates = []
-        for _ in range(max(FEWEST_PROBES, min(PROBES, MOST_PROBED // self.observed.size))):
+        n_probes = max(FEWEST_PROBES, min(PROBES, MOST_PROBED // self.observed.size)) if self._is_short else 2
+        for _ in range(n_probes):
             signs = random_state.integers(0, 2, self.observed.shape) * 2.0 - 1.0
             probe = self.complete.load(np.where(self.observed, signs, 0.0))
             control = 0.0 if log_complete is None else self.complete.inner(probe, log_complete(probe))
-            estimates.append(n_observed * self._log_moment(probe, np.sqrt(n_observed)) - control)
+            moment = self._log_moment(probe, np.sqrt(n_observed), MOST_STEPS if self._is_short else FEW_STEPS)
+            estimates.append(n_observed * moment - control)
         error = float(np.std(estimates, ddof=1) / np.sqrt(len(estimates)))
         return known + float(np.mean(estimates)), error
 
-    def _log_moment(self, probe: Any, length: float) -> float:
+    def _log_moment(self, probe: Any, length: float, most_steps: int) -> float:
         """``z^T log(A_oo) z / z^T z`` by Gauss quadrature after some steps of Lanczos."""
         diagonal: list[float] = []
         below: list[float] = []
         current, previous, last = probe * (1 / length), None, np.inf
-        for step in range(MOST_STEPS):
+        for step in range(most_steps):
             following = self._weights * self.complete.times(current)
             if previous is not None:
                 following = following - previous * below[-1]

@@ -29,7 +29,7 @@ NOT_EXACT = (
 )
 LARGEST_NOISE = 0.99  # of the smallest variance of what inputs do not explain
 FEW_DRAWS = 16
-COMPLETIONS = 4  # of signals with holes, each under what was learnt from the one before
+COMPLETIONS = 3  # of signals with holes, each under what was learnt from the one before
 
 
 @dataclass(frozen=True, eq=False)

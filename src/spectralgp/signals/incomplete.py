@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Never
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +31,22 @@ class Incomplete(Signals):
         What turns them back into those that came in.
     is_centred_by_node : bool
         Whether each node's own mean was subtracted.
-    read : Reader
+    read : Reader, optional
         What reads some of them anew.
+    dtype : dtype, default=float64
+        Precision that they came in, which operators on a large graph follow.
     """
 
-    def __init__(self, values: Array, units: Units, is_centred_by_node: bool, read: Reader | None = None) -> None:
-        self._values, self._units, self._by_node, self._read = values, units, is_centred_by_node, read
+    def __init__(
+        self, values: Array, units: Units, is_centred_by_node: bool, read: Reader | None = None, dtype: Any = np.float64
+    ) -> None:
+        self._values, self._units, self._by_node, self._read, self._dtype = (
+            values,
+            units,
+            is_centred_by_node,
+            read,
+            dtype,
+        )
 
     @classmethod
     def of(cls, values: Array, units: Units) -> Incomplete:
@@ -61,8 +71,8 @@ class Incomplete(Signals):
 
     @property
     def like(self) -> Array:
-        """An array of the host's."""
-        return self._values
+        """An array of the host's, in the precision that the signals came in."""
+        return np.empty((0, 0), dtype=self._dtype)
 
     @property
     def is_centred_by_node(self) -> bool:
@@ -109,7 +119,7 @@ class Incomplete(Signals):
 
     def said_in(self, units: Units) -> Signals:
         """The same values, said to be in other units."""
-        return Incomplete(self._values, units, False, self._read)
+        return Incomplete(self._values, units, False, self._read, self._dtype)
 
     def followed_by(self, other: Signals) -> None:
         """Nothing is shared."""

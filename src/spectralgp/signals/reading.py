@@ -59,7 +59,8 @@ def read_signals(source: Any, center: Center = None, scale: Scale = None, *, kee
     n_signals, n_nodes = source.shape
     mean, largest, means = _first_look(source, by_node="node" in (center, scale))
     if np.isnan(mean):
-        return _read_incomplete(_on_host(source[:, :]), center, scale)
+        precision = np.float32 if "float32" in str(source.dtype) else np.float64
+        return _read_incomplete(_on_host(source[:, :]), center, scale, precision)
     relative = None if scale != "node" else _relative_scales(source, means, largest)
     reference: Any = means if center == "node" else mean
     if relative is not None and center is None:
@@ -110,7 +111,7 @@ def no_signals(n_nodes: int, units: Units) -> Signals:
     return Signals(store, np.arange(0), np.zeros(1), None)
 
 
-def _read_incomplete(values: Array, center: Center, scale: Scale) -> Incomplete:
+def _read_incomplete(values: Array, center: Center, scale: Scale, precision: Any) -> Incomplete:
     """Signals with holes, centred and scaled by what was observed; nodes that never were are taken for typical ones."""
     seen = np.isfinite(values)
     counts, largest = seen.sum(axis=0), float(np.max(np.abs(values), where=seen, initial=0.0)) or 1.0
@@ -127,7 +128,8 @@ def _read_incomplete(values: Array, center: Center, scale: Scale) -> Incomplete:
     spread = float(np.sqrt(np.mean(np.square(centred[seen]))))
     divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
     units = Units(offset, divisor, relative)
-    return Incomplete(units.apply(values), units, center == "node", functools.partial(_read_again, center, scale))
+    again = functools.partial(_read_again, center, scale)
+    return Incomplete(units.apply(values), units, center == "node", again, precision)
 
 
 def _relative_scales(source: Any, means: Any, largest: float) -> Any:
