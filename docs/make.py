@@ -8,14 +8,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 from rooms import rooms_picture
 
 from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp._files import atomic_write
-from spectralgp.datasets import load_weather
+from spectralgp.datasets import load_fertility, load_weather
 from spectralgp.demo import ASPECT, income_changes
-from spectralgp.plots import plot_filter, plot_signal
+from spectralgp.plots import plot_filled, plot_filter, plot_signal
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -48,7 +49,40 @@ def three_filters() -> Figure:
     return figure
 
 
-PICTURES = {"three-filters.png": three_filters, "demo-filter-map.png": filter_and_map, "rooms.png": rooms_picture}
+def filled_in() -> Figure:
+    """Births a woman with the holes that the World Bank has: a country over the years, and the map of 1980."""
+    data = load_fertility()
+    inputs = data.years[:, None]
+    model = GraphGPRegressor(data.graph, Polynomial(3)).fit(inputs, data.rates)
+    completed, std = model.impute(inputs, data.rates)
+    figure = Figure(figsize=(14, 4.6), layout="constrained")
+    over_years, on_map = figure.subplots(1, 2, width_ratios=[1, 1.5])
+    plot_filled(
+        data.rates,
+        completed,
+        std,
+        "Kosovo",
+        ax=over_years,
+        names=data.graph.names,
+        positions=data.years,
+        xlabel="year",
+        ylabel="births a woman",
+    )
+    over_years.set_title("Kosovo", loc="left")
+    year = int(np.flatnonzero(data.years == 1980)[0])
+    plot_signal(
+        data.graph, data.rates[year], filled=completed[year], ax=on_map, node_size=26, colorbar_label="births a woman"
+    )
+    on_map.set_title("1980: squares are filled in")
+    return figure
+
+
+PICTURES = {
+    "three-filters.png": three_filters,
+    "demo-filter-map.png": filter_and_map,
+    "filled-in.png": filled_in,
+    "rooms.png": rooms_picture,
+}
 
 if __name__ == "__main__":
     for name, make in PICTURES.items():

@@ -185,7 +185,7 @@ def test_stochastic_evidence_is_within_its_stated_error(name):
     masked, seen = masked_of(SIGNAL, mask), mask.ravel()
     expected = oracle.log_density(SIGNALS.ravel()[seen], 0.0, dense(SIGNAL, INPUTS)[np.ix_(seen, seen)])
     found = [masked.log_density(holes(mask), np.random.default_rng(seed)) for seed in range(40)]
-    z = np.array([(value - expected) / error for value, error in found])
+    z = np.array([(value - expected) / error for value, error, _ in found])
     assert np.abs(z).max() < STANDARD_ERRORS
     assert 0.6 < np.sqrt(np.mean(z**2)) < 1.4  # 40 draws of chi-square: two standard deviations are 0.22
 

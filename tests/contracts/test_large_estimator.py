@@ -353,6 +353,20 @@ def _with(value):
     return spoilt
 
 
+@pytest.mark.parametrize("wrap", [np.asarray, Columns, array_api_strict.asarray, lambda values: values.astype("f4")])
+def test_signals_with_holes_may_lie_anywhere(wrap):
+    """They are read into memory; what fills them in comes back in the library it came from."""
+    holes = np.where(np.random.default_rng(0).random(Y.shape) < 0.1, np.nan, Y)
+    expected = regressor(Polynomial(1)).fit(X, holes)
+    model = regressor(Polynomial(1)).fit(X, wrap(holes))
+    assert "values missing" in model.fits_[0].method
+    assert oracle.relative_error(np.asarray(model.predict(NEW)), expected.predict(NEW)) < 1e-3
+    if not isinstance(wrap(holes), Columns):
+        completed, std = model.impute(X, wrap(holes))
+        assert type(completed) is type(std) is type(wrap(holes))
+        np.testing.assert_allclose(np.asarray(completed)[np.isfinite(holes)], Y[np.isfinite(holes)], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("signals", "kind", "message"),
     [

@@ -19,7 +19,7 @@ from spectralgp.learning.objective import Objective
 from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import Sqp, longest_path, starting_points
 from spectralgp.learning.task import Task
-from spectralgp.masked import MaskedCovariance, covariance_of
+from spectralgp.masked import Completion, MaskedCovariance, covariance_of
 from spectralgp.model import GraphGP
 from spectralgp.signals import Incomplete
 from spectralgp.spectrum import Spectrum
@@ -34,7 +34,7 @@ ENOUGH = 0.001  # nats that a fit may fall short of its maximum, where what is m
 SOLVED, FINEST = 3e-5, 1e-5  # nats that solves may cost, and the smallest tolerance of one
 A_TENTH = 0.1  # of the truncation error that a quadrature may have, for solves and for what is left to gain
 LOST_TO_DRAWS = 0.02  # nats that draws may cost
-MOST_STEPS = 100
+MOST_STEPS, A_STEP = 100, 5  # steps at most, or one for so many iterations that a solver may take
 MEMORY = 5  # steps that the next one is extrapolated from
 FURTHEST = 20.0  # times the last step, that an extrapolation may go further
 MOST_LIFTED = 0.01  # of a filter's largest value, that an extrapolated one may lie below zero
@@ -83,9 +83,9 @@ class Expectation:
         """The task with signals completed under a model; coarsely, and by few draws, if that is far from the answer."""
         masked, carried = self.masked(model)
         signals = _signals(self.task)
+        centred = np.where(signals.observed, signals.values - carried, 0.0)
         # a quadratic form at its minimum: what a solve leaves costs the square of it, for each value observed
         tolerance = max(float(np.sqrt(self.allowed / signals.size)), FINEST) * (COARSE if is_far else 1.0)
-        centred = np.where(signals.observed, signals.values - carried, 0.0)
         if self.n_draws is None:
             mean, deviations = masked.filled(centred)[0], masked.deviations(None, np.random.default_rng(SEED))
         elif self.n_draws == 1:
@@ -106,9 +106,7 @@ class Expectation:
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
         """Log density of what was observed, and its standard error: equation (19)."""
         masked, carried = self.masked(model)
-        signals = _signals(self.task)
-        centred = np.where(signals.observed, signals.values - carried, 0.0)
-        return masked.log_density(centred, np.random.default_rng(SEED))
+        return Completion(masked, _signals(self.task), carried).log_density(np.random.default_rng(SEED))
 
 
 class ObservedObjective(Objective):
@@ -136,14 +134,11 @@ class ObservedObjective(Objective):
         return super().model(x) if self.task.carried is None else self.at(x).model(x)
 
 
-def objective_of(task: Task, model: GraphGP, n_draws: int | None = None) -> Objective:
+def objective_of(task: Task, model: GraphGP) -> Objective:
     """The log posterior that a model is a maximum of; its gradient, where signals have holes."""
     if task.signals.observed is None:
         return Objective(task, model.graph_kernel, model.spectrum)
-    expectation = Expectation.of(task)
-    if expectation.n_draws is not None and n_draws is not None:
-        expectation.n_draws = n_draws
-    return ObservedObjective(expectation, model)
+    return ObservedObjective(Expectation.of(task), model)
 
 
 def learn_incomplete(
@@ -182,6 +177,7 @@ class _Maximisation:
     def __init__(self, task: Task, kernel: GraphKernel, solver: Solver) -> None:
         self.task, self.kernel, self.solver = task, kernel, solver
         enough = solver.enough if isinstance(solver, Sqp) else None
+        self.most_steps = max(1, solver.max_iterations // A_STEP) if isinstance(solver, Sqp) else MOST_STEPS
         self.is_rough = enough is not None
         self.expectation = Expectation.of(task, self.is_rough)
         self.enough = max(ENOUGH if enough is None else enough, self.expectation.allowed)
@@ -199,8 +195,8 @@ class _Maximisation:
             fit = self._learnt(self.kernel, completed(like.model), like)
         model, outcome, detail, history = fit.model, Outcome.NOT_STATIONARY, "", list[_Step]()
         is_far = like is None
-        for _ in range(MOST_STEPS):
-            is_far = history[-1].gain > FAR if history else is_far
+        for _ in range(self.most_steps):
+            is_far = history[-1].gain > max(FAR, COARSE * self.enough) if history else is_far
             step = self._step(model, fit, is_far)
             if history and history[-1].is_far and not is_far:
                 history = []  # of other completions

@@ -20,7 +20,7 @@ from spectralgp.signals import Completed, Incomplete
 MOST_EXACT = 2**22  # values of deviations that are kept to know a covariance without error
 DRAWS, FEWEST_DRAWS = 64, 2
 MOST_DRAWN = 2**22  # values, of all draws together
-DRAWN = 1e-3  # tolerance of solves for draws, whose number is what limits them
+DRAWN, ROUGHLY_DRAWN = 1e-3, 1e-2  # tolerances of solves for draws, whose number is what limits them; of few draws
 SEED = 1
 
 
@@ -54,8 +54,13 @@ class Completion:
 
     @cached_property
     def _filled(self) -> tuple[Array, Array]:
-        centred = np.where(self.signals.observed, self.signals.values - self.carried, 0.0)
-        return self.masked.filled(centred)
+        found = self.masked.filled(self._centred, self.signals.hint)
+        self.signals.hint = found[1]
+        return found
+
+    @property
+    def _centred(self) -> Array:
+        return np.where(self.signals.observed, self.signals.values - self.carried, 0.0)
 
     @property
     def mean(self) -> Array:
@@ -86,7 +91,8 @@ class Completion:
     @cached_property
     def deviations(self) -> Array:
         """What the mean may deviate by: outer products add up to its covariance, or estimate it."""
-        return self.masked.deviations(self.n_draws, np.random.default_rng(SEED), DRAWN)
+        is_long = self.signals.observed.size > MOST_DRAWN
+        return self.masked.deviations(self.n_draws, np.random.default_rng(SEED), ROUGHLY_DRAWN if is_long else DRAWN)
 
     def completed(self) -> Completed:
         """The signals with their holes filled."""
@@ -164,8 +170,8 @@ class Completion:
 
     def log_density(self, random_state: np.random.Generator) -> tuple[float, float]:
         """Log density of what was observed, in the units it was read in, and its standard error."""
-        centred = np.where(self.signals.observed, self.signals.values - self.carried, 0.0)
-        return self.masked.log_density(centred, random_state)
+        value, error, self.signals.hint = self.masked.log_density(self._centred, random_state, self.signals.hint)
+        return value, error
 
 
 def completion_of(

@@ -211,19 +211,28 @@ class MaskedCovariance:
 
     # ------------------------------------------------------------------------------------------------ densities
 
-    def log_density(self, values: Array, random_state: np.random.Generator) -> tuple[float, float]:
-        """Log density of what was observed, a total in nats with the 2 pi term, and its standard error: equation (19).
+    def log_density(
+        self, values: Array, random_state: np.random.Generator, start: Array | None = None
+    ) -> tuple[float, float, Array]:
+        """Log density of what was observed, a total in nats with the 2 pi term: equation (19).
 
         It is exact where a dense matrix serves; else the determinant is by stochastic Lanczos quadrature.
+
+        Returns
+        -------
+        value, error : float
+            The log density, and its standard error.
+        solution : ndarray of shape (n_signals, n_nodes)
+            ``A_oo^-1 y_o``, for solves like it to start from.
         """
         if self._n_dense <= MOST_DENSE:
             completed, solution = self._densely(np.where(self.observed, values, 0.0))
         else:  # a form at its minimum: errors count squared
-            completed, solution = self.filled(values, tolerance=FORM if self._is_short else ROUGH_FORM)
+            completed, solution = self.filled(values, start, FORM if self._is_short else ROUGH_FORM)
         quadratic = float(np.sum(np.where(self.observed, completed * solution, 0.0)))
         logs, error = self._log_determinant(random_state)
         constant = np.count_nonzero(self.observed) * np.log(2 * np.pi)
-        return float(-0.5 * (quadratic + logs + constant)), 0.5 * error
+        return float(-0.5 * (quadratic + logs + constant)), 0.5 * error, solution
 
     def _log_determinant(self, random_state: np.random.Generator) -> tuple[float, float]:
         if self._n_dense > MOST_DENSE:

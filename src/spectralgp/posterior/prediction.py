@@ -286,7 +286,7 @@ class Prediction:
                 basis, np.eye(1), lambda eigenvalues: self._variances(eigenvalues)[[number]] + self._noise, self._noise
             )
             scaled = np.where(seen, errors / np.asarray(on_host(self._units.divisor)), 0.0)[None]
-            value, _ = MaskedCovariance(complete, seen[None]).log_density(scaled, np.random.default_rng(0))
+            value, *_ = MaskedCovariance(complete, seen[None]).log_density(scaled, np.random.default_rng(0))
             return value + self._log_units(np.where(seen, 0.0, np.nan))
         return self._density(errors[seen], self._covariance_of(number, include_noise=True)[np.ix_(seen, seen)])
 

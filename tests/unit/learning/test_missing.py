@@ -140,11 +140,12 @@ def test_more_draws_are_made_where_they_cost_too_much(monkeypatch):
     assert int(few.method.split()[0]) < int(many.method.split()[0])
 
 
-def test_steps_that_run_out_are_told(monkeypatch):
-    monkeypatch.setattr(missing, "MOST_STEPS", 2)
-    fit = learn(task_of("80%"), Polynomial(2))
+def test_steps_that_run_out_are_told():
+    """A step for every five iterations that the solver may take, so that the remedy is one."""
+    fit = learn(task_of("80%"), Polynomial(2), solver=Sqp(max_iterations=20))
     assert not fit.converged
     assert "another step would gain" in fit.message
+    assert "Raise max_iterations" in fit.message
 
 
 def test_draws_of_hyperparameters_know_what_is_missing():
