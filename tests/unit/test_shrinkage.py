@@ -10,8 +10,9 @@ from scipy.stats import invwishart, multivariate_t
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
+from oracle import relative_error
 from spectralgp.graph import Graph
-from spectralgp.graph_kernels import Polynomial
+from spectralgp.graph_kernels import Polynomial, WithResidual
 from spectralgp.leaving_out import leave_one_out
 from spectralgp.model import graph_gp
 from spectralgp.posterior import condition
@@ -186,3 +187,71 @@ def test_leaving_out_where_inputs_explain_nothing_is_exact():
         expected = multivariate_t(np.zeros(6), scale, df=freedom).logpdf(SIGNALS[index])
         assert oracle.relative_error(left.log_density[index], expected) < FORMULA
         assert oracle.relative_error(left.std[index] ** 2, np.diag(scale) * freedom / (freedom - 2)) < FORMULA
+
+
+# Signals with holes
+
+
+def shrunk_with_holes(share: float):
+    """A shrunk posterior of signals of which a share was not observed, and those signals."""
+    rng = np.random.default_rng(4)
+    graph = Graph(oracle.random_weights(6, seed=3))
+    prior = graph_gp(graph, WithResidual.of(Polynomial(1), Polynomial.from_coefficients([0.5])), RBF(1.0), 0.2)
+    inputs, mixing = rng.standard_normal((30, 1)), rng.standard_normal((6, 6))
+    signals = rng.standard_normal((30, 6)) @ mixing / 3
+    signals[rng.random(signals.shape) < share] = np.nan
+    return condition_shrunk(prior, inputs, signals), inputs, signals
+
+
+def dense_shrunk(posterior, inputs: np.ndarray) -> np.ndarray:
+    """``K (x) G + I (x) V S R S V^T`` from its definition."""
+    prior, shrinkage = posterior.prior, posterior.shrinkage
+    vectors, eigenvalues = posterior.basis.eigenvectors, posterior.basis.eigenvalues
+    scales = np.sqrt(prior.graph_kernel.residual_power(eigenvalues) + prior.noise_variance) * shrinkage.profile
+    mean = (shrinkage.worth * np.eye(6) + shrinkage.root.T @ shrinkage.root) / (shrinkage.freedom - 2)
+    own = vectors @ (scales[:, None] * mean * scales) @ vectors.T
+    return np.kron(oracle.rbf(inputs, inputs), prior.node_covariance()) + np.kron(np.eye(len(inputs)), own)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_the_covariance_of_complete_signals_is_what_it_says(share):
+    posterior, inputs, _ = shrunk_with_holes(share)
+    complete, matrix = posterior.complete_covariance(posterior.input_modes), dense_shrunk(posterior, inputs)
+    block = np.random.default_rng(0).standard_normal((30, 6))
+    assert relative_error(complete.times(block).ravel(), matrix @ block.ravel()) < FORMULA
+    assert relative_error(complete.solved(block).ravel(), np.linalg.solve(matrix, block.ravel())) < FORMULA
+    assert relative_error(complete.log_determinant(), np.linalg.slogdet(matrix)[1]) < FORMULA
+    draws = np.stack([complete.draw_signal(np.random.default_rng(seed)).ravel() for seed in range(4_000)])
+    variances = np.diag(matrix) - complete.noise_variance
+    assert np.all(np.abs(np.mean(draws**2, axis=0) / variances - 1) < 5 * np.sqrt(2 / 4_000))
+
+
+def test_signals_known_in_part_are_conditioned_on_under_it():
+    posterior, inputs, signals = shrunk_with_holes(0.2)
+    new, observed = np.array([[0.4]]), np.array([[1.0, np.nan, 0.5, np.nan, -1.0, np.nan]])
+    both, values = np.vstack([inputs, new]), np.vstack([signals, observed])
+    seen = np.isfinite(values).ravel()
+    mean, covariance = oracle.condition(
+        dense_shrunk(posterior, both), np.flatnonzero(seen), values.ravel()[seen], np.flatnonzero(~seen)
+    )
+    found = posterior.at_observed(new, observed)
+    assert relative_error(found.values[np.isnan(observed)], mean[-3:]) < FORMULA * 10
+    assert relative_error(found.values_std[np.isnan(observed)], np.sqrt(np.diag(covariance)[-3:])) < FORMULA * 10
+
+
+def test_densities_of_what_was_observed_are_marginal_ts():
+    """A marginal of a multivariate t is one, of the same freedom."""
+    posterior, _, _ = shrunk_with_holes(0.0)
+    prediction, values = posterior.at(np.array([[0.1]])), np.array([[0.3, np.nan, -0.2, 0.8, np.nan, 0.1]])
+    seen, freedom = np.isfinite(values[0]), posterior.shrinkage.freedom
+    scale = prediction.node_covariance(include_noise=True)[0] * (freedom - 2) / freedom
+    expected = multivariate_t(prediction.mean[0, seen], scale[np.ix_(seen, seen)], freedom).logpdf(values[0, seen])
+    assert relative_error(prediction.log_density(values, joint=False), [expected]) < FORMULA
+    whole = np.nan_to_num(values)
+    expected = multivariate_t(prediction.mean[0], scale, freedom).logpdf(whole[0])
+    assert relative_error(prediction.log_density(whole, joint=False), [expected]) < FORMULA
+
+
+def test_shrinkage_learnt_from_few_holes_is_near_that_of_none():
+    few, none = shrunk_with_holes(0.02)[0].shrinkage, shrunk_with_holes(0.0)[0].shrinkage
+    assert abs(few.share - none.share) < 0.1
