@@ -186,8 +186,12 @@ class MaskedCovariance:
             deviations = np.zeros((factor.shape[0], *self.observed.shape))
             deviations[:, self._missing] = solve_triangular(factor, np.eye(factor.shape[0]), lower=True)
             return deviations
-        draws, _ = self.draws(n_draws, random_state, tolerance=tolerance)
-        return draws / np.sqrt(n_draws)
+        if isinstance(self.complete, EigenCovariance):
+            return self.draws(n_draws, random_state, tolerance=tolerance)[0] / np.sqrt(n_draws)
+        deviations = np.empty((n_draws, *self.observed.shape))
+        for number in range(n_draws):  # one at a time, for the memory of what each takes
+            deviations[number] = self.draws(1, random_state, tolerance=tolerance)[0][0] / np.sqrt(n_draws)
+        return deviations
 
     def draws(
         self,
