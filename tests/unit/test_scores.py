@@ -420,7 +420,6 @@ def test_the_density_of_a_signal_not_observed_does_not_count(holes):
     assert log_density_scorer(Densities(), inputs, flat) == pytest.approx(-15 / 5, rel=EXACT)
 
 
-@pytest.mark.xfail(reason="log_predictive_density refuses NaN until issue 9 is in", raises=ValueError, strict=True)
 def test_the_density_of_a_signal_is_that_of_its_observed_nodes(holes):
     fitted, inputs, observed = holes
     mean, covariance = fitted.predict(inputs, return_cov=True, include_noise=True)

@@ -117,9 +117,8 @@ class MaskedCovariance:
             return self._densely(values)
         if isinstance(self.complete, EigenCovariance) or values.ndim == 2:
             complete = self._precise_enough(tolerance)
-            loaded = complete.load(values)
-            first = None if start is None else complete.load(start)
-            found = self._conjugate_gradients(complete, loaded, first, tolerance)
+            first = None if start is None else complete.load(start.copy())
+            found = self._conjugate_gradients(complete, complete.load(values.copy()), first, tolerance)
             completed = complete.unload(complete.times(found))
             return np.where(self.observed, values, completed), complete.unload(found)
         parts = [
@@ -144,23 +143,35 @@ class MaskedCovariance:
         return complete.single if isinstance(complete, EigenCovariance) and tolerance >= SINGLE else complete
 
     def _conjugate_gradients(self, complete: CompleteCovariance, right: Any, start: Any, tolerance: float) -> Any:
-        """``A_oo^-1`` times what was observed, in a block that is zero elsewhere."""
+        """``A_oo^-1`` times what was observed, in a block that is zero elsewhere; both blocks given are used up."""
         weights, tolerance = complete.load(self.observed.astype(float)), max(tolerance, complete.finest)
-        solution = right * 0.0 if start is None else start * weights
-        residual = right - weights * complete.times(solution) if start is not None else right * 1.0
-        direction, before, best, last_progress = None, 1.0, np.inf, 0
         size = complete.inner(right, weights * complete.solved(right))
+        solution, residual = (right * 0.0 if start is None else start), right
+        if start is not None:
+            solution *= weights
+            image = complete.times(solution)
+            image *= weights
+            residual -= image
+        direction, before, best, last_progress = None, 1.0, np.inf, 0
         for iteration in range(MOST_ITERATIONS):
-            conditioned = weights * complete.solved(residual)
+            conditioned = complete.solved(residual)
+            conditioned *= weights
             now = complete.inner(residual, conditioned)
             best, last_progress = (now, iteration) if now < best else (best, last_progress)
             if now <= tolerance**2 * size or iteration - last_progress > PATIENCE:
                 break
-            direction = conditioned if direction is None else conditioned + direction * (now / before)
-            image = weights * complete.times(direction)
+            if direction is None:
+                direction = conditioned
+            else:  # in place, here and below: blocks may be a large part of memory
+                direction *= now / before
+                direction += conditioned
+            del conditioned
+            image = complete.times(direction)
+            image *= weights
             step = now / complete.inner(direction, image)
-            solution = solution + direction * step
-            residual = residual - image * step
+            solution += direction * step
+            image *= step
+            residual -= image
             before = now
             mention(f"solving, iteration {iteration + 1}")
         return solution
