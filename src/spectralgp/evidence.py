@@ -113,6 +113,6 @@ def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | 
     input_modes = prior.input_modes(inputs)
     training = as_training(signals, input_modes.values.size, prior.spectrum.n_nodes)
     if isinstance(training, Incomplete):
-        return completion_of(prior, inputs, input_modes, training).log_density(np.random.default_rng(0))[0]
+        return completion_of(prior, inputs, input_modes, training).log_density()[0]
     data = prior.basis.read(training)
     return prior.covariance(input_modes).log_likelihood(data.rotate(input_modes.vectors))

@@ -162,7 +162,7 @@ def _with_holes(posterior: Posterior, completion: Completion, by: By) -> LeaveOn
     complete, observed, units = completion.complete, completion.signals.observed, posterior.signals.units
     if not isinstance(complete, EigenCovariance):
         raise ValueError(NO_HOLES.format(by=by))
-    holes = _Holes(completion, complete, complete.solved(completion.deviations))
+    holes = _Holes(completion, complete)
     if by == "entry":
         mean, variance, logs = holes.entries()
         log_density = units.log_densities(logs, 1)
@@ -172,8 +172,7 @@ def _with_holes(posterior: Posterior, completion: Completion, by: By) -> LeaveOn
         found = [turned.group(number) for number in range(len(turned.observed))]
         mean, variance = (np.stack([one[place] for one in found]) for place in (0, 1))
         mean, variance = (mean, variance) if by == "signal" else (mean.T, variance.T)
-        scales = np.log(np.broadcast_to(units.divisor, observed.shape))
-        volumes = np.sum(scales, axis=1 if by == "signal" else 0, where=observed)
+        volumes = units.log_volume(observed, axis=1 if by == "signal" else 0)
         log_density = np.array([one[2] for one in found]) - volumes
     return LeaveOneOut(by, units.mean(mean + completion.carried), units.std(np.sqrt(variance)), log_density)
 
@@ -181,11 +180,12 @@ def _with_holes(posterior: Posterior, completion: Completion, by: By) -> LeaveOn
 class _Holes:
     """Signals with holes about their mean, completed, with all that leaving parts of them out takes."""
 
-    def __init__(self, completion: Completion, complete: EigenCovariance, pulled: Array) -> None:
+    def __init__(self, completion: Completion, complete: EigenCovariance) -> None:
         self.observed, self.solution = completion.signals.observed, completion.solution
         self.mean, self.variance = completion.mean - completion.carried, completion.variance
-        self.deviations, self.pulled = completion.deviations, pulled
-        self.rows, self.columns, self.precisions = complete.vectors, complete.dual, 1 / complete.variances
+        self.deviations, self.pulled = completion.deviations, completion.pulled
+        self.rows, self.columns, self.precisions = complete.vectors, complete.dual, complete.precisions
+        self.inverse_diagonal = complete.inverse_diagonal
 
     def transposed(self) -> _Holes:
         """With nodes for signals and signals for nodes."""
@@ -198,7 +198,7 @@ class _Holes:
 
     def entries(self) -> tuple[Array, Array, Array]:
         """Mean, variance and log density of each entry alone."""
-        known = np.square(self.rows) @ self.precisions @ np.square(self.columns).T
+        known = self.inverse_diagonal
         own = np.maximum(known - np.sum(np.square(self.pulled), axis=0), LEAST_LEFT * known)
         missed = self.solution / own
         logs = np.where(self.observed, _log_density(missed, 1 / own), np.nan)

@@ -48,6 +48,11 @@ class Units:
             return std * self.divisor
         return std * on_host(take(self.divisor, nodes, axis=0))
 
+    def log_volume(self, observed: NDArray[np.bool_], axis: int | None = None) -> Any:
+        """Logarithm of what a density of some of the values of signals is divided by in those units, summed up."""
+        divisors = np.broadcast_to(np.asarray(on_host(self.divisor)), observed.shape)
+        return np.sum(np.log(divisors), axis=axis, where=observed)
+
     def log_density(self, log_density: Any, n_values: int) -> Any:
         """The log density of so many values, whole signals, in those units."""
         log_density = log_density - n_values * float(np.log(self.spread))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -19,7 +18,7 @@ from spectralgp.learning.objective import Objective
 from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import Sqp, longest_path, starting_points
 from spectralgp.learning.task import Task
-from spectralgp.masked import Completion, MaskedCovariance, covariance_of
+from spectralgp.masked import Completion, completion_of
 from spectralgp.model import GraphGP
 from spectralgp.signals import Incomplete
 from spectralgp.spectrum import Spectrum
@@ -72,18 +71,15 @@ class Expectation:
             return cls(task, None)
         return cls(task, min(FIRST_DRAWS, most_draws(task)))
 
-    def masked(self, model: GraphGP) -> tuple[MaskedCovariance, Array]:
-        """Covariance of what was observed under a model, and what inputs carry over to all nodes."""
+    def _completion(self, model: GraphGP) -> Completion:
+        """The signals under a model."""
         task = self.task
-        modes = model.input_modes(task.inputs)
-        mean = model.carried_values(task.carried, task.inputs, task.signals.units)
-        return MaskedCovariance(covariance_of(model, modes), _signals(task).observed), mean
+        return completion_of(model, task.inputs, model.input_modes(task.inputs), _signals(task), task.carried)
 
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
         """The task with signals completed under a model; coarsely, and by few draws, if that is far from the answer."""
-        masked, carried = self.masked(model)
-        signals = _signals(self.task)
-        centred = np.where(signals.observed, signals.values - carried, 0.0)
+        completion = self._completion(model)
+        masked, centred, signals = completion.masked, completion.centred, completion.signals
         # a quadratic form at its minimum: what a solve leaves costs the square of it, for each value observed
         tolerance = max(float(np.sqrt(self.allowed / signals.size)), FINEST) * (COARSE if is_far else 1.0)
         if self.n_draws is None:
@@ -101,12 +97,11 @@ class Expectation:
             draws, solutions = masked.draws(n_draws, np.random.default_rng(SEED), _as_many(others, n_draws), tolerance)
             self._solutions = solution, solutions
             deviations = draws / np.sqrt(n_draws)
-        return dataclasses.replace(self.task, signals=signals.completed(mean + carried, deviations))
+        return dataclasses.replace(self.task, signals=signals.completed(mean + completion.carried, deviations))
 
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
         """Log density of what was observed, and its standard error: equation (19)."""
-        masked, carried = self.masked(model)
-        return Completion(masked, _signals(self.task), carried).log_density(np.random.default_rng(SEED))
+        return self._completion(model).log_density()
 
 
 class ObservedObjective(Objective):
@@ -157,18 +152,13 @@ def learn_incomplete(
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """One step: where it began and ended, what it gained, and the objective between the two."""
+    """One step: where it began and ended, and what the expected log posterior gained. It holds no signals."""
 
-    objective: Objective
     before: Array
     after: Array
     fit: Fit
+    gain: float
     is_far: bool
-
-    @cached_property
-    def gain(self) -> float:
-        """Expected log posterior at the end less that at the beginning."""
-        return self.fit.log_posterior - self.objective.evaluate(self.before)[0]
 
 
 class _Maximisation:
@@ -184,6 +174,7 @@ class _Maximisation:
         observed = _signals(task).observed
         self.share = min(SAFE, 1 - np.count_nonzero(observed) / observed.size)
         self.stages: list[Stage] = []
+        self.objective: Objective | None = None  # of the last step
 
     def fit(self, like: Fit | None) -> Fit:
         """The fit, from one that is like it or from the simplest model."""
@@ -207,7 +198,7 @@ class _Maximisation:
             left = step.gain / (1 - self._rate(history))
             detail = f"another step would gain {max(step.gain, 0.0):.2g} nats"
             if left <= self.enough and not step.is_far:
-                if self._has_enough_draws(step):
+                if self._has_enough_draws(step.after):
                     outcome = Outcome.CONVERGED
                     break
                 history = []
@@ -217,8 +208,9 @@ class _Maximisation:
     def _learnt(self, kernel: GraphKernel, completed: Task, like: Fit | None) -> Fit:
         """A fit to completed signals."""
         fit = self.solver.fit(completed, [kernel], None if like is None else [like])[0]
-        n_draws = self.expectation.n_draws
-        how = "exactly" if n_draws is None else f"by {n_draws} draws"
+        completed.signals.release()
+        n_deviations = 0 if completed.signals.deviations is None else len(completed.signals.deviations)
+        how = "exactly" if self.expectation.n_draws is None else f"by {_count(max(n_deviations, 1))}"
         self.stages.append(Stage(f"{kernel.label}, completed {how}", fit.log_posterior, fit.n_evaluations))
         mention(f"{kernel.label}, step {len(self.stages)}")
         return fit
@@ -226,8 +218,10 @@ class _Maximisation:
     def _step(self, model: GraphGP, like: Fit, is_far: bool) -> _Step:
         completed = self.expectation.completed(model, is_far)
         fit = self._learnt(self.kernel, completed, dataclasses.replace(like, model=model))
-        objective = Objective(completed, fit.model.graph_kernel, fit.model.spectrum)
-        return _Step(objective, objective.point(model), objective.point(fit.model), fit, is_far)
+        self.objective = objective = Objective(completed, fit.model.graph_kernel, fit.model.spectrum)
+        before = objective.point(model)
+        gain = fit.log_posterior - objective.evaluate(before)[0]
+        return _Step(before, objective.point(fit.model), fit, gain, is_far)
 
     def _rate(self, history: Sequence[_Step]) -> float:
         """Share of the way to the maximum that a plain step leaves: about that of the information that is missing."""
@@ -238,31 +232,29 @@ class _Maximisation:
 
     def _extrapolated(self, history: Sequence[_Step]) -> GraphGP:
         """Where the last steps lead to if they go on as they did (Anderson's method), as far as that is allowed."""
-        last = history[-1]
-        plain = last.fit.model
-        if len(history) < 2 or len({step.after.size for step in history}) > 1:
-            return plain
-        precision = precision_at(last.objective, last.after)
-        root = np.diag(1 / last.objective.units) if precision is None else cholesky(precision)
+        last, objective = history[-1], self.objective
+        if objective is None or len(history) < 2 or len({step.after.size for step in history}) > 1:
+            return last.fit.model
+        precision = precision_at(objective, last.after)
+        root = np.diag(1 / objective.units) if precision is None else cholesky(precision)
         moves = np.array([root @ (step.after - step.before) for step in history])
         ends = np.array([step.after for step in history])
         weights = np.linalg.lstsq(np.diff(moves, axis=0).T, moves[-1], rcond=1e-3)[0]
         further = -np.diff(ends, axis=0).T @ weights
         length = float(np.linalg.norm(root @ further))
         further *= min(1.0, FURTHEST * float(np.linalg.norm(moves[-1])) / max(length, 1e-300))
-        bounds = last.objective.bounds
         for share in (1.0, 0.5, 0.25):
-            x, lift = lift_above_zero(last.objective, np.clip(ends[-1] + share * further, *bounds.T))
+            x, lift = lift_above_zero(objective, np.clip(ends[-1] + share * further, *objective.bounds.T))
             if lift <= MOST_LIFTED:
-                return last.objective.model(x)
-        return plain
+                return objective.model(x)
+        return last.fit.model
 
-    def _has_enough_draws(self, step: _Step) -> bool:
-        """Whether draws cost little; if not, there are more from now on."""
+    def _has_enough_draws(self, x: Array) -> bool:
+        """Whether draws cost little at a point; if not, there are more from now on."""
         n_draws, most = self.expectation.n_draws, most_draws(self.task)
-        if n_draws is None or 2 * n_draws > most or self.is_rough:
+        if n_draws is None or 2 * n_draws > most or self.is_rough or self.objective is None:
             return True
-        lost = _lost_to_draws(step, n_draws) / (1 - self.share)
+        lost = _lost_to_draws(self.objective, x, n_draws) / (1 - self.share)
         if lost <= LOST_TO_DRAWS:
             return True
         self.expectation.n_draws = int(min(most, max(2 * n_draws, np.ceil(1.2 * n_draws * lost / LOST_TO_DRAWS))))
@@ -300,7 +292,7 @@ class _Maximisation:
         steps = f"{len(self.stages)} steps of expectation-maximisation"
         if n_draws is None:
             return f"exact, {steps}: {holes}, few enough for their covariance to be written out"
-        return f"{n_draws} draws, {steps}: {holes}, too many for their covariance to be written out in each"
+        return f"{_count(n_draws)}, {steps}: {holes}, too many for their covariance to be written out in each"
 
 
 def most_draws(task: Task) -> int:
@@ -320,18 +312,21 @@ def _as_many(solutions: Array | None, n_draws: int) -> Array | None:
     return np.concatenate([solutions[:n_draws], rest])
 
 
-def _lost_to_draws(step: _Step, n_draws: int) -> float:
+def _count(n_draws: int) -> str:
+    return "1 draw" if n_draws == 1 else f"{n_draws} draws"
+
+
+def _lost_to_draws(objective: Objective, x: Array, n_draws: int) -> float:
     """Nats of the expected log posterior that draws are estimated to cost, from gradients of groups of them."""
-    n_groups, objective = min(GROUPS, n_draws), step.objective
-    deviations = objective.task.signals.deviations
+    n_groups, deviations = min(GROUPS, n_draws), objective.task.signals.deviations
     assert deviations is not None
     gradients = []
     for group in np.array_split(np.arange(n_draws), n_groups):
         signals = objective.task.signals
         part = _signals(objective.task).completed(signals.values, deviations[group] * np.sqrt(n_draws / group.size))
         alone = Objective(dataclasses.replace(objective.task, signals=part), objective.graph_kernel, objective.spectrum)
-        gradients.append(alone.evaluate(step.after)[1])
-    precision = precision_at(objective, step.after)
+        gradients.append(alone.evaluate(x)[1])
+    precision = precision_at(objective, x)
     if precision is None:
         return 0.0
     spread = np.cov(np.array(gradients).T, ddof=1).reshape(precision.shape) / n_groups

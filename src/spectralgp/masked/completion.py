@@ -11,7 +11,7 @@ from scipy.linalg import cho_solve, cholesky
 
 from spectralgp._checks import Array
 from spectralgp.carry import Carried
-from spectralgp.masked.covariances import CompleteCovariance, EigenCovariance, SeriesCovariance, covariance_of
+from spectralgp.masked.covariances import CompleteCovariance, EigenCovariance, covariance_of
 from spectralgp.masked.solves import MaskedCovariance
 from spectralgp.model import GraphGP
 from spectralgp.modes import Modes
@@ -21,7 +21,7 @@ MOST_EXACT = 2**22  # values of deviations that are kept to know a covariance wi
 DRAWS, FEWEST_DRAWS = 64, 2
 MOST_DRAWN = 2**22  # values, of all draws together
 DRAWN, ROUGHLY_DRAWN = 1e-3, 1e-2  # tolerances of solves for draws, whose number is what limits them; of few draws
-SEED = 1
+SEED, PROBE_SEED = 1, 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +54,13 @@ class Completion:
 
     @cached_property
     def _filled(self) -> tuple[Array, Array]:
-        found = self.masked.filled(self._centred, self.signals.hint)
+        found = self.masked.filled(self.centred, self.signals.hint)
         self.signals.hint = found[1]
         return found
 
     @property
-    def _centred(self) -> Array:
+    def centred(self) -> Array:
+        """What was observed about its mean, zero elsewhere."""
         return np.where(self.signals.observed, self.signals.values - self.carried, 0.0)
 
     @property
@@ -94,11 +95,19 @@ class Completion:
         is_long = self.signals.observed.size > MOST_DRAWN
         return self.masked.deviations(self.n_draws, np.random.default_rng(SEED), ROUGHLY_DRAWN if is_long else DRAWN)
 
+    @cached_property
+    def pulled(self) -> Array:
+        """``A^-1`` times each of the deviations."""
+        complete = self.complete
+        if isinstance(complete, EigenCovariance):
+            return complete.solved(self.deviations)
+        return np.stack([complete.unload(complete.inverse(complete.load(one))) for one in self.deviations])
+
     def completed(self) -> Completed:
         """The signals with their holes filled."""
         return self.signals.completed(self.mean, self._deviations)
 
-    def _deviations(self) -> Array:
+    def _deviations(self) -> Array:  # a function that can be pickled, for deviations that may never be asked for
         return self.deviations
 
     # ------------------------------------------------------------------------------------------------ variances
@@ -119,46 +128,34 @@ class Completion:
     def _by_signals(self, complete: EigenCovariance) -> Array:
         """Given the other signals, what is missing of a signal has a precision that is part of ``A^-1``."""
         variance, missing = np.zeros(self.signals.shape), ~self.signals.observed
-        pulled = complete.solved(self.deviations)
         for signal, own in enumerate(missing):
             if own.any():
-                rows, weights = complete.dual[own], np.square(complete.vectors[signal]) @ (1 / complete.variances)
-                factor = cholesky((rows * weights) @ rows.T, lower=True), True
-                given = cho_solve(factor, np.eye(rows.shape[0])).diagonal()
-                open_still = self.deviations[:, signal, own] - cho_solve(factor, pulled[:, signal, own].T).T
+                factor = cholesky(complete.inverse_between(signal, signal, own), lower=True), True
+                given = cho_solve(factor, np.eye(int(np.count_nonzero(own)))).diagonal()
+                open_still = self.deviations[:, signal, own] - cho_solve(factor, self.pulled[:, signal, own].T).T
                 variance[signal, own] = given + np.sum(np.square(open_still), axis=0)
         return variance
 
     def _by_entries(self) -> Array:
         """The same of single entries, where signals are too long for that."""
-        complete = self.complete
-        assert isinstance(complete, SeriesCovariance)
-        precisions = complete.inverse_diagonal()
+        precisions = self.complete.inverse_diagonal
         total = 1 / precisions
-        for deviation in self.deviations:
-            pulled = complete.unload(complete.inverse(complete.load(deviation)))
+        for deviation, pulled in zip(self.deviations, self.pulled, strict=True):
             total += np.square(deviation - pulled / precisions)
         return np.where(self.signals.observed, 0.0, total)
 
     @cached_property
     def signal_variance(self) -> Array:
         """Variance of the signals without noise, at every entry."""
-        complete = self.complete
-        noise, rest = complete.noise_variance, complete.inverse_diagonal()
-        for deviation in self.deviations:
-            rest = rest - np.square(complete.unload(complete.inverse(complete.load(deviation))))
+        noise = self.complete.noise_variance
+        rest = self.complete.inverse_diagonal - np.sum(np.square(self.pulled), axis=0)
         of_observed = noise - noise**2 * np.maximum(rest, 0.0)
         return np.maximum(np.where(self.signals.observed, of_observed, self.variance - noise), 0.0)
 
     # ---------------------------------------------------------------------------------------------------- draws
 
-    def draws(self, n_draws: int, random_state: np.random.Generator, include_noise: bool) -> Array:
-        """Draws of complete signals, shape (n_draws, n_signals, n_nodes), by one solve each (Matheron's rule).
-
-        With noise: values as observed, those that were as they are. Without: the signals beneath, everywhere.
-        """
-        if include_noise:
-            return self.mean + self.masked.draws(n_draws, random_state)[0]
+    def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
+        """Draws of the signals without noise, shape (n_draws, n_signals, n_nodes), one solve each (Matheron's rule)."""
         complete, noise = self.complete, self.complete.noise_variance
         draws = []
         for _ in range(n_draws):
@@ -168,9 +165,10 @@ class Completion:
             draws.append(self.signal_mean + signal - (filled - noise * solution))
         return np.stack(draws)
 
-    def log_density(self, random_state: np.random.Generator) -> tuple[float, float]:
+    def log_density(self) -> tuple[float, float]:
         """Log density of what was observed, in the units it was read in, and its standard error."""
-        value, error, self.signals.hint = self.masked.log_density(self._centred, random_state, self.signals.hint)
+        random_state = np.random.default_rng(PROBE_SEED)
+        value, error, self.signals.hint = self.masked.log_density(self.centred, random_state, self.signals.hint)
         return value, error
 
 
@@ -181,8 +179,9 @@ def completion_of(
     signals: Incomplete,
     carried: Carried | None = None,
     complete: CompleteCovariance | None = None,
+    most_deviations: int | None = None,
 ) -> Completion:
     """Signals with holes under a prior, or under another covariance of complete signals about the same mean."""
     covariance = covariance_of(prior, input_modes) if complete is None else complete
     mean = prior.carried_values(carried, inputs, signals.units)
-    return Completion(MaskedCovariance(covariance, signals.observed), signals, mean)
+    return Completion(MaskedCovariance(covariance, signals.observed), signals, mean, most_deviations)

@@ -16,7 +16,7 @@ from spectralgp._arrays import on_host
 from spectralgp._checks import Array
 from spectralgp.model import GraphGP
 from spectralgp.modes import Modes
-from spectralgp.spectrum import Quadrature
+from spectralgp.spectrum import Quadrature, Spectrum
 from spectralgp.spectrum.base import OfEigenvalues
 
 Mask = NDArray[np.bool_]
@@ -70,6 +70,7 @@ class CompleteCovariance(ABC):
     def draw_signal(self, random_state: np.random.Generator) -> Any:
         """The same without noise."""
 
+    @cached_property
     @abstractmethod
     def inverse_diagonal(self) -> Array:
         """Diagonal of ``A^-1``, shape (n_signals, n_nodes)."""
@@ -122,6 +123,11 @@ class EigenCovariance(CompleteCovariance):
         return self.forward if self.backward is None else self.backward
 
     @cached_property
+    def precisions(self) -> Array:
+        """``1 / D``."""
+        return 1 / self.variances
+
+    @cached_property
     def single(self) -> EigenCovariance:
         """The same in single precision, twice as fast, for solves that are not driven further than it."""
         shorter: dict[str, Any] = {
@@ -148,7 +154,7 @@ class EigenCovariance(CompleteCovariance):
 
     def solved(self, block: Array) -> Array:
         """``A^-1 y``."""
-        return self._through(block, 1 / self.variances, self.dual, self.dual)
+        return self._through(block, self.precisions, self.dual, self.dual)
 
     def _drawn(self, variances: Array, random_state: np.random.Generator) -> Array:
         # by the symmetric root, which does not depend on the signs and the order of eigenvectors, so that the same
@@ -168,9 +174,15 @@ class EigenCovariance(CompleteCovariance):
         own = random_state.standard_normal(self.shape) @ self.signal_root.T
         return own + self._drawn(self.variances - 1.0, random_state)
 
+    @cached_property
     def inverse_diagonal(self) -> Array:
         """``(U o U) (1 / D) (B^-T o B^-T)^T``."""
-        return np.asarray(np.square(self.vectors) @ (1 / self.variances) @ np.square(self.dual).T)
+        return np.asarray(np.square(self.vectors) @ self.precisions @ np.square(self.dual).T)
+
+    def inverse_between(self, signal: int, other: int, nodes: Any = slice(None)) -> Array:
+        """Entries of ``A^-1`` between the nodes of two signals, or between some of them."""
+        rows = self.dual[nodes]
+        return np.asarray((rows * ((self.vectors[signal] * self.vectors[other]) @ self.precisions)) @ rows.T)
 
     def inner(self, left: Array, right: Array) -> float:
         """Sum of products."""
@@ -194,7 +206,7 @@ class EigenCovariance(CompleteCovariance):
 
     def among(self, chosen: Mask, inverse: bool = False) -> Array:
         """Entries of ``A`` or of its inverse between those that a mask chooses, row by row."""
-        weights = 1 / self.variances if inverse else self.variances
+        weights = self.precisions if inverse else self.variances
         basis = self.dual if inverse else self.forward
         signals, nodes = np.nonzero(chosen)
         rows, starts = basis[nodes], np.searchsorted(signals, np.arange(self.shape[0] + 1))
@@ -253,21 +265,32 @@ class SeriesCovariance(CompleteCovariance):
         """Columns as values."""
         return np.asarray(on_host(self.basis.unload(block)))
 
-    def _through(self, block: Any, functions: OfEigenvalues, slack: float = 0.0) -> Any:
+    def _through(self, block: Any, series: Array) -> Any:
         turned = self.basis.combined(block, self.vectors.T)
-        return self.basis.combined(self.basis.each_filtered(turned, functions, slack), self.vectors)
+        return self.basis.combined(self.basis.each_filtered(turned, series), self.vectors)
+
+    @cached_property
+    def _series(self) -> Array:
+        return self.basis.series(self.variances)
+
+    @cached_property
+    def _short_series(self) -> Array:
+        return self.basis.series(self._precisions, SLACK)
+
+    def _precisions(self, eigenvalues: Array) -> Array:
+        return 1 / self.variances(eigenvalues)
 
     def times(self, block: Any) -> Any:
         """``A y``: a polynomial of low degree."""
-        return self._through(block, self.variances)
+        return self._through(block, self._series)
 
     def solved(self, block: Any) -> Any:
         """Near ``A^-1 y``, by a short series."""
-        return self._through(block, lambda eigenvalues: 1 / self.variances(eigenvalues), SLACK)
+        return self._through(block, self._short_series)
 
     def inverse(self, block: Any) -> Any:
         """``A^-1 y``, by a long one."""
-        return self._through(block, lambda eigenvalues: 1 / self.variances(eigenvalues))
+        return self._through(block, self.basis.series(self._precisions))
 
     def draw(self, random_state: np.random.Generator) -> Any:
         """Columns drawn from ``N(0, A)``."""
@@ -279,10 +302,11 @@ class SeriesCovariance(CompleteCovariance):
         assert self.signal is not None, "only a covariance of signals under a prior is drawn from"
         return self.signal(random_state)
 
+    @cached_property
     def inverse_diagonal(self) -> Array:
         """By random probes."""
         squares = np.square(self.vectors)
-        diagonals, _ = self.basis.diagonals(lambda eigenvalues: squares @ (1 / self.variances(eigenvalues)))
+        diagonals, _ = self.basis.diagonals(lambda eigenvalues: squares @ self._precisions(eigenvalues))
         largest = squares @ (1 / np.min(self.variances(self.basis.eigenvalues), axis=1))
         smallest = squares @ (1 / np.max(self.variances(self.basis.eigenvalues), axis=1))
         return np.clip(np.asarray(on_host(diagonals)), smallest[:, None], largest[:, None])
@@ -296,16 +320,26 @@ class SeriesCovariance(CompleteCovariance):
         return 0.0, None
 
 
+def covariance_on(
+    basis: Spectrum,
+    vectors: Array,
+    variances: OfEigenvalues,
+    noise_variance: float,
+    signal: Callable[[np.random.Generator], Any] | None = None,
+) -> CompleteCovariance:
+    """Covariance of complete signals on a spectrum of either kind; parameters are those of `SeriesCovariance`."""
+    if isinstance(basis, Quadrature):
+        return SeriesCovariance(basis, vectors, variances, noise_variance, signal)
+    eigenvectors = basis.require_eigenvectors("spectrum must be exact or a quadrature.")
+    return EigenCovariance(vectors, variances(basis.eigenvalues), eigenvectors, noise_variance)
+
+
 def covariance_of(prior: GraphGP, input_modes: Modes) -> CompleteCovariance:
     """Covariance of complete signals under a prior, at inputs with the given modes."""
-    basis = prior.basis
-    if isinstance(basis, Quadrature):
-        return SeriesCovariance(
-            basis,
-            input_modes.vectors,
-            lambda eigenvalues: prior.covariance_at(input_modes, eigenvalues).variances,
-            prior.noise_variance,
-            functools.partial(prior.sample_block, input_modes),
-        )
-    vectors = basis.require_eigenvectors("spectrum must be exact or a quadrature.")
-    return EigenCovariance(input_modes.vectors, prior.covariance(input_modes).variances, vectors, prior.noise_variance)
+    variances = functools.partial(_variances_at, prior, input_modes)
+    signal = functools.partial(prior.sample_block, input_modes)
+    return covariance_on(prior.basis, input_modes.vectors, variances, prior.noise_variance, signal)
+
+
+def _variances_at(prior: GraphGP, input_modes: Modes, eigenvalues: Array) -> Array:
+    return prior.covariance_at(input_modes, eigenvalues).variances

@@ -71,10 +71,6 @@ class MaskedCovariance:
     def _missing(self) -> Mask:
         return ~self.observed
 
-    @cached_property
-    def _weights(self) -> Any:
-        return self.complete.load(self.observed.astype(float))
-
     @property
     def _eigen(self) -> EigenCovariance:
         assert isinstance(self.complete, EigenCovariance)
@@ -137,6 +133,10 @@ class MaskedCovariance:
         solution[..., self.observed] = cho_solve((self._factor, True), values[..., self.observed].T).T
         return np.where(self.observed, values, self._eigen.times(solution)), solution
 
+    def _weights_in(self, complete: CompleteCovariance) -> Any:
+        """A block of ones where something was observed, and zeros elsewhere."""
+        return complete.load(self.observed.astype(float))
+
     def _precise_enough(self, tolerance: float) -> CompleteCovariance:
         """The covariance in single precision, where a tolerance needs no more."""
         complete = self.complete
@@ -144,7 +144,7 @@ class MaskedCovariance:
 
     def _conjugate_gradients(self, complete: CompleteCovariance, right: Any, start: Any, tolerance: float) -> Any:
         """``A_oo^-1`` times what was observed, in a block that is zero elsewhere; both blocks given are used up."""
-        weights, tolerance = complete.load(self.observed.astype(float)), max(tolerance, complete.finest)
+        weights, tolerance = self._weights_in(complete), max(tolerance, complete.finest)
         size = complete.inner(right, weights * complete.solved(right))
         solution, residual = (right * 0.0 if start is None else start), right
         if start is not None:
@@ -258,25 +258,26 @@ class MaskedCovariance:
     def _lanczos(self, random_state: np.random.Generator) -> tuple[float, float]:
         """``log |A_oo|`` from random probes; what ``log A`` says of the same probes is taken out, and added exactly."""
         known, log_complete = self.complete.log_diagonal(self.observed)
-        n_observed = int(np.count_nonzero(self.observed))
+        n_observed, weights = int(np.count_nonzero(self.observed)), self._weights_in(self.complete)
         estimates = []
         n_probes = max(FEWEST_PROBES, min(PROBES, MOST_PROBED // self.observed.size)) if self._is_short else 2
         for _ in range(n_probes):
             signs = random_state.integers(0, 2, self.observed.shape) * 2.0 - 1.0
             probe = self.complete.load(np.where(self.observed, signs, 0.0))
             control = 0.0 if log_complete is None else self.complete.inner(probe, log_complete(probe))
-            moment = self._log_moment(probe, np.sqrt(n_observed), MOST_STEPS if self._is_short else FEW_STEPS)
+            moment = self._log_moment(probe, weights, MOST_STEPS if self._is_short else FEW_STEPS)
             estimates.append(n_observed * moment - control)
         error = float(np.std(estimates, ddof=1) / np.sqrt(len(estimates)))
         return known + float(np.mean(estimates)), error
 
-    def _log_moment(self, probe: Any, length: float, most_steps: int) -> float:
+    def _log_moment(self, probe: Any, weights: Any, most_steps: int) -> float:
         """``z^T log(A_oo) z / z^T z`` by Gauss quadrature after some steps of Lanczos."""
         diagonal: list[float] = []
         below: list[float] = []
+        length = float(np.sqrt(self.complete.inner(probe, probe)))
         current, previous, last = probe * (1 / length), None, np.inf
         for step in range(most_steps):
-            following = self._weights * self.complete.times(current)
+            following = weights * self.complete.times(current)
             if previous is not None:
                 following = following - previous * below[-1]
             diagonal.append(self.complete.inner(following, current))

@@ -122,7 +122,7 @@ class Conditioned:
     def log_evidence(self) -> float:
         """Log density of the training signals, in the units that they were read in."""
         if self.completion is not None:
-            return self.completion.log_density(np.random.default_rng(0))[0]
+            return self.completion.log_density()[0]
         covariance = self.prior.covariance(self.input_modes)
         whole = self.basis.combined(self.block, np.eye(self.input_modes.values.size))
         return covariance.log_likelihood(self.basis.read_block(whole))

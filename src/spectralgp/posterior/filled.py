@@ -86,8 +86,7 @@ class Filled:
     @cached_property
     def _moved(self) -> Array:
         """What the signals without noise deviate by for what was not observed."""
-        complete, deviations = self.completion.complete, self.completion.deviations
-        return deviations - complete.noise_variance * complete.solved(deviations)
+        return self.completion.deviations - self.completion.complete.noise_variance * self.completion.pulled
 
     def _between(self, row: int, other: int, include_noise: bool) -> Array:
         """Covariance of the nodes of one signal with those of another: equation (21)."""
@@ -95,8 +94,7 @@ class Filled:
         if not isinstance(complete, EigenCovariance):
             raise ValueError(NO_COVARIANCE)
         noise, divisor = complete.noise_variance, np.broadcast_to(self._units.divisor, complete.shape[1:])
-        weights = (complete.vectors[row] * complete.vectors[other]) @ (1 / complete.variances)
-        given = -(noise**2) * (complete.dual * weights) @ complete.dual.T
+        given = -(noise**2) * complete.inverse_between(row, other)
         if row == other:
             given[np.diag_indices_from(given)] += noise * (2.0 if include_noise else 1.0)
         moved = self._moved[:, row].T @ self._moved[:, other]
@@ -104,7 +102,7 @@ class Filled:
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Array:
         """Joint draws over signals and nodes, shape (n_samples, n_rows, n_nodes)."""
-        draws = self.completion.draws(n_samples, random_state, include_noise=False)[:, self.rows]
+        draws = self.completion.signal_draws(n_samples, random_state)[:, self.rows]
         if include_noise:
             noise = np.sqrt(self.completion.complete.noise_variance)
             draws = draws + noise * random_state.standard_normal(draws.shape)
@@ -112,7 +110,7 @@ class Filled:
 
     def log_evidence(self) -> float:
         """Log density of all that was observed, in the units that it was read in."""
-        return self.completion.log_density(np.random.default_rng(0))[0]
+        return self.completion.log_density()[0]
 
     def log_density(self, signals: Array, joint: bool = True) -> float | Array:
         """Log density of further values given those that were observed.
@@ -138,5 +136,4 @@ class Filled:
             return 0.0
         more = Incomplete.of(np.where(added, further, known.values), known.units)
         together = Completion(MaskedCovariance(completion.complete, more.observed), more, completion.carried)
-        volume = float(np.sum(np.broadcast_to(np.log(known.units.divisor), known.shape), where=added))
-        return together.log_density(np.random.default_rng(0))[0] - self.log_evidence() - volume
+        return together.log_density()[0] - self.log_evidence() - float(known.units.log_volume(added))

@@ -15,10 +15,10 @@ from scipy.stats import norm
 from spectralgp._arrays import non_negative_root, on_host, take
 from spectralgp._checks import Array, as_integer, as_signals
 from spectralgp.inputs import NewInputs
-from spectralgp.masked import MaskedCovariance, SeriesCovariance
+from spectralgp.masked import MaskedCovariance, covariance_on
 from spectralgp.posterior.base import Conditioned
 from spectralgp.signals import Signals
-from spectralgp.spectrum import FilterBank, Quadrature, SpectralData, Spectrum
+from spectralgp.spectrum import FilterBank, SpectralData, Spectrum
 from spectralgp.units import Units
 
 CONTRADICTION = 1e-8  # of the prior variance: a predictive one below zero by more than this is no rounding
@@ -106,11 +106,11 @@ class Prediction:
         basis, vectors, deviations = self._basis, self.posterior.input_modes.vectors, self.posterior.signals.deviations
         if deviations is None:
             return []
-        # all at once where blocks may be stacked, one by one where that would take too much memory
-        sets = deviations if isinstance(basis, Quadrature) else [deviations]
+        # all at once where blocks may be stacked, else one by one
+        sets = [deviations] if basis.has_eigenvectors else deviations
         moved = (basis.filtered(basis.combined(basis.load(one), vectors.T), self._bank) for one in sets)
         means = [basis.unload(block) * self._units.divisor for block in moved]
-        return means if isinstance(basis, Quadrature) else list(means[0])
+        return list(means[0]) if basis.has_eigenvectors else means
 
     def _left_open(self, nodes: NDArray[np.intp] | None = None) -> Any:
         """Variance of the mean for what was not observed, at all nodes or at some."""
@@ -262,32 +262,31 @@ class Prediction:
         xp = array_namespace(observed)
         if bool(xp.any(xp.isnan(observed))):
             return True
-        return self.posterior.completion is not None and not isinstance(self._basis, Quadrature)
+        return self.posterior.completion is not None and self._basis.has_eigenvectors
 
     def _log_density_of_observed(self, observed: Array, joint: bool) -> Any:
         """Log densities of what was observed alone."""
         if joint:
             together = self.posterior.observing(self.new, self.features, observed).log_evidence()
-            return together - self.posterior.log_evidence() + self._log_units(observed)
+            volume = float(self._units.log_volume(np.isfinite(observed)))
+            return together - self.posterior.log_evidence() - volume
         errors, seen = observed - np.asarray(on_host(self.mean)), np.isfinite(observed)
         return np.array([self._log_density_at(number, errors[number], seen[number]) for number in range(len(errors))])
-
-    def _log_units(self, observed: Array) -> float:
-        divisors = np.broadcast_to(np.asarray(on_host(self._units.divisor)), observed.shape)
-        return -float(np.sum(np.log(divisors), where=np.isfinite(observed)))
 
     def _log_density_at(self, number: int, errors: Array, seen: NDArray[np.bool_]) -> float:
         """Log density of what was observed of one signal."""
         if not seen.any():
             return 0.0
-        basis = self._basis
-        if isinstance(basis, Quadrature):
-            complete = SeriesCovariance(
-                basis, np.eye(1), lambda eigenvalues: self._variances(eigenvalues)[[number]] + self._noise, self._noise
+        if not self._basis.has_eigenvectors:
+            complete = covariance_on(
+                self._basis,
+                np.eye(1),
+                lambda eigenvalues: self._variances(eigenvalues)[[number]] + self._noise,
+                self._noise,
             )
             scaled = np.where(seen, errors / np.asarray(on_host(self._units.divisor)), 0.0)[None]
             value, *_ = MaskedCovariance(complete, seen[None]).log_density(scaled, np.random.default_rng(0))
-            return value + self._log_units(np.where(seen, 0.0, np.nan))
+            return value - float(self._units.log_volume(seen))
         return self._density(errors[seen], self._covariance_of(number, include_noise=True)[np.ix_(seen, seen)])
 
     def _density(self, errors: Array, covariance: Array) -> float:

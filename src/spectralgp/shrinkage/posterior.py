@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -121,16 +121,16 @@ def condition_shrunk(
     """
     plain = condition(prior, inputs, signals, carried)
     plain.basis.require_eigenvectors(NOT_EXACT)
-    shared = (plain.prior, plain.inputs)
-    shrunk = ShrunkPosterior(*shared, plain.signals, plain.input_modes, plain.carried, plain.completion)
+    inputs, modes = plain.inputs, plain.input_modes
+    shrunk = ShrunkPosterior(prior, inputs, plain.signals, modes, carried, plain.completion)
     if plain.completion is None:
         return shrunk
+    known = plain.completion.signals
     for number in range(COMPLETIONS):  # what is missing is completed by the covariance that it is part of
-        complete, known = shrunk.complete_covariance(plain.input_modes), plain.completion.signals
-        completion = completion_of(prior, plain.inputs, plain.input_modes, known, plain.carried, complete)
-        if number < COMPLETIONS - 1:
-            completion = replace(completion, most_deviations=FEW_DRAWS)
-        shrunk = ShrunkPosterior(*shared, completion.completed(), plain.input_modes, plain.carried, completion)
+        most = FEW_DRAWS if number < COMPLETIONS - 1 else None
+        complete = shrunk.complete_covariance(modes)
+        completion = completion_of(prior, inputs, modes, known, carried, complete, most)
+        shrunk = ShrunkPosterior(prior, inputs, completion.completed(), modes, carried, completion)
     return shrunk
 
 

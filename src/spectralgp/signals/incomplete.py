@@ -88,7 +88,7 @@ class Incomplete(Signals):
     @property
     def log_volume(self) -> float:
         """Logarithm of what the density of the observed values is divided by in the units they came in."""
-        return float(np.sum(np.broadcast_to(np.log(self._units.divisor), self.shape), where=self.observed))
+        return float(self._units.log_volume(self.observed))
 
     @property
     def mean_square(self) -> float:

@@ -132,6 +132,11 @@ class Spectrum(ABC):
     def lowest(self, extrema: Callable[[], Array]) -> Array:
         """Points among which a function is lowest on this spectrum, ascending; `extrema` finds its extrema."""
 
+    @property
+    @abstractmethod
+    def has_eigenvectors(self) -> bool:
+        """Whether eigenvectors are known, so that blocks are coefficients in rows, of which many may be stacked."""
+
     @abstractmethod
     def require_eigenvectors(self, message: str) -> Array:
         """Eigenvectors in columns, shape (n_nodes, n_nodes); a ValueError with the message where there are none."""

@@ -80,6 +80,11 @@ class ExactSpectrum(Spectrum):
         """All eigenvalues."""
         return self.eigenvalues
 
+    @property
+    def has_eigenvectors(self) -> bool:
+        """All of them."""
+        return True
+
     def require_eigenvectors(self, message: str) -> Array:
         """The eigenvectors."""
         return self.eigenvectors

@@ -196,6 +196,11 @@ class Quadrature(Spectrum):
         """The extrema: the whole interval is asked for."""
         return extrema()
 
+    @property
+    def has_eigenvectors(self) -> bool:
+        """None."""
+        return False
+
     def require_eigenvectors(self, message: str) -> Array:
         """There are none."""
         raise ValueError(message)
@@ -268,10 +273,10 @@ class Quadrature(Spectrum):
         coefficients = self._series(filters.matrices)
         return filter_columns(self.operator, self._columns(block), np.moveaxis(coefficients, (2, 1), (0, 1)))
 
-    def each_filtered(self, block: Any, functions: OfEigenvalues, slack: float = 0.0) -> Any:
-        """Every column through a filter of its own, given as one function each.
+    def series(self, functions: OfEigenvalues, slack: float = 0.0) -> Array:
+        """Chebyshev series of functions, shape (n_functions, n_terms).
 
-        With `slack` the series are cut where what is left out is at most that share of a function's smallest value.
+        With `slack` they are cut where what is left out is at most that share of a function's smallest value.
         """
         coefficients = self._series(functions)
         if slack:
@@ -279,7 +284,11 @@ class Quadrature(Spectrum):
             left_out = np.cumsum(np.abs(coefficients[:, ::-1]), axis=1)[:, ::-1]
             needed = np.any(left_out > slack * smallest, axis=0)
             coefficients = coefficients[:, : int(np.count_nonzero(needed))]
-        return filter_each(self.operator, self._columns(block), coefficients)
+        return coefficients
+
+    def each_filtered(self, block: Any, series: Array) -> Any:
+        """Every column through a filter of its own, given by its `series`."""
+        return filter_each(self.operator, self._columns(block), series)
 
     def inner(self, left: Any, right: Any) -> float:
         """Sum of the products of two blocks' entries, in double precision."""
