@@ -9,11 +9,15 @@ from types import ModuleType
 
 import hypothesis
 import matplotlib
+import pooch
 import pytest
+
+from spectralgp.datasets import _files
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 # beside the checkout: the released files are not part of the repository
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATA_FILES = ("city45data.mat", "smhi_temp_17.mat", "traffic_delay_san_francisco.mat", "A_cerebellum.mat")
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 matplotlib.use("Agg")
@@ -28,15 +32,24 @@ hypothesis.settings.load_profile("ci" if IN_CI else "default")
 def data_folder() -> Path:
     """Folder of the paper's data: SPECTRALGP_DATA, or ../shared/data beside the checkout."""
     named = os.environ.get("SPECTRALGP_DATA")
-    if named:
-        folder = Path(named)
-        # a folder asked for by name and absent is a mistake, not a reason to skip
-        if not folder.is_dir():
-            raise FileNotFoundError(f"SPECTRALGP_DATA must name an existing folder; got {named!r}.")
-        return folder
-    if not SHARED_DATA.is_dir():
-        pytest.skip("the paper's data are not here: set SPECTRALGP_DATA to their folder")
-    return SHARED_DATA
+    folder = Path(named).expanduser() if named else SHARED_DATA
+    # a folder asked for by name and absent is a mistake, not a reason to skip
+    if named and not folder.is_dir():
+        raise FileNotFoundError(f"SPECTRALGP_DATA must name an existing folder; got {named!r}.")
+    missing = [name for name in DATA_FILES if not (folder / name).is_file()]
+    if missing:
+        pytest.skip(f"the paper's data are not here: {', '.join(missing)}. Set SPECTRALGP_DATA to their folder")
+    return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nowhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The paper's data are neither in the user's cache nor on the network, but where a test says."""
+    with pytest.MonkeyPatch.context() as patch:
+        cache = tmp_path_factory.mktemp("cache")
+        patch.setattr(pooch, "os_cache", lambda name: cache / name)
+        patch.setattr(_files, "BASE_URL", "http://127.0.0.1:9/")
+        yield
 
 
 @pytest.fixture(scope="module")
