@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import http.server
+import io
 import shutil
+import sys
 import threading
 from pathlib import Path
 
@@ -13,21 +16,17 @@ import pytest
 from scipy.io import loadmat, savemat
 from scipy.spatial.distance import cdist
 
-from spectralgp.datasets import _files, load_cerebellum, load_traffic, load_weather
+from spectralgp.datasets import _files, cerebellum, load_cerebellum, load_traffic, load_weather
+from tolerances import EXACT
 
 WEATHER_FILES = ("city45data.mat", "smhi_temp_17.mat")
 
 
 @pytest.fixture(autouse=True)
-def nowhere(monkeypatch, tmp_path):
-    """No file is found, or fetched from the network, unless a test arranges it."""
+def cache(monkeypatch, tmp_path) -> Path:
+    """Each test has a cache of its own, and no other folder but those that it names."""
     monkeypatch.delenv("SPECTRALGP_DATA", raising=False)
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
-    monkeypatch.setattr(_files, "BASE_URL", "http://127.0.0.1:9/")
-
-
-@pytest.fixture
-def cache(tmp_path) -> Path:
     folder = tmp_path / "cache" / "spectralgp"
     folder.mkdir(parents=True)
     return folder
@@ -38,14 +37,31 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+class HangingUp(Quiet):
+    """Promises a whole file and sends half of it."""
+
+    def copyfile(self, source, outputfile):
+        content = source.read()
+        outputfile.write(content[: len(content) // 2])
+        outputfile.flush()
+        self.close_connection = True
+
+
+class Lengthless(Quiet):
+    """Does not say how much it is going to send."""
+
+    def send_header(self, keyword, value):
+        if keyword != "Content-Length":
+            super().send_header(keyword, value)
+
+
 @pytest.fixture
 def serve(monkeypatch):
     """Function that serves a folder as if it were the authors' repository."""
     servers = []
 
-    def start(folder: Path) -> None:
-        handler = functools.partial(Quiet, directory=str(folder))
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    def start(folder: Path, handler: type[Quiet] = Quiet) -> None:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         servers.append(server)
         monkeypatch.setattr(_files, "BASE_URL", f"http://127.0.0.1:{server.server_port}/")
@@ -56,22 +72,23 @@ def serve(monkeypatch):
         server.server_close()
 
 
-def dense_weather_graph(folder: Path) -> np.ndarray:
-    """The graph of DESIGN.md, section 10, by its words: one row at a time."""
-    places = loadmat(folder / "city45data.mat")["coord45"]
+def dense_neighbour_graph(places: np.ndarray, n_neighbours: int) -> np.ndarray:
+    """The graph that PyGSP 0.5.1 builds, by its words: one row at a time."""
+    n_nodes = len(places)
     points = places - places.mean(axis=0)
     half_diagonal = 0.5 * np.linalg.norm(points.max(axis=0) - points.min(axis=0))
-    distances = cdist(points, points) * (45**0.5 / 10) / half_diagonal
-    weights = np.zeros((45, 45))
-    for city in range(45):
-        nearest = np.argsort(distances[city], kind="stable")[1:11]
-        weights[city, nearest] = np.exp(-(distances[city, nearest] ** 2) / 0.1)
+    distances = cdist(points, points) * (n_nodes**0.5 / 10) / half_diagonal
+    weights = np.zeros((n_nodes, n_nodes))
+    for node in range(n_nodes):
+        nearest = np.argsort(distances[node], kind="stable")[1 : n_neighbours + 1]
+        weights[node, nearest] = np.exp(-(distances[node, nearest] ** 2) / 0.1)
     return (weights + weights.T) / 2
 
 
 def test_weather_is_the_released_data_on_the_paper_s_graph(data_folder):
     data = load_weather(data_folder)
-    np.testing.assert_allclose(data.graph.weights.toarray(), dense_weather_graph(data_folder), rtol=1e-12, atol=0)
+    expected = dense_neighbour_graph(loadmat(data_folder / "city45data.mat")["coord45"], 10)
+    np.testing.assert_allclose(data.graph.weights.toarray(), expected, rtol=EXACT, atol=0)
     np.testing.assert_array_equal(data.temperatures, loadmat(data_folder / "smhi_temp_17.mat")["temp_17"])
     longitude, latitude = data.graph.coordinates.T  # of Sweden
     assert 10 < longitude.min() < longitude.max() < 25
@@ -88,29 +105,72 @@ def test_traffic_is_the_released_data_with_its_output_graph(data_folder):
     assert data.n_inputs == 15
 
 
-def test_the_cerebellum_comes_without_signals_where_their_file_is_missing(data_folder, tmp_path):
+@pytest.fixture
+def brain(data_folder, tmp_path, monkeypatch) -> Path:
+    """A folder with the graph of the cerebellum and random signals, whose sum is nobody's business."""
+    folder = tmp_path / "brain"
+    folder.mkdir()
+    copy(data_folder, folder, "A_cerebellum.mat")
+    savemat(folder / "signal_set_cerebellum.mat", {"F2": np.random.default_rng(0).standard_normal((4465, 292))})
+    monkeypatch.setattr(cerebellum, "SIGNALS", dataclasses.replace(cerebellum.SIGNALS, git_blob=None))
+    return folder
+
+
+def test_the_cerebellum_comes_without_signals_on_demand(data_folder, tmp_path):
     copy(data_folder, tmp_path, "A_cerebellum.mat")
-    data = load_cerebellum(tmp_path)
+    data = load_cerebellum(tmp_path, signals=False)
     assert (data.graph.weights != loadmat(tmp_path / "A_cerebellum.mat")["A"]).nnz == 0
     assert data.signals is None
 
 
-def test_the_cerebellum_s_signals_are_read_in_rows(data_folder, tmp_path):
+def test_the_cerebellum_s_signals_are_read_in_rows(brain):
+    columns = loadmat(brain / "signal_set_cerebellum.mat")["F2"]
+    np.testing.assert_array_equal(load_cerebellum(brain).signals, columns.T)
+
+
+def test_the_cerebellum_s_signals_are_downloaded(brain, cache, serve):
+    serve(brain)
+    np.testing.assert_array_equal(load_cerebellum().signals, load_cerebellum(brain).signals)
+    assert {path.name for path in cache.iterdir()} == {"A_cerebellum.mat", "signal_set_cerebellum.mat"}
+
+
+def test_other_signals_than_the_released_ones_are_refused(brain, monkeypatch):
+    file = dataclasses.replace(cerebellum.SIGNALS, git_blob="018059436389d58ab6181f9e16e317dbbb7f59f4")
+    monkeypatch.setattr(cerebellum, "SIGNALS", file)
+    with pytest.raises(ValueError, match=r"signal_set_cerebellum\.mat must be .* with git blob hash 0180"):
+        load_cerebellum(brain)
+
+
+def test_signals_that_cannot_be_had_are_an_error(data_folder, tmp_path, cache):
     copy(data_folder, tmp_path, "A_cerebellum.mat")
-    columns = np.random.default_rng(0).standard_normal((4465, 3))
-    savemat(tmp_path / "signal_set_cerebellum.mat", {"F2": columns})
-    np.testing.assert_array_equal(load_cerebellum(tmp_path).signals, columns.T)
+    with pytest.raises(FileNotFoundError, match=r"signal_set_cerebellum\.mat must be on this machine") as raised:
+        load_cerebellum(tmp_path)
+    assert "http://127.0.0.1:9/signal_set_cerebellum.mat" in str(raised.value)
+    assert str(cache) in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [({"F1": np.zeros((4465, 2))}, "must hold the variable F2"), ({"F2": np.zeros((2, 4465))}, "rows the voxels")],
+    ("content", "blob"),
+    [
+        (b"", "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"),  # git's name of the empty file, in every repository
+        (b"hello\n", "ce013625030ba8dba906f756967f9e9ca394464a"),  # echo hello | git hash-object --stdin
+    ],
 )
-def test_a_wrong_file_of_signals_is_refused(data_folder, tmp_path, content, message):
-    copy(data_folder, tmp_path, "A_cerebellum.mat")
-    savemat(tmp_path / "signal_set_cerebellum.mat", content)
-    with pytest.raises(ValueError, match=message):
-        load_cerebellum(tmp_path)
+def test_a_git_blob_hash_is_git_s(tmp_path, cache, content, blob):
+    (tmp_path / "file").write_bytes(content)
+    assert _files.find_file(_files.ReleasedFile("file", git_blob=blob), tmp_path) == tmp_path / "file"
+    with pytest.raises(ValueError, match=rf"with git blob hash 00; got {blob} \({len(content)} bytes\)"):
+        _files.find_file(_files.ReleasedFile("file", git_blob="00"), tmp_path)
+
+
+def test_a_file_of_many_blocks_is_hashed_whole(tmp_path):
+    content = np.random.default_rng(0).bytes(3_000_001)
+    (tmp_path / "file").write_bytes(content)
+    for file in (
+        _files.ReleasedFile("file", hashlib.sha256(content).hexdigest()),
+        _files.ReleasedFile("file", git_blob=hashlib.sha1(b"blob 3000001\0" + content).hexdigest()),
+    ):
+        assert _files.find_file(file, tmp_path) == tmp_path / "file"
 
 
 def test_data_cannot_be_changed_by_accident(data_folder):
@@ -171,9 +231,51 @@ def test_a_damaged_download_is_refused_and_not_kept(data_folder, tmp_path, cache
     copy(data_folder, tmp_path / "served", *WEATHER_FILES)
     (tmp_path / "served" / "city45data.mat").write_bytes(b"half of it")
     serve(tmp_path / "served")
-    with pytest.raises(ValueError, match="does not match the known hash"):
+    with pytest.raises(
+        ValueError, match=r"the download of http\S+/city45data\.mat must be the released file with SHA-256 7c82"
+    ):
         load_weather()
-    assert not (cache / "city45data.mat").exists()
+    assert list(cache.iterdir()) == []
+
+
+def test_an_interrupted_download_leaves_nothing_and_may_be_tried_again(data_folder, cache, serve):
+    serve(data_folder, HangingUp)
+    with pytest.raises(FileNotFoundError, match=r"the download of http\S+/traffic_delay_san_francisco\.mat failed"):
+        load_traffic()
+    assert list(cache.iterdir()) == []
+    serve(data_folder)
+    np.testing.assert_array_equal(load_traffic().delays, load_traffic(data_folder).delays)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("handler", "last"),
+    [
+        (Quiet, "download of traffic_delay_san_francisco.mat: 0.1 of 0.1 MB done 100/100"),
+        (Lengthless, "download of traffic_delay_san_francisco.mat: 0.2 MB 0/100"),  # three chunks
+    ],
+)
+def test_a_terminal_sees_how_far_a_download_is(data_folder, serve, monkeypatch, handler, last):
+    serve(data_folder, handler)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setitem(sys.modules, "rich", None)  # one line, which is easier to read here
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    load_traffic()
+    drawn = sys.stderr.getvalue()
+    assert drawn.endswith("\n")
+    assert drawn.split("\r")[-1].rstrip() == last
+
+
+def test_a_download_is_quiet_where_nobody_looks(data_folder, serve, capfd):
+    serve(data_folder)
+    load_traffic()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_an_offline_machine_is_told_which_file_to_put_where(cache):
