@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import pooch
 import pytest
+from pygsp.graphs import NNGraph
 from scipy.io import loadmat, savemat
 from scipy.spatial.distance import cdist
 
-from spectralgp.datasets import _files, cerebellum, load_cerebellum, load_traffic, load_weather
+import oracle
+from spectralgp.datasets import _files, cerebellum, load_cerebellum, load_traffic, load_uber, load_weather
 from tolerances import EXACT
 
 WEATHER_FILES = ("city45data.mat", "smhi_temp_17.mat")
@@ -103,6 +105,58 @@ def test_traffic_is_the_released_data_with_its_output_graph(data_folder):
     np.testing.assert_array_equal(data.output_graph.coordinates, content["Coords"][15:])
     np.testing.assert_array_equal(data.delays, content["average_delay"].T)
     assert data.n_inputs == 15
+
+
+UBER = {
+    "lon": np.random.default_rng(1).uniform(-74.02, -73.75, (29, 1)),
+    "lat": np.random.default_rng(2).uniform(40.60, 40.87, (29, 1)),
+    "X1": np.random.default_rng(3).poisson(20.0, (29, 744)).astype(np.uint16),
+}
+"""In place of `uber_data.mat`, with its shapes."""
+
+
+def test_uber_has_its_columns_in_rows_on_pygsp_s_graph(tmp_path):
+    savemat(tmp_path / "uber_data.mat", UBER)
+    data = load_uber(tmp_path)
+    places = np.column_stack([UBER["lon"], UBER["lat"]])
+    weights = data.graph.weights.toarray()
+    np.testing.assert_allclose(weights, dense_neighbour_graph(places, 4), rtol=EXACT, atol=0)
+    # since 0.6 the bandwidth is another by default
+    assert oracle.relative_error(weights, NNGraph(places, k=4, sigma=0.1).W.toarray()) < EXACT
+    np.testing.assert_array_equal(data.graph.coordinates, places)
+    np.testing.assert_array_equal(data.signals, UBER["X1"].T)
+    with pytest.raises(ValueError, match="read-only"):
+        data.signals[0, 0] = 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "got"),
+    [
+        ({"X1": np.zeros((744, 29))}, r"'X1': \(744, 29\)\}"),
+        ({"lon": np.zeros((28, 1))}, r"\{'lon': \(28, 1\)"),
+        ({"X1": None}, r"\{'lon': \(29, 1\), 'lat': \(29, 1\)\}"),
+    ],
+)
+def test_uber_must_have_its_variables_in_their_shapes(tmp_path, changed, got):
+    content = {name: value for name, value in (UBER | changed).items() if value is not None}
+    savemat(tmp_path / "uber_data.mat", content)
+    with pytest.raises(ValueError, match=r"uber_data\.mat must be the released file with variables .*; got .*" + got):
+        load_uber(tmp_path)
+
+
+def test_a_file_without_a_known_sum_must_be_readable(tmp_path, cache, serve):
+    """A download that was cut short is not kept, though nobody knows its sum."""
+    savemat(tmp_path / "uber_data.mat", UBER)
+    whole = (tmp_path / "uber_data.mat").read_bytes()
+    (tmp_path / "uber_data.mat").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"must be the released file with variables .*; got \w+: "):
+        load_uber(tmp_path)
+    serve(tmp_path)
+    with pytest.raises(ValueError, match=r"the download of \S+/uber_data\.mat must be .* it was not kept, try again"):
+        load_uber()
+    assert list(cache.iterdir()) == []
+    (tmp_path / "uber_data.mat").write_bytes(whole)
+    np.testing.assert_array_equal(load_uber().signals, UBER["X1"].T)
 
 
 @pytest.fixture
@@ -245,6 +299,13 @@ def test_an_interrupted_download_leaves_nothing_and_may_be_tried_again(data_fold
     assert list(cache.iterdir()) == []
     serve(data_folder)
     np.testing.assert_array_equal(load_traffic().delays, load_traffic(data_folder).delays)
+
+
+def test_a_file_that_the_server_does_not_have_is_named(tmp_path, cache, serve):
+    serve(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"uber_data\.mat must be on this machine .* failed \(HTTPError\)"):
+        load_uber()
+    assert list(cache.iterdir()) == []
 
 
 class Terminal(io.StringIO):

@@ -10,6 +10,7 @@ from spectralgp.datasets.synthetic import (
     sensor_graph,
 )
 from spectralgp.datasets.traffic import Traffic, load_traffic
+from spectralgp.datasets.uber import Uber, load_uber
 from spectralgp.datasets.us_income import USIncome, load_us_income
 from spectralgp.datasets.weather import Weather, load_weather
 
@@ -19,6 +20,7 @@ __all__ = [
     "FilteredSignals",
     "Traffic",
     "USIncome",
+    "Uber",
     "Weather",
     "barabasi_albert_graph",
     "draw_filtered_signals",
@@ -26,6 +28,7 @@ __all__ = [
     "load_cerebellum",
     "load_fertility",
     "load_traffic",
+    "load_uber",
     "load_us_income",
     "load_weather",
     "sensor_graph",

@@ -9,10 +9,12 @@ import numpy as np
 
 from spectralgp._checks import Array
 from spectralgp.datasets._files import ReleasedFile, fetch_file, variables
+from spectralgp.datasets._neighbours import neighbour_graph
 from spectralgp.graph import Graph
 
 CITIES = ReleasedFile("city45data.mat", "7c82c3554c7c4eb63772b5e637a98c7c8d8b75432acdcd722ec04f4c0c99b77b")
 TEMPERATURES = ReleasedFile("smhi_temp_17.mat", "d7d72fc1b06836b6d559160c53851c90af00a8efd0a366a215d25abfa635ade0")
+N_NEIGHBORS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,8 @@ def load_weather(folder: str | os.PathLike[str] | None = None) -> Weather:
 
     The files `city45data.mat` and `smhi_temp_17.mat` are looked for in `folder`, in the folder named by the environment
     variable ``SPECTRALGP_DATA`` and in the user's cache, and downloaded into the cache otherwise, from the repository
-    that the paper's authors published (github.com/yincong-zhi/Polynomial_Kernel_Learning).
+    that the paper's authors published (github.com/yincong-zhi/Polynomial_Kernel_Learning). A download is kept only if
+    it is the released file; where the error stream is a terminal, a bar shows how far it is.
 
     Parameters
     ----------
@@ -71,14 +74,4 @@ def load_weather(folder: str | os.PathLike[str] | None = None) -> Weather:
     places = np.asarray(variables(fetch_file(CITIES, folder))["coord45"], dtype=float)  # latitude, longitude
     temperatures = np.array(variables(fetch_file(TEMPERATURES, folder))["temp_17"], dtype=float, order="C")
     temperatures.setflags(write=False)
-    weights = Graph.from_points(_scaled(places), 10, bandwidth=0.1, symmetrize="average").weights
-    return Weather(Graph(weights, coordinates=places[:, ::-1].copy()), temperatures)
-
-
-def _scaled(places: Array) -> Array:
-    """Centred, and scaled so that half the diagonal of the bounding box is ``n^(1 / d) / 10``, as PyGSP 0.5.1 does."""
-    n_nodes, n_dimensions = places.shape
-    centred = places - places.mean(axis=0)
-    half_diagonal = 0.5 * np.linalg.norm(np.ptp(places, axis=0))
-    scaled: Array = centred * (n_nodes ** (1 / n_dimensions) / 10 / half_diagonal)
-    return scaled
+    return Weather(neighbour_graph(places[:, ::-1], N_NEIGHBORS), temperatures)
