@@ -107,6 +107,41 @@ def test_traffic_is_the_released_data_with_its_output_graph(data_folder):
     assert data.n_inputs == 15
 
 
+def great_circles(coordinates: np.ndarray) -> np.ndarray:
+    """Kilometres between longitudes and latitudes, by the angle between vectors from the Earth's centre."""
+    longitude, latitude = np.radians(coordinates.T)
+    flat = np.cos(latitude)
+    vectors = np.column_stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)])
+    return 6371.0088 * 2 * np.arcsin(cdist(vectors, vectors) / 2)
+
+
+def test_the_released_traffic_graph_falls_off_with_degrees(data_folder):
+    """As its docstring has it, and not as the paper's text has it."""
+    graph = load_traffic(data_folder).graph
+    degrees = cdist(graph.coordinates, graph.coordinates)
+    upper = np.triu_indices(75, 1)
+    weights, degrees, kilometres = (
+        matrix[upper] for matrix in (graph.weights.toarray(), degrees, great_circles(graph.coordinates))
+    )
+    coincident, joined = degrees == 0, weights > 0
+    np.testing.assert_array_equal(joined, degrees < 0.044)
+    np.testing.assert_allclose(weights[joined & ~coincident], np.exp(-degrees[joined & ~coincident]), rtol=EXACT)
+    np.testing.assert_allclose(weights[coincident], np.exp([-0.01, -0.01]), rtol=EXACT)
+    assert kilometres[joined].max() == pytest.approx(4.86, abs=0.005)
+
+
+def test_the_traffic_graph_of_the_text_falls_off_with_kilometres(data_folder):
+    data = load_traffic(data_folder)
+    kilometres = great_circles(data.graph.coordinates)
+    np.fill_diagonal(kilometres, np.inf)
+    closest = kilometres[kilometres > 0].min()
+    assert closest == pytest.approx(0.0097, abs=0.00005)
+    expected = np.where(kilometres < 13, 1 / np.where(kilometres == 0, closest, kilometres), 0)
+    # the two ways to the kilometres differ by the rounding of coordinates of order one over distances of 1e-6
+    np.testing.assert_allclose(data.text_graph.weights.toarray(), expected, rtol=1e-8, atol=0)
+    np.testing.assert_array_equal(data.text_graph.coordinates, data.graph.coordinates)
+
+
 UBER = {
     "lon": np.random.default_rng(1).uniform(-74.02, -73.75, (29, 1)),
     "lat": np.random.default_rng(2).uniform(40.60, 40.87, (29, 1)),

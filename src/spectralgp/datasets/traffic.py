@@ -10,11 +10,13 @@ import numpy as np
 from spectralgp._checks import Array
 from spectralgp.datasets._files import ReleasedFile, fetch_file, variables
 from spectralgp.graph import Graph
+from spectralgp.graph.places import Sphere
 
 DELAYS = ReleasedFile(
     "traffic_delay_san_francisco.mat", "54556e144e9ddf371c4c718b1704a8bb006a7a1ec13da5283a39558b22d40fac"
 )
 N_INPUTS = 15
+REACH = 13.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +26,10 @@ class Traffic:
     Attributes
     ----------
     graph : Graph
-        75 bottlenecks, joined where closer than 13 km with the inverse distance as weight; coordinates are longitude
-        and latitude.
+        The released one: 75 bottlenecks, joined with weights ``exp(-d)`` where d is below 0.044, the Euclidean
+        distance between longitudes and latitudes in degrees, which are its coordinates. The longest edge has 4.86 km;
+        two pairs of stations at the same place have the weight ``exp(-0.01)``. The paper's text describes another
+        graph, `text_graph`.
     output_graph : Graph
         The part of it on the last 60 nodes, those that the paper predicts.
     delays : ndarray of shape (2798, 75)
@@ -43,6 +47,21 @@ class Traffic:
     delays: Array
     n_inputs: int = N_INPUTS
 
+    @property
+    def text_graph(self) -> Graph:
+        """The graph of the paper's text: 75 bottlenecks joined where closer than 13 km, weighted by 1 / km.
+
+        Distances are great circles. The text has no rule for the two pairs of stations at the same place, whose weight
+        would be infinite: they are taken to be as far apart as the closest others, 9.7 m.
+        """
+        coordinates = np.asarray(self.graph.coordinates)
+        pairs = np.triu_indices(len(coordinates), 1)
+        kilometres = np.sqrt(Sphere(coordinates).squared_distances(*pairs))
+        kilometres[kilometres == 0] = kilometres[kilometres > 0].min()
+        weights = np.zeros((len(coordinates), len(coordinates)))
+        weights[pairs] = np.where(kilometres < REACH, 1 / kilometres, 0.0)
+        return Graph(weights + weights.T, coordinates=coordinates)
+
 
 def load_traffic(folder: str | os.PathLike[str] | None = None) -> Traffic:
     """Read the daily congestion at 75 bottlenecks of San Francisco that the paper predicts.
@@ -57,7 +76,7 @@ def load_traffic(folder: str | os.PathLike[str] | None = None) -> Traffic:
     Returns
     -------
     Traffic
-        Both graphs and the delays, read-only, of shape (2798, 75).
+        The released graph, its part that is predicted, and the delays, read-only, of shape (2798, 75).
 
     Raises
     ------
@@ -72,6 +91,8 @@ def load_traffic(folder: str | os.PathLike[str] | None = None) -> Traffic:
     >>> data = load_traffic()  # doctest: +SKIP
     >>> data.graph, data.output_graph, data.delays.shape  # doctest: +SKIP
     (Graph(75 nodes, 1074 edges), Graph(60 nodes, 612 edges), (2798, 75))
+    >>> data.text_graph  # doctest: +SKIP
+    Graph(75 nodes, 2733 edges)
     """
     content = variables(fetch_file(DELAYS, folder))
     weights, coordinates = (np.asarray(content[name], dtype=float) for name in ("Adj_Matrix", "Coords"))
