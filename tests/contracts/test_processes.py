@@ -147,6 +147,7 @@ def test_an_interrupted_fit_leaves_nothing_behind():
     printed = run(
         """
         import os, signal, threading
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background of a script ignore it
         model = fit()
         before = model.predict(X)
         threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
