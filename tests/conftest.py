@@ -49,6 +49,7 @@ def nowhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         cache = tmp_path_factory.mktemp("cache")
         patch.setattr(pooch, "os_cache", lambda name: cache / name)
         patch.setattr(_files, "BASE_URL", "http://127.0.0.1:9/")
+        patch.setenv("no_proxy", "127.0.0.1")  # servers of tests are on this machine
         yield
 
 

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 
 import oracle
 from spectralgp.datasets import _files, cerebellum, load_cerebellum, load_traffic, load_uber, load_weather
-from tolerances import EXACT
+from tolerances import EXACT, FORMULA
 
 WEATHER_FILES = ("city45data.mat", "smhi_temp_17.mat")
 
@@ -137,8 +137,7 @@ def test_the_traffic_graph_of_the_text_falls_off_with_kilometres(data_folder):
     closest = kilometres[kilometres > 0].min()
     assert closest == pytest.approx(0.0097, abs=0.00005)
     expected = np.where(kilometres < 13, 1 / np.where(kilometres == 0, closest, kilometres), 0)
-    # the two ways to the kilometres differ by the rounding of coordinates of order one over distances of 1e-6
-    np.testing.assert_allclose(data.text_graph.weights.toarray(), expected, rtol=1e-8, atol=0)
+    np.testing.assert_allclose(data.text_graph.weights.toarray(), expected, rtol=FORMULA, atol=0)
     np.testing.assert_array_equal(data.text_graph.coordinates, data.graph.coordinates)
 
 
