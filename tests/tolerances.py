@@ -42,6 +42,9 @@ PUBLISHED = 0.02
 PUBLISHED_EVIDENCE = 0.1
 """A log marginal likelihood of the reference tables, in nats."""
 
+SAME_EVIDENCE = 1e-3
+"""The highest log marginal likelihood of real data, found by two searches, in nats."""
+
 SINGLE = 1e-5
 """A closed formula computed in float32, whose rounding is 6e-8, over a few dozen operations."""
 

@@ -60,9 +60,9 @@ def test_baselines_are_at_the_reference_optima_or_above(data, size, data_folder)
     models = run(data, size, BASELINES, data_folder)["models"]
     for row, reference in OPTIMA[data, size].items():
         found = mean_score(models[row]["scores"]["released"]).mean
-        # a better optimum than the reference's was found for the regularised Laplacian and the cosine
+        # the reference's regularised Laplacian is not at its optimum; ours is, by tests/experiments/test_protocols.py
         assert found >= reference.mean - 2 * ROUNDED
-        if row not in ("regularised", "cosine"):
+        if row != "regularised":
             assert found == pytest.approx(reference.mean, abs=2 * ROUNDED)
 
 

@@ -30,6 +30,7 @@ Indices = NDArray[np.intp]
 KernelLike: TypeAlias = Kernel | Literal["precomputed"] | None
 
 LENGTH_SCALE_SPREAD = 0.5  # standard deviation of log length scale, half that of its square
+SHORTER = 1 / 3  # of the typical length scales, to start learning from as well
 _OF_A_DISTANCE = (RBF, Matern, RationalQuadratic)  # functions of |x - x'| / length_scale
 
 
@@ -94,6 +95,16 @@ class InputKernel(ABC):
         """Where each parameter is to be expected, as the inputs' own scale for length scales; NaN for others."""
         return np.empty(0)
 
+    def expected_theta(self, inputs: Array) -> Array:
+        """`typical_theta`, and the present value where there is none."""
+        typical = self.typical_theta(inputs)
+        return np.where(np.isnan(typical), self.theta, typical)
+
+    def starting_points(self, inputs: Array) -> list[Array]:
+        """Values of `theta` to start learning from: the present ones, and last those to be expected."""
+        expected = self.expected_theta(inputs)
+        return [expected] if np.allclose(expected, self.theta) else [self.theta, expected]
+
     @property
     def theta_spreads(self) -> Array:
         """How far from that, as the standard deviation of a normal distribution."""
@@ -155,6 +166,13 @@ class Learnt(InputKernel):
     def typical_theta(self, inputs: Array) -> Array:
         """Logarithm of the typical distance of the inputs, for the length scales that are compared with distances."""
         return length_scale_centres(self.kernel, inputs)
+
+    def starting_points(self, inputs: Array) -> list[Array]:
+        """Shorter length scales than the typical ones too: from those, a search may end where nothing varies fast."""
+        *given, expected = super().starting_points(inputs)
+        is_scale = ~np.isnan(self.typical_theta(inputs))
+        shorter = [expected + np.log(SHORTER) * is_scale] if is_scale.any() else []
+        return [*given, *shorter, expected]
 
 
 @dataclass(frozen=True)

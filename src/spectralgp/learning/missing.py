@@ -16,7 +16,8 @@ from spectralgp.learning.fisher import precision_at
 from spectralgp.learning.fit import Certificate, Fit, Outcome, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.solver import Solver
-from spectralgp.learning.sqp import Sqp, longest_path, starting_points
+from spectralgp.learning.sqp import Sqp, longest_path
+from spectralgp.learning.starts import starting_points
 from spectralgp.learning.task import Task
 from spectralgp.masked import Completion, completion_of
 from spectralgp.model import GraphGP

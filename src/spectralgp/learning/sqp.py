@@ -12,14 +12,17 @@ from spectralgp._checks import Array, as_integer, as_positive
 from spectralgp._progress import report
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.learning.ascent import VIOLATION, Ascent, ascend, stationarity_limit
+from spectralgp.learning.fisher import precision_at
 from spectralgp.learning.fit import Fit, Outcome, Stage, certify, finish, lift_above_zero
 from spectralgp.learning.grid import grid_search
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.solver import Solver
+from spectralgp.learning.starts import starting_points
 from spectralgp.learning.task import Task
 from spectralgp.spectrum import Spectrum
 
 ROUGHLY = 0.3  # nats that a fit may fall short of its maximum where it is compared and thrown away
+APART = 4 * ROUGHLY  # nats, in height or along a parabola, from which rough solutions are not of one maximum
 A_SIGNAL = 0.01  # the same for each signal, where there are many
 SILENT = 1e-6  # mean power, as a share of what is not explained, below which a filter explains nothing
 FAINT = 0.05  # the same of a rough solution, which may be on its way there
@@ -108,7 +111,10 @@ class Sqp(Solver):
         faint = SILENT
         for form in path:
             objective = Objective(task, form.bind(spectrum), spectrum)
-            starts = starting_points(objective) if before is None or x is None else _grown(objective, before, x, faint)
+            if before is None or x is None:
+                starts = self._first_starts(objective)
+            else:
+                starts = _grown(objective, before, x, faint)
             if form.guides():
                 guided = self._guide(objective, guided, before)
                 starts += guided
@@ -166,19 +172,24 @@ class Sqp(Solver):
         ascents = (ascend(objective, start, self.max_iterations, self.enough) for start in starts)
         return max(ascents, key=lambda one: one.value)
 
+    def _first_starts(self, objective: Objective) -> list[Array]:
+        """Starting points; of several, the rough solutions from them, one for each maximum that may be the highest.
 
-def starting_points(objective: Objective) -> list[Array]:
-    """Starting points: those of the graph kernel, with length scales as given and at the inputs' own scale."""
-    task, bounds = objective.task, objective.bounds
-    input_thetas = [objective.input_theta]
-    centres = task.input_kernel.typical_theta(task.inputs)
-    typical = np.where(np.isnan(centres), objective.input_theta, centres)
-    if not np.allclose(typical, objective.input_theta):
-        input_thetas.append(typical)
-    graph_thetas = objective.graph_kernel.starting_points(objective.spectrum, task.variance)
-    noise = task.noise_variance or 0.2 * task.variance
-    starts = [objective.join(graph, inputs, noise) for graph in graph_thetas for inputs in input_thetas]
-    return [np.clip(start, bounds[:, 0], bounds[:, 1]) for start in starts]
+        Not on a quadrature, where a solution may be one of too coarse a spectrum.
+        """
+        starts = starting_points(objective)
+        if len(starts) == 1 or self.enough is not None or objective.task.spectrum is not None:
+            return starts
+        rough = [ascend(objective, start, self.max_iterations, ROUGHLY) for start in starts]
+        first, *others = sorted(rough, key=lambda one: one.value, reverse=True)
+        precision, kept = precision_at(objective, first.x), [first.x]
+        if precision is None:
+            return [one.x for one in rough]
+        for one in others:
+            steps = [one.x - other for other in kept]
+            if one.value > first.value - APART and all(step @ precision @ step > 2 * APART for step in steps):
+                kept.append(one.x)
+        return kept
 
 
 def _grown(objective: Objective, before: GraphKernel, x: Array, faint: float) -> list[Array]:
