@@ -76,7 +76,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin):
         of `Y`.
     solver : {"sqp", "lagrangian"} or Solver, default="sqp"
         Joint constrained optimisation with continuation in the degree, or the paper's Algorithm 1; or one of them as an
-        object, `Sqp` or `Lagrangian`.
+        object, `Sqp` or `Lagrangian`. ``Sqp(n_restarts=40)`` looks for higher maxima from random starts.
     spectrum : {"auto", "exact", "chebyshev"} or Chebyshev, default="auto"
         Eigendecomposition of the Laplacian, or a quadrature from its Chebyshev moments, which reaches graphs of
         millions of nodes with stated errors. "auto" is exact up to 5,000 nodes; `spectrum_` says which it was.
@@ -91,8 +91,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin):
         than 400 signals, and in no more folds than hold out 60 of them, or 30 of 500 nodes and more.
     n_draws : int, optional
         Average predictions over this many draws of the hyperparameters from Laplace's approximation to their
-        posterior; 0 uses the best values alone. If not given, 16 for kernels that are stacked on an exact spectrum
-        without shrinkage, else 0.
+        posterior, of a single kernel too; 0 uses the best values alone. If not given, 16 for kernels that are stacked
+        on an exact spectrum without shrinkage, else 0.
     max_iterations : int, default=500
         Limit on the iterations of each constrained solve; of a solver that is named, not one given as an object.
     random_state : int, RandomState, Generator or None, default=None

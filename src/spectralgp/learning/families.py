@@ -78,7 +78,7 @@ def as_solver(solver: SolverLike, max_iterations: int = 500) -> Solver:
     Examples
     --------
     >>> as_solver("sqp", 100)
-    Sqp(max_iterations=100, enough=None)
+    Sqp(max_iterations=100, enough=None, n_restarts=0, random_state=0)
     """
     if isinstance(solver, Solver):
         return solver

@@ -50,7 +50,7 @@ class Certificate:
     """How well a fit satisfies the conditions of Karush, Kuhn and Tucker for a constrained maximum.
 
     They hold at every local maximum. Solutions are found from those of simpler filters and stay near them; another
-    local maximum may have a higher likelihood, and often predicts worse.
+    local maximum may have a higher likelihood, and often predicts worse. ``Sqp(n_restarts=...)`` looks for it.
 
     All residuals are of the problem that was solved: in nats for a unit change of a parameter as the optimiser sees it.
 
@@ -111,11 +111,14 @@ class Fit:
     detail : str
         What the solver says about that, in numbers.
     stages : tuple of Stage
-        The solver's way, in order: forms of the continuation, or stages of Algorithm 1.
+        The solver's way, in order: forms of the continuation and restarts, or stages of Algorithm 1.
     errors : Errors
         How wrong the likelihood may be on the spectrum it was computed on.
     method : str
         How values that were not observed were treated, and why.
+    restarts : tuple of float
+        Log posterior that each random start ended at, in order, and minus infinity where one led to no model. Where
+        values were not observed it is the expected one, as that of `stages`. Empty without restarts.
     """
 
     model: GraphGP
@@ -127,6 +130,7 @@ class Fit:
     stages: tuple[Stage, ...]
     errors: Errors = dataclasses.field(default_factory=Errors)
     method: str = "every value was observed"
+    restarts: tuple[float, ...] = ()
 
     @property
     def converged(self) -> bool:
@@ -165,6 +169,7 @@ class Fit:
             stages=tuple(
                 dataclasses.replace(stage, log_posterior=stage.log_posterior + shift) for stage in self.stages
             ),
+            restarts=tuple(value + shift for value in self.restarts),
         )
 
 

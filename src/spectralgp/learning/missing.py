@@ -168,6 +168,9 @@ class _Maximisation:
     def __init__(self, task: Task, kernel: GraphKernel, solver: Solver) -> None:
         self.task, self.kernel, self.solver = task, kernel, solver
         enough = solver.enough if isinstance(solver, Sqp) else None
+        self.searching: Solver | None = None  # restarts, of which the steps have none
+        if isinstance(solver, Sqp) and solver.n_restarts > 0:
+            self.solver, self.searching = dataclasses.replace(solver, n_restarts=0), solver
         self.most_steps = max(1, solver.max_iterations // A_STEP) if isinstance(solver, Sqp) else MOST_STEPS
         self.is_rough = enough is not None
         self.expectation = Expectation.of(task, self.is_rough)
@@ -175,6 +178,7 @@ class _Maximisation:
         observed = _signals(task).observed
         self.share = min(SAFE, 1 - np.count_nonzero(observed) / observed.size)
         self.stages: list[Stage] = []
+        self.restarts: tuple[float, ...] = ()
         self.objective: Objective | None = None  # of the last step
 
     def fit(self, like: Fit | None) -> Fit:
@@ -200,15 +204,18 @@ class _Maximisation:
             detail = f"another step would gain {max(step.gain, 0.0):.2g} nats"
             if left <= self.enough and not step.is_far:
                 if self._has_enough_draws(step.after):
-                    outcome = Outcome.CONVERGED
-                    break
+                    higher = self._higher(fit)
+                    if higher is None:
+                        outcome = Outcome.CONVERGED
+                        break
+                    fit = higher
                 history = []
             model = self._extrapolated(history) if history else fit.model
         return self._finished(fit, outcome, detail)
 
-    def _learnt(self, kernel: GraphKernel, completed: Task, like: Fit | None) -> Fit:
+    def _learnt(self, kernel: GraphKernel, completed: Task, like: Fit | None, solver: Solver | None = None) -> Fit:
         """A fit to completed signals."""
-        fit = self.solver.fit(completed, [kernel], None if like is None else [like])[0]
+        fit = (solver or self.solver).fit(completed, [kernel], None if like is None else [like])[0]
         completed.signals.release()
         n_deviations = 0 if completed.signals.deviations is None else len(completed.signals.deviations)
         how = "exactly" if self.expectation.n_draws is None else f"by {_count(max(n_deviations, 1))}"
@@ -216,9 +223,21 @@ class _Maximisation:
         mention(f"{kernel.label}, step {len(self.stages)}")
         return fit
 
-    def _step(self, model: GraphGP, like: Fit, is_far: bool) -> _Step:
+    def _higher(self, fit: Fit) -> Fit | None:
+        """The best of the restarts given signals completed under the answer, if it is higher; they are made once.
+
+        What is higher for signals completed under a model is likelier than it given what was observed too.
+        """
+        solver, self.searching = self.searching, None
+        if solver is None:
+            return None
+        step = self._step(fit.model, fit, False, solver)
+        self.restarts = step.fit.restarts
+        return step.fit if step.gain > self.enough else None
+
+    def _step(self, model: GraphGP, like: Fit, is_far: bool, solver: Solver | None = None) -> _Step:
         completed = self.expectation.completed(model, is_far)
-        fit = self._learnt(self.kernel, completed, dataclasses.replace(like, model=model))
+        fit = self._learnt(self.kernel, completed, dataclasses.replace(like, model=model), solver)
         self.objective = objective = Objective(completed, fit.model.graph_kernel, fit.model.spectrum)
         before = objective.point(model)
         gain = fit.log_posterior - objective.evaluate(before)[0]
@@ -280,6 +299,7 @@ class _Maximisation:
             stages=tuple(self.stages),
             errors=errors,
             method=self._method(),
+            restarts=self.restarts,
         )
 
     def _certificate(self, fit: Fit) -> Certificate:

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectralgp._checks import Array, as_integer, as_positive
-from spectralgp._progress import report
+from spectralgp._progress import mention, report
 from spectralgp.graph_kernels import GraphKernel
-from spectralgp.learning.ascent import VIOLATION, Ascent, ascend, stationarity_limit
+from spectralgp.learning.ascent import GAIN, VIOLATION, Ascent, ascend, stationarity_limit
 from spectralgp.learning.fisher import precision_at
 from spectralgp.learning.fit import Fit, Outcome, Stage, certify, finish, lift_above_zero
 from spectralgp.learning.grid import grid_search
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.solver import Solver
-from spectralgp.learning.starts import starting_points
+from spectralgp.learning.starts import random_start, starting_points
 from spectralgp.learning.task import Task
 from spectralgp.spectrum import Spectrum
 
@@ -34,6 +34,7 @@ class _Solution:
 
     objective: Objective
     x: Array
+    value: float
     detail: str
     lift: float
     is_near: bool = False
@@ -45,7 +46,9 @@ class Sqp(Solver):
 
     Each form of a filter starts from the solution of the one before it, the same function with one more parameter, so
     the objective never falls along the way and the search stays near the simpler model. What it finds is a local
-    maximum; higher ones may exist further away, and with few signals those usually predict worse.
+    maximum near that model. Higher ones may exist further away: `n_restarts` looks for them. With few signals the
+    highest maximum often predicts worse, at times far worse: restarts say how high the likelihood goes, not which model
+    to trust.
 
     Parameters
     ----------
@@ -53,21 +56,44 @@ class Sqp(Solver):
         Limit on the iterations of each constrained solve.
     enough : float, optional
         Stop where a further step promises no more than so many nats; as far as rounding allows if not given.
+    n_restarts : int, default=0
+        Ascend from so many random starts too, in the final form of each kernel, and keep the highest log posterior of
+        all; ``Fit.restarts`` says what each reached. Fits that are compared and thrown away, on held-out folds for
+        one, have no restarts, and so weights of stacked kernels do not know of them. Where signals have holes, those
+        are completed under the answer, and the search goes on from what is higher then: the log posterior given what
+        was observed can only rise by it. The rough fits of the default model to such signals have none.
+    random_state : int, default=0
+        Seed of the random starts, the same for every kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import Graph, Polynomial, Sqp, Task, learn
+    >>> ring = Graph.from_edges([(node, (node + 1) % 12) for node in range(12)])
+    >>> signals = np.cumsum(np.random.default_rng(0).standard_normal((8, 12)), axis=1)
+    >>> task = Task.of(ring, None, np.empty((8, 0)), signals - signals.mean(), prior=None)
+    >>> fit = learn(task, Polynomial(2), solver=Sqp(n_restarts=5))
+    >>> len(fit.restarts), fit.log_posterior >= learn(task, Polynomial(2)).log_posterior
+    (5, True)
     """
 
     max_iterations: int = 500
     enough: float | None = None
+    n_restarts: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
-        """Check the limit."""
+        """Check the limits."""
         as_integer(self.max_iterations, "max_iterations", 1)
+        as_integer(self.n_restarts, "n_restarts", 0)
+        as_integer(self.random_state, "random_state", 0)
         if self.enough is not None:
             as_positive(self.enough, "enough")
 
     def roughly(self, n_signals: int = 0) -> Sqp:
-        """The same, as far as predictions can tell."""
-        enough = max(ROUGHLY, A_SIGNAL * n_signals)
-        return self if self.enough is not None else dataclasses.replace(self, enough=enough)
+        """The same, as far as predictions can tell, and without restarts."""
+        enough = max(ROUGHLY, A_SIGNAL * n_signals) if self.enough is None else self.enough
+        return dataclasses.replace(self, enough=enough, n_restarts=0)
 
     @property
     def shares_families(self) -> bool:
@@ -92,9 +118,10 @@ class Sqp(Solver):
                 return None
             objective = Objective(task, kernel.bind(spectrum), spectrum)
             found = self._solve_refined(objective, [objective.point(other.model)])
-            fits.append(_finish(found, (_stage(kernel, found),)))
-            if not fits[-1].converged:
+            fit = _finish(found, (_stage(kernel, found),))
+            if not fit.converged:
                 return None
+            fits.append(self._restarted(fit, found))
         for form in longest_path(kernels):
             report(form.label)
         return fits
@@ -129,8 +156,10 @@ class Sqp(Solver):
             objective, x = found.objective, found.x
             spectrum, before = objective.spectrum, objective.split(x)[0]
             stages.append(_stage(form, found))
-            for index in [index for index, kernel in enumerate(kernels) if kernel == form]:
-                fits[index] = _finish(found, tuple(stages))
+            if form in kernels:
+                # what a restart finds is no step of the continuation: a kernel is learnt the same alone or in a family
+                fit = self._restarted(_finish(found, tuple(stages)), found)
+                fits |= {index: fit for index, kernel in enumerate(kernels) if kernel == form}
             report(form.label)
         return [fits[index] for index in range(len(kernels))]
 
@@ -157,13 +186,12 @@ class Sqp(Solver):
         while True:
             best = self._best(objective, starts)
             x, lift = lift_above_zero(objective, best.x)
-            is_near = self.enough is not None and best.is_near
-            solution = _Solution(objective, x, best.detail, lift, is_near)
             finer = None if objective.errors(x).is_tolerable else objective.spectrum.refined()
             if finer is None:
-                return solution
+                is_near = self.enough is not None and best.is_near
+                return _Solution(objective, x, objective.evaluate(x)[0], best.detail, lift, is_near)
             # the solution on too coarse a spectrum may lie anywhere, so what it started from is not given up
-            coarse, starts = objective, [solution.x, *starts]
+            coarse, starts = objective, [x, *starts]
             objective = Objective(coarse.task, coarse.graph_kernel, finer)
             objective.n_evaluations = coarse.n_evaluations
 
@@ -191,6 +219,34 @@ class Sqp(Solver):
                 kept.append(one.x)
         return kept
 
+    def _restarted(self, fit: Fit, found: _Solution) -> Fit:
+        """A fit, or a higher one from a random start; either says what those reached."""
+        if self.n_restarts == 0 or found.x.size == 0:
+            return fit
+        objective, random_state = found.objective, np.random.default_rng(self.random_state)
+        label, smallest_gain = objective.graph_kernel.label, GAIN * objective.task.signals.size
+        highest, reached, n_evaluations = fit, list[float](), 0
+        for number in range(1, self.n_restarts + 1):
+            mention(f"{label}, restart {number} of {self.n_restarts}")
+            before = objective.n_evaluations
+            one = self._fit_from(objective, random_start(objective, random_state))
+            n_evaluations += (objective.n_evaluations if one is None else one.n_evaluations) - before
+            reached.append(-np.inf if one is None else one.log_posterior)
+            if one is not None and one.log_posterior > highest.log_posterior + smallest_gain:
+                highest = one
+        stage = Stage(f"{label}, {self.n_restarts} restarts", highest.log_posterior, n_evaluations)
+        return dataclasses.replace(highest, stages=(*fit.stages, stage), restarts=tuple(reached))
+
+    def _fit_from(self, objective: Objective, start: Array) -> Fit | None:
+        """The fit from one start; None where that leads to no model."""
+        try:
+            found = self._solve_refined(objective, [start])
+            fit = _finish(found, (_stage(objective.graph_kernel, found),))
+        except (ArithmeticError, RuntimeError, ValueError):  # the search before went through: it is this start's fault
+            return None
+        is_model = np.isfinite(fit.log_posterior) and fit.outcome is not Outcome.TOO_FEW_MOMENTS
+        return fit if is_model else None
+
 
 def _grown(objective: Objective, before: GraphKernel, x: Array, faint: float) -> list[Array]:
     """The solution of the form before, as one of this form; more where that one is of no use."""
@@ -214,7 +270,7 @@ def longest_path(kernels: Sequence[GraphKernel]) -> tuple[GraphKernel, ...]:
 
 
 def _stage(kernel: GraphKernel, found: _Solution) -> Stage:
-    return Stage(kernel.label, found.objective.evaluate(found.x)[0], found.objective.n_evaluations)
+    return Stage(kernel.label, found.value, found.objective.n_evaluations)
 
 
 def _finish(solution: _Solution, stages: tuple[Stage, ...]) -> Fit:
