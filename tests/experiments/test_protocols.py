@@ -226,7 +226,9 @@ def highest_evidence(split, kernel):
 def test_restarts_find_the_highest_maxima_that_are_known(splits, name, kernel):
     """The continuation stays near the simpler model; what is higher on so few signals predicts worse."""
     split, (likelihood, score) = splits[name], HIGHER_MAXIMA[name, kernel]
-    ours, highest = plain_fit(split, kernel), plain_fit(split, kernel, solver=Sqp(n_restarts=40))
+    # with every seed from 0 to 5 they are found; with this one by at least four starts, whatever the rounding
+    solver = Sqp(n_restarts=40, random_state=2)
+    ours, highest = plain_fit(split, kernel), plain_fit(split, kernel, solver=solver)
     (fit,) = highest.fits_
     assert fit.converged
     assert highest.log_marginal_likelihood_ == pytest.approx(likelihood, abs=0.01)
