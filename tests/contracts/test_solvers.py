@@ -18,6 +18,7 @@ from spectralgp.graph import Graph
 from spectralgp.graph_kernels import Diffusion, Identity, Matern, Polynomial, RegularizedLaplacian
 from spectralgp.learning import Lagrangian, Limits, Outcome, Sqp, Task, learn
 from spectralgp.learning import ascent as ascent_module
+from spectralgp.learning import lagrangian as lagrangian_module
 from spectralgp.learning.objective import Objective
 from spectralgp.spectrum import Chebyshev, ExactSpectrum, decompose
 from tolerances import CONVERGED, FORMULA, GRADIENT, OPTIMUM
@@ -490,14 +491,73 @@ def test_lagrangian_ends_valid_and_converged_or_says_why(truth, degree, constrai
     else:
         assert fit.certificate.residual > CONVERGED
         assert fit.outcome in (Outcome.DIVERGED, Outcome.STEP_LIMIT)
-        assert fit.detail.startswith("diverged: " if fit.outcome is Outcome.DIVERGED else "stopped after ")
+        diverged = fit.outcome is Outcome.DIVERGED
+        assert fit.detail.startswith(f"the dual problem {'diverged: ' if diverged else 'stopped after '}")
+
+
+@pytest.mark.parametrize("noise_variance", [None, 1e-3])
+def test_an_ascent_that_stops_early_is_no_convergence(noise_variance):
+    """What the dual problem freezes is then not at the unconstrained optimum, however well it converges itself."""
+    case = problem("ramp", 2, noise_variance=noise_variance)
+    fit = learn(case.task, case.kernel, solver=Lagrangian(Limits(ascent=3)))
+    assert fit.certificate.residual <= CONVERGED
+    assert fit.outcome is Outcome.STEP_LIMIT
+    assert not fit.converged
+    frozen = "the input kernel is" if noise_variance else "the input kernel and the noise are"
+    assert fit.detail == (
+        f"the unconstrained ascent stopped after 3 steps, so {frozen} not at its optimum; the dual problem converged"
+    )
+    longer = learn(case.task, case.kernel, solver=Lagrangian())
+    assert longer.converged
+    assert longer.log_likelihood > fit.log_likelihood
+
+
+@pytest.mark.parametrize(
+    ("limits", "outcome", "ending"),
+    [
+        (Limits(ascent=3, dual=2), Outcome.STEP_LIMIT, "the dual problem stopped after 2 steps"),
+        (Limits(ascent=3), Outcome.DIVERGED, "the dual problem diverged: within 200 steps"),
+    ],
+)
+def test_an_ascent_that_stops_early_is_told_beside_a_dual_problem_that_fails(limits, outcome, ending):
+    case = problem("low-pass", 1)
+    fit = learn(case.task, case.kernel, solver=Lagrangian(limits))
+    assert fit.outcome is outcome
+    frozen = "the input kernel and the noise are"
+    assert fit.detail.startswith(
+        f"the unconstrained ascent stopped after 3 steps, so {frozen} not at its optimum; {ending}"
+    )
+
+
+def test_an_ascent_that_stops_early_does_no_harm_where_nothing_is_frozen():
+    """With the noise known and signals independent, the dual problem is the whole problem."""
+    signals = signals_of("band-pass", WEIGHTS["random"])
+    task = Task.of(GRAPHS["random"], None, np.empty((N_SIGNALS, 0)), signals, 0.01, prior=None)
+    solver = Lagrangian(Limits(ascent=1))
+    assert learn(task, Polynomial(1, None), solver=solver).message.startswith(
+        "the unconstrained ascent stopped after 1"
+    )
+    fit = learn(task, Polynomial(1), solver=solver)
+    assert fit.message == "the dual problem converged"
+    assert abs(fit.log_likelihood - learn(task, Polynomial(1)).log_likelihood) < OPTIMUM * signals.size
+
+
+def test_an_ascent_that_no_rate_takes_further_says_so(monkeypatch):
+    """Rounding may leave a gradient above the tolerance, and no step that climbs."""
+    monkeypatch.setattr(lagrangian_module, "RESIDUAL", 0.0)
+    case = problem("ramp", 2, None)
+    fit = learn(case.task, case.kernel, solver=Lagrangian(Limits(ascent=100_000)))
+    assert fit.outcome is Outcome.STEP_LIMIT
+    assert "steps, where no learning rate climbs" in fit.detail
+    assert fit.certificate.stationarity < CONVERGED
+    assert fit.n_evaluations < 100_000
 
 
 @every_prior
 def test_lagrangian_without_constraint_is_an_ascent(prior):
     case = problem("ramp", 1, None, prior)
     fit = learn(case.task, case.kernel, solver="lagrangian")
-    assert fit.message == "ascent converged"
+    assert fit.message == "the unconstrained ascent converged"
     assert fit.converged
     assert [stage.name for stage in fit.stages] == ["grid search", "unconstrained ascent"]
     assert fit.certificate.stationarity <= 10 * CONVERGED  # in Chebyshev coefficients, not orthonormal ones

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,20 @@ ValueAndGradient = Callable[[Array], tuple[float, Array]]
 RATES = 10.0 ** np.arange(2, -13, -1)
 TRIAL = 5  # steps that must all descend for a learning rate to be taken
 LONGEST_STEP = 5.0  # no log parameter and no filter on unit-scale signals should leap further
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Most iterations of each stage: ascent, dual steps, and descents within a dual step."""
+
+    ascent: int = 3000
+    dual: int = 1000
+    descent: int = 500
+
+    @classmethod
+    def from_iterations(cls, max_iterations: int) -> Limits:
+        """Limits in proportion to one number; 500 gives the defaults."""
+        return cls(6 * max_iterations, 2 * max_iterations, max_iterations)
 
 
 def learning_rate(

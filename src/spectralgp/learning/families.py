@@ -8,8 +8,9 @@ from typing import Literal
 from spectralgp._checks import as_option
 from spectralgp._progress import Progress, telling
 from spectralgp.graph_kernels import GraphKernel
+from spectralgp.learning.descent import Limits
 from spectralgp.learning.fit import Fit
-from spectralgp.learning.lagrangian import Lagrangian, Limits
+from spectralgp.learning.lagrangian import Lagrangian
 from spectralgp.learning.missing import learn_incomplete
 from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import Sqp

@@ -28,7 +28,7 @@ class Outcome(Enum):
     NOT_STATIONARY = "Raise max_iterations"
     TOO_FEW_MOMENTS = "Raise max_moments in spectrum=Chebyshev(...)"
     DIVERGED = "Use solver='sqp'"
-    STEP_LIMIT = "Raise max_iterations, or use solver='sqp'"
+    STEP_LIMIT = "Raise max_iterations or the limits of the solver, or use solver='sqp'"
 
     def __new__(cls, remedy: str) -> Outcome:
         """Members are told apart by their order, not by their remedies."""

@@ -4,43 +4,25 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import solve, solve_triangular
+from scipy.linalg import solve
 
 from spectralgp._checks import Array
 from spectralgp._progress import report
-from spectralgp.covariance import DataCovariance
-from spectralgp.evidence import Evidence
 from spectralgp.graph_kernels import GraphKernel
-from spectralgp.learning.descent import TRIAL, descend, group_rates, learning_rate
-from spectralgp.learning.fit import TOUCHING, Certificate, Fit, Outcome, Stage, certify, finish, lift_above_zero
+from spectralgp.learning.descent import Limits, descend, group_rates
+from spectralgp.learning.dual import RESIDUAL, Ended, Frozen, orthonormal, solve_dual
+from spectralgp.learning.fit import Fit, Outcome, Stage, certify, finish, lift_above_zero
 from spectralgp.learning.grid import grid_search
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import Sqp
 from spectralgp.learning.task import Task
-from spectralgp.spectrum import Spectrum
 
-RESIDUAL = 1e-3  # of the conditions of optimality, where a stage counts as converged
 FIRST_MULTIPLIER = 1e-2
-LONGEST_DUAL_STEP = 2.0  # in the logarithm of a multiplier
-PATIENCE = 200  # dual steps within which the residual must halve
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Most iterations of each stage: ascent, dual steps, and descents within a dual step."""
-
-    ascent: int = 3000
-    dual: int = 1000
-    descent: int = 500
-
-    @classmethod
-    def from_iterations(cls, max_iterations: int) -> Limits:
-        """Limits in proportion to one number; 500 gives the defaults."""
-        return cls(6 * max_iterations, 2 * max_iterations, max_iterations)
+TUNED = 50  # steps of the ascent after which its learning rates are found anew
 
 
 @dataclass(frozen=True)
@@ -50,22 +32,41 @@ class Lagrangian(Solver):
     1. A grid search of the coefficients and the noise, at the supplement's starting length scale.
     2. Gradient ascent in all hyperparameters without the constraint.
     3. The dual problem in the coefficients, all else frozen: descent to convergence, then one ascent step in the
-       logarithms of the multipliers, repeated. It starts from a feasible filter, because from an infeasible one the
-       multipliers tend to grow without bound; if they do all the same, that is reported, and the best feasible
-       filter met on the way is returned.
+       logarithms of the multipliers, repeated.
 
-    Learning rates follow the supplement's rule, the largest power of ten that improves the objective consistently,
-    found automatically. Steps are taken in coefficients of polynomials that are orthonormal on the spectrum, in which
-    one rate suits all of them. Kernels that are not linear in their parameters have nothing to be constrained, and are
-    left to `Sqp`.
+    Kernels that are not linear in their parameters have nothing to be constrained, and are left to `Sqp`.
 
     Parameters
     ----------
     limits : Limits, optional
         Most iterations of each stage.
+
+    Notes
+    -----
+    Where the three stages differ from what is printed:
+
+    - Stage 1 tries both grids of the supplement, each up to a common sign, and thins one of more than 10,000 filters.
+    - Steps of stages 2 and 3 are in coefficients of polynomials that are orthonormal on the spectrum, not of powers.
+    - Stage 2 steps in the logarithms of the input kernel's parameters and of the noise, within their bounds, until no
+      derivative exceeds 1e-3.
+    - Learning rates follow the supplement's rule: the largest power of ten with which five steps all improve, none of
+      them longer than five. In stage 2 there is one for the filter, one for the input kernel and one for the noise,
+      found anew every 50 steps; in stage 3 one for the filter, found once, on the likelihood at the start. A step that
+      does not improve is not taken, and divides the rates by ten until they are found anew or the next descent begins.
+    - After stage 2 the signs of all coefficients are changed if the filter's mean over the eigenvalues is negative,
+      which leaves the likelihood as it is.
+    - Stage 3 starts from a feasible filter: the unconstrained solution plus the constant that makes its least value
+      zero, if that is negative. From an infeasible one the multipliers tend to grow without bound.
+    - A descent of stage 3 ends where no derivative exceeds 1e-4.
+    - A step in the logarithm of a multiplier is cut at 2 and -2. Its rate is divided by ten when the dual falls, and
+      multiplied by ten after ten steps in which it does not.
+    - Stage 3 ends where the residual of the conditions of optimality is at most 5e-4 and the filter nowhere below
+      -1e-9 of its largest value. It gives up where the residual does not halve within 200 steps.
+    - What is returned is the best feasible filter met in stage 3, lifted by a constant where rounding left it below
+      zero. It counts as converged if its residual is at most 1e-3 and stage 2 converged, or had nothing to freeze.
     """
 
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
     def n_steps(self, kernels: Sequence[GraphKernel]) -> int:
         """Two stages without a constraint, three with one."""
@@ -102,40 +103,43 @@ class Lagrangian(Solver):
 
         x, name = grid_search(objective)
         stage(name, x)
-        to_theta = orthonormal(kernel, spectrum)
-        x, settled = _ascend(objective, to_theta, x, self.limits.ascent)
+        x, stopped = _ascend(objective, x, self.limits.ascent)
         if np.mean(kernel.with_theta(x[: objective.n_graph]).response(spectrum.eigenvalues)) < 0:
             x[: objective.n_graph] *= -1  # the same covariance, with a filter that is positive on average
         stage("unconstrained ascent", x)
         if not objective.positivity(x):
-            outcome = Outcome.CONVERGED if settled else Outcome.STEP_LIMIT
-            detail = "ascent converged" if settled else f"ascent stopped after {self.limits.ascent} steps"
+            outcome = Outcome.STEP_LIMIT if stopped else Outcome.CONVERGED
+            detail = f"the unconstrained ascent {stopped or 'converged'}"
             return finish(objective, x, certify(objective, x), outcome, detail, tuple(stages))
-        problem = _Frozen(objective, to_theta, lift_above_zero(objective, x)[0])
-        x, certificate, outcome, detail = _solve_dual(problem, self.limits)
-        stage("dual problem", x)
-        if certificate.residual <= RESIDUAL:
-            outcome, detail = Outcome.CONVERGED, "the dual problem converged"
-        return finish(objective, x, certificate, outcome, detail, tuple(stages))
+        ended = self._solve(objective, x)
+        stage("dual problem", ended.x)
+        outcome, detail = ended.outcome, ended.detail
+        frozen = _frozen(objective)
+        if stopped and frozen:
+            outcome = Outcome.STEP_LIMIT if outcome is Outcome.CONVERGED else outcome
+            detail = f"the unconstrained ascent {stopped}, so {frozen} not at its optimum; {detail}"
+        return finish(objective, ended.x, ended.certificate, outcome, detail, tuple(stages))
+
+    def _solve(self, objective: Objective, x: Array) -> Ended:
+        """Stage 3, from the unconstrained solution."""
+        to_theta = orthonormal(objective.graph_kernel, objective.spectrum)
+        problem = Frozen(objective, to_theta, lift_above_zero(objective, x)[0])
+        return solve_dual(problem, np.full(problem.points.size, np.log(FIRST_MULTIPLIER)), 1.0, self.limits)
 
 
-def orthonormal(kernel: GraphKernel, spectrum: Spectrum) -> Array:
-    """Matrix from coefficients of polynomials orthonormal on the spectrum to Chebyshev coefficients.
+def _frozen(objective: Objective) -> str:
+    """What the dual problem does not learn, with its verb; nothing if it learns all there is."""
+    parts = ["the input kernel"] * bool(objective.input_theta.size) + ["the noise"] * objective.learns_noise
+    return f"{' and '.join(parts)} {'are' if len(parts) > 1 else 'is'}" if parts else ""
 
-    The identity where there are fewer distinct eigenvalues than coefficients.
+
+def _ascend(objective: Objective, start: Array, limit: int) -> tuple[Array, str]:
+    """Stage 2: ascent in all hyperparameters, with a learning rate each for filter, input kernel and noise.
+
+    Returns the last point, and how the ascent stopped before it converged; nothing if it converged.
     """
-    triangle = np.linalg.qr(_design(kernel, spectrum.eigenvalues))[1]
-    n_coefficients = triangle.shape[1]
-    diagonal = np.abs(np.diag(triangle))
-    if triangle.shape[0] < n_coefficients or np.min(diagonal) < 1e-10 * np.max(diagonal):
-        return np.eye(n_coefficients)
-    return np.asarray(solve_triangular(triangle, np.eye(n_coefficients)))
-
-
-def _ascend(objective: Objective, to_theta: Array, start: Array, limit: int) -> tuple[Array, bool]:
-    """Stage 2: ascent in all hyperparameters, with a learning rate each for filter, input kernel and noise."""
     change = np.eye(start.size)
-    change[: objective.n_graph, : objective.n_graph] = to_theta
+    change[: objective.n_graph, : objective.n_graph] = orthonormal(objective.graph_kernel, objective.spectrum)
     bounds = (objective.bounds[:, 0], objective.bounds[:, 1])  # the coefficients have none, so change keeps them
 
     def negative(z: Array) -> tuple[float, Array]:
@@ -144,108 +148,15 @@ def _ascend(objective: Objective, to_theta: Array, start: Array, limit: int) -> 
 
     edges = [0, objective.n_graph, objective.n_graph + objective.input_theta.size, start.size]
     groups = [np.arange(first, last) for first, last in itertools.pairwise(edges) if last > first]
-    z = solve(change, start)
-    rates = group_rates(negative, z, groups, bounds)
-    z, settled = descend(negative, z, rates, limit=limit, tolerance=RESIDUAL, bounds=bounds)
-    return change @ z, settled
-
-
-class _Frozen:
-    """The problem of Algorithm 1: the filter in orthonormal coordinates ``z``, everything else held fixed."""
-
-    def __init__(self, objective: Objective, to_theta: Array, x: Array) -> None:
-        self.objective, self.to_theta, self.x = objective, to_theta, x
-        kernel, input_theta, self.noise_variance = objective.split(x)
-        spectrum, (asked,) = objective.spectrum, objective.positivity(x)
-        self.modes = objective.inputs_at(input_theta)[0]
-        self.data = objective.data_in(spectrum, self.modes)
-        self.basis = _design(kernel, spectrum.eigenvalues) @ to_theta
-        self.points = spectrum.eigenvalues
-        if not np.isin(asked.points, self.points).all():  # asked of the whole interval
-            self.points = np.union1d(self.points, np.linspace(0, spectrum.upper, 201))
-        self.rows = _design(kernel, self.points) @ to_theta
-        self.start = solve(to_theta, x[: objective.n_graph])
-
-    def negative(self, z: Array) -> tuple[float, Array]:
-        """Negative log posterior of the coefficients, and its gradient."""
-        self.objective.n_evaluations += 1
-        response = self.basis @ z
-        covariance = DataCovariance(self.modes.values, response**2, self.noise_variance)
-        evidence = Evidence(self.modes, covariance, self.data)
-        value = evidence.log_likelihood
-        gradient = self.basis.T @ (2 * response * evidence.power_gradient)
-        if self.objective.prior is not None:
-            kernel = self.objective.graph_kernel.with_theta(self.to_theta @ z)
-            further, slope, _ = kernel.log_prior(self.objective.spectrum, self.noise_variance)
-            value, gradient = value + further, gradient + self.to_theta.T @ slope
-        return -value, -gradient
-
-    def whole(self, z: Array) -> Array:
-        """The vector of all hyperparameters with these coefficients."""
-        return np.concatenate([self.to_theta @ z, self.x[self.objective.n_graph :]])
-
-    def certificate(self, z: Array, multipliers: Array, lift: float = 0.0) -> Certificate:
-        """Residuals of this problem, with Algorithm 1's own multipliers."""
-        gradient = self.negative(z)[1] - self.rows.T @ multipliers
-        response = self.rows @ z
-        peak = float(np.max(np.abs(response))) or 1.0
-        touching = response <= TOUCHING * peak
-        return Certificate(
-            stationarity=float(np.max(np.abs(gradient))),
-            feasibility=max(0.0, -float(np.min(response)) / peak),
-            complementarity=float(np.max(np.abs(multipliers * response))),
-            lift=lift,
-            active=tuple(f"filter at {point:.4g}" for point in self.points[touching]),
-            multipliers=tuple(multipliers[touching].tolist()),
-        )
-
-
-def _design(kernel: GraphKernel, eigenvalues: Array) -> Array:
-    design = kernel.linear_design(eigenvalues)
-    if design is None:
-        raise ValueError(f"graph_kernel must be linear in its parameters for Algorithm 1; got {kernel!r}.")
-    return design
-
-
-def _solve_dual(problem: _Frozen, limits: Limits) -> tuple[Array, Certificate, Outcome, str]:
-    """Stage 3: ``max_m min_beta -log p - exp(m)^T B_v beta``, by descent in beta and single ascent steps in m."""
-    rows, z = problem.rows, problem.start
-    logs = np.full(rows.shape[0], np.log(FIRST_MULTIPLIER))
-    rates = np.full(z.size, learning_rate(problem.negative, z, np.arange(z.size)))
-    best = (problem.negative(z)[0], z, np.exp(logs))  # the best feasible point so far: the start is one
-    step, previous, rising, residuals = 1.0, -np.inf, 0, [np.inf] * PATIENCE
-    outcome, detail = Outcome.STEP_LIMIT, f"stopped after {limits.dual} dual steps"
-    for _ in range(limits.dual):
-        multipliers = np.exp(logs)
-        linear = rows.T @ multipliers
-
-        def lagrangian(w: Array, linear: Array = linear) -> tuple[float, Array]:
-            value, gradient = problem.negative(w)
-            return value - float(linear @ w), gradient - linear
-
-        z, _ = descend(lagrangian, z, rates, limit=limits.descent, tolerance=RESIDUAL / 10)
-        certificate = problem.certificate(z, multipliers)
-        feasible = certificate.feasibility <= 1e-9
-        if feasible and certificate.residual <= RESIDUAL / 2:
-            best = (problem.negative(z)[0], z, multipliers)
+    z, stopped = solve(change, start), f"stopped after {limit} steps"
+    for n_steps in range(0, limit, TUNED):
+        # curvatures change by orders of magnitude on the way, and the noise's unlike the filter's
+        rates = group_rates(negative, z, groups, bounds)
+        before, few = z, min(TUNED, limit - n_steps)
+        z, is_settled = descend(negative, z, rates, limit=few, tolerance=RESIDUAL, bounds=bounds)
+        if is_settled:
+            return change @ z, ""
+        if np.array_equal(z, before):
+            stopped = f"stopped after {n_steps} steps, where no learning rate climbs"
             break
-        if feasible and problem.negative(z)[0] < best[0]:
-            best = (problem.negative(z)[0], z, multipliers)
-        residuals.append(certificate.residual)
-        if residuals[-1] > 0.5 * residuals[-PATIENCE - 1] or not np.isfinite(residuals[-1]):
-            outcome = Outcome.DIVERGED
-            detail = (
-                f"diverged: within {PATIENCE} dual steps the residual did not halve (now {residuals[-1]:.2g}, with "
-                f"multipliers up to {np.max(multipliers):.2g}); returned the best non-negative filter met"
-            )
-            break
-        dual = lagrangian(z)[0]
-        step, rising = (step / 10, 0) if dual < previous - 1e-9 * abs(previous) else (step, rising + 1)
-        if rising >= 2 * TRIAL:
-            step, rising = step * 10, 0
-        previous = dual
-        # the gradient of the dual in m is -exp(m) g
-        logs = logs - np.clip(step * multipliers * (rows @ z), -LONGEST_DUAL_STEP, LONGEST_DUAL_STEP)
-    lifted, lift = lift_above_zero(problem.objective, problem.whole(best[1]))
-    z = solve(problem.to_theta, lifted[: problem.objective.n_graph])
-    return lifted, problem.certificate(z, best[2], lift), outcome, detail
+    return change @ z, stopped
