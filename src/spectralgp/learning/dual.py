@@ -45,6 +45,16 @@ def orthonormal(kernel: GraphKernel, spectrum: Spectrum) -> Array:
     return np.asarray(solve_triangular(triangle, np.eye(n_coefficients)))
 
 
+def powers(kernel: GraphKernel) -> Array:
+    """Matrix from the paper's ``beta``, coefficients of powers of ``lambda / upper``, to Chebyshev coefficients."""
+    columns = []
+    for unit in np.eye(kernel.theta.size):
+        column = kernel.with_powers(unit)
+        assert column is not None  # the grid search has refused other kernels
+        columns.append(column.theta)
+    return np.column_stack(columns)
+
+
 def _design(kernel: GraphKernel, eigenvalues: Array) -> Array:
     design = kernel.linear_design(eigenvalues)
     if design is None:
@@ -55,7 +65,7 @@ def _design(kernel: GraphKernel, eigenvalues: Array) -> Array:
 class Frozen:
     """The problem of Algorithm 1: the filter in coordinates ``z``, with everything else held fixed.
 
-    ``to_theta`` takes the coordinates to Chebyshev coefficients: see `orthonormal`.
+    ``to_theta`` takes the coordinates to Chebyshev coefficients: `orthonormal`, or `powers` as in the paper.
     """
 
     def __init__(self, objective: Objective, to_theta: Array, x: Array) -> None:

@@ -29,6 +29,7 @@ class Outcome(Enum):
     TOO_FEW_MOMENTS = "Raise max_moments in spectrum=Chebyshev(...)"
     DIVERGED = "Use solver='sqp'"
     STEP_LIMIT = "Raise max_iterations or the limits of the solver, or use solver='sqp'"
+    NEGATIVE_FILTER = "Use solver='sqp', or Lagrangian() without literal, which keep the filter non-negative"
 
     def __new__(cls, remedy: str) -> Outcome:
         """Members are told apart by their order, not by their remedies."""

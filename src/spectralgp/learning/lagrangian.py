@@ -5,17 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import solve
 
-from spectralgp._checks import Array
+from spectralgp._checks import Array, as_integer, as_option, as_positive
 from spectralgp._progress import report
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.learning.descent import Limits, descend, group_rates
-from spectralgp.learning.dual import RESIDUAL, Ended, Frozen, orthonormal, solve_dual
+from spectralgp.learning.dual import RESIDUAL, Ended, Frozen, orthonormal, powers, solve_dual
 from spectralgp.learning.fit import Fit, Outcome, Stage, certify, finish, lift_above_zero
 from spectralgp.learning.grid import grid_search
+from spectralgp.learning.literal import solve_literally
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import Sqp
@@ -40,6 +42,16 @@ class Lagrangian(Solver):
     ----------
     limits : Limits, optional
         Most iterations of each stage.
+    literal : bool, default=False
+        Stage 3 as the paper prints it, without the safeguards listed below. It may diverge, and it may end with a
+        filter that is negative somewhere, which is returned as it is; the outcome says so.
+    multiplier : float or "random", default=0.01
+        First value of every multiplier; or, if random, their logarithms are normal about that of 0.01, with a standard
+        deviation of one.
+    dual_rate : float, default=1.0
+        Learning rate of the logarithms of the multipliers: fixed if literal, else the first one.
+    random_state : int, default=0
+        Seed of random multipliers.
 
     Notes
     -----
@@ -64,9 +76,48 @@ class Lagrangian(Solver):
       -1e-9 of its largest value. It gives up where the residual does not halve within 200 steps.
     - What is returned is the best feasible filter met in stage 3, lifted by a constant where rounding left it below
       zero. It counts as converged if its residual is at most 1e-3 and stage 2 converged, or had nothing to freeze.
+
+    With `literal` stages 1 and 2 are the same, the sign with them, and stage 3 is lines 1 to 5 of the printed box:
+
+    - It starts from the unconstrained solution, even where that is negative.
+    - It descends in the coefficients of powers of the eigenvalues over the largest, at one rate that is never changed:
+      by the supplement's rule, on the Lagrangian at the start. A descent ends with a step that changes the Lagrangian
+      by less than 0.001, the tolerance of the authors' released program, or at its limit.
+    - One step of `dual_rate` in the logarithms of the multipliers follows, and so on, until the Lagrangian changes by
+      less than 0.001 from the end of one descent to that of the next.
+    - What is added is a stop where the filter grows to a thousand times its size at the start, with the coefficients
+      before that, and a verdict: that is divergence, and so is a Lagrangian that stands still where the filter is so
+      large that it swamps more than a tenth of the observations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import Graph, Lagrangian, Polynomial, Task, learn
+    >>> ring = Graph.from_edges([(node, (node + 1) % 12) for node in range(12)])
+    >>> white = np.random.default_rng(0).standard_normal((20, 12))
+    >>> signals = 2 * white - np.roll(white, 1, axis=1) - np.roll(white, -1, axis=1)
+    >>> task = Task.of(ring, None, np.empty((20, 0)), signals, prior=None)
+    >>> for solver in (Lagrangian(), Lagrangian(literal=True)):
+    ...     fit = learn(task, Polynomial(1), solver=solver)
+    ...     print(fit.outcome.name, fit.certificate.feasibility > 0)
+    CONVERGED False
+    NEGATIVE_FILTER True
     """
 
     limits: Limits = field(default_factory=Limits)
+    literal: bool = False
+    multiplier: float | Literal["random"] = FIRST_MULTIPLIER
+    dual_rate: float = 1.0
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if isinstance(self.multiplier, str):
+            as_option(self.multiplier, "multiplier", ("random",))
+        else:
+            as_positive(self.multiplier, "multiplier")
+        as_positive(self.dual_rate, "dual_rate")
+        as_integer(self.random_state, "random_state", 0)
 
     def n_steps(self, kernels: Sequence[GraphKernel]) -> int:
         """Two stages without a constraint, three with one."""
@@ -122,9 +173,19 @@ class Lagrangian(Solver):
 
     def _solve(self, objective: Objective, x: Array) -> Ended:
         """Stage 3, from the unconstrained solution."""
-        to_theta = orthonormal(objective.graph_kernel, objective.spectrum)
-        problem = Frozen(objective, to_theta, lift_above_zero(objective, x)[0])
-        return solve_dual(problem, np.full(problem.points.size, np.log(FIRST_MULTIPLIER)), 1.0, self.limits)
+        kernel, spectrum = objective.graph_kernel, objective.spectrum
+        if self.literal:
+            problem = Frozen(objective, powers(kernel), x)
+            return solve_literally(problem, self._first_logs(problem), self.dual_rate, self.limits)
+        problem = Frozen(objective, orthonormal(kernel, spectrum), lift_above_zero(objective, x)[0])
+        return solve_dual(problem, self._first_logs(problem), self.dual_rate, self.limits)
+
+    def _first_logs(self, problem: Frozen) -> Array:
+        """Logarithms of the first multipliers, one for each constraint."""
+        size = problem.points.size
+        if self.multiplier == "random":
+            return np.log(FIRST_MULTIPLIER) + np.random.default_rng(self.random_state).standard_normal(size)
+        return np.full(size, np.log(self.multiplier))
 
 
 def _frozen(objective: Objective) -> str:

@@ -283,7 +283,7 @@ class _Maximisation:
     def _finished(self, fit: Fit, outcome: Outcome, detail: str) -> Fit:
         """The fit with the evidence of what was observed."""
         model = fit.model
-        if fit.outcome in (Outcome.NOTHING_TO_LEARN, Outcome.TOO_FEW_MOMENTS):
+        if fit.outcome in (Outcome.NOTHING_TO_LEARN, Outcome.TOO_FEW_MOMENTS, Outcome.NEGATIVE_FILTER):
             outcome, detail = fit.outcome, fit.detail
         certificate = fit.certificate if self.is_rough else self._certificate(fit)
         value, error = self.expectation.log_likelihood(model)
