@@ -242,16 +242,25 @@ def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
 
 
 def finish(
-    objective: Objective, x: Array, certificate: Certificate, outcome: Outcome, detail: str, stages: tuple[Stage, ...]
+    objective: Objective,
+    x: Array,
+    certificate: Certificate,
+    outcome: Outcome,
+    detail: str,
+    stages: tuple[Stage, ...],
+    rests_on: Array | None = None,
 ) -> Fit:
     """The fit at ``x``, as every solver ends, with the errors of the spectrum it was made on.
+
+    The errors are those at the point that the fit rests on, where they are larger there.
 
     Raises
     ------
     ValueError
         If the learnt input covariance is no covariance.
     """
-    model, errors = objective.model(x), objective.errors(x)
+    points = (x,) if rests_on is None else (x, rests_on)
+    model, errors = objective.model(x), max(map(objective.errors, points), key=lambda errors: errors.truncation)
     model.input_modes(objective.task.inputs)
     if not errors.is_tolerable:
         outcome = Outcome.TOO_FEW_MOMENTS

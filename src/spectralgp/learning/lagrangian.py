@@ -169,7 +169,7 @@ class Lagrangian(Solver):
         if stopped and frozen:
             outcome = Outcome.STEP_LIMIT if outcome is Outcome.CONVERGED else outcome
             detail = f"the unconstrained ascent {stopped}, so {frozen} not at its optimum; {detail}"
-        return finish(objective, ended.x, ended.certificate, outcome, detail, tuple(stages))
+        return finish(objective, ended.x, ended.certificate, outcome, detail, tuple(stages), rests_on=x)
 
     def _solve(self, objective: Objective, x: Array) -> Ended:
         """Stage 3, from the unconstrained solution."""
