@@ -405,10 +405,11 @@ def test_a_response_is_not_asked_beyond_its_bounds(with_jacobian):
     assert max(asked) <= 5.0
 
 
-def test_a_learnt_filter_can_be_used_elsewhere_as_it_is():
+@pytest.mark.parametrize("constraint", ["interval", "eigenvalues", None])
+def test_a_learnt_filter_can_be_used_elsewhere_as_it_is(constraint):
     """Transfer: the coefficients are kept in the units of the signals, and everything else is learnt."""
-    first = model(kernel=Polynomial(2, "interval")).fit(X, Y)
-    kept = Polynomial.from_coefficients(first.graph_kernel_.coefficients, constraint="interval", fixed=True)
+    first = model(kernel=Polynomial(2, constraint)).fit(X, Y)
+    kept = Polynomial.from_coefficients(first.graph_kernel_.coefficients, constraint=constraint, fixed=True)
     second = model(kernel=kept).fit(X, Y)
     np.testing.assert_allclose(second.graph_kernel_.coefficients, first.graph_kernel_.coefficients)
     assert second.log_marginal_likelihood_ == pytest.approx(first.log_marginal_likelihood_, abs=0.01)

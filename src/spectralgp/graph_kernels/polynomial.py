@@ -247,7 +247,8 @@ class Polynomial(SpectralKernel):
 
     def guides(self) -> tuple[GraphKernel, ...]:
         """Without a constraint there are many more local maxima: the constrained one is a good start."""
-        return (dataclasses.replace(self, constraint="eigenvalues"),) if self.constraint is None else ()
+        is_guided = self.constraint is None and not self.fixed
+        return (dataclasses.replace(self, constraint="eigenvalues"),) if is_guided else ()
 
     def given_starts(self) -> tuple[Array, ...]:
         """The coefficients, where they are given."""
