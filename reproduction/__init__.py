@@ -1,6 +1,6 @@
 """The paper's experiments: described as data, run by one runner, and shown beside the paper's own figures."""
 
-from reproduction.experiments import EXPERIMENTS, FilterStudy, Model, PredictionStudy, Truth, chosen
+from reproduction.experiments import EXPERIMENTS, FilterStudy, GraphStudy, Model, PredictionStudy, Truth, chosen
 from reproduction.page import write_page
 from reproduction.runner import Outcome, reproduce
 from reproduction.store import fingerprint
@@ -8,6 +8,7 @@ from reproduction.store import fingerprint
 __all__ = [
     "EXPERIMENTS",
     "FilterStudy",
+    "GraphStudy",
     "Model",
     "Outcome",
     "PredictionStudy",

@@ -22,14 +22,24 @@ def main(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run all experiments.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer seeds, degrees and splits; all if none is named.")
+        bool, typer.Option("--quick", help="A cut: fewer seeds, sizes, splits and models; all if none is named.")
     ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for results, figures and tables; finished experiments in it are not run again. "
+            help="Folder for results, figures and tables; what was finished in it by the same code is not run again. "
             "If not given: reproduction-output, or reproduction-quick.",
             file_okay=False,
+            show_default=False,
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the authors' data files. If not given: that of the environment variable SPECTRALGP_DATA, "
+            "then the user's cache, into which files that are in neither are downloaded.",
+            file_okay=False,
+            exists=True,
             show_default=False,
         ),
     ] = None,
@@ -42,7 +52,7 @@ def main(
         ),
     ] = None,
 ) -> None:
-    """Run the paper's experiments again, and write the paper's numbers beside ours."""
+    """Run the paper's experiments again, and write its numbers beside ours."""
     if not (experiments or everything or quick):
         raise typer.BadParameter("name experiments, or ask for --all or --quick")
     if everything and (experiments or quick):
@@ -51,20 +61,21 @@ def main(
         raise typer.BadParameter("--docs goes with --all: the page shows every experiment in full")
     folder = out or Path("reproduction-quick" if quick else "reproduction-output")
     try:
-        outcomes = _run(experiments or [], folder, quick)
+        outcomes = _run(experiments or [], folder, data, quick)
         _print_outcomes(outcomes, folder)
-        # the fMRI signals were never published: their absence is a failure only for those who asked for them
-        missing = {one.experiment for one in outcomes if one.status.startswith("not run")}
-        if missing - ({"fmri"} - set(experiments or ())):
+        if any(one.message and (not one.is_optional or one.experiment in (experiments or ())) for one in outcomes):
             raise typer.Exit(1)
         if docs:
             typer.echo(f"Page:\n  {write_page(folder, docs)}")
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted: what has ended is kept in {folder}; the same command goes on from there", err=True)
+        raise typer.Exit(130) from None
     except (OSError, ValueError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from error
 
 
-def _run(experiments: list[str], folder: Path, quick: bool) -> list[Outcome]:
+def _run(experiments: list[str], folder: Path, data: Path | None, quick: bool) -> list[Outcome]:
     """Run them with a progress bar on the error stream, gone when the work is done."""
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reproduce", total=None)
@@ -72,13 +83,16 @@ def _run(experiments: list[str], folder: Path, quick: bool) -> list[Outcome]:
         def advance(experiment: str, n_done: int, n_steps: int) -> None:
             bar.update(task, description=f"reproduce: {experiment}", completed=n_done, total=n_steps)
 
-        return reproduce(experiments, out=folder, quick=quick, progress=advance)
+        return reproduce(experiments, out=folder, quick=quick, folder=data, progress=advance)
 
 
 def _print_outcomes(outcomes: list[Outcome], folder: Path) -> None:
+    """A line an experiment, and what to do about files that could not be had, each once."""
     for outcome in outcomes:
-        seconds = "" if outcome.status.startswith("not run") else f" ({outcome.seconds:.0f} s)"
+        seconds = "" if outcome.message else f" ({outcome.seconds:.0f} s of one core)"
         typer.echo(f"{outcome.experiment}: {outcome.status}{seconds}")
+    for message in dict.fromkeys(outcome.message for outcome in outcomes if outcome.message):
+        typer.echo(f"\n{message}", err=True)
     typer.echo(f"Summary:\n  {folder / 'summary.md'}")
 
 

@@ -17,8 +17,9 @@ from reproduction.drawing import (
     mark_eigenvalues,
     new_figure,
 )
-from reproduction.experiments import FilterStudy, Truth
-from reproduction.tables import Results, learnt, without_2pi
+from reproduction.experiments import BY_ALGORITHM_1, Truth
+from reproduction.jobs import JOINT, NOISE_KNOWN
+from reproduction.results import Filters
 from spectralgp import Polynomial
 from spectralgp.plots import LINE_STYLES
 
@@ -26,46 +27,53 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+LEARNERS = {JOINT: "jointly", BY_ALGORITHM_1: "by Algorithm 1"}
 
-def filter_figure(study: FilterStudy, results: Results) -> Figure:
-    """A row a truth: graph Fourier coefficients of the signals, and the filters learnt."""
-    figure, axes = new_figure(len(study.truths), 2, width=4.6)
-    for (left, right), truth in zip(axes, study.truths, strict=True):
-        draw_fourier(left, results, truth)
-        draw_degrees(right, study, results, truth)
+
+def filter_figure(found: Filters) -> Figure:
+    """A row a truth: Fourier coefficients of the signals, and filters learnt by Algorithm 1 and jointly."""
+    truths = found.study.truths
+    figure, axes = new_figure(len(truths), 3)
+    for row, truth in zip(axes, truths, strict=True):
+        draw_fourier(row[0], found, truth)
+        draw_degrees(row[1], found, truth, BY_ALGORITHM_1)
+        draw_degrees(row[2], found, truth, JOINT)
     return figure
 
 
-def noise_figure(study: FilterStudy, results: Results) -> Figure:
-    """A panel a truth: the filters learnt at each signal-to-noise ratio."""
-    figure, axes = new_figure(1, len(study.truths))
-    for ax, truth in zip(axes[0], study.truths, strict=True):
-        draw_ratios(ax, study, results, truth)
+def noise_figure(found: Filters) -> Figure:
+    """A column a truth: the filters learnt at each signal-to-noise ratio, by Algorithm 1 above and jointly below."""
+    figure, axes = new_figure(2, len(found.study.truths))
+    for column, truth in enumerate(found.study.truths):
+        for row, learner in enumerate((BY_ALGORITHM_1, JOINT)):
+            draw_ratios(axes[row, column], found, truth, learner)
     return figure
 
 
-def first_figure(sensor: FilterStudy, of_sensor: Results, noise: FilterStudy, of_noise: Results) -> Figure:
-    """The paper's Fig. 1, with the high-pass filter in a third row."""
-    figure, axes = new_figure(len(sensor.truths), 3)
-    for row, truth in zip(axes, sensor.truths, strict=True):
-        draw_fourier(row[0], of_sensor, truth)
-        draw_degrees(row[1], sensor, of_sensor, truth)
-        draw_ratios(row[2], noise, of_noise, truth)
+def first_figure(sensor: Filters, noise: Filters, learner: str) -> Figure:
+    """The paper's Fig. 1 by one solver, with the high-pass filter in a third row."""
+    truths = sensor.study.truths
+    figure, axes = new_figure(len(truths), 3)
+    for row, truth in zip(axes, truths, strict=True):
+        draw_fourier(row[0], sensor, truth)
+        draw_degrees(row[1], sensor, truth, learner)
+        draw_ratios(row[2], noise, truth, learner)
     return figure
 
 
-def error_figure(study: FilterStudy, results: Results) -> Figure:
-    """A panel a truth: medians and quartiles of the recovery error over the seeds."""
+def error_figure(found: Filters) -> Figure:
+    """A panel a truth: medians and quartiles of the recovery error over the seeds, on one scale."""
+    study = found.study
     figure, axes = new_figure(1, len(study.truths), height=3.0)
+    highest = 0.0
     for ax, truth in zip(axes[0], study.truths, strict=True):
         settings = [(snr, degree) for snr in study.snrs for degree in study.degrees or (truth.degree,)]
-        for shift, (variant, marker) in enumerate(zip(("sqp", "noise known", "Algorithm 1"), MARKERS, strict=False)):
-            draws = [learnt(results, truth.key, variant, snr=snr, degree=degree) for snr, degree in settings]
-            places = [index for index, fits in enumerate(draws) if len(fits) == len(study.seeds)]
-            if not places:
-                continue
+        for shift, (variant, marker) in enumerate(zip((JOINT, NOISE_KNOWN, BY_ALGORITHM_1), MARKERS, strict=False)):
+            draws = [found.learnt(truth.key, variant, snr=snr, degree=degree) for snr, degree in settings]
+            places = [index for index, fits in enumerate(draws) if fits]
             quartiles = np.array([np.percentile([f["error"] for f in draws[i]], [25, 50, 75]) for i in places])
             low, middle, high = quartiles.T
+            highest = max(highest, float(high.max()))
             ax.errorbar(
                 np.array(places) + 0.16 * (shift - 1),
                 100 * middle,
@@ -74,64 +82,55 @@ def error_figure(study: FilterStudy, results: Results) -> Figure:
                 marker=marker,
                 linestyle="none",
                 capsize=2,
-                label={"noise known": "sqp, noise known"}.get(variant, variant),
+                label={NOISE_KNOWN: "jointly, noise known"}.get(variant) or LEARNERS[variant],
             )
         ticks = [f"{snr:g}" if study.degrees is None else str(degree) for snr, degree in settings]
         ax.set_xticks(range(len(settings)), ticks)
-        ax.set_ylim(bottom=0)
         ax.set_xlabel("signal-to-noise ratio (dB)" if study.degrees is None else "degree")
         ax.set_ylabel("relative L2 error (%)")
         ax.set_title(truth.key, fontsize="medium")
-        legend_below(ax, 3)
+        legend_below(ax, 1)
+    for ax in axes[0]:
+        ax.set_ylim(0, 105 * highest)
     return figure
 
 
-def draw_fourier(ax: Axes, results: Results, truth: Truth) -> None:
+def draw_fourier(ax: Axes, found: Filters, truth: Truth) -> None:
     """Graph Fourier coefficients of the shown draw, a colour a signal, with the true filter as envelope."""
-    shown = _shown(results, truth, max(job["snr"] for job in results["jobs"]))
+    shown = found.shown(truth.key, max(found.study.snrs))
     draw_coefficients(ax, shown["eigenvalues"], shown["fourier"])
     truly = Polynomial.from_coefficients(shown["truth"])
     size = np.sqrt(np.mean(np.square(shown["fourier"])) / np.mean(truly.power(shown["eigenvalues"])))
     envelope = 2 * size * truly.response(GRID)  # two standard deviations of the average signal
     ax.plot(GRID, envelope, color="black", linewidth=1, linestyle="--", label="± the true filter, to scale")
     ax.plot(GRID, -envelope, color="black", linewidth=1, linestyle="--")
-    ax.set_title(f"{truth.key} signals", fontsize="medium")
+    ax.set_title(f"{truth.key}: {found.study.n_signals} signals, seed {found.study.seeds[0]}", fontsize="medium")
     legend_below(ax, 1)
 
 
-def draw_degrees(ax: Axes, study: FilterStudy, results: Results, truth: Truth) -> None:
-    """Learnt filters of all degrees over the truth, scaled by their maximum."""
-    shown = _shown(results, truth, study.snrs[0])
+def draw_degrees(ax: Axes, found: Filters, truth: Truth, learner: str) -> None:
+    """Filters of all degrees that a solver learnt over the truth, scaled by their maximum."""
+    study = found.study
+    shown = found.shown(truth.key, study.snrs[0])
     _truth(ax, shown)
     for index, degree in enumerate(study.degrees or ()):
-        fit = learnt(results, truth.key, "sqp", snr=study.snrs[0], degree=degree)[0]
-        label = f"degree {degree}: {without_2pi(fit['log_likelihood'], study):.1f}"
-        _filter(ax, fit["coefficients"], index, label)
-    known = learnt(results, truth.key, "noise known", snr=study.snrs[0], degree=truth.degree)[0]
-    curve = Polynomial.from_coefficients(known["coefficients"]).rescaled().response(GRID)
-    ax.plot(
-        GRID, curve, color="0.55", linewidth=1.2, marker="x", markevery=25, label=f"degree {truth.degree}, noise known"
-    )
-    ax.set_title(f"{truth.key}: filters learnt", fontsize="medium")
-    _filter_axes(ax, shown, 2)
+        fits = found.learnt(truth.key, learner, degree=degree)
+        if fits:
+            label = f"degree {degree}: {found.without_2pi(fits[0]['log_likelihood']):.1f}"
+            _filter(ax, fits[0]["coefficients"], index, label)
+    ax.set_title(f"{truth.key}, {LEARNERS[learner]}", fontsize="medium")
+    _filter_axes(ax, shown)
 
 
-def draw_ratios(ax: Axes, study: FilterStudy, results: Results, truth: Truth) -> None:
-    """Learnt filters at each signal-to-noise ratio over the truth."""
-    shown = _shown(results, truth, study.snrs[0])
+def draw_ratios(ax: Axes, found: Filters, truth: Truth, learner: str) -> None:
+    """Filters that a solver learnt at each signal-to-noise ratio over the truth."""
+    shown = found.shown(truth.key, found.study.snrs[0])
     _truth(ax, shown)
-    for index, snr in enumerate(study.snrs):
-        fit = learnt(results, truth.key, "sqp", snr=snr, degree=truth.degree)[0]
-        _filter(ax, fit["coefficients"], index, f"{snr:g} dB: {without_2pi(fit['log_likelihood'], study):.1f}")
-    ax.set_title(f"{truth.key}, degree {truth.degree}: noise", fontsize="medium")
-    _filter_axes(ax, shown, 2)
-
-
-def _shown(results: Results, truth: Truth, snr: float) -> dict[str, Any]:
-    found: dict[str, Any] = next(
-        job["shown"] for job in results["jobs"] if job["truth"] == truth.key and job["snr"] == snr and "shown" in job
-    )
-    return found
+    for index, snr in enumerate(found.study.snrs):
+        fit = found.learnt(truth.key, learner, snr=snr, degree=truth.degree)[0]
+        _filter(ax, fit["coefficients"], index, f"{snr:g} dB: {found.without_2pi(fit['log_likelihood']):.1f}")
+    ax.set_title(f"{truth.key}, degree {truth.degree}, {LEARNERS[learner]}", fontsize="medium")
+    _filter_axes(ax, shown)
 
 
 def _truth(ax: Axes, shown: Mapping[str, Any]) -> None:
@@ -144,9 +143,9 @@ def _filter(ax: Axes, coefficients: list[float], index: int, label: str) -> None
     ax.plot(GRID, kernel.response(GRID), color=COLOURS[index], linestyle=LINE_STYLES[index], linewidth=1.6, label=label)
 
 
-def _filter_axes(ax: Axes, shown: Mapping[str, Any], n_columns: int) -> None:
+def _filter_axes(ax: Axes, shown: Mapping[str, Any]) -> None:
     mark_eigenvalues(ax, shown["eigenvalues"])
     ax.set_ylim(-0.08, 1.08)
     ax.set_xlabel(EIGENVALUE)
     ax.set_ylabel("filter g(λ) / maximum")
-    legend_below(ax, n_columns)
+    legend_below(ax, 2)

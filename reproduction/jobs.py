@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,25 @@ from scipy.spatial.distance import pdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
-from reproduction.experiments import RELEASED, FilterStudy, Model, PredictionStudy, Solver, Study, Truth
-from reproduction.problems import Folder, Problem, problem
-from spectralgp import Graph, GraphGPRegressor, Polynomial, decompose
+from reproduction.experiments import (
+    BY_ALGORITHM_1,
+    HIGHEST_DEGREE,
+    JOINTLY,
+    PRINTED_RATES,
+    RANDOM_STARTS,
+    RELEASED,
+    FilterStudy,
+    GraphStudy,
+    Model,
+    PredictionStudy,
+    Study,
+    Truth,
+    by_printed,
+    by_random,
+)
+from reproduction.problems import Folder, Problem, paper_graph, problem
+from reproduction.released import run_released
+from spectralgp import Graph, GraphGPRegressor, Lagrangian, Polynomial, Sqp, decompose
 from spectralgp.datasets import (
     FilteredSignals,
     barabasi_albert_graph,
@@ -24,45 +39,66 @@ from spectralgp.datasets import (
 )
 
 # the paper's model, and plain maximum likelihood of the signals as they are: data are standardised before
-PLAIN: dict[str, Any] = {"residual": None, "carry": None, "center": None, "scale": None, "prior": None}
+PLAIN: dict[str, Any] = {"residual": None, "carry": None, "center": None, "scale": None}
+JOINT, NOISE_KNOWN = "joint", "noise known"
+"""Ways of learning a filter, beside Algorithm 1 and its variants."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to learn a filter of one degree: what it is called, and the solver."""
+
+    name: str
+    degree: int
+    solver: Sqp | Lagrangian = JOINTLY
 
 
 @dataclass(frozen=True)
 class FilterJob:
-    """One draw of a filter study."""
+    """One draw of a filter study, with all that its result depends on."""
 
-    study: FilterStudy
+    graph: str
+    input_covariance: str
+    n_nodes: int
+    n_signals: int
     truth: Truth
     snr: float
     seed: int
+    variants: tuple[Variant, ...]
+    is_shown: bool
+
+    @property
+    def name(self) -> str:
+        """What it is, for people."""
+        return f"{self.truth.key}, {self.snr:g} dB, seed {self.seed}"
 
     def run(self, folder: Folder = None) -> dict[str, Any]:
-        """Draw, learn every degree, and compare with the truth."""
-        graph, covariance, drawn = draw(self.study, self.truth, self.snr, self.seed)
+        """Draw, learn every variant, and compare with the truth."""
+        graph, covariance, drawn = draw(self)
         spectrum = decompose(graph, scaled=True)
         true_response = drawn.graph_kernel.response(spectrum.eigenvalues)
         learnt = []
-        for variant, solver, degree in self._variants():
-            noise = drawn.noise_variance if variant == "noise known" else None
+        for variant in self.variants:
             model = _fit(
                 GraphGPRegressor(
                     graph,
-                    Polynomial(degree),
+                    Polynomial(variant.degree),
                     "precomputed" if covariance is not None else None,
-                    noise_variance=noise,
-                    solver=solver,
+                    noise_variance=drawn.noise_variance if variant.name == NOISE_KNOWN else None,
+                    solver=variant.solver,
+                    prior=None,
                     **PLAIN,
                 ),
                 covariance,
                 drawn.signals,
             )
             learnt.append(
-                {"variant": variant, "degree": degree}
+                {"variant": variant.name, "degree": variant.degree}
                 | _recovery(model, drawn.graph_kernel, true_response)
                 | _summary(model)
             )
         result: dict[str, Any] = {"truth": self.truth.key, "snr": self.snr, "seed": self.seed, "learnt": learnt}
-        if self.seed == self.study.seeds[0]:  # the draw that is shown
+        if self.is_shown:
             result["shown"] = {
                 "eigenvalues": spectrum.eigenvalues.tolist(),
                 "fourier": spectrum.transform(drawn.signals).tolist(),
@@ -70,64 +106,129 @@ class FilterJob:
             }
         return result
 
-    def _variants(self) -> list[tuple[str, Solver, int]]:
-        degrees = self.study.degrees or (self.truth.degree,)
-        first = self.seed == self.study.seeds[0]
-        own = [degree for degree in degrees if degree == self.truth.degree]
-        if self.study.brief:
-            by_algorithm_1: Sequence[int] = own if first else ()
-        else:
-            by_algorithm_1 = degrees if first else own
-        return [
-            *(("sqp", "sqp", degree) for degree in degrees),
-            *(("noise known", "sqp", degree) for degree in degrees),
-            *(("Algorithm 1", "lagrangian", degree) for degree in by_algorithm_1),
-        ]
-
 
 @dataclass(frozen=True)
 class PredictionJob:
-    """One training size and split of a prediction study."""
+    """One model on one training size and split of a data set."""
 
-    study: PredictionStudy
+    data: str
     size: int
     split: int
+    model: Model
+    is_shown: bool
+
+    @property
+    def name(self) -> str:
+        """What it is, for people."""
+        return f"{self.data} {self.size}, split {self.split}, {self.model.key}"
 
     def run(self, folder: Folder = None) -> dict[str, Any]:
-        """Learn every model and score its predictions of the test sets."""
-        task = problem(self.study.data, self.size, self.split, folder)
-        result: dict[str, Any] = {
-            "size": self.size,
-            "split": self.split,
-            "models": {model.key: _score(model, task) for model in self.study.models},
-        }
-        if self.split == RELEASED and self.size == max(self.study.sizes):
-            result["shown"] = _picture(task)
+        """Learn the model and score its predictions of the test sets."""
+        task = problem(self.data, self.size, self.split, folder)
+        result: dict[str, Any] = {"size": self.size, "split": self.split, "model": self.model.key}
+        result |= _score(self.model, task)
+        if self.is_shown:
+            result["shown"] = picture(task.whole_graph, task.is_input) | _fourier(task)
         return result
 
 
-Job = FilterJob | PredictionJob
+@dataclass(frozen=True)
+class GraphJob:
+    """One graph of the paper; a random one is that of the first seed."""
+
+    graph: str
+
+    @property
+    def name(self) -> str:
+        """What it is, for people."""
+        return self.graph
+
+    def run(self, folder: Folder = None) -> dict[str, Any]:
+        """The ends of its spectra, and how it is drawn."""
+        if self.graph in RANDOM_GRAPHS:
+            graph = RANDOM_GRAPHS[self.graph](30, np.random.default_rng(1))
+            is_input = np.zeros(graph.n_nodes, dtype=bool)
+        else:
+            graph, is_input = paper_graph(self.graph, folder)
+        outputs = graph.subgraph(np.flatnonzero(~is_input))
+        normalized = decompose(outputs, "normalized").eigenvalues
+        hops = _hops_beyond(outputs, 3)
+        return {
+            "graph": self.graph,
+            "n_nodes": graph.n_nodes,
+            "n_edges": graph.n_edges,
+            "n_components": outputs.n_components,
+            "largest_normalized": float(normalized[-1]),
+            "largest_scaled": float(decompose(outputs, scaled=True).eigenvalues[-1]),
+            "beyond_3_hops": hops,
+        } | {"shown": picture(graph, is_input)}
+
+
+Job = FilterJob | PredictionJob | GraphJob
+RANDOM_GRAPHS = {"sensor": sensor_graph, "barabasi-albert": barabasi_albert_graph}
 
 
 def jobs_of(study: Study) -> list[Job]:
     """The jobs of an experiment, in the order of its results."""
+    if isinstance(study, GraphStudy):
+        return [GraphJob(graph) for graph in study.graphs]
     if isinstance(study, FilterStudy):
         return [
-            FilterJob(study, truth, snr, seed) for truth in study.truths for snr in study.snrs for seed in study.seeds
+            FilterJob(
+                study.graph,
+                study.input_covariance,
+                study.n_nodes,
+                study.n_signals,
+                truth,
+                snr,
+                seed,
+                variants_of(study, truth),
+                seed == study.seeds[0],
+            )
+            for truth in study.truths
+            for snr in study.snrs
+            for seed in study.seeds
         ]
-    return [PredictionJob(study, size, split) for size in study.sizes for split in study.splits]
+    return [
+        PredictionJob(study.data, size, split, model, _is_shown(study, size, split, model))
+        for size in study.sizes
+        for split in study.splits
+        for model in study.models
+    ]
 
 
-def draw(study: FilterStudy, truth: Truth, snr: float, seed: int) -> tuple[Graph, Any, FilteredSignals]:
+def _is_shown(study: PredictionStudy, size: int, split: int, model: Model) -> bool:
+    """Whether a job keeps what the pictures of the data need: one a study does."""
+    return split == RELEASED and size == max(study.sizes) and model == study.models[0]
+
+
+def variants_of(study: FilterStudy, truth: Truth) -> tuple[Variant, ...]:
+    """Ways that a filter study learns each draw of a truth in."""
+    degrees = study.degrees or (truth.degree,)
+    shown = tuple(degree for degree in degrees if degree <= HIGHEST_DEGREE)
+    algorithm_1 = shown if truth.is_shown else (truth.degree,)
+    found = [Variant(name, degree) for name in (JOINT, NOISE_KNOWN) for degree in degrees]
+    found += [Variant(BY_ALGORITHM_1, degree, Lagrangian()) for degree in algorithm_1]
+    if study.variants and truth.is_shown:
+        found += [
+            Variant(by_printed(rate), truth.degree, Lagrangian(literal=True, dual_rate=rate)) for rate in PRINTED_RATES
+        ]
+        found += [
+            Variant(by_random(seed), truth.degree, Lagrangian(multiplier="random", random_state=seed))
+            for seed in RANDOM_STARTS[:1]
+        ]
+    return tuple(found)
+
+
+def draw(job: FilterJob) -> tuple[Graph, Any, FilteredSignals]:
     """Graph, input covariance (or None) and signals; every truth and ratio of a seed has the same graph."""
-    random_state = np.random.default_rng(seed)
-    builders = {"sensor": sensor_graph, "barabasi-albert": barabasi_albert_graph}
-    graph = builders[study.graph](study.n_nodes, random_state)
+    random_state = np.random.default_rng(job.seed)
+    graph = RANDOM_GRAPHS[job.graph](job.n_nodes, random_state)
     covariance = None
-    if study.input_covariance == "inverse Wishart":
-        covariance = draw_inverse_wishart(study.n_signals, random_state)
+    if job.input_covariance == "inverse Wishart":
+        covariance = draw_inverse_wishart(job.n_signals, random_state)
     drawn = draw_filtered_signals(
-        graph, truth.coefficients, study.n_signals, random_state, snr=snr, input_covariance=covariance
+        graph, job.truth.coefficients, job.n_signals, random_state, snr=job.snr, input_covariance=covariance
     )
     return graph, covariance, drawn
 
@@ -142,11 +243,13 @@ def _recovery(model: GraphGPRegressor, truth: Polynomial, true_response: Any) ->
     """Relative L2 error on the eigenvalues, of the filter itself and of both divided by their maximum."""
     eigenvalues = model.spectrum_.eigenvalues
     kernel: Polynomial = model.graph_kernel_  # type: ignore[assignment]
+    response = kernel.response(eigenvalues)
     shape, true_shape = kernel.rescaled().response(eigenvalues), truth.rescaled().response(eigenvalues)
     return {
         "coefficients": kernel.coefficients.tolist(),
-        "error": _relative(kernel.response(eigenvalues), true_response),
+        "error": _relative(response, true_response),
         "shape_error": _relative(shape, true_shape),
+        "smallest_share": float(np.min(response) / np.max(np.abs(response))),
     }
 
 
@@ -160,6 +263,7 @@ def _summary(model: GraphGPRegressor) -> dict[str, Any]:
         "log_likelihood": model.log_marginal_likelihood_,
         "noise_variance": model.noise_variance_,
         "converged": all(fit.converged for fit in model.fits_),
+        "outcome": fit.outcome.name,
         "message": fit.message,
         "first_stage": fit.stages[0].name,
         "n_evaluations": model.n_evaluations_,
@@ -167,20 +271,52 @@ def _summary(model: GraphGPRegressor) -> dict[str, Any]:
 
 
 def _score(model: Model, task: Problem) -> dict[str, Any]:
-    settings = PLAIN | {"prior": model.prior, "solver": model.solver}
-    estimator = GraphGPRegressor(task.graph, model.graph_kernel, _input_kernel(task.inputs), **settings)
+    estimator, has_stopped = _released(model, task) if model.solver is None else (_estimator(model, task), True)
     fitted = _fit(estimator, task.inputs, task.signals)
     left_out = fitted.leave_one_out().log_density
     result = {
         "scores": {order: _set_scores(fitted, task, *test) for order, test in task.tests.items()},
         "leave_one_out": float(np.mean(left_out)) + task.shift,
+        "shift": task.shift,
     } | _summary(fitted)
+    result["converged"] = result["converged"] and has_stopped
     if isinstance(fitted.graph_kernel_, Polynomial):
+        response = fitted.graph_kernel_.response(fitted.spectrum_.eigenvalues)
         result["coefficients"] = fitted.graph_kernel_.coefficients.tolist()
-        result["smallest_response"] = float(np.min(fitted.response()))
+        result["smallest_response"] = float(np.min(response))
+        result["smallest_share"] = float(np.min(response) / np.max(np.abs(response)))
     if len(fitted.kernel_weights_) > 1:
         result["weights"] = fitted.kernel_weights_.tolist()
+    restarts = [value for fit in fitted.fits_ for value in fit.restarts if np.isfinite(value)]
+    if restarts:
+        result["restarts"] = restarts
     return result
+
+
+def _estimator(model: Model, task: Problem) -> GraphGPRegressor:
+    return GraphGPRegressor(
+        task.graph,
+        model.graph_kernel,
+        _input_kernel(task.inputs),
+        prior=model.prior,
+        solver=model.solver or JOINTLY,
+        n_draws=model.n_draws,
+        **PLAIN,
+    )
+
+
+def _released(model: Model, task: Problem) -> tuple[GraphGPRegressor, bool]:
+    """The model that the authors' released program ends at, with nothing left to learn, and whether it stopped."""
+    assert isinstance(model.graph_kernel, Polynomial)
+    degree = model.graph_kernel.degree
+    assert isinstance(degree, int)
+    found = run_released(task.graph, task.inputs, task.signals, degree, task.n_grid)
+    filtered = Polynomial.from_coefficients(
+        found.coefficients * np.sqrt(found.input_variance), constraint=None, fixed=True
+    )
+    kernel = RBF(np.sqrt(found.length), "fixed")
+    noise = found.noise_variance
+    return GraphGPRegressor(task.graph, filtered, kernel, noise_variance=noise, prior=None, **PLAIN), found.stopped
 
 
 def _input_kernel(inputs: Any) -> RBF:
@@ -197,20 +333,50 @@ def _set_scores(fitted: GraphGPRegressor, task: Problem, inputs: Any, signals: A
     return [density / task.set_size + task.shift for density in densities]
 
 
-def _picture(task: Problem) -> dict[str, Any]:
-    """What the pictures of the data need: the graph, its inputs, and the training signals' Fourier coefficients."""
+def _fourier(task: Problem) -> dict[str, Any]:
+    """Graph Fourier coefficients of the training signals."""
     spectrum = decompose(task.graph, scaled=True)
-    whole = task.whole_graph
-    rows, columns = whole.weights.nonzero()
-    coordinates = whole.coordinates
-    arbitrary = coordinates is None
-    if coordinates is None:  # slowly varying modes spread nodes out; the paper's places are arbitrary too
-        coordinates = decompose(whole, "normalized").eigenvectors[:, whole.n_components :][:, :2]
+    return {"eigenvalues": spectrum.eigenvalues.tolist(), "fourier": spectrum.transform(task.signals).tolist()}
+
+
+def picture(graph: Graph, is_input: Any) -> dict[str, Any]:
+    """What a picture of a graph needs: places, edges, and which nodes are inputs."""
+    rows, columns = graph.weights.nonzero()
+    edges = [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if i < j]
+    places = graph.coordinates
+    if places is None:
+        places = spread_out(graph.n_nodes, edges)
     return {
-        "edges": [[int(i), int(j)] for i, j in zip(rows, columns, strict=True) if i < j],
-        "coordinates": np.asarray(coordinates).tolist(),
-        "arbitrary_places": arbitrary,
-        "is_input": task.is_input.tolist(),
-        "eigenvalues": spectrum.eigenvalues.tolist(),
-        "fourier": spectrum.transform(task.signals).tolist(),
+        "edges": [list(edge) for edge in edges],
+        "coordinates": np.asarray(places).tolist(),
+        "arbitrary_places": graph.coordinates is None,
+        "is_input": np.asarray(is_input).tolist(),
     }
+
+
+def spread_out(n_nodes: int, edges: list[tuple[int, int]]) -> Any:
+    """Arbitrary places, as the paper's are: those of springs along the edges, each component on its own."""
+    import networkx as nx
+
+    graph = nx.Graph(edges)
+    graph.add_nodes_from(range(n_nodes))
+    places = np.empty((n_nodes, 2))
+    left, bottom, height = 0.0, 0.0, 0.0
+    for component in sorted(nx.connected_components(graph), key=len, reverse=True):
+        nodes = sorted(component)
+        width = np.sqrt(len(nodes))
+        if left > 2.5 * np.sqrt(n_nodes):  # a new row
+            left, bottom, height = 0.0, bottom - height, 0.0
+        own = nx.kamada_kawai_layout(graph.subgraph(nodes)) if len(nodes) > 1 else {nodes[0]: np.zeros(2)}
+        places[nodes] = width * np.array([own[node] for node in nodes]) + [left + width, bottom - width]
+        left += 2.2 * width
+        height = max(height, 2.2 * width)
+    return places
+
+
+def _hops_beyond(graph: Graph, degree: int) -> float:
+    """Largest entry of a filter of this degree between nodes more than so many edges apart, over its largest entry."""
+    matrix = graph.laplacian(scaled=True).toarray()
+    filtered = np.sum([np.linalg.matrix_power(matrix, power) for power in range(degree + 1)], axis=0)
+    near = np.linalg.matrix_power(np.eye(graph.n_nodes) + (graph.weights.toarray() != 0), degree) > 0
+    return float(np.max(np.abs(filtered[~near]), initial=0.0) / np.max(np.abs(filtered)))

@@ -11,11 +11,12 @@ from typing import Any
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from reproduction.experiments import Study, chosen
-from reproduction.jobs import Job, jobs_of
-from reproduction.page import write_experiment, write_summary
-from reproduction.problems import Folder, MissingData
-from reproduction.store import read_results, write_results
+from reproduction.experiments import PredictionStudy, Study, chosen
+from reproduction.jobs import Job
+from reproduction.page import write_summary
+from reproduction.problems import Folder, MissingData, paper_graph, problem
+from reproduction.sections import NOT_HAD
+from reproduction.store import Record
 
 Progress = Callable[[str, int, int], None]
 
@@ -29,14 +30,20 @@ class Outcome:
     experiment : str
         Its name.
     status : str
-        "done", "kept" (it was done before), or "not run: ..." with the reason.
+        "done", "kept" (it was done before), or "not run here: the file could not be had".
     seconds : float
-        Time that its jobs took, now or when they were run.
+        Time that its jobs took, now or when they were run, each in its own process.
+    message : str
+        Which file could not be had, and what to do about it.
+    is_optional : bool
+        Whether a run without it has not failed.
     """
 
     experiment: str
     status: str
-    seconds: float
+    seconds: float = 0.0
+    message: str = ""
+    is_optional: bool = False
 
 
 def reproduce(
@@ -50,15 +57,17 @@ def reproduce(
 ) -> list[Outcome]:
     """Run the paper's experiments and write results, figures, tables and a summary page.
 
+    Data that are not on this machine are downloaded from the authors' repository into the user's cache.
+
     Parameters
     ----------
     experiments : sequence of str, optional
         Names of experiments; all if none is given.
     out : path
-        Folder for what is written: one folder an experiment, and `summary.md`. Experiments that were finished there
-        before are not run again, unless their description or the package has changed.
+        Folder for what is written: one folder an experiment, and `summary.md`. Every job is kept there as soon as it
+        has ended, and not run again unless it, or the code that it runs, has changed.
     quick : bool, default=False
-        Fewer seeds, degrees and splits: under a minute for all.
+        A cut: fewer seeds, splits and sizes, and none of the searches from many starts; about a minute for all.
     folder : path, optional
         Folder of the data; see `spectralgp.datasets.load_weather` for where else they are looked for.
     n_processes : int, default=2
@@ -92,8 +101,9 @@ def reproduce(
             f"out must name a folder that is there or can be made; got {str(place)!r} ({error.strerror}). "
             "Choose another."
         ) from error
-    steps = _Steps(progress, sum(len(jobs_of(study)) for study in studies))
-    outcomes = [_one(study, place, folder, n_processes, steps) for study in studies]
+    records = {study.key: Record(place, study) for study in studies}
+    steps = _Steps(progress, sum(len(record.jobs) for record in records.values()))
+    outcomes = [_one(study, records[study.key], folder, n_processes, steps) for study in studies]
     write_summary(place, {outcome.experiment: outcome.status for outcome in outcomes}, quick=quick)
     return outcomes
 
@@ -110,32 +120,37 @@ class _Steps:
             self._progress(experiment, self._done, self._total)
 
 
-def _one(study: Study, place: Path, folder: Folder, n_processes: int, steps: _Steps) -> Outcome:
-    results, status = read_results(place, study), "kept"
-    if results is None:
-        start = time.perf_counter()
-        try:
-            finished = _run_jobs(study, folder, n_processes, steps)
-        except MissingData as error:
-            steps.advance(study.key, len(jobs_of(study)))  # the first job needs the data, so none has ended
-            return Outcome(study.key, f"not run: {error}", 0.0)
-        results, status = write_results(place, study, finished, time.perf_counter() - start), "done"
-    else:
-        steps.advance(study.key, len(jobs_of(study)))
-    write_experiment(place, study, results)
-    return Outcome(study.key, status, float(results["seconds"]))
-
-
-def _run_jobs(study: Study, folder: Folder, n_processes: int, steps: _Steps) -> list[dict[str, Any]]:
-    """Results of all jobs, in order, whichever process ran them."""
-    finished = []
-    pool = Parallel(n_jobs=n_processes, return_as="generator")
-    for result in pool(delayed(_run)(job, folder) for job in jobs_of(study)):
-        finished.append(result)
+def _one(study: Study, record: Record, folder: Folder, n_processes: int, steps: _Steps) -> Outcome:
+    missing = record.missing
+    if n_kept := len(record.jobs) - len(missing):
+        steps.advance(study.key, n_kept)
+    if not missing:
+        return Outcome(study.key, "kept", record.seconds)
+    try:
+        _fetch(study, folder)
+    except MissingData as error:
+        steps.advance(study.key, len(missing))
+        is_optional = isinstance(study, PredictionStudy) and study.is_optional
+        return Outcome(study.key, NOT_HAD, message=str(error), is_optional=is_optional)
+    # as they end, whichever process ran them; results are read in the order of the jobs
+    pool = Parallel(n_jobs=n_processes, return_as="generator_unordered")
+    for index, result, seconds in pool(delayed(_run)(index, job, folder) for index, job in enumerate(missing)):
+        record.keep(missing[index], result, seconds)
         steps.advance(study.key)
-    return finished
+    return Outcome(study.key, "done", record.seconds)
 
 
-def _run(job: Job, folder: Folder) -> dict[str, Any]:
+def _fetch(study: Study, folder: Folder) -> None:
+    """Have the data of an experiment here before its jobs start, so that two processes do not both download them."""
+    if isinstance(study, PredictionStudy):
+        problem(study.data, study.sizes[0], study.splits[0], folder)
+    elif study.key == "graphs":
+        for name in ("weather", "traffic", "fmri"):
+            paper_graph(name, folder)
+
+
+def _run(index: int, job: Job, folder: Folder) -> tuple[int, dict[str, Any], float]:
+    start = time.perf_counter()
     with threadpool_limits(1, user_api="blas"):
-        return job.run(folder)
+        result = job.run(folder)
+    return index, result, time.perf_counter() - start

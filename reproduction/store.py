@@ -1,59 +1,188 @@
-"""Results on disk: written whole or not at all, and read only where they belong to the experiment asked for."""
+"""Results on disk: a line a job, kept as soon as it ends, and read only where code and job are the same."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import importlib.metadata
 import json
 import os
 import tempfile
+from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import spectralgp
 from reproduction.experiments import Study
+from reproduction.jobs import Job, jobs_of
 
-RESULTS = "results.json"
-FORMAT = 1  # raise it when the meaning of a number in the results changes
+RESULTS = "results.jsonl"
+FIGURES = "figures.json"
+FORMAT = 2  # raise it when the meaning of a number in the results changes
+PACKAGE, HERE = Path(spectralgp.__file__).parent, Path(__file__).parent
+# what no result depends on: pictures, words and commands
+SHOWING = ("plots", "cli.py", "demo.py", "__main__.py")
+COMPUTING = ("experiments.py", "jobs.py", "problems.py", "released.py")
+DRAWING = ("drawing.py", "filter_pictures.py", "prediction_pictures.py", "figures.py")
+LIBRARIES = ("numpy", "scipy", "scikit-learn")
+
+Results = list[dict[str, Any]]
+"""What the jobs of an experiment found, in their order."""
 
 
-def fingerprint(study: Study) -> str:
-    """Changes whenever the description of an experiment, the package or the form of its results does.
+def fingerprint(job: Job) -> str:
+    """Changes whenever a job, the code that runs it or the form of its result does.
 
     Examples
     --------
     >>> from reproduction import EXPERIMENTS, fingerprint
-    >>> fingerprint(EXPERIMENTS[0]) == fingerprint(EXPERIMENTS[0].quick())
+    >>> from reproduction.jobs import jobs_of
+    >>> first, second, *_ = jobs_of(EXPERIMENTS[0])
+    >>> fingerprint(first) == fingerprint(second)
     False
     """
-    described = f"{FORMAT} {spectralgp.__version__} {study!r}"
-    return hashlib.sha256(described.encode()).hexdigest()
+    return _digest([str(FORMAT), computing_code(), type(job).__name__, repr(job)])
 
 
-def write_results(folder: Path, study: Study, jobs: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
-    """Write an experiment's results, and return them as they will be read."""
-    content = {
-        "experiment": study.key,
-        "fingerprint": fingerprint(study),
-        "version": spectralgp.__version__,
-        "description": repr(study),
-        "seconds": seconds,
-        "jobs": jobs,
-    }
-    text = json.dumps(content, allow_nan=False)
-    write_text(folder / study.key / RESULTS, text)
-    results: dict[str, Any] = json.loads(text)
-    return results
+@cache
+def computing_code() -> str:
+    """Fingerprint of the code that results depend on, without comments and docstrings, and of its libraries."""
+    package = [path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] not in SHOWING]
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES]
+    return _digest([*versions, *map(_code, sorted(package)), *(_code(HERE / name) for name in COMPUTING)])
 
 
-def read_results(folder: Path, study: Study) -> dict[str, Any] | None:
-    """Results of exactly this experiment, or None if there are none (missing, of another description, or damaged)."""
+@cache
+def drawing_code() -> str:
+    """The same of the code that pictures depend on."""
+    paths = [*sorted((PACKAGE / "plots").rglob("*.py")), *(HERE / name for name in DRAWING)]
+    return _digest([importlib.metadata.version("matplotlib"), *map(_code, paths)])
+
+
+def _code(path: Path) -> str:
+    """A module's code as Python reads it, with its name."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and _is_text(body[0]):
+            body[0] = ast.Pass()
+    return f"{path.name} {ast.dump(tree)}"
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+class Record:
+    """What was found of one experiment so far.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of all results.
+    study : Study
+        The experiment.
+    """
+
+    def __init__(self, folder: Path, study: Study) -> None:
+        self.path = folder / study.key / RESULTS
+        self._found: dict[str, dict[str, Any]] = {}
+        self.jobs = {fingerprint(job): job for job in jobs_of(study)}
+        lines = _lines(self.path)
+        self._is_clean = True
+        for line in lines:
+            entry = _entry(line)
+            if entry is None or entry["fingerprint"] not in self.jobs:
+                self._is_clean = False
+                continue
+            self._found[entry["fingerprint"]] = entry
+
+    @property
+    def missing(self) -> list[Job]:
+        """Jobs whose results are not here."""
+        return [job for print_, job in self.jobs.items() if print_ not in self._found]
+
+    @property
+    def results(self) -> Results | None:
+        """What all jobs found, or None as long as one is missing."""
+        return None if self.missing else [self._found[print_]["result"] for print_ in self.jobs]
+
+    @property
+    def seconds(self) -> float:
+        """Time that the jobs took, each in its own process."""
+        return sum(float(entry["seconds"]) for entry in self._found.values())
+
+    @property
+    def digest(self) -> str:
+        """Changes whenever a result does."""
+        return _digest(json.dumps(self._found[print_]["result"]) for print_ in self.jobs if print_ in self._found)
+
+    def keep(self, job: Job, result: dict[str, Any], seconds: float) -> None:
+        """Write a job's result to disk at once, so that an interruption loses none that has ended.
+
+        Raises
+        ------
+        ValueError
+            If a number is none.
+        """
+        own = fingerprint(job)
+        line = json.dumps({"job": job.name, "fingerprint": own, "seconds": seconds, "result": result}, allow_nan=False)
+        if not self._is_clean:  # results of older code, or a line cut short
+            write_text(self.path, "".join(json.dumps(one) + "\n" for one in self._found.values()))
+            self._is_clean = True
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self._found[own] = json.loads(line)
+
+
+def _lines(path: Path) -> list[str]:
     try:
-        content = json.loads((folder / study.key / RESULTS).read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
+        return path.read_text(encoding="utf-8").splitlines(keepends=True)
+    except (FileNotFoundError, UnicodeDecodeError):
+        return []
+
+
+def _entry(line: str) -> dict[str, Any] | None:
+    """What a line says, or None if it was cut short."""
+    try:
+        entry = json.loads(line)
+    except json.JSONDecodeError:
         return None
-    if not isinstance(content, dict) or content.get("fingerprint") != fingerprint(study):
-        return None
-    return content
+    is_whole = line.endswith("\n") and isinstance(entry, dict) and {"fingerprint", "seconds", "result"} <= entry.keys()
+    return entry if is_whole else None
+
+
+class Drawn:
+    """Which pictures of a folder are current: those drawn from the same results by the same code."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            self._digests: dict[str, str] = dict(json.loads((folder / FIGURES).read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError, TypeError):
+            self._digests = {}
+
+    def is_current(self, name: str, sources: Mapping[str, str]) -> bool:
+        """Whether a picture is there, and nothing it is drawn from has changed since."""
+        files = [self.folder / f"{name}{form}" for form in (".png", ".svg")]
+        return self._digests.get(name) == _of(sources) and all(path.is_file() for path in files)
+
+    def keep(self, name: str, sources: Mapping[str, str]) -> None:
+        """Remember what a picture was drawn from."""
+        self._digests[name] = _of(sources)
+        write_text(self.folder / FIGURES, json.dumps(self._digests, indent=1))
+
+
+def _of(sources: Mapping[str, str]) -> str:
+    return _digest([drawing_code(), *(f"{key} {value}" for key, value in sorted(sources.items()))])
 
 
 def write_text(path: Path, text: str) -> None:

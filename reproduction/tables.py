@@ -1,34 +1,36 @@
-"""Markdown tables from results."""
+"""Markdown tables from results; every word in them is computed from the numbers that it stands beside."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from reproduction.experiments import (
-    ALGORITHM_1,
+    AVERAGED,
     BASELINES,
     BEYOND,
+    BY_ALGORITHM_1,
+    BY_RELEASED,
+    BY_SEARCH,
     POLYNOMIALS,
-    FilterStudy,
+    RELEASED_PROGRAM,
     Model,
-    PredictionStudy,
+    Truth,
 )
+from reproduction.jobs import JOINT, NOISE_KNOWN
+from reproduction.problems import AS_RELEASED, FIRST_SORTED, SORTED
 from reproduction.published import (
-    AUTHORS_CODE,
-    AUTHORS_CODE_IN_TIME_ORDER,
-    OPTIMA,
     SYNTHETIC_LOG_LIKELIHOODS,
     TABLE_1,
     Column,
     MeanScore,
 )
-from reproduction.reasons import why
+from reproduction.results import Difference, Filters, Finished, Fit, Predictions
 
-Results = dict[str, Any]
+CLOSE = 1.0  # standard errors of the paper's number within which two numbers count as the same
+APART = 1.0  # nats of likelihood or score from which two solvers count as having ended apart
+SAME_MAXIMUM = 0.05  # nats
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -47,200 +49,320 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def mean_score(scores: Sequence[float]) -> MeanScore:
-    """Mean over the test sets and its standard error (ddof 0, as the paper's)."""
-    return MeanScore(float(np.mean(scores)), float(np.std(scores) / np.sqrt(len(scores))))
-
-
 def as_text(score: MeanScore) -> str:
     """A score as text, with its standard error in brackets."""
     return f"{score.mean:.2f}" if score.standard_error is None else f"{score.mean:.2f} ({score.standard_error:.2f})"
 
 
+def mark(fit: Fit) -> str:
+    """A star for a fit that did not converge."""
+    return "" if fit["converged"] else " *"
+
+
 # ------------------------------------------------------------------------------------------------------ filters
 
 
-def without_2pi(log_likelihood: float, study: FilterStudy) -> float:
-    """A log marginal likelihood without its 2 pi term, as the paper's figures give it."""
-    return log_likelihood + 0.5 * study.n_nodes * study.n_signals * float(np.log(2 * np.pi))
-
-
-def learnt(results: Results, truth: str, variant: str, *, snr: float, degree: int) -> list[dict[str, Any]]:
-    """The fits of one kind, one for each seed that has it, the shown draw first."""
-    return [
-        fit
-        for job in results["jobs"]
-        if job["truth"] == truth and job["snr"] == snr
-        for fit in job["learnt"]
-        if fit["variant"] == variant and fit["degree"] == degree
-    ]
-
-
-def filter_tables(study: FilterStudy, results: Results) -> str:
-    """One table a truth: log marginal likelihoods of the shown draw, and recovery errors over all seeds."""
-    n_seeds = len(study.seeds)
-    header = [
-        "SNR (dB)" if study.degrees is None else "degree",
-        "log marginal likelihood, with (without) 2 pi: sqp",
-        "Algorithm 1",
-        "authors' draws, without 2 pi",
-        f"relative L2 error over {n_seeds} seeds, median [quartiles]: sqp",
-        "sqp, noise known",
-        "Algorithm 1",
-        "scaled by maximum: sqp",
-    ]
-    parts = []
+def shown_likelihoods(found: Filters) -> str:
+    """Log marginal likelihoods of the draw shown, a column a truth and solver."""
+    study = found.study
+    authors = SYNTHETIC_LOG_LIKELIHOODS if study.key == "sensor" else {}
+    header, columns = ["SNR (dB)" if study.degrees is None else "degree"], []
+    settings = [(snr, degree) for snr in study.snrs for degree in study.degrees or (0,)]
     for truth in study.truths:
-        rows = [_filter_row(study, results, truth.key, snr, degree) for snr, degree in _settings(study, truth.degree)]
-        parts.append(f"**{truth.key}** {_theta(truth.coefficients)}\n\n{markdown(header, rows)}")
-    return "\n\n".join(parts)
+        for variant, words in ((JOINT, "jointly"), (BY_ALGORITHM_1, "Algorithm 1")):
+            header.append(f"{truth.key}: {words}")
+            columns.append([_shown(found, truth, variant, snr, degree or truth.degree) for snr, degree in settings])
+        if truth.key in authors:
+            header.append(f"{truth.key}: authors' draws")
+            known = authors[truth.key]
+            columns.append([f"({known[degree - 1]:.2f})" if degree <= len(known) else "-" for _, degree in settings])
+    names = [f"{snr:g}" if study.degrees is None else str(degree) for snr, degree in settings]
+    return markdown(header, zip(names, *columns, strict=True))
 
 
-def _settings(study: FilterStudy, own_degree: int) -> list[tuple[float, int]]:
-    return [(snr, degree) for snr in study.snrs for degree in study.degrees or (own_degree,)]
-
-
-def _filter_row(study: FilterStudy, results: Results, truth: str, snr: float, degree: int) -> list[str]:
-    by_sqp, known, algorithm_1 = (
-        learnt(results, truth, variant, snr=snr, degree=degree) for variant in ("sqp", "noise known", "Algorithm 1")
-    )
-    authors = SYNTHETIC_LOG_LIKELIHOODS.get(truth, ()) if study.key == "sensor" else ()
-    return [
-        f"{snr:g}" if study.degrees is None else str(degree),
-        _both_likelihoods(by_sqp, study),
-        _both_likelihoods(algorithm_1, study),
-        f"{authors[degree - 1]:.2f}" if degree <= len(authors) else "-",
-        _quartiles([fit["error"] for fit in by_sqp]),
-        _quartiles([fit["error"] for fit in known]),
-        _quartiles([fit["error"] for fit in algorithm_1]) if len(algorithm_1) == len(study.seeds) else "-",
-        _quartiles([fit["shape_error"] for fit in by_sqp]),
-    ]
-
-
-def _both_likelihoods(fits: list[dict[str, Any]], study: FilterStudy) -> str:
+def _shown(found: Filters, truth: Truth, variant: str, snr: float, degree: int) -> str:
+    fits = found.learnt(truth.key, variant, snr=snr, degree=degree)
     if not fits:
         return "-"
     value = fits[0]["log_likelihood"]
-    mark = "" if fits[0]["converged"] else " *"
-    return f"{value:.2f} ({without_2pi(value, study):.2f}){mark}"
+    return f"{value:.2f} ({found.without_2pi(value):.2f}){mark(fits[0])}"
 
 
-def _quartiles(values: list[float]) -> str:
-    low, middle, high = np.percentile(values, [25, 50, 75])
+def recovery_errors(found: Filters, truth: Truth) -> str:
+    """Relative errors of the filters over the seeds, and how often Algorithm 1 did not converge."""
+    study = found.study
+    header = [
+        "SNR (dB)" if study.degrees is None else "degree",
+        "jointly",
+        "jointly, noise known",
+        "Algorithm 1",
+        "jointly, scaled",
+        "Algorithm 1, scaled",
+        "Algorithm 1 not converged",
+    ]
+    rows = []
+    for snr in study.snrs:
+        for degree in study.degrees or (truth.degree,):
+            joint, known, algorithm_1 = (
+                found.learnt(truth.key, variant, snr=snr, degree=degree)
+                for variant in (JOINT, NOISE_KNOWN, BY_ALGORITHM_1)
+            )
+            unconverged, n_fits = found.unconverged(truth.key, BY_ALGORITHM_1, snr=snr, degree=degree)
+            rows.append(
+                [
+                    f"{snr:g}" if study.degrees is None else str(degree),
+                    _quartiles(joint, "error"),
+                    _quartiles(known, "error"),
+                    _quartiles(algorithm_1, "error"),
+                    _quartiles(joint, "shape_error"),
+                    _quartiles(algorithm_1, "shape_error"),
+                    f"{unconverged} of {n_fits}" if n_fits else "-",
+                ]
+            )
+    return markdown(header, rows)
+
+
+def _quartiles(fits: list[Fit], what: str) -> str:
+    if not fits:
+        return "-"
+    low, middle, high = np.percentile([fit[what] for fit in fits], [25, 50, 75])
     return f"{middle:.1%} [{low:.1%}, {high:.1%}]"
-
-
-def _theta(coefficients: Sequence[float]) -> str:
-    return "theta = (" + ", ".join(f"{value:.4g}" for value in coefficients) + ")"
 
 
 # --------------------------------------------------------------------------------------------------- prediction
 
 
-def job_of(results: Results, size: int, split: int) -> dict[str, Any]:
-    """Results of one training size and split."""
-    return next(job for job in results["jobs"] if job["size"] == size and job["split"] == split)
+def columns_of(found: Predictions) -> list[Column]:
+    """The columns of the paper's table that a study stands beside; on the text's graph they are the same."""
+    return [(found.study.data.removesuffix("-text").removesuffix("-released"), size) for size in found.study.sizes]
 
 
-def released_table(study: PredictionStudy, results: Results, order: str) -> str:
-    """The paper's table: in each cell our score by either solver, the paper's, and that of the authors' code."""
-    columns: list[Column] = [(study.data, size) for size in study.sizes]
-    header = ["model", *(f"{data} {size}" for data, size in columns), "where and why they differ"]
+def released_table(found: Predictions) -> str:
+    """The paper's table: in each cell our score by either solver, that of the released program, and the paper's."""
+    columns = columns_of(found)
+    header = ["model", *(f"{data} {size}" for data, size in columns), "beside the paper"]
     rows = []
     for model in (*POLYNOMIALS, *BASELINES, *BEYOND):
-        ours = [_ours(study, results, column, model, order) for column in columns]
-        cells = ["<br>".join(lines) for lines in ours]
-        rows.append([model.label, *cells, why(model, columns, _scores(study, results, columns, model, order), order)])
+        if not found.has(model.key):
+            continue
+        cells = ["<br>".join(_cell(found, column, model)) for column in columns]
+        rows.append([model.label, *cells, beside_the_paper(found, model)])
     return markdown(header, rows)
 
 
-def _scores(
-    study: PredictionStudy, results: Results, columns: list[Column], model: Model, order: str
-) -> list[dict[str, Any]]:
-    """Per column: our mean score and log likelihood by either solver."""
-    found = []
-    for _, size in columns:
-        models = job_of(results, size, study.splits[0])["models"]
-        entry = {}
-        for solver, key in (("sqp", model.key), ("lagrangian", f"{model.row} by Algorithm 1")):
-            if key in models:
-                entry[solver] = {
-                    "mean": mean_score(models[key]["scores"][order]).mean,
-                    "log_likelihood": models[key]["log_likelihood"],
-                    "converged": models[key]["converged"],
-                }
-        found.append(entry)
-    return found
-
-
-def _ours(study: PredictionStudy, results: Results, column: Column, model: Model, order: str) -> list[str]:
-    models = job_of(results, column[1], study.splits[0])["models"]
-    lines = [f"ours **{as_text(mean_score(models[model.key]['scores'][order]))}**"]
-    by_algorithm_1 = next((one.key for one in ALGORITHM_1 if one.row == model.row), None)
-    if by_algorithm_1 in models:
-        fit = models[by_algorithm_1]
-        lines.append(f"Algorithm 1 {as_text(mean_score(fit['scores'][order]))}" + ("" if fit["converged"] else " *"))
-    if model.row in TABLE_1[column]:
-        lines.append(f"paper {as_text(TABLE_1[column][model.row])}")
-    authors: MeanScore | None = AUTHORS_CODE.get(column, {}).get(model.row)
-    if order == "time":
-        authors = AUTHORS_CODE_IN_TIME_ORDER.get(column, {}).get(model.row)
-    if authors is not None:
-        lines.append(f"authors' code {as_text(authors)}")
-    elif order == "released" and model.row in OPTIMA.get(column, {}):
-        lines.append(f"reference {as_text(OPTIMA[column][model.row])}")
+def _cell(found: Predictions, column: Column, model: Model) -> list[str]:
+    _, size = column
+    fit = found.fit(size, model.key)
+    lines = [f"ours **{as_text(found.score(size, model.key))}**{mark(fit)}"]
+    for by in (BY_ALGORITHM_1, BY_RELEASED):
+        if found.has(key := f"{model.row}, {by}"):
+            lines.append(f"{by} {as_text(found.score(size, key))}{mark(found.fit(size, key))}")
+    paper = TABLE_1.get(column, {}).get(model.row)
+    if paper is not None:
+        lines.append(f"paper {as_text(paper)}")
     return lines
 
 
-def likelihood_table(study: PredictionStudy, results: Results) -> str:
-    """Log marginal likelihoods of the training signals, by either solver and by the authors' code."""
-    columns: list[Column] = [(study.data, size) for size in study.sizes]
-    header = ["model", *(f"{data} {size}" for data, size in columns)]
+def beside_the_paper(found: Predictions, model: Model) -> str:
+    """Where a row stands beside the paper's, column by column, and where the two solvers end apart."""
+    parts = []
+    for column in columns_of(found):
+        paper, (_, size) = TABLE_1.get(column, {}).get(model.row), column
+        if paper is not None:
+            parts.append(f"{size}: {against(found.score(size, model.key).mean, paper)}")
+        if model.group == "polynomial" and found.has(f"{model.row}, {BY_ALGORITHM_1}"):
+            parts.append(_solvers(found, size, model))
+    return ". ".join(part for part in parts if part) or "not in the paper"
+
+
+def against(ours: float, paper: MeanScore) -> str:
+    """Where a score of ours stands beside the paper's, in its standard errors.
+
+    Examples
+    --------
+    >>> against(-320.0, MeanScore(-325.0, 2.5))
+    '2.0 standard errors above the paper'
+    """
+    error = paper.standard_error or 0.0
+    distance = (ours - paper.mean) / error if error else np.inf
+    if abs(distance) <= CLOSE:
+        return "within one standard error of the paper"
+    return f"{abs(distance):.1f} standard errors {'above' if distance > 0 else 'below'} the paper"
+
+
+def _solvers(found: Predictions, size: int, model: Model) -> str:
+    """What the two solvers differ by, where they end apart."""
+    joint, other = (found.fit(size, key) for key in (model.key, f"{model.row}, {BY_ALGORITHM_1}"))
+    gain = other["log_likelihood"] - joint["log_likelihood"]
+    change = np.mean(other["scores"][AS_RELEASED]) - np.mean(joint["scores"][AS_RELEASED])
+    if max(abs(gain), abs(change)) < APART:
+        return ""
+    ending = "" if other["converged"] else f" ({OUTCOMES[other['outcome']]})"
+    return (
+        f"{size}: Algorithm 1 ends{ending} {abs(gain):.1f} nats {'higher' if gain > 0 else 'lower'} in likelihood and "
+        f"{abs(change):.1f} {'higher' if change > 0 else 'lower'} in score"
+    )
+
+
+OUTCOMES = {
+    "CONVERGED": "converged",
+    "NOT_STATIONARY": "not stationary",
+    "TOO_FEW_MOMENTS": "too few moments",
+    "DIVERGED": "diverged",
+    "STEP_LIMIT": "at a step limit",
+    "NEGATIVE_FILTER": "negative somewhere",
+    "NOTHING_TO_LEARN": "nothing to learn",
+}
+"""How fits end, in words."""
+
+
+def orders_table(found: Predictions) -> str:
+    """Scores of the same fits in the three orders that test sets can be cut from, beside the paper's."""
+    columns = columns_of(found)
+    header = ["model"]
+    for _, size in columns:
+        header += [f"{size}: {words}" for words in ("released order", "same days, sorted", "first 60, sorted", "paper")]
+    rows = []
+    models = [*POLYNOMIALS, *(model for model in RELEASED_PROGRAM if found.has(model.key)), *BASELINES, *BEYOND]
+    for model in models:
+        row = [f"{model.label}, {model.by}" if model.by else model.label]
+        for column in columns:
+            _, size = column
+            row += [as_text(found.score(size, model.key, order)) for order in (AS_RELEASED, SORTED, FIRST_SORTED)]
+            paper = TABLE_1[column].get(model.row)
+            row.append("-" if paper is None else as_text(paper))
+        rows.append(row)
+    return markdown(header, rows)
+
+
+def likelihood_table(found: Predictions) -> str:
+    """Log marginal likelihoods of the training signals, by either solver and by the released program."""
+    columns = columns_of(found)
     rows = []
     for model in POLYNOMIALS:
         cells = []
         for column in columns:
-            models = job_of(results, column[1], study.splits[0])["models"]
-            parts = [f"sqp {models[model.key]['log_likelihood']:.2f}"]
-            key = f"{model.row} by Algorithm 1"
-            if key in models:
-                fit = models[key]
-                parts.append(f"Algorithm 1 {fit['log_likelihood']:.2f}" + ("" if fit["converged"] else " *"))
-            authors = AUTHORS_CODE.get(column, {}).get(model.row)
-            if authors is not None:
-                parts.append(f"authors' code {authors.log_likelihood:.1f}")
+            _, size = column
+            parts = [f"jointly {found.fit(size, model.key)['log_likelihood']:.2f}"]
+            for by in (BY_ALGORITHM_1, BY_RELEASED):
+                if found.has(key := f"{model.row}, {by}"):
+                    fit = found.fit(size, key)
+                    parts.append(f"{by} {fit['log_likelihood']:.2f}{mark(fit)}")
             cells.append("<br>".join(parts))
         rows.append([model.label, *cells])
+    return markdown(["model", *(f"{data} {size}" for data, size in columns)], rows)
+
+
+def starts_table(found: Predictions) -> str:
+    """Where learning ends by default, and where the best of many random starts does."""
+    columns = columns_of(found)
+    header = ["model"]
+    for data, size in columns:
+        header += [f"{data} {size}: likelihood, score", "best of the starts: likelihood, score", "reached by"]
+    rows = []
+    for model in (*POLYNOMIALS, *BASELINES):
+        row = [model.label]
+        for _, size in columns:
+            usual, searched = (found.fit(size, key) for key in (model.key, f"{model.row}, {BY_SEARCH}"))
+            gain = searched["log_likelihood"] - usual["log_likelihood"]
+            reached = sum(value >= searched["log_likelihood"] - SAME_MAXIMUM for value in searched["restarts"])
+            row += [
+                _both(usual),
+                "the same" if gain <= SAME_MAXIMUM else f"**{_both(searched)}**",
+                f"{reached} of {len(searched['restarts'])}",
+            ]
+        rows.append(row)
     return markdown(header, rows)
 
 
-def split_scores(study: PredictionStudy, results: Results, size: int, key: str) -> Any:
-    """Mean test score of a model on each random split, shape (n_splits,)."""
-    return np.array(
-        [np.mean(job_of(results, size, split)["models"][key]["scores"]["released"]) for split in study.splits]
-    )
+def _both(fit: Fit) -> str:
+    return f"{fit['log_likelihood']:.2f}, {np.mean(fit['scores'][AS_RELEASED]):.2f}"
 
 
-def paired(study: PredictionStudy, results: Results, size: int, key: str, other: str) -> tuple[float, float]:
-    """Mean difference of two models over the splits, and half the width of its 95% interval (Student's t)."""
-    differences = split_scores(study, results, size, key) - split_scores(study, results, size, other)
-    error = np.std(differences, ddof=1) / np.sqrt(differences.size)
-    return float(np.mean(differences)), float(stdtrit(differences.size - 1, 0.975) * error)
-
-
-def splits_table(study: PredictionStudy, results: Results, size: int) -> str:
-    """Scores over the random splits, paired differences to the standard GP, and leave-one-out scores."""
-    header = ["model", "test, mean (SE)", "worst", "less standard GP [95% interval]", "leave-one-out"]
+def averaged_table(found: Predictions) -> str:
+    """Baselines with what "auto" has beside its kernels: a weak prior and an average over hyperparameters."""
+    sizes = found.study.sizes
+    header = ["model"]
+    for size in sizes:
+        header += [
+            f"{size}: likelihood",
+            "averaged",
+            "paired: averaged less likelihood",
+            'paired: "auto" less averaged',
+        ]
     rows = []
-    for model in study.models:
-        values = split_scores(study, results, size, model.key)
-        mean, half = paired(study, results, size, model.key, "standard")
-        left_out = np.mean(
-            [job_of(results, size, split)["models"][model.key]["leave_one_out"] for split in study.splits]
-        )
+    for model, averaged in zip(BASELINES, AVERAGED, strict=True):
+        row = [model.label]
+        for size in sizes:
+            means = found.means(size, [model.key, averaged.key])
+            row += [f"{mean:.2f}" for mean in means.values()]
+            row += [
+                str(found.difference(size, averaged.key, model.key)),
+                str(found.difference(size, "auto", averaged.key)),
+            ]
+        rows.append(row)
+    return markdown(header, rows)
+
+
+def splits_table(found: Predictions, size: int) -> str:
+    """Scores over the random splits, paired differences to the standard GP, and leave-one-out scores."""
+    header = [
+        "model",
+        "test, mean (SE)",
+        "median",
+        "worst",
+        "less standard GP, mean +- SE",
+        "median [95% interval]",
+        "leave-one-out",
+    ]
+    rows = []
+    for model in (one for one in found.study.models if not one.by):
+        values = found.split_scores(size, model.key)
+        difference = found.difference(size, model.key, "standard")
+        left_out = np.mean([found.fit(size, model.key, split)["leave_one_out"] for split in found.study.splits])
         error = np.std(values, ddof=1) / np.sqrt(values.size)
-        difference = "-" if model.row == "standard" else f"{mean:+.2f} [{mean - half:+.2f}, {mean + half:+.2f}]"
+        is_standard = model.row == "standard"
         rows.append(
-            [model.label, f"{np.mean(values):.2f} ({error:.2f})", f"{values.min():.1f}", difference, f"{left_out:.2f}"]
+            [
+                model.label,
+                f"{np.mean(values):.2f} ({error:.2f})",
+                f"{np.median(values):.2f}",
+                f"{values.min():.1f}",
+                "-" if is_standard else str(difference),
+                "-" if is_standard else f"{difference.median:+.2f} [{difference.low:+.2f}, {difference.high:+.2f}]",
+                f"{left_out:.2f}",
+            ]
         )
+    return markdown(header, rows)
+
+
+def graphs_side_by_side(text: Predictions, released: Predictions) -> str:
+    """Scores on the graph that the text describes, beside those on the released one."""
+    header = ["model"]
+    for size in text.study.sizes:
+        header += [f"{size}: text's graph", "released graph", "paired difference"]
+    rows = []
+    for model in (*POLYNOMIALS, *BASELINES):
+        row = [model.label]
+        for size in text.study.sizes:
+            scores = [found.set_scores(size, model.key) for found in (text, released)]
+            row += [as_text(found.score(size, model.key)) for found in (text, released)]
+            row.append(str(Difference.of(*scores)))
+        rows.append(row)
+    return markdown(header, rows)
+
+
+def graphs_table(finished: Finished) -> str:
+    """Sizes of the paper's graphs, and what their eigenvalues fill."""
+    header = ["graph", "nodes", "edges", "components of the outputs", "largest eigenvalue, normalised (of 2)"]
+    rows = [
+        [
+            name,
+            str(found["n_nodes"]),
+            str(found["n_edges"]),
+            str(found["n_components"]),
+            f"{found['largest_normalized']:.2f}",
+        ]
+        for name, found in finished.graphs().items()
+    ]
     return markdown(header, rows)

@@ -34,14 +34,13 @@ class Split:
         return np.array(totals) / self.set_size + self.shift
 
 
-def weather(folder: Path, n_signals: int, seed: int = 1, *, in_order: bool = False) -> Split:
-    """Temperatures of one day from those of the day before; `in_order` sorts the test days by time."""
+def weather(folder: Path, n_signals: int, seed: int = 1) -> Split:
+    """Temperatures of one day from those of the day before."""
     data = load_weather(folder)
     days = (data.temperatures - data.temperatures.mean()) / data.temperatures.std()
     order = np.random.RandomState(seed).permutation(95)
     order = order[order != 94]
     train, test = order[:n_signals], order[30:90]
-    test = np.sort(test) if in_order else test
     return Split(data.graph, days[train], days[train + 1], days[test], days[test + 1], 6, 0.0)
 
 

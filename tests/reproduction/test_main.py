@@ -9,12 +9,14 @@ from functools import partial
 import pytest
 from typer.testing import CliRunner
 
-from reproduction import EXPERIMENTS, FilterStudy, __main__, experiments, page
-from reproduction.experiments import LOW_PASS
+from reproduction import EXPERIMENTS, FilterStudy, __main__, experiments, page, runner
 from reproduction.problems import MissingData
+from reproduction.store import RESULTS
 
-# seconds instead of minutes: one truth, two seeds, and none of the real data
-SMALL = tuple(replace(study.quick(), truths=(LOW_PASS,)) for study in EXPERIMENTS if isinstance(study, FilterStudy))
+# seconds instead of minutes: one seed, and none of the real data
+SMALL = tuple(
+    replace(study.quick(), seeds=(1,), variants=False) for study in EXPERIMENTS if isinstance(study, FilterStudy)
+)
 
 
 @pytest.fixture
@@ -31,12 +33,15 @@ def invoke(monkeypatch):
     return run
 
 
-def without_weather(monkeypatch):
-    def missing(job, place=None):
-        raise MissingData("file missing: city45data.mat")
+MESSAGE = "data must be on this machine or within reach of it"
 
-    monkeypatch.setattr("reproduction.jobs.PredictionJob.run", missing)
-    return (*SMALL, next(study for study in EXPERIMENTS if study.key == "weather"))
+
+def without_data(monkeypatch, *keys):
+    def missing(*arguments):
+        raise MissingData(MESSAGE)
+
+    monkeypatch.setattr(runner, "problem", missing)
+    return (*SMALL[-1:], *(study for study in EXPERIMENTS if study.key in keys))
 
 
 def test_all_writes_the_page_and_its_pictures_into_the_documentation(invoke, tmp_path):
@@ -46,18 +51,40 @@ def test_all_writes_the_page_and_its_pictures_into_the_documentation(invoke, tmp
     text = (tmp_path / "docs" / page.PAGE).read_text()
     assert "\n    make reproduce\n" in text
     for study in SMALL:
-        jobs = json.loads((tmp_path / "out" / study.key / "results.json").read_text())["jobs"]
-        assert f"| {jobs[0]['learnt'][0]['log_likelihood']:.2f} (" in text
+        first, *_ = (tmp_path / "out" / study.key / RESULTS).read_text().splitlines()
+        assert f"| {json.loads(first)['result']['learnt'][0]['log_likelihood']:.2f} (" in text
     pictures = {path.stem for path in (tmp_path / "docs" / page.IMAGES).iterdir()}
     assert {"figure-1", "barabasi-albert-figure", "inverse-wishart-errors"} <= pictures
 
 
 def test_missing_data_are_status_1_and_leave_the_documentation_alone(invoke, tmp_path, monkeypatch):
     arguments = ["--all", "--out", tmp_path / "out", "--docs", tmp_path / "docs"]
-    answer = invoke(*arguments, studies=without_weather(monkeypatch))
+    answer = invoke(*arguments, studies=without_data(monkeypatch, "weather", "traffic"))
     assert answer.exit_code == 1
-    assert "weather: not run: file missing: city45data.mat\n" in answer.stdout
+    assert "weather: not run here: the file could not be had\n" in answer.stdout
+    assert answer.stderr.count(MESSAGE) == 1  # what to do is said once
     assert not (tmp_path / "docs").exists()
+
+
+def test_data_that_not_everybody_can_have_are_no_failure_unless_asked_for(invoke, tmp_path, monkeypatch):
+    studies = without_data(monkeypatch, "uber")
+    answer = invoke("--all", "--out", tmp_path / "out", "--docs", tmp_path / "docs", studies=studies)
+    assert answer.exit_code == 0, answer.output
+    assert MESSAGE in answer.stderr
+    text = (tmp_path / "docs" / page.PAGE).read_text()
+    assert "## Uber\n" in text
+    assert "Not run here: the file could not be had." in text
+    assert invoke("uber", "--out", tmp_path / "out", studies=studies).exit_code == 1
+
+
+def test_an_interruption_is_status_130_and_says_what_is_kept(invoke, tmp_path, monkeypatch):
+    def interrupted(job, place=None):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("reproduction.jobs.FilterJob.run", interrupted)
+    answer = invoke("inverse-wishart", "--out", tmp_path / "out")
+    assert answer.exit_code == 130
+    assert f"what has ended is kept in {tmp_path / 'out'}" in answer.stderr
 
 
 @pytest.mark.parametrize(
