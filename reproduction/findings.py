@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from reproduction.experiments import (
@@ -186,25 +188,24 @@ def printed_on_draws(found: Filters) -> str:
 
 
 def convergence_table(finished: Finished) -> str:
-    """How often our Algorithm 1 did not converge, over seeds, truths and degrees."""
+    """How our Algorithm 1 ended, over seeds, truths and degrees."""
     rows = []
     for key in ("sensor", "noise", "barabasi-albert", "inverse-wishart"):
         if not finished.has(key):
             continue
         found = finished.filters(key)
         for truth in found.study.truths:
-            counts = {}
             for degree in found.study.degrees or (truth.degree,):
-                both = [
-                    found.unconverged(truth.key, BY_ALGORITHM_1, degree=degree, snr=snr) for snr in found.study.snrs
+                fits = [
+                    fit
+                    for snr in found.study.snrs
+                    for fit in found.learnt(truth.key, BY_ALGORITHM_1, degree=degree, snr=snr)
                 ]
-                unconverged, n_fits = np.sum(both, axis=0)
-                if n_fits:
-                    counts[degree] = f"{unconverged} of {n_fits}"
-            rows.append(
-                [found.study.title, truth.key, ", ".join(f"degree {one}: {text}" for one, text in counts.items())]
-            )
-    return markdown(["study", "truth", "fits by Algorithm 1 that did not converge"], rows)
+                if fits:
+                    ends = Counter(fit["outcome"] for fit in fits)
+                    counts = [str(ends[outcome]) for outcome in ("CONVERGED", "DIVERGED", "STEP_LIMIT")]
+                    rows.append([found.study.title, truth.key, str(degree), str(len(fits)), *counts])
+    return markdown(["study", "truth", "degree", "fits", "converged", "diverged", "at a step limit"], rows)
 
 
 def unconverged_on_data(finished: Finished) -> str:

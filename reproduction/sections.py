@@ -143,6 +143,7 @@ def source_section(finished: Finished) -> Section:
         markdown(["in the tables", "what it is", "can be made again here"], facts.SOURCES),
         "What the paper leaves open:",
         markdown(["what", "in the paper", "here"], facts.OPEN),
+        facts.TESTED,
         "The supplement's equation (7), the inverse of the covariance, is wrong as printed: the inverse of a "
         "Kronecker sum is not the Kronecker sum of the inverses. On a random covariance of 4 nodes by 5 signals "
         f"its relative error is {facts.printed_inverse_error():.0f}. The order O(N^3 + M^3) that it is to show is "
@@ -232,7 +233,12 @@ def algorithm_section(finished: Finished) -> Section:
     """Algorithm 1: line by line, how often it converges, as printed, and from random multipliers."""
     parts = ["## Algorithm 1, line by line", markdown(["as printed", "as done here", "why"], facts.PRINTED)]
     if any(isinstance(finished.studies[key], FilterStudy) for key in finished.results):
-        parts += ["### How often it does not converge", findings.convergence_table(finished)]
+        parts += [
+            "### How it ends",
+            "*Diverged*: the dual problem. *At a step limit*: the unconstrained ascent before it, so that what "
+            "Algorithm 1 freezes is not at its optimum, or the dual problem.",
+            findings.convergence_table(finished),
+        ]
     real = finished.has(*REAL)
     if real:
         parts.append(findings.unconverged_on_data(finished))
@@ -261,12 +267,14 @@ def _with(finished: Finished, keys: Sequence[str], model: str) -> list[str]:
 def images_of(key: str, pictures: Sequence[Picture], links: Mapping[str, str]) -> Section:
     """The images of one experiment's section, with their captions."""
     by_name = {picture.name: picture for picture in pictures}
-    names = [f"{key}/figure", f"{key}/errors"]
+    names, elsewhere = [f"{key}/figure", f"{key}/errors"], ""
     if "figure-1" in by_name:  # holds what the figures of two sections hold
         first = {"sensor": ["figure-1", "figure-1-jointly", "sensor/errors"], "noise": ["noise/errors"]}
-        names = first.get(key, names)
+        names, elsewhere = first.get(key, names), {"noise": "sensor graph"}.get(key, elsewhere)
     if "figure-5" in by_name:
-        names = {"traffic": ["figure-2", "figure-5"], "weather": []}.get(key, names)
-    return [
+        fifth: dict[str, list[str]] = {"traffic": ["figure-2", "figure-5"], "weather": []}
+        names, elsewhere = fifth.get(key, names), {"weather": "traffic data"}.get(key, elsewhere)
+    images = [
         f"![{name.replace('/', ' ')}]({links[name]})\n\n{by_name[name].caption}" for name in names if name in by_name
     ]
+    return [f"The paper's figures of this are with those of the {elsewhere}, above.", *images] if elsewhere else images
