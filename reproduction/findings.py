@@ -29,6 +29,17 @@ from reproduction.tables import OUTCOMES, SAME_MAXIMUM, columns_of, markdown
 SENSIBLE_SHARE, SENSIBLE_NATS = -0.01, 10.0
 
 
+def sentence(words: str) -> str:
+    """Words as a sentence.
+
+    Examples
+    --------
+    >>> sentence("not run")
+    'Not run.'
+    """
+    return f"{words[0].upper()}{words[1:]}."
+
+
 def unit(found: Predictions) -> str:
     """The unit of scores, and what it shifts them by."""
     shift = found.fit(found.study.sizes[0], POLYNOMIALS[0].key)["shift"]
@@ -87,7 +98,7 @@ def orders(found: Predictions) -> str:
             smaller += errors[FIRST_SORTED] < (paper.standard_error or 0.0)
             n_cells += 1
     return (
-        f"Both changes matter: {'; '.join(parts)}. Of the {n_cells} standard errors, the paper's is closest to ours in "
+        f"{sentence('; '.join(parts))} Of the {n_cells} standard errors, the paper's is closest to ours in "
         f"the released order {counts[AS_RELEASED]} times, with the same days sorted {counts[SORTED]} times, and on the "
         f"first 60 days {counts[FIRST_SORTED]} times (where ours is smaller in {smaller})."
     )

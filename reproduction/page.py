@@ -8,6 +8,7 @@ from pathlib import Path
 from reproduction import facts
 from reproduction.experiments import EXPERIMENTS, FilterStudy, PredictionStudy, Study
 from reproduction.figures import draw_all, pictures
+from reproduction.findings import sentence
 from reproduction.results import Finished
 from reproduction.sections import (
     FILTERS,
@@ -153,14 +154,10 @@ def _sections(
         status = finished.statuses.get(study.key)
         if not finished.has(study.key) and status is None:
             continue
-        parts += [f"{level} {study.title}", _sentence(study.source)]
+        parts += [f"{level} {study.title}", sentence(study.source)]
         if status is not None:
-            parts.append(_sentence(status))
+            parts.append(sentence(status))
             continue
         parts += study_section(finished, study)
         parts += images_of(study.key, pictures(finished), links)
     return parts
-
-
-def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}."

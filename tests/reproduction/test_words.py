@@ -145,7 +145,7 @@ def test_the_share_that_the_order_has_is_the_table_s(text):
     row = next(row for row in rows(part) if row[0] == "degree 3" and len(row) in (5, 9) and "ours" not in row[1])
     for index, size in enumerate((15, 30)[: (len(row) - 1) // 4]):
         released, same, first = (numbers(cell)[0] for cell in row[1 + 4 * index : 4 + 4 * index])
-        share = int(re.search(rf"with {size} signals degree 3 scores .*?so that (-?\d+)% of", part)[1])
+        share = int(re.search(rf"[wW]ith {size} signals degree 3 scores .*?so that (-?\d+)% of", part)[1])
         assert share == pytest.approx(100 * (first - same) / (first - released), abs=1)
 
 
