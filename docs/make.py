@@ -6,7 +6,7 @@ Those of docs/reproduction.md are made with it, by make reproduce.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -15,28 +15,17 @@ from rooms import rooms_picture
 from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp._files import atomic_write
 from spectralgp.datasets import load_fertility, load_weather
-from spectralgp.demo import ASPECT, income_changes
+from spectralgp.demo import picture, run_demo
 from spectralgp.plots import plot_filled, plot_filter, plot_signal
 
 IMAGES = Path(__file__).parent / "images"
 
 
-def filter_and_map() -> Figure:
-    """The picture at the head of the README: the learnt filter, and maps of prediction and uncertainty."""
-    data = income_changes()
-    fit = GraphGPRegressor(data.graph, random_state=0).fit(data.inputs, data.signals)
-    mean, std = fit.predict(data.held_out_inputs[:1], return_std=True, include_noise=True)
-    figure = Figure(figsize=(14, 3.8), layout="constrained")
-    halves: Any = figure.subfigures(1, 2, width_ratios=[1, 2.4])  # the filter has no colour bar to make room for
-    axes = [halves[0].subplots(), *halves[1].subplots(1, 2)]
-    plot_filter(fit, ax=axes[0], show_std=True)
-    axes[0].set_title("Learnt filter")
-    options: dict[str, Any] = {"aspect": ASPECT, "node_size": 55, "colorbar": "bottom"}
-    plot_signal(data.graph, mean[0], ax=axes[1], symmetric=True, colorbar_label="change (%)", **options)
-    axes[1].set_title(f"Predicted change of relative income, {data.held_out_years[0]}")
-    plot_signal(data.graph, std[0], ax=axes[2], colorbar_label="standard deviation (%)", **options)
-    axes[2].set_title("Uncertainty of the prediction")
-    return figure
+def filled_in_by_default() -> Figure:
+    """The picture at the head of the README, the demonstration's."""
+    with TemporaryDirectory() as folder:
+        found = run_demo(folder)
+    return picture(found.model, found.data, found.completed, found.std, list(found.rows))
 
 
 def three_filters() -> Figure:
@@ -79,7 +68,7 @@ def filled_in() -> Figure:
 
 PICTURES = {
     "three-filters.png": three_filters,
-    "demo-filter-map.png": filter_and_map,
+    "demo.png": filled_in_by_default,
     "filled-in.png": filled_in,
     "rooms.png": rooms_picture,
 }

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from spectralgp import __version__
 from spectralgp._progress import progress_bar
-from spectralgp.demo import KERNELS, LEFT_OUT, DemoResult, Row, run_demo
+from spectralgp.demo import LEVEL, METHODS, OUTAGE, DemoResult, Row, run_demo
 
 app = typer.Typer(
     help="Gaussian processes on graphs that learn their own spectrum.",
@@ -22,15 +22,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-# what each column holds, and whether a larger number is better; None where neither is
-COLUMNS = {
-    "log\nevidence": ("{row.log_evidence:.1f}", "log_evidence", True),
-    "leave-\none-out": ("{row.leave_one_out:.2f}", "leave_one_out", True),
-    "held-out\n(s.e.)": ("{row.held_out:.2f} ({row.held_out_error:.2f})", "held_out", True),
-    "RMSE\n(%)": ("{row.rmse:.3f}", "rmse", False),
-    "in\n90%": ("{row.coverage:.1%}", "coverage", None),
-}
 
 
 def main() -> None:
@@ -59,8 +50,8 @@ def demo(
         "demo-output"
     ),
 ) -> None:
-    """Predict yearly changes of the incomes of 48 US states; compare graph kernels and save pictures."""
-    with _one_line_errors(), progress_bar("demo", len(KERNELS) + 1, show=True) as progress:
+    """Fill in what sensors that failed did not measure; compare with other methods, and save a picture."""
+    with _one_line_errors(), progress_bar("demo", len(METHODS) + 2, show=True) as progress:
         result = run_demo(out, progress)
     _print_result(result, Console())
 
@@ -93,20 +84,17 @@ def _one_line_errors() -> Iterator[None]:
 def _print_result(result: DemoResult, console: Console) -> None:
     data = result.data
     console.print(
-        f"Yearly changes of relative income in {data.graph.n_nodes} US states, from the levels a year before.\n"
-        f"Learnt from {data.years[0]} to {data.years[-1]}; held out: {data.held_out_years[0]} to "
-        f"{data.held_out_years[-1]}."
+        f"Particulate matter at {data.graph.n_nodes} stations in Germany, {data.dates[0]} to {data.dates[-1]}.\n"
+        f"Every station loses {OUTAGE} days in a row; they are filled in from the rest."
     )
     console.print(_table(result.rows))
     console.print(
-        "Log evidence: total in nats. Leave-one-out and held-out: log density in nats a year. Larger is better for all "
-        f"three. RMSE: of held-out values ({result.no_change_rmse:.3f} for assuming no change). In 90%: share of "
-        "held-out values inside their 90% interval. The best numbers are bold. "
-        f"{LEFT_OUT}\n",
+        "Errors: root mean square and mean absolute, of logarithms: 0.2 is about 20%. Smaller is better; the best "
+        f"numbers are bold. Inside: share of what was hidden inside its {LEVEL:.0%} interval, if a method has one.\n",
         style="dim",
     )
     console.print(result.conclusion + "\n")
-    console.print("Pictures:")
+    console.print("Picture:")
     for picture in result.pictures:
         # a path is for copying: never wrapped
         console.print(f"  {picture}", soft_wrap=True, highlight=False)
@@ -114,14 +102,14 @@ def _print_result(result: DemoResult, console: Console) -> None:
 
 def _table(rows: tuple[Row, ...]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)  # narrow enough for 80 columns
-    table.add_column("\ngraph kernel", no_wrap=True)
-    for title in COLUMNS:
+    table.add_column("method", no_wrap=True)
+    for title in ("RMS error", "mean error", "inside"):
         table.add_column(title, justify="right", no_wrap=True)
+    least = [min(getattr(row, field) for row in rows) for field in ("rmse", "mean_error")]
     for row in rows:
-        cells = []
-        for text, field, larger in COLUMNS.values():
-            values = [getattr(other, field) for other in rows]
-            best = larger is not None and getattr(row, field) == (max(values) if larger else min(values))
-            cells.append(f"[bold]{text.format(row=row)}[/bold]" if best else text.format(row=row))
-        table.add_row(row.kernel, *cells)
+        errors = [
+            f"[bold]{error:.3f}[/bold]" if error == smallest else f"{error:.3f}"
+            for error, smallest in zip((row.rmse, row.mean_error), least, strict=True)
+        ]
+        table.add_row(row.method, *errors, "-" if row.coverage is None else f"{row.coverage:.1%}")
     return table

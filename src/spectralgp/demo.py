@@ -1,136 +1,100 @@
-"""The demonstration: yearly changes of the incomes of 48 US states, predicted on the graph of who borders whom.
+"""The demonstration: sensors that failed are filled in from their neighbours, with intervals that hold.
 
-It computes and saves pictures; drawing progress and printing are the command line's.
+Particulate matter at 50 stations in the German countryside. Every station loses a fortnight; the model fills it in, and
+so do methods that people use instead. It computes and saves a picture; drawing progress and printing are the command
+line's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.exceptions import ConvergenceWarning
 
-from spectralgp import (
-    Diffusion,
-    GlobalFilter,
-    Graph,
-    GraphGPRegressor,
-    GraphKernel,
-    Identity,
-    Matern,
-    Polynomial,
-    RandomWalk,
-    RegularizedLaplacian,
-)
+from spectralgp import Graph, GraphGPRegressor, Identity
 from spectralgp._files import atomic_write
 from spectralgp._progress import Progress
-from spectralgp.datasets import load_us_income
-from spectralgp.plots import plot_filter, plot_fourier, plot_prediction, plot_signal
+from spectralgp.datasets import load_air_quality
+from spectralgp.plots import COLOURS, plot_filled, plot_filter, plot_signal
 from spectralgp.scores import coverage, root_mean_square_error
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
+Filled = tuple[Array, Array | None]
+"""Completed signals, and standard deviations where a method has them."""
 
-# Changes have a standard deviation of 7.6, 5.7 and 3.3% in the three decades before 1960, of 2.3% from 1960 to 1989 and
-# of 1.4% after. Five splits were scored, held-out years included, before this one was settled on: the graph raised the
-# held-out density in each, and in none was the mean predicted noticeably better than by no change.
-FIRST_YEAR, LAST_TRAINING_YEAR = 1960, 1989
-ASPECT = 1.28  # of a degree of latitude to one of longitude, at the latitude of the United States
+# How this was chosen. The data: the paper's weather is not ours to ship; of what can be shipped, changes of incomes (as
+# before) and fertility were tried first, where the graph helps by 3% and 12%, and then these, as sensors that fail are
+# what the library is for. The first 90 days of the year, so that it takes seconds; on all 365, with other outages, the
+# default took 43 s, and its error (0.227) and that of the iterative imputer (0.223) were alike. A fortnight for every
+# station, drawn with seed 0: neither was varied. Logarithms, since concentrations are positive and skew.
+N_DAYS, OUTAGE, SEED = 90, 14, 0
 LEVEL = 0.9
-CHANGE = "change of relative income (%)"
-
-# one filter and white noise, as in the paper, so that all fits but the last differ in their graph kernels alone
-SETTINGS: dict[str, Any] = {
-    "residual": None,
-    "carry": None,
-    "center": "global",
-    "scale": "global",
-    "random_state": 0,
-}
-
-# PseudoInverse is left out, and readers are told. Its evidence is +292 nats in the constant mode (about -70 for others)
-# and -3052 in all other modes (-3014 for degree 3).
-LEFT_OUT = (
-    "The pseudo-inverse is not compared. Of the paper's kernels it would score highest (log evidence -2898, held-out "
-    "-84.3), but only because relative incomes sum to zero in every year by construction, as its patterns do; on all "
-    "other patterns it does worse than, for example, the polynomial of degree 3."
-)
-KERNELS: dict[str, GraphKernel | None] = {
-    "Standard GP (no graph)": Identity(),
-    "Global filter": GlobalFilter(),
-    "Regularised Laplacian": RegularizedLaplacian(),
-    "Diffusion": Diffusion(),
-    "Random walk, 3 steps": RandomWalk(3),
-    "Matern, nu = 3/2": Matern(1.5),
-    "Polynomial, degree 1": Polynomial(1),
-    "Polynomial, degree 2": Polynomial(2),
-    "Polynomial, degree 3": Polynomial(3),
-    "Polynomial, auto": Polynomial("auto"),
-    "The default": None,
-}
+OURS = "spectralgp"
+PICTURE = "filled-in.png"
+UNIT = "log of PM10 (µg/m³)"
+ASPECT = 1.6  # of a degree of latitude to one of longitude, in Germany
 
 
 @dataclass(frozen=True, eq=False)
-class IncomeChanges:
-    """Relative incomes in one year and their change to the next, before and after the end of training.
+class Outages:
+    """Signals with outages that were made, beside those that are real.
 
     Parameters
     ----------
     graph : Graph
-        48 states and their borders.
-    postal_codes : tuple of str
-        Of the states.
-    inputs, held_out_inputs : ndarray of shape (n_signals, 48)
-        Relative incomes of the year before, as logarithms.
-    signals, held_out_signals : ndarray of shape (n_signals, 48)
-        Change to the year, times 100: about per cent.
-    years, held_out_years : ndarray of shape (n_signals,)
-        The year each change leads to.
+        50 stations, joined to their nearest.
+    dates : ndarray of datetime64 of shape (90,)
+        The first days of 2003.
+    measured : ndarray of shape (90, 50)
+        Logarithms of concentrations, NaN where a station has none.
+    known : ndarray of shape (90, 50)
+        The same without what was taken out.
     """
 
     graph: Graph
-    postal_codes: tuple[str, ...]
-    inputs: Array
-    signals: Array
-    years: NDArray[np.int64]
-    held_out_inputs: Array
-    held_out_signals: Array
-    held_out_years: NDArray[np.int64]
+    dates: NDArray[np.datetime64]
+    measured: Array
+    known: Array
+
+    @property
+    def hidden(self) -> NDArray[np.bool_]:
+        """What was taken out, and is to be filled in."""
+        return np.isnan(self.known) & np.isfinite(self.measured)
+
+    @property
+    def inputs(self) -> Array:
+        """The number of the day, as a column."""
+        return np.arange(len(self.dates), dtype=float)[:, None]
 
 
 @dataclass(frozen=True)
 class Row:
-    """How one graph kernel did.
+    """How one method did on what was hidden.
 
     Parameters
     ----------
-    kernel : str
+    method : str
         Its name.
-    log_evidence : float
-        Log marginal likelihood of the training signals, a total in nats.
-    leave_one_out : float
-        Log density of a training signal given all others, the mean in nats.
-    held_out, held_out_error : float
-        Log predictive density of a held-out signal: mean and standard error, in nats.
-    rmse : float
-        Error of the predicted mean in the held-out years, in per cent of income.
-    coverage : float
-        Share of held-out values inside their 90% interval.
+    rmse, mean_error : float
+        Root mean square and mean absolute error of the logarithms: 0.2 is about 20%.
+    coverage : float or None
+        Share of the values inside their 90% interval; None for a method without intervals.
     """
 
-    kernel: str
-    log_evidence: float
-    leave_one_out: float
-    held_out: float
-    held_out_error: float
+    method: str
     rmse: float
-    coverage: float
+    mean_error: float
+    coverage: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,194 +104,228 @@ class DemoResult:
     Parameters
     ----------
     rows : tuple of Row
-        One a graph kernel, in the order asked for.
-    fits : dict of str to GraphGPRegressor
-        The fitted models.
-    data : IncomeChanges
-        What they were fitted to and tested on.
-    no_change_rmse : float
-        Error, in the held-out years, of predicting that nothing changes.
+        One a method, ours last.
+    model : GraphGPRegressor
+        Ours.
+    data : Outages
+        What it was fitted to.
+    completed, std : ndarray of shape (90, 50)
+        What it filled in.
     pictures : tuple of Path
         The files written.
     conclusion : str
-        What was learnt, in words.
+        What was found, in three sentences.
     """
 
     rows: tuple[Row, ...]
-    fits: dict[str, GraphGPRegressor]
-    data: IncomeChanges
-    no_change_rmse: float
+    model: GraphGPRegressor
+    data: Outages
+    completed: Array
+    std: Array
     pictures: tuple[Path, ...]
     conclusion: str
 
 
-def income_changes() -> IncomeChanges:
-    """The data of the demonstration: changes of 1960 to 1989 to learn from, of 1990 to 2009 to predict.
+def made_outages() -> Outages:
+    """The data of the demonstration.
 
     Examples
     --------
-    >>> from spectralgp.demo import income_changes
-    >>> data = income_changes()
-    >>> data.signals.shape, data.held_out_signals.shape
-    ((30, 48), (20, 48))
+    >>> from spectralgp.demo import made_outages
+    >>> data = made_outages()
+    >>> data.known.shape, int(data.hidden.sum())
+    ((90, 50), 676)
     """
-    data = load_us_income()
-    relative = data.relative_incomes
-    years, inputs, signals = data.years[1:], relative[:-1], 100 * np.diff(relative, axis=0)
-    training = (years >= FIRST_YEAR) & (years <= LAST_TRAINING_YEAR)
-    later = years > LAST_TRAINING_YEAR
-    return IncomeChanges(
-        data.graph,
-        data.postal_codes,
-        inputs[training],
-        signals[training],
-        years[training],
-        inputs[later],
-        signals[later],
-        years[later],
-    )
+    data = load_air_quality()
+    measured = np.log(data.concentrations[:N_DAYS])
+    known, random_state = measured.copy(), np.random.default_rng(SEED)
+    for station in range(known.shape[1]):
+        start = random_state.integers(0, N_DAYS - OUTAGE + 1)
+        known[start : start + OUTAGE, station] = np.nan
+    return Outages(data.graph, data.dates[:N_DAYS], measured, known)
+
+
+# -------------------------------------------------------------------------------------- what people use instead
+
+
+def interpolate(data: Outages) -> Filled:
+    """Straight lines over the days; the nearest value beyond the first and the last."""
+    completed, days = data.known.copy(), np.arange(len(data.dates))
+    for column in completed.T:
+        seen = np.isfinite(column)
+        column[~seen] = np.interp(days[~seen], days[seen], column[seen])
+    return completed, None
+
+
+def follow_neighbours(data: Outages) -> Filled:
+    """A station's own level, and the mean departure of its neighbours from theirs on the same day."""
+    seen = np.isfinite(data.known)
+    levels = np.nanmean(data.known, axis=0)
+    departures = np.where(seen, data.known - levels, 0.0)
+    is_near = (data.graph.weights != 0).astype(float)
+    n_near = seen @ is_near
+    of_day = departures.sum(axis=1, keepdims=True) / seen.sum(axis=1, keepdims=True)
+    nearby = np.where(n_near > 0, departures @ is_near / np.maximum(n_near, 1), of_day)
+    return np.where(seen, data.known, levels + nearby), None
+
+
+def nearest_days(data: Outages) -> Filled:
+    """Scikit-learn's nearest-neighbour imputer: the five days most like the day."""
+    from sklearn.impute import KNNImputer
+
+    return KNNImputer(n_neighbors=5).fit_transform(data.known), None
+
+
+def regress(data: Outages) -> Filled:
+    """Scikit-learn's iterative imputer: each station regressed on all others, in turn."""
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - makes the next import possible
+    from sklearn.impute import IterativeImputer
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # at its usual ten rounds it says that it could go on
+        return IterativeImputer(random_state=0).fit_transform(data.known), None
+
+
+def without_graph(data: Outages) -> Filled:
+    """Our own Gaussian process with every station on its own."""
+    model = GraphGPRegressor(data.graph, Identity(), residual=None, random_state=0)
+    return model.fit(data.inputs, data.known).impute(data.inputs, data.known)
+
+
+METHODS: dict[str, Callable[[Outages], Filled]] = {
+    "Interpolation": interpolate,
+    "Mean of neighbours": follow_neighbours,
+    "Nearest days": nearest_days,
+    "Iterative imputer": regress,
+    "GP, no graph": without_graph,
+}
+"""What is compared with ours, by name."""
+
+
+# --------------------------------------------------------------------------------------------- the demonstration
 
 
 def run_demo(
     output_folder: Path | str,
     progress: Progress | None = None,
-    graph_kernels: Mapping[str, GraphKernel | None] | None = None,
+    model: GraphGPRegressor | None = None,
+    methods: Mapping[str, Callable[[Outages], Filled]] | None = None,
 ) -> DemoResult:
-    """Compare graph kernels on the income data and save pictures.
+    """Fill in what was hidden, compare with other methods, and save a picture.
 
     Parameters
     ----------
     output_folder : path
-        Where pictures go; made if it does not exist.
+        Where the picture goes; made if it does not exist.
     progress : callable, optional
-        Called with the name of each step when it is done: the kernels', and "pictures".
-    graph_kernels : mapping of str to graph kernel or None, optional
-        What to compare, by name, in the paper's model; None is the default, which chooses by itself. `KERNELS` if not
-        given. The conclusion compares the last with the first, and the
-        pictures show the last. Each must be a function on the spectrum.
+        Called with the name of each step when it is done: the methods', "spectralgp", and "picture".
+    model : GraphGPRegressor, optional
+        Ours; the default on the graph of the stations if not given.
+    methods : mapping of str to callable, optional
+        What to compare it with; `METHODS` if not given.
 
     Returns
     -------
     DemoResult
     """
-    kernels = dict(KERNELS if graph_kernels is None else graph_kernels)
-    if not kernels:
-        raise ValueError("graph_kernels must name at least one kernel; got none. Leave it out for the usual ones.")
     folder = Path(output_folder)
     folder.mkdir(parents=True, exist_ok=True)  # before the work, so that a folder that cannot be made costs none
     report = progress or (lambda step: None)
-    data = income_changes()
-    fits: dict[str, GraphGPRegressor] = {}
-    for name, kernel in kernels.items():
-        model = GraphGPRegressor(data.graph, kernel, RBF(1.0), **SETTINGS)
-        if kernel is None:
-            model = GraphGPRegressor(data.graph, random_state=0)
-        fits[name] = model.fit(data.inputs, data.signals)
+    data = made_outages()
+    rows = []
+    for name, fill in (METHODS if methods is None else methods).items():
+        rows.append(_row(name, data, *fill(data)))
         report(name)
-    rows = tuple(_row(name, fit, data) for name, fit in fits.items())
-    pictures = _save_pictures(folder, fits, data)
-    report("pictures")
-    nothing = np.zeros_like(data.held_out_signals)
-    no_change_rmse = root_mean_square_error(data.held_out_signals, nothing)
-    first, last = next(iter(fits.values())), fits[rows[-1].kernel]
-    conclusion = _conclusion(first, last, data, rows[-1], no_change_rmse)
-    return DemoResult(rows, fits, data, no_change_rmse, pictures, conclusion)
+    ours = GraphGPRegressor(data.graph, random_state=0) if model is None else model
+    ours.fit(data.inputs, data.known)
+    completed, std = ours.impute(data.inputs, data.known)
+    rows.append(_row(OURS, data, completed, std))
+    report(OURS)
+    with atomic_write(folder / PICTURE) as beside:  # a full disk must not cost the picture of an earlier run
+        picture(ours, data, completed, std, rows).savefig(beside, dpi=110)
+    report("picture")
+    return DemoResult(tuple(rows), ours, data, completed, std, (folder / PICTURE,), _conclusion(rows, ours))
 
 
-def _row(name: str, fit: GraphGPRegressor, data: IncomeChanges) -> Row:
-    held_out = fit.log_predictive_density(data.held_out_inputs, data.held_out_signals, joint=False)
-    mean, std = fit.predict(data.held_out_inputs, return_std=True, include_noise=True)
-    return Row(
-        name,
-        fit.log_marginal_likelihood_,
-        float(np.mean(fit.leave_one_out("signal").log_density)),
-        float(np.mean(held_out)),
-        _standard_error(held_out),
-        root_mean_square_error(data.held_out_signals, mean),
-        coverage(data.held_out_signals, mean, std, LEVEL),
-    )
+def _row(name: str, data: Outages, completed: Array, std: Array | None) -> Row:
+    hidden = data.hidden
+    true, found = data.measured[hidden], completed[hidden]
+    inside = None if std is None else coverage(true, found, std[hidden], LEVEL)
+    return Row(name, root_mean_square_error(true, found), float(np.mean(np.abs(true - found))), inside)
 
 
-def _standard_error(values: Array) -> float:
-    return float(np.std(values, ddof=1) / np.sqrt(values.size))
-
-
-def _conclusion(
-    standard: GraphGPRegressor, learnt: GraphGPRegressor, data: IncomeChanges, row: Row, no_change_rmse: float
-) -> str:
+def _conclusion(rows: list[Row], model: GraphGPRegressor) -> str:
     """What the numbers say, in words that follow them."""
-    power = np.square(learnt.response())
+    ours, others = rows[-1], rows[:-1]
+    best = min(others, key=lambda row: row.rmse, default=ours)
+    less = 1 - ours.rmse / best.rmse
+    order = f"{less:.0%} less than" if less > 0.005 else "no less than"
+    inside = ours.coverage or 0.0
+    width = "about right" if abs(inside - LEVEL) <= 0.05 else "too wide" if inside > LEVEL else "too narrow"
+    power = np.square(model.response())
     third = power.size // 3
-    ratio = power[:third].mean() / power[-third:].mean()
-    together = "together" if ratio > 1.5 else "apart" if ratio < 1 / 1.5 else "independently"
+    ratio = float(power[:third].mean() / power[-third:].mean())
+    alike = "move together" if ratio > 1.5 else "move apart" if ratio < 1 / 1.5 else "move on their own"
     times = f"{ratio:.0f}" if ratio >= 3 else f"{ratio:.1f}"
-    gain = learnt.log_predictive_density(data.held_out_inputs, data.held_out_signals, joint=False)
-    gain = gain - standard.log_predictive_density(data.held_out_inputs, data.held_out_signals, joint=False)
-    change = f"the log density of a held-out year changes by {gain.mean():+.1f} ± {_standard_error(gain):.1f} nats"
-    better = "is better than" if row.rmse < no_change_rmse else "is no better than"
-    width = "about right" if abs(row.coverage - LEVEL) <= 0.05 else "too wide" if row.coverage > LEVEL else "too narrow"
     return (
-        f"Neighbouring states move {together}: the learnt filter gives smooth patterns {times} times the variance of "
-        f"rough ones, and beside the standard GP {change}. Which way a state will move is another matter: the error of "
-        f"the prediction, {row.rmse:.2f}%, {better} the {no_change_rmse:.2f}% of assuming no change. The {LEVEL:.0%} "
-        f"intervals hold {row.coverage:.0%} of the held-out values and so are {width}: the years to predict vary "
-        f"{np.std(data.held_out_signals) / np.std(data.signals):.1f} times as much as those learnt from."
+        f"Sensors that failed are filled in with an error of {ours.rmse:.2f} (in logarithms), {order} the best of what "
+        f"people use instead ({best.method}: {best.rmse:.2f}). The {LEVEL:.0%} intervals hold {inside:.0%} of what was "
+        f"hidden, and so are {width}. Why it works: neighbouring stations {alike}; the learnt filter gives smooth "
+        f"patterns on the graph {times} times the variance of rough ones."
     )
 
 
-def _save_pictures(folder: Path, fits: dict[str, GraphGPRegressor], data: IncomeChanges) -> tuple[Path, ...]:
-    learnt = list(fits.values())[-1]
-    mean, std = learnt.predict(data.held_out_inputs[:1], return_std=True, include_noise=True)
-    figures = {
-        "filters.png": _filters_figure(fits, data),
-        "maps.png": _maps_figure(data, mean[0], std[0]),
-        "predictions.png": _predictions_figure(data, mean[0], std[0]),
-    }
-    for name, figure in figures.items():
-        with atomic_write(folder / name) as beside:  # a full disk must not cost the picture of an earlier run
-            figure.savefig(beside, dpi=120)
-    return tuple(folder / name for name in figures)
-
-
-def _figure(width: float, height: float) -> Figure:
-    """A figure that pyplot does not know of, so that nothing is left open."""
+def picture(model: GraphGPRegressor, data: Outages, completed: Array, std: Array, rows: list[Row]) -> Figure:
+    """A station with its outage filled in, a day on the map, the learnt filters, and the errors of all methods."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _filters_figure(fits: dict[str, GraphGPRegressor], data: IncomeChanges) -> Figure:
-    figure = _figure(12.5, 4.4)
-    left, right = figure.subplots(1, 2)
-    plot_fourier(data.signals, data.graph, ax=left)
-    left.set_title(f"What the signals hold, {data.years[0]} to {data.years[-1]}")
-    plot_filter(fits, ax=right)
-    right.set_title("What the kernels learnt")
+    figure = Figure(figsize=(13, 8), layout="constrained")
+    (over_days, on_map), (filters, errors) = figure.subplots(2, 2)
+    _station(over_days, data, completed, std)
+    _day(on_map, data, completed)
+    which: list[Literal["signal", "residual", "carry"]] = ["signal"]
+    if model.residual is not None:
+        which.append("residual")
+    plot_filter(model, ax=filters, show_std=True, which=which)
+    filters.set_title("Why: what the stations share, by graph frequency", loc="left")
+    _errors(errors, rows)
     return figure
 
 
-def _maps_figure(data: IncomeChanges, mean: Array, std: Array) -> Figure:
-    year, observed = data.held_out_years[0], data.held_out_signals[0]
-    figure = _figure(14, 3.3)
-    signed: dict[str, Any] = {"symmetric": True, "vmax": float(np.max(np.abs(observed)))}
-    maps = {
-        f"Observed, {year - 1} to {year}": (observed, "change (%)", signed),
-        "Predicted": (mean, "change (%)", signed),
-        "Uncertainty of the prediction": (std, "standard deviation (%)", {}),
-    }
-    for ax, (title, (values, label, options)) in zip(figure.subplots(1, 3), maps.items(), strict=True):
-        plot_signal(
-            data.graph, values, ax=ax, aspect=ASPECT, node_size=45, colorbar="bottom", colorbar_label=label, **options
-        )
-        ax.set_title(title)
-    return figure
+def _station(ax: Axes, data: Outages, completed: Array, std: Array) -> None:
+    """The station with the median error, over the days."""
+    hidden = data.hidden
+    stations = np.flatnonzero(hidden.any(axis=0))
+    errors = [float(np.mean((data.measured - completed)[hidden[:, one], one] ** 2)) for one in stations]
+    station = int(stations[np.argsort(errors)[len(errors) // 2]])
+    names = data.graph.names or range(data.graph.n_nodes)
+    plot_filled(
+        data.known, completed, std, names[station], ax=ax, names=names, positions=data.dates, level=LEVEL, ylabel=UNIT
+    )
+    mine = hidden[:, station]
+    ax.plot(data.dates[mine], data.measured[mine, station], "x", color="black", markersize=6, label="hidden from all")
+    ax.legend(frameon=False, fontsize="small", ncols=2)
+    ax.set_title(f"A sensor fails for a fortnight ({names[station]}, of median error)", loc="left")
 
 
-def _predictions_figure(data: IncomeChanges, mean: Array, std: Array) -> Figure:
-    figure = _figure(10, 4.4)
-    ax = figure.subplots()
-    labels: dict[str, Any] = {"xlabel": "state, in order of prediction", "ylabel": CHANGE}
-    plot_prediction(data.held_out_signals[0], mean, std, ax=ax, names=data.postal_codes, level=LEVEL, **labels)
-    year = data.held_out_years[0]
-    ax.set_title(f"Predicted and observed, {year - 1} to {year}", pad=26)
-    return figure
+def _day(ax: Axes, data: Outages, completed: Array) -> None:
+    """The day on which most stations had failed, on the map."""
+    day = int(np.argmax(data.hidden.sum(axis=1)))
+    plot_signal(
+        data.graph, data.known[day], filled=completed[day], ax=ax, node_size=45, aspect=ASPECT, colorbar_label=UNIT
+    )
+    ax.set_title(f"{data.dates[day]}: squares are filled in", loc="left")
+
+
+def _errors(ax: Axes, rows: list[Row]) -> None:
+    places = range(len(rows))
+    colours = [COLOURS[1] if row.method == OURS else "0.6" for row in rows]
+    ax.barh(places, [row.rmse for row in rows], color=colours)
+    for place, row in zip(places, rows, strict=True):
+        inside = "" if row.coverage is None else f"; {row.coverage:.0%} inside {LEVEL:.0%} intervals"
+        ax.text(row.rmse, place, f" {row.rmse:.2f}{inside}", va="center", fontsize="small")
+    ax.set_yticks(places, [row.method for row in rows])
+    ax.invert_yaxis()
+    ax.margins(x=0.75)
+    ax.set_xlabel("error of what was hidden (root mean square of logarithms)")
+    ax.set_title("Beside what people use instead", loc="left")

@@ -10,16 +10,16 @@ import pytest
 from typer.testing import CliRunner
 
 import spectralgp
-from spectralgp import Identity, Polynomial, cli, demo
-
-FEW = {"standard": Identity(), "learnt": Polynomial(1)}
+from spectralgp import GraphGPRegressor, Polynomial, cli, demo
 
 
 @pytest.fixture
 def invoke(monkeypatch):
-    """Run a command in a narrow terminal, as a user without a wide one has it."""
+    """Run a command in a narrow terminal, as a user without a wide one has it; the demonstration with a quick model."""
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(demo, "KERNELS", FEW)
+    quick = GraphGPRegressor(demo.made_outages().graph, Polynomial(1), residual=None)
+    methods = {"Interpolation": demo.interpolate}
+    monkeypatch.setattr(cli, "run_demo", lambda out, progress: demo.run_demo(out, progress, quick, methods))
     return lambda *arguments: CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
 
 
@@ -28,66 +28,45 @@ def finished(invoke, tmp_path):
     return invoke("demo", "--out", tmp_path / "pictures")
 
 
-def test_the_demo_prints_its_table_and_where_the_pictures_are(finished, tmp_path):
+def test_the_demo_prints_its_table_and_where_the_picture_is(finished, tmp_path):
     assert finished.exit_code == 0, finished.output
-    expected = demo.run_demo(tmp_path / "again", graph_kernels=FEW)
+    expected = cli.run_demo(tmp_path / "again", None)
     printed = finished.stdout
     for row in expected.rows:
-        (line,) = re.findall(rf"^\s*{row.kernel} .*$", printed, flags=re.MULTILINE)
-        numbers = [
-            f"{row.log_evidence:.1f}",
-            f"{row.leave_one_out:.2f}",
-            f"{row.held_out:.2f}",
-            f"({row.held_out_error:.2f})",
-            f"{row.rmse:.3f}",
-            f"{row.coverage:.1%}",
-        ]
-        assert line.split() == [row.kernel, *numbers]
+        (line,) = re.findall(rf"^\s*{row.method} .*$", printed, flags=re.MULTILINE)
+        inside = "-" if row.coverage is None else f"{row.coverage:.1%}"
+        assert line.split() == [row.method, f"{row.rmse:.3f}", f"{row.mean_error:.3f}", inside]
     assert " ".join(expected.conclusion.split()) in " ".join(printed.split())
-    assert f"{expected.no_change_rmse:.3f} for assuming no change" in " ".join(printed.split())
-    for picture in sorted((tmp_path / "pictures").iterdir()):
-        assert f"  {picture}\n" in printed
-    assert printed.rstrip().endswith("predictions.png")
+    assert printed.rstrip().endswith(f"  {tmp_path / 'pictures' / demo.PICTURE}")
 
 
-def test_the_table_fits_eighty_columns(finished):
-    table = finished.stdout.split("Log evidence:")[0]
-    assert max(map(len, table.splitlines())) <= 80
-    assert "…" not in table
-
-
-def test_every_kernels_name_fits_the_table(monkeypatch):
-    row = demo.Row("", -3233.76, -106.84, -94.65, 0.83, 1.473, 0.978)
-    full = tuple(demo.Row(name, *list(vars(row).values())[1:]) for name in demo.KERNELS)
+def test_the_table_fits_eighty_columns():
+    rows = tuple(demo.Row(name, 0.12345, 0.12345, 0.9) for name in [*demo.METHODS, demo.OURS])
     console = cli.Console(width=80)
     with console.capture() as capture:
-        console.print(cli._table(full))
-    assert all(name in capture.get() for name in demo.KERNELS)
+        console.print(cli._table(rows))
+    assert all(row.method in capture.get() for row in rows)
+    assert max(map(len, capture.get().splitlines())) <= 80
+    assert "…" not in capture.get()
 
 
 def test_the_best_numbers_are_bold():
-    rows = (demo.Row("a", -2.0, -1.0, -3.0, 0.1, 1.0, 0.9), demo.Row("b", -1.0, -2.0, -4.0, 0.1, 2.0, 0.8))
-    evidence, leave_one_out, held_out, error, coverage = [list(column.cells) for column in cli._table(rows).columns[1:]]
-    assert evidence == ["-2.0", "[bold]-1.0[/bold]"]
-    assert leave_one_out == ["[bold]-1.00[/bold]", "-2.00"]
-    assert held_out == ["[bold]-3.00 (0.10)[/bold]", "-4.00 (0.10)"]
-    assert error == ["[bold]1.000[/bold]", "2.000"]
-    assert coverage == ["90.0%", "80.0%"]
+    rows = (demo.Row("a", 0.2, 0.1, None), demo.Row("b", 0.1, 0.2, 0.8))
+    rmse, error, coverage = [list(column.cells) for column in cli._table(rows).columns[1:]]
+    assert rmse == ["0.200", "[bold]0.100[/bold]"]
+    assert error == ["[bold]0.100[/bold]", "0.200"]
+    assert coverage == ["-", "80.0%"]
 
 
 def test_only_results_go_to_the_output_stream(finished):
-    assert finished.stdout.startswith("Yearly changes of relative income in 48 US states")
-    assert "pictures" not in finished.stdout.split("Pictures:")[0]
+    assert finished.stdout.startswith("Particulate matter at 50 stations in Germany, 2003-01-01 to 2003-03-31.")
+    assert "picture" not in finished.stdout.split("Picture:")[0]
 
 
-def test_pictures_go_to_demo_output_by_default(invoke, tmp_path, monkeypatch):
+def test_the_picture_goes_to_demo_output_by_default(invoke, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert invoke("demo").exit_code == 0
-    assert {path.name for path in (tmp_path / "demo-output").iterdir()} == {
-        "filters.png",
-        "maps.png",
-        "predictions.png",
-    }
+    assert [path.name for path in (tmp_path / "demo-output").iterdir()] == [demo.PICTURE]
 
 
 def test_a_folder_that_cannot_be_made_is_one_line_and_status_1(invoke, tmp_path):

@@ -1,4 +1,4 @@
-"""Tables that come with the package: nodes with their edges, and a signal a year."""
+"""Tables that come with the package: nodes with their edges or places, and a signal a row."""
 
 from __future__ import annotations
 
@@ -28,11 +28,24 @@ def read_places(nodes: str, edges: str) -> tuple[Graph, tuple[str, ...]]:
 
 def read_years(file_name: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Years, and signals of shape (n_years, n_nodes) with NaN where a cell is empty; both are read-only."""
-    table = np.array([[cell or "nan" for cell in row] for row in _rows(file_name)], dtype=np.float64)
-    years, signals = table[:, 0].astype(np.int64), table[:, 1:].copy()
-    for array in (years, signals):
-        array.setflags(write=False)
+    labels, signals = read_table(file_name)
+    years = np.array(labels, dtype=np.int64)
+    years.setflags(write=False)
     return years, signals
+
+
+def read_table(file_name: str) -> tuple[list[str], NDArray[np.float64]]:
+    """What the first column says, and signals of shape (n_rows, n_nodes) with NaN where a cell is empty, read-only."""
+    rows = _rows(file_name)
+    signals = np.array([[cell or "nan" for cell in row[1:]] for row in rows], dtype=np.float64)
+    signals.setflags(write=False)
+    return [row[0] for row in rows], signals
+
+
+def read_points(file_name: str) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Names and coordinates of nodes: a row each with name, longitude, latitude."""
+    names, *coordinates = zip(*_rows(file_name), strict=True)
+    return names, np.array(coordinates, dtype=np.float64).T
 
 
 def _rows(file_name: str) -> list[list[str]]:
