@@ -10,7 +10,7 @@ from spectralgp.plots import COLOURS
 
 # floors from the ground up: what the floor is about, and its rooms in the order of the imports
 FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("the door", ("_arrays", "_extras", "_files", "_frames", "_progress", "_checks")),
+    ("the door", ("_arrays", "_extras", "_files", "_html", "_frames", "_progress", "_checks")),
     ("inputs", ("modes", "inputs")),
     ("signals", ("_operators", "units", "signals")),
     ("the graph", ("graph", "spectrum", "graph_kernels")),

@@ -31,6 +31,7 @@ ROOMS = [
     "_arrays",
     "_extras",
     "_files",
+    "_html",
     "_frames",
     "_progress",
     "_checks",

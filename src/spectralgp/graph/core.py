@@ -15,7 +15,7 @@ from spectralgp._checks import Array, as_integer, as_option
 from spectralgp._operators import Operator, make_operator
 from spectralgp.graph.edges import weights_from_edges
 from spectralgp.graph.laplacians import LAPLACIANS, LaplacianKind, largest_eigenvalue, normalized_parts
-from spectralgp.graph.nodes import as_coordinates, as_names, chosen_nodes, positions_of
+from spectralgp.graph.nodes import as_coordinates, as_names, chosen_nodes, positions_of, shown
 from spectralgp.graph.places import as_places
 from spectralgp.graph.points import weights_from_points
 from spectralgp.graph.weights import as_weights, finished, read_only, with_small_indices
@@ -368,6 +368,10 @@ class Graph:
         """One line: numbers of nodes and edges."""
         nodes, edges = "node" + "s" * (self.n_nodes != 1), "edge" + "s" * (self.n_edges != 1)
         return f"Graph({self.n_nodes} {nodes}, {self.n_edges} {edges})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return shown(self.n_nodes, self.n_edges, self.n_components, self.names, self.coordinates)
 
     def __copy__(self) -> Self:
         """Return the graph itself: it cannot change."""

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._checks import Array, as_real_array, without_mask
+from spectralgp._html import as_html
 
 Names = tuple[Hashable, ...] | None
+SHOWN = 5  # names of nodes in a notebook
 
 
 def as_names(names: Any, n_nodes: int | None) -> tuple[Hashable, ...]:
@@ -122,3 +124,19 @@ def chosen_nodes(nodes: Any, n_nodes: int, positions: Callable[[Any], NDArray[np
         got = "no node" if not chosen.size else "a node more than once"
         raise ValueError(f"nodes must be at least one node, each once; got {got}. Select every node once.")
     return chosen
+
+
+def shown(
+    n_nodes: int, n_edges: int, n_components: int, names: Sequence[Hashable] | None, coordinates: Array | None
+) -> str:
+    """What a notebook shows of a graph."""
+    listed = "none" if names is None else ", ".join(map(str, names[:SHOWN])) + ", ..." * (n_nodes > SHOWN)
+    places = "none" if coordinates is None else f"{coordinates.shape[1]} of each node"
+    properties = {
+        "nodes": n_nodes,
+        "edges": n_edges,
+        "components": n_components,
+        "names": listed,
+        "coordinates": places,
+    }
+    return as_html("Graph", properties)

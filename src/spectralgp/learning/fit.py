@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from spectralgp._checks import Array
+from spectralgp._html import as_html
 from spectralgp.learning.objective import Objective
 from spectralgp.model import GraphGP
 from spectralgp.signals import Signals
@@ -157,6 +158,24 @@ class Fit:
     def probe_error(self) -> float:
         """Standard error of the log likelihood by the random probes, in nats; zero on an exact spectrum."""
         return self.errors.probes
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        certificate = self.certificate
+        return as_html(
+            "Fit",
+            {
+                "graph kernel": self.model.graph_kernel.label,
+                "converged": "yes" if self.converged else "no",
+                "how it ended": self.message,
+                "log likelihood": f"{self.log_likelihood:.2f}",
+                "noise variance": f"{self.model.noise_variance:.4g}",
+                "stationarity": f"{certificate.stationarity:.2g}",
+                "active constraints": ", ".join(certificate.active) or "none",
+                "stages": "; ".join(f"{stage.name} ({stage.log_posterior:.2f})" for stage in self.stages),
+                "what was not observed": self.method,
+            },
+        )
 
     def in_units(self, signals: Signals) -> Fit:
         """The fit of the signals as they came in, before they were scaled; of a node of relative scale one."""
