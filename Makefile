@@ -7,12 +7,13 @@ OUT :=
 
 RUN := .venv/bin/python
 BENCH := .venv-bench/bin/python
+DOCS := .venv-docs/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 OUT_OPTION := $(if $(OUT),--out "$(OUT)")
 # parallel test processes must not each start a pool of linear algebra threads
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: demo test lint bench reproduce reproduce-quick docs clean
+.PHONY: demo test lint bench reproduce reproduce-quick docs pictures clean
 
 demo: .venv/installed
 	$(RUN) -m spectralgp demo
@@ -41,13 +42,19 @@ reproduce: .venv/installed
 reproduce-quick: .venv/installed
 	$(RUN) -m reproduction --quick $(OUT_OPTION)
 
-# the other pictures of the documentation; the other pages are plain Markdown
-docs: .venv/installed
+# the documentation site, in build/docs; a warning is an error
+docs: .venv-docs/installed
+	$(DOCS) docs/make_api.py
+	$(DOCS) -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
+
+# the pictures of the documentation, but for those of the reproduction
+pictures: .venv/installed
 	$(RUN) docs/make.py
 
-# the environments stay: remove them with rm -r .venv .venv-bench
+# the environments stay: remove them with rm -r .venv .venv-bench .venv-docs
 clean:
-	rm -rf build dist demo-output reproduction-output reproduction-quick .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist docs/generated demo-output reproduction-output reproduction-quick .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks reproduction -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps depend on pyproject.toml, so that a second run installs nothing. An environment without a working
@@ -61,6 +68,11 @@ clean:
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	$(PIP) --editable ".[test]"
 	@touch .venv/installed $@
+
+.venv-docs/installed: pyproject.toml
+	@$(DOCS) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-docs
+	$(DOCS) -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	@touch $@
 
 .venv-bench/installed: pyproject.toml benchmarks/requirements.txt
 	@$(BENCH) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-bench

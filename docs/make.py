@@ -1,4 +1,4 @@
-"""Make the pictures of the documentation again: python docs/make.py.
+"""Make the pictures of the documentation again: make pictures.
 
 Those of docs/reproduction.md are made with it, by make reproduce.
 """

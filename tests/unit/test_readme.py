@@ -8,44 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import snippets
+
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-SNIPPETS = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
-NUMBER = r"-?\d+\.?\d*(?:e-?\d+)?"
-
-
-def numbers_in(text: str) -> list[str]:
-    return re.findall(NUMBER, text)
-
-
-def shown(snippet: str) -> list[list[str]]:
-    """Numbers that the comments behind calls of print begin with: those before the first word of prose."""
-    lines = [line.partition("  # ")[2] for line in snippet.splitlines() if line.startswith("print(")]
-    return [numbers_in(re.match(rf"[\[\s]*(?:{NUMBER}[\]\s]*)*", line).group()) for line in lines]
+PAGE = ROOT / "README.md"
+TEXT = PAGE.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def outputs():
-    """What each snippet prints, line by line, all of them run in one session as a reader would."""
-    names: dict[str, object] = {}
-    printed: list[list[str]] = []
-    for snippet in SNIPPETS:
-        lines: list[str] = []
-        names["print"] = lambda *values, lines=lines: lines.append(" ".join(map(str, values)))
-        exec(compile(snippet, "README.md", "exec"), names)
-        printed.append(lines)
-    return printed, names
+    return snippets.run(PAGE)
 
 
 def test_snippets_print_what_their_comments_say(outputs):
     printed, _ = outputs
-    assert len(SNIPPETS) == 3
-    for snippet, lines in zip(SNIPPETS, printed, strict=True):
-        for expected, line in zip(shown(snippet), lines, strict=True):
-            assert expected, line
-            for text, value in zip(expected, numbers_in(line), strict=True):
-                digits = len(text.partition(".")[2])
-                assert float(value) == pytest.approx(float(text), abs=0.51 * 10.0**-digits), line
+    assert len(printed) == 3
+    snippets.check(PAGE, printed)
 
 
 def test_the_years_of_the_first_snippet_are_those_it_says(outputs):
@@ -59,7 +37,7 @@ def test_the_years_of_the_first_snippet_are_those_it_says(outputs):
 
 
 def test_the_filter_of_the_first_snippet_is_low_pass():
-    smooth, rough = (float(number) for number in shown(SNIPPETS[0])[-1])
+    smooth, rough = map(float, snippets.leading_numbers(snippets.shown(snippets.snippets_of(PAGE)[0])[-1]))
     assert smooth > 3 * rough  # neighbouring states move together
 
 

@@ -1,0 +1,43 @@
+"""Settings of the documentation site, which ``make docs`` builds; warnings are errors."""
+
+from __future__ import annotations
+
+import spectralgp
+
+project = "spectralgp"
+author = "the spectralgp developers"
+copyright = f"2026, {author}"
+release = spectralgp.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+]
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings say what arguments may be
+numpydoc_show_class_members = False
+templates_path = ["_templates"]
+# what scikit-learn gives every estimator is documented there
+autosummary_context = {
+    "foreign": [
+        "get_metadata_routing",
+        "get_params",
+        "set_params",
+        "set_fit_request",
+        "set_predict_request",
+        "set_score_request",
+    ]
+}
+intersphinx_mapping: dict[str, tuple[str, None]] = {}  # nothing is fetched while building
+
+html_theme = "pydata_sphinx_theme"
+html_title = "spectralgp"
+html_static_path: list[str] = []
+html_theme_options = {"show_prev_next": True, "navigation_with_keys": True, "secondary_sidebar_items": ["page-toc"]}
+exclude_patterns = ["_build", "_templates"]
+nitpicky = False

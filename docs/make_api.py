@@ -1,0 +1,45 @@
+"""Write docs/api.md from the public names: python docs/make_api.py."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import spectralgp
+import spectralgp.datasets
+import spectralgp.plots
+import spectralgp.scores
+
+HERE = Path(__file__).parent
+SECTIONS = {
+    "The estimator": ("spectralgp", ["GraphGPRegressor"]),
+    "Graphs": ("spectralgp", ["Graph", "as_graph", "decompose", "Spectrum", "Chebyshev"]),
+    "Graph kernels": (
+        "spectralgp",
+        [
+            name
+            for name in spectralgp.__all__
+            if inspect.isclass(getattr(spectralgp, name))
+            and issubclass(getattr(spectralgp, name), spectralgp.GraphKernel)
+        ],
+    ),
+    "Solvers": ("spectralgp", ["Sqp", "Lagrangian"]),
+    "Data sets": ("spectralgp.datasets", list(spectralgp.datasets.__all__)),
+    "Plots": ("spectralgp.plots", [name for name in spectralgp.plots.__all__ if name.startswith("plot")]),
+    "Scores": ("spectralgp.scores", list(spectralgp.scores.__all__)),
+}
+
+
+def page() -> str:
+    """The page: a table of names a section, and what is left under "The parts"."""
+    listed = {name for module, names in SECTIONS.values() if module == "spectralgp" for name in names}
+    rest = [name for name in spectralgp.__all__ if name not in listed]
+    parts = ["# API", "<!-- written by docs/make_api.py: do not edit -->"]
+    for title, (module, names) in {**SECTIONS, "The parts": ("spectralgp", rest)}.items():
+        lines = "\n".join(f"   {module}.{name}" for name in names)
+        parts.append(f"## {title}\n\n```{{eval-rst}}\n.. autosummary::\n   :toctree: generated\n\n{lines}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    (HERE / "api.md").write_text(page(), encoding="utf-8")

@@ -1,0 +1,55 @@
+"""Snippets of the documentation: run as they stand, in order, and held against what their comments say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+NUMBER = r"-?\d+\.?\d*(?:e-?\d+)?"
+
+
+def snippets_of(page: Path) -> list[str]:
+    """Python snippets of a page, in order."""
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def run(page: Path) -> tuple[list[list[str]], dict[str, object]]:
+    """What each snippet prints, line by line, all of them run in one session as a reader would; and its names."""
+    names: dict[str, object] = {}
+    printed: list[list[str]] = []
+    for snippet in snippets_of(page):
+        lines: list[str] = []
+        names["print"] = lambda *values, lines=lines: lines.append(" ".join(map(str, values)))
+        exec(compile(snippet, page.name, "exec"), names)
+        printed.append(lines)
+    return printed, names
+
+
+def numbers_in(text: str) -> list[str]:
+    """Numbers of a line, as text."""
+    return re.findall(NUMBER, text)
+
+
+def shown(snippet: str) -> list[str]:
+    """The comments behind calls of print."""
+    return [line.partition("  # ")[2] for line in snippet.splitlines() if line.startswith("print(")]
+
+
+def leading_numbers(comment: str) -> list[str]:
+    """Numbers that a comment begins with: those before the first word of prose."""
+    return numbers_in(re.match(rf"[\[(,\s]*(?:{NUMBER}[\]),\s]*)*", comment).group())
+
+
+def check(page: Path, printed: list[list[str]]) -> None:
+    """Every comment behind a print says what was printed: its first numbers, or its first words."""
+    for snippet, lines in zip(snippets_of(page), printed, strict=True):
+        for comment, line in zip(shown(snippet), lines, strict=True):
+            expected = leading_numbers(comment)
+            if not expected:
+                assert comment.startswith(line), (comment, line)
+                continue
+            for text, value in zip(expected, numbers_in(line), strict=True):
+                digits = len(text.partition(".")[2])
+                assert float(value) == pytest.approx(float(text), abs=0.51 * 10.0**-digits), (comment, line)
