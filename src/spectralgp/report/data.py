@@ -101,7 +101,8 @@ def _ends(values: Array) -> list[float]:
 def _bands(bands: Bands) -> dict[str, Any]:
     filters = []
     for one in bands.filters:
-        low, high = one.mean - one.std, one.mean + one.std
+        std = np.zeros_like(one.mean) if one.std is None else one.std
+        low, high = one.mean - std, one.mean + std
         low = np.maximum(low, 0.0) if np.min(one.mean) >= 0 else low
         filters.append(
             {

@@ -166,6 +166,7 @@ def _bands(model: Fitted, heaviest: Posterior) -> Bands:
     edges = np.linspace(0.0, upper, N_BINS + 1)
     bins = np.clip(np.searchsorted(edges, spectrum.eigenvalues, side="right") - 1, 0, N_BINS - 1)
     posteriors = [part for weight, part in model.posterior_.parts if weight > 0]
+    knows = heaviest.signals.shape[0] > 0
     filters: list[LearntFilter] = []
     if all(one.prior.graph_kernel.shares_eigenvectors for one in posteriors):
         has: dict[Which, bool] = {
@@ -173,16 +174,22 @@ def _bands(model: Fitted, heaviest: Posterior) -> Bands:
             "residual": any(one.prior.graph_kernel.residual is not None for one in posteriors),
             "carry": any(one.prior.carry is not None for one in posteriors),
         }
-        filters = [LearntFilter(kind, *model.response(grid, True, kind)) for kind, is_there in has.items() if is_there]
+        filters = [_filter(model, grid, kind, knows) for kind, is_there in has.items() if is_there]
     # the weights of a quadrature may be negative one by one
     eigenvalues = np.maximum(np.bincount(bins, spectrum.multiplicities, N_BINS), 0.0)
     energies = np.zeros(N_BINS)
-    if heaviest.signals.shape[0]:
+    if knows:
         own = next((one for one in posteriors if one.prior.spectrum is spectrum), heaviest)
         energies = np.maximum(np.bincount(bins, spectrum.read(own.signals).energies.sum(axis=0), N_BINS), 0.0)
     kind = {"normalized": "normalised"}.get(spectrum.laplacian, spectrum.laplacian)
     laplacian = f"{'scaled ' if spectrum.scaled else ''}{kind} Laplacian"
     return Bands(laplacian, grid, tuple(filters), edges, _shares(eigenvalues), _shares(energies))
+
+
+def _filter(model: Fitted, grid: Array, which: Which, with_std: bool) -> LearntFilter:
+    if not with_std:
+        return LearntFilter(which, model.response(grid, which=which), None)
+    return LearntFilter(which, *model.response(grid, return_std=True, which=which))
 
 
 def _shares(amounts: Array) -> Array:

@@ -25,13 +25,15 @@ class LearntFilter:
     ----------
     which : {"signal", "residual", "carry"}
         ``g``, ``h`` or ``b``.
-    mean, std : ndarray of shape (n_points,)
-        Its values, averaged over stacked models, and their standard deviation.
+    mean : ndarray of shape (n_points,)
+        Its values, averaged over stacked models.
+    std : ndarray of shape (n_points,) or None
+        Their standard deviation; None where the model holds no signals that would tell it.
     """
 
     which: Which
     mean: Array
-    std: Array
+    std: Array | None
 
 
 @dataclass(frozen=True, eq=False)

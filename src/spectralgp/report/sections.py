@@ -82,7 +82,11 @@ def filters_section(numbers: Numbers) -> str:
     else:
         lead = "The graph kernel has no filter on the spectrum."
     rows = [
-        (words.SYMBOLS[one.which], *(f"{value:.4g}" for value in _thirds(one.mean)), f"{max(one.std):.3g}")
+        (
+            words.SYMBOLS[one.which],
+            *(f"{value:.4g}" for value in _thirds(one.mean)),
+            "not known" if one.std is None else f"{max(one.std):.3g}",
+        )
         for one in bands.filters
     ]
     heads = ("filter", "at frequency 0", "in the middle", "at the highest", "largest std")

@@ -205,7 +205,9 @@ def _of_fits(members: tuple[Member, ...], stand_ins: int) -> list[str]:
 
 def _of_data(counts: Counts) -> list[str]:
     said = []
-    if counts.signals < FEW_SIGNALS:
+    if counts.signals == 0:
+        said.append("The model holds no signals of this graph: it predicts what it was taught elsewhere.")
+    elif counts.signals < FEW_SIGNALS:
         said.append(
             f"There are only {count(counts.signals, 'training signal')}: filters, scales and noise are uncertain, and "
             "calibration can hardly be judged."
@@ -262,7 +264,7 @@ def _of_filters(bands: Bands) -> list[str]:
     said = []
     for one in bands.filters:
         peak = float(np.max(np.abs(one.mean)))
-        if peak > ABSENT and float(np.max(one.std)) > WIDE_BAND * peak:
+        if one.std is not None and peak > ABSENT and float(np.max(one.std)) > WIDE_BAND * peak:
             said.append(
                 f"The {SYMBOLS[one.which]} is uncertain: somewhere its band is wider than half its largest value."
             )
