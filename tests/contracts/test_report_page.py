@@ -191,6 +191,22 @@ def test_every_control_can_be_reached_by_keyboard(opened):
     assert {"signal", "field"} <= seen
 
 
+def test_edges_can_be_left_out(opened, signals):
+    graph, _, _ = signals
+    drawn = "document.getElementById('map-plot').data[0].x.length"
+    assert opened.page.evaluate(drawn) == 3 * graph.n_edges
+    opened.page.locator("#with-edges").uncheck()
+    opened.page.wait_for_function(f"{drawn} === 0")
+    opened.page.locator("#with-edges").check()
+    opened.page.wait_for_function(f"{drawn} === {3 * graph.n_edges}")
+    start, end = opened.page.evaluate(
+        "(() => { const [edges] = document.getElementById('map-plot').data;"
+        "return [[edges.x[0], edges.y[0]], [edges.x[1], edges.y[1]]]; })()"
+    )
+    row, column = (int(np.argmin(np.abs(graph.coordinates - place).sum(axis=1))) for place in (start, end))
+    assert graph.weights.toarray()[row, column] == graph.weights.toarray().max()  # the heaviest first
+
+
 @pytest.mark.slow
 def test_twenty_thousand_nodes_are_drawn_by_webgl(browser, tmp_path):
     rng = np.random.default_rng(0)
@@ -203,6 +219,7 @@ def test_twenty_thousand_nodes_are_drawn_by_webgl(browser, tmp_path):
     one = Opened(browser, path)
     assert one.page.evaluate("document.getElementById('map-plot').data[1].type") == "scattergl"
     np.testing.assert_allclose(coloured(one.page), Y[0], rtol=1e-5)
+    assert not one.page.locator("#with-edges").is_checked()
     one.page.locator("#signal").focus()
     one.page.keyboard.press("End")
     one.page.wait_for_function(

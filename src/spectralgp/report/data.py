@@ -17,9 +17,10 @@ from spectralgp.report.places import Places
 from spectralgp.report.words import SYMBOLS
 from spectralgp.scores import interval_half_width
 
-MOST_EDGES = 40_000  # that are drawn
+MOST_EDGES = 40_000  # that can be drawn
+FEW_EDGES = 10_000  # that are drawn unasked: of more a map without a graphics card is slow
 MOST_VALUES = 1_000_000  # on the map: observed, predicted and deviations of so many, four bytes each
-MOST_POINTS = 5_000  # of predictions against what was observed
+MOST_POINTS = 3_000  # of predictions against what was observed, so few that they need no WebGL
 TAIL = 0.005  # share of the values beyond either end of the colours
 UNSAFE = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 

@@ -70,9 +70,9 @@
     return { known, missing, found, pick };
   }
 
+  const starts = integers(map.starts);
+  const ends = integers(map.ends);
   function edgeLines() {
-    const starts = integers(map.starts);
-    const ends = integers(map.ends);
     const across = new Array(3 * starts.length).fill(null);
     const up = new Array(3 * starts.length).fill(null);
     starts.forEach((start, edge) => {
@@ -83,11 +83,18 @@
     });
     return { across, up };
   }
-  const lines = edgeLines();
+  const noLines = { across: [], up: [] };
+  let lines = null; // made when they are first asked for
+  function edges() {
+    if (!one("with-edges").checked) return noLines;
+    lines = lines || edgeLines();
+    return lines;
+  }
 
   function mapTraces() {
     const { known, missing, found, pick } = nodesByValue();
-    const type = marksFor(Math.max(n, lines.across.length / 3));
+    const { across, up } = edges();
+    const type = marksFor(Math.max(n, starts.length));
     const size = Math.max(3, Math.min(14, 420 / Math.sqrt(n)));
     const range = map.ranges[state.field] || map.ranges.value;
     const bar = {
@@ -101,7 +108,7 @@
     };
     const chosen = state.node === null ? [] : [state.node];
     return [
-      { type, mode: "lines", x: lines.across, y: lines.up, hoverinfo: "skip", showlegend: false,
+      { type, mode: "lines", x: across, y: up, hoverinfo: "skip", showlegend: false,
         line: { width: n > 2000 ? 0.5 : 1, color: colour("edge") } },
       { type, mode: "markers", x: pick(x, known), y: pick(y, known), text: pick(texts, known),
         customdata: known, marker, showlegend: false, name: "observed",
@@ -209,6 +216,7 @@
         redrawSoon();
       }),
     );
+    one("with-edges").addEventListener("change", redrawSoon);
     one("find").addEventListener("input", fillTable);
     one("map").querySelector("details").addEventListener("toggle", fillTable);
     one("map-plot").on("plotly_hover", (event) => readOut(event.points[0].customdata));

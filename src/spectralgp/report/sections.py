@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from spectralgp.report import words
-from spectralgp.report.data import MOST_EDGES, MOST_POINTS
+from spectralgp.report.data import FEW_EDGES, MOST_EDGES, MOST_POINTS
 from spectralgp.report.numbers import Numbers
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
@@ -32,7 +32,7 @@ def map_section(numbers: Numbers, note: str, n_shown: int) -> str:
     n_signals, n_edges = len(numbers.predictions.labels), numbers.counts.edges
     notes = [note, words.SOURCES[numbers.predictions.source]]
     if n_edges > MOST_EDGES:
-        notes.append(f"At most {MOST_EDGES:,} of {n_edges:,} edges are drawn, the heaviest.")
+        notes.append(f"No more than {MOST_EDGES:,} of {n_edges:,} edges can be drawn, the heaviest.")
     if n_shown < n_signals:
         notes.append(
             f"{n_shown} of {n_signals:,} signals are here, evenly spaced; all other sections have all of them."
@@ -47,12 +47,14 @@ def map_section(numbers: Numbers, note: str, n_shown: int) -> str:
             ("residual", "residual"),
         )
     )
+    with_edges = " checked" if n_edges <= FEW_EDGES else ""
     return f"""<p>{escape(" ".join(one for one in notes if one))}</p>
 <div class="controls">
 <fieldset><legend>Colour nodes by</legend>{choices}</fieldset>
 <div class="slider"><label for="signal">Signal</label>
 <input type="range" id="signal" min="0" max="{n_shown - 1}" value="0" step="1" aria-describedby="signal-name">
 <output id="signal-name" for="signal"></output></div>
+<label><input type="checkbox" id="with-edges"{with_edges}> edges</label>
 </div>
 {
         _plot(
