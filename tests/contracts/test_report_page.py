@@ -147,6 +147,7 @@ def test_the_table_finds_nodes_by_name_and_holds_their_values(opened, signals):
     _, _, Y = signals
     page = opened.page
     page.locator("#map summary").click()
+    page.wait_for_selector("#node-rows tr")
     assert page.locator("#node-rows tr").count() == 50
     assert page.locator("#node-rows th").first.inner_text() == NASTY
     page.locator("#find").fill("STATION 17")
@@ -189,6 +190,12 @@ def test_every_control_can_be_reached_by_keyboard(opened):
         opened.page.keyboard.press("Tab")
         seen.add(opened.page.evaluate("document.activeElement.id || document.activeElement.name || ''"))
     assert {"signal", "field"} <= seen
+
+
+def test_no_button_sends_anything_anywhere(opened):
+    buttons = opened.page.locator(".modebar-btn")
+    titles = {buttons.nth(place).get_attribute("data-title") for place in range(buttons.count())}
+    assert titles == {"Download plot as a PNG", "Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes"}
 
 
 def test_edges_can_be_left_out(opened, signals):

@@ -282,6 +282,8 @@ def test_a_model_without_inputs_has_a_report_of_new_signals(tmp_path):
     model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(None, Y[:15])
     page = model.report(tmp_path / "report.html", Y=Y[15:]).read_text(encoding="utf-8")
     assert len(data_of(page)["map"]["labels"]) == 5
+    assert "The signal filter g is of what neighbours share; it is" in page
+    assert "inputs explain" not in page
 
 
 # ---------------------------------------------------------------------------------------------------------- words
@@ -320,7 +322,7 @@ def test_variance_in_words():
     assert said[0] == "40% of the variance of values about their nodes' means is predicted from the other signals."
     assert "it is 75%: the graph adds 35 percentage points" in said[1]
     assert said[2] == (
-        "By the model's own account 50% of the variance comes from what inputs explain, levels of the nodes included, "
+        "By the model's own account 50% of the variance comes from what inputs explain (with levels of the nodes), "
         "30% from what neighbours share beside it and 20% from noise at single nodes."
     )
     said = words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, -0.1, None), "held out")

@@ -14,7 +14,7 @@ from spectralgp._checks import Array
 from spectralgp.calibration import calibration_of
 from spectralgp.fitting import FittedModels
 from spectralgp.graph import Graph
-from spectralgp.inputs import Precomputed
+from spectralgp.inputs import Independent, Precomputed
 from spectralgp.leaving_out import leave_one_out
 from spectralgp.mixture import Mixture
 from spectralgp.posterior import Posterior
@@ -99,6 +99,7 @@ def gather(
         members=_members(learnt),
         tried=tuple(sorted(learnt.tried, key=lambda one: -one.score)),
         stand_ins=model.n_stand_ins_,
+        has_inputs=not isinstance(heaviest.prior.input_kernel, Independent),
     )
 
 

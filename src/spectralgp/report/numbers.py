@@ -217,6 +217,8 @@ class Numbers:
         All models that were compared, the best first; none where there was one only.
     stand_ins : int
         Draws of the hyperparameters that could not be had.
+    has_inputs : bool
+        Whether signals were observed at inputs.
     """
 
     graph: Graph
@@ -230,3 +232,4 @@ class Numbers:
     members: tuple[Member, ...]
     tried: tuple[Tried, ...]
     stand_ins: int = 0
+    has_inputs: bool = True

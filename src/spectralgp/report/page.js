@@ -11,7 +11,13 @@
     String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\s+/g, " ");
   const short = (text) => plain(text.length > 80 ? `${text.slice(0, 77)}...` : text);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-  const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] };
+  // these buttons and no others: the library's own set has one that sends the picture's data to a server
+  const config = {
+    responsive: true,
+    displaylogo: false,
+    plotlyServerURL: "",
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+  };
   const MOST_ROWS = 100;
   const MOST_VECTOR = 3000; // marks that are drawn as vectors; more are drawn by WebGL, where the browser has it
 

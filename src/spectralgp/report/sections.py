@@ -17,7 +17,9 @@ MOST_ACTIVE = 8  # constraints that are named one by one
 def words_section(numbers: Numbers) -> str:
     """What was learnt, and what to watch out for, in sentences."""
     source = numbers.predictions.source
-    said = [*words.filter_words(numbers.bands), *words.variance_words(numbers.variance, source)]
+    has_inputs = numbers.has_inputs
+    said = words.filter_words(numbers.bands, has_inputs)
+    said += words.variance_words(numbers.variance, source, has_inputs)
     warnings = words.watch_outs(numbers)
     watch = (
         f'<ul class="warnings">{_items(warnings)}</ul>'
@@ -101,7 +103,7 @@ scaled), lies where. Signals without structure have the same of both.</p>
         _plot(
             "filter-plot",
             "Learnt filters over the eigenvalues of the graph, with the distribution of the eigenvalues and of "
-            "the energy of the data. " + " ".join(words.filter_words(bands)),
+            "the energy of the data. " + " ".join(words.filter_words(bands, numbers.has_inputs)),
             "tall",
         )
     }

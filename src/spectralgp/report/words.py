@@ -28,6 +28,7 @@ ROLES: dict[Which, str] = {
     "residual": "what neighbours share beside it",
     "carry": "what carries over from the inputs",
 }
+WITHOUT_INPUTS = "what neighbours share"
 MEANINGS: dict[Kind, str] = {
     "none": "it is zero",
     "band-pass": "it is band-pass: patterns of a middle scale stand out",
@@ -121,22 +122,23 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def filter_words(bands: Bands) -> list[str]:
+def filter_words(bands: Bands, has_inputs: bool = True) -> list[str]:
     """What kind of filter each is, one sentence each."""
     if not bands.filters:
         return ["The graph kernel is no function on the graph's spectrum, so that there is no filter to show."]
-    return [_filter_sentence(one) for one in bands.filters]
+    return [_filter_sentence(one, has_inputs) for one in bands.filters]
 
 
-def _filter_sentence(learnt: LearntFilter) -> str:
+def _filter_sentence(learnt: LearntFilter, has_inputs: bool) -> str:
     kind = kind_of_filter(learnt.mean)
     meanings = CARRIED if learnt.which == "carry" else MEANINGS
     values = f"{learnt.mean[0]:.3g} at frequency 0, {learnt.mean[-1]:.3g} at the highest"
-    start = f"The {SYMBOLS[learnt.which]} is of {ROLES[learnt.which]}; {meanings[kind]}"
+    role = ROLES[learnt.which] if has_inputs else WITHOUT_INPUTS
+    start = f"The {SYMBOLS[learnt.which]} is of {role}; {meanings[kind]}"
     return f"{start}." if kind == "none" else f"{start} ({values})."
 
 
-def variance_words(variance: Variance, source: Source) -> list[str]:
+def variance_words(variance: Variance, source: Source, has_inputs: bool = True) -> list[str]:
     """How much of the variance is explained, and by what."""
     said = []
     if variance.predicted is not None:
@@ -156,7 +158,10 @@ def variance_words(variance: Variance, source: Source) -> list[str]:
         else:
             said.append("The values of the other nodes of the same signal add nothing to that.")
     parts = [
-        (variance.inputs, "from what inputs explain, levels of the nodes included"),
+        (
+            variance.inputs,
+            f"from {ROLES['signal']} (with levels of the nodes)" if has_inputs else f"from {WITHOUT_INPUTS}",
+        ),
         (variance.neighbours, "from what neighbours share beside it"),
         (variance.carry, "from what carries over"),
         (variance.noise, "from noise at single nodes"),
