@@ -356,7 +356,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         check_is_fitted(self)
         as_option(which, "which", ("signal", "residual", "carry"))
         spectrum = self.spectrum_
-        points = spectrum.eigenvalues if eigenvalues is None else np.asarray(eigenvalues, dtype=float)
+        # nodes of a quadrature may lie a little beyond the interval
+        own = np.minimum(spectrum.eigenvalues, spectrum.upper)
+        points = own if eigenvalues is None else np.asarray(eigenvalues, dtype=float)
         if not np.all(np.abs(points / spectrum.upper - 0.5) <= 0.5 + ROUNDING):
             raise ValueError(
                 f"eigenvalues must lie between 0 and {spectrum.upper:g}, where the filter was learnt; got values from "
