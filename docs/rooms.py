@@ -10,15 +10,15 @@ from spectralgp.plots import COLOURS
 
 # floors from the ground up: what the floor is about, and its rooms in the order of the imports
 FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("the door", ("_arrays", "_extras", "_files", "_html", "_frames", "_progress", "_checks")),
+    ("the door", ("_arrays", "_colours", "_extras", "_files", "_html", "_frames", "_progress", "_checks")),
     ("inputs", ("modes", "inputs")),
     ("signals", ("_operators", "units", "signals")),
     ("the graph", ("graph", "spectrum", "graph_kernels")),
     ("the model", ("covariance", "carry", "model", "masked", "evidence")),
     ("conditioning", ("posterior", "shrinkage", "mixture", "leaving_out")),
-    ("beside it", ("scores", "datasets")),
+    ("beside it", ("scores", "calibration", "datasets")),
     ("learning", ("learning", "fitting", "automatic")),
-    ("faces", ("estimators", "plots", "__init__")),
+    ("faces", ("report", "estimators", "plots", "__init__")),
     ("programs", ("demo", "cli", "__main__")),
 )
 # where a fit goes, and what it does there

@@ -59,6 +59,25 @@ class Stacking:
     n_jobs: int | None = None
 
 
+@dataclass(frozen=True)
+class Tried:
+    """A model that was compared with others on held-out signals.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for people, with its Laplacian.
+    score : float
+        Mean log density of a held-out signal, in nats.
+    weight : float
+        In the mixture; zero where it was left out.
+    """
+
+    name: str
+    score: float
+    weight: float
+
+
 @dataclass(frozen=True, eq=False)
 class FittedModels:
     """Learnt models with their weights, and the posterior that predicts with all of them.
@@ -75,6 +94,8 @@ class FittedModels:
         One a candidate: the models that stand for it in the posterior, of the signals as learning saw them.
     posterior : Posterior or Mixture
         Conditioned on all signals.
+    tried : tuple of Tried
+        All models that were compared, those without weight too; none where there was one model only.
     """
 
     candidates: tuple[Candidate, ...]
@@ -82,6 +103,7 @@ class FittedModels:
     weights: Array
     draws: tuple[Draws, ...]
     posterior: Posterior | Mixture
+    tried: tuple[Tried, ...] = ()
 
     @cached_property
     def fits(self) -> tuple[Fit, ...]:
@@ -146,10 +168,12 @@ def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.
     n_signals = candidates[0].task.signals.shape[0]
     with few_threads(n_signals):
         weights, like, is_stacked = np.ones(1), [], len(candidates) > 1
+        tried: tuple[Tried, ...] = ()
         if is_stacked:
             folds = _folds(candidates[0].task.signals.shape, stacking, of_folds)
             candidates, held_out = _tried(plan, candidates, folds, solver)
             weights = _weights(held_out, stacking.is_choice, most=MOST_MEMBERS if n_signals > MOST_COMPARED else None)
+            tried = _compared(candidates, held_out, weights)
             if stacking.is_choice:  # only what is of use is learnt from all signals
                 kept = np.flatnonzero(weights)
                 candidates, weights = [candidates[index] for index in kept], weights[kept]
@@ -166,7 +190,7 @@ def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.
             for task, fit, stream in zip(tasks, fits, of_draws.spawn(len(fits)), strict=True)
         )
         posterior = _conditioned(candidates, weights, drawn)
-    return FittedModels(tuple(candidates), tuple(fits), weights, drawn, posterior)
+    return FittedModels(tuple(candidates), tuple(fits), weights, drawn, posterior, tried)
 
 
 def _conditioned(candidates: Sequence[Candidate], weights: Array, drawn: Sequence[Draws]) -> Posterior | Mixture:
@@ -192,6 +216,12 @@ def _tried(plan: Plan, candidates: list[Candidate], folds: Folds, solver: Solver
             return tried, held_out
         found = folds.score(further, solver)
         tried, held_out, scores = [*tried, *further], held_out.beside(found), found.scores
+
+
+def _compared(candidates: Sequence[Candidate], held_out: HeldOut, weights: Array) -> tuple[Tried, ...]:
+    """What is told of the comparison."""
+    rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
+    return tuple(Tried(candidate.described, score, weight) for candidate, score, weight in rows)
 
 
 def _weights(held_out: HeldOut, is_choice: bool, most: int | None) -> Array:

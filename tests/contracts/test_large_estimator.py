@@ -11,6 +11,7 @@ import array_api_strict
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from settings import PAPER, paper_kernel
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -26,6 +27,7 @@ from spectralgp.estimators import _base
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import LocalAverage, Polynomial, PseudoInverse
 from spectralgp.mixture import Mixture
+from spectralgp.plots import plot_filter
 from spectralgp.signals import Signals
 from spectralgp.spectrum import ExactSpectrum, Quadrature
 from spectralgp.spectrum.density import Density
@@ -107,6 +109,17 @@ def test_both_spectra_give_the_same_answers(exact, large):
     assert exact.fits_[0].truncation_error == exact.fits_[0].probe_error == 0.0
     assert 0 < large.fits_[0].truncation_error < 1e-8 * Y.size
     assert large.fits_[0].probe_error == 0.0
+
+
+def test_filters_are_given_and_drawn_at_the_frequencies_of_a_quadrature(large):
+    """Some of them lie a little beyond the interval, where a filter says nothing: it is taken at the end there."""
+    frequencies = large.spectrum_.eigenvalues
+    assert frequencies[-1] > large.spectrum_.upper
+    expected = large.graph_kernel_.response(np.minimum(frequencies, large.spectrum_.upper))
+    np.testing.assert_array_equal(large.response(), expected)
+    figure = Figure()
+    (line, *_) = plot_filter(large, ax=figure.subplots()).lines
+    np.testing.assert_array_equal(line.get_ydata(), large.response(line.get_xdata()))
 
 
 def test_probes_stay_within_their_stated_error(exact):

@@ -9,9 +9,8 @@ import numpy as np
 from spectralgp._checks import Array
 from spectralgp.fitting import FittedModels
 from spectralgp.model import GraphGP
+from spectralgp.report.words import kind_of_filter
 from spectralgp.spectrum import Spectrum
-
-STEEP = 1.5  # ratio of a filter's values at which it is no longer called flat
 
 
 def average_response(
@@ -56,8 +55,7 @@ def summary_of(learnt: FittedModels) -> str:
     for index in np.argsort(-learnt.weights, kind="stable").tolist():
         fit, candidate = fits[index], learnt.candidates[index]
         model = fit.model
-        laplacian = "" if model.graph_kernel.needs_no_graph else f" ({model.spectrum.laplacian} Laplacian)"
-        lines += ["", f"weight {learnt.weights[index]:.2f}: {candidate.name}{laplacian}"]
+        lines += ["", f"weight {learnt.weights[index]:.2f}: {candidate.described}"]
         lines.append(f"  signal:   {_in_words(model, 'signal')}")
         if model.graph_kernel.residual is not None:
             lines.append(f"  residual: {_in_words(model, 'residual')}")
@@ -85,12 +83,13 @@ def _in_words(model: GraphGP, which: str) -> str:
     values = _filter_of(which)(model, points)
     low, high, peak = float(values[0]), float(values[-1]), float(values[np.argmax(np.abs(values))])
     ends = f"{low:.3g} at frequency 0, {high:.3g} at the highest"
-    if abs(peak) < 1e-12:
+    kind = kind_of_filter(values)
+    if kind == "none":
         return "none"
-    if abs(peak) > STEEP * max(abs(low), abs(high)):
+    if kind == "band-pass":
         return f"band-pass ({ends}, {peak:.3g} at {points[np.argmax(np.abs(values))]:.2g})"
-    if abs(low) > STEEP * abs(high):
+    if kind == "low-pass":
         return f"low-pass: neighbours alike ({ends})"
-    if abs(high) > STEEP * abs(low):
+    if kind == "high-pass":
         return f"high-pass: neighbours opposed ({ends})"
     return f"nearly flat: nodes on their own ({ends})"

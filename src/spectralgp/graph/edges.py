@@ -9,13 +9,30 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import issparse, triu
 
 from spectralgp._checks import Array, as_integer, as_real_array, without_mask
 from spectralgp.graph.nodes import Names, as_names, missing_labels
 from spectralgp.graph.weights import SIMILARITIES, mirrored
 
 Integers = NDArray[np.integer[Any]]
+
+
+def heaviest_edges(weights: Any, most: int) -> tuple[Integers, Integers, Array]:
+    """Ends and weights of edges, each once, the heaviest first and no more than so many, for pictures.
+
+    Examples
+    --------
+    >>> from spectralgp import Graph
+    >>> starts, ends, weights = heaviest_edges(Graph([[0, 2, 0], [2, 0, 3], [0, 3, 0]]).weights, most=1)
+    >>> starts.tolist(), ends.tolist(), weights.tolist()
+    ([1], [2], [3.0])
+    """
+    edges = triu(weights, format="coo")
+    # multiples of the golden ratio are spread evenly: of equal weights not just the first nodes' edges are kept
+    spread = np.arange(edges.nnz) * 0.618033988749895 % 1
+    order = np.lexsort((spread, -edges.data))[:most]
+    return edges.row[order], edges.col[order], edges.data[order]
 
 
 def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None) -> tuple[Any, Names]:

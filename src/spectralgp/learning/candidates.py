@@ -54,6 +54,11 @@ class Candidate:
     name: str = ""
     near: Candidate | None = None
 
+    @property
+    def described(self) -> str:
+        """Its name, and the Laplacian that it is on."""
+        return self.name if self.kernel.needs_no_graph else f"{self.name} ({self.kernel.laplacian} Laplacian)"
+
     def condition(self, model: GraphGP, task: Task | None = None) -> Posterior:
         """A learnt model conditioned on the signals of the task, or on those of a part of it."""
         task = self.task if task is None else task

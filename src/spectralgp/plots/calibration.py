@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import binom
 
-from spectralgp._checks import Array, as_integer
+from spectralgp._checks import as_integer
+from spectralgp.calibration import CHANCE, LEVELS, Calibration, calibration_of
 from spectralgp.plots.style import COLOURS
 from spectralgp.scores import pit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEVELS = np.linspace(0.01, 0.99, 99)
 SKY = COLOURS[6]  # light enough for the grey band to show on it
-CHANCE = 0.9  # probability of the grey band
 
 
 def plot_calibration(
@@ -70,13 +68,13 @@ def plot_calibration(
     >>> matplotlib.pyplot.close(coverage.figure)
     """
     transformed = pit(observed, mean, std)
-    transformed = transformed[~np.isnan(transformed)]  # NaN was not observed
     n_bars = as_integer(n_bins, "n_bins", 2)
     if axes is not None and len(axes) != 2:
         raise ValueError(f"axes must be a pair, for the histogram and the coverage; got {len(axes)}. Pass two Axes.")
     left, right = _pair() if axes is None else axes
-    _draw_histogram(left, transformed, n_bars)
-    _draw_coverage(right, transformed)
+    found = calibration_of(transformed, n_bars)
+    _draw_histogram(left, found)
+    _draw_coverage(right, found)
     return left, right
 
 
@@ -87,11 +85,9 @@ def _pair() -> tuple[Axes, Axes]:
     return left, right
 
 
-def _draw_histogram(ax: Axes, transformed: Array, n_bars: int) -> None:
-    density, edges = np.histogram(transformed, n_bars, (0, 1), density=True)
-    low, high = binom(transformed.size, 1 / n_bars).interval(CHANCE)
+def _draw_histogram(ax: Axes, found: Calibration) -> None:
+    density, edges, band = found.density, found.edges, found.density_band
     ax.bar(edges[:-1], density, np.diff(edges), align="edge", color=SKY, edgecolor="white", label="observed")
-    band = [count * n_bars / transformed.size for count in (low, high)]
     ax.axhspan(*band, color="0.3", alpha=0.3, linewidth=0, label=f"{CHANCE:.0%} of calibrated, if independent")
     ax.axhline(1, color="black", linestyle="--", linewidth=1.2, label="calibrated")
     ax.set_xlim(0, 1)
@@ -101,17 +97,13 @@ def _draw_histogram(ax: Axes, transformed: Array, n_bars: int) -> None:
     ax.legend(loc="upper center", ncols=2, frameon=False, fontsize="small")
 
 
-def _draw_coverage(ax: Axes, transformed: Array) -> None:
+def _draw_coverage(ax: Axes, found: Calibration) -> None:
     from matplotlib.ticker import PercentFormatter
 
-    # a value lies in the central interval of a level if its PIT is within half the level of one half
-    smallest_level = np.sort(np.abs(2 * transformed - 1))
-    covered = np.searchsorted(smallest_level, LEVELS, side="right") / transformed.size
-    low, high = binom(transformed.size, LEVELS).interval(CHANCE)
-    held = np.searchsorted(smallest_level, 0.9, side="right") / transformed.size
-    ax.fill_between(LEVELS, low / transformed.size, high / transformed.size, color="0.3", alpha=0.3, linewidth=0)
+    ax.fill_between(LEVELS, found.low, found.high, color="0.3", alpha=0.3, linewidth=0)
     ax.plot([0, 1], [0, 1], color="black", linestyle="--", linewidth=1.2)
-    ax.plot(LEVELS, covered, color=COLOURS[0], linewidth=2, label=f"observed ({held:.0%} in 90% intervals)")
+    label = f"observed ({found.covered_at(0.9):.0%} in 90% intervals)"
+    ax.plot(LEVELS, found.covered, color=COLOURS[0], linewidth=2, label=label)
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     for axis in (ax.xaxis, ax.yaxis):

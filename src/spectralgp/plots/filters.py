@@ -296,7 +296,8 @@ def _curve(label: str, fit: Any, eigenvalues: Array | None, with_std: bool, whic
     elif hasattr(fit, "response"):
         check_is_fitted(fit)
         kind, scaled = fit.spectrum_.laplacian, fit.spectrum_.scaled
-        eigenvalues = fit.spectrum_.eigenvalues if eigenvalues is None else eigenvalues
+        own = np.minimum(fit.spectrum_.eigenvalues, fit.spectrum_.upper)  # those of a quadrature may lie beyond
+        eigenvalues = own if eigenvalues is None else eigenvalues
         upper = 1.0
     else:
         raise TypeError(

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import triu
 
 from spectralgp._checks import Array, as_real_array
 from spectralgp._frames import match_columns, series_index
 from spectralgp.graph import Graph
+from spectralgp.graph.edges import heaviest_edges
 from spectralgp.graph.nodes import is_range
 from spectralgp.plots.style import FILLED_MARKER, axes, size_in_points
 
@@ -206,13 +206,9 @@ def _draw_edges(ax: Axes, graph: Graph, coordinates: Array, stretch: float) -> i
     """
     from matplotlib.collections import LineCollection
 
-    edges = triu(graph.weights, format="coo")
-    # multiples of the golden ratio are spread evenly: of equal weights not just the first nodes' edges are kept
-    spread = np.arange(edges.nnz) * 0.618033988749895 % 1
-    order = np.lexsort((spread, -edges.data))[:MOST_EDGES]
-    weights = edges.data[order]
-    segments = np.stack([coordinates[edges.row[order]], coordinates[edges.col[order]]], axis=1)
-    widths = np.clip(EDGE_WIDTH * weights / np.mean(weights), *EDGE_WIDTHS) if order.size else weights
+    starts, ends, weights = heaviest_edges(graph.weights, MOST_EDGES)
+    segments = np.stack([coordinates[starts], coordinates[ends]], axis=1)
+    widths = np.clip(EDGE_WIDTH * weights / np.mean(weights), *EDGE_WIDTHS) if weights.size else weights
     ink = np.cumsum(widths * _lengths(ax, segments, coordinates, stretch)) / np.prod(size_in_points(ax))
     n_drawn = int(np.searchsorted(ink, EDGE_INK / FAINTEST))
     alpha = EDGE_INK / max(EDGE_INK, ink[:n_drawn].max(initial=0.0))

@@ -1,0 +1,517 @@
+"""What a report tells: numbers against the dense truth, words against numbers, and a page in which names are names."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from spectralgp import (
+    Chebyshev,
+    Graph,
+    GraphGPRegressor,
+    Identity,
+    LocalAverage,
+    Polynomial,
+    condition,
+    graph_gp,
+)
+from spectralgp.calibration import LEVELS, calibration_of
+from spectralgp.report import gather, words
+from spectralgp.report.data import MOST_VALUES, as_json, shown_signals
+from spectralgp.report.numbers import Bands, Counts, LearntFilter, Variance
+from spectralgp.report.page import page_of
+from spectralgp.report.places import MOST_NODES, places_of
+from spectralgp.scores import coverage, crps, mean_log_density, pit, root_mean_square_error
+from tolerances import EXACT, FORMULA
+
+NASTY = [
+    '<script>alert("1")</script>',
+    "a & b",
+    "</script><!--",
+    "\u2028 line",
+    "\"quoted\" 'name'",
+    "%{text} $x$",
+    "<b>bold",
+]
+PAPER = {"residual": None, "carry": None, "center": "global", "scale": "global"}
+
+
+def problem(n_signals=12, n_nodes=7, seed=0):
+    rng = np.random.default_rng(seed)
+    weights = oracle.random_weights(n_nodes, seed)
+    X = rng.uniform(-2, 2, (n_signals, 1))
+    node_covariance = oracle.from_filter(np.linalg.inv(np.eye(n_nodes) + oracle.laplacian(weights)))
+    Y = 3 + oracle.draw(oracle.rbf(X, X), node_covariance, 0.05, rng)
+    return weights, X, Y
+
+
+def gathered(model, held_out=None):
+    names = [str(node) for node in range(model.graph_.n_nodes)]
+    return gather(model, model._learnt, names, model._copies, held_out)
+
+
+def data_of(page):
+    return json.loads(re.search(r'id="report-data">(.*?)</script>', page, re.DOTALL).group(1))
+
+
+def floats(text):
+    return np.frombuffer(base64.b64decode(text), dtype="<f4")
+
+
+@pytest.fixture(scope="module")
+def paper():
+    """The paper's model, and the dense covariance of its signals."""
+    weights, X, Y = problem()
+    model = GraphGPRegressor(Graph(weights), Polynomial(2), RBF(1.0, "fixed"), **PAPER).fit(X, Y)
+    prior = model.fits_[0].model
+    laplacian = oracle.laplacian(weights, prior.spectrum.laplacian, prior.spectrum.scaled)
+    values, vectors = np.linalg.eigh(laplacian)
+    nodes = (vectors * model.response(np.clip(values, 0, prior.spectrum.upper)) ** 2) @ vectors.T
+    dense = oracle.covariance(oracle.rbf(X, X), nodes, model.noise_variance_)
+    return model, X, Y, dense, values, vectors
+
+
+# -------------------------------------------------------------------------------------------------------- numbers
+
+
+def test_predictions_of_training_signals_leave_each_out(paper):
+    model, _, Y, dense, _, _ = paper
+    found = gathered(model).predictions
+    assert found.source == "left out"
+    assert oracle.relative_error(found.observed, Y) < EXACT
+    centred = Y - Y.mean()
+    for row in (0, 5):
+        places = np.zeros(Y.shape, dtype=bool)
+        places[row] = True
+        mean, covariance, _ = oracle.leave_out(centred, dense, places)
+        assert oracle.relative_error(found.mean[row], mean + Y.mean()) < FORMULA
+        assert oracle.relative_error(found.std[row], np.sqrt(np.diag(covariance))) < FORMULA
+        others = np.delete(Y, row, axis=0).mean(axis=0)
+        assert oracle.relative_error(found.baseline[row], others) < EXACT
+
+
+def test_shares_of_the_variance_are_those_of_the_covariance(paper):
+    model, _, Y, dense, _, _ = paper
+    found = gathered(model)
+    noise = model.noise_variance_ / np.mean(np.diag(dense))
+    assert found.variance.noise == pytest.approx(noise, rel=FORMULA)
+    assert found.variance.inputs == pytest.approx(1 - noise, rel=FORMULA)
+    assert (found.variance.neighbours, found.variance.carry) == (0.0, 0.0)
+    errors = [_entry_error(Y - Y.mean(), dense, place) for place in range(Y.size)]
+    distances = np.square(found.predictions.observed - found.predictions.baseline).sum()
+    assert found.variance.with_neighbours == pytest.approx(1 - np.sum(np.square(errors)) / distances, rel=FORMULA)
+    left = np.square(found.predictions.observed - found.predictions.mean).sum()
+    assert found.variance.predicted == pytest.approx(1 - left / distances, rel=FORMULA)
+
+
+def _entry_error(centred, dense, place):
+    mean, _, _ = oracle.leave_out(centred, dense, np.arange(centred.size) == place)
+    return float(centred.ravel()[place] - mean[0])
+
+
+def test_eigenvalues_and_energy_are_those_of_the_dense_transform(paper):
+    model, _, Y, _, values, vectors = paper
+    bands = gathered(model).bands
+    energies = np.square((Y - Y.mean()) @ vectors).sum(axis=0)
+    inside = np.clip(values, 0, bands.edges[-1])
+    assert oracle.relative_error(bands.eigenvalue_shares, np.histogram(inside, bands.edges)[0] / len(values)) < EXACT
+    expected = np.histogram(inside, bands.edges, weights=energies)[0] / energies.sum()
+    assert oracle.relative_error(bands.energy_shares, expected) < FORMULA
+    assert bands.edges[-1] == pytest.approx(values[-1])
+    (learnt,) = bands.filters
+    mean, std = model.response(bands.grid, return_std=True)
+    np.testing.assert_array_equal(learnt.mean, mean)
+    np.testing.assert_array_equal(learnt.std, std)
+
+
+def test_scores_are_those_of_the_predictions(paper):
+    model = paper[0]
+    numbers = gathered(model)
+    found = numbers.predictions
+    values = found.observed, found.mean, found.std
+    assert numbers.scores.error == root_mean_square_error(*values[:2])
+    assert numbers.scores.crps == np.mean(crps(*values))
+    assert numbers.scores.log_density == mean_log_density(*values)
+    assert numbers.scores.n_values == found.observed.size
+    assert numbers.calibration.covered_at(0.9) == coverage(*values, 0.9)
+
+
+def test_calibration_counts_what_is_inside_its_intervals():
+    rng = np.random.default_rng(0)
+    observed, mean, std = rng.standard_normal((3, 40))
+    observed[3], std = np.nan, np.exp(std)
+    found = calibration_of(pit(observed, mean, std), n_bins=4)
+    assert found.n_values == 39
+    expected = [coverage(observed, mean, std, level) for level in LEVELS]
+    np.testing.assert_allclose(found.covered, expected, atol=1e-12)
+    inside = [np.mean((pit(observed, mean, std)[~np.isnan(observed)] * 4).astype(int) == bar) * 4 for bar in range(4)]
+    np.testing.assert_allclose(found.density, inside)
+    assert found.density_band[0] < 1 < found.density_band[1]
+    assert np.all(found.low <= LEVELS)
+    assert np.all(found.high >= LEVELS)
+
+
+def test_held_out_signals_are_judged_as_given():
+    weights, X, Y = problem(20)
+    model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X[:14], Y[:14])
+    mean, std = model.predict(X[14:], return_std=True, include_noise=True)
+    labels = [f"row {row}" for row in range(6)]
+    found = gathered(model, (labels, Y[14:], mean, std))
+    assert found.predictions.source == "held out"
+    assert found.scores.error == pytest.approx(np.sqrt(np.mean((Y[14:] - mean) ** 2)), rel=EXACT)
+    errors, distances = np.sum((Y[14:] - mean) ** 2), np.sum((Y[14:] - Y[:14].mean(axis=0)) ** 2)
+    assert found.variance.predicted == pytest.approx(1 - errors / distances, rel=FORMULA)
+    assert found.variance.with_neighbours is None
+
+
+def test_columns_and_names_come_in_the_order_of_the_graph(tmp_path):
+    pd = pytest.importorskip("pandas")
+    weights, X, Y = problem(20)
+    names = [f"n{node}" for node in range(7)]
+    graph = Graph(weights, names=names)
+    table = pd.DataFrame(Y, columns=names, index=[f"day {row}" for row in range(20)])
+    straight = GraphGPRegressor(graph, Polynomial(1)).fit(X[:14], table[:14])
+    turned = GraphGPRegressor(graph, Polynomial(1)).fit(X[:14], table[:14][names[::-1]])
+    pages = []
+    for model, columns in ((straight, names), (turned, names[::-1])):
+        path = model.report(tmp_path / "report.html", X[14:], table[14:][columns])
+        pages.append(data_of(path.read_text(encoding="utf-8"))["map"])
+    assert pages[0] == pages[1]
+    assert pages[0]["names"] == names
+    assert pages[0]["labels"] == [f"day {row}" for row in range(14, 20)]
+    np.testing.assert_allclose(floats(pages[0]["observed"]).reshape(6, 7), Y[14:], rtol=1e-6)
+
+
+def test_copies_empty_signals_and_holes_are_counted():
+    weights, X, Y = problem()
+    X, Y = np.vstack([X[:1], X, [[9.0]]]), np.vstack([Y[:1], Y, np.full((1, 7), np.nan)])
+    Y[5, 2] = np.nan
+    Y[:, 6] = np.nan
+    with pytest.warns(UserWarning, match="cop"):
+        model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X, Y)
+    numbers = gathered(model)
+    assert numbers.counts == Counts(12, 7, model.graph_.n_edges, 1, copies=1, empty=1, missing=13, unseen=1)
+    assert numbers.predictions.labels[:2] == ("row 0", "row 2")  # row 1 is the copy
+    assert numbers.scores.n_values == 12 * 7 - 13
+    assert np.isnan(numbers.predictions.baseline[:, 6]).all()
+
+
+def test_all_models_that_were_tried_are_told_best_first():
+    weights, X, Y = problem(20)
+    model = GraphGPRegressor(Graph(weights), [Polynomial(1), Identity()], n_draws=0).fit(X, Y)
+    numbers = gathered(model)
+    assert [one.score for one in numbers.tried] == sorted((one.score for one in numbers.tried), reverse=True)
+    weight_of = {one.name: one.weight for one in numbers.tried}
+    assert sorted(weight_of.values()) == pytest.approx(sorted(model.kernel_weights_))
+    assert {one.name for one in numbers.members} == set(weight_of)
+    assert [one.weight for one in numbers.members] == sorted(model.kernel_weights_, reverse=True)
+    chosen = GraphGPRegressor(Graph(weights)).fit(X, Y)
+    assert len(chosen._learnt.tried) > len(chosen.fits_)
+    assert sum(one.weight for one in chosen._learnt.tried) == pytest.approx(1)
+    assert any("normalized" in one.name for one in chosen._learnt.tried)
+
+
+def test_scores_of_tried_models_are_held_out_densities():
+    """With everything fixed folds learn nothing, so that a score is the mean density of signals given other folds."""
+    weights, X, Y = problem(9)
+    graph = Graph(weights)
+    kernels = [Polynomial.from_coefficients(c, fixed=True) for c in ([1.0, -0.5], [0.3, 0.3])]
+    options = {**PAPER, "center": None, "scale": None}
+    model = GraphGPRegressor(
+        graph, kernels, RBF(1.0, "fixed"), noise_variance=0.1, n_folds=9, n_draws=0, **options
+    ).fit(X, Y)
+    for kernel, tried in zip(kernels, model._learnt.tried, strict=True):
+        prior = graph_gp(graph, kernel, RBF(1.0), 0.1)
+        densities = []
+        for row in range(9):
+            others = np.delete(np.arange(9), row)
+            densities.append(condition(prior, X[others], Y[others]).at(X[[row]]).log_density(Y[[row]]))
+        assert tried.score == pytest.approx(np.mean(densities), rel=1e-6)
+
+
+def test_a_large_graph_with_holes_says_that_its_predictions_are_the_fit(tmp_path):
+    weights, X, Y = problem(10, 12)
+    Y[2, 3] = np.nan
+    settings = {"spectrum": Chebyshev(n_probes=8), "residual": None, "center": "global"}
+    model = GraphGPRegressor(Graph(weights), Polynomial(1), RBF(1.0, "fixed"), **settings).fit(X, Y)
+    numbers = gathered(model)
+    assert numbers.predictions.source == "fitted"
+    mean, std = model.predict(X, return_std=True, include_noise=True)
+    assert oracle.relative_error(numbers.predictions.mean, mean) < FORMULA
+    assert oracle.relative_error(numbers.predictions.std, std) < FORMULA
+    assert "not checked" in " ".join(words.watch_outs(numbers))
+    page = model.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "coverage is no evidence" in page
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"graph_kernel": LocalAverage(), "residual": None},
+        {"graph_kernel": Polynomial(1), "kernel": "precomputed"},
+        {"graph_kernel": Polynomial(2), "spectrum": Chebyshev(n_probes=8)},
+        {"graph": None},
+    ],
+    ids=["local average", "precomputed", "chebyshev", "no graph"],
+)
+def test_every_kind_of_model_has_a_report(tmp_path, options):
+    weights, X, Y = problem()
+    given = oracle.rbf(X, X) + 1e-8 * np.eye(len(X)) if "kernel" in options else X
+    model = GraphGPRegressor(**{"graph": Graph(weights), **options}).fit(given, Y)
+    numbers = gathered(model)
+    left = model.leave_one_out()
+    assert oracle.relative_error(numbers.predictions.mean, left.mean) < EXACT
+    assert oracle.relative_error(numbers.predictions.std, left.std) < EXACT
+    shares = numbers.variance
+    assert shares.inputs + shares.neighbours + shares.carry + shares.noise == pytest.approx(1)
+    assert numbers.bands.eigenvalue_shares.sum() == pytest.approx(1)
+    assert bool(numbers.bands.filters) == (not isinstance(options.get("graph_kernel"), LocalAverage))
+    assert "<h2" in model.report(tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_model_without_inputs_has_a_report_of_new_signals(tmp_path):
+    weights, _, Y = problem(20)
+    model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(None, Y[:15])
+    page = model.report(tmp_path / "report.html", Y=Y[15:]).read_text(encoding="utf-8")
+    assert len(data_of(page)["map"]["labels"]) == 5
+    assert "The signal filter g is of what neighbours share; it is" in page
+    assert "inputs explain" not in page
+
+
+# ---------------------------------------------------------------------------------------------------------- words
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1.0, 0.9, 0.8], "flat"),
+        ([1.0, 0.5, 0.1], "low-pass"),
+        ([0.1, 0.5, 1.0], "high-pass"),
+        ([0.1, 1.0, 0.1], "band-pass"),
+        ([-0.2, -0.9, -0.2], "band-pass"),
+        ([0.0, 0.0, 0.0], "none"),
+    ],
+)
+def test_kinds_of_filters(values, kind):
+    assert words.kind_of_filter(np.array(values)) == kind
+
+
+def test_filters_in_words():
+    bands = _bands(LearntFilter("signal", np.array([2.0, 1.0, 0.5]), np.zeros(3)))
+    (said,) = words.filter_words(bands)
+    assert said.startswith("The signal filter g is of what inputs explain; it is low-pass: neighbours are alike (2 at")
+    carried = words.filter_words(_bands(LearntFilter("carry", np.array([0.5, 0.5, 0.5]), np.zeros(3))))
+    assert "patterns of every scale carry over alike" in carried[0]
+    assert "no filter to show" in words.filter_words(_bands())[0]
+
+
+def _bands(*filters):
+    return Bands("scaled Laplacian", np.linspace(0, 1, 3), filters, np.array([0, 1]), np.ones(1), np.ones(1))
+
+
+def test_variance_in_words():
+    said = words.variance_words(Variance(0.5, 0.3, 0.0, 0.2, 0.4, 0.75), "left out")
+    assert said[0] == "40% of the variance of values about their nodes' means is predicted from the other signals."
+    assert "it is 75%: the graph adds 35 percentage points" in said[1]
+    assert said[2] == (
+        "By the model's own account 50% of the variance comes from what inputs explain (with levels of the nodes), "
+        "30% from what neighbours share beside it and 20% from noise at single nodes."
+    )
+    said = words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, -0.1, None), "held out")
+    assert said[0] == "Nothing is predicted in held-out signals: the nodes' means do as well, or better."
+    assert len(said) == 2
+    assert "add nothing" in words.variance_words(Variance(1.0, 0.0, 0.0, 0.0, 0.4, 0.4), "left out")[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"counts": Counts(5, 7, 9, 1)}, "only 5 training signals"),
+        ({"counts": Counts(50, 7, 9, 1, copies=1)}, "1 signal was a copy of others"),
+        ({"counts": Counts(50, 7, 9, 1, copies=3)}, "3 signals were copies of others"),
+        ({"counts": Counts(50, 7, 9, 1, empty=2)}, "2 signals without any value were left out"),
+        ({"counts": Counts(50, 10, 9, 1, missing=50)}, "50 values (10%) of the training signals were not observed"),
+        ({"counts": Counts(50, 10, 9, 1, missing=50, unseen=1)}, "1 node was never observed"),
+        ({"counts": Counts(50, 7, 9, 3)}, "falls into 3 parts"),
+        ({"counts": Counts(50, 7, 0, 7)}, "has no edges"),
+        ({"stand_ins": 2}, "2 draws of the hyperparameters could not be had"),
+        ({"variance": Variance(0.05, 0.0, 0.0, 0.95, 0.1, None)}, "95% of the variance is noise"),
+        ({"variance": Variance(0.5, 0.0, 0.0, 0.5, -0.1, None)}, "no better than the nodes' means"),
+        ({"bands": _bands(LearntFilter("signal", np.ones(3), np.full(3, 0.6)))}, "signal filter g is uncertain"),
+    ],
+)
+def test_what_to_watch_out_for(paper, change, said):
+    numbers = dataclasses.replace(gathered(paper[0]), counts=Counts(50, 7, 9, 1))
+    before = words.watch_outs(dataclasses.replace(numbers, bands=_bands()))
+    after = words.watch_outs(dataclasses.replace(numbers, **({"bands": _bands()} | change)))
+    assert any(said in one for one in after), after
+    assert len(after) > len(before)
+    assert not any(said in one for one in before)
+
+
+def test_miscalibration_is_told(paper):
+    numbers = gathered(paper[0])
+    rng = np.random.default_rng(0)
+    for spread, said in ((0.5, "too narrow: only"), (3.0, "too wide: ")):
+        calibration = calibration_of(pit(rng.standard_normal(500), np.zeros(500), np.full(500, spread)))
+        found = words.watch_outs(dataclasses.replace(numbers, calibration=calibration))
+        assert any(said in one for one in found)
+    calibrated = calibration_of(rng.uniform(size=500))
+    assert not any("too" in one for one in words.watch_outs(dataclasses.replace(numbers, calibration=calibrated)))
+
+
+def test_fits_that_did_not_converge_and_noise_at_its_bound_are_told():
+    weights, X, Y = problem()
+    with pytest.warns(Warning, match="did not converge"):
+        model = GraphGPRegressor(Graph(weights), Polynomial(2), max_iterations=1).fit(X, Y)
+    numbers = gathered(model)
+    assert any("did not converge" in one and "Raise max_iterations" in one for one in words.watch_outs(numbers))
+    (member,) = numbers.members
+    certificate = dataclasses.replace(member.fit.certificate, active=("noise_variance at its lower bound",))
+    fit = dataclasses.replace(member.fit, certificate=certificate)
+    numbers = dataclasses.replace(numbers, members=(dataclasses.replace(member, fit=fit),))
+    assert any("noise is at its lower bound" in one for one in words.watch_outs(numbers))
+
+
+# ----------------------------------------------------------------------------------------------------------- page
+
+
+def test_json_holds_no_markup_and_says_the_same():
+    text = as_json({"names": NASTY})
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == {"names": NASTY}
+
+
+def test_names_and_titles_are_data_never_markup(tmp_path):
+    weights, X, Y = problem()
+    graph = Graph(weights, names=NASTY)
+    model = GraphGPRegressor(graph, Polynomial(1)).fit(X, Y)
+    path = model.report(tmp_path / "report.html", title="<img src=x onerror=alert(1)> & co")
+    page = path.read_text(encoding="utf-8")
+    assert "<script>alert" not in page
+    assert "<img" not in page.replace("<img>", "")  # the plotting library speaks of it, without attributes
+    assert page.count("<h1>&lt;img src=x onerror=alert(1)&gt; &amp; co</h1>") == 1
+    assert data_of(page)["map"]["names"] == NASTY
+    assert page.count("</script>") == 3
+
+
+def test_half_a_surrogate_pair_in_a_name_is_no_reason_to_fail(tmp_path):
+    weights, X, Y = problem()
+    graph = Graph(weights, names=["\ud800", *range(6)])
+    model = GraphGPRegressor(graph, Polynomial(1)).fit(X, Y)
+    page = model.report(tmp_path / "report.html", title="half \ud800").read_text(encoding="utf-8")
+    assert data_of(page)["map"]["names"][0] == "\ud800"
+
+
+def test_the_page_needs_no_network(tmp_path, paper):
+    page = paper[0].report(tmp_path / "report.html").read_text(encoding="utf-8")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page).group(1)
+    assert policy.startswith("default-src 'none'")
+    assert "http" not in policy
+    ours = page.replace(re.search(r"<script>\s*/\*\*\s*\* plotly.*?</script>", page, re.DOTALL).group(), "")
+    assert not re.search(r"https?://", ours)
+    assert not re.search(r'\bsrc="', ours)
+
+
+def test_pictures_have_labels_and_tables_have_captions_and_heads(tmp_path, paper):
+    page = paper[0].report(tmp_path / "report.html").read_text(encoding="utf-8")
+    plots = re.findall(r'<div id="[\w-]+" class="plot[^>]*>', page)
+    assert len(plots) == 5
+    assert all('role="img"' in one and re.search('aria-label="[^"]{20,}"', one) for one in plots)
+    tables = re.findall(r"<table>(.*?)</table>", page, re.DOTALL)
+    assert all("<caption" in one and 'scope="col"' in one for one in tables)
+    assert '<html lang="en">' in page
+    for control in re.findall(r'<input type="(?:range|search)" id="(\w+)"', page):
+        assert f'<label for="{control}">' in page
+
+
+def test_the_old_file_stays_where_a_report_fails(tmp_path, paper, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    with pytest.raises(ValueError, match="Y must be given with X"):
+        paper[0].report(path, paper[1])
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(ImportError, match=r"pip install 'spectralgp\[report\]'"):
+        paper[0].report(path)
+    assert path.read_text() == "old"
+    monkeypatch.undo()
+    assert paper[0].report(str(path)) == path
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_model_without_signals_asks_for_some(tmp_path):
+    weights, X, Y = problem(20)
+    model = GraphGPRegressor(Graph(weights), Polynomial(1, constraint="interval"), carry=None).fit(X, Y)
+    moved = model.transfer(Graph(oracle.ring(5)))
+    with pytest.raises(ValueError, match="model must hold signals to report on"):
+        moved.report(tmp_path / "report.html")
+    page = moved.report(tmp_path / "report.html", X[:3], Y[:3, :5]).read_text(encoding="utf-8")
+    assert len(data_of(page)["map"]["names"]) == 5
+    assert "holds no signals of this graph" in page
+
+
+def test_a_bad_aspect_is_refused(tmp_path, paper):
+    with pytest.raises(ValueError, match="aspect must be a finite number above 0"):
+        paper[0].report(tmp_path / "report.html", aspect=-1.0)
+
+
+# -------------------------------------------------------------------------------------------------- the map's places
+
+
+def test_coordinates_are_drawn_as_they_are():
+    graph = Graph(oracle.ring(4), coordinates=[[0, 0], [1, 0], [1, 2], [0, 2]])
+    np.testing.assert_array_equal(places_of(graph).coordinates, graph.coordinates)
+    assert places_of(graph).note == ""
+
+
+def test_three_coordinates_are_drawn_along_their_principal_directions():
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((30, 3)) * [5, 0.01, 2]
+    places = places_of(Graph(oracle.ring(30), coordinates=points))
+    left, values, _ = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
+    assert oracle.relative_error(np.abs(places.coordinates), np.abs(left[:, :2] * values[:2])) < FORMULA
+    assert "principal" in places.note
+    line = places_of(Graph(oracle.ring(4), coordinates=[[3.0], [1.0], [2.0], [0.0]]))
+    np.testing.assert_array_equal(line.coordinates, [[3, 0], [1, 0], [2, 0], [0, 0]])
+
+
+@pytest.mark.parametrize("n_nodes", [60, 1_200])
+def test_without_coordinates_joined_nodes_are_near_each_other(n_nodes):
+    graph = Graph.from_edges([(node, (node + 1) % n_nodes) for node in range(n_nodes)])
+    places = places_of(graph).coordinates
+    edges = np.linalg.norm(places - np.roll(places, -1, axis=0), axis=1)
+    pairs = np.linalg.norm(places - places[np.random.default_rng(0).permutation(n_nodes)], axis=1)
+    assert np.median(edges) < 0.25 * np.median(pairs)
+    assert len(np.unique(places.round(6), axis=0)) == n_nodes
+
+
+def test_a_graph_without_edges_is_drawn_as_a_grid():
+    places = places_of(Graph.edgeless(5)).coordinates
+    np.testing.assert_array_equal(places, [[0, 0], [1, 0], [2, 0], [0, -1], [1, -1]])
+
+
+def test_of_very_many_nodes_and_signals_some_are_drawn():
+    graph = Graph.edgeless(2 * MOST_NODES)
+    places = places_of(graph)
+    assert places.nodes.size == MOST_NODES
+    assert (places.nodes[0], places.nodes[-1]) == (0, 2 * MOST_NODES - 1)
+    assert "are drawn" in places.note
+    shown = shown_signals(1_000, MOST_NODES)
+    assert shown.size * MOST_NODES * 3 <= MOST_VALUES
+    assert (shown[0], shown[-1]) == (0, 999)
+
+
+def test_the_page_says_how_many_signals_it_shows(paper, monkeypatch):
+    monkeypatch.setattr("spectralgp.report.data.MOST_VALUES", 3 * 7 * 4)
+    page = page_of(gathered(paper[0]), "some")
+    assert len(data_of(page)["map"]["labels"]) == 4
+    assert "4 of 12 signals are here" in page
