@@ -16,7 +16,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("the graph", ("graph", "spectrum", "graph_kernels")),
     ("the model", ("covariance", "carry", "model", "masked", "evidence")),
     ("conditioning", ("posterior", "shrinkage", "mixture", "leaving_out")),
-    ("beside it", ("scores", "datasets")),
+    ("beside it", ("scores", "datasets", "reading")),
     ("learning", ("learning", "fitting", "automatic")),
     ("faces", ("estimators", "plots", "__init__")),
     ("programs", ("demo", "cli", "__main__")),

@@ -53,6 +53,7 @@ ROOMS = [
     "leaving_out",
     "scores",
     "datasets",
+    "reading",
     "learning",
     "fitting",
     "automatic",
