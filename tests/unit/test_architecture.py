@@ -259,6 +259,8 @@ def test_a_heavy_import_at_the_top_is_found(tmp_path, text, found):
 COMPARED_BY_VALUE = {
     "Certificate",
     "Chebyshev",
+    "Column",
+    "Compared",
     "Errors",
     "Independent",
     "Limits",

@@ -81,7 +81,8 @@ def signals_from_file(
     is_long = layout == "long" or (
         layout == "auto" and table.place("node") is not None and table.place("value") is not None
     )
-    return (_from_long if is_long else _from_wide)(table, graph, nodes, date_format)
+    signals = (_from_long if is_long else _from_wide)(table, graph, nodes, date_format)
+    return signals if graph.names is None else signals.set_axis(list(graph.names), axis=1)
 
 
 def _from_wide(table: Table, graph: Graph, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
