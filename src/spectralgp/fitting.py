@@ -171,12 +171,13 @@ def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.
 
 def _conditioned(candidates: Sequence[Candidate], weights: Array, drawn: Sequence[Draws]) -> Posterior | Mixture:
     """Models, those that stand for them, conditioned on the signals of their candidates."""
-    members = [
-        (weight / len(one.models), candidate.condition(model))
-        for weight, candidate, one in zip(weights, candidates, drawn, strict=True)
-        if weight > 0
-        for model in one.models
-    ]
+    with few_threads(candidates[0].task.signals.shape[0]):
+        members = [
+            (weight / len(one.models), candidate.condition(model))
+            for weight, candidate, one in zip(weights, candidates, drawn, strict=True)
+            if weight > 0
+            for model in one.models
+        ]
     shares, posteriors = np.array([share for share, _ in members]), tuple(posterior for _, posterior in members)
     return posteriors[0] if len(members) == 1 else Mixture(shares, posteriors)
 
