@@ -11,7 +11,17 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from oracle import relative_error
-from spectralgp import Chebyshev, Diffusion, Graph, LocalAverage, Polynomial, Task, condition, condition_shrunk, graph_gp
+from spectralgp import (
+    Chebyshev,
+    Diffusion,
+    Graph,
+    LocalAverage,
+    Polynomial,
+    Task,
+    condition,
+    condition_shrunk,
+    graph_gp,
+)
 from spectralgp.evidence import log_marginal_likelihood
 from spectralgp.graph_kernels import WithResidual
 from spectralgp.learning.missing import Expectation, ObservedObjective
