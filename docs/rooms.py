@@ -17,7 +17,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("the model", ("covariance", "carry", "model", "masked", "evidence")),
     ("conditioning", ("posterior", "shrinkage", "mixture", "leaving_out")),
     ("beside it", ("scores", "datasets", "reading")),
-    ("learning", ("learning", "fitting", "automatic")),
+    ("learning", ("learning", "fitting", "automatic", "saving")),
     ("faces", ("estimators", "plots", "__init__")),
     ("programs", ("demo", "cli", "__main__")),
 )

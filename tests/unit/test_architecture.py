@@ -57,6 +57,7 @@ ROOMS = [
     "learning",
     "fitting",
     "automatic",
+    "saving",
     "estimators",
     "plots",
     "__init__",
@@ -65,7 +66,7 @@ ROOMS = [
     "__main__",
 ]
 
-HEAVY = {"cupy", "matplotlib", "networkx", "numba", "pandas", "plotly", "rich", "torch", "typer"}
+HEAVY = {"cupy", "matplotlib", "networkx", "numba", "pandas", "plotly", "rich", "safetensors", "torch", "typer"}
 # the command line is the one room that nobody imports to compute; compiled loops are imported where they run
 HEAVY_AT_TOP = {"cli": {"rich", "typer"}, "_operators._loops": {"numba"}}
 
