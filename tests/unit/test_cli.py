@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import spectralgp
 from spectralgp import Identity, Polynomial, cli, demo
+from spectralgp.cli.demonstration import COLUMNS
+from spectralgp.cli.tables import table_of
 
 FEW = {"standard": Identity(), "learnt": Polynomial(1)}
 
@@ -59,15 +62,17 @@ def test_the_table_fits_eighty_columns(finished):
 def test_every_kernels_name_fits_the_table(monkeypatch):
     row = demo.Row("", -3233.76, -106.84, -94.65, 0.83, 1.473, 0.978)
     full = tuple(demo.Row(name, *list(vars(row).values())[1:]) for name in demo.KERNELS)
-    console = cli.Console(width=80)
+    console = Console(width=80)
     with console.capture() as capture:
-        console.print(cli._table(full))
+        console.print(table_of(full, COLUMNS))
     assert all(name in capture.get() for name in demo.KERNELS)
 
 
 def test_the_best_numbers_are_bold():
     rows = (demo.Row("a", -2.0, -1.0, -3.0, 0.1, 1.0, 0.9), demo.Row("b", -1.0, -2.0, -4.0, 0.1, 2.0, 0.8))
-    evidence, leave_one_out, held_out, error, coverage = [list(column.cells) for column in cli._table(rows).columns[1:]]
+    evidence, leave_one_out, held_out, error, coverage = [
+        list(column.cells) for column in table_of(rows, COLUMNS).columns[1:]
+    ]
     assert evidence == ["-2.0", "[bold]-1.0[/bold]"]
     assert leave_one_out == ["[bold]-1.00[/bold]", "-2.00"]
     assert held_out == ["[bold]-3.00 (0.10)[/bold]", "-4.00 (0.10)"]

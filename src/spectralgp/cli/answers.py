@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from spectralgp import GraphGPRegressor
+from spectralgp import GraphGPRegressor, load
 from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
 from spectralgp.cli.files import (
     LAG,
@@ -29,7 +29,7 @@ from spectralgp.cli.files import (
     kind_of_inputs,
     times_given,
 )
-from spectralgp.cli.models import load, predicted
+from spectralgp.cli.models import predicted
 from spectralgp.reading import inputs_from_file, lagged, signals_from_file, time_inputs, write_tables
 from spectralgp.scores import coverage, crps, root_mean_square_error
 
@@ -129,7 +129,7 @@ def _new_inputs(
     if signals is not None:
         read = signals_from_file(signals, model.graph_, layout=layout.value, nodes=nodes.value, date_format=date_format)
         try:
-            return lagged(read, ahead=True)[0]
+            return lagged(read, ahead=True)[0].reindex(columns=features)
         except ValueError as error:
             raise ValueError(f"{signals}: {error}") from error
     return None if inputs is None else inputs_from_file(inputs, features=features, date_format=date_format)

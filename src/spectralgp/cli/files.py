@@ -180,7 +180,7 @@ def kind_of_inputs(model: GraphGPRegressor) -> str | None:
         return None
     if features == [TIME]:
         return TIME
-    return LAG if features == [str(name) for name in model.graph_.names or ()] else "table"
+    return LAG if set(features) == {str(name) for name in model.graph_.names or ()} else "table"
 
 
 def data_of(
@@ -201,7 +201,9 @@ def data_of(
     if inputs is not None and kind is None:
         raise typer.BadParameter("--inputs must be left out: the model was fitted without inputs.")
     table = signals_from_file(signals, model.graph_, layout=layout.value, nodes=nodes.value, date_format=date_format)
-    return Data(model.graph_, *with_inputs(table, inputs or kind, features_of(model), signals, date_format))
+    features = features_of(model)
+    made, chosen = with_inputs(table, inputs or kind, features, signals, date_format)
+    return Data(model.graph_, made if made is None else made.reindex(columns=features), chosen)
 
 
 def times_given(at: list[str], date_format: str | None) -> pd.DataFrame:

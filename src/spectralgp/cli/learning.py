@@ -27,7 +27,7 @@ from spectralgp.cli.files import (
     read_data,
     read_graph,
 )
-from spectralgp.cli.models import AUTO, KERNELS, kernel_named, save
+from spectralgp.cli.models import AUTO, KERNELS, kernel_named
 
 
 class SpectrumKind(StrEnum):
@@ -106,7 +106,7 @@ def fit(
     start = perf_counter()
     model.fit(data.inputs, data.signals)
     seconds = perf_counter() - start
-    save(model, out)
+    model.save(out)
     if as_json:
         print_json(_fitted(model, data, out, seconds))
         return

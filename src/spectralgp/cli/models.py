@@ -1,9 +1,8 @@
-"""Models of the command line: kernels by name, and files that hold what was learnt."""
+"""Models of the command line: kernels by name, and what a model predicts of a table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,18 +63,13 @@ def kernel_named(text: str) -> GraphKernel | None:
         ) from error
 
 
-def save(model: GraphGPRegressor, path: Path) -> None:
-    """Write a model to a file, whole or not at all."""
-    model.save(path)
-
-
-def load(path: Path) -> GraphGPRegressor:
-    """Read a model from a file."""
-    model: GraphGPRegressor = spectralgp.load(path)
-    return model
-
-
 def predicted(model: GraphGPRegressor, inputs: Any, truth: pd.DataFrame) -> tuple[Any, Any]:
-    """Means and standard deviations of observations, in the shape of `truth`; without inputs all signals are alike."""
-    mean, std = model.predict(inputs, return_std=True, include_noise=True)
-    return np.broadcast_to(mean, truth.shape), np.broadcast_to(std, truth.shape)
+    """Means and standard deviations of observations, in the shape and the columns of `truth`.
+
+    Without inputs all signals are alike.
+    """
+    frames = model.predict_frame(inputs, return_std=True, include_noise=True)
+    names = list(truth.columns)
+    ordered = (frame[names] if set(names) == set(frame.columns) else frame for frame in frames)
+    mean, std = (np.broadcast_to(frame.to_numpy(), truth.shape) for frame in ordered)
+    return mean, std

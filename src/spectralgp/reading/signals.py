@@ -52,7 +52,8 @@ def signals_from_file(
     Returns
     -------
     DataFrame of shape (n_signals, n_nodes)
-        Columns are the nodes in the graph's order. Without an index in the file, rows are counted from zero.
+        Columns are the nodes, in the order of a wide table (then those that it lacks), or in the graph's for a long
+        one; a model matches them by name. Without an index in the file, rows are counted from zero.
 
     Raises
     ------
@@ -70,10 +71,10 @@ def signals_from_file(
     ...     path = Path(folder) / "signals.csv"
     ...     n_characters = path.write_text("day,b,a\n2024-01-31,2.5,1\n2024-02-01,,3\n")
     ...     signals_from_file(path, graph)
-                  a    b
+                  b    a
     day
-    2024-01-31  1.0  2.5
-    2024-02-01  3.0  NaN
+    2024-01-31  2.5  1.0
+    2024-02-01  NaN  3.0
     """
     as_option(layout, "layout", ("auto", "wide", "long"))
     as_option(nodes, "nodes", ("exact", "graph"))
@@ -82,7 +83,7 @@ def signals_from_file(
         layout == "auto" and table.place("node") is not None and table.place("value") is not None
     )
     signals = (_from_long if is_long else _from_wide)(table, graph, nodes, date_format)
-    return signals if graph.names is None else signals.set_axis(list(graph.names), axis=1)
+    return signals.rename(columns={str(name): name for name in graph.names or ()})
 
 
 def _from_wide(table: Table, graph: Graph, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
@@ -106,6 +107,8 @@ def _from_long(table: Table, graph: Graph, nodes: Nodes, date_format: str | None
     pandas = require("pandas", "cli", "to read signals from files")
     node, value = table.place("node"), table.place("value")
     others = [place for place in range(len(table.names)) if place not in (node, value)]
+    if len(others) == 2 and not table.names[0]:
+        others = others[1:]  # a nameless index, which pandas writes beside
     if node is None or value is None or len(others) != 1:
         raise ValueError(
             f"{table.path} must have the columns node, value and one more, the time or label of the signal, to be a "
@@ -115,6 +118,7 @@ def _from_long(table: Table, graph: Graph, nodes: Nodes, date_format: str | None
     if "" in labels:
         table.refuse("name a node in every row", "an empty cell", labels.index(""), node, "Drop the row.")
     names = matched(list(dict.fromkeys(labels)), graph, nodes, table, "node", "")
+    names = names if graph.names is None else [str(name) for name in graph.names]
     cells = table.numbers([value], allow_missing=True)[:, 0]
     codes, signals = pandas.factorize(index, sort=index.dtype != object)
     place = {name: position for position, name in enumerate(names)}
@@ -141,7 +145,7 @@ def _require_once(table: Table, entries: np.ndarray, known: np.ndarray, node: in
 
 
 def matched(given: list[str], graph: Graph, nodes: Nodes, table: Table, item: str, note: str) -> list[str]:
-    """Names of the graph's nodes in its order, once those that a file has are compared with them."""
+    """Names of the nodes in a file's order, then those that it lacks, once they are compared with the graph's."""
     if graph.names is None:
         if len(given) != graph.n_nodes:
             raise ValueError(
@@ -163,7 +167,7 @@ def matched(given: list[str], graph: Graph, nodes: Nodes, table: Table, item: st
             f"{table.path} must have one {item} for each of the {len(names)} nodes of the graph, by name; got "
             f"{' and '.join(part for part in (lacks, extra) if part)}{note}. {choice}."
         )
-    return names
+    return [name for name in given if name in set(names)] + missing
 
 
 def _in_order(given: list[str], table: Table, item: str) -> list[str]:
