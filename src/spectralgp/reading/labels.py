@@ -43,9 +43,17 @@ def index_of(table: Table, column: int, date_format: str | None = None) -> pd.In
         table.refuse("label every row", "an empty cell", labels.index(""), column, "Fill it in or drop the row.")
     if not any(isinstance(cell, str) for cell in cells):  # of a Parquet file, which knows
         return pandas.Index(cells, name=name)
-    return parsed_index(
-        labels, name, date_format, lambda row, got, remedy: table.refuse("hold dates there", got, row, column, remedy)
-    )
+    first: dict[str, int] = {}  # a long table has every label many times
+    for row, label in enumerate(labels):
+        first.setdefault(label, row)
+    rows = list(first.values())
+
+    def refuse(place: int, got: str, remedy: str) -> None:
+        table.refuse("hold dates there", got, rows[place], column, remedy)
+
+    known = parsed_index(list(first), name, date_format, refuse)
+    places = dict(zip(first, range(len(first)), strict=True))
+    return known.take(np.fromiter(map(places.__getitem__, labels), dtype=np.intp, count=len(labels)))
 
 
 def parsed_index(labels: list[str], name: str | None, date_format: str | None, refuse: Any) -> pd.Index[Any]:

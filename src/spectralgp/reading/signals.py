@@ -88,7 +88,7 @@ def signals_from_file(
 
 def _from_wide(table: Table, graph: Graph, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
     pandas = require("pandas", "cli", "to read signals from files")
-    known = None if graph.names is None else [str(name) for name in graph.names]
+    known = None if graph.names is None else {str(name) for name in graph.names}
     has_index = len(table.names) == graph.n_nodes + 1 if known is None else table.names[0] not in known
     columns = dict(zip(table.names[has_index:], range(has_index, len(table.names)), strict=True))
     names = matched(list(columns), graph, nodes, table, "column", _index_note(table) if has_index else "")
@@ -154,8 +154,9 @@ def matched(given: list[str], graph: Graph, nodes: Nodes, table: Table, item: st
             )
         return _in_order(given, table, item)
     names = [str(name) for name in graph.names]
-    missing = [name for name in names if name not in set(given)]
-    unknown = [name for name in given if name not in set(names)]
+    present, known = set(given), set(names)
+    missing = [name for name in names if name not in present]
+    unknown = [name for name in given if name not in known]
     if (missing or unknown) and (nodes == "exact" or len(missing) == len(names)):
         lacks = f"no {item} for {some(missing)}" if missing else ""
         extra = f"{item}s that are no node: {some(unknown)}" if unknown else ""
@@ -167,7 +168,7 @@ def matched(given: list[str], graph: Graph, nodes: Nodes, table: Table, item: st
             f"{table.path} must have one {item} for each of the {len(names)} nodes of the graph, by name; got "
             f"{' and '.join(part for part in (lacks, extra) if part)}{note}. {choice}."
         )
-    return [name for name in given if name in set(names)] + missing
+    return [name for name in given if name in known] + missing
 
 
 def _in_order(given: list[str], table: Table, item: str) -> list[str]:

@@ -74,7 +74,7 @@ class Table:
 
     def labels(self, column: int) -> list[str]:
         """Cells of a column as names: text without blanks around it, whole numbers without a point."""
-        return [as_label(cell) for cell in self.columns[column]]
+        return [cell.strip() if type(cell) is str else as_label(cell) for cell in self.columns[column]]
 
     def where(self, row: int, column: int) -> str:
         """The place of a cell, for a message."""
@@ -106,10 +106,10 @@ class Table:
     def _column_of_numbers(self, column: int, allow_missing: bool) -> tuple[Array, int | None]:
         """Numbers of a column, and the first row with a decimal comma."""
         cells, first = self.columns[column], None
-        try:  # most columns are numbers as Python writes them
-            if any("_" in cell if isinstance(cell, str) else isinstance(cell, bool) for cell in cells):
+        try:  # most columns are numbers as Python writes them, and empty cells
+            if _has_oddities(cells):
                 raise ValueError("what only Python takes for a number")
-            values = np.array(cells, dtype=np.float64)
+            values = np.array([np.nan if cell == "" else cell for cell in cells], dtype=np.float64)
         except (TypeError, ValueError):
             values = np.empty(self.n_rows)
             for row, cell in enumerate(cells):
@@ -160,6 +160,15 @@ class Table:
                         column,
                         "Write all numbers with a point, or all with a comma.",
                     )
+
+
+def _has_oddities(cells: Sequence[Any]) -> bool:
+    """Whether a column may have digits grouped by underscores, or truth values."""
+    if isinstance(cells, np.ndarray):
+        return cells.dtype.kind == "b"
+    if all(type(cell) is str for cell in cells):
+        return "_" in "".join(cells)
+    return any("_" in cell if isinstance(cell, str) else isinstance(cell, bool) for cell in cells)
 
 
 def as_label(cell: Any) -> str:
@@ -231,7 +240,7 @@ def _read_text(path: Path) -> Table:
     number = 0
     try:
         for number, cells in enumerate(reader, 1):
-            if not any(cell.strip() for cell in cells) and len(cells) < 2:
+            if len(cells) < 2 and not any(cell.strip() for cell in cells):
                 continue  # an empty line
             if header is None:
                 header = [name.strip() for name in cells]
