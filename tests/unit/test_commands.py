@@ -307,7 +307,7 @@ def test_nothing_is_overwritten_without_force(fitted):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fit", "--signals", "nothing.csv", "--graph", "files/edges.csv", "--out", "x.sgp"], "nothing.csv"),
+        (["fit", "--signals", "no-file.csv", "--graph", "files/edges.csv", "--out", "x.sgp"], "no-file.csv"),
         (["fit", "--graph", "files/edges.csv", "--out", "x.sgp"], "--signals"),
         ([*LAGGED, "--kernel", "cubic"], "kernel must be one of auto, polynomial"),
         ([*LAGGED, "--kernel", "polynomial:x"], "the number being its degree; got"),
@@ -334,10 +334,12 @@ def test_mistakes_in_arguments_have_status_2(folder, arguments, message):
             "an empty cell in the row of 19",
         ),
         ([*FIT, "--signals", "bad.csv", "--out", "x.sgp"], "got 'x' in row 3, column 'Ohio'"),
+        ([*FIT, "--signals", "nothing.csv", "--out", "x.sgp"], "nothing.csv: Y must hold at least one value"),
     ],
 )
 def test_failures_have_status_1_and_one_line(folder, arguments, message):
     incomes("incomes").astype(object).assign(Ohio=lambda data: ["1", "x", *data["Ohio"][2:]]).to_csv("bad.csv")
+    (incomes("incomes") * np.nan).to_csv("nothing.csv")
     assert message in refused(*arguments)
 
 

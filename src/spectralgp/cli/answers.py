@@ -27,6 +27,7 @@ from spectralgp.cli.files import (
     data_of,
     features_of,
     kind_of_inputs,
+    naming,
     times_given,
 )
 from spectralgp.cli.models import predicted
@@ -128,10 +129,8 @@ def _new_inputs(
         return times_given(at, date_format)
     if signals is not None:
         read = signals_from_file(signals, model.graph_, layout=layout.value, nodes=nodes.value, date_format=date_format)
-        try:
+        with naming(signals):
             return lagged(read, ahead=True)[0].reindex(columns=features)
-        except ValueError as error:
-            raise ValueError(f"{signals}: {error}") from error
     return None if inputs is None else inputs_from_file(inputs, features=features, date_format=date_format)
 
 
@@ -178,7 +177,8 @@ def impute(
     _one_table(long, std)
     fitted = load(model)
     data = data_of(fitted, signals, inputs, layout, nodes, date_format)
-    values, deviation = fitted.impute(data.inputs, data.signals)
+    with naming(signals):
+        values, deviation = fitted.impute(data.inputs, data.signals)
     n_filled = int(data.signals.isna().to_numpy().sum())
     _write(values, deviation, out, std, long)
     _say(as_json, out, std, values, f"Filled in {n_filled} cells of", n_filled=n_filled)
@@ -206,7 +206,8 @@ def score(
     fitted = load(model)
     data = data_of(fitted, signals, inputs, layout, nodes, date_format)
     truth = data.signals
-    densities = np.asarray(fitted.log_predictive_density(data.inputs, truth, joint=False))
+    with naming(signals):
+        densities = np.asarray(fitted.log_predictive_density(data.inputs, truth, joint=False))
     counted = densities[~truth.isna().all(axis=1).to_numpy()]
     mean, std = predicted(fitted, data.inputs, truth)
     error = float(np.std(counted, ddof=1) / np.sqrt(counted.size)) if counted.size > 1 else float("nan")

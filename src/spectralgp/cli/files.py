@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -114,6 +116,15 @@ class Data:
     signals: pd.DataFrame
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file that an error inside is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
+
+
 def read_graph(graph: Path | None, points: Path | None, neighbors: int | None, radius: float | None) -> Graph:
     """The graph of a file of edges, of points, or of both.
 
@@ -153,10 +164,8 @@ def with_inputs(
     if inputs.startswith("lag:"):
         if inputs != LAG:
             raise typer.BadParameter(f"--inputs must be lag:1, the row before; got {inputs}.")
-        try:
+        with naming(path):
             return lagged(signals)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
     if not Path(inputs).is_file():
         raise typer.BadParameter(f"--inputs must be a file, lag:1 or time; got {inputs}, which is no file.")
     return inputs_from_file(inputs, signals.index, features=features, date_format=date_format), signals

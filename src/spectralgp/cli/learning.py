@@ -24,6 +24,7 @@ from spectralgp.cli.files import (
     Points,
     Radius,
     Signals,
+    naming,
     read_data,
     read_graph,
 )
@@ -104,7 +105,8 @@ def fit(
     options: dict[str, Any] = {"spectrum": spectrum.value, "device": None if device is None else device.value}
     model = GraphGPRegressor(data.graph, chosen, random_state=seed, n_jobs=jobs, verbose=1, **options)
     start = perf_counter()
-    model.fit(data.inputs, data.signals)
+    with naming(signals):
+        model.fit(data.inputs, data.signals)
     seconds = perf_counter() - start
     model.save(out)
     if as_json:
