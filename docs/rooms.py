@@ -16,8 +16,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("the graph", ("graph", "spectrum", "graph_kernels")),
     ("the model", ("covariance", "carry", "model", "masked", "evidence")),
     ("conditioning", ("posterior", "shrinkage", "mixture", "leaving_out")),
-    ("beside it", ("scores", "calibration", "datasets")),
-    ("learning", ("learning", "fitting", "automatic")),
+    ("beside it", ("scores", "calibration", "datasets", "reading")),
+    ("learning", ("learning", "fitting", "automatic", "saving")),
     ("faces", ("report", "estimators", "plots", "__init__")),
     ("programs", ("demo", "cli", "__main__")),
 )

@@ -1,6 +1,6 @@
 """Gaussian processes on graphs that learn their own spectrum."""
 
-from spectralgp.estimators import GraphGPRegressor
+from spectralgp.estimators import GraphGPRegressor, load
 from spectralgp.evidence import log_marginal_likelihood
 from spectralgp.graph import Graph, as_graph
 from spectralgp.graph_kernels import (
@@ -60,6 +60,7 @@ __all__ = [
     "graph_gp",
     "learn",
     "leave_one_out",
+    "load",
     "log_marginal_likelihood",
     "read_signals",
 ]

@@ -15,6 +15,8 @@ def main() -> None:
         from spectralgp.cli import main as run
     except ImportError as error:
         sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("error: interrupted")
     run()
 
 

@@ -118,13 +118,13 @@ def match_columns(
     if missing or unknown or len(positions) != len(columns):
         raise ValueError(
             f"{argument} must have one {item} for each node of the graph, by name; got {len(columns)} {item}s, of "
-            f"which {_some(unknown)} belong to no node, while {_some(missing)} are missing. "
+            f"which {some(unknown)} belong to no node, while {some(missing)} are missing. "
             f"Rename or select {item}s, or pass {argument}.to_numpy() with its {item}s in the order of the nodes."
         )
     return np.array([positions[name] for name in names], dtype=np.intp)
 
 
-def _some(items: list[Any]) -> str:
+def some(items: list[Any]) -> str:
     """A few of the items, for a message."""
     if not items:
         return "none"

@@ -129,7 +129,7 @@ class FittedModels:
 
     def conditioned_anew(self, candidates: Sequence[Candidate]) -> FittedModels:
         """The same models conditioned on other data, that of the given candidates."""
-        posterior = _conditioned(candidates, self.weights, self.draws)
+        posterior = conditioned(candidates, self.weights, self.draws)
         return replace(self, candidates=tuple(candidates), posterior=posterior)
 
     @property
@@ -189,18 +189,19 @@ def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.
             hyperparameter_draws(task, fit, stacking.n_draws, stream) if stacking.n_draws else Draws((fit.model,))
             for task, fit, stream in zip(tasks, fits, of_draws.spawn(len(fits)), strict=True)
         )
-        posterior = _conditioned(candidates, weights, drawn)
+        posterior = conditioned(candidates, weights, drawn)
     return FittedModels(tuple(candidates), tuple(fits), weights, drawn, posterior, tried)
 
 
-def _conditioned(candidates: Sequence[Candidate], weights: Array, drawn: Sequence[Draws]) -> Posterior | Mixture:
+def conditioned(candidates: Sequence[Candidate], weights: Array, drawn: Sequence[Draws]) -> Posterior | Mixture:
     """Models, those that stand for them, conditioned on the signals of their candidates."""
-    members = [
-        (weight / len(one.models), candidate.condition(model))
-        for weight, candidate, one in zip(weights, candidates, drawn, strict=True)
-        if weight > 0
-        for model in one.models
-    ]
+    with few_threads(candidates[0].task.signals.shape[0]):
+        members = [
+            (weight / len(one.models), candidate.condition(model))
+            for weight, candidate, one in zip(weights, candidates, drawn, strict=True)
+            if weight > 0
+            for model in one.models
+        ]
     shares, posteriors = np.array([share for share, _ in members]), tuple(posterior for _, posterior in members)
     return posteriors[0] if len(members) == 1 else Mixture(shares, posteriors)
 

@@ -56,10 +56,12 @@ ROOMS = [
     "scores",
     "calibration",
     "datasets",
+    "reading",
     "learning",
     "fitting",
     "automatic",
     "report",
+    "saving",
     "estimators",
     "plots",
     "__init__",
@@ -68,7 +70,7 @@ ROOMS = [
     "__main__",
 ]
 
-HEAVY = {"cupy", "matplotlib", "networkx", "numba", "pandas", "plotly", "rich", "torch", "typer"}
+HEAVY = {"cupy", "matplotlib", "networkx", "numba", "pandas", "plotly", "rich", "safetensors", "torch", "typer"}
 # the command line is the one room that nobody imports to compute; compiled loops are imported where they run
 HEAVY_AT_TOP = {"cli": {"rich", "typer"}, "_operators._loops": {"numba"}}
 
@@ -263,6 +265,8 @@ COMPARED_BY_VALUE = {
     "Certificate",
     "Chebyshev",
     "Counts",
+    "Column",
+    "Compared",
     "Errors",
     "Independent",
     "Limits",

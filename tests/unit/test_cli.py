@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import spectralgp
 from spectralgp import GraphGPRegressor, Polynomial, cli, demo
+from spectralgp.cli import demonstration
+from spectralgp.cli.tables import table_of
 
 
 @pytest.fixture
@@ -19,7 +22,7 @@ def invoke(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     quick = GraphGPRegressor(demo.made_outages().graph, Polynomial(1), residual=None)
     methods = {"Interpolation": demo.interpolate}
-    monkeypatch.setattr(cli, "run_demo", lambda out, progress: demo.run_demo(out, progress, quick, methods))
+    monkeypatch.setattr(demonstration, "run_demo", lambda out, progress: demo.run_demo(out, progress, quick, methods))
     return lambda *arguments: CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
 
 
@@ -30,7 +33,7 @@ def finished(invoke, tmp_path):
 
 def test_the_demo_prints_its_table_and_where_the_picture_is(finished, tmp_path):
     assert finished.exit_code == 0, finished.output
-    expected = cli.run_demo(tmp_path / "again", None)
+    expected = demonstration.run_demo(tmp_path / "again", None)
     printed = finished.stdout
     for row in expected.rows:
         (line,) = re.findall(rf"^\s*{row.method} .*$", printed, flags=re.MULTILINE)
@@ -42,9 +45,9 @@ def test_the_demo_prints_its_table_and_where_the_picture_is(finished, tmp_path):
 
 def test_the_table_fits_eighty_columns():
     rows = tuple(demo.Row(name, 0.12345, 0.12345, 0.9) for name in [*demo.METHODS, demo.OURS])
-    console = cli.Console(width=80)
+    console = Console(width=80)
     with console.capture() as capture:
-        console.print(cli._table(rows))
+        console.print(table_of(rows, demonstration.COLUMNS, name="method", title="method"))
     assert all(row.method in capture.get() for row in rows)
     assert max(map(len, capture.get().splitlines())) <= 80
     assert "…" not in capture.get()
@@ -52,7 +55,10 @@ def test_the_table_fits_eighty_columns():
 
 def test_the_best_numbers_are_bold():
     rows = (demo.Row("a", 0.2, 0.1, None), demo.Row("b", 0.1, 0.2, 0.8))
-    rmse, error, coverage = [list(column.cells) for column in cli._table(rows).columns[1:]]
+    rmse, error, coverage = [
+        list(column.cells)
+        for column in table_of(rows, demonstration.COLUMNS, name="method", title="method").columns[1:]
+    ]
     assert rmse == ["0.200", "[bold]0.100[/bold]"]
     assert error == ["[bold]0.100[/bold]", "0.200"]
     assert coverage == ["-", "80.0%"]

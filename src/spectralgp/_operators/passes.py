@@ -50,9 +50,21 @@ class MomentPass:
         multiply = operator.product if gram else operator.column_products
         first = multiply(columns, columns)
         # T_1 = A T_0: the recurrence with T_{-1} = A T_0 would need it, so the first step is taken by halves
-        self.previous = columns
-        self.current = operator.step(columns * 0.5, operator.zeros(columns.shape[1]))
-        self._moments = [first, multiply(self.current, columns), 2 * multiply(self.current, self.current) - first]
+        self.previous: Any = columns
+        self.current: Any = operator.step(columns * 0.5, operator.zeros(columns.shape[1]))
+        self._moments: list[Any] = [
+            first,
+            multiply(self.current, columns),
+            2 * multiply(self.current, self.current) - first,
+        ]
+
+    @classmethod
+    def known(cls, operator: Operator, moments: Array, gram: bool) -> MomentPass:
+        """A pass that was made before, of which nothing but the moments is left."""
+        known = cls.__new__(cls)
+        known.operator, known.gram, known._moments = operator, gram, list(moments)
+        known.release()
+        return known
 
     @property
     def n_moments(self) -> int:

@@ -40,7 +40,7 @@ from spectralgp.fitting import FittedModels, Stacking, at_once, fit_models, n_fi
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial
 from spectralgp.inputs import Independent, as_covariance, as_input_kernel
-from spectralgp.learning import Candidate, Lagrangian, Sqp, as_solver
+from spectralgp.learning import Candidate, Fit, Lagrangian, Sqp, as_solver
 from spectralgp.mixture import Mixture, MixturePrediction
 from spectralgp.posterior import Filled, Posterior, Prediction
 from spectralgp.signals import Scale, read_signals
@@ -269,34 +269,18 @@ class GraphGPEstimator(BaseEstimator):
 
     def _finish(self, learnt: FittedModels, n_empty: int) -> None:
         """Set every fitted attribute, in the units of Y and the order of its columns."""
-        weights = learnt.weights
-        heaviest = int(np.argmax(weights))
-        signals = learnt.candidates[heaviest].task.signals
+        weights, fits = learnt.weights, learnt.fits
+        signals = learnt.candidates[int(np.argmax(weights))].task.signals
         units = signals.units
-        self._learnt = learnt
-        self.fits_ = learnt.fits
         if n_empty:
             note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
-            self.fits_ = tuple(dataclasses.replace(fit, method=fit.method + note) for fit in learnt.fits)
-        models = [fit.model for fit in self.fits_]
-        graph_kernels = tuple(model.graph_kernel.signal for model in models)
-        residuals = tuple(model.graph_kernel.residual for model in models)
-        kernels = tuple(model.input_kernel.described for model in models)
-        single = len(models) == 1
-        self.graph_ = models[0].spectrum.graph
-        self.spectrum_ = models[heaviest].spectrum
-        self.kernel_weights_ = weights
-        self.graph_kernel_ = graph_kernels[0] if single else graph_kernels
-        self.residual_ = residuals[0] if single else residuals
-        self.kernel_ = kernels[0] if single else kernels
-        self.noise_variance_ = float(weights @ [model.noise_variance for model in models])
+            fits = tuple(dataclasses.replace(fit, method=fit.method + note) for fit in fits)
+        self._show(learnt, fits)
         self.log_marginal_likelihood_ = learnt.log_likelihood
-        self.certificate_ = self.fits_[heaviest].certificate
         self.n_evaluations_ = learnt.n_evaluations
         self.n_stand_ins_ = sum(
             one.n_stand_ins for one, weight in zip(learnt.draws, weights, strict=True) if weight > 0
         )
-        self.posterior_: Posterior | Mixture = learnt.posterior
         offset = np.full(signals.shape[1], units.offset) if self._in_memory else units.offset
         self.center_ = offset if np.ndim(offset) == 0 else self._order.to_user(offset)
         scales = units.divisor if np.ndim(units.divisor) else np.full(signals.shape[1], units.divisor)
@@ -312,6 +296,24 @@ class GraphGPEstimator(BaseEstimator):
                     stacklevel=4,
                 )
                 break
+
+    def _show(self, learnt: FittedModels, fits: tuple[Fit, ...]) -> None:
+        """Set what was learnt, and the attributes that say it."""
+        weights, models = learnt.weights, [fit.model for fit in fits]
+        heaviest, single = int(np.argmax(weights)), len(models) == 1
+        graph_kernels = tuple(model.graph_kernel.signal for model in models)
+        residuals = tuple(model.graph_kernel.residual for model in models)
+        kernels = tuple(model.input_kernel.described for model in models)
+        self._learnt, self.fits_ = learnt, fits
+        self.graph_ = models[0].spectrum.graph
+        self.spectrum_ = models[heaviest].spectrum
+        self.kernel_weights_ = weights
+        self.graph_kernel_ = graph_kernels[0] if single else graph_kernels
+        self.residual_ = residuals[0] if single else residuals
+        self.kernel_ = kernels[0] if single else kernels
+        self.noise_variance_ = float(weights @ [model.noise_variance for model in models])
+        self.certificate_ = fits[heaviest].certificate
+        self.posterior_: Posterior | Mixture = learnt.posterior
 
     # ---------------------------------------------------------------------------------------------- prediction
 

@@ -18,6 +18,7 @@ from spectralgp._extras import require
 from spectralgp._frames import check_same_order, frame_index
 from spectralgp.estimators._filling import FillingMixin
 from spectralgp.estimators._reporting import ReportingMixin
+from spectralgp.estimators._saving import SavingMixin
 from spectralgp.estimators._words import average_response, summary_of
 from spectralgp.graph_kernels import GraphKernel, SpectralKernel
 from spectralgp.learning import Solver
@@ -27,7 +28,7 @@ from spectralgp.spectrum import Chebyshev
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
 
 
-class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, ReportingMixin):
+class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, ReportingMixin, SavingMixin):
     """Gaussian process regression of signals on a graph, with a graph kernel learnt on the graph's spectrum.
 
     Each row of `Y` is a signal, one value a node, observed at the inputs in the same row of `X`. The model is

@@ -40,12 +40,15 @@ class Completion:
         Their mean, where inputs carry over.
     most_deviations : int, optional
         How many deviations may stand for a covariance; as many as there is memory for if not given.
+    start : ndarray of shape (n_signals, n_nodes), optional
+        A guess of `solution`.
     """
 
     masked: MaskedCovariance
     signals: Incomplete
     carried: Any = 0.0
     most_deviations: int | None = None
+    start: Array | None = None
 
     @property
     def complete(self) -> CompleteCovariance:
@@ -54,9 +57,7 @@ class Completion:
 
     @cached_property
     def _filled(self) -> tuple[Array, Array]:
-        found = self.masked.filled(self.centred, self.signals.hint)
-        self.signals.hint = found[1]
-        return found
+        return self.masked.filled(self.centred, self.start)
 
     @property
     def centred(self) -> Array:
@@ -167,9 +168,8 @@ class Completion:
 
     def log_density(self) -> tuple[float, float]:
         """Log density of what was observed, in the units it was read in, and its standard error."""
-        random_state = np.random.default_rng(PROBE_SEED)
-        value, error, self.signals.hint = self.masked.log_density(self.centred, random_state, self.signals.hint)
-        return value, error
+        start = self.solution if "_filled" in self.__dict__ else self.start  # no fine solve where a rough one will do
+        return self.masked.log_density(self.centred, np.random.default_rng(PROBE_SEED), start)
 
 
 def completion_of(
@@ -180,8 +180,9 @@ def completion_of(
     carried: Carried | None = None,
     complete: CompleteCovariance | None = None,
     most_deviations: int | None = None,
+    start: Array | None = None,
 ) -> Completion:
     """Signals with holes under a prior, or under another covariance of complete signals about the same mean."""
     covariance = covariance_of(prior, input_modes) if complete is None else complete
     mean = prior.carried_values(carried, inputs, signals.units)
-    return Completion(MaskedCovariance(covariance, signals.observed), signals, mean, most_deviations)
+    return Completion(MaskedCovariance(covariance, signals.observed), signals, mean, most_deviations, start)

@@ -228,7 +228,7 @@ class MaskedCovariance:
 
     def log_density(
         self, values: Array, random_state: np.random.Generator, start: Array | None = None
-    ) -> tuple[float, float, Array]:
+    ) -> tuple[float, float]:
         """Log density of what was observed, a total in nats with the 2 pi term: equation (19).
 
         It is exact where a dense matrix serves; else the determinant is by stochastic Lanczos quadrature.
@@ -237,8 +237,6 @@ class MaskedCovariance:
         -------
         value, error : float
             The log density, and its standard error.
-        solution : ndarray of shape (n_signals, n_nodes)
-            ``A_oo^-1 y_o``, for solves like it to start from.
         """
         if self._n_dense <= MOST_DENSE:
             completed, solution = self._densely(np.where(self.observed, values, 0.0))
@@ -247,7 +245,7 @@ class MaskedCovariance:
         quadratic = float(np.sum(np.where(self.observed, completed * solution, 0.0)))
         logs, error = self._log_determinant(random_state)
         constant = np.count_nonzero(self.observed) * np.log(2 * np.pi)
-        return float(-0.5 * (quadratic + logs + constant)), 0.5 * error, solution
+        return float(-0.5 * (quadratic + logs + constant)), 0.5 * error
 
     def _log_determinant(self, random_state: np.random.Generator) -> tuple[float, float]:
         if self._n_dense > MOST_DENSE:

@@ -125,11 +125,11 @@ def condition_shrunk(
     shrunk = ShrunkPosterior(prior, inputs, plain.signals, modes, carried, plain.completion)
     if plain.completion is None:
         return shrunk
-    known = plain.completion.signals
+    completion, known = plain.completion, plain.completion.signals
     for number in range(COMPLETIONS):  # what is missing is completed by the covariance that it is part of
         most = FEW_DRAWS if number < COMPLETIONS - 1 else None
-        complete = shrunk.complete_covariance(modes)
-        completion = completion_of(prior, inputs, modes, known, carried, complete, most)
+        complete, start = shrunk.complete_covariance(modes), completion.solution
+        completion = completion_of(prior, inputs, modes, known, carried, complete, most, start)
         shrunk = ShrunkPosterior(prior, inputs, completion.completed(), modes, carried, completion)
     return shrunk
 

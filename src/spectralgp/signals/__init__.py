@@ -2,17 +2,22 @@
 
 from spectralgp.signals.incomplete import Completed, Incomplete
 from spectralgp.signals.reading import as_training, no_signals, read_in, read_signals
+from spectralgp.signals.state import CompleteState, IncompleteState, ReadAs, state_of
 from spectralgp.signals.views import Center, Indices, Scale, Signals
 
 __all__ = [
     "Center",
+    "CompleteState",
     "Completed",
     "Incomplete",
+    "IncompleteState",
     "Indices",
+    "ReadAs",
     "Scale",
     "Signals",
     "as_training",
     "no_signals",
     "read_in",
     "read_signals",
+    "state_of",
 ]

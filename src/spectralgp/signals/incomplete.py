@@ -47,7 +47,6 @@ class Incomplete(Signals):
             read,
             dtype,
         )
-        self.hint: Array | None = None  # the last solution of a system with these signals, to start the next from
 
     @classmethod
     def of(cls, values: Array, units: Units) -> Incomplete:

@@ -91,11 +91,11 @@ def read_signals(source: Any, center: Center = None, scale: Scale = None, *, kee
     if relative is None:
         return Signals(store, np.arange(n_signals), level, center)
     # a constant is none any more after nodes were scaled: views of what is in memory are read anew, others stay
-    again = None if keep_source else functools.partial(_read_again, center, scale)
+    again = None if keep_source else functools.partial(read_again, center, scale)
     return Signals(store, np.arange(n_signals), level, None if keep_source else center, again)
 
 
-def _read_again(center: Center, scale: Scale, values: Array, units: Units | None = None) -> Signals:
+def read_again(center: Center, scale: Scale, values: Array, units: Units | None = None) -> Signals:
     """Values with a centre and scales of their own, or in units that are known."""
     return read_signals(values, center, scale) if units is None else read_in(units, values)
 
@@ -128,7 +128,7 @@ def _read_incomplete(values: Array, center: Center, scale: Scale, precision: Any
     spread = float(np.sqrt(np.mean(np.square(centred[seen]))))
     divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
     units = Units(offset, divisor, relative)
-    again = functools.partial(_read_again, center, scale)
+    again = functools.partial(read_again, center, scale)
     return Incomplete(units.apply(values), units, center == "node", again, precision)
 
 

@@ -2,7 +2,8 @@
 
 from spectralgp.spectrum.base import Errors, FilterBank, Filters, FilterSum, OfEigenvalues, Spectrum
 from spectralgp.spectrum.data import SpectralData, SpectralMoments, SpectralSignals
-from spectralgp.spectrum.exact import ExactSpectrum, decompose
+from spectralgp.spectrum.density import Found
+from spectralgp.spectrum.exact import ExactSpectrum, decompose, remember
 from spectralgp.spectrum.quadrature import Chebyshev, Quadrature, release_passes
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "FilterBank",
     "FilterSum",
     "Filters",
+    "Found",
     "OfEigenvalues",
     "Quadrature",
     "SpectralData",
@@ -20,4 +22,5 @@ __all__ = [
     "Spectrum",
     "decompose",
     "release_passes",
+    "remember",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,23 @@ from spectralgp._operators import MomentPass, Operator
 
 PROBE_BLOCK = 32
 CONTROLS = slice(1, 3)  # moments of the density that sums over the sparse matrix give exactly
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What was found of a density.
+
+    Parameters
+    ----------
+    largest_eigenvalue, residual : float
+        By Lanczos, and how well it was found.
+    moments : ndarray of shape (n_moments, n_probes) or None
+        Of every probe, or of every node where they are exact; None where none was asked for yet.
+    """
+
+    largest_eigenvalue: float
+    residual: float
+    moments: Array | None
 
 
 class Density:
@@ -28,16 +46,36 @@ class Density:
         Seed of the probes.
     has_edges : bool, default=True
         Whether there is anything to find an eigenvalue of.
+    found : Found, optional
+        What was found of the same density before.
     """
 
     def __init__(
-        self, operator: Operator, n_probes: int | Literal["exact"], random_state: int, has_edges: bool = True
+        self,
+        operator: Operator,
+        n_probes: int | Literal["exact"],
+        random_state: int,
+        has_edges: bool = True,
+        found: Found | None = None,
     ) -> None:
         self.operator, self.n_probes, self.random_state = operator, n_probes, random_state
-        self.largest_eigenvalue, self.residual = operator.largest_eigenvalue() if has_edges else (1.0, 0.0)
-        operator.tighten(self.largest_eigenvalue, self.residual)
         self._passes: list[MomentPass] = []
+        if found is not None:
+            self.largest_eigenvalue, self.residual = found.largest_eigenvalue, found.residual
+            if found.moments is not None:
+                self._passes = [MomentPass.known(operator, found.moments, gram=False)]
+        else:
+            self.largest_eigenvalue, self.residual = operator.largest_eigenvalue() if has_edges else (1.0, 0.0)
+        operator.tighten(self.largest_eigenvalue, self.residual)
         self._lock = threading.RLock()  # fits on one graph may run in several threads
+
+    @property
+    def found(self) -> Found:
+        """What was found so far, which another density of the same graph can start from."""
+        with self._lock:
+            least = min((known.n_moments for known in self._passes), default=0)
+            moments = np.concatenate([known.moments[:least] for known in self._passes], axis=1) if least else None
+        return Found(self.largest_eigenvalue, self.residual, moments)
 
     def moments(self, n_moments: int) -> Array:
         """``mu_k = tr T_k(A)``, shape (n_moments,)."""

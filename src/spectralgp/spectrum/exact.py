@@ -256,6 +256,11 @@ def decompose(graph: Graph, laplacian: LaplacianKind = "combinatorial", *, scale
     return ExactSpectrum(graph, laplacian, bool(scaled), *graph._cache[key])
 
 
+def remember(graph: Graph, laplacian: LaplacianKind, eigenvalues: Array, eigenvectors: Array) -> None:
+    """Eigenpairs of a graph's Laplacian that are known, so that `decompose` has nothing to compute."""
+    graph._cache["eigenpairs", laplacian] = _read_only(eigenvalues), _read_only(eigenvectors)
+
+
 def _eigenpairs(graph: Graph, laplacian: LaplacianKind) -> tuple[Array, Array]:
     dense: Any = graph.laplacian(laplacian).toarray()
     with few_threads(graph.n_nodes):

@@ -30,7 +30,7 @@ from spectralgp.graph import Graph, LaplacianKind
 from spectralgp.signals import Completed, Signals
 from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum
 from spectralgp.spectrum.data import SpectralData, SpectralMoments
-from spectralgp.spectrum.density import Density
+from spectralgp.spectrum.density import Density, Found
 from spectralgp.spectrum.probing import UNIT_VECTORS, closest_quadratics, diagonals_at, probed
 
 FIRST_MOMENTS = 129
@@ -94,15 +94,16 @@ class Chebyshev:
         scaled: bool = False,
         like: Any = None,
         device: str | None = None,
+        found: Found | None = None,
     ) -> Quadrature:
-        """Quadrature spectrum of a graph, for signals such as `like` (NumPy's, if not given)."""
+        """Quadrature spectrum of a graph, for signals such as `like` (NumPy's, if not given), by what was `found`."""
         as_option(laplacian, "laplacian", ("combinatorial", "normalized"))
         like = np.empty((0, 0)) if like is None else like
         place: Hashable = (type(like).__module__.partition(".")[0], device_of(like), device, str(precision_of(like)))
         key = ("density", laplacian, self.n_probes, self.random_state, place)
         if key not in graph._cache:
             operator = graph.operator(laplacian, like, device)
-            graph._cache[key] = Density(operator, self.n_probes, self.random_state, graph.n_edges > 0)
+            graph._cache[key] = Density(operator, self.n_probes, self.random_state, graph.n_edges > 0, found)
         return Quadrature(graph, laplacian, bool(scaled), self, graph._cache[key], self.n_moments | 1)
 
 

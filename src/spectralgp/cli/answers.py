@@ -1,0 +1,259 @@
+"""`predict`, `impute` and `score`: what a saved model says of signals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from spectralgp import GraphGPRegressor, load
+from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
+from spectralgp.cli.files import (
+    LAG,
+    TIME,
+    DateFormat,
+    Inputs,
+    Layout,
+    LayoutOption,
+    ModelFile,
+    Nodes,
+    NodesOption,
+    Signals,
+    data_of,
+    features_of,
+    kind_of_inputs,
+    naming,
+    times_given,
+)
+from spectralgp.cli.models import predicted
+from spectralgp.reading import inputs_from_file, lagged, signals_from_file, time_inputs, write_tables
+from spectralgp.scores import coverage, crps, root_mean_square_error
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Out = Annotated[Path, typer.Option(help="Table for the answer, CSV or Parquet.", dir_okay=False, metavar="FILE")]
+Std = Annotated[Path | None, typer.Option(help="Table for the standard deviations.", dir_okay=False, metavar="FILE")]
+Long = Annotated[bool, typer.Option("--long", help="Write one long table: label, node, mean, std.")]
+
+
+@answering
+def predict(
+    model: ModelFile,
+    out: Out,
+    signals: Annotated[
+        Path | None,
+        typer.Option(
+            help="Signals to go on from, for a model with lag:1: the signal after each row is predicted.",
+            exists=True,
+            dir_okay=False,
+            metavar="FILE",
+        ),
+    ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(help="Table of new inputs, by their names at fit.", exists=True, dir_okay=False, metavar="FILE"),
+    ] = None,
+    at: Annotated[
+        list[str] | None, typer.Option(help="Time to predict, for a model of time; may be repeated.", metavar="TIME")
+    ] = None,
+    observed: Annotated[
+        Path | None,
+        typer.Option(
+            help="What is known of the predicted signals themselves, with the same labels; empty cells are predicted.",
+            exists=True,
+            dir_okay=False,
+            metavar="FILE",
+        ),
+    ] = None,
+    std: Std = None,
+    long: Long = False,
+    layout: LayoutOption = Layout.auto,
+    nodes: NodesOption = Nodes.exact,
+    date_format: DateFormat = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    r"""Predict signals, with the standard deviation of what would be observed.
+
+    Example (the model is that of `spectralgp fit --help`):
+      spectralgp predict model.sgp --signals files/later.csv \
+        --out predicted.csv --std std.csv
+    """
+    to_be_written(out, std, force=force)
+    _one_table(long, std)
+    fitted = load(model)
+    new = _new_inputs(fitted, signals, inputs, at, observed, layout, nodes, date_format)
+    known = None
+    if observed is not None:
+        read = signals_from_file(
+            observed, fitted.graph_, layout=layout.value, nodes=nodes.value, date_format=date_format
+        )
+        known = _matched(read, new, observed)
+    mean, deviation = fitted.predict_frame(new, return_std=True, include_noise=True, observed=known)
+    _write(mean, deviation, out, std, long)
+    _say(as_json, out, std, mean, "Predicted")
+
+
+def _new_inputs(
+    model: GraphGPRegressor,
+    signals: Path | None,
+    inputs: Path | None,
+    at: list[str] | None,
+    observed: Path | None,
+    layout: Layout,
+    nodes: Nodes,
+    date_format: str | None,
+) -> pd.DataFrame | None:
+    """Where to predict, in the way that the model was fitted."""
+    kind, features = kind_of_inputs(model), features_of(model)
+    given = [name for name, value in (("--signals", signals), ("--inputs", inputs), ("--at", at)) if value]
+    wanted = {None: [], TIME: ["--at", "--inputs"], LAG: ["--signals", "--inputs"], "table": ["--inputs"]}[kind]
+    way = {None: "without inputs", TIME: "to time", LAG: "with lag:1", "table": f"to inputs {features}"}[kind]
+    is_known_by_label = kind == TIME and observed is not None and not given
+    if (len(given) != 1 and wanted and not is_known_by_label) or not set(given) <= set(wanted):
+        ask = f"give one of {' or '.join(wanted)}" if wanted else "leave out --signals, --inputs and --at"
+        raise typer.BadParameter(f"{ask}: the model was fitted {way}; got {', '.join(given) or 'none'}.")
+    if is_known_by_label and observed is not None:
+        read = signals_from_file(
+            observed, model.graph_, layout=layout.value, nodes=nodes.value, date_format=date_format
+        )
+        return time_inputs(read.index)
+    if at:
+        return times_given(at, date_format)
+    if signals is not None:
+        read = signals_from_file(signals, model.graph_, layout=layout.value, nodes=nodes.value, date_format=date_format)
+        with naming(signals):
+            return lagged(read, ahead=True)[0].reindex(columns=features)
+    return None if inputs is None else inputs_from_file(inputs, features=features, date_format=date_format)
+
+
+def _matched(observed: pd.DataFrame, new: pd.DataFrame | None, path: Path) -> pd.DataFrame:
+    """What is known of the signals to predict, by their labels."""
+    if new is None:
+        if len(observed) != 1:
+            raise ValueError(
+                f"{path} must have one row for a model without inputs, which predicts one signal; got {len(observed)}. "
+                "Fill in several with `spectralgp impute`."
+            )
+        return observed
+    unknown = [str(label) for label in observed.index if label not in new.index]
+    if unknown or not observed.index.is_unique:
+        got = f"{unknown[0]}, which is not among them" if unknown else "a label twice"
+        raise ValueError(f"{path} must have the labels of the signals to predict, each once; got {got}.")
+    return observed.reindex(new.index)
+
+
+@answering
+def impute(
+    model: ModelFile,
+    signals: Signals,
+    out: Out,
+    std: Std = None,
+    inputs: Inputs = None,
+    long: Long = False,
+    layout: LayoutOption = Layout.auto,
+    nodes: NodesOption = Nodes.exact,
+    date_format: DateFormat = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    r"""Fill in empty cells; what was observed stays as it is, with standard deviation zero.
+
+    Example (the files are those of `spectralgp example`):
+      spectralgp fit --graph files/edges.csv --signals files/holes.csv \
+        --inputs time --out holes.sgp
+      spectralgp impute holes.sgp --signals files/holes.csv \
+        --out filled.csv --std filled-std.csv
+    """
+    to_be_written(out, std, force=force)
+    _one_table(long, std)
+    fitted = load(model)
+    data = data_of(fitted, signals, inputs, layout, nodes, date_format)
+    with naming(signals):
+        values, deviation = fitted.impute(data.inputs, data.signals)
+    n_filled = int(data.signals.isna().to_numpy().sum())
+    _write(values, deviation, out, std, long)
+    _say(as_json, out, std, values, f"Filled in {n_filled} cells of", n_filled=n_filled)
+
+
+@answering
+def score(
+    model: ModelFile,
+    signals: Signals,
+    inputs: Inputs = None,
+    level: Annotated[
+        float, typer.Option(help="Of the intervals whose coverage is measured.", min=0.01, max=0.99)
+    ] = 0.9,
+    layout: LayoutOption = Layout.auto,
+    nodes: NodesOption = Nodes.exact,
+    date_format: DateFormat = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Score predictions of signals that the model has not seen. Empty cells are skipped.
+
+    Example (the model is that of `spectralgp fit --help`):
+      spectralgp score model.sgp --signals files/later.csv
+    """
+    fitted = load(model)
+    data = data_of(fitted, signals, inputs, layout, nodes, date_format)
+    truth = data.signals
+    with naming(signals):
+        densities = np.asarray(fitted.log_predictive_density(data.inputs, truth, joint=False))
+    counted = densities[~truth.isna().all(axis=1).to_numpy()]
+    mean, std = predicted(fitted, data.inputs, truth)
+    error = float(np.std(counted, ddof=1) / np.sqrt(counted.size)) if counted.size > 1 else float("nan")
+    answer: dict[str, Any] = {
+        "n_signals": int(counted.size),
+        "n_values": int(truth.notna().to_numpy().sum()),
+        "log_density": float(np.mean(counted)),
+        "log_density_error": error,
+        "rmse": root_mean_square_error(truth, mean),
+        "crps": float(np.nanmean(crps(truth, mean, std))),
+        "level": level,
+        "coverage": coverage(truth, mean, std, level),
+    }
+    if as_json:
+        print_json(answer)
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+    table.add_row("log density of a signal (s.e.)", f"{answer['log_density']:.2f} ({error:.2f}) nats")
+    table.add_row("root mean square error", f"{answer['rmse']:.4g}")
+    table.add_row("CRPS", f"{answer['crps']:.4g}")
+    table.add_row(f"inside {level:.0%} intervals", f"{answer['coverage']:.1%}")
+    typer.echo(f"{answer['n_values']} values of {answer['n_signals']} signals")
+    Console().print(table)
+
+
+def _one_table(long: bool, std: Path | None) -> None:
+    if long and std is not None:
+        raise typer.BadParameter("--std must be left out with --long, which has a column of its own for them.")
+
+
+def _write(mean: pd.DataFrame, std: pd.DataFrame, out: Path, std_out: Path | None, long: bool) -> None:
+    if not long:
+        write_tables({out: mean} if std_out is None else {out: mean, std_out: std})
+        return
+    label = str(mean.index.name or "signal")
+    means, stds = (
+        frame.rename_axis(label).melt(ignore_index=False, var_name="node", value_name=name).reset_index()
+        for frame, name in ((mean, "mean"), (std, "std"))
+    )
+    write_tables({out: means.assign(std=stds["std"])}, index=False)
+
+
+def _say(as_json: bool, out: Path, std: Path | None, table: pd.DataFrame, done: str, **more: Any) -> None:
+    n_signals, n_nodes = table.shape
+    if as_json:
+        print_json({"out": out, "std": std, "n_signals": n_signals, "n_nodes": n_nodes, **more})
+        return
+    where = f"{out}" if std is None else f"{out}, standard deviations: {std}"
+    typer.echo(f"{done} {n_signals} signals at {n_nodes} nodes: {where}")

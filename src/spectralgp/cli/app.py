@@ -1,0 +1,136 @@
+"""The command itself, and what all commands share: how they answer, warn and fail."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spectralgp import __version__
+
+app = typer.Typer(
+    help="Gaussian processes on graphs that learn their own spectrum.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+EXPECTED = (OSError, ValueError, TypeError, ImportError, MemoryError)
+"""Errors whose message is for the user; others are mistakes of the program's."""
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="spectralgp")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"spectralgp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Gaussian processes on graphs that learn their own spectrum."""
+
+
+@app.command(
+    hidden=True,
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+def reproduce() -> None:
+    """Say where the paper's experiments went, whatever was asked of them."""
+    typer.echo(
+        "reproduce has moved out of the package: run `make reproduce` or `python -m reproduction` in the root of a "
+        "checkout of the repository.",
+        err=True,
+    )
+    raise typer.Exit(2)
+
+
+def answering(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command fail with one line and exit status 1, and its warnings be notes; ``--debug`` shows all of an error.
+
+    Mistakes in arguments leave with status 2, by Typer.
+    """
+
+    @functools.wraps(command)
+    def run(*arguments: Any, debug: bool = False, **options: Any) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("always")
+                warnings.showwarning = _note
+                command(*arguments, debug=debug, **options)
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except KeyboardInterrupt as interruption:
+            _fail("interrupted", debug, interruption)
+        except EXPECTED as error:
+            _fail(str(error) or type(error).__name__, debug, error)
+        except Exception as error:
+            _fail(f"unexpected {type(error).__name__}: {error} (--debug shows where; please report it)", debug, error)
+
+    return run
+
+
+def _fail(message: str, debug: bool, error: BaseException) -> None:
+    if debug:
+        raise error
+    typer.echo("error: " + " ".join(message.split()), err=True)
+    raise typer.Exit(1) from error
+
+
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
+    typer.echo("note: " + " ".join(str(message).split()), err=True)
+
+
+def to_be_written(*paths: Path | None, force: bool) -> None:
+    """Refuse, before any work is done, what could not be written after it.
+
+    Raises
+    ------
+    BadParameter
+        If a file is there and may not be replaced, its folder is not, or two files have one name.
+    """
+    wanted = [path for path in paths if path is not None]
+    for path in wanted:
+        if path.exists() and not force:
+            raise typer.BadParameter(f"{path} is there already. Pass --force to replace it, or choose another name.")
+        if not path.parent.is_dir():
+            raise typer.BadParameter(f"{path} must be in a folder that is there; got {path.parent}. Make it first.")
+    if len({path.resolve() for path in wanted}) < len(wanted):
+        raise typer.BadParameter(f"{wanted[-1]} must not be written twice. Choose two names.")
+
+
+def print_json(answer: dict[str, Any]) -> None:
+    """Print an answer for machines: what is no finite number is null."""
+    sys.stdout.write(json.dumps(_plain(answer), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if hasattr(value, "tolist"):  # of NumPy
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, bool | int | str | None) else str(value)

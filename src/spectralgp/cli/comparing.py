@@ -1,0 +1,173 @@
+"""`compare`: a table of graph kernels."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from spectralgp import GraphGPRegressor
+from spectralgp._progress import progress_bar
+from spectralgp.cli.app import AsJson, Debug, answering, print_json
+from spectralgp.cli.files import (
+    Data,
+    DateFormat,
+    GraphFile,
+    Inputs,
+    Layout,
+    LayoutOption,
+    Neighbors,
+    Nodes,
+    NodesOption,
+    Points,
+    Radius,
+    Signals,
+    read_data,
+    read_graph,
+)
+from spectralgp.cli.learning import Jobs, Seed, SpectrumKind, SpectrumOption
+from spectralgp.cli.models import kernel_named, predicted
+from spectralgp.cli.tables import Column, table_of
+from spectralgp.scores import coverage, root_mean_square_error
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COMPARED = "identity,regularized-laplacian,diffusion,matern,polynomial:2,polynomial:auto,auto"
+LEVEL = 0.9
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How one graph kernel did.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name.
+    log_evidence : float
+        Log marginal likelihood of the signals learnt from, a total in nats.
+    leave_one_out : float or None
+        Log density of a signal given all others that were learnt from, the mean in nats; None without a closed form.
+    held_out, held_out_error : float
+        Log density of a held-out signal: mean and standard error, in nats.
+    rmse : float
+        Error of the predicted means.
+    coverage : float
+        Share of held-out values inside their 90% interval.
+    seconds : float
+        To fit.
+    """
+
+    kernel: str
+    log_evidence: float
+    leave_one_out: float | None
+    held_out: float
+    held_out_error: float
+    rmse: float
+    coverage: float
+    seconds: float
+
+
+COLUMNS = {
+    "log\nevidence": Column("{row.log_evidence:.1f}", "log_evidence", True),
+    "leave-\none-out": Column("{row.leave_one_out:.2f}", "leave_one_out", True),
+    "held-out\n(s.e.)": Column("{row.held_out:.2f} ({row.held_out_error:.2f})", "held_out", True),
+    "\nRMSE": Column("{row.rmse:.4g}", "rmse", False),
+    "in\n90%": Column("{row.coverage:.1%}", "coverage", None),
+}
+
+
+@answering
+def compare(
+    signals: Signals,
+    graph: GraphFile = None,
+    points: Points = None,
+    neighbors: Neighbors = None,
+    radius: Radius = None,
+    inputs: Inputs = None,
+    layout: LayoutOption = Layout.auto,
+    nodes: NodesOption = Nodes.exact,
+    date_format: DateFormat = None,
+    kernels: Annotated[
+        str, typer.Option(help="Kernels to compare, separated by commas.", metavar="NAMES", rich_help_panel="Model")
+    ] = COMPARED,
+    held_out: Annotated[
+        float,
+        typer.Option(
+            help="Share of the signals to hold out: the last rows.", min=0.01, max=0.9, rich_help_panel="Model"
+        ),
+    ] = 0.2,
+    spectrum: SpectrumOption = SpectrumKind.auto,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    r"""Compare graph kernels by held-out density, leave-one-out and evidence.
+
+    Each is learnt from the first rows and scored on the last.
+
+    Example (the files are those of `spectralgp example`):
+      spectralgp compare --graph files/edges.csv --signals files/incomes.csv \
+        --inputs lag:1 --kernels identity,diffusion,polynomial:2
+    """
+    named = {name: kernel_named(name) for name in dict.fromkeys(part.strip() for part in kernels.split(",")) if name}
+    data = read_data(read_graph(graph, points, neighbors, radius), signals, inputs, layout, nodes, date_format)
+    n_held_out = max(round(held_out * len(data.signals)), 1)
+    if len(data.signals) - n_held_out < 2:
+        raise ValueError(
+            f"{signals} must have at least 2 signals beside those held out, {n_held_out}; got {len(data.signals)}. Add "
+            "rows."
+        )
+    rows: list[Compared] = []
+    with progress_bar("compare", len(named), show=True) as progress:
+        for name, kernel in named.items():
+            model = GraphGPRegressor(data.graph, kernel, random_state=seed, n_jobs=jobs, spectrum=spectrum.value)
+            try:
+                rows.append(_scored(name, model, data, n_held_out))
+            except ValueError as error:  # such as a kernel that a large graph cannot have
+                typer.echo(f"note: {name} is left out: {' '.join(str(error).split())}", err=True)
+            if progress is not None:
+                progress(name)
+    if not rows:
+        raise ValueError("kernels must hold one that can be learnt; got none. The notes say why.")
+    n_learnt = len(data.signals) - n_held_out
+    if as_json:
+        print_json({"n_signals": n_learnt, "n_held_out": n_held_out, "kernels": [asdict(row) for row in rows]})
+        return
+    console = Console()
+    console.print(table_of(rows, COLUMNS))
+    console.print(
+        f"Learnt from {n_learnt} signals; the last {n_held_out} are held out. Log evidence: total in nats. Leave-one-"
+        "out and held-out: log density in nats a signal. Larger is better for all three. RMSE: of held-out values. In "
+        "90%: share of held-out values inside their 90% interval. The best numbers are bold.",
+        style="dim",
+        highlight=False,
+    )
+
+
+def _scored(name: str, model: GraphGPRegressor, data: Data, n_held_out: int) -> Compared:
+    start = perf_counter()
+    model.fit(_rows(data.inputs, slice(None, -n_held_out)), data.signals[:-n_held_out])
+    seconds = perf_counter() - start
+    inputs, truth = _rows(data.inputs, slice(-n_held_out, None)), data.signals[-n_held_out:]
+    densities = np.asarray(model.log_predictive_density(inputs, truth, joint=False))
+    counted = densities[~truth.isna().all(axis=1).to_numpy()]
+    mean, std = predicted(model, inputs, truth)
+    try:
+        left_out: float | None = float(np.nanmean(model.leave_one_out("signal").log_density))
+    except ValueError:  # it has no closed form where a large graph's signals have holes
+        left_out = None
+    error = float(np.std(counted, ddof=1) / np.sqrt(counted.size)) if counted.size > 1 else float("nan")
+    rmse, share = root_mean_square_error(truth, mean), coverage(truth, mean, std, LEVEL)
+    evidence = model.log_marginal_likelihood_
+    return Compared(name, evidence, left_out, float(np.mean(counted)), error, rmse, share, seconds)
+
+
+def _rows(table: pd.DataFrame | None, rows: slice) -> pd.DataFrame | None:
+    return None if table is None else table[rows]

@@ -1,0 +1,75 @@
+"""Models of the command line: kernels by name, and what a model predicts of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import typer
+
+import spectralgp
+from spectralgp import GraphGPRegressor, GraphKernel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AUTO = "auto"
+KERNELS: dict[str, tuple[Callable[..., GraphKernel], str | None]] = {
+    "polynomial": (spectralgp.Polynomial, "degree"),
+    "identity": (spectralgp.Identity, None),
+    "global-filter": (spectralgp.GlobalFilter, None),
+    "local-average": (spectralgp.LocalAverage, None),
+    "pseudo-inverse": (spectralgp.PseudoInverse, None),
+    "regularized-laplacian": (spectralgp.RegularizedLaplacian, None),
+    "diffusion": (spectralgp.Diffusion, None),
+    "random-walk": (spectralgp.RandomWalk, "steps"),
+    "cosine": (spectralgp.Cosine, None),
+    "matern": (spectralgp.Matern, "nu"),
+}
+"""Graph kernels by name, and what a number behind the name sets."""
+
+
+def kernel_named(text: str) -> GraphKernel | None:
+    """A graph kernel such as "diffusion", "polynomial:3" or "polynomial:auto"; None for "auto", the library's choice.
+
+    Raises
+    ------
+    BadParameter
+        If there is no such kernel.
+
+    Examples
+    --------
+    >>> from spectralgp.cli.models import kernel_named
+    >>> kernel_named("polynomial:2").degree, kernel_named("auto")
+    (2, None)
+    """
+    name, _, setting = text.strip().lower().partition(":")
+    if name == AUTO and not setting:
+        return None
+    if name not in KERNELS:
+        raise typer.BadParameter(f"kernel must be one of {', '.join([AUTO, *KERNELS])}; got {text!r}.")
+    make, parameter = KERNELS[name]
+    if not setting:
+        return make("auto") if name == "polynomial" else make()
+    if parameter is None:
+        raise typer.BadParameter(f"kernel {name} must stand alone, without a number; got {text!r}.")
+    try:
+        value: Any = setting if setting == "auto" else float(setting) if parameter == "nu" else int(setting)
+        return make(value)
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(
+            f"kernel must be such as {name}:2, the number being its {parameter}; got {text!r}."
+        ) from error
+
+
+def predicted(model: GraphGPRegressor, inputs: Any, truth: pd.DataFrame) -> tuple[Any, Any]:
+    """Means and standard deviations of observations, in the shape and the columns of `truth`.
+
+    Without inputs all signals are alike.
+    """
+    frames = model.predict_frame(inputs, return_std=True, include_noise=True)
+    names = list(truth.columns)
+    ordered = (frame[names] if set(names) == set(frame.columns) else frame for frame in frames)
+    mean, std = (np.broadcast_to(frame.to_numpy(), truth.shape) for frame in ordered)
+    return mean, std

@@ -1,0 +1,221 @@
+"""What an estimator writes to a file, and how one is made of it again."""
+
+from __future__ import annotations
+
+from os import PathLike
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from spectralgp._arrays import on_host
+from spectralgp.estimators._base import GraphGPEstimator
+from spectralgp.estimators._reading import NodeOrder
+from spectralgp.learning import Lagrangian, Limits, Sqp
+from spectralgp.saving import (
+    ANY_NUMBER,
+    DEVICE,
+    FLAG,
+    GRAPH_KERNEL,
+    INPUT_FORMULA,
+    NAME,
+    POSITIVE,
+    SETTINGS,
+    TEXT,
+    ArrayOf,
+    Codec,
+    Either,
+    Integer,
+    Json,
+    Many,
+    Maybe,
+    Number,
+    NumberOr,
+    Option,
+    Reading,
+    Record,
+    Tagged,
+    Writing,
+    made,
+    read_file,
+    write_file,
+    written,
+    wrong,
+)
+
+
+class _OneOrList(Codec):
+    """A graph kernel, or a list of them."""
+
+    def write(self, value: Any, into: Writing, where: str) -> Json:
+        """A JSON object, or a list."""
+        return (Many(GRAPH_KERNEL) if isinstance(value, list | tuple) else GRAPH_KERNEL).write(value, into, where)
+
+    def read(self, found: Json, source: Reading, where: str) -> Any:
+        """The kernel or kernels."""
+        if isinstance(found, list):
+            return list(Many(GRAPH_KERNEL).read(found, source, where))
+        return GRAPH_KERNEL.read(found, source, where)
+
+
+_SOLVER = Tagged("'sqp', 'lagrangian' or one of their objects", "Set it with set_params before saving.")
+_SOLVER.add(
+    Record(
+        Sqp,
+        max_iterations=Integer(1),
+        enough=Maybe(POSITIVE),
+        n_restarts=Integer(),
+        random_state=Integer(),
+    ),
+    Record(
+        Lagrangian,
+        limits=Record(Limits, ascent=Integer(), dual=Integer(), descent=Integer()),
+        literal=FLAG,
+        multiplier=Either(Option("random"), POSITIVE),
+        dual_rate=POSITIVE,
+        random_state=Integer(),
+    ),
+)
+_WAYS = Maybe(Option("auto", "global", "node"))
+_PARAMETERS = Record(
+    dict,
+    graph=FLAG,  # whether there is one: it is that of the file
+    graph_kernel=Maybe(_OneOrList()),
+    kernel=Maybe(Either(Option("precomputed"), INPUT_FORMULA)),
+    noise_variance=Maybe(POSITIVE),
+    prior=Maybe(Option("weak")),
+    residual=Maybe(Either(Option("auto", "shrunk"), GRAPH_KERNEL)),
+    carry=Maybe(Either(Option("auto"), Many(NAME))),
+    center=_WAYS,
+    scale=_WAYS,
+    solver=Maybe(Either(Option("sqp", "lagrangian"), _SOLVER)),
+    spectrum=Either(Option("auto", "exact", "chebyshev"), SETTINGS),
+    device=DEVICE,
+    noise_floor=Maybe(POSITIVE),
+    n_folds=Integer(2),
+    n_draws=Maybe(Integer()),
+    max_iterations=Integer(1),
+    random_state=Maybe(Integer()),
+    n_jobs=Maybe(Integer(-(2**31))),
+    verbose=Integer(-(2**31)),
+)
+_FITTED = Record(
+    SimpleNamespace,
+    names=Maybe(Many(NAME)),
+    columns=Maybe(ArrayOf(("n_nodes",), "i")),
+    is_flat=FLAG,
+    is_in_memory=FLAG,
+    copies=ArrayOf(("_given",), "i"),
+    n_features_in=Maybe(Integer()),
+    feature_names_in=Maybe(Many(TEXT)),
+    log_marginal_likelihood=ANY_NUMBER,
+    n_evaluations=Integer(),
+    n_stand_ins=Integer(),
+    center=NumberOr(ArrayOf(("n_nodes",)), Number()),
+    scale=ArrayOf(("n_nodes",)),
+)
+_ESTIMATOR = Record(SimpleNamespace, parameters=_PARAMETERS, fitted=_FITTED)
+
+
+class SavingMixin(GraphGPEstimator):
+    """Writing a fitted model to a file."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a file, from which `spectralgp.load` makes it again.
+
+        The file is in the safetensors format: arrays and JSON, and no code. It holds the graph and its spectrum, the
+        training inputs and signals, and all that was learnt; the loaded model predicts the same, bit for bit, on the
+        same machine and libraries. It is there whole or not at all: an interruption or a full disk leaves the old file.
+
+        Parameters
+        ----------
+        path : path
+            The file to make or to replace, such as ``"model.sgp"``.
+
+        Raises
+        ------
+        TypeError
+            If the model holds what a file cannot: a function of `Response`, a kernel or solver of your own, node names
+            that are neither texts nor numbers, or a random generator.
+        OSError
+            If the file cannot be written.
+
+        Notes
+        -----
+        `graph` is saved as the `Graph` that was made of it. Signals in files or on a device are saved with the model,
+        and are in memory, on the host, when it is loaded.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import numpy as np
+        >>> import spectralgp
+        >>> ring = spectralgp.Graph.from_edges([(node, (node + 1) % 10) for node in range(10)])
+        >>> X, Y = np.arange(20.0)[:, None], np.random.default_rng(0).standard_normal((20, 10))
+        >>> model = spectralgp.GraphGPRegressor(ring, spectralgp.Polynomial(2)).fit(X, Y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(Path(folder) / "model.sgp")
+        ...     again = spectralgp.load(Path(folder) / "model.sgp")
+        >>> np.array_equal(again.predict(X), model.predict(X))
+        True
+        """
+        check_is_fitted(self)
+        parameters = {name: getattr(self, name) for name in _PARAMETERS.fields}
+        parameters |= {"graph": self.graph is not None, "verbose": int(self.verbose)}
+        features: Any = getattr(self, "feature_names_in_", None)
+        fitted = SimpleNamespace(
+            names=self._order.names,
+            columns=self._order.columns,
+            is_flat=self._flat,
+            is_in_memory=self._in_memory,
+            copies=self._copies,
+            n_features_in=getattr(self, "n_features_in_", None),
+            feature_names_in=features,
+            log_marginal_likelihood=self.log_marginal_likelihood_,
+            n_evaluations=self.n_evaluations_,
+            n_stand_ins=self.n_stand_ins_,
+            center=self.center_ if np.ndim(self.center_) == 0 else on_host(self.center_),
+            scale=np.asarray(on_host(self.scale_)),
+        )
+        estimator = SimpleNamespace(parameters=SimpleNamespace(**parameters), fitted=fitted)
+        write_file(path, *written(self._learnt, self.fits_, self.graph_, _ESTIMATOR, estimator))
+
+    @classmethod
+    def _loaded(cls, path: str | PathLike[str], device: str | None) -> Self:
+        state, arrays = read_file(path)
+        try:
+            learnt, fits, graph, estimator = made(state, arrays, _ESTIMATOR, device)
+            parameters, fitted = estimator.parameters, estimator.fitted
+            model = cls(**(parameters | {"graph": graph if parameters["graph"] else None}))
+            if device is not None and model.device is not None:
+                model.device = device
+            order = NodeOrder(fitted.names, fitted.columns)
+            _require_order(order, graph.n_nodes)
+            if np.any(fitted.copies < -1) or np.any(fitted.copies >= learnt.candidates[0].task.signals.shape[0]):
+                raise wrong("copies", "numbers of signals", "others")
+        except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path} must hold a model as model.save writes it; got one that does not go together: {error}. "
+                "Save the model again."
+            ) from error
+        except MemoryError as error:
+            raise ValueError(f"{path} must hold a model that fits into memory; got one that does not.") from error
+        model._order, model._copies = order, fitted.copies
+        model._flat, model._in_memory = fitted.is_flat, fitted.is_in_memory
+        if fitted.n_features_in is not None:
+            model.n_features_in_ = fitted.n_features_in
+        if fitted.feature_names_in is not None:
+            model.feature_names_in_ = np.array(fitted.feature_names_in, dtype=object)
+        model._show(learnt, fits)
+        model.log_marginal_likelihood_, model.n_evaluations_ = fitted.log_marginal_likelihood, fitted.n_evaluations
+        model.n_stand_ins_, model.center_, model.scale_ = fitted.n_stand_ins, fitted.center, fitted.scale
+        return model
+
+
+def _require_order(order: NodeOrder, n_nodes: int) -> None:
+    if order.names is not None and len(set(order.names)) != n_nodes:
+        raise wrong("names", f"{n_nodes} distinct names", len(order.names))
+    if order.columns is not None and not np.array_equal(np.sort(order.columns), np.arange(n_nodes)):
+        raise wrong("columns", "an order of the nodes", "none")

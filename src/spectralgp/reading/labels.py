@@ -1,0 +1,115 @@
+"""What rows are called: numbers, dates or other labels; and time as a number."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralgp._checks import Array
+from spectralgp._extras import require
+from spectralgp.reading.tables import Table, as_label
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PLAIN_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d+)?")
+DAY = np.timedelta64(1, "D")
+
+
+def index_of(table: Table, column: int, date_format: str | None = None) -> pd.Index[Any]:
+    """A column as the index of rows: numbers, else dates, else labels, whichever all of its cells are.
+
+    Parameters
+    ----------
+    table : Table
+        A table.
+    column : int
+        Position of the column.
+    date_format : str, optional
+        How dates are written, such as ``"%d.%m.%Y"``; ISO 8601 (2024-01-31, 2024-01-31T12:00) if not given. Where it is
+        given every cell must be such a date.
+
+    Raises
+    ------
+    ValueError
+        If a cell is empty, or is no such date where a format is given.
+    """
+    pandas = require("pandas", "cli", "to read signals from files")
+    cells, name = table.columns[column], table.names[column] or None
+    labels = table.labels(column)
+    if "" in labels:
+        table.refuse("label every row", "an empty cell", labels.index(""), column, "Fill it in or drop the row.")
+    if not any(isinstance(cell, str) for cell in cells):  # of a Parquet file, which knows
+        return pandas.Index(cells, name=name)
+    first: dict[str, int] = {}  # a long table has every label many times
+    for row, label in enumerate(labels):
+        first.setdefault(label, row)
+    rows = list(first.values())
+
+    def refuse(place: int, got: str, remedy: str) -> None:
+        table.refuse("hold dates there", got, rows[place], column, remedy)
+
+    known = parsed_index(list(first), name, date_format, refuse)
+    places = dict(zip(first, range(len(first)), strict=True))
+    return known.take(np.fromiter(map(places.__getitem__, labels), dtype=np.intp, count=len(labels)))
+
+
+def parsed_index(labels: list[str], name: str | None, date_format: str | None, refuse: Any) -> pd.Index[Any]:
+    """Labels as an index of numbers, dates or labels."""
+    pandas = require("pandas", "cli", "to read signals from files")
+    if date_format is not None:
+        dates = pandas.to_datetime(labels, format=date_format, errors="coerce")
+        wrong = np.flatnonzero(dates.isna())
+        if wrong.size:
+            refuse(int(wrong[0]), repr(labels[wrong[0]]), f"Dates are expected as in the format {date_format!r}.")
+        return pandas.DatetimeIndex(dates, name=name)
+    if all(PLAIN_NUMBER.fullmatch(label) for label in labels):
+        whole = not any("." in label for label in labels)
+        return pandas.Index([int(label) if whole else float(label) for label in labels], name=name)
+    try:
+        return pandas.DatetimeIndex(pandas.to_datetime(labels, format="ISO8601"), name=name)
+    except (ValueError, TypeError):  # also where dates are of several time zones
+        return pandas.Index(labels, name=name, dtype=object)
+
+
+def times_of(index: Any) -> Array:
+    """Time as numbers: numbers as they are, dates as days since 1970 (in UTC where they have a time zone).
+
+    Raises
+    ------
+    ValueError
+        If the index has other labels.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from spectralgp.reading import times_of
+    >>> times_of(pd.DatetimeIndex(["1970-01-02T12:00"])).tolist()
+    [1.5]
+    """
+    if index.dtype.kind in "iuf":
+        return index.to_numpy(dtype=np.float64)
+    if hasattr(index, "tz_localize"):
+        plain = index if index.tz is None else index.tz_convert(None)
+        return np.asarray((plain.to_numpy() - np.datetime64(0, "D")) / DAY, dtype=np.float64)
+    got = f"labels such as {index[0]!r}" if len(index) else "no rows"
+    raise ValueError(
+        f"time must be numbers or dates as 2024-01-31, in the first column of the signals; got {got}. Say how dates "
+        "are written (--date-format '%d.%m.%Y'), or pass a table of inputs."
+    )
+
+
+def following(index: pd.Index[Any]) -> Any:
+    """Label of the row after the last: one step on where all steps are alike, else in words."""
+    pandas = require("pandas", "cli", "to read signals from files")
+    if len(index) > 1 and index.dtype.kind in "iuf":
+        steps = np.diff(index.to_numpy())
+        if np.allclose(steps, steps[0]):
+            return index[-1] + steps[0]
+    if len(index) > 2 and hasattr(index, "tz_localize"):
+        step = pandas.DatetimeIndex(index, freq="infer").freq
+        if step is not None:
+            return index[-1] + step
+    return f"after {as_label(index[-1])}".removesuffix(" 00:00:00")

@@ -1,0 +1,141 @@
+"""Fitted models in files: what was learnt, conditioned anew on the same signals when it is read."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectralgp.fitting import FittedModels, conditioned
+from spectralgp.graph import Graph
+from spectralgp.learning import Fit, Task
+from spectralgp.saving.arrays import ArrayOf
+from spectralgp.saving.codecs import POSITIVE, Codec, Json, Many, Maybe, Number, Reading, Record, Writing, wrong
+from spectralgp.saving.kernels import LAPLACIAN
+from spectralgp.saving.models import CANDIDATE, CARRY_SIZES, DRAWS, FIT, GRAPH
+from spectralgp.spectrum import ExactSpectrum, Found, Spectrum, decompose, remember
+
+PAIRS = Record(
+    SimpleNamespace,
+    laplacian=LAPLACIAN,
+    eigenvalues=ArrayOf(("n_nodes",)),
+    eigenvectors=ArrayOf(("n_nodes", "n_nodes")),
+)
+DENSITY = Record(
+    SimpleNamespace,
+    laplacian=LAPLACIAN,
+    largest_eigenvalue=POSITIVE,
+    residual=Number(0.0),
+    moments=Maybe(ArrayOf(("_moments", "_probes"))),
+)
+LEARNT = Record(
+    SimpleNamespace,
+    raw_fits=Many(FIT, least=1),
+    weights=ArrayOf(("n_members",)),
+    draws=Many(DRAWS, least=1),
+    fits=Many(FIT, least=1),
+)
+CANDIDATES = Many(CANDIDATE, least=1)
+PARTS = ("graph", "shared", "eigenpairs", "densities", "candidates", "learnt", "estimator")
+
+
+def written(
+    learnt: FittedModels, fits: tuple[Fit, ...], graph: Graph, estimator: Codec, described: Any
+) -> tuple[Json, dict[str, NDArray[Any]]]:
+    """A fitted model as JSON, and the arrays that it names.
+
+    Parameters
+    ----------
+    learnt : FittedModels
+        What was learnt.
+    fits : tuple of Fit
+        The same as it is shown, in the units of the signals.
+    graph : Graph
+        The graph of all of it.
+    estimator : Codec
+        How what is left of the estimator is written.
+    described : object
+        That.
+    """
+    into = Writing()
+    state = {"graph": GRAPH.write(graph, into, "graph")}
+    state["candidates"] = CANDIDATES.write(learnt.candidates, into, "candidates")
+    parts = {name: getattr(learnt, name) for name in ("raw_fits", "weights", "draws")}
+    state["learnt"] = LEARNT.write(SimpleNamespace(**parts, fits=fits), into, "learnt")
+    state["estimator"] = estimator.write(described, into, "estimator")
+    pairs, densities = [], []
+    for laplacian, spectrum in into.spectra.items():
+        if not isinstance(spectrum, ExactSpectrum):
+            found = SimpleNamespace(laplacian=laplacian, **vars(spectrum.density.found))
+            densities.append(DENSITY.write(found, into, f"densities.{laplacian}"))
+        elif spectrum.basis is not None:
+            known = {"eigenvalues": spectrum.frequencies, "eigenvectors": spectrum.basis}
+            pairs.append(PAIRS.write(SimpleNamespace(laplacian=laplacian, **known), into, f"eigenpairs.{laplacian}"))
+    return state | {"eigenpairs": pairs, "densities": densities, "shared": into.shared}, into.arrays
+
+
+def made(
+    state: Json, arrays: Mapping[str, NDArray[Any]], estimator: Record, device: str | None
+) -> tuple[FittedModels, tuple[Fit, ...], Graph, Any]:
+    """The fitted model that `written` wrote, conditioned on its signals as `fit` does.
+
+    Raises
+    ------
+    ValueError
+        If anything is missing, of the wrong kind or size, or does not go together.
+    """
+    if not isinstance(state, dict) or state.keys() != set(PARTS):
+        raise wrong("the model", f"an object with {', '.join(PARTS)}", state)
+    source = Reading(arrays, state["shared"], device)
+    source.sizes |= CARRY_SIZES
+    graph = GRAPH.read(state["graph"], source, "graph")
+    pairs = Many(PAIRS).read(state["eigenpairs"], source, "eigenpairs")
+    for one in pairs:
+        if np.any(one.eigenvalues < 0) or np.any(np.diff(one.eigenvalues) < 0):
+            raise wrong("eigenpairs", "of eigenvalues that ascend from zero", "others")
+        remember(graph, one.laplacian, one.eigenvalues, one.eigenvectors)
+    densities = Many(DENSITY).read(state["densities"], source, "densities")
+    known = {one.laplacian: Found(one.largest_eigenvalue, one.residual, one.moments) for one in densities}
+    candidates = CANDIDATES.read(state["candidates"], source, "candidates")
+    source.spectrum = _Spectra(graph, candidates[0].task, {one.laplacian for one in pairs}, known)
+    parts = LEARNT.read(state["learnt"], source, "learnt")
+    counts = {len(candidates), len(parts.raw_fits), len(parts.draws), len(parts.fits), parts.weights.size}
+    if len(counts) > 1 or np.any(parts.weights < 0) or not np.isclose(parts.weights.sum(), 1.0):
+        raise wrong("learnt", "as many candidates, fits, draws and weights that add up to one", sorted(counts))
+    described = estimator.read(state["estimator"], source, "estimator")
+    with np.errstate(all="ignore"):  # numbers that are absurd are the author's; they are not worth a warning here
+        posterior = conditioned(candidates, parts.weights, parts.draws)
+    learnt = FittedModels(candidates, parts.raw_fits, parts.weights, parts.draws, posterior)
+    return learnt, parts.fits, graph, described
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Spectra:
+    """What gives the spectra of a graph from what was found of them; nothing is computed."""
+
+    graph: Graph
+    task: Task
+    decomposed: set[str]
+    known: dict[str, Found]
+
+    def __call__(self, laplacian: Any, scaled: bool, n_moments: int | None) -> Spectrum:
+        """Exact, or of so many moments."""
+        found, settings = self.known.get(laplacian), self.task.spectrum
+        if n_moments is None:
+            if settings is not None or (self.graph.n_edges and laplacian not in self.decomposed):
+                raise wrong("eigenpairs", f"those of the {laplacian} Laplacian", "none")
+            return decompose(self.graph, laplacian, scaled=scaled)
+        if found is None or settings is None:
+            raise wrong("densities", f"one of the {laplacian} Laplacian", "none")
+        if n_moments % 2 == 0 or n_moments > settings.max_moments | 1:
+            raise wrong("n_moments", f"an odd number up to {settings.max_moments | 1}", n_moments)
+        if found.moments is not None:
+            n_probes = self.graph.n_nodes if settings.n_probes == "exact" else settings.n_probes
+            if found.moments.shape[1] != n_probes or len(found.moments) % 2 == 0:
+                raise wrong("densities", f"an odd number of moments of {n_probes} probes", found.moments.shape)
+        quadrature = settings.of(self.graph, laplacian, scaled, self.task.signals.like, self.task.device, found)
+        return dataclasses.replace(quadrature, n_moments=n_moments)

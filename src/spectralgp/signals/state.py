@@ -1,0 +1,116 @@
+"""Signals as plain values: all that they are made of, and signals made of that again."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectralgp._arrays import on_host
+from spectralgp._checks import Array
+from spectralgp.signals.incomplete import Incomplete
+from spectralgp.signals.reading import read_again
+from spectralgp.signals.views import Center, Indices, Reader, Scale, Signals, Store
+from spectralgp.units import Units
+
+
+@dataclass(frozen=True, eq=False)
+class ReadAs:
+    """How some of the signals are read anew: what is subtracted and what they are divided by."""
+
+    center: Center
+    scale: Scale
+
+    @property
+    def reader(self) -> Reader:
+        """What reads them."""
+        return functools.partial(read_again, self.center, self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class CompleteState:
+    """What signals without holes are made of, on the host.
+
+    Parameters
+    ----------
+    source, offset, divisor, units, gram, rounding
+        As the fields of `Store`.
+    rows, level, recentres
+        As the parameters of `Signals`.
+    read_as : ReadAs or None
+        How views are read anew, if they are.
+    """
+
+    source: Any
+    offset: Any
+    divisor: Any
+    units: Units
+    gram: Array
+    rounding: float
+    rows: Indices
+    level: Array
+    recentres: Center
+    read_as: ReadAs | None
+
+    @property
+    def signals(self) -> Signals:
+        """The signals."""
+        store = Store(self.source, self.offset, self.divisor, self.units, self.gram, self.rounding)
+        return Signals(store, self.rows, self.level, self.recentres, _reader(self.read_as))
+
+
+@dataclass(frozen=True, eq=False)
+class IncompleteState:
+    """What signals with holes are made of: as the parameters of `Incomplete`."""
+
+    values: Array
+    units: Units
+    is_centred_by_node: bool
+    read_as: ReadAs | None
+    precision: str
+
+    @property
+    def signals(self) -> Incomplete:
+        """The signals."""
+        read, dtype = _reader(self.read_as), np.dtype(self.precision)
+        return Incomplete(self.values, self.units, self.is_centred_by_node, read, dtype)
+
+
+def state_of(signals: Signals) -> CompleteState | IncompleteState:
+    """What signals are made of; files and arrays on devices are read into memory."""
+    read = signals._read
+    read_as = ReadAs(*read.args) if isinstance(read, functools.partial) else None
+    if isinstance(signals, Incomplete):
+        precision = np.dtype(signals.like.dtype).name
+        return IncompleteState(
+            signals.values, _units_on_host(signals.units), signals.is_centred_by_node, read_as, precision
+        )
+    store = signals._store
+    source = store.source if isinstance(store.source, np.ndarray) else on_host(store.source[:, :])
+    return CompleteState(
+        source,
+        _on_host(store.offset),
+        _on_host(store.divisor),
+        _units_on_host(store.units),
+        store.gram,
+        store.rounding,
+        signals._rows,
+        signals._level,
+        signals._recentres,
+        read_as,
+    )
+
+
+def _reader(read_as: ReadAs | None) -> Reader | None:
+    return None if read_as is None else read_as.reader
+
+
+def _on_host(value: Any) -> Any:
+    return value if np.ndim(value) == 0 else on_host(value)
+
+
+def _units_on_host(units: Units) -> Units:
+    relative = None if units.relative is None else on_host(units.relative)
+    return Units(_on_host(units.offset), units.spread, relative)

@@ -1,0 +1,467 @@
+"""Commands from files to files, as a user types them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import spectralgp
+from spectralgp import Diffusion, Graph, GraphGPRegressor, Matern, Polynomial, RandomWalk, cli, demo, load
+from spectralgp.cli.models import KERNELS, kernel_named
+from spectralgp.scores import coverage, crps, root_mean_square_error
+
+SOURCE = Path(spectralgp.__file__).parents[1]
+FIT = ["fit", "--graph", "files/edges.csv", "--kernel", "polynomial:2"]
+LAGGED = [*FIT, "--signals", "files/incomes.csv", "--inputs", "lag:1", "--out", "model.sgp"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+def answered(*arguments):
+    """What a command prints, once it has ended well."""
+    answer = run(*arguments)
+    assert answer.exit_code == 0, answer.stderr
+    return answer.stdout
+
+
+def refused(*arguments, status=1):
+    """What a command says in one line when it fails."""
+    answer = run(*arguments)
+    assert answer.exit_code == status, answer.output
+    assert answer.stdout == ""
+    assert "Traceback" not in answer.stderr
+    if status == 1:
+        (line,) = answer.stderr.splitlines()
+        return line.removeprefix("error: ")
+    return " ".join(answer.stderr.replace("│", " ").split())
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the example's files, to type commands in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert answered("example").splitlines()[0] == "files/edges.csv"
+    return tmp_path
+
+
+@pytest.fixture
+def fitted(folder):
+    answered(*LAGGED)
+    return folder
+
+
+def incomes(name):
+    return pd.read_csv(f"files/{name}.csv", index_col="year")
+
+
+def examples(command):
+    """Commands in the help of a command."""
+    text = inspect.getdoc(command).replace("\\\n", " ")
+    return [shlex.split(line)[1:] for line in text.splitlines() if line.strip().startswith("spectralgp ")]
+
+
+# ----------------------------------------------------------------------------------------------------- end to end
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.__name__)
+def test_every_commands_help_has_an_example_that_runs(fitted, monkeypatch, command):
+    monkeypatch.setattr(demo, "KERNELS", {"learnt": Polynomial(1)})
+    lines = examples(command)
+    assert lines
+    assert lines[-1][0] == command.__name__
+    shown = " ".join(answered(command.__name__, "--help").split())
+    assert " ".join(lines[-1][:3]) in shown
+    for arguments in lines:
+        answered(*arguments, *(["--force"] if "--force" in shown else []))
+
+
+def test_a_prediction_is_the_librarys_own(fitted):
+    data, later = incomes("incomes"), incomes("later")
+    graph = Graph.from_edges(pd.read_csv("files/edges.csv"))
+    model = GraphGPRegressor(graph, Polynomial(2), random_state=0)
+    model.fit(data[:-1].set_axis(data.index[1:]), data[1:])
+    mean, std = model.predict(later[list(data)], return_std=True, include_noise=True)
+    answered("predict", "model.sgp", "--signals", "files/later.csv", "--out", "mean.csv", "--std", "std.csv")
+    predicted, deviations = (pd.read_csv(name, index_col="year") for name in ("mean.csv", "std.csv"))
+    assert predicted.index.tolist() == list(range(1990, 2011))
+    np.testing.assert_allclose(predicted[list(data)], mean, rtol=1e-9)
+    np.testing.assert_allclose(deviations[list(data)], std, rtol=1e-9)
+
+
+def test_long_predictions_are_the_wide_ones(fitted):
+    answered("predict", "model.sgp", "--signals", "files/later.csv", "--out", "mean.csv", "--std", "std.csv")
+    answered("predict", "model.sgp", "--signals", "files/later.csv", "--out", "long.csv", "--long")
+    long = pd.read_csv("long.csv")
+    assert list(long) == ["year", "node", "mean", "std"]
+    for name in ("mean", "std"):
+        wide = pd.read_csv(f"{name}.csv", index_col="year")
+        np.testing.assert_array_equal(long.pivot(index="year", columns="node", values=name)[list(wide)], wide)
+
+
+def test_a_score_is_that_of_the_predictions(fitted):
+    answer = json.loads(answered("score", "model.sgp", "--signals", "files/later.csv", "--json", "--level", "0.5"))
+    later, model = incomes("later"), load("model.sgp")
+    later[later.columns[::-1]].to_csv("turned.csv")  # the order of columns is nobody's business
+    turned = answered("score", "model.sgp", "--signals", "turned.csv", "--json", "--level", "0.5")
+    assert json.loads(turned) == pytest.approx(answer)
+    inputs, truth = later[:-1], later[1:]
+    mean, std = model.predict(inputs, return_std=True, include_noise=True)
+    densities = model.log_predictive_density(inputs.set_axis(truth.index), truth, joint=False)
+    assert (answer["n_signals"], answer["n_values"]) == (20, 960)
+    assert answer["log_density"] == pytest.approx(np.mean(densities))
+    assert answer["log_density_error"] == pytest.approx(np.std(densities, ddof=1) / np.sqrt(20))
+    assert answer["rmse"] == pytest.approx(root_mean_square_error(truth, mean))
+    assert answer["crps"] == pytest.approx(np.mean(crps(truth, mean, std)))
+    assert answer["coverage"] == pytest.approx(coverage(truth, mean, std, 0.5))
+    words = answered("score", "model.sgp", "--signals", "files/later.csv", "--level", "0.5")
+    assert f"{answer['rmse']:.4g}" in words
+    assert f"{answer['coverage']:.1%}" in words
+
+
+def test_holes_are_filled_in_and_the_rest_is_kept(folder):
+    answered(*FIT, "--signals", "files/holes.csv", "--inputs", "time", "--out", "holes.sgp")
+    said = answered("impute", "holes.sgp", "--signals", "files/holes.csv", "--out", "filled.csv", "--std", "std.csv")
+    holes, filled, std = incomes("holes"), *(pd.read_csv(name, index_col="year") for name in ("filled.csv", "std.csv"))
+    missing = holes.isna()
+    assert f"Filled in {int(missing.to_numpy().sum())} cells" in said
+    pd.testing.assert_frame_equal(filled.where(~missing), holes)  # names, years and their order too
+    assert ((std > 0) == missing).to_numpy().all()
+    truth = pd.concat([incomes("incomes"), incomes("later")[1:]])[list(holes)]
+    error = (filled - truth).to_numpy()[missing]
+    assert np.sqrt(np.mean(error**2)) < 0.25 * np.std(truth.to_numpy()[missing])  # neighbours and years around it tell
+    assert 0.8 < np.mean(np.abs(error) < 1.645 * std.to_numpy()[missing]) < 0.98
+
+
+def test_comparing_is_fitting_and_scoring(folder):
+    arguments = ["compare", "--graph", "files/edges.csv", "--signals", "files/incomes.csv", "--inputs", "lag:1"]
+    arguments += ["--kernels", "diffusion,polynomial:1", "--held-out", "0.2"]
+    answer = json.loads(answered(*arguments, "--json"))
+    assert (answer["n_signals"], answer["n_held_out"]) == (23, 6)
+    data = incomes("incomes")
+    graph = Graph.from_edges(pd.read_csv("files/edges.csv"))
+    inputs, signals = data[:-1].set_axis(data.index[1:])[list(graph.names)], data[1:][list(graph.names)]
+    for row, kernel in zip(answer["kernels"], (Diffusion(), Polynomial(1)), strict=True):
+        model = GraphGPRegressor(graph, kernel, random_state=0).fit(inputs[:23], signals[:23])
+        assert row["log_evidence"] == pytest.approx(model.log_marginal_likelihood_)
+        assert row["leave_one_out"] == pytest.approx(np.mean(model.leave_one_out("signal").log_density))
+        densities = model.log_predictive_density(inputs[23:], signals[23:], joint=False)
+        assert row["held_out"] == pytest.approx(np.mean(densities))
+        mean, std = model.predict(inputs[23:], return_std=True, include_noise=True)
+        assert row["rmse"] == pytest.approx(root_mean_square_error(signals[23:], mean))
+        assert row["coverage"] == pytest.approx(coverage(signals[23:], mean, std, 0.9))
+    table = answered(*arguments).split("Learnt from 23 signals")[0]
+    assert max(map(len, table.splitlines())) <= 80
+    assert f"{answer['kernels'][0]['held_out']:.2f}" in table
+
+
+def test_files_of_other_dialects_give_the_same_model(folder):
+    """A long table in Parquet, and one with a byte-order mark, semicolons, decimal commas and columns shuffled."""
+    data = incomes("incomes")
+    data.melt(ignore_index=False, var_name="node").reset_index().sample(frac=1, random_state=0).to_parquet(
+        "long.parquet"
+    )
+    data[data.columns[::-1]].to_csv("german.csv", sep=";", decimal=",", encoding="utf-8-sig")
+    evidence = []
+    for signals in ("files/incomes.csv", "long.parquet", "german.csv"):
+        arguments = [*FIT, "--signals", signals, "--inputs", "time", "--out", "model.sgp", "--force", "--json"]
+        evidence.append(json.loads(answered(*arguments))["log_evidence"])
+    np.testing.assert_allclose(evidence, evidence[0], rtol=1e-9)
+
+
+def test_tables_of_inputs_are_matched_by_label(folder):
+    data = incomes("incomes")
+    inputs = pd.DataFrame({"a": np.sin(data.index), "b": data.index / 1000}, index=data.index)
+    inputs[::-1].to_csv("inputs.csv")
+    answered(*FIT, "--signals", "files/incomes.csv", "--inputs", "inputs.csv", "--out", "model.sgp")
+    model = load("model.sgp")
+    assert list(model.feature_names_in_) == ["a", "b"]
+    np.testing.assert_allclose(model.posterior_.parts[0][1].inputs, inputs, rtol=1e-12)
+    pd.DataFrame({"b": [2.0], "extra": [1.0], "a": [0.5]}, index=pd.Index(["x"], name="label")).to_csv("new.csv")
+    answered("predict", "model.sgp", "--inputs", "new.csv", "--out", "out.csv")
+    predicted = pd.read_csv("out.csv", index_col="label")
+    expected = model.predict(pd.DataFrame({"a": [0.5], "b": [2.0]}))
+    np.testing.assert_allclose(predicted.loc["x", list(data)], expected[0], rtol=1e-9)
+    assert "table with ['a', 'b']" in refused("score", "model.sgp", "--signals", "files/later.csv", status=2)
+
+
+def test_models_of_time_predict_at_times_and_from_what_is_known(folder):
+    data = incomes("incomes").set_axis(pd.date_range("1960-12-31", periods=30, freq="YE").rename("day"))
+    data.to_csv("dated.csv")
+    answered(*FIT, "--signals", "dated.csv", "--inputs", "time", "--out", "model.sgp")
+    answered("predict", "model.sgp", "--at", "1990-12-31", "--at", "1991-12-31", "--out", "out.csv")
+    model, names = load("model.sgp"), list(data)
+    days = np.array(["1990-12-31", "1991-12-31"], dtype="datetime64[D]").astype(float)
+    predicted = pd.read_csv("out.csv", index_col="time")
+    assert predicted.index.tolist() == ["1990-12-31", "1991-12-31"]
+    np.testing.assert_allclose(predicted[names], model.predict(pd.DataFrame({"time": days})), rtol=1e-9)
+    known = pd.DataFrame(np.nan, index=pd.Index(["1990-12-31"], name="day"), columns=names)
+    known.iloc[0, :40] = 1.0
+    known.to_csv("known.csv")
+    answered("predict", "model.sgp", "--observed", "known.csv", "--out", "known-out.csv")
+    predicted = pd.read_csv("known-out.csv", index_col="day")
+    expected = model.predict(pd.DataFrame({"time": days[:1]}), observed=known.to_numpy())
+    np.testing.assert_allclose(predicted[names], expected, rtol=1e-9)
+    assert "--at must be numbers, or dates" in refused(
+        "predict", "model.sgp", "--at", "soon", "--out", "x.csv", status=2
+    )
+
+
+def test_a_model_without_inputs_predicts_one_signal(folder):
+    answered(*FIT, "--signals", "files/incomes.csv", "--out", "model.sgp")
+    answered("predict", "model.sgp", "--out", "out.csv")
+    model = load("model.sgp")
+    np.testing.assert_allclose(pd.read_csv("out.csv", index_col=0), model.predict(None), rtol=1e-9)
+    answered("score", "model.sgp", "--signals", "files/later.csv")
+    said = refused("predict", "model.sgp", "--signals", "files/later.csv", "--out", "x.csv", status=2)
+    assert "the model was fitted without inputs; got --signals" in said
+    assert "must have one row" in refused("predict", "model.sgp", "--observed", "files/later.csv", "--out", "x.csv")
+
+
+def test_graphs_from_points_and_matrices(folder):
+    data = incomes("incomes")
+    arguments = ["--signals", "files/incomes.csv", "--kernel", "diffusion", "--out", "model.sgp", "--force", "--json"]
+    answered("fit", "--points", "files/states.csv", "--neighbors", "5", *arguments)
+    places = pd.read_csv("files/states.csv", index_col="name")
+    expected = Graph.from_points(places, 5, metric="haversine")
+    assert (load("model.sgp").graph_.weights != expected.weights).nnz == 0
+    answered("fit", "--graph", "files/edges.csv", "--points", "files/states.csv", *arguments)
+    graph = load("model.sgp").graph_
+    np.testing.assert_array_equal(graph.coordinates, places.loc[list(graph.names)])
+    np.savez("graph.npz", weights=expected.weights.toarray())
+    answered("fit", "--graph", "graph.npz", *arguments)
+    assert load("model.sgp").graph_.names == tuple(data.columns)  # those of the signals
+    assert "pass --graph FILE, or --points FILE" in refused("fit", *arguments, status=2)
+    both = ["--neighbors", "5", "--radius", "2"]
+    assert "Choose one of them" in refused("fit", "--points", "files/states.csv", *both, *arguments, status=2)
+    assert "They are for points" in refused("fit", "--graph", "files/edges.csv", "--neighbors", "5", *arguments)
+
+
+def test_nodes_that_differ_are_an_error_or_the_graphs_choice(folder):
+    incomes("incomes").drop(columns=["Ohio"]).assign(Narnia=1.0).to_csv("other.csv")
+    said = refused(*FIT, "--signals", "other.csv", "--out", "model.sgp")
+    assert said.startswith("other.csv must have one column for each of the 48 nodes of the graph")
+    assert "no column for 'Ohio' and columns that are no node: 'Narnia'" in said
+    answer = json.loads(answered(*FIT, "--signals", "other.csv", "--out", "model.sgp", "--nodes", "graph", "--json"))
+    assert (answer["n_nodes"], answer["n_missing"]) == (48, 30)
+
+
+# ----------------------------------------------------------------------------------------------- how commands answer
+
+
+def test_json_is_one_object_and_nothing_else(fitted):
+    commands = {
+        "fit": [*LAGGED, "--force"],
+        "predict": ["predict", "model.sgp", "--signals", "files/later.csv", "--out", "a.csv"],
+        "impute": ["impute", "model.sgp", "--signals", "files/later.csv", "--out", "b.csv"],
+        "score": ["score", "model.sgp", "--signals", "files/later.csv"],
+        "info": ["info"],
+    }
+    answers = {name: json.loads(answered(*arguments, "--json")) for name, arguments in commands.items()}
+    assert answers["fit"]["n_signals"] == 29
+    assert answers["fit"]["inputs"] == list(incomes("incomes"))
+    assert answers["fit"]["log_evidence"] == load("model.sgp").log_marginal_likelihood_
+    assert answers["predict"] == {"out": "a.csv", "std": None, "n_signals": 21, "n_nodes": 48}
+    assert answers["impute"]["n_filled"] == 0
+    assert answers["info"]["spectralgp"] == spectralgp.__version__
+    assert answers["info"]["libraries"]["numpy"] == np.__version__
+    assert "numpy" in answered("info")
+
+
+def test_what_is_no_number_is_null(folder):
+    incomes("later")[:2].to_csv("two.csv")
+    answered(*LAGGED)
+    answer = answered("score", "model.sgp", "--signals", "two.csv", "--json")
+    assert json.loads(answer)["log_density_error"] is None  # of one signal
+    assert "NaN" not in answer
+
+
+def test_nothing_is_overwritten_without_force(fitted):
+    before = Path("model.sgp").read_bytes()
+    assert "model.sgp is there already. Pass --force" in refused(*LAGGED, status=2)
+    predict = ["predict", "model.sgp", "--signals", "files/later.csv", "--out"]
+    assert "is there already" in refused(*predict, "model.sgp", status=2)
+    assert "must not be written twice" in refused(*predict, "a.csv", "--std", "a.csv", status=2)
+    assert "must be in a folder that is there" in refused(*predict, "nowhere/a.csv", status=2)
+    assert "is there already" in refused("example", status=2)
+    assert Path("model.sgp").read_bytes() == before
+    assert not Path("a.csv").exists()
+    answered(*LAGGED, "--force")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "--signals", "no-file.csv", "--graph", "files/edges.csv", "--out", "x.sgp"], "no-file.csv"),
+        (["fit", "--graph", "files/edges.csv", "--out", "x.sgp"], "--signals"),
+        ([*LAGGED, "--kernel", "cubic"], "kernel must be one of auto, polynomial"),
+        ([*LAGGED, "--kernel", "polynomial:x"], "the number being its degree; got"),
+        ([*LAGGED, "--kernel", "diffusion:3"], "must stand alone"),
+        ([*LAGGED, "--kernel", "diffusion", "--degree", "3"], "--degree must be left out"),
+        ([*LAGGED, "--inputs", "lag:2"], "--inputs must be lag:1"),
+        ([*LAGGED, "--inputs", "no-file.csv"], "which is no file"),
+        (["predict", "files/edges.csv"], "--out"),
+        (["compare", "--signals", "files/incomes.csv"], "a graph must be given"),
+    ],
+)
+def test_mistakes_in_arguments_have_status_2(folder, arguments, message):
+    assert message in refused(*arguments, status=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*FIT, "--signals", "files/edges.csv", "--out", "x.sgp"], "files/edges.csv must have one column for each of"),
+        ([*LAGGED, "--graph", "files/incomes.csv"], "files/incomes.csv must have the columns source, target"),
+        (["score", "files/edges.csv", "--signals", "files/later.csv"], "files/edges.csv"),
+        (
+            [*FIT, "--signals", "files/holes.csv", "--inputs", "lag:1", "--out", "x.sgp"],
+            "an empty cell in the row of 19",
+        ),
+        ([*FIT, "--signals", "bad.csv", "--out", "x.sgp"], "got 'x' in row 3, column 'Ohio'"),
+        ([*FIT, "--signals", "nothing.csv", "--out", "x.sgp"], "nothing.csv: Y must hold at least one value"),
+    ],
+)
+def test_failures_have_status_1_and_one_line(folder, arguments, message):
+    incomes("incomes").astype(object).assign(Ohio=lambda data: ["1", "x", *data["Ohio"][2:]]).to_csv("bad.csv")
+    (incomes("incomes") * np.nan).to_csv("nothing.csv")
+    assert message in refused(*arguments)
+
+
+def test_debug_shows_the_traceback(folder):
+    answer = run(*FIT, "--signals", "files/edges.csv", "--out", "x.sgp", "--debug")
+    assert answer.exit_code == 1
+    assert isinstance(answer.exception, ValueError)
+    assert answer.exception.__traceback__ is not None
+
+
+def test_what_is_unexpected_is_said_to_be(folder, monkeypatch):
+    def broken(self, X, Y):
+        raise KeyError("of ours")
+
+    monkeypatch.setattr(GraphGPRegressor, "fit", broken)
+    assert refused(*LAGGED).startswith("unexpected KeyError: 'of ours' (--debug shows where")
+
+
+def test_warnings_are_notes_of_one_line(folder):
+    data = incomes("incomes").reset_index(drop=True)
+    pd.concat([data, data[:1]]).to_csv("copies.csv", index=False)
+    pd.DataFrame({"a": [*range(30), 0]}).to_csv("inputs.csv", index=False)
+    answer = run(*FIT, "--signals", "copies.csv", "--inputs", "inputs.csv", "--out", "model.sgp")
+    assert answer.exit_code == 0
+    (line,) = answer.stderr.splitlines()
+    assert line.startswith("note: 1 of 31 signals are copies of others")
+
+
+@pytest.mark.parametrize("name", [*KERNELS, "polynomial:3", "matern:2.5", "random-walk:2", "auto"])
+def test_kernels_are_found_by_name(name):
+    found = kernel_named(name)
+    kind = name.partition(":")[0].replace("-", "")
+    assert type(found).__name__.lower() == (kind if name != "auto" else "nonetype")
+    expected = {"polynomial:3": Polynomial(3), "matern:2.5": Matern(2.5), "random-walk:2": RandomWalk(2)}
+    assert name not in expected or found == expected[name]
+    assert name != "polynomial" or found == Polynomial("auto")
+
+
+def test_a_kernel_that_fails_is_left_out_of_the_comparison(folder):
+    pd.DataFrame({"source": [f"n{k}" for k in range(60)], "target": [f"n{k + 1}" for k in range(60)]}).to_csv(
+        "path.csv", index=False
+    )
+    values = np.random.default_rng(0).standard_normal((12, 61))
+    pd.DataFrame(values, columns=[f"n{k}" for k in range(61)]).to_csv("values.csv", index=False)
+    arguments = ["compare", "--graph", "path.csv", "--signals", "values.csv", "--spectrum", "chebyshev", "--json"]
+    answer = run(*arguments, "--kernels", "pseudo-inverse,diffusion")
+    assert answer.exit_code == 0
+    assert [row["kernel"] for row in json.loads(answer.stdout)["kernels"]] == ["diffusion"]
+    assert answer.stderr.startswith("note: pseudo-inverse is left out: ")
+
+
+# ------------------------------------------------------------------------------------------------ interruptions
+
+
+SLOW = """
+import time
+from spectralgp import GraphGPRegressor, cli
+from spectralgp._files import atomic_write
+
+def save(self, path):
+    with atomic_write(path) as beside:
+        beside.write_text("half of a model")
+        print("half written", flush=True)
+        time.sleep(60)
+
+GraphGPRegressor.save = save
+cli.main()
+"""
+
+
+def started(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def test_python_m_spectralgp_goes_from_csv_to_predictions(folder):
+    for arguments in (LAGGED, ["predict", "model.sgp", "--signals", "files/later.csv", "--out", "out.csv"]):
+        process = started("-m", "spectralgp", *arguments)
+        stdout, stderr = process.communicate()
+        assert (process.returncode, stderr) == (0, "")  # no bar where nobody looks
+    assert stdout == "Predicted 21 signals at 48 nodes: out.csv\n"
+    assert len(pd.read_csv("out.csv")) == 21
+
+
+def test_ctrl_c_leaves_the_old_file_and_nothing_beside_it(folder):
+    Path("model.sgp").write_text("old")
+    Path("slow.py").write_text(SLOW)
+    process = started("slow.py", *LAGGED, "--force")
+    assert process.stdout.readline() == "half written\n"
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate()
+    assert (process.returncode, stdout, stderr) == (1, "", "error: interrupted\n")
+    assert Path("model.sgp").read_text() == "old"
+    assert {path.name for path in folder.iterdir()} == {"files", "model.sgp", "slow.py"}
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(fitted):
+    Path("out.csv").write_text("old")
+
+    def small_files_only():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+    process = started(
+        "-m",
+        "spectralgp",
+        "predict",
+        "model.sgp",
+        "--signals",
+        "files/later.csv",
+        "--out",
+        "out.csv",
+        "--force",
+        preexec_fn=small_files_only,
+    )
+    stdout, stderr = process.communicate()
+    assert (process.returncode, stdout) == (1, "")
+    assert re.fullmatch(r"error: .*File too large.*\n", stderr)
+    assert Path("out.csv").read_text() == "old"
+    assert {path.name for path in fitted.iterdir()} == {"files", "model.sgp", "out.csv"}

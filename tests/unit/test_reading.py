@@ -1,0 +1,534 @@
+from __future__ import annotations
+
+import json
+
+import networkx
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.io import mmwrite
+from scipy.sparse import csr_array, save_npz
+
+from spectralgp import Graph
+from spectralgp.datasets import load_fertility, load_us_income
+from spectralgp.reading import (
+    graph_from_file,
+    graph_from_points,
+    inputs_from_file,
+    lagged,
+    read_table,
+    signals_from_file,
+    time_inputs,
+    times_of,
+    with_points,
+    write_tables,
+)
+
+PATH = Graph.from_edges([("a", "b"), ("b", "c")])
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a file of some text, or bytes, and give its path."""
+
+    def written(content, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return written
+
+
+def values_of(frame):
+    return frame[sorted(frame)].to_numpy().tolist()
+
+
+# --------------------------------------------------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "day,a,b,c\n1,0.5,2,3e2\n",
+        "\ufeffday,a,b,c\n1,0.5,2,3e2\n",
+        "day;a;b;c\n1;0,5;2;3e2\n",
+        "\ufeffday;a;b;c\r\n1;0,5;2;3e2\r\n",
+        "day\ta\tb\tc\n1\t0,5\t2\t3e2\n",
+        "day|a|b|c\n1|0.5|2|3e2\n",
+        '"day","a","b","c"\n"1","0.5","2","3e2"\n',
+        " day , a , b , c \n1, 0.5 , 2,3e2\n",
+        "day,c,a,b\n1,3e2,0.5,2\n",
+        "day;a;b;c;\n1;0,5;2;3e2;\n",
+        "\nday,a,b,c\n\n1,0.5,2,3e2\n\n",
+        "day,a,b,c\n1,0.5,2,3e2\n".encode("utf-16"),
+        "day\ta\tb\tc\r\n1\t0,5\t2\t3e2\r\n".encode("utf-16"),
+    ],
+)
+def test_dialects_of_csv_hold_the_same_signals(file, content):
+    signals = signals_from_file(file(content), PATH)
+    assert values_of(signals) == [[0.5, 2.0, 300.0]]
+    assert (signals.index.tolist(), signals.index.name) == ([1], "day")
+
+
+def test_quoted_names_keep_what_separates_cells(file):
+    graph = Graph.from_edges([("Washington, D.C.", 'the "Lone Star" state')])
+    content = 'year,"Washington, D.C.","the ""Lone Star"" state"\n1990,1.5,2\n'
+    assert signals_from_file(file(content), graph).to_numpy().tolist() == [[1.5, 2.0]]
+    unquoted = 'year;Washington, D.C.;the "Lone Star" state\n1990;1,5;2\n'
+    assert signals_from_file(file(unquoted), graph).to_numpy().tolist() == [[1.5, 2.0]]
+
+
+@pytest.mark.parametrize("empty", ["", " ", "NA", "nan", "NaN", "N/A", "null", '""'])
+def test_empty_cells_are_not_observed(file, empty):
+    signals = signals_from_file(file(f"day,a,b,c\n1,{empty},2,3\n"), PATH)
+    np.testing.assert_array_equal(signals, [[np.nan, 2.0, 3.0]])
+
+
+def test_names_of_nodes_are_never_missing_values_or_numbers(file):
+    graph = graph_from_file(file("source,target\nNA,007\n007,7\nnull,NA\n", "edges.csv"))
+    assert graph.names == ("NA", "007", "7", "null")
+    assert values_of(signals_from_file(file("007,7,null,NA\n1,2,3,4\n"), graph)) == [[1.0, 2.0, 4.0, 3.0]]
+
+
+def test_numbers_are_the_nearest_to_what_is_written(file):
+    texts = ["0.1", "1e-310", "9007199254740993", "2.2250738585072011e-308", "-0.3333333333333333148"]
+    table = read_table(file("a\n" + "\n".join(texts) + "\n"))
+    assert table.numbers([0])[:, 0].tolist() == [float(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("day,a,b,c\n1,2,3,4\n2,3,x,5\n", r"got 'x' in row 3, column 'b'"),
+        ("day,a,b,c\n1,2,3,4\n\n2,3,x,5\n", r"got 'x' in row 4, column 'b'"),
+        ("day,a,b,c\n1,2,True,4\n", r"got 'True' in row 2, column 'b'"),
+        ("day,a,b,c\n1,2,1_0,4\n", r"got '1_0' in row 2, column 'b'"),
+        ('day,a,b,c\n1,2,"1,234",4\n', r"got '1,234' in row 2, column 'b'"),
+        ("day;a;b;c\n1;2;1.234,5;4\n", r"got '1.234,5' in row 2, column 'b'"),
+        (
+            "day;a;b;c\n1;1,5;2.5;4\n",
+            r"one decimal mark; got '1,5' in row 2, column 'a' and '2.5' in row 2, column 'b'",
+        ),
+        ("day,a,b,c\n1,2,inf,4\n", r"got infinity in row 2, column 'b'"),
+        ("day,a,b,c\n1,2,3\n", r"as there are names, 4; got 3 in row 2\. Cells are separated by ','"),
+        ("day,a,b,c\n1,2,3,4\n1,2,3,4,5\n", r"as there are names, 4; got 5 in row 3"),
+        ("day,a,b,a\n1,2,3,4\n", r"distinct column names; got 'a' more than once \('a' in columns 2, 4\)"),
+        ("day,a,,c\n1,2,3,4\n", r"name every column in row 1; got no name in column 3"),
+        ("day,a,b,c\n", r"rows below the names"),
+        ("", r"got an empty file"),
+        (b"day,a,b,c\n1,2,\xe9,4\n", r"text in UTF-8; got the byte e9 in row 2"),
+        ('day,a,b,c\n1,"2,3,4\n', r"got unexpected end of data in row 2"),
+        ("day,a,b,c\n,2,3,4\n", r"label every row; got an empty cell in row 2, column 'day'"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named_with_its_place(file, content, message):
+    path = file(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        signals_from_file(path, PATH)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_thousand_columns_in_another_order(file):
+    rng = np.random.default_rng(0)
+    names = [f"node {number}" for number in range(1000)]
+    graph = Graph.from_edges([(names[place], names[place + 1]) for place in range(999)])
+    values = rng.standard_normal((5, 1000)).round(6)
+    order = rng.permutation(1000)
+    lines = ["day," + ",".join(names[place] for place in order)]
+    lines += [f"{day}," + ",".join(str(values[day, place]) for place in order) for day in range(5)]
+    signals = signals_from_file(file("\n".join(lines)), graph)
+    np.testing.assert_array_equal(signals[names], values)
+    assert list(signals.columns) == [names[place] for place in order]  # as the user has them
+
+
+# -------------------------------------------------------------------------------------------------------- signals
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        (["2024-01-31", "2024-02-01"], pd.DatetimeIndex(["2024-01-31", "2024-02-01"])),
+        (["2024-01-31T12:30", "2024-02-01T00:00"], pd.DatetimeIndex(["2024-01-31T12:30", "2024-02-01"])),
+        (["1990", "1991"], pd.Index([1990, 1991])),
+        (["0.5", "1"], pd.Index([0.5, 1.0])),
+        (["31/01/2024", "01/02/2024"], pd.Index(["31/01/2024", "01/02/2024"], dtype=object)),
+        (["007", "008"], pd.Index(["007", "008"], dtype=object)),
+    ],
+)
+def test_the_index_is_numbers_or_dates_or_labels(file, days, expected):
+    signals = signals_from_file(file(f"day,a,b,c\n{days[0]},1,2,3\n{days[1]},4,5,6\n"), PATH)
+    pd.testing.assert_index_equal(signals.index, expected.rename("day"), exact="equiv")
+
+
+def test_a_date_format_is_that_of_every_row(file):
+    path = file("day,a,b,c\n31.01.2024,1,2,3\n01.02.2024,4,5,6\n")
+    signals = signals_from_file(path, PATH, date_format="%d.%m.%Y")
+    assert signals.index.tolist() == [pd.Timestamp("2024-01-31"), pd.Timestamp("2024-02-01")]
+    with pytest.raises(ValueError, match=r"hold dates there; got '31.01.2024' in row 2, column 'day'"):
+        signals_from_file(path, PATH, date_format="%Y-%m-%d")
+
+
+def test_a_table_may_have_no_index(file):
+    signals = signals_from_file(file("c,a,b\n3,1,2\n6,4,5\n"), PATH)
+    assert values_of(signals) == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    assert signals.index.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (
+            "day,a,b",
+            r"the 3 nodes of the graph, by name; got no column for 'c' \(the first column, 'day', is the index",
+        ),
+        ("day,a,b,c,d", r"got columns that are no node: 'd'"),
+        ("day,a,b,C", r"got no column for 'c' and columns that are no node: 'C'"),
+    ],
+)
+def test_missing_and_extra_nodes_are_named(file, header, message):
+    path = file(f"{header}\n{','.join('1' for _ in header.split(','))}\n")
+    with pytest.raises(ValueError, match=message):
+        signals_from_file(path, PATH)
+    signals = signals_from_file(path, PATH, nodes="graph")
+    np.testing.assert_array_equal(signals, [[1.0, 1.0, 1.0 if "c" in header.split(",") else np.nan]])
+
+
+def test_a_file_of_other_nodes_is_an_error_whoever_decides(file):
+    with pytest.raises(ValueError, match=r"no column for 'a', 'b', 'c' and columns that are no node: 'y'"):
+        signals_from_file(file("x,y\n1,2\n"), PATH, nodes="graph")
+
+
+@pytest.mark.parametrize("nameless", [False, True])
+def test_long_tables_come_in_any_order(file, nameless):
+    content = "node,value,day\nb,2,2024-02-01\na,1,2024-02-01\nc,6,2024-01-31\nb,,2024-01-31\n"
+    if nameless:  # an index that pandas writes beside
+        content = "".join(f"{row or ''},{line}\n" for row, line in enumerate(content.split()))
+    signals = signals_from_file(file(content), PATH)
+    np.testing.assert_array_equal(signals, [[np.nan, np.nan, 6.0], [1.0, 2.0, np.nan]])
+    assert signals.index.tolist() == [pd.Timestamp("2024-01-31"), pd.Timestamp("2024-02-01")]
+    assert signals.index.name == "day"
+
+
+def test_long_and_wide_are_the_same_signals(file):
+    data = load_fertility()
+    wide = pd.DataFrame(data.rates, index=pd.Index(data.years, name="year"), columns=list(data.graph.names))
+    long = wide.sample(frac=1, random_state=0).melt(ignore_index=False, var_name="node").reset_index()
+    first = signals_from_file(file(wide.to_csv(), "wide.csv"), data.graph)
+    second = signals_from_file(file(long.to_csv(index=False), "long.csv"), data.graph)
+    np.testing.assert_array_equal(first, data.rates)
+    pd.testing.assert_frame_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "day,node,value\n1,a,1\n1,b,2\n1,a,3\n1,c,1\n",
+            r"one value for each signal and node; got another one than in row 2 in row 4, column 'node'",
+        ),
+        ("day,node,value\n1,a,1\n1,b,2\n1,d,3\n1,c,1\n", r"got nodes that are no node: 'd'"),
+        ("day,node,value\n1,a,1\n1,b,2\n1,,3\n1,c,1\n", r"name a node in every row; got an empty cell in row 4"),
+        ("day,hour,node,value\n1,2,a,1\n", r"must have the columns node, value and one more"),
+    ],
+)
+def test_long_tables_that_are_wrong(file, content, message):
+    with pytest.raises(ValueError, match=message):
+        signals_from_file(file(content), PATH, layout="long")
+
+
+def test_columns_are_in_the_order_of_nodes_without_names(file):
+    graph = Graph.from_edges([(0, 1), (1, 2)])
+
+    def values_of(frame):  # as they come
+        return frame.to_numpy().tolist()
+
+    assert values_of(signals_from_file(file("x,y,z\n1,2,3\n"), graph)) == [[1.0, 2.0, 3.0]]
+    assert values_of(signals_from_file(file("day,x,y,z\n9,1,2,3\n"), graph)) == [[1.0, 2.0, 3.0]]
+    assert values_of(signals_from_file(file("2,0,1\n3,1,2\n"), graph)) == [[1.0, 2.0, 3.0]]
+    assert values_of(signals_from_file(file("day,node,value\n9,3,3\n9,1,1\n9,2,2\n"), graph)) == [[1.0, 2.0, 3.0]]
+    with pytest.raises(ValueError, match=r"must have 3 columns, one for each node of a graph without names; got 2"):
+        signals_from_file(file("x,y\n1,2\n"), graph)
+    with pytest.raises(ValueError, match=r"must name nodes by their numbers"):
+        signals_from_file(file("day,node,value\n9,x,3\n9,y,1\n9,z,2\n"), graph)
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_parquet_holds_what_csv_does(tmp_path, index):
+    frame = pd.DataFrame(
+        {"c": [3, 6], "a": [1.0, np.nan], "b": pd.array([2, None], dtype="Int64")},
+        index=pd.DatetimeIndex(["2024-01-31", "2024-02-01"], name="day"),
+    )
+    path = tmp_path / "signals.parquet"
+    (frame if index else frame.reset_index()).to_parquet(path)
+    signals = signals_from_file(path, PATH)
+    np.testing.assert_array_equal(signals[["a", "b", "c"]], [[1.0, 2.0, 3.0], [np.nan, np.nan, 6.0]])
+    assert signals.index.tolist() == frame.index.tolist()
+    frame.assign(b=["x", "2"]).to_parquet(path)
+    with pytest.raises(ValueError, match=r"got 'x' in row 1, column 'b'"):
+        signals_from_file(path, PATH)
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(ValueError, match=r"must be a Parquet file"):
+        signals_from_file(path, PATH)
+
+
+# --------------------------------------------------------------------------------------------------------- graphs
+
+
+def test_edges_with_and_without_weights(file):
+    graph = graph_from_file(file("weight,Target,Source\n0.5,b,a\n2,c,b\n0.5,a,b\n,,alone\n", "edges.csv"))
+    assert graph.names == ("a", "b", "c", "alone")
+    weights = pd.DataFrame(graph.weights.toarray(), index=graph.names, columns=graph.names)
+    assert (weights.loc["a", "b"], weights.loc["b", "c"], weights.loc["a", "c"]) == (0.5, 2.0, 0.0)
+    assert weights.loc["alone"].sum() == 0
+    plain = graph_from_file(file("source;target\n1;2\n2;3\n", "edges.csv"))
+    assert plain.names == ("1", "2", "3")
+    np.testing.assert_array_equal(plain.weights.toarray(), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("from,to\na,b\n", r"must have the columns source, target and optionally weight"),
+        ("source,target\na,b\nc,c\n", r"an edge from 'c' to itself in row 3, column 'target'"),
+        ("source,target\na,b\n,c\n", r"an empty cell in row 3, column 'source'"),
+        ("source,target,weight\na,b,-1\n", r"weights from 0 on; got -1 in row 2, column 'weight'"),
+        ("source,target,weight\na,b,x\n", r"got 'x' in row 2, column 'weight'"),
+        ("source,target,weight\na,b,\n", r"weights from 0 on; got an empty cell in row 2, column 'weight'"),
+        (
+            "source,target,weight\na,b,1\nb,a,2\n",
+            r"got 2 between 'b' and 'a' \(1 in row 2\) in row 3, column 'weight'",
+        ),
+    ],
+)
+def test_edges_that_are_wrong(file, content, message):
+    with pytest.raises(ValueError, match=message):
+        graph_from_file(file(content))
+
+
+def test_every_kind_of_file_holds_the_same_graph(tmp_path):
+    expected = load_us_income().graph
+    rows, columns = expected.weights.nonzero()
+    names = list(expected.names)
+    edges = pd.DataFrame({"source": [names[row] for row in rows], "target": [names[column] for column in columns]})
+    edges.to_csv(tmp_path / "edges.csv", index=False)
+    edges.to_parquet(tmp_path / "edges.parquet")
+    networkx.write_graphml(networkx.from_pandas_edgelist(edges), tmp_path / "graph.graphml")
+    for path in ("edges.csv", "edges.parquet", "graph.graphml"):
+        graph = graph_from_file(tmp_path / path)
+        assert (graph.subgraph(names).weights != expected.weights).nnz == 0, path
+    mmwrite(tmp_path / "graph.mtx", expected.weights)
+    save_npz(tmp_path / "sparse.npz", csr_array(expected.weights))
+    arrays = {"names": np.array(names), "coordinates": expected.coordinates}
+    np.savez(tmp_path / "arrays.npz", adjacency=expected.weights.toarray(), **arrays)
+    for path in ("graph.mtx", "sparse.npz", "arrays.npz"):
+        graph = graph_from_file(tmp_path / path)
+        assert (graph.weights != expected.weights).nnz == 0, path
+    assert graph.names == expected.names
+    np.testing.assert_array_equal(graph.coordinates, expected.coordinates)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("graph.graphml", "<graphml", r"undirected graph in GraphML"),
+        ("graph.mtx", "nonsense", r"Matrix Market"),
+        ("graph.npz", "nonsense", r"npz format"),
+        ("graph.geojson", "{}", r"GeoJSON FeatureCollection"),
+        ("graph.geojson", '{"features": []}', r"points, or polygons, and nothing else; got no features"),
+        ("graph.xlsx", "", r"must have one of the suffixes .csv, .*; got '.xlsx'"),
+    ],
+)
+def test_files_that_hold_no_graph(file, name, content, message):
+    path = file(content, name)
+    with pytest.raises(ValueError, match=message) as caught:
+        graph_from_file(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_pickle_in_an_npz_file_is_not_run(tmp_path):
+    np.savez(tmp_path / "evil.npz", weights=np.array([print], dtype=object))
+    with pytest.raises(ValueError, match=r"npz format; got .*allow_pickle"):
+        graph_from_file(tmp_path / "evil.npz")
+
+
+@pytest.mark.parametrize(("longitude", "latitude"), [("longitude", "latitude"), ("Lon", "LAT"), ("lng", "lat")])
+def test_longitudes_and_latitudes_are_on_the_sphere(tmp_path, longitude, latitude):
+    data = load_us_income()
+    places = pd.DataFrame(data.graph.coordinates, columns=[longitude, latitude], index=data.graph.names)
+    places[[latitude, longitude]].to_csv(tmp_path / "states.csv", index_label="state")
+    graph = graph_from_points(tmp_path / "states.csv", n_neighbors=5)
+    expected = Graph.from_points(data.graph.coordinates, 5, metric="haversine")
+    np.testing.assert_array_equal(graph.weights.toarray(), expected.weights.toarray())
+    assert graph.names == data.graph.names
+    near = graph_from_points(tmp_path / "states.csv", radius=500)
+    expected = Graph.from_points(data.graph.coordinates, radius=500, metric="haversine")
+    np.testing.assert_array_equal(near.weights.toarray(), expected.weights.toarray())
+
+
+def test_x_and_y_are_in_the_plane(file):
+    graph = graph_from_points(file("x,y\n0,0\n3,4\n100,0\n"), radius=6, weights="inverse")
+    np.testing.assert_allclose(graph.weights.toarray(), [[0, 0.2, 0], [0.2, 0, 0], [0, 0, 0]])
+    assert graph.names is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("name,a,b\nx,1,2\n", r"columns longitude and latitude, or x and y; got 'name', 'a', 'b'"),
+        ("name,x,y\np,1,2\np,3,4\n", r"name every node once; got 'p' again \(it is in row 2 too\) in row 3"),
+        ("name,lon,lat\np,1,95\nq,1,2\n", r"latitudes from -90 to 90"),
+        ("name,x,y\np,1,\nq,1,2\n", r"finite numbers there; got an empty cell in row 2, column 'y'"),
+        ("name,x,y\np,1,2\nq,1,2\n", r"n_neighbors"),
+    ],
+)
+def test_points_that_are_wrong(file, content, message):
+    path = file(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        graph_from_points(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_coordinates_join_a_graph_by_name(file):
+    points = file("name,x,y\nc,5,6\nb,3,4\na,1,2\nelsewhere,7,8\n")
+    graph = with_points(PATH, points)
+    assert graph.names == ("a", "b", "c")
+    np.testing.assert_array_equal(graph.coordinates, [[1, 2], [3, 4], [5, 6]])
+    with pytest.raises(ValueError, match=r"a row for every node of the graph; got none for 'b', 'c'"):
+        with_points(PATH, file("name,x,y\na,1,2\n"))
+
+
+def feature(name, kind, coordinates):
+    return {
+        "type": "Feature",
+        "properties": {"NAME": name},
+        "geometry": {"type": kind, "coordinates": coordinates},
+    }
+
+
+def test_points_of_geojson_are_joined_on_the_sphere(file):
+    rng = np.random.default_rng(0)
+    places = rng.uniform([-10, 40], [10, 60], (12, 2))
+    features = [feature(f"p{number}", "Point", place.tolist()) for number, place in enumerate(places)]
+    path = file(json.dumps({"type": "FeatureCollection", "features": features}), "points.geojson")
+    expected = Graph.from_points(places, 3, metric="haversine")
+    graph = graph_from_file(path, n_neighbors=3)
+    np.testing.assert_array_equal(graph.weights.toarray(), expected.weights.toarray())
+    assert graph.names == tuple(f"p{number}" for number in range(12))
+    path = file(json.dumps({"features": [*features, features[0]]}), "points.geojson")
+    with pytest.raises(ValueError, match=r"name every feature once, .*; got 'p0' again in feature 13"):
+        graph_from_file(path)
+
+
+def test_polygons_of_geojson_are_joined_where_they_share_a_border(file):
+    def square(x, y):
+        return [[[x, y], [x + 1, y], [x + 1, y + 1], [x, y + 1], [x, y]]]
+
+    features = [
+        feature("west", "Polygon", square(0, 0)),
+        feature("east", "Polygon", square(1, 0)),
+        feature("corner", "Polygon", square(2, 1)),  # touches the east in one point
+        feature("islands", "MultiPolygon", [square(0, 1), square(9, 9)]),
+    ]
+    graph = graph_from_file(file(json.dumps({"features": features}), "squares.geojson"))
+    assert graph.names == ("west", "east", "corner", "islands")
+    np.testing.assert_array_equal(graph.weights.toarray(), [[0, 1, 0, 1], [1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]])
+    np.testing.assert_allclose(graph.coordinates[:3], [[0.5, 0.5], [1.5, 0.5], [2.5, 1.5]])
+
+
+# --------------------------------------------------------------------------------------------------------- inputs
+
+
+def test_inputs_are_matched_by_the_index(file):
+    index = pd.DatetimeIndex(["2024-01-02", "2024-01-01"], name="day")
+    inputs = inputs_from_file(file("day,wind\n2024-01-01,1\n2024-01-02,2\n2024-01-03,3\n"), index)
+    assert inputs["wind"].tolist() == [2.0, 1.0]
+    with pytest.raises(ValueError, match=r"a row for every signal, matched by its first column, 'day'; got none for"):
+        inputs_from_file(file("day,wind\n2024-01-01,1\n"), index)
+    with pytest.raises(ValueError, match=r"one row for each label; got 2024-01-01 .* again in row 3, column 'day'"):
+        inputs_from_file(file("day,wind\n2024-01-01,1\n2024-01-01,1\n2024-01-02,1\n"), index)
+    with pytest.raises(ValueError, match=r"got an empty cell in row 3, column 'wind'"):
+        inputs_from_file(file("day,wind\n2024-01-01,1\n2024-01-02,\n"), index)
+    with pytest.raises(ValueError, match=r"columns of numbers beside the index, its first column; got 'wind' alone"):
+        inputs_from_file(file("wind\n1\n2\n"), index)
+
+
+def test_inputs_without_an_index_are_paired_by_position(file):
+    index = pd.RangeIndex(2)
+    assert inputs_from_file(file("wind,sun\n1,2\n3,4\n"), index).to_numpy().tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    with pytest.raises(ValueError, match=r"a row for each of the 2 signals .*; got 1\."):
+        inputs_from_file(file("wind,sun\n1,2\n"), index)
+
+
+def test_columns_of_a_model_are_chosen_by_name(file):
+    inputs = inputs_from_file(file("day,sun,wind,rain\n5,1,2,3\n"), features=["wind", "sun"])
+    assert (inputs.columns.tolist(), inputs.to_numpy().tolist(), inputs.index.tolist()) == (
+        ["wind", "sun"],
+        [[2.0, 1.0]],
+        [5],
+    )
+    with pytest.raises(ValueError, match=r"columns that the model was fitted to; got none named 'wind'"):
+        inputs_from_file(file("day,sun\n5,1\n"), features=["wind", "sun"])
+
+
+def test_time_is_a_number():
+    assert times_of(pd.Index([1990, 1991])).tolist() == [1990.0, 1991.0]
+    dates = pd.DatetimeIndex(["2000-01-01", "2000-01-02T06:00"])
+    assert times_of(dates).tolist() == [10957.0, 10958.25]
+    assert times_of(dates.tz_localize("Europe/Oslo")).tolist() == [10957 - 1 / 24, 10958.25 - 1 / 24]
+    assert time_inputs(dates)["time"].tolist() == [10957.0, 10958.25]
+    with pytest.raises(ValueError, match=r"time must be numbers or dates as 2024-01-31, .*; got labels such as 'x'"):
+        times_of(pd.Index(["x"], dtype=object))
+
+
+@pytest.mark.parametrize(
+    ("index", "following"),
+    [
+        ([2001, 2002, 2003], 2004),
+        (pd.DatetimeIndex(["2024-01-31", "2024-02-29", "2024-03-31"]), pd.Timestamp("2024-04-30")),
+        (pd.DatetimeIndex(["2024-01-01", "2024-01-02", "2024-01-09"]), "after 2024-01-09"),
+        (["x", "y", "z"], "after z"),
+    ],
+)
+def test_the_row_before_is_the_input(index, following):
+    signals = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=index)
+    inputs, targets = lagged(signals)
+    assert (values_of(inputs), values_of(targets)) == ([[1.0], [2.0]], [[2.0], [3.0]])
+    assert inputs.index.tolist() == targets.index.tolist() == signals.index[1:].tolist()
+    inputs, targets = lagged(signals, ahead=True)
+    assert values_of(inputs) == [[1.0], [2.0], [3.0]]
+    assert targets.index.tolist() == [*signals.index[1:], following]
+
+
+def test_rows_before_must_be_complete_and_in_order():
+    signals = pd.DataFrame({"a": [1.0, 2.0, np.nan]}, index=[2001, 2002, 2003])
+    assert len(lagged(signals)[0]) == 2  # the last row is no input
+    with pytest.raises(ValueError, match=r"an empty cell in the row of 2003, column 'a'"):
+        lagged(signals, ahead=True)
+    with pytest.raises(ValueError, match=r"in the order of time for lag:1; got 2001 after 2002"):
+        lagged(signals.iloc[[1, 0]])
+    with pytest.raises(ValueError, match=r"at least two rows"):
+        lagged(signals.iloc[:1])
+
+
+# -------------------------------------------------------------------------------------------------------- writing
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_what_is_written_is_read_again(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    index = pd.DatetimeIndex(["2024-01-31", "2024-02-01"], name="day")
+    frame = pd.DataFrame(rng.standard_normal((2, 3)), index=index, columns=["a", "b", "c"])
+    frame.iloc[0, 1] = np.nan
+    path = tmp_path / f"signals.{suffix}"
+    write_tables({path: frame})
+    pd.testing.assert_frame_equal(signals_from_file(path, PATH), frame, check_freq=False)
+
+
+def test_no_file_is_replaced_before_all_are_written(tmp_path):
+    frame = pd.DataFrame({"a": [1.0]})
+    (tmp_path / "first.csv").write_text("old")
+    with pytest.raises(OSError, match="nowhere"):
+        write_tables({tmp_path / "first.csv": frame, tmp_path / "nowhere" / "second.csv": frame})
+    assert [path.name for path in tmp_path.iterdir()] == ["first.csv"]
+    assert (tmp_path / "first.csv").read_text() == "old"
