@@ -268,6 +268,7 @@ COMPARED_BY_VALUE = {
     "Precomputed",
     "ReleasedFile",
     "Row",
+    "Scores",
     "Stacking",
     "Stage",
 }
