@@ -15,6 +15,9 @@ SMALL_NOISE = 1e-6
 GRADIENT = 1e-5
 """An exact derivative against finite differences."""
 
+OTHER_MACHINE = 1e-5
+"""What a model file predicts, against what it did where it was written: shrinkage and solves end by a tolerance."""
+
 ROUND_TRIP = 1e-13
 """There and back again, where only rounding may differ."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._arrays import on_host
@@ -184,17 +186,11 @@ class SavingMixin(GraphGPEstimator):
 
     @classmethod
     def _loaded(cls, path: str | PathLike[str], device: str | None) -> Self:
+        """The model of a file; whatever is wrong with one ends in an error that says so."""
         state, arrays = read_file(path)
         try:
-            learnt, fits, graph, estimator = made(state, arrays, _ESTIMATOR, device)
-            parameters, fitted = estimator.parameters, estimator.fitted
-            model = cls(**(parameters | {"graph": graph if parameters["graph"] else None}))
-            if device is not None and model.device is not None:
-                model.device = device
-            order = NodeOrder(fitted.names, fitted.columns)
-            _require_order(order, graph.n_nodes)
-            if np.any(fitted.copies < -1) or np.any(fitted.copies >= learnt.candidates[0].task.signals.shape[0]):
-                raise wrong("copies", "numbers of signals", "others")
+            with np.errstate(all="ignore"):  # numbers that are absurd are their author's, and not worth a warning here
+                return cls._made(state, arrays, device)
         except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{path} must hold a model as model.save writes it; got one that does not go together: {error}. "
@@ -202,7 +198,18 @@ class SavingMixin(GraphGPEstimator):
             ) from error
         except MemoryError as error:
             raise ValueError(f"{path} must hold a model that fits into memory; got one that does not.") from error
-        model._order, model._copies = order, fitted.copies
+
+    @classmethod
+    def _made(cls, state: Json, arrays: Mapping[str, NDArray[Any]], device: str | None) -> Self:
+        learnt, fits, graph, estimator = made(state, arrays, _ESTIMATOR, device)
+        parameters, fitted = estimator.parameters, estimator.fitted
+        model = cls(**(parameters | {"graph": graph if parameters["graph"] else None}))
+        if device is not None and model.device is not None:
+            model.device = device
+        model._order, model._copies = NodeOrder(fitted.names, fitted.columns), fitted.copies
+        _require_order(model._order, graph.n_nodes)
+        if np.any(fitted.copies < -1) or np.any(fitted.copies >= learnt.candidates[0].task.signals.shape[0]):
+            raise wrong("copies", "numbers of signals", "others")
         model._flat, model._in_memory = fitted.is_flat, fitted.is_in_memory
         if fitted.n_features_in is not None:
             model.n_features_in_ = fitted.n_features_in

@@ -54,8 +54,8 @@ def write_file(path: str | PathLike[str], state: Json, arrays: dict[str, NDArray
         "format_version": str(FORMAT_VERSION),
         "written_by": json.dumps(libraries),
         "model": text,
-        "sha256": _digest(text, arrays),
     }
+    metadata["sha256"] = digest(metadata, arrays)
     n_bytes = len(json.dumps(metadata)) + 200 * len(arrays)
     if n_bytes > LARGEST_HEADER:
         raise ValueError(
@@ -102,15 +102,14 @@ def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]]]
             f"{path} must be a whole model file, as model.save writes it; got one that is cut off, changed or of "
             f"another kind ({error}). Save the model again, or copy the file again."
         ) from error
-    text = metadata.get("model", "")
-    if _digest(text, arrays) != metadata.get("sha256"):
+    if digest(metadata, arrays) != metadata.get("sha256"):
         raise ValueError(
             f"{path} must be as it was written; got other bytes than its checksum is of. Copy the file again, or save "
             "the model again."
         )
     try:
-        return json.loads(text), arrays
-    except (ValueError, RecursionError) as error:
+        return json.loads(metadata["model"]), arrays
+    except (KeyError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} must hold a model in JSON; got {type(error).__name__}. Save it again.") from error
 
 
@@ -133,14 +132,15 @@ def _require_ours(path: str | PathLike[str], metadata: dict[str, str]) -> None:
         raise ValueError(f"{path} must have a format version from 1 to {FORMAT_VERSION}; got {version[:20]!r}.")
 
 
-def _digest(text: str, arrays: dict[str, NDArray[Any]]) -> str:
-    """SHA-256 of all that a model is made of."""
-    digest = hashlib.sha256(text.encode())
+def digest(metadata: dict[str, str], arrays: dict[str, NDArray[Any]]) -> str:
+    """SHA-256 of all that is in a file, but for itself."""
+    described = sorted((key, value) for key, value in metadata.items() if key != "sha256")
+    total = hashlib.sha256(json.dumps(described).encode())
     for name in sorted(arrays):
         array = arrays[name]
-        digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())
-        digest.update(array.data if array.flags.c_contiguous and array.size else array.tobytes())
-    return digest.hexdigest()
+        total.update(json.dumps([name, array.dtype.str, array.shape]).encode())
+        total.update(np.ascontiguousarray(array).data if array.size else b"")
+    return total.hexdigest()
 
 
 def _own_version() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -40,6 +41,7 @@ LEARNT = Record(
     fits=Many(FIT, least=1),
 )
 CANDIDATES = Many(CANDIDATE, least=1)
+TRIFLING = 2**28  # bytes that are not worth a question
 PARTS = ("graph", "shared", "eigenpairs", "densities", "candidates", "learnt", "estimator")
 
 
@@ -62,11 +64,11 @@ def written(
         That.
     """
     into = Writing()
-    state = {"graph": GRAPH.write(graph, into, "graph")}
+    # the user's own settings first: what cannot be saved is then called by the name that the user knows
+    state = {"estimator": estimator.write(described, into, "estimator"), "graph": GRAPH.write(graph, into, "graph")}
     state["candidates"] = CANDIDATES.write(learnt.candidates, into, "candidates")
     parts = {name: getattr(learnt, name) for name in ("raw_fits", "weights", "draws")}
     state["learnt"] = LEARNT.write(SimpleNamespace(**parts, fits=fits), into, "learnt")
-    state["estimator"] = estimator.write(described, into, "estimator")
     pairs, densities = [], []
     for laplacian, spectrum in into.spectra.items():
         if not isinstance(spectrum, ExactSpectrum):
@@ -107,10 +109,25 @@ def made(
     if len(counts) > 1 or np.any(parts.weights < 0) or not np.isclose(parts.weights.sum(), 1.0):
         raise wrong("learnt", "as many candidates, fits, draws and weights that add up to one", sorted(counts))
     described = estimator.read(state["estimator"], source, "estimator")
-    with np.errstate(all="ignore"):  # numbers that are absurd are the author's; they are not worth a warning here
-        posterior = conditioned(candidates, parts.weights, parts.draws)
+    _require_memory(candidates[0].task.signals.shape[0], sum(len(one.models) for one in parts.draws))
+    posterior = conditioned(candidates, parts.weights, parts.draws)
     learnt = FittedModels(candidates, parts.raw_fits, parts.weights, parts.draws, posterior)
     return learnt, parts.fits, graph, described
+
+
+def _require_memory(n_signals: int, n_posteriors: int) -> None:
+    """Refuse a model whose covariances between signals are larger than the machine: a short file may describe it."""
+    needed = 8 * n_signals**2 * (n_posteriors + 2)
+    if needed > TRIFLING and needed > (there := _memory()):
+        raise wrong("the model", f"one for {there / 1e9:.2g} GB of memory", f"one that takes {needed / 1e9:.2g} GB")
+
+
+def _memory() -> float:
+    """Bytes of this machine; infinity where nothing says."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

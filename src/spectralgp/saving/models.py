@@ -66,9 +66,13 @@ class _Graph(Codec):
     def read(self, found: Json, source: Reading, where: str) -> Graph:
         """The graph, checked as one from outside is; all else in the file is held against its size."""
         parts = self.parts.read(found, source, where)
-        n_nodes = parts.indptr.size - 1
-        if n_nodes < 1 or parts.data.size != parts.indices.size:
-            raise wrong(where, "a graph", f"{parts.data.size} weights at {parts.indices.size} places")
+        n_nodes, n_entries = parts.indptr.size - 1, parts.data.size
+        # before SciPy sees them, whose own checks let some through that its compiled code stumbles over
+        is_whole = n_nodes >= 1 and parts.indices.size == n_entries and parts.indptr[-1] == n_entries
+        if not is_whole or parts.indptr[0] != 0 or np.any(np.diff(parts.indptr) < 0):
+            raise wrong(where, "the rows of a sparse matrix", f"{n_entries} weights and {n_nodes} rows")
+        if not _are_places(parts.indices, n_nodes):
+            raise wrong(where, f"between {n_nodes} nodes", "others")
         weights = csr_array((parts.data, parts.indices, parts.indptr), shape=(n_nodes, n_nodes))
         source.graph, source.sizes["n_nodes"] = Graph(weights, parts.names, parts.coordinates), n_nodes
         return source.graph

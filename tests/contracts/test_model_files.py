@@ -1,0 +1,379 @@
+"""Model files that were damaged, made up or cut short: a clear error or a model, and never anything else."""
+
+from __future__ import annotations
+
+import copy
+import json
+import resource
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save
+
+import spectralgp
+from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial
+from spectralgp.saving.container import FORMAT_VERSION, digest
+
+RNG = np.random.default_rng(0)
+RING = Graph.from_edges([(node, (node + 1) % 4) for node in range(4)])
+X, Y = RNG.standard_normal((5, 1)), RNG.standard_normal((5, 4))
+N_MUTATIONS, N_PARTS = 10_000, 10  # of files, in so many tests
+LONGEST, MOST_MEMORY = 5.0, 300e6  # seconds and bytes that loading one of them may take
+
+MODELS = {
+    "plain": lambda: GraphGPRegressor(RING, Polynomial(1), residual=None).fit(X, Y),
+    "shrunk": lambda: GraphGPRegressor(RING, Polynomial(1)).fit(X, Y),
+    "holes": lambda: GraphGPRegressor(RING, Polynomial(1), residual=None).fit(X, np.where(Y > 0.7, np.nan, Y)),
+    "stacked": lambda: GraphGPRegressor(RING, [Identity(), Diffusion()], residual=None, n_draws=1, n_folds=2).fit(X, Y),
+    "carry": lambda: GraphGPRegressor(RING, Polynomial(1)).fit(np.roll(Y, 1, axis=0), Y),
+    "chebyshev": lambda: GraphGPRegressor(
+        RING, Polynomial(1), residual=None, spectrum=Chebyshev(n_moments=9, n_probes=4)
+    ).fit(X, Y),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> dict[str, bytes]:
+    """A small model file of each kind."""
+    found = {}
+    for name, make in MODELS.items():
+        path = tmp_path_factory.mktemp("models") / f"{name}.sgp"
+        make().save(path)
+        found[name] = path.read_bytes()
+    return found
+
+
+def load(content: bytes, folder: Path) -> GraphGPRegressor | None:
+    """The model of a file, or None where the file is refused as it should be."""
+    path = folder / "mutated.sgp"
+    path.write_bytes(content)
+    try:
+        return spectralgp.load(path)
+    except (ValueError, OSError) as error:
+        if str(path) in str(error) and " must " in str(error):
+            return None
+        raise
+
+
+# ------------------------------------------------------------------------------------------------ damaged by chance
+
+
+def damaged(content: bytes, rng: np.random.Generator) -> bytes:
+    """The bytes of a file after an accident."""
+    data = bytearray(content)
+    place = int(rng.integers(len(data)))
+    length = int(rng.choice([1, 2, 8, 64, 1024]))
+    header = 8 + int.from_bytes(content[:8], "little")
+    match int(rng.integers(9)):
+        case 0:  # a bit anywhere
+            data[place] ^= 1 << int(rng.integers(8))
+        case 1:  # a byte of the header
+            data[int(rng.integers(8, header))] = int(rng.integers(256))
+        case 2:  # one of the length
+            data[int(rng.integers(8))] ^= 1 << int(rng.integers(8))
+        case 3:
+            del data[place:]
+        case 4:
+            data += rng.bytes(length)
+        case 5:
+            data[place : place + length] = rng.bytes(length)
+        case 6:
+            del data[place : place + length]
+        case 7:
+            data[place:place] = rng.bytes(length)
+        case 8:
+            data[place : place + length] = bytes(len(data[place : place + length]))
+    return bytes(data)
+
+
+# ----------------------------------------------------------------------------------------------- made up on purpose
+
+VALUES: tuple[Any, ...] = (
+    None, True, False, -1, 0, 1, 2, 3, 10**6, 10**18, 10**400, -0.5, 0.0, 1e-320, 1e308, "NaN", "Infinity", "", "x",
+    "graph.data", "signals.0.source", "Polynomial", "Response", "os.system", "__import__('os').system('false')",
+    [], {}, [0], [[]], {"type": "Polynomial"}, {"array": "graph.data", "order": "F"}, {"type": "Sum", "kernels": []},
+)  # fmt: skip
+NUMBERS = (np.nan, np.inf, -np.inf, 0.0, -1.0, 1e308, 1e-308, 1e150)
+
+
+def unpacked(content: bytes, folder: Path) -> tuple[dict[str, str], Any, dict[str, np.ndarray]]:
+    path = folder / "whole.sgp"
+    path.write_bytes(content)
+    with safe_open(path, framework="numpy") as opened:
+        metadata = opened.metadata()
+        return metadata, json.loads(metadata["model"]), {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+
+
+def packed(metadata: dict[str, str], state: Any, arrays: dict[str, np.ndarray]) -> bytes:
+    """A file with a checksum that is right, as whoever makes one up would write."""
+    metadata = metadata | {"model": state if isinstance(state, str) else json.dumps(state)}
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return save(arrays, metadata | {"sha256": digest(metadata, arrays)})
+
+
+def places(state: Any) -> Iterator[tuple[Any, Any]]:
+    """Every container in a tree of JSON with every key of it."""
+    for key in list(state) if isinstance(state, dict) else range(len(state)):
+        yield state, key
+        if isinstance(state[key], dict | list):
+            yield from places(state[key])
+
+
+def with_other_words(state: Any, rng: np.random.Generator) -> Any:
+    """JSON in which something was replaced, left out, added or exchanged."""
+    state = copy.deepcopy(state)
+    every = list(places(state))
+    (holder, key), (other, other_key) = (every[int(index)] for index in rng.integers(len(every), size=2))
+    match int(rng.integers(6)):
+        case 0 | 1 | 2:
+            holder[key] = VALUES[int(rng.integers(len(VALUES)))]
+        case 3:
+            del holder[key]
+        case 4:
+            holder[key] = copy.deepcopy(other[other_key])
+        case 5 if isinstance(holder, list):
+            holder.append(copy.deepcopy(holder[key]))
+        case _:
+            holder["more"] = 1
+    return state
+
+
+def with_other_arrays(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Arrays of which one has another value, shape or type, or is not there, or stands for another."""
+    names = sorted(arrays)
+    name, other = (names[int(index)] for index in rng.integers(len(names), size=2))
+    array = arrays[name].copy()
+    match int(rng.integers(7)):
+        case 0 | 1 if array.size:
+            value = NUMBERS[int(rng.integers(len(NUMBERS)))]
+            array.flat[int(rng.integers(array.size))] = value if array.dtype.kind == "f" else rng.integers(-9, 99)
+        case 2 if array.size:
+            array = array[: int(rng.integers(len(array)))] if array.ndim else array
+        case 3:
+            array = array.reshape(-1)
+        case 4:
+            array = array.astype([np.float32, np.int64, np.uint8, np.float16, bool][int(rng.integers(5))])
+        case 5:
+            return {key: one for key, one in arrays.items() if key != name}
+        case _:
+            array = arrays[other]
+    return arrays | {name: array}
+
+
+@pytest.mark.parametrize("part", range(N_PARTS))
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast", "ignore:overflow encountered in cast")
+def test_ten_thousand_mutated_files_end_in_clear_errors_or_in_models(files, tmp_path, part):
+    rng = np.random.default_rng(part)
+    names, longest, n_refused = list(files), 0.0, 0
+    whole = {name: unpacked(content, tmp_path) for name, content in files.items()}
+    for content in files.values():
+        assert load(content, tmp_path) is not None
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for number in range(N_MUTATIONS // N_PARTS):
+        name = names[number % len(names)]
+        metadata, state, arrays = whole[name]
+        match number % 5:
+            case 0 | 1:
+                mutated = damaged(files[name], rng)
+            case 2 | 3:
+                mutated = packed(metadata, with_other_words(state, rng), arrays)
+            case _:
+                mutated = packed(metadata, state, with_other_arrays(arrays, rng))
+        started = time.perf_counter()
+        n_refused += load(mutated, tmp_path) is None
+        longest = max(longest, time.perf_counter() - started)
+    grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    assert longest < LONGEST
+    assert grown < MOST_MEMORY
+    assert n_refused > 0.7 * N_MUTATIONS / N_PARTS
+
+
+def test_a_file_with_any_byte_changed_is_refused(files, tmp_path):
+    """Every single byte of the arrays, and many of the header, whose blanks may be others."""
+    content = files["plain"]
+    header = 8 + int.from_bytes(content[:8], "little")
+    for place in [*range(header, len(content)), *range(0, header, 7)]:
+        data = bytearray(content)
+        data[place] ^= 0x41
+        assert load(bytes(data), tmp_path) is None, place
+
+
+# ----------------------------------------------------------------------------------------- clear words for each case
+
+
+def test_each_way_to_be_wrong_has_its_words(files, tmp_path):
+    content, path = files["plain"], tmp_path / "model.sgp"
+    metadata, state, arrays = unpacked(content, tmp_path)
+
+    def message(data: bytes) -> str:
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match="must") as caught:
+            spectralgp.load(path)
+        return str(caught.value)
+
+    assert "cut off" in message(content[:-1])
+    assert "cut off" in message(content[:20])
+    assert "cut off" in message(b"")
+    assert "cut off" in message(content + b"more")
+    assert "cut off" in message(b"PK\x03\x04 or a pickle, or anything else")
+    assert "cut off" in message((2**62).to_bytes(8, "little") + content[8:])
+    assert "of another kind" in message(save(arrays, {"format": "pt"}))
+    assert "of another kind" in message(save(arrays))
+    assert "checksum" in message(content[:-1] + bytes([content[-1] ^ 1]))
+    newer = message(packed(metadata | {"format_version": str(FORMAT_VERSION + 1)}, state, arrays))
+    assert f"got version {FORMAT_VERSION + 1}, written by" in newer
+    assert "Upgrade" in newer
+    for version in ("0", "-1", "one", "", "1.0", "²", "9" * 400):
+        assert "version" in message(packed(metadata | {"format_version": version}, state, arrays))
+    assert "JSON" in message(packed(metadata, "{", arrays))
+    assert "JSON" in message(packed(metadata, "[" * 100_000, arrays))
+    assert "arrays of real numbers" in message(
+        packed(metadata, state, arrays | {"graph.data": np.zeros(8, complex)[:0].astype(np.complex64)})
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "words"),
+    [
+        (("candidates", 0, "kernel", "type"), "Response", "must be one of Polynomial"),
+        (("candidates", 0, "kernel", "type"), "os.system", "must be one of Polynomial"),
+        (("shared", "models", 0, "input_kernel", "type"), "PairwiseKernel", "must be one of Learnt"),
+        (("estimator", "parameters", "solver"), {"type": "Solver"}, "must be one of Sqp, Lagrangian"),
+        (("shared", "models", 0, "noise_variance"), "NaN", "must be a number"),
+        (("shared", "models", 0, "noise_variance"), -1.0, "must be a number of at least 0"),
+        (("estimator", "parameters", "n_folds"), True, "must be a whole number"),
+        (("estimator", "fitted", "names"), ["a", "a", "b", "c"], "distinct names"),
+        (("shared", "tasks", 0, "inputs"), {"array": "graph.data", "order": "C"}, "2 axes"),
+        (("learnt", "weights"), {"array": "estimator.fitted.scale", "order": "C"}, "add up to one"),
+        (("candidates", 0, "task"), 7, "whole number from 0 to 0"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(files, tmp_path, where, value, words):
+    metadata, state, arrays = unpacked(files["plain"], tmp_path)
+    holder = state
+    for key in where[:-1]:
+        holder = holder[key]
+    holder[where[-1]] = value
+    path = tmp_path / "model.sgp"
+    path.write_bytes(packed(metadata, state, arrays))
+    with pytest.raises(ValueError, match=words):
+        spectralgp.load(path)
+
+
+def test_shapes_that_the_file_does_not_hold_take_no_memory(files, tmp_path):
+    content = files["plain"]
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    for shape in ([2**40, 2**20], [2**63, 2**63], [-1, 4], [1e30]):
+        header["graph.data"]["shape"] = shape
+        text = json.dumps(header).encode()
+        assert load(len(text).to_bytes(8, "little") + text + content[8 + length :], tmp_path) is None
+
+
+def test_a_short_file_that_describes_a_model_larger_than_the_machine_is_refused(files, tmp_path, monkeypatch):
+    metadata, state, arrays = unpacked(files["holes"], tmp_path)
+    arrays = {
+        name: np.repeat(one, 2_000, axis=0) if len(one) == 5 and "graph" not in name else one
+        for name, one in arrays.items()
+    }
+    monkeypatch.setattr("spectralgp.saving.fitted._memory", lambda: 1e9)
+    path = tmp_path / "model.sgp"
+    path.write_bytes(packed(metadata, state, arrays))
+    with pytest.raises(ValueError, match=r"one for 1 GB of memory; got 'one that takes 2.4 GB'"):
+        spectralgp.load(path)
+
+
+# ------------------------------------------------------------------------------------------ killed, and a full disk
+
+SETUP = """
+import os, random, resource, signal, sys, time
+from pathlib import Path
+import numpy as np
+import spectralgp
+from spectralgp import Graph, GraphGPRegressor, Identity
+folder = Path(sys.argv[1])
+path = folder / "model.sgp"
+rng = np.random.default_rng(0)
+models = [
+    GraphGPRegressor(Graph.edgeless(4000), Identity(), residual=None, scale="global").fit(None, signals)
+    for signals in rng.standard_normal((2, 60, 4000))
+]
+means = [model.predict(None) for model in models]
+def which():
+    found = spectralgp.load(path).predict(None)
+    return [np.array_equal(found, mean) for mean in means].index(True)
+"""
+
+
+def run(script: str, folder: Path, *before: str) -> subprocess.CompletedProcess[str]:
+    """A script in a process of its own, with two models, and a path to save them to."""
+    return subprocess.run(
+        [*before, sys.executable, "-c", SETUP + textwrap.dedent(script), str(folder)],
+        env={
+            "PYTHONPATH": str(Path(spectralgp.__file__).parents[1]),
+            "OPENBLAS_NUM_THREADS": "1",
+            "PATH": "/usr/bin:/bin",
+        },
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_a_process_killed_while_it_saves_leaves_the_old_file_or_the_new_one(tmp_path):
+    """A hundred times, at random moments; that some were in the middle is seen from what they left beside the file."""
+    answer = run(
+        """
+        models[0].save(path)
+        random.seed(0)
+        left = set()
+        started = time.perf_counter(); models[0].save(path); took = time.perf_counter() - started
+        for turn in range(100):
+            child = os.fork()
+            if child == 0:
+                while True:
+                    models[1 - turn % 2].save(path)
+                    models[turn % 2].save(path)
+            time.sleep(random.random() * 2 * took)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            which()
+            left |= {file.name for file in folder.iterdir()}
+        print(len(left - {"model.sgp"}))
+        """,
+        tmp_path,
+    )
+    assert answer.returncode == 0, answer.stderr[-2000:]
+    assert int(answer.stdout) > 10
+
+
+FULL = """
+try:
+    models[1].save(path)
+except OSError as error:
+    assert "model.sgp could not be written" in str(error), error
+    print("refused", which(), sorted(file.name for file in folder.iterdir()))
+"""
+
+
+def test_a_limit_on_files_leaves_the_old_one_and_nothing_else(tmp_path):
+    limit = "models[0].save(path)\nresource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
+    answer = run(limit + FULL, tmp_path)
+    assert (answer.stdout, answer.returncode) == ("refused 0 ['model.sgp']\n", 0), answer.stderr[-2000:]
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
+    mounted = ("unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=3m tmpfs {tmp_path} && exec "$@"', "sh")
+    if subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no file system of a given size can be mounted here")
+    answer = run("models[0].save(path)" + FULL, tmp_path, *mounted)
+    assert (answer.stdout, answer.returncode) == ("refused 0 ['model.sgp']\n", 0), answer.stderr[-2000:]

@@ -1,0 +1,478 @@
+"""Model files: what is loaded answers as what was saved, bit for bit, and what a file cannot hold is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import kernels as of_inputs
+
+import spectralgp
+from cases import KERNELS, Columns
+from oracle import relative_error
+from spectralgp import (
+    Chebyshev,
+    Diffusion,
+    Graph,
+    GraphGPRegressor,
+    Identity,
+    Lagrangian,
+    Polynomial,
+    Response,
+    Sqp,
+    WithResidual,
+)
+from spectralgp.learning import Limits
+from strategies import graphs
+from tolerances import OTHER_MACHINE
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+RNG = np.random.default_rng(0)
+N_NODES, N_SIGNALS = 6, 14
+RING = Graph.from_edges([(node, (node + 1) % N_NODES) for node in range(N_NODES)])
+NAMES = [f"node {letter}" for letter in "abcdéf"]
+NAMED = Graph(RING.weights, NAMES, RNG.random((N_NODES, 2)))
+X = RNG.standard_normal((N_SIGNALS, 2))
+Y = 5 + np.sin(X[:, :1] + np.arange(N_NODES)) * np.linspace(1, 3, N_NODES) + 0.2 * RNG.standard_normal((14, N_NODES))
+NEW = RNG.standard_normal((3, 2))
+HOLES = np.where(RNG.random(Y.shape) < 0.2, np.nan, Y)
+PAPER: dict[str, Any] = {"residual": None, "carry": None, "center": "global", "scale": "global"}
+POINTS = Graph.from_points(RNG.random((40, 2)), 4)
+LARGE_Y = RNG.standard_normal((5, 40))
+LARGE: dict[str, Any] = {"graph_kernel": Polynomial(1), **PAPER}
+
+
+def few_moments() -> Chebyshev:
+    return Chebyshev(n_moments=33, n_probes=8)
+
+
+def fit(graph: Any = RING, X: Any = X, Y: Any = Y, **parameters: Any) -> GraphGPRegressor:
+    return GraphGPRegressor(graph, **parameters).fit(X, Y)
+
+
+def round_trip(model: GraphGPRegressor) -> GraphGPRegressor:
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model.sgp")
+        return spectralgp.load(Path(folder) / "model.sgp")
+
+
+def answers(model: GraphGPRegressor, X: Any, Y: Any) -> dict[str, Any]:
+    """All that a model says of itself and of some signals; what it cannot say, by the error that says so."""
+    known = np.array(Y, dtype=float)
+    known[..., : N_NODES // 2] = np.nan
+    shown = ("log_marginal_likelihood_", "noise_variance_", "n_evaluations_", "n_stand_ins_", "kernel_weights_")
+    questions = {
+        "mean": lambda: model.predict(X),
+        "std": lambda: model.predict(X, return_std=True, include_noise=True),
+        "covariance": lambda: model.predict(X, return_cov=True),
+        "one node": lambda: model.predict(X, return_std=True, nodes=[1]),
+        "observed": lambda: model.predict(X, return_std=True, observed=known),
+        "joint": lambda: model._prediction(X).joint_covariance(),
+        "draws": lambda: model.sample_y(X, 3, random_state=1, include_noise=True),
+        "draws given": lambda: model.sample_y(X, 3, random_state=1, observed=known),
+        "density": lambda: model.log_predictive_density(X, Y),
+        "densities": lambda: model.log_predictive_density(X, Y, joint=False),
+        "density of some": lambda: model.log_predictive_density(X, known),
+        "density given": lambda: model.log_predictive_density(X, Y, observed=known),
+        "score": lambda: model.score(X, Y),
+        "imputed": lambda: model.impute(X, known),
+        "left out": lambda: dataclasses.astuple(model.leave_one_out())[1:],
+        "entries left out": lambda: dataclasses.astuple(model.leave_one_out("entry"))[1:],
+        "summary": model.summary,
+        "filter": lambda: model.response(return_std=True),
+        "residual": lambda: model.response(return_std=True, which="residual"),
+        "carry": lambda: model.response(return_std=True, which="carry"),
+        "more signals": lambda: model.condition_on(X, Y).predict(X, return_std=True),
+        "kernels": lambda: repr((model.graph_kernel_, model.residual_, model.kernel_, model.spectrum_)),
+        "numbers": lambda: [getattr(model, name) for name in shown],
+        "units": lambda: [model.center_, model.scale_],
+        "fits": lambda: [
+            repr((fit.model.graph_kernel, fit.certificate, fit.outcome, fit.stages, fit.errors, fit.restarts))
+            + repr((fit.log_likelihood, fit.log_posterior, fit.message, fit.method))
+            for fit in model.fits_
+        ],
+        "features": lambda: [getattr(model, name, None) for name in ("n_features_in_", "feature_names_in_")],
+    }
+    found = {}
+    for name, ask in questions.items():
+        try:
+            found[name] = ask()
+        except (ValueError, TypeError, RuntimeWarning) as error:
+            found[name] = f"{type(error).__name__}: {error}"
+    return found
+
+
+def same(left: Any, right: Any) -> bool:
+    """The same numbers to the last bit, and the same words."""
+    if isinstance(left, list | tuple):
+        return isinstance(right, list | tuple) and len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, pd.DataFrame | pd.Series):
+        return left.equals(right)
+    left, right = np.asarray(left), np.asarray(right)
+    return bool(left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()) or (
+        left.dtype.kind == "O" and left.tolist() == right.tolist()
+    )
+
+
+def differences(model: GraphGPRegressor, X: Any = NEW, Y: Any = Y[:3] + 0.1) -> list[str]:
+    """What a model says otherwise after it was saved and loaded."""
+    again = round_trip(model)
+    before, after = answers(model, X, Y), answers(again, X, Y)
+    assert type(model.posterior_) is type(again.posterior_)
+    return [name for name in before if not same(before[name], after[name])]
+
+
+# --------------------------------------------------------------------------------------- every kernel and option
+
+OPTIONS: dict[str, Any] = {
+    "default": lambda: fit(),
+    "default, carry": lambda: fit(X=np.roll(Y, 1, axis=0)),
+    "one kernel": lambda: fit(graph_kernel=Polynomial(2)),
+    "paper": lambda: fit(graph_kernel=Polynomial(2), **PAPER),
+    "paper, kernel": lambda: fit(graph_kernel=Polynomial(2), kernel=of_inputs.RBF(), **PAPER),
+    "interval": lambda: fit(graph_kernel=Polynomial(2, constraint="interval")),
+    "fixed": lambda: fit(graph_kernel=Polynomial.from_coefficients([1.0, -0.5], fixed=True)),
+    "stacked": lambda: fit(graph_kernel=[Polynomial(1), Diffusion(), Identity()], residual=None),
+    "stacked, draws": lambda: fit(graph_kernel=[Polynomial(1), Diffusion()], residual=None, n_draws=4),
+    "draws": lambda: fit(graph_kernel=Polynomial(2), n_draws=5, random_state=3, **PAPER),
+    "degree auto": lambda: fit(graph_kernel=Polynomial("auto"), n_draws=0, **PAPER),
+    "residual": lambda: fit(graph_kernel=Diffusion(), residual=Polynomial(1, laplacian="normalized", scaled=False)),
+    "with residual": lambda: fit(graph_kernel=WithResidual.of(Polynomial(1), Polynomial(1)), residual=None),
+    "carry": lambda: fit(X=np.roll(Y, 1, axis=0), graph_kernel=Polynomial(1)),
+    "carry, columns": lambda: fit(
+        X=np.hstack([X, np.roll(Y, 1, axis=0)]), graph_kernel=Polynomial(1), carry=list(range(2, 8))
+    ),
+    "holes": lambda: fit(Y=HOLES, graph_kernel=Polynomial(2), **PAPER),
+    "holes, shrunk": lambda: fit(Y=HOLES, graph_kernel=Polynomial(2)),
+    "holes, an empty signal": lambda: fit(Y=np.vstack([HOLES[:-1], np.full(N_NODES, np.nan)]), graph_kernel=Identity()),
+    "no inputs": lambda: fit(X=None, graph_kernel=Polynomial(2)),
+    "no graph": lambda: fit(graph=None),
+    "flat": lambda: fit(graph=None, Y=Y[:, 0]),
+    "edgeless": lambda: fit(graph=Graph.edgeless(N_NODES), graph_kernel=Polynomial(1)),
+    "adjacency": lambda: fit(graph=RING.weights.toarray(), graph_kernel=Polynomial(1)),
+    "centred by node": lambda: fit(graph_kernel=Polynomial(1), center="node", scale=None),
+    "scaled by node": lambda: fit(graph_kernel=Polynomial(1), center=None, scale="node"),
+    "noise given": lambda: fit(graph_kernel=Polynomial(1), noise_variance=0.3, noise_floor=1e-4, prior=None),
+    "restarts": lambda: fit(graph_kernel=Polynomial(2), solver=Sqp(n_restarts=3, enough=0.1), **PAPER),
+    "fortran": lambda: fit(X=np.asfortranarray(X), Y=np.asfortranarray(Y), graph_kernel=Polynomial(1)),
+    "chebyshev": lambda: fit(POINTS, X[:5], LARGE_Y, spectrum=few_moments(), **LARGE),
+    "chebyshev, default": lambda: fit(POINTS, X[:5], LARGE_Y, spectrum=few_moments()),
+    "chebyshev, float32": lambda: fit(POINTS, X[:5], LARGE_Y.astype(np.float32), spectrum=few_moments(), **LARGE),
+    "chebyshev, a file": lambda: fit(POINTS, X[:5], Columns(LARGE_Y), spectrum=few_moments(), **LARGE),
+    "chebyshev, exact moments": lambda: fit(
+        POINTS, X[:5], LARGE_Y, spectrum=Chebyshev(n_moments=33, n_probes="exact"), **LARGE
+    ),
+    "chebyshev, holes": lambda: fit(
+        POINTS, X[:5], np.where(LARGE_Y > 1, np.nan, LARGE_Y), spectrum=few_moments(), **LARGE
+    ),
+    "chebyshev, by node": lambda: fit(
+        POINTS, X[:5], LARGE_Y, spectrum=few_moments(), **(LARGE | {"center": "node", "scale": "node"})
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:the noise is at")
+def test_a_loaded_model_answers_as_the_saved_one_did(name):
+    model = OPTIONS[name]()
+    n_nodes, n_features = model.graph_.n_nodes, getattr(model, "n_features_in_", 0)
+    rng = np.random.default_rng(2)
+    new, observed = rng.standard_normal((3, n_features)), rng.standard_normal((3, n_nodes)) + 4
+    assert differences(model, new, observed[:, 0] if model._flat else observed) == []
+
+
+SAVED_KERNELS = {name: case.kernel for name, case in KERNELS.items() if not isinstance(case.kernel, Response)}
+SAVED_KERNELS["RandomWalk(bounds)"] = spectralgp.RandomWalk(shift_bounds=(2.0, 50.0), amplitude_bounds=(1e-3, 1e3))
+
+
+@pytest.mark.parametrize("name", SAVED_KERNELS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:the noise is at")
+def test_every_graph_kernel_survives(name):
+    model = fit(graph_kernel=SAVED_KERNELS[name], residual=None, scale="global")
+    assert differences(model) == []
+    assert round_trip(model).graph_kernel == SAVED_KERNELS[name]
+
+
+ANISOTROPIC = of_inputs.RBF([1.0, 2.0], [(0.1, 10.0), (0.2, 20.0)])
+INPUT_KERNELS = [
+    of_inputs.RBF(0.7, (1e-2, 1e2)),
+    ANISOTROPIC,
+    of_inputs.Matern(1.3, nu=2.5),
+    of_inputs.Matern([1.0, 2.0], nu=np.inf),
+    of_inputs.RationalQuadratic(alpha=0.8, alpha_bounds="fixed"),
+    of_inputs.ExpSineSquared(periodicity=3.0),
+    of_inputs.DotProduct(0.0, "fixed"),
+    of_inputs.RBF() + of_inputs.WhiteKernel(0.1),
+    of_inputs.ConstantKernel(2.0) * of_inputs.RBF() + of_inputs.DotProduct(),
+    of_inputs.RBF() ** 2,
+    of_inputs.Exponentiation(of_inputs.Matern(), 0.5) * of_inputs.ConstantKernel(1.5, "fixed"),
+]
+
+
+@pytest.mark.parametrize("kernel", INPUT_KERNELS, ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:the noise is at")
+def test_every_kernel_of_inputs_survives(kernel):
+    model = fit(graph_kernel=Polynomial(1), kernel=kernel, **PAPER)
+    assert differences(model) == []
+    again = round_trip(model)
+    assert again.kernel == kernel
+    assert again.kernel_ == model.kernel_
+
+
+def test_a_precomputed_kernel_survives():
+    inputs = np.vstack([X, NEW])
+    covariance = of_inputs.RBF(1.3)(inputs)
+    model = fit(X=covariance[:14, :14], kernel="precomputed", graph_kernel=Polynomial(2))
+    assert differences(model, (covariance[14:, :14], covariance[14:, 14:])) == []
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    graph=graphs(min_nodes=2),
+    degree=st.integers(0, 3),
+    residual=st.sampled_from([None, "auto"]),
+    kernel=st.sampled_from([None, *INPUT_KERNELS[:3], "precomputed"]),
+    center=st.sampled_from([None, "auto", "global", "node"]),
+    scale=st.sampled_from([None, "auto", "global", "node"]),
+    hole_share=st.sampled_from([0.0, 0.0, 0.2]),
+    n_draws=st.sampled_from([None, 3]),
+    seed=st.integers(0, 2**16),
+)
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_any_model_survives(graph, degree, residual, kernel, center, scale, hole_share, n_draws, seed):
+    rng = np.random.default_rng(seed)
+    inputs = rng.standard_normal((9, 2))
+    signals = rng.standard_normal((9, graph.n_nodes)) * 10.0 ** rng.integers(-3, 4)
+    signals[rng.random(signals.shape) < hole_share] = np.nan
+    signals[:, 0] = 1.0 + rng.random(9)
+    new = inputs[:2] + 0.1
+    if kernel == "precomputed":
+        every = of_inputs.RBF()(np.vstack([inputs, new]))
+        inputs, new = every[:9, :9], (every[9:, :9], every[9:, 9:])
+    options = {"residual": residual, "center": center, "scale": scale, "n_draws": n_draws, "n_folds": 2}
+    laplacian = "normalized" if seed % 2 else "combinatorial"
+    model = GraphGPRegressor(graph, Polynomial(degree, laplacian=laplacian), kernel, **options).fit(inputs, signals)
+    assert differences(model, new, np.nan_to_num(signals[:2])) == []
+
+
+# ------------------------------------------------------------------------------------------------------- tables
+
+
+def test_names_of_tables_and_their_order_survive():
+    inputs = pd.DataFrame(X, columns=["heat", "rain"], index=pd.date_range("2024-01-01", periods=N_SIGNALS))
+    signals = pd.DataFrame(Y, columns=NAMES, index=inputs.index)[NAMES[::-1]]
+    model = fit(NAMED, inputs, signals, graph_kernel=Polynomial(1))
+    again = round_trip(model)
+    assert again.graph_.names == tuple(NAMES)
+    assert np.array_equal(again.graph_.coordinates, NAMED.coordinates)
+    new = inputs.iloc[:3] + 0.1
+    pd.testing.assert_frame_equal(again.predict_frame(new), model.predict_frame(new), check_exact=True)
+    assert list(again.predict_frame(new).columns) == NAMES[::-1]
+    assert same(again.predict(new, nodes=NAMES[1:3]), model.predict(new, nodes=NAMES[1:3]))
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(new.rename(columns={"heat": "cold"}))
+    partial = signals.mask(signals > 6)
+    for left, right in zip(again.impute(inputs, partial), model.impute(inputs, partial), strict=True):
+        pd.testing.assert_frame_equal(left, right, check_exact=True)
+
+
+@pytest.mark.parametrize("names", [[3, 1, 4, 5, 9, 2], [("a", number) for number in range(6)], [0.5, 1.5, 2, 3, 4, 5]])
+def test_names_need_not_be_texts(names):
+    again = round_trip(fit(Graph(RING.weights, names), graph_kernel=Polynomial(1)))
+    assert again.graph_.names == tuple(names)
+    assert [type(name) for name in again.graph_.names] == [type(name) for name in names]
+
+
+# ----------------------------------------------------------------------------------- what became of a fitted model
+
+
+def test_a_model_with_more_signals_survives():
+    model = fit(graph_kernel=Polynomial(2)).condition_on(NEW, Y[:3])
+    assert differences(model, NEW[:2] + 0.2, Y[:2]) == []
+
+
+def test_a_model_on_another_graph_survives():
+    model = fit(graph_kernel=Polynomial(2, constraint="interval")).transfer(POINTS)
+    assert differences(model, NEW, LARGE_Y[:3]) == []
+    again = round_trip(model).condition_on(NEW, LARGE_Y[:3])
+    assert same(again.predict(NEW), model.condition_on(NEW, LARGE_Y[:3]).predict(NEW))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_loaded_model_can_be_saved_fitted_and_cloned():
+    model = fit(graph_kernel=[Polynomial(1), Identity()], solver=Lagrangian(Limits(30, 20, 10)), n_jobs=1, verbose=0)
+    again = round_trip(round_trip(model))
+    assert same(again.predict(NEW), model.predict(NEW))
+    assert repr(again.get_params()) == repr(model.get_params() | {"graph": again.graph_})
+    assert same(clone(again).fit(X, Y).predict(NEW), model.predict(NEW))
+
+
+def test_nothing_is_decomposed_or_learnt_when_a_model_is_loaded(tmp_path, monkeypatch):
+    exact, large = fit(), fit(POINTS, X[:5], LARGE_Y, spectrum=few_moments(), **LARGE)
+    exact.save(tmp_path / "exact.sgp")
+    large.save(tmp_path / "large.sgp")
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("computed anew")
+
+    monkeypatch.setattr("spectralgp.spectrum.exact._eigenpairs", never)
+    monkeypatch.setattr("spectralgp._operators.base.Operator.largest_eigenvalue", never)
+    monkeypatch.setattr("spectralgp.learning.sqp.Sqp.fit", never)
+    assert same(spectralgp.load(tmp_path / "exact.sgp").predict(NEW), exact.predict(NEW))
+    again = spectralgp.load(tmp_path / "large.sgp")
+    assert same(again.predict(NEW, return_std=True), large.predict(NEW, return_std=True))
+    assert same(again.spectrum_.multiplicities, large.spectrum_.multiplicities)
+
+
+def test_another_process_predicts_the_same_bits(tmp_path):
+    model = fit()
+    model.save(tmp_path / "model.sgp")
+    np.save(tmp_path / "new.npy", NEW)
+    script = (
+        "import numpy as np, spectralgp, sys; folder = sys.argv[1]; "
+        "model = spectralgp.load(folder + '/model.sgp'); "
+        "np.save(folder + '/found.npy', model.predict(np.load(folder + '/new.npy'), return_std=True))"
+    )
+    path = str(Path(spectralgp.__file__).parents[1])
+    environment = {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, env=environment)
+    assert same(np.load(tmp_path / "found.npy"), np.array(model.predict(NEW, return_std=True)))
+
+
+def test_a_model_told_to_compute_on_a_device_computes_where_the_reader_says(tmp_path):
+    model = fit(POINTS, X[:5], LARGE_Y, spectrum=few_moments(), device="cpu", **LARGE)
+    model.save(tmp_path / "model.sgp")
+    state, _ = spectralgp.saving.read_file(tmp_path / "model.sgp")
+    assert state["shared"]["tasks"][0]["device"] == "cpu"
+    assert same(spectralgp.load(tmp_path / "model.sgp", device="cpu").predict(NEW), model.predict(NEW))
+    with pytest.raises(ValueError, match="device must be one of"):
+        spectralgp.load(tmp_path / "model.sgp", device="gpu")
+
+
+# ------------------------------------------------------------------------------------------------------ the file
+
+
+def test_the_file_is_plain_safetensors_that_says_who_wrote_it(tmp_path):
+    fit(graph_kernel=Polynomial(1)).save(tmp_path / "model.sgp")
+    with safe_open(tmp_path / "model.sgp", framework="numpy") as opened:
+        metadata = opened.metadata()
+        assert set(opened.keys()) >= {"graph.data", "signals.0.source", "eigenpairs.combinatorial.eigenvectors"}
+    assert (metadata["format"], metadata["format_version"]) == ("spectralgp model", "1")
+    assert set(json.loads(metadata["written_by"])) == {"spectralgp", "python", "numpy", "scipy", "scikit-learn"}
+    assert json.loads(metadata["model"])["candidates"][0]["kernel"]["type"] == "WithResidual"
+
+
+def test_an_old_file_is_replaced_with_its_permissions_and_a_new_one_has_the_usual(tmp_path):
+    model, path = fit(graph_kernel=Polynomial(1)), tmp_path / "model.sgp"
+    (tmp_path / "any").touch()
+    model.save(path)
+    assert path.stat().st_mode == (tmp_path / "any").stat().st_mode
+    path.chmod(0o640)
+    model.save(str(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert {file.name for file in tmp_path.iterdir()} == {"any", "model.sgp"}
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.sgp")), ids=lambda path: path.name)
+def test_files_of_every_version_are_read(path):
+    """Files of a version are never written again: what they predicted then, they predict now."""
+    expected = np.load(path.with_suffix(".npz"))
+    model = spectralgp.load(path)
+    mean, std = model.predict(expected["inputs"], return_std=True, include_noise=True)
+    assert relative_error(mean, expected["mean"]) < OTHER_MACHINE
+    assert relative_error(std, expected["std"]) < OTHER_MACHINE
+
+
+def test_there_is_a_file_of_every_version():
+    found = {path.name.split("-")[0] for path in DATA.glob("*.sgp")}
+    assert found == {f"version{number}" for number in range(1, spectralgp.saving.FORMAT_VERSION + 1)}
+
+
+# ------------------------------------------------------------------------------------------- what cannot be saved
+
+
+class OwnKernel(Diffusion):
+    """A kernel of a user's own, whose code no file can hold."""
+
+
+class OwnInputKernel(of_inputs.RBF):
+    """The same of inputs."""
+
+
+class OwnSolver(Sqp):
+    """A solver of a user's own."""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"graph_kernel": Response(lambda eigenvalues: 1 - eigenvalues / 2)},
+            r"graph_kernel must be a graph kernel of this package to be saved; got Response\(.*A file holds no code",
+        ),
+        ({"graph_kernel": [Identity(), OwnKernel()]}, r"graph_kernel\.1 must be a graph kernel of this package"),
+        ({"residual": Response(np.ones_like), "graph_kernel": Identity()}, "residual must be a graph kernel of this"),
+        (
+            {"kernel": of_inputs.RBF() + OwnInputKernel(), "graph_kernel": Identity()},
+            r"kernel\.k2 must be a kernel of scikit-learn that files can hold.*precomputed",
+        ),
+        ({"kernel": of_inputs.PairwiseKernel(), "graph_kernel": Identity()}, "kernel must be a kernel of scikit-learn"),
+        ({"solver": OwnSolver(), "graph_kernel": Identity()}, "solver must be 'sqp', 'lagrangian' or .*set_params"),
+        (
+            {"random_state": np.random.default_rng(0), "graph_kernel": Identity()},
+            r"random_state must be a whole number to be saved; got Generator.*set_params",
+        ),
+    ],
+    ids=["response", "own kernel", "residual", "own input kernel", "pairwise", "own solver", "generator"],
+)
+def test_what_a_file_cannot_hold_is_named_with_a_remedy(tmp_path, parameters, message):
+    model = fit(n_folds=2, scale="global", **parameters)
+    with pytest.raises(TypeError, match=f"(?s)^{message}"):
+        model.save(tmp_path / "model.sgp")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_are_no_texts_or_numbers_are_named(tmp_path):
+    model = fit(Graph(RING.weights, pd.date_range("2024", periods=6)), graph_kernel=Identity())
+    with pytest.raises(
+        TypeError, match=r"names\.0 must be texts, numbers or tuples of them to be saved; got Timestamp"
+    ):
+        model.save(tmp_path / "model.sgp")
+
+
+def test_a_model_must_be_fitted_to_be_saved(tmp_path):
+    with pytest.raises(NotFittedError):
+        GraphGPRegressor(RING).save(tmp_path / "model.sgp")
+
+
+def test_names_that_take_more_than_a_header_holds_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("spectralgp.saving.container.LARGEST_HEADER", 1_000)
+    with pytest.raises(ValueError, match="names and settings must take less than 1,000 bytes"):
+        fit(graph_kernel=Identity()).save(tmp_path / "model.sgp")
+
+
+def test_a_folder_is_no_file_to_save_to_or_load_from(tmp_path):
+    with pytest.raises(ValueError, match="path must name a file"):
+        fit(graph_kernel=Identity()).save(tmp_path)
+    with pytest.raises(FileNotFoundError, match="path must name a model file"):
+        spectralgp.load(tmp_path)
+
+
+def test_the_library_is_asked_for_by_name_where_it_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(ImportError, match=r"safetensors must be installed .*spectralgp\[files\]"):
+        spectralgp.load(tmp_path / "model.sgp")
