@@ -35,6 +35,25 @@ def run(script, *hidden):
     return ended.returncode, ended.stdout, ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("library", "extra", "statement"),
+    [
+        ("pandas", "cli", "reading.signals_from_file('table.csv', graph)"),
+        ("pyarrow", "parquet", "reading.signals_from_file('table.parquet', graph)"),
+        ("networkx", "networkx", "reading.graph_from_file('graph.graphml')"),
+    ],
+)
+def test_what_files_need_says_how_to_install_it(tmp_path, monkeypatch, library, extra, statement):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    imports = "from spectralgp import Graph; from spectralgp import reading; graph = Graph.from_edges([('a', 'b')])"
+    script = f"{imports}; {statement}"
+    status, _, error = run(script, library)
+    assert status == 1
+    assert f"{library} must be installed" in error
+    assert f"pip install 'spectralgp[{extra}]'" in error
+
+
 def test_a_bare_installation_fits_and_predicts():
     """NumPy, SciPy and scikit-learn with what they need: nothing else is asked for, not even by a bar."""
     script = (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich import box
 from rich.console import Console
@@ -30,9 +30,8 @@ from spectralgp.cli.files import (
     naming,
     times_given,
 )
-from spectralgp.cli.models import predicted
+from spectralgp.cli.models import scored
 from spectralgp.reading import inputs_from_file, lagged, signals_from_file, time_inputs, write_tables
-from spectralgp.scores import coverage, crps, root_mean_square_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -205,31 +204,17 @@ def score(
     """
     fitted = load(model)
     data = data_of(fitted, signals, inputs, layout, nodes, date_format)
-    truth = data.signals
     with naming(signals):
-        densities = np.asarray(fitted.log_predictive_density(data.inputs, truth, joint=False))
-    counted = densities[~truth.isna().all(axis=1).to_numpy()]
-    mean, std = predicted(fitted, data.inputs, truth)
-    error = float(np.std(counted, ddof=1) / np.sqrt(counted.size)) if counted.size > 1 else float("nan")
-    answer: dict[str, Any] = {
-        "n_signals": int(counted.size),
-        "n_values": int(truth.notna().to_numpy().sum()),
-        "log_density": float(np.mean(counted)),
-        "log_density_error": error,
-        "rmse": root_mean_square_error(truth, mean),
-        "crps": float(np.nanmean(crps(truth, mean, std))),
-        "level": level,
-        "coverage": coverage(truth, mean, std, level),
-    }
+        scores = scored(fitted, data.inputs, data.signals, level)
     if as_json:
-        print_json(answer)
+        print_json({**asdict(scores), "level": level})
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
-    table.add_row("log density of a signal (s.e.)", f"{answer['log_density']:.2f} ({error:.2f}) nats")
-    table.add_row("root mean square error", f"{answer['rmse']:.4g}")
-    table.add_row("CRPS", f"{answer['crps']:.4g}")
-    table.add_row(f"inside {level:.0%} intervals", f"{answer['coverage']:.1%}")
-    typer.echo(f"{answer['n_values']} values of {answer['n_signals']} signals")
+    table.add_row("log density of a signal (s.e.)", f"{scores.log_density:.2f} ({scores.log_density_error:.2f}) nats")
+    table.add_row("root mean square error", f"{scores.rmse:.4g}")
+    table.add_row("CRPS", f"{scores.crps:.4g}")
+    table.add_row(f"inside {level:.0%} intervals", f"{scores.coverage:.1%}")
+    typer.echo(f"{scores.n_values} values of {scores.n_signals} signals")
     Console().print(table)
 
 

@@ -30,9 +30,8 @@ from spectralgp.cli.files import (
     read_graph,
 )
 from spectralgp.cli.learning import Jobs, Seed, SpectrumKind, SpectrumOption
-from spectralgp.cli.models import kernel_named, predicted
+from spectralgp.cli.models import kernel_named, scored
 from spectralgp.cli.tables import Column, table_of
-from spectralgp.scores import coverage, root_mean_square_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,7 +128,7 @@ def compare(
         for name, kernel in named.items():
             model = GraphGPRegressor(data.graph, kernel, random_state=seed, n_jobs=jobs, spectrum=spectrum.value)
             try:
-                rows.append(_scored(name, model, data, n_held_out))
+                rows.append(_compared(name, model, data, n_held_out))
             except ValueError as error:  # such as a kernel that a large graph cannot have
                 typer.echo(f"note: {name} is left out: {' '.join(str(error).split())}", err=True)
             if progress is not None:
@@ -151,22 +150,25 @@ def compare(
     )
 
 
-def _scored(name: str, model: GraphGPRegressor, data: Data, n_held_out: int) -> Compared:
+def _compared(name: str, model: GraphGPRegressor, data: Data, n_held_out: int) -> Compared:
     start = perf_counter()
     model.fit(_rows(data.inputs, slice(None, -n_held_out)), data.signals[:-n_held_out])
     seconds = perf_counter() - start
-    inputs, truth = _rows(data.inputs, slice(-n_held_out, None)), data.signals[-n_held_out:]
-    densities = np.asarray(model.log_predictive_density(inputs, truth, joint=False))
-    counted = densities[~truth.isna().all(axis=1).to_numpy()]
-    mean, std = predicted(model, inputs, truth)
+    scores = scored(model, _rows(data.inputs, slice(-n_held_out, None)), data.signals[-n_held_out:], LEVEL)
     try:
         left_out: float | None = float(np.nanmean(model.leave_one_out("signal").log_density))
     except ValueError:  # it has no closed form where a large graph's signals have holes
         left_out = None
-    error = float(np.std(counted, ddof=1) / np.sqrt(counted.size)) if counted.size > 1 else float("nan")
-    rmse, share = root_mean_square_error(truth, mean), coverage(truth, mean, std, LEVEL)
-    evidence = model.log_marginal_likelihood_
-    return Compared(name, evidence, left_out, float(np.mean(counted)), error, rmse, share, seconds)
+    return Compared(
+        name,
+        model.log_marginal_likelihood_,
+        left_out,
+        scores.log_density,
+        scores.log_density_error,
+        scores.rmse,
+        scores.coverage,
+        seconds,
+    )
 
 
 def _rows(table: pd.DataFrame | None, rows: slice) -> pd.DataFrame | None:

@@ -1,8 +1,9 @@
-"""Models of the command line: kernels by name, and what a model predicts of a table."""
+"""Models of the command line: kernels by name, and scores of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import typer
 
 import spectralgp
 from spectralgp import GraphGPRegressor, GraphKernel
+from spectralgp.scores import coverage, crps, root_mean_square_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,13 +65,45 @@ def kernel_named(text: str) -> GraphKernel | None:
         ) from error
 
 
-def predicted(model: GraphGPRegressor, inputs: Any, truth: pd.DataFrame) -> tuple[Any, Any]:
-    """Means and standard deviations of observations, in the shape and the columns of `truth`.
+@dataclass(frozen=True)
+class Scores:
+    """How well a model predicts signals.
 
-    Without inputs all signals are alike.
+    Parameters
+    ----------
+    n_signals, n_values : int
+        Signals of which something was observed, and how much.
+    log_density, log_density_error : float
+        Log density of a signal: mean and standard error, in nats; the error of one signal is NaN.
+    rmse, crps : float
+        Error of the predicted means, and continuous ranked probability score, in the units of the signals.
+    coverage : float
+        Share of the values inside their interval.
     """
+
+    n_signals: int
+    n_values: int
+    log_density: float
+    log_density_error: float
+    rmse: float
+    crps: float
+    coverage: float
+
+
+def scored(model: GraphGPRegressor, inputs: Any, truth: pd.DataFrame, level: float) -> Scores:
+    """Score a model on signals, each taken alone; intervals are of probability `level`."""
+    is_observed = truth.notna().to_numpy()
+    densities = np.asarray(model.log_predictive_density(inputs, truth, joint=False))[is_observed.any(axis=1)]
     frames = model.predict_frame(inputs, return_std=True, include_noise=True)
     names = list(truth.columns)
     ordered = (frame[names] if set(names) == set(frame.columns) else frame for frame in frames)
-    mean, std = (np.broadcast_to(frame.to_numpy(), truth.shape) for frame in ordered)
-    return mean, std
+    mean, std = (np.broadcast_to(frame.to_numpy(), truth.shape) for frame in ordered)  # all alike without inputs
+    return Scores(
+        densities.size,
+        int(is_observed.sum()),
+        float(np.mean(densities)),
+        float(np.std(densities, ddof=1) / np.sqrt(densities.size)) if densities.size > 1 else float("nan"),
+        root_mean_square_error(truth, mean),
+        float(np.nanmean(crps(truth, mean, std))),
+        coverage(truth, mean, std, level),
+    )

@@ -92,7 +92,7 @@ def graph_from_points(
     path : path
         A table with the columns ``longitude`` and ``latitude`` (or ``lon``, ``lat``) in degrees, which are compared on
         the sphere; or ``x`` and ``y`` (and ``z``), which are compared in the plane (in space). Names are in the column
-        ``name``, ``node`` or ``id``, or in the first column if it has words; there may be none.
+        ``name``, ``node`` or ``id``, or in the first column if that is no coordinate; there may be none.
     n_neighbors : int, optional
         How many nearest others each node is joined to; 8 if neither this nor `radius` is given.
     radius : float, optional
