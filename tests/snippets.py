@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 NUMBER = r"-?\d+\.?\d*(?:e-?\d+)?"
@@ -24,6 +25,7 @@ def run(page: Path) -> tuple[list[list[str]], dict[str, object]]:
         names["print"] = lambda *values, lines=lines: lines.append(" ".join(map(str, values)))
         exec(compile(snippet, page.name, "exec"), names)
         printed.append(lines)
+    plt.close("all")  # a reader looks at them; the next test must not find them
     return printed, names
 
 

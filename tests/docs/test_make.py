@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from spectralgp import GraphGPRegressor
-from spectralgp.datasets import load_us_income
+from spectralgp.demo import METHODS, made_outages
 from tolerances import FORMULA
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,27 +38,23 @@ def test_the_picture_of_the_architecture_has_every_room_in_its_order():
     assert set(ROOMS) <= listed
 
 
-def test_the_picture_of_the_readme_maps_the_prediction_for_1990():
-    figure = made()["filter_and_map"]()
-    maps = {ax.get_title(): ax for ax in figure.axes}
-    mean, std = (
-        maps[title].collections[1].get_array()
-        for title in ("Predicted change of relative income, 1990", "Uncertainty of the prediction")
-    )
-
-    data = load_us_income()
-    relative = data.relative_incomes
-    levels, changes = relative[:-1], 100 * np.diff(relative, axis=0)
-    year = list(data.years[1:]).index(1990)
-    model = GraphGPRegressor(data.graph, random_state=0)
-    model.fit(levels[year - 30 : year], changes[year - 30 : year])
-    expected_mean, expected_std = model.predict(levels[[year]], return_std=True, include_noise=True)
-    np.testing.assert_allclose(mean, expected_mean[0], rtol=FORMULA)
-    np.testing.assert_allclose(std, expected_std[0], rtol=FORMULA)
-
-    assert np.all(np.abs(mean) < std)  # "the predicted changes are smaller than their uncertainty"
-    power = np.square(maps["Learnt filter"].lines[0].get_ydata())
-    assert power[0] > power[-1]  # "neighbouring states move together"
+@pytest.mark.slow
+def test_the_picture_of_the_readme_shows_what_was_hidden_and_how_far_off_each_method_is():
+    figure = made()["filled_in_by_default"]()
+    by_title = {ax.get_title(loc="left"): ax for ax in figure.axes}
+    data = made_outages()
+    (station,) = (ax for title, ax in by_title.items() if title.startswith("A sensor fails for a fortnight"))
+    name = re.search(r"\((\w+),", station.get_title(loc="left"))[1]
+    column = data.graph.names.index(name)
+    (hidden,) = (line for line in station.lines if line.get_label() == "hidden from all")
+    np.testing.assert_allclose(hidden.get_ydata(), data.measured[data.hidden[:, column], column], rtol=FORMULA)
+    errors = by_title["Beside what people use instead"]
+    widths = [bar.get_width() for bar in errors.patches]
+    names = [label.get_text() for label in errors.get_yticklabels()]
+    assert names == [*METHODS, "spectralgp"]
+    lines, _ = METHODS["Interpolation"](data)
+    assert widths[0] == pytest.approx(np.sqrt(np.mean((lines - data.measured)[data.hidden] ** 2)), rel=FORMULA)
+    assert widths[-1] < min(widths[:-1])  # "the error is smaller than that of what people use instead"
 
 
 def test_the_picture_of_three_filters_shows_each_with_its_band(data_folder, monkeypatch):
