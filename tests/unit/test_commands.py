@@ -398,6 +398,7 @@ def test_a_kernel_that_fails_is_left_out_of_the_comparison(folder):
 
 
 SLOW = """
+import signal
 import time
 from spectralgp import GraphGPRegressor, cli
 from spectralgp._files import atomic_write
@@ -408,6 +409,7 @@ def save(self, path):
         print("half written", flush=True)
         time.sleep(60)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background of a script ignore it
 GraphGPRegressor.save = save
 cli.main()
 """
