@@ -173,6 +173,22 @@ def test_comparing_is_fitting_and_scoring(folder):
     assert f"{answer['kernels'][0]['held_out']:.2f}" in table
 
 
+def test_a_report_is_the_models_own(fitted):
+    model, later = load("model.sgp"), incomes("later")
+    assert answered("report", "model.sgp", "--out", "report.html", "--title", "Incomes") == "Report: report.html\n"
+    assert Path("report.html").read_text() == model.report("own.html", title="Incomes").read_text()
+    answer = json.loads(
+        answered("report", "model.sgp", "--signals", "files/later.csv", "--out", "later.html", "--json")
+    )
+    inputs, truth = later[:-1].set_axis(later.index[1:]), later[1:]
+    expected = model.report("own.html", inputs, truth).read_text()
+    assert Path("later.html").read_text() == expected
+    assert answer == {"out": "later.html", "n_bytes": len(expected.encode())}
+    assert "must be left out without --signals" in refused(
+        "report", "model.sgp", "--inputs", "time", "--out", "x.html", status=2
+    )
+
+
 def test_files_of_other_dialects_give_the_same_model(folder):
     """A long table in Parquet, and one with a byte-order mark, semicolons, decimal commas and columns shuffled."""
     data = incomes("incomes")

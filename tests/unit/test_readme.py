@@ -60,7 +60,7 @@ def test_what_is_said_of_probes_is_so(outputs):
 
 def test_commands_run_as_they_are_typed_and_print_what_their_comments_say(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert len(COMMANDS) == 7
+    assert len(COMMANDS) == 8
     for line in COMMANDS:
         program, *arguments = shlex.split(line, comments=True)
         assert program == "spectralgp"

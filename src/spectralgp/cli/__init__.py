@@ -6,10 +6,11 @@ from spectralgp.cli.comparing import compare
 from spectralgp.cli.demonstration import demo, example
 from spectralgp.cli.learning import fit
 from spectralgp.cli.machine import info
+from spectralgp.cli.reporting import report
 
 __all__ = ["COMMANDS", "app", "main"]
 
-COMMANDS = (fit, predict, impute, score, compare, demo, example, info)
+COMMANDS = (fit, predict, impute, score, compare, report, demo, example, info)
 """In the order of the help."""
 
 for _command in COMMANDS:
