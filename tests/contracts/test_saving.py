@@ -100,6 +100,7 @@ def answers(model: GraphGPRegressor, X: Any, Y: Any) -> dict[str, Any]:
         "kernels": lambda: repr((model.graph_kernel_, model.residual_, model.kernel_, model.spectrum_)),
         "numbers": lambda: [getattr(model, name) for name in shown],
         "units": lambda: [model.center_, model.scale_],
+        "tried": lambda: repr(model._learnt.tried),
         "fits": lambda: [
             repr((fit.model.graph_kernel, fit.certificate, fit.outcome, fit.stages, fit.errors, fit.restarts))
             + repr((fit.log_likelihood, fit.log_posterior, fit.message, fit.method))

@@ -11,11 +11,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp.fitting import FittedModels, conditioned
+from spectralgp.fitting import FittedModels, Tried, conditioned
 from spectralgp.graph import Graph
 from spectralgp.learning import Fit, Task
 from spectralgp.saving.arrays import ArrayOf
-from spectralgp.saving.codecs import POSITIVE, Codec, Json, Many, Maybe, Number, Reading, Record, Writing, wrong
+from spectralgp.saving.codecs import (
+    ANY_NUMBER,
+    POSITIVE,
+    TEXT,
+    Codec,
+    Json,
+    Many,
+    Maybe,
+    Number,
+    Reading,
+    Record,
+    Writing,
+    wrong,
+)
 from spectralgp.saving.kernels import LAPLACIAN
 from spectralgp.saving.models import CANDIDATE, CARRY_SIZES, DRAWS, FIT, GRAPH
 from spectralgp.spectrum import ExactSpectrum, Found, Spectrum, decompose, remember
@@ -39,6 +52,7 @@ LEARNT = Record(
     weights=ArrayOf(("n_members",)),
     draws=Many(DRAWS, least=1),
     fits=Many(FIT, least=1),
+    tried=Many(Record(Tried, name=TEXT, score=ANY_NUMBER, weight=Number(0.0))),
 )
 CANDIDATES = Many(CANDIDATE, least=1)
 TRIFLING = 2**28  # bytes that are not worth a question
@@ -67,7 +81,7 @@ def written(
     # the user's own settings first: what cannot be saved is then called by the name that the user knows
     state = {"estimator": estimator.write(described, into, "estimator"), "graph": GRAPH.write(graph, into, "graph")}
     state["candidates"] = CANDIDATES.write(learnt.candidates, into, "candidates")
-    parts = {name: getattr(learnt, name) for name in ("raw_fits", "weights", "draws")}
+    parts = {name: getattr(learnt, name) for name in ("raw_fits", "weights", "draws", "tried")}
     state["learnt"] = LEARNT.write(SimpleNamespace(**parts, fits=fits), into, "learnt")
     pairs, densities = [], []
     for laplacian, spectrum in into.spectra.items():
@@ -111,7 +125,7 @@ def made(
     described = estimator.read(state["estimator"], source, "estimator")
     _require_memory(candidates[0].task.signals.shape[0], sum(len(one.models) for one in parts.draws))
     posterior = conditioned(candidates, parts.weights, parts.draws)
-    learnt = FittedModels(candidates, parts.raw_fits, parts.weights, parts.draws, posterior)
+    learnt = FittedModels(candidates, parts.raw_fits, parts.weights, parts.draws, posterior, parts.tried)
     return learnt, parts.fits, graph, described
 
 
