@@ -9,6 +9,7 @@ grid searches.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.pipeline import Pipeline
 
 from spectralgp._arrays import on_host
 from spectralgp._checks import Array, as_positive, as_real_array, without_mask
-from spectralgp._frames import frame_names, match_columns
+from spectralgp._frames import as_table, frame_names, match_columns
 
 __all__ = [
     "coverage",
@@ -250,7 +251,7 @@ def log_density_scorer(estimator: Any, X: Any, Y: Any) -> float:
     ----------
     estimator : GraphGPRegressor, or a Pipeline or a search that ends in one
         Fitted.
-    X, Y : array or DataFrame
+    X, Y : array or table
         Inputs, and the signals observed there, NaN where not.
 
     Examples
@@ -267,6 +268,7 @@ def log_density_scorer(estimator: Any, X: Any, Y: Any) -> float:
     (2,)
     """
     model, inputs = _last_step(estimator, X)
+    Y = as_table(Y, "Y", names=getattr(model, "node_names_", None))
     values = _as_any_shape(_values(Y), "observed", allow_nan=True)
     _check_something(values)
     counted = ~np.isnan(values.reshape(values.shape[0], -1)).all(axis=1)
@@ -282,7 +284,7 @@ def crps_scorer(estimator: Any, X: Any, Y: Any) -> float:
     ----------
     estimator : GraphGPRegressor, or a Pipeline or a search that ends in one
         Fitted.
-    X, Y : array or DataFrame
+    X, Y : array or table
         Inputs, and the signals observed there, NaN where not.
     """
     return -float(np.nanmean(crps(*_observed_and_predicted(estimator, X, Y))))
@@ -298,7 +300,7 @@ def coverage_scorer(estimator: Any, X: Any, Y: Any, level: float = 0.9) -> float
     ----------
     estimator : GraphGPRegressor, or a Pipeline or a search that ends in one
         Fitted.
-    X, Y : array or DataFrame
+    X, Y : array or table
         Inputs, and the signals observed there, NaN where not.
     level : float, default=0.9
         Probability of the intervals; for another one pass ``functools.partial(coverage_scorer, level=0.5)``.
@@ -323,12 +325,12 @@ def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
 def _observed_and_predicted(estimator: Any, X: Any, Y: Any) -> tuple[Any, Any, Any]:
     """Observed values with predicted means and deviations, noise included; columns of a table are matched by name."""
     model, inputs = _last_step(estimator, X)
-    names = frame_names(Y)
-    if names is None:
-        mean, std = model.predict(inputs, return_std=True, include_noise=True)
-        return _values(Y), on_host(mean), on_host(std)
-    mean, std = model.predict_frame(inputs, return_std=True, include_noise=True)
-    return _values(Y)[:, match_columns(names, tuple(mean.columns))], mean, std
+    plain = copy.copy(model).set_output(predict="numpy")
+    mean, std = plain.predict(inputs, return_std=True, include_noise=True)
+    known = model.node_names_
+    own = as_table(Y, "Y", names=known)
+    values, names = _values(own), frame_names(own)
+    return values if names is None or known is None else values[:, match_columns(names, known)], mean, std
 
 
 def _values(Y: Any) -> Any:

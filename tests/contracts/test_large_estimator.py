@@ -229,7 +229,7 @@ def test_columns_of_a_table_are_matched_by_name(either):
     make, large = either
     frame = pd.DataFrame(Y, columns=NAMES)
     model = make().fit(X, frame[NAMES[::-1]])
-    assert oracle.relative_error(model.predict(NEW)[:, ::-1], large.predict(NEW)) < QUADRATURE
+    assert oracle.relative_error(model.predict(NEW).iloc[:, ::-1], large.predict(NEW)) < QUADRATURE
     assert (
         oracle.relative_error(model.predict(NEW, nodes=["node 7", "node 0"]), large.predict(NEW, nodes=[7, 0]))
         < QUADRATURE

@@ -70,7 +70,22 @@ ROOMS = [
     "__main__",
 ]
 
-HEAVY = {"cupy", "matplotlib", "networkx", "numba", "pandas", "plotly", "rich", "safetensors", "torch", "typer"}
+HEAVY = {
+    "cupy",
+    "matplotlib",
+    "narwhals",
+    "networkx",
+    "numba",
+    "pandas",
+    "plotly",
+    "polars",
+    "pyarrow",
+    "rich",
+    "safetensors",
+    "torch",
+    "typer",
+    "xarray",
+}
 # the command line is the one room that nobody imports to compute; compiled loops are imported where they run
 HEAVY_AT_TOP = {"cli": {"rich", "typer"}, "_operators._loops": {"numba"}}
 
@@ -269,6 +284,7 @@ COMPARED_BY_VALUE = {
     "Compared",
     "Errors",
     "Independent",
+    "Layout",
     "Limits",
     "Precomputed",
     "ReleasedFile",
@@ -317,7 +333,7 @@ def test_importing_the_package_loads_no_heavy_library():
     # scikit-learn 1.9 loads pandas and rich by itself where they are installed; that is not ours to mend
     of_sklearn = libraries_loaded_by("import sklearn.gaussian_process")
     assert loaded & HEAVY <= of_sklearn
-    assert loaded.isdisjoint({"matplotlib", "networkx", "numba"})
+    assert loaded.isdisjoint({"matplotlib", "networkx", "numba", "polars", "xarray"})
 
 
 def write_package(package: Path, files: dict[str, str]) -> None:

@@ -215,7 +215,7 @@ def test_tables_of_inputs_are_matched_by_label(folder):
     answered("predict", "model.sgp", "--inputs", "new.csv", "--out", "out.csv")
     predicted = pd.read_csv("out.csv", index_col="label")
     expected = model.predict(pd.DataFrame({"a": [0.5], "b": [2.0]}))
-    np.testing.assert_allclose(predicted.loc["x", list(data)], expected[0], rtol=1e-9)
+    np.testing.assert_allclose(predicted.loc["x", list(data)], expected.iloc[0], rtol=1e-9)
     assert "table with ['a', 'b']" in refused("score", "model.sgp", "--signals", "files/later.csv", status=2)
 
 

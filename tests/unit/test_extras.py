@@ -22,6 +22,15 @@ sys.meta_path.insert(0, Hidden())
 """
 
 
+ANSWER = """
+import numpy as np
+from spectralgp import Graph, GraphGPRegressor, Polynomial
+x = np.arange(6.0)[:, None]
+model = GraphGPRegressor(Graph.from_edges([(0, 1)]), Polynomial(1)).fit(x, np.sin(x + np.arange(2)) + x % 2)
+model.set_output(predict="{}").predict(x)
+"""
+
+
 def run(script, *hidden):
     """Output and error of a script in an environment without some libraries."""
     environment = {**os.environ, "PYTHONPATH": str(Path(spectralgp.__file__).parents[1])}
@@ -64,7 +73,7 @@ def test_a_bare_installation_fits_and_predicts():
         "model = GraphGPRegressor(ring, Polynomial(1), verbose=1).fit(rng.random((5, 1)), rng.random((5, 9)))\n"
         "print(model.predict(rng.random((2, 1))).shape)\n"
     )
-    libraries = ("numba", "matplotlib", "typer", "rich", "pooch", "pandas", "networkx")
+    libraries = ("numba", "matplotlib", "typer", "rich", "pooch", "pandas", "networkx", "polars", "pyarrow", "xarray")
     assert run(script, *libraries) == (0, "(2, 9)\n", "")
 
 
@@ -75,6 +84,7 @@ def test_a_bare_installation_fits_and_predicts():
         ("from spectralgp.datasets._files import cache_folder; cache_folder()", "pooch", "data"),
         ("from spectralgp.__main__ import main; main()", "typer", "cli"),
         ("from spectralgp.__main__ import main; main()", "rich", "cli"),
+        *((ANSWER.format(library), library, library) for library in ("pandas", "polars", "pyarrow", "xarray")),
     ],
 )
 def test_what_is_missing_says_how_to_install_it(script, library, extra):

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from spectralgp._arrays import as_generator, on_host, take
 from spectralgp._checks import Array
-from spectralgp._frames import check_same_order, frame_names, match_columns
+from spectralgp._frames import WRITTEN, Table, as_table, check_same_order, frame_names, is_data_array, match_columns
 from spectralgp._operators import precision_of
 from spectralgp._progress import progress_bar, quietly
 from spectralgp.automatic import MOST_SHRUNK, Setting, automatic, likelier_scale
 from spectralgp.carry import Indices
+from spectralgp.estimators._output import OutputMixin
 from spectralgp.estimators._parameters import check_parameters, warn_of_noise
 from spectralgp.estimators._reading import (
     DIFFERENT,
@@ -37,7 +37,7 @@ from spectralgp.estimators._reading import (
     without_duplicates,
 )
 from spectralgp.fitting import FittedModels, Stacking, at_once, fit_models, n_fitting_steps
-from spectralgp.graph import Graph
+from spectralgp.graph import Graph, as_graph
 from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial
 from spectralgp.inputs import Independent, as_covariance, as_input_kernel
 from spectralgp.learning import Candidate, Fit, Lagrangian, Sqp, as_solver
@@ -50,7 +50,7 @@ LARGE = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposi
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model
 
 
-class GraphGPEstimator(BaseEstimator):
+class GraphGPEstimator(OutputMixin):
     """Reading, learning and conditioning; what is predicted and how is up to the estimators derived from it."""
 
     graph: Any
@@ -101,14 +101,15 @@ class GraphGPEstimator(BaseEstimator):
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_signals, n_features), or None
+        X : array or table of shape (n_signals, n_features), or None
             Inputs, one row a signal; the covariance matrix itself for a precomputed kernel. None makes the signals
             independent, ``K = I``: the filter can be learnt, and a new signal has the model's own distribution.
-        Y : array or DataFrame of shape (n_signals, n_nodes) or (n_signals,)
+        Y : array or table of shape (n_signals, n_nodes) or (n_signals,)
             Signals in rows. NaN is what was not observed: `fits_` say how it was treated. Signals without any value are
-            left out; nodes without any are predicted. The columns of a DataFrame are matched to the names of the
-            graph's nodes. On a large graph `Y` may be a memory map or an HDF5-like array, which is read again at
-            prediction; arrays are copied.
+            left out; nodes without any are predicted. The columns of a table (pandas, Polars, PyArrow or another
+            that narwhals reads, or an xarray DataArray with a dimension of the nodes) are matched to the names of the
+            graph's nodes, and predictions are tables of the same kind; `set_output` chooses another. On a large graph
+            `Y` may be a memory map or an HDF5-like array, which is read again at prediction; arrays are copied.
 
         Returns
         -------
@@ -125,6 +126,10 @@ class GraphGPEstimator(BaseEstimator):
 
     def _fit(self, X: Any, Y: Any) -> None:
         check_parameters(self)
+        names = None if self.graph is None or not is_data_array(Y) else as_graph(self.graph).names
+        Y = as_table(Y, "Y", names=names)
+        layout = Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None
+        X = as_table(X, "X", rows=layout.dims[0] if layout is not None and layout.dims is not None else None)
         check_same_order(X, Y)
         settings = self._spectrum_settings(Y)
         values = in_memory(Y, self) if settings is None else sliceable(Y)
@@ -166,6 +171,7 @@ class GraphGPEstimator(BaseEstimator):
                     signals.release()
                 release_passes(graph)
         self._order, self._flat, self._in_memory, self._copies = order, flat, settings is None, copies
+        self._layout = layout
         self._finish(learnt, n_empty)
 
     def _setting(
@@ -225,9 +231,7 @@ class GraphGPEstimator(BaseEstimator):
             for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
             return np.empty((n_signals, 0))
-        check_inputs(X)
-        inputs = validate_data(self, X, dtype=np.float64, copy=True, ensure_all_finite=False)
-        inputs = finite_inputs(inputs, frame_names(X))
+        inputs = self._checked_inputs(X, reset=True)
         if isinstance(self.kernel, str):
             inputs = as_covariance(inputs)
         if inputs.shape[0] != n_signals:
@@ -320,20 +324,29 @@ class GraphGPEstimator(BaseEstimator):
     def _prediction(self, X: Any, observed: Any = None) -> Prediction | Filled | MixturePrediction:
         """Predictive distribution at new inputs, given what was observed of the signals there, if anything."""
         check_is_fitted(self)
-        inputs = self.fits_[0].model.input_kernel.new(X, self._as_features)
+        inputs = self.fits_[0].model.input_kernel.new(self._inputs_table(X), self._as_features)
         if observed is None:
             return self.posterior_.at(inputs)
-        known = self._observed(as_one_signal(observed, self._flat))
+        known = self._observed(as_one_signal(self._signals_table(observed, "observed"), self._flat))
         return self.posterior_.at_observed(inputs, np.asarray(on_host(self._order.to_graph(known)), dtype=float))
 
     def _as_features(self, X: Any) -> Array:
+        return self._checked_inputs(X, reset=False)
+
+    def _checked_inputs(self, X: Any, reset: bool) -> Array:
+        """Inputs as finite numbers, with the names and the number of features learnt (`reset`) or compared."""
         check_inputs(X)
-        return finite_inputs(
-            validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=False), frame_names(X)
-        )
+        options = {"dtype": np.float64, "ensure_all_finite": False, "copy": reset}
+        if isinstance(X, Table) and len(X.shape) == 2:
+            validate_data(self, X.native, reset=reset, skip_check_array=True)  # names, which values have lost
+            values = check_array(X.values, input_name="X", estimator=self, **options)
+        else:
+            values = validate_data(self, np.asarray(X) if isinstance(X, Table) else X, reset=reset, **options)
+        return finite_inputs(values, frame_names(X))
 
     def _observed(self, Y: Any) -> Any:
         """Observed signals with their columns in the order of those at fit, shape (n_inputs, n_nodes)."""
+        Y = self._signals_table(Y)
         signals = in_memory(Y, self) if self._in_memory else observed(sliceable(Y))
         signals = signals[:, None] if signals.ndim == 1 and self._flat else signals
         names = frame_names(Y)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._arrays import on_host
 from spectralgp._checks import Array
-from spectralgp._frames import check_same_order, frame_names, like_table, match_columns
+from spectralgp._frames import check_same_order, frame_index, frame_names, like_table, match_columns
 from spectralgp.estimators._base import GraphGPEstimator
 from spectralgp.estimators._reading import NodeOrder
 from spectralgp.fitting import FittedModels
@@ -41,17 +41,17 @@ class FillingMixin(GraphGPEstimator):
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_signals, n_features), or None
+        X : array or table of shape (n_signals, n_features), or None
             Inputs; None if the model was fitted without. With a precomputed kernel: the covariance of the training
             signals themselves, or the pair (cross-covariance, covariance) of new ones.
-        Y : array or DataFrame of shape (n_signals, n_nodes)
+        Y : array or table of shape (n_signals, n_nodes)
             Signals; NaN where nothing was observed.
 
         Returns
         -------
-        completed : of the shape and kind of Y
+        completed : of the shape and kind of Y, or as `set_output` says
             What was observed as it is, and the conditional mean of the rest.
-        std : of the shape and kind of Y
+        std : of the shape and kind of completed
             Standard deviation of the values as they would be observed, noise included; zero where they were.
 
         Examples
@@ -68,6 +68,7 @@ class FillingMixin(GraphGPEstimator):
         (True, 1)
         """
         check_is_fitted(self)
+        X, Y = self._inputs_table(X), self._signals_table(Y)
         check_same_order(X, Y)
         signals = self._given(Y)
         features = self._features(X, len(signals))
@@ -89,7 +90,8 @@ class FillingMixin(GraphGPEstimator):
 
     def _features(self, X: Any, n_signals: int) -> Any:
         """Inputs in the form that kernels take them."""
-        return self.fits_[0].model.input_kernel.new(np.empty((n_signals, 0)) if X is None else X, self._as_features)
+        inputs = np.empty((n_signals, 0)) if X is None else self._inputs_table(X)
+        return self.fits_[0].model.input_kernel.new(inputs, self._as_features)
 
     def _among_training(self, features: Any, signals: Array) -> Indices:
         """Which of the training signals each one is, inputs and all; -1 for those that are new."""
@@ -126,7 +128,9 @@ class FillingMixin(GraphGPEstimator):
         values, names = self._shaped(self._order.to_user(values)), frame_names(Y)
         if names is not None and self._order.names is not None:
             values = values[:, np.argsort(match_columns(names, self._order.names))]
-        return like_table(np.reshape(values, np.shape(Y)), Y)
+        if self._output == "default":
+            return like_table(np.reshape(values, np.shape(Y)), Y)
+        return self._answered(np.reshape(values, np.shape(Y)), names or self._order.names, frame_index(Y), self._layout)
 
     # --------------------------------------------------------------------------------------------- more signals
 
@@ -135,10 +139,10 @@ class FillingMixin(GraphGPEstimator):
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_signals, n_features), or None
+        X : array or table of shape (n_signals, n_features), or None
             Inputs of the further signals; None if the model was fitted without. With a precomputed kernel: the pair
             (cross-covariance, covariance).
-        Y : array or DataFrame of shape (n_signals, n_nodes)
+        Y : array or table of shape (n_signals, n_nodes)
             Further signals; NaN where nothing was observed.
 
         Returns
@@ -147,6 +151,7 @@ class FillingMixin(GraphGPEstimator):
             A new one. ``fits_``, and what is said of them, are those of the signals that it was learnt from.
         """
         check_is_fitted(self)
+        X, Y = self._inputs_table(X), self._signals_table(Y)
         check_same_order(X, Y)
         signals = self._given(Y)
         kept = ~np.isnan(signals).all(axis=1)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array
 
 from spectralgp._arrays import take
 from spectralgp._checks import Array, as_option, numbers_of, without_mask
-from spectralgp._frames import check_numeric, frame_names, match_columns
+from spectralgp._frames import Table, frame_names, match_columns
 from spectralgp._operators import precision_of
 from spectralgp.graph import Graph, as_graph
 from spectralgp.graph.nodes import chosen_nodes
@@ -118,8 +118,7 @@ def in_memory(Y: Any, estimator: Any) -> Array:
             "Y must hold the signals, shape (n_signals, n_nodes)."
         )
     names = frame_names(Y)
-    Y = without_mask(Y, "Y", allow_nan=True)
-    check_numeric(Y, "Y")
+    Y = Y.values if isinstance(Y, Table) else without_mask(Y, "Y", allow_nan=True)
     if getattr(getattr(Y, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: Y must hold real numbers. Pass the real part or the modulus.")
     # by scikit-learn, which knows tables and array libraries; it is not told of words, which it would take for numbers
@@ -138,11 +137,7 @@ def in_memory(Y: Any, estimator: Any) -> Array:
 
 def sliceable(Y: Any) -> Any:
     """Signals that need not fit in memory: anything with a shape and a dtype, sliced by columns; tables as arrays."""
-    Y = without_mask(Y, "Y", allow_nan=True)
-    check_numeric(Y, "Y")
-    signals = Y.to_numpy() if hasattr(Y, "columns") else Y
-    if hasattr(Y, "columns") and signals.dtype.kind == "O":  # a table with nulls
-        signals = numbers_of(signals)
+    signals = Y.values if isinstance(Y, Table) else without_mask(Y, "Y", allow_nan=True)
     signals = np.asarray(signals) if isinstance(signals, list | tuple) else signals
     if not hasattr(signals, "shape") or not hasattr(signals, "dtype") or len(signals.shape) != 2:
         raise ValueError(
@@ -169,7 +164,7 @@ def as_one_signal(observed: Any, is_flat: bool) -> Any:
     """A single signal as a row, unless signals are single values."""
     if is_flat or len(np.shape(observed)) != 1:
         return observed
-    return observed.to_frame().T if hasattr(observed, "to_frame") else np.ma.atleast_2d(observed)
+    return observed.as_one_row() if isinstance(observed, Table) else np.ma.atleast_2d(observed)
 
 
 # -------------------------------------------------------------------------------------------------------- inputs
@@ -178,7 +173,6 @@ def as_one_signal(observed: Any, is_flat: bool) -> Any:
 def check_inputs(X: Any) -> None:
     """Refuse inputs that would be taken for something else: masked ones, and words that look like numbers."""
     without_mask(X, "X", "Drop the rows that have them, or fill them in.")
-    check_numeric(X, "X")
     if isinstance(X, np.ndarray) and X.dtype.kind in "USMm":
         raise TypeError(f"X must hold numbers; got dtype {X.dtype}. Convert it to numbers first.")
 

@@ -38,9 +38,9 @@ class ReportingMixin(GraphGPEstimator):
         ----------
         path : path
             The file to write. One of that name is replaced, whole or not at all.
-        X : array or DataFrame of shape (n_inputs, n_features), optional
+        X : array or table of shape (n_inputs, n_features), optional
             Inputs of held-out signals; None where the model was fitted without inputs.
-        Y : array or DataFrame of shape (n_inputs, n_nodes), optional
+        Y : array or table of shape (n_inputs, n_nodes), optional
             Held-out signals to judge predictions by, NaN where nothing was observed. If not given, each training signal
             is predicted from all others by leave-one-out; on a large graph where signals have holes, which leaves no
             closed form, by the fit itself, and the report says so.
@@ -95,6 +95,7 @@ class ReportingMixin(GraphGPEstimator):
 
     def _held_out(self, X: Any, Y: Any) -> tuple[list[str], Array, Array, Array]:
         """Labels, signals, means and deviations of new signals, in the graph's order of the nodes."""
+        X, Y = self._inputs_table(X), self._signals_table(Y)
         check_same_order(X, Y)
         observed = np.asarray(on_host(self._order.to_graph(self._observed(Y))), dtype=float)
         prediction = self._prediction(np.empty((len(observed), 0)) if X is None else X)

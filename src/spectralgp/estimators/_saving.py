@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._arrays import on_host
+from spectralgp._frames import WRITTEN, Layout
 from spectralgp.estimators._base import GraphGPEstimator
+from spectralgp.estimators._output import OUTPUTS
 from spectralgp.estimators._reading import NodeOrder
 from spectralgp.learning import Lagrangian, Limits, Sqp
 from spectralgp.saving import (
@@ -30,6 +32,7 @@ from spectralgp.saving import (
     Either,
     Integer,
     Json,
+    Later,
     Many,
     Maybe,
     Number,
@@ -102,6 +105,16 @@ _PARAMETERS = Record(
     n_jobs=Maybe(Integer(-(2**31))),
     verbose=Integer(-(2**31)),
 )
+
+
+def _layout(library: str, dims: tuple[str, ...] | None, is_turned: bool) -> Layout:
+    if dims is not None and len(set(dims)) != 2:
+        raise wrong("dims", "two names", len(dims))
+    return Layout(library, None if dims is None else (dims[0], dims[1]), is_turned)
+
+
+# libraries by the names that may be loaded to answer with their tables, and no others
+_LAYOUT = Record(_layout, library=Option(*WRITTEN), dims=Maybe(Many(TEXT)), is_turned=FLAG)
 _FITTED = Record(
     SimpleNamespace,
     names=Maybe(Many(NAME)),
@@ -116,6 +129,8 @@ _FITTED = Record(
     n_stand_ins=Integer(),
     center=NumberOr(ArrayOf(("n_nodes",)), Number()),
     scale=ArrayOf(("n_nodes",)),
+    layout=Later(_LAYOUT),
+    output=Later(Option(*OUTPUTS)),
 )
 _ESTIMATOR = Record(SimpleNamespace, parameters=_PARAMETERS, fitted=_FITTED)
 
@@ -180,6 +195,8 @@ class SavingMixin(GraphGPEstimator):
             n_stand_ins=self.n_stand_ins_,
             center=self.center_ if np.ndim(self.center_) == 0 else on_host(self.center_),
             scale=np.asarray(on_host(self.scale_)),
+            layout=self._layout,
+            output=None if self._output == "default" else self._output,
         )
         estimator = SimpleNamespace(parameters=SimpleNamespace(**parameters), fitted=fitted)
         write_file(path, *written(self._learnt, self.fits_, self.graph_, _ESTIMATOR, estimator))
@@ -210,7 +227,8 @@ class SavingMixin(GraphGPEstimator):
         _require_order(model._order, graph.n_nodes)
         if np.any(fitted.copies < -1) or np.any(fitted.copies >= learnt.candidates[0].task.signals.shape[0]):
             raise wrong("copies", "numbers of signals", "others")
-        model._flat, model._in_memory = fitted.is_flat, fitted.is_in_memory
+        model._flat, model._in_memory, model._layout = fitted.is_flat, fitted.is_in_memory, fitted.layout
+        model.set_output(predict=fitted.output)
         if fitted.n_features_in is not None:
             model.n_features_in_ = fitted.n_features_in
         if fitted.feature_names_in is not None:

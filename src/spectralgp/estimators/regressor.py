@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -14,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._arrays import as_generator, moved_last, on_host, take
 from spectralgp._checks import as_option
-from spectralgp._extras import require
-from spectralgp._frames import check_same_order, frame_index
+from spectralgp._frames import Layout, check_same_order, written
 from spectralgp.estimators._filling import FillingMixin
+from spectralgp.estimators._output import labels_of
 from spectralgp.estimators._reporting import ReportingMixin
 from spectralgp.estimators._saving import SavingMixin
 from spectralgp.estimators._words import average_response, summary_of
@@ -209,7 +210,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_inputs, n_features)
+        X : array or table of shape (n_inputs, n_features)
             New inputs. With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair
             (cross-covariance, test covariance) where uncertainties are wanted. None, for one new signal, if the
             model was fitted without inputs.
@@ -222,16 +223,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         nodes : array of int or of names, optional
             Only these nodes, by their names, or by their positions among the columns of `Y` at `fit`. On a large graph
             standard deviations are exact there, and by random probes elsewhere.
-        observed : array or DataFrame of shape (n_inputs, n_nodes), optional
+        observed : array or table of shape (n_inputs, n_nodes), optional
             What is known of these signals themselves, NaN elsewhere: today's readings at some stations, to predict the
             others. One signal may be one-dimensional. All inputs are conditioned on together.
 
         Returns
         -------
-        mean : array of shape (n_inputs, n_nodes)
+        mean : array or table of shape (n_inputs, n_nodes)
             Nodes in the order of the columns of `Y` at `fit`. One-dimensional if `Y` was; of the kind of `Y` (NumPy,
-            CuPy or torch).
-        std : array of the shape of mean
+            CuPy, torch, or a table of its library with the nodes' names and the row labels of `X`), or as `set_output`
+            says.
+        std : of the shape and kind of mean
             If `return_std`.
         covariance : ndarray of shape (n_inputs, n_nodes, n_nodes)
             If `return_cov`.
@@ -241,12 +243,21 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
                 "return_std and return_cov must not both be True; got both. "
                 "The standard deviations are the roots of the covariances' diagonals."
             )
+        check_is_fitted(self)
+        X, observed = self._inputs_table(X), self._signals_table(observed, "observed")
         prediction, order = self._prediction(X, observed), self._order
-        chosen = None if nodes is None else order.nodes(order.chosen(nodes, self.graph_.n_nodes))
-        mean = self._shaped(order.to_user(prediction.mean) if chosen is None else take(prediction.mean, chosen, axis=1))
+        columns = None if nodes is None else order.chosen(nodes, self.graph_.n_nodes)
+        chosen = None if columns is None else order.nodes(columns)
+        known, labels = order.names, labels_of(X, observed)
+        names = known if columns is None else [(known or range(self.graph_.n_nodes))[column] for column in columns]
+
+        def answered(values: Any) -> Any:
+            return self._answered(self._shaped(values), names, labels, self._layout)
+
+        mean = answered(order.to_user(prediction.mean) if chosen is None else take(prediction.mean, chosen, axis=1))
         if return_std:
             std = prediction.std(include_noise, chosen)
-            return mean, self._shaped(order.to_user(std) if chosen is None else std)
+            return mean, answered(order.to_user(std) if chosen is None else std)
         if return_cov:
             covariance = prediction.node_covariance(include_noise)
             if chosen is not None:
@@ -256,13 +267,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
 
     def predict_frame(self, X: Any, return_std: bool = False, include_noise: bool = False, observed: Any = None) -> Any:
         """Predict as `predict` does, into pandas DataFrames with the nodes' names and the index of `X`."""
-        pd = require("pandas", "pandas", "to predict into DataFrames")
-        predicted = self.predict(X, return_std=return_std, include_noise=include_noise, observed=observed)
-        columns: Any = self._order.names
-        frames = [
-            pd.DataFrame(np.reshape(values, (-1, self.graph_.n_nodes)), index=frame_index(X), columns=columns)
-            for values in (predicted if return_std else (predicted,))
-        ]
+        check_is_fitted(self)
+        X, observed = self._inputs_table(X), self._signals_table(observed, "observed")
+        plain = copy.copy(self).set_output(predict="numpy")
+        predicted = plain.predict(X, return_std=return_std, include_noise=include_noise, observed=observed)
+        rows = [np.reshape(one, (-1, self.graph_.n_nodes)) for one in (predicted if return_std else (predicted,))]
+        frames = [written(one, Layout("pandas"), self._order.names, labels_of(X, observed)) for one in rows]
         return tuple(frames) if return_std else frames[0]
 
     def sample_y(
@@ -281,16 +291,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_inputs, n_features), or None
+        X : array or table of shape (n_inputs, n_features), or None
             New inputs; None if the model was fitted without inputs.
-        Y : array or DataFrame of shape (n_inputs, n_nodes)
+        Y : array or table of shape (n_inputs, n_nodes)
             Signals observed there; NaN where nothing was, which leaves a value out.
         joint : bool, default=True
             Density of all signals together (float), or of each alone, shape (n_inputs,).
-        observed : array or DataFrame of shape (n_inputs, n_nodes), optional
+        observed : array or table of shape (n_inputs, n_nodes), optional
             What was known of them before: the density is that of the other values of `Y`, given these.
         """
         check_is_fitted(self)
+        X, Y = self._inputs_table(X), self._signals_table(Y)
         check_same_order(X, Y)
         signals = self._observed(Y)
         prediction = self._prediction(np.empty((signals.shape[0], 0)) if X is None else X, observed)
@@ -302,7 +313,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         Values that were not observed are left out, and nodes of which fewer than two were.
         """
         check_is_fitted(self)
-        predicted = np.reshape(on_host(self.predict(X)), (-1, self.graph_.n_nodes))
+        predicted = np.asarray(on_host(self._order.to_user(self._prediction(X).mean)))
         truth = np.asarray(on_host(self._observed(y)))
         seen = np.isfinite(truth)
         if seen.all():

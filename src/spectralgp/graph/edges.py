@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse, triu
 
 from spectralgp._checks import Array, as_integer, as_real_array, without_mask
+from spectralgp._frames import frame_names
 from spectralgp.graph.nodes import Names, as_names, missing_labels
 from spectralgp.graph.weights import SIMILARITIES, mirrored
 
@@ -64,8 +65,9 @@ def _edge_columns(edges: Any) -> tuple[Any, Any, Any]:
     """Split edges into sources, targets and weights (None if they carry none)."""
     if isinstance(edges, np.ndarray) and edges.dtype.names:
         edges = {name: edges[name] for name in edges.dtype.names}
-    if isinstance(edges, dict) or hasattr(edges, "columns"):
-        present = list(edges) if isinstance(edges, dict) else list(edges.columns)
+    names = frame_names(edges)
+    if isinstance(edges, dict) or names is not None:
+        present = list(edges if names is None else names)
         if "source" not in present or "target" not in present:
             raise ValueError(
                 f"edges must have columns 'source', 'target' and optionally 'weight'; got {present}. "

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array, as_integer, as_real_array
-from spectralgp._frames import frame_index, frame_names
+from spectralgp._frames import as_table, frame_index, frame_names
 from spectralgp.plots.positions import Positions, name_of, read_positions, write_names
 from spectralgp.plots.style import COLOURS, FILLED_MARKER, axes, interval_label, legend_above, mark_size, size_in_points
 from spectralgp.scores import interval_half_width
@@ -87,6 +87,7 @@ def plot_filled(
     [[1.0, 2.4]]
     >>> matplotlib.pyplot.close(ax.figure)
     """
+    observed = as_table(observed, "observed", names=names)
     values = as_real_array(observed, "observed", ("n_signals", "n_nodes"), allow_nan=True, remedy="Rows are signals.")
     n_signals, n_nodes = values.shape
     if values.size == 0:
@@ -148,9 +149,11 @@ def _column_of(node: Any, names: tuple[Any, ...] | None, n_nodes: int) -> int:
 
 def _at_holes(table: Any, name: str, observed: Any, column: int, hole: Any) -> Array:
     """Values of one column where nothing was observed, the column matched by name where both tables have names."""
+    wanted = frame_names(observed)
+    table = as_table(table, name, names=wanted)
     sizes = dict(zip(("n_signals", "n_nodes"), np.shape(observed), strict=True))
     values = as_real_array(table, name, tuple(sizes), sizes=sizes, allow_nan=True, remedy="Pass what impute returns.")
-    wanted, columns = frame_names(observed), frame_names(table)
+    columns = frame_names(table)
     if wanted is not None and columns is not None:
         if wanted[column] not in columns:
             raise ValueError(

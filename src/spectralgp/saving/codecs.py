@@ -225,6 +225,10 @@ class Maybe(Codec):
         return None if found is None else self.codec.read(found, source, where)
 
 
+class Later(Maybe):
+    """A value or None, in a field that was added to a format version: files without it have None."""
+
+
 @dataclass(frozen=True, eq=False)
 class Either(Codec):
     """A word, or else a value of another kind."""
@@ -286,8 +290,10 @@ class Record(Codec):
 
     def read_fields(self, found: Json, source: Reading, where: str) -> dict[str, Any]:
         """The fields by name."""
-        if not isinstance(found, dict) or found.keys() != self.fields.keys():
+        later = {name: None for name, codec in self.fields.items() if isinstance(codec, Later)}
+        if not isinstance(found, dict) or (later | found).keys() != self.fields.keys():
             raise wrong(where, f"an object with {', '.join(self.fields) or 'nothing'}", found)
+        found = later | found
         return {name: codec.read(found[name], source, f"{where}.{name}") for name, codec in self.fields.items()}
 
 
