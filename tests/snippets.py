@@ -16,6 +16,12 @@ def snippets_of(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
+def commands_of(page: Path) -> list[str]:
+    """Commands of a page as they are typed, comments and all, in order."""
+    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line]
+
+
 def run(page: Path) -> tuple[list[list[str]], dict[str, object]]:
     """What each snippet prints, line by line, all of them run in one session as a reader would; and its names."""
     names: dict[str, object] = {}
