@@ -15,7 +15,20 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
+    "sphinx_gallery.gen_gallery",
 ]
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "generated/gallery",
+    "within_subsection_order": "ExampleTitleSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "min_reported_time": 1e9,  # seconds: times of the building machine say nothing
+    "write_computation_times": False,
+    "remove_config_comments": True,
+}
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 autosummary_generate = True
@@ -39,5 +52,5 @@ html_theme = "pydata_sphinx_theme"
 html_title = "spectralgp"
 html_static_path: list[str] = []
 html_theme_options = {"show_prev_next": True, "navigation_with_keys": True, "secondary_sidebar_items": ["page-toc"]}
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_templates", "gallery"]  # the last is read by sphinx-gallery
 nitpicky = False
