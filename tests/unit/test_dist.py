@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import venv
 import zipfile
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -107,14 +104,5 @@ def test_commands_of_the_readme_lead_from_files_to_a_report(typed, tmp_path):
     lines = snippets.commands_of(README)
     assert len(lines) == 8
     for line in lines:
-        printed = typed(line, tmp_path)
-        program, *arguments = shlex.split(line, comments=True)
-        assert program == "spectralgp"
-        comment = line.partition("  # ")[2]
-        for share in re.findall(r"[\d.]+%(?! intervals)", comment):
-            assert share in printed, line
-        for name in re.findall(r"\w+\.csv", comment):
-            assert (tmp_path / "files" / name).exists(), line
-        for option, path in pairwise(arguments):
-            assert option not in ("--out", "--std") or (tmp_path / path).exists(), line
+        snippets.check_command(line, typed(line, tmp_path), tmp_path)
     assert "<!doctype html>" in (tmp_path / "report.html").read_text(encoding="utf-8")[:100].lower()
