@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import spectralgp
 
 project = "spectralgp"
@@ -20,7 +22,7 @@ extensions = [
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "generated/gallery",
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_signature": False,
@@ -50,7 +52,18 @@ intersphinx_mapping: dict[str, tuple[str, None]] = {}  # nothing is fetched whil
 
 html_theme = "pydata_sphinx_theme"
 html_title = "spectralgp"
-html_static_path: list[str] = []
-html_theme_options = {"show_prev_next": True, "navigation_with_keys": True, "secondary_sidebar_items": ["page-toc"]}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_with_keys": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "navbar_align": "left",
+    "header_links_before_dropdown": 4,
+}
+# a sidebar only where there is something below a page
+html_sidebars: dict[str, list[str]] = {
+    page.stem: [] for page in Path(__file__).parent.glob("*.md") if page.stem != "api"
+}
 exclude_patterns = ["_build", "_templates", "gallery"]  # the last is read by sphinx-gallery
-nitpicky = False
+nitpicky = True  # a reference that leads nowhere is a warning

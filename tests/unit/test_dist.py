@@ -81,7 +81,7 @@ def test_the_sdist_has_what_tests_and_documentation_need(built):
     folders = [
         path.relative_to(ROOT).as_posix()
         for folder in ("tests", "docs", "benchmarks", "reproduction")
-        for suffix in ("py", "md", "sgp", "npz", "png", "json", "txt", "rst")
+        for suffix in ("py", "md", "sgp", "npz", "png", "json", "txt", "rst", "css")
         for path in (ROOT / folder).rglob(f"*.{suffix}")
         if "generated" not in path.parts
     ]

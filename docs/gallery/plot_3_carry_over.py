@@ -38,8 +38,8 @@ print(f"{whole.sum()} stations; error {ours:.3f}, {unchanged:.3f} for no change,
 
 # %%
 # Left, three filters: of what inputs explain, of what neighbours share beside it, and of what carries over,
-# which has no units. The last falls: what all stations have in common lasts, and what sets neighbours apart
-# does not. Right, one station.
+# which has no units. The last is largest for smooth patterns: what stations have in common lasts longer than
+# what sets neighbours apart. Right, one station.
 
 figure, (filters, one) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 plot_filter(model, ax=filters, show_std=True, which=("signal", "residual", "carry"))
