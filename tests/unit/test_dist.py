@@ -20,8 +20,13 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 
 
-def run(*command, cwd=None, env=None):
+# a package that PYTHONPATH leads to would be taken for one that is installed
+SETTINGS = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+
+
+def run(*command, cwd=None, path=os.environ["PATH"]):
     """What a command prints, once it has ended well."""
+    env = SETTINGS | {"PATH": path}
     done = subprocess.run([str(word) for word in command], cwd=cwd, env=env, capture_output=True, text=True)
     assert done.returncode == 0, (command, done.stdout, done.stderr)
     return done.stdout
@@ -48,11 +53,10 @@ def typed(built, tmp_path_factory):
     site_packages = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
     others = {sysconfig.get_path("purelib"), *(path for path in sys.path if path.endswith("site-packages"))}
     (Path(site_packages) / "others.pth").write_text("\n".join(sorted(others)))
-    settings = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-    settings["PATH"] = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
     def shell(line, cwd):
-        return run("sh", "-c", line, cwd=cwd, env=settings)
+        return run("sh", "-c", line, cwd=cwd, path=path)
 
     return shell
 
