@@ -13,7 +13,7 @@ OUT_OPTION := $(if $(OUT),--out "$(OUT)")
 # parallel test processes must not each start a pool of linear algebra threads
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: demo test lint bench reproduce reproduce-quick docs pictures clean
+.PHONY: demo test lint bench reproduce reproduce-quick docs pictures dist clean
 
 demo: .venv/installed
 	$(RUN) -m spectralgp demo
@@ -51,6 +51,11 @@ docs: .venv-docs/installed
 # the pictures of the documentation, but for those of the reproduction
 pictures: .venv/installed
 	$(RUN) docs/make.py
+
+# sdist and wheel, in dist; the wheel is built from the sdist
+dist: .venv/installed-test
+	rm -rf dist
+	$(RUN) -m build --no-isolation
 
 # the environments stay: remove them with rm -r .venv .venv-bench .venv-docs
 clean:

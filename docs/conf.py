@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import spectralgp
 
 project = "spectralgp"
@@ -15,7 +17,20 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
+    "sphinx_gallery.gen_gallery",
 ]
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "generated/gallery",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "min_reported_time": 1e9,  # seconds: times of the building machine say nothing
+    "write_computation_times": False,
+    "remove_config_comments": True,
+}
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 autosummary_generate = True
@@ -37,7 +52,18 @@ intersphinx_mapping: dict[str, tuple[str, None]] = {}  # nothing is fetched whil
 
 html_theme = "pydata_sphinx_theme"
 html_title = "spectralgp"
-html_static_path: list[str] = []
-html_theme_options = {"show_prev_next": True, "navigation_with_keys": True, "secondary_sidebar_items": ["page-toc"]}
-exclude_patterns = ["_build", "_templates"]
-nitpicky = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_with_keys": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "navbar_align": "left",
+    "header_links_before_dropdown": 4,
+}
+# a sidebar only where there is something below a page
+html_sidebars: dict[str, list[str]] = {
+    page.stem: [] for page in Path(__file__).parent.glob("*.md") if page.stem != "api"
+}
+exclude_patterns = ["_build", "_templates", "gallery"]  # the last is read by sphinx-gallery
+nitpicky = True  # a reference that leads nowhere is a warning

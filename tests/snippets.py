@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -11,9 +13,44 @@ import pytest
 NUMBER = r"-?\d+\.?\d*(?:e-?\d+)?"
 
 
+# libraries that the tests do not have: a snippet that begins with "# in <library>" is parsed, and not run
+ELSEWHERE = ("GPyTorch", "GeometricKernels")
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def _is_elsewhere(snippet: str) -> bool:
+    return snippet.startswith(tuple(f"# in {library}\n" for library in ELSEWHERE))
+
+
 def snippets_of(page: Path) -> list[str]:
-    """Python snippets of a page, in order."""
-    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    """Python snippets of a page that can be run, in order."""
+    return [snippet for snippet in _blocks(page, "python") if not _is_elsewhere(snippet)]
+
+
+def elsewhere_of(page: Path) -> list[str]:
+    """Python snippets of a page that are written for libraries that the tests do not have."""
+    return [snippet for snippet in _blocks(page, "python") if _is_elsewhere(snippet)]
+
+
+def commands_of(page: Path) -> list[str]:
+    """Commands of a page as they are typed, comments and all, in order."""
+    return [line for block in _blocks(page, "sh") for line in block.splitlines() if line]
+
+
+def check_command(line: str, printed: str, folder: Path) -> None:
+    """What a command that was typed in a folder wrote and printed is what its options and its comment say."""
+    program, *arguments = shlex.split(line, comments=True)
+    assert program == "spectralgp"
+    comment = line.partition("  # ")[2]
+    for share in re.findall(r"[\d.]+%(?! intervals)", comment):
+        assert share in printed, line
+    for name in re.findall(r"\w+\.csv", comment):
+        assert (folder / "files" / name).exists(), line
+    for option, path in pairwise(arguments):
+        assert option not in ("--out", "--std") or (folder / path).exists(), line
 
 
 def run(page: Path) -> tuple[list[list[str]], dict[str, object]]:

@@ -2,31 +2,81 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import snippets
 import spectralgp
+from spectralgp import cli
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"  # its snippets are run by test_readme.py, its commands by test_dist.py
+PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md")])
+# what a block of code may be called: python and sh are run, R is not, and "" is a drawing, or commands of make
+LANGUAGES = {"python", "sh", "r", "", "{toctree}", "{eval-rst}"}
+
+
+def named(pages):
+    return pytest.mark.parametrize("page", pages, ids=lambda page: page.name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tutorial.md", "guide.md", "coming-from.md"])
-def test_snippets_print_what_their_comments_say(name):
-    page = DOCS / name
-    assert snippets.snippets_of(page)
+@named([page for page in PAGES if page != README and (snippets.snippets_of(page) or snippets.commands_of(page))])
+def test_snippets_do_what_their_comments_say(page, tmp_path, monkeypatch):
+    """Commands first, in a folder of their own, then what is Python: no page is left out, nor has to be listed."""
+    monkeypatch.chdir(tmp_path)
+    for line in snippets.commands_of(page):
+        answer = CliRunner().invoke(cli.app, shlex.split(line, comments=True)[1:])
+        assert answer.exit_code == 0, answer.output
+        snippets.check_command(line, answer.stdout, tmp_path)
     printed, _ = snippets.run(page)
     snippets.check(page, printed)
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+@named(PAGES)
+def test_code_of_other_libraries_parses_and_every_block_is_of_a_kind_that_is_looked_at(page):
+    text = page.read_text(encoding="utf-8")
+    fences = re.findall(r"^[ \t]*(?:```|~~~)(.*)$", text, flags=re.MULTILINE)
+    assert {fence.strip() for fence in fences[::2]} <= LANGUAGES
+    assert not any(fences[1::2])
+    assert text.count("```python\n") == len(snippets.snippets_of(page)) + len(snippets.elsewhere_of(page))
+    for snippet in snippets.elsewhere_of(page):
+        ast.parse(snippet)
+
+
+def test_the_pages_with_snippets_are_those_known_to_have_them():
+    """A pattern that no longer matches must not let pages pass unread."""
+    with_python = {page.name for page in PAGES if snippets.snippets_of(page)}
+    assert with_python >= {"README.md", "tutorial.md", "guide.md", "missing-data.md", "coming-from.md"}
+    assert {page.name for page in PAGES if snippets.commands_of(page)} >= {"README.md", "guide.md"}
+    assert {snippet.split()[2] for snippet in snippets.elsewhere_of(DOCS / "coming-from.md")} == set(snippets.ELSEWHERE)
+
+
+def anchors(page):
+    """Anchors of the headings of a page, as MyST and GitHub make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@named(PAGES)
 def test_links_between_pages_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-        assert (DOCS / target).exists(), target
+    text = page.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^):\s]*))?\)", text):
+        place = page.parent / target if target else page
+        made = re.fullmatch(r"generated/gallery/(\w+)\.rst", target)
+        if made:  # by sphinx-gallery, from a script of the gallery
+            assert made[1] == "index" or (DOCS / "gallery" / f"{made[1]}.py").exists(), target
+            continue
+        assert place.exists(), target
+        assert not anchor or anchor in anchors(place), (target, anchor)
 
 
 def test_the_api_page_is_current_and_has_every_public_name():

@@ -26,3 +26,11 @@ def test_the_workflow_runs_every_python_that_is_promised():
     listed = [line.rsplit(" :: ", 1)[1] for line in project["classifiers"] if "Python :: 3." in line]
     assert listed
     assert re.findall(r'"(3\.\d+)"', workflow.split("python: [")[1].split("]")[0]) == listed
+
+
+def test_the_workflow_builds_documentation_and_both_artefacts_with_targets_that_exist():
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    targets = set(re.findall(r"\bmake (\w+)", workflow))
+    assert targets == {"test", "docs", "dist"}
+    rules = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert targets <= set(rules)

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import re
-import shlex
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import snippets
-from spectralgp import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "README.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-COMMANDS = [
-    line for text in re.findall(r"```sh\n(.*?)```", TEXT, flags=re.DOTALL) for line in text.splitlines() if line
-]
 
 
 @pytest.fixture(scope="module")
@@ -56,23 +49,6 @@ def test_what_is_said_of_probes_is_so(outputs):
     assert round(abs(model.log_marginal_likelihood_)) == int(total.replace(",", ""))
     assert abs(model.noise_variance_ / 0.09 - 1) < 0.025
     np.testing.assert_allclose(names["mean"].shape, (1, 2))
-
-
-def test_commands_run_as_they_are_typed_and_print_what_their_comments_say(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert len(COMMANDS) == 8
-    for line in COMMANDS:
-        program, *arguments = shlex.split(line, comments=True)
-        assert program == "spectralgp"
-        answer = CliRunner().invoke(cli.app, arguments)
-        assert answer.exit_code == 0, answer.output
-        comment = line.partition("  # ")[2]
-        for share in re.findall(r"[\d.]+%(?! intervals)", comment):
-            assert share in answer.stdout, line
-        for name in re.findall(r"\w+\.csv", comment):
-            assert (tmp_path / "files" / name).exists(), line
-        for option, path in pairwise(arguments):
-            assert option not in ("--out", "--std") or (tmp_path / path).exists(), line
 
 
 def test_every_file_the_readme_points_to_exists():

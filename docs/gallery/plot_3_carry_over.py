@@ -1,0 +1,59 @@
+"""
+From one day to the next
+========================
+
+Where inputs have a value at each node, such as the signal of the day before, they may carry over through a
+filter of their own.
+"""
+
+# %%
+# Particulate matter at the stations that measured on each of the first 120 days of the year; the input of a
+# day is the day before. 79 days to learn from, and the 40 after them.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from spectralgp import Graph, GraphGPRegressor, Polynomial
+from spectralgp.datasets import load_air_quality, load_us_income
+from spectralgp.plots import plot_filter, plot_prediction
+
+data = load_air_quality()
+signals = np.log(data.concentrations[:120])
+whole = np.isfinite(signals).all(axis=0)
+signals = signals[:, whole]
+graph = Graph.from_points(data.graph.coordinates[whole], n_neighbors=5, metric="haversine")
+before, after = signals[:-1], signals[1:]
+
+model = GraphGPRegressor(graph, Polynomial(2), random_state=0).fit(before[:79], after[:79])
+mean, std = model.predict(before[79:], return_std=True, include_noise=True)
+
+
+def error(prediction, truth):
+    """Root mean square error."""
+    return np.sqrt(np.mean((prediction - truth) ** 2))
+
+
+ours, unchanged, level = (error(guess, after[79:]) for guess in (mean, before[79:], after[:79].mean(axis=0)))
+print(f"{whole.sum()} stations; error {ours:.3f}, {unchanged:.3f} for no change, {level:.3f} for the mean of the past")
+
+# %%
+# Left, three filters: of what inputs explain, of what neighbours share beside it, and of what carries over,
+# which has no units. The last is largest for smooth patterns: what stations have in common lasts longer than
+# what sets neighbours apart. Right, one station.
+
+figure, (filters, one) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+plot_filter(model, ax=filters, show_std=True, which=("signal", "residual", "carry"))
+plot_prediction(after[79:, 0], mean[:, 0], std[:, 0], ax=one, positions=data.dates[80:120], ylabel="log of PM10")
+one.set_title("Each day from the one before", pad=26)
+plt.show()
+
+# %%
+# It does not always help. Incomes of US states hardly change relative to each other from one year to the
+# next, and no change is the better guess of their levels.
+
+incomes = 100 * load_us_income().relative_incomes
+past, present = incomes[:-1], incomes[1:]
+states = GraphGPRegressor(load_us_income().graph, Polynomial(2), random_state=0).fit(past[30:60], present[30:60])
+ours_on_incomes = error(states.predict(past[60:]), present[60:])
+unchanged_incomes = error(past[60:], present[60:])
+print(f"incomes: error {ours_on_incomes:.2f} per cent, {unchanged_incomes:.2f} for no change")

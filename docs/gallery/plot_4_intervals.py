@@ -1,0 +1,47 @@
+"""
+Do the intervals hold?
+======================
+
+A prediction comes with a standard deviation. Whether it can be believed is seen on values that the model did
+not see.
+"""
+
+# %%
+# Particulate matter at 50 stations: a tenth of 60 days is hidden at random, filled in, and looked at.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from spectralgp import GraphGPRegressor, Polynomial
+from spectralgp.datasets import load_air_quality
+from spectralgp.plots import plot_calibration
+from spectralgp.scores import coverage
+
+data = load_air_quality()
+measured = np.log(data.concentrations[:60])
+days = np.arange(60.0)[:, None]
+hidden = (np.random.default_rng(0).random(measured.shape) < 0.1) & np.isfinite(measured)
+known = np.where(hidden, np.nan, measured)
+
+model = GraphGPRegressor(data.graph, Polynomial(3)).fit(days, known)
+completed, std = model.impute(days, known)
+covered = coverage(measured[hidden], completed[hidden], std[hidden], 0.9)
+print(f"{covered:.1%} of {hidden.sum()} values are inside their 90% intervals")
+
+# %%
+# Where the histogram is flat and the coverage on the diagonal, the intervals hold. Here the histogram has a
+# hump: errors have heavier tails than a Gaussian, so that most are smaller than their standard deviation
+# says, while few are far off.
+
+figure, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
+plot_calibration(measured[hidden], completed[hidden], std[hidden], axes=axes)
+plt.show()
+
+# %%
+# With half the standard deviation the histogram is a U, and the coverage far below the diagonal.
+
+halved = coverage(measured[hidden], completed[hidden], std[hidden] / 2, 0.9)
+print(f"{halved:.1%} with half the standard deviation")
+figure, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
+plot_calibration(measured[hidden], completed[hidden], std[hidden] / 2, axes=axes)
+plt.show()

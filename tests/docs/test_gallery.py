@@ -1,0 +1,77 @@
+"""The examples of the gallery run, draw, and compute what their words say."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+GALLERY = Path(__file__).resolve().parents[2] / "docs" / "gallery"
+
+
+def failed_sensors(names):
+    assert names["error"] < names["spread"] / 2
+    assert np.isnan(names["known"][25:35, 10]).all()  # the station that is drawn
+    assert 0.85 < names["inside"] < 0.95
+
+
+def choose_kernel(names):
+    densities = dict(names["densities"])
+    assert densities.pop("no graph") < min(densities.values())
+    for name in densities:
+        smooth, rough = names["models"][name].response()[[0, -1]]
+        assert smooth > 2 * rough
+
+
+def large_graph(names):
+    assert names["graph"].n_nodes == 20_000
+    assert "Quadrature" in type(names["model"].spectrum_).__name__
+    assert names["model"].noise_variance_ == pytest.approx(0.09, rel=0.03)
+    assert names["error"] < 0.1 * np.std(names["new"])
+
+
+def carry_over(names):
+    assert names["ours"] < names["unchanged"] < names["level"]
+    smooth, rough = names["model"].response(which="carry")[[0, -1]]
+    assert smooth > 2 * rough > 0
+    assert names["ours_on_incomes"] > names["unchanged_incomes"]
+
+
+def intervals(names):
+    hidden = names["hidden"]
+    z = (names["measured"] - names["completed"])[hidden] / names["std"][hidden]
+    assert np.mean(np.abs(z) < 0.674) > 0.55  # most errors are smaller than a Gaussian's
+    assert np.mean(z**4) > 3.5 * np.mean(z**2) ** 2  # while the tails are heavier
+    assert 0.88 < names["covered"] < 0.95
+    assert names["halved"] < 0.75
+
+
+def saved_model(names):
+    assert names["same"]
+    assert names["loaded"] is not names["model"]
+
+
+def transfer(names):
+    assert 0.85 * names["plain"] < names["error"] < names["plain"]  # "a little better"
+    assert len(names["others"]) == 15
+
+
+# in the order of the gallery, which is that of the names of the files
+CLAIMS = (failed_sensors, choose_kernel, carry_over, intervals, large_graph, saved_model, transfer)
+EXAMPLES = {f"plot_{number}_{claim.__name__}": claim for number, claim in enumerate(CLAIMS, start=1)}
+
+
+def test_every_example_is_checked():
+    assert sorted(path.stem for path in GALLERY.glob("*.py")) == list(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_computes_what_its_words_say(name):
+    try:
+        EXAMPLES[name](runpy.run_path(str(GALLERY / f"{name}.py")))
+        assert plt.get_fignums()
+    finally:
+        plt.close("all")
