@@ -12,7 +12,7 @@ import numpy as np
 from spectralgp._checks import Array
 from spectralgp.carry import Carried, Indices
 from spectralgp.fitting import Plan
-from spectralgp.graph import Graph, LaplacianKind
+from spectralgp.graph import GraphBase, LaplacianKind
 from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial, WithResidual
 from spectralgp.graph_kernels.base import SpectralKernel
 from spectralgp.inputs import InputKernel, Standardised, Term
@@ -53,7 +53,7 @@ class Setting:
         As the fields of `Task`, the noise in the units that the signals came in.
     """
 
-    graph: Graph
+    graph: GraphBase
     inputs: Array
     kernel: InputKernel | None
     signals: dict[Scale, Signals]

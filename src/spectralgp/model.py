@@ -11,7 +11,7 @@ import numpy as np
 from spectralgp._checks import Array, as_integer, as_positive
 from spectralgp.carry import Carried, Carry
 from spectralgp.covariance import DataCovariance
-from spectralgp.graph import Graph
+from spectralgp.graph import GraphBase
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.inputs import InputKernel, KernelLike, as_input_kernel
 from spectralgp.modes import Modes, modes_of
@@ -131,7 +131,7 @@ class GraphGP:
 
 
 def graph_gp(
-    graph: Graph,
+    graph: GraphBase,
     graph_kernel: GraphKernel,
     input_kernel: InputKernel | KernelLike,
     noise_variance: float,
@@ -163,7 +163,7 @@ def graph_gp(
     >>> prior.sample(np.zeros((2, 1)), 3, np.random.default_rng(0)).shape
     (3, 2, 4)
     """
-    if not isinstance(graph, Graph):
+    if not isinstance(graph, GraphBase):
         raise TypeError(
             f"graph must be a Graph; got {type(graph).__name__}. Convert adjacencies, networkx graphs and others with "
             "as_graph first."

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectralgp import Graph, GraphGPRegressor
+from spectralgp.graph import GraphBase
 from spectralgp.reading import (
     graph_from_file,
     graph_from_points,
@@ -111,7 +112,7 @@ class Data:
         Columns are the nodes.
     """
 
-    graph: Graph
+    graph: GraphBase
     inputs: pd.DataFrame | None
     signals: pd.DataFrame
 

@@ -16,6 +16,7 @@ from spectralgp._frames import WRITTEN, Layout
 from spectralgp.estimators._base import GraphGPEstimator
 from spectralgp.estimators._output import OUTPUTS
 from spectralgp.estimators._reading import NodeOrder
+from spectralgp.graph import whole_graph
 from spectralgp.learning import Lagrangian, Limits, Sqp
 from spectralgp.saving import (
     ANY_NUMBER,
@@ -199,7 +200,8 @@ class SavingMixin(GraphGPEstimator):
             output=None if self._output == "default" else self._output,
         )
         estimator = SimpleNamespace(parameters=SimpleNamespace(**parameters), fitted=fitted)
-        write_file(path, *written(self._learnt, self.fits_, self.graph_, _ESTIMATOR, estimator))
+        graph = whole_graph(self.graph_, "to be written to a model file")
+        write_file(path, *written(self._learnt, self.fits_, graph, _ESTIMATOR, estimator))
 
     @classmethod
     def _loaded(cls, path: str | PathLike[str], device: str | None) -> Self:

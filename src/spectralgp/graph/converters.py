@@ -13,8 +13,27 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array
 
+from spectralgp.graph.base import GraphBase
 from spectralgp.graph.core import Graph
 from spectralgp.graph.weights import as_weights
+
+
+def whole_graph(graph: GraphBase, purpose: str) -> Graph:
+    """A graph that must be in memory for a purpose, which the message states.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else, such as a graph in partitions.
+
+    Examples
+    --------
+    >>> whole_graph(Graph.edgeless(2), "to be drawn")
+    Graph(2 nodes, 0 edges)
+    """
+    if not isinstance(graph, Graph):
+        raise TypeError(f"graph must be in memory {purpose}; got {type(graph).__name__}. Use a smaller graph.")
+    return graph
 
 
 def as_graph(graph: Any) -> Graph:
@@ -51,8 +70,8 @@ def as_graph(graph: Any) -> Graph:
     >>> as_graph(np.array([[0, 1], [1, 0]]))
     Graph(2 nodes, 1 edge)
     """
-    if isinstance(graph, Graph):
-        return graph
+    if isinstance(graph, GraphBase):
+        return whole_graph(graph, "here")
     for base in type(graph).__mro__:
         library = base.__module__.partition(".")[0]
         if library in _READERS:

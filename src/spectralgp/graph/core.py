@@ -13,16 +13,17 @@ from scipy.sparse.csgraph import connected_components
 
 from spectralgp._checks import Array, as_integer, as_option
 from spectralgp._operators import Operator, make_operator
+from spectralgp.graph.base import GraphBase
 from spectralgp.graph.edges import weights_from_edges
 from spectralgp.graph.laplacians import LAPLACIANS, LaplacianKind, largest_eigenvalue, normalized_parts
 from spectralgp.graph.nodes import as_coordinates, as_names, chosen_nodes, positions_of, shown
 from spectralgp.graph.places import as_places
-from spectralgp.graph.points import weights_from_points
+from spectralgp.graph.points import as_joining, weights_from_points
 from spectralgp.graph.weights import as_weights, finished, read_only, with_small_indices
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Graph:
+class Graph(GraphBase):
     """An undirected weighted graph that never changes.
 
     Copying a graph, also by `sklearn.base.clone`, returns the graph itself; two graphs are equal only if they
@@ -194,8 +195,8 @@ class Graph:
                [0. , 0.5, 0. ]])
         """
         places, labels = as_places(points, metric)
-        matrix = weights_from_points(places, n_neighbors, radius, weights, bandwidth, symmetrize)
-        return cls._built(matrix, labels if names is None else names, places.points)
+        joining = as_joining(len(places.points), n_neighbors, radius, weights, bandwidth, symmetrize)
+        return cls._built(weights_from_points(places, joining), labels if names is None else names, places.points)
 
     @classmethod
     def edgeless(cls, n_nodes: int, names: Any = None) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NoReturn
@@ -38,7 +38,7 @@ def heaviest_edges(weights: Any, most: int) -> tuple[Integers, Integers, Array]:
 
 def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None) -> tuple[Any, Names]:
     """Weights and names for `Graph.from_edges`, whose docstring says what is accepted."""
-    sources, targets, column = _edge_columns(edges)
+    sources, targets, column = edge_columns(edges)
     if column is not None and weights is not None:
         raise ValueError(
             "weights must be None when the edges carry weights themselves; got both. Pass them in one place only."
@@ -46,22 +46,19 @@ def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None
     if names is not None:
         names = as_names(names, None if n_nodes is None else as_integer(n_nodes, "n_nodes", 1))
     starts, ends, n_nodes, names = _positions(sources, targets, names, n_nodes)
-    given = column if weights is None else weights
-    values: Array = (
-        np.ones(len(starts))
-        if given is None
-        else as_real_array(
-            given,
-            "weights",
-            ("n_edges",),
-            sizes={"n_edges": len(starts)},
-            remedy="Pass one weight for each edge.",
-        )
-    )
+    values = edge_values(column if weights is None else weights, len(starts))
     return _from_pairs(starts, ends, values, n_nodes, names), names
 
 
-def _edge_columns(edges: Any) -> tuple[Any, Any, Any]:
+def edge_values(given: Any, n_edges: int, name: str = "weights") -> Array:
+    """Finite weights of edges; 1 where none are given."""
+    if given is None:
+        return np.ones(n_edges)
+    remedy = "Pass one weight for each edge."
+    return as_real_array(given, name, ("n_edges",), sizes={"n_edges": n_edges}, remedy=remedy)
+
+
+def edge_columns(edges: Any) -> tuple[Any, Any, Any]:
     """Split edges into sources, targets and weights (None if they carry none)."""
     if isinstance(edges, np.ndarray) and edges.dtype.names:
         edges = {name: edges[name] for name in edges.dtype.names}
@@ -122,10 +119,10 @@ def _refuse(given: str) -> NoReturn:
 
 def _positions(sources: Any, targets: Any, names: Names, n_nodes: int | None) -> tuple[Integers, Integers, int, Names]:
     """Turn endpoints into node positions: integers are positions already, anything else is a label."""
-    starts, ends = _as_integers(sources), _as_integers(targets)
+    starts, ends = as_integers(sources), as_integers(targets)
     labelled = names is not None and all(isinstance(name, int | np.integer) for name in names)
     if starts is None or ends is None or (labelled and len(starts)):
-        return _look_up(_as_labels(sources), _as_labels(targets), names, n_nodes)
+        return _look_up(as_labels(sources), as_labels(targets), names, n_nodes)
     largest = max(starts.max(), ends.max()) if len(starts) else -1
     smallest = min(starts.min(), ends.min()) if len(starts) else 0
     if names is not None:
@@ -139,11 +136,11 @@ def _positions(sources: Any, targets: Any, names: Names, n_nodes: int | None) ->
             "Nodes are counted from zero; if the integers are labels, give the labels as names."
         )
     if n_nodes is None:
-        n_nodes = _count_nodes(starts, ends, int(largest))
+        n_nodes = count_nodes(starts, ends, int(largest))
     return starts, ends, n_nodes, names
 
 
-def _count_nodes(starts: Integers, ends: Integers, largest: int) -> int:
+def count_nodes(starts: Integers, ends: Integers, largest: int) -> int:
     """Count nodes that nobody counted: safe only when every node from zero on has an edge."""
     if largest < 0:
         raise ValueError("n_nodes must be given when there are no edges and no names; got None. Pass n_nodes or names.")
@@ -161,7 +158,7 @@ def _count_nodes(starts: Integers, ends: Integers, largest: int) -> int:
     return largest + 1
 
 
-def _as_integers(column: Any) -> Integers | None:
+def as_integers(column: Any) -> Integers | None:
     """Endpoints as an integer array, or None if they are labels."""
     if not len(column):
         return np.empty(0, dtype=np.int64)
@@ -185,7 +182,8 @@ def _as_integers(column: Any) -> Integers | None:
     return integers
 
 
-def _as_labels(column: Any) -> list[Hashable]:
+def as_labels(column: Any) -> list[Hashable]:
+    """Endpoints as labels."""
     # NumPy would list dates of some units as integers
     listed = not isinstance(column, np.ndarray) or column.dtype.kind in "mM"
     return list(column) if listed else column.tolist()
@@ -221,30 +219,47 @@ def _look_up(
 def _from_pairs(starts: Integers, ends: Integers, values: Array, n_nodes: int, names: Names) -> Any:
     """Symmetric matrix from edges given once or several times, in any direction."""
     dtype = np.int32 if n_nodes < 2**31 else np.int64
-    low = np.minimum(starts, ends).astype(dtype, copy=False)
-    high = np.maximum(starts, ends).astype(dtype, copy=False)
-    order = np.lexsort((high, low))
-    low, high, values = low[order], high[order], values[order]
-    repeated = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
+    low: Integers = np.minimum(starts, ends).astype(dtype, copy=False)
+    high: Integers = np.maximum(starts, ends).astype(dtype, copy=False)
+    named = (lambda node: node) if names is None else names.__getitem__
+    refuse_loops(low, high, named)
+    return mirrored(*unique_edges(low, high, values, named, named), n_nodes)
+
+
+def unique_edges(
+    starts: Integers,
+    ends: Integers,
+    values: Array,
+    start_name: Callable[[int], object],
+    end_name: Callable[[int], object],
+) -> tuple[Integers, Integers, Array]:
+    """Edges sorted by their ends, each once; conflicting or negative weights are refused by name."""
+    order = np.lexsort((ends, starts))
+    starts, ends, values = starts[order], ends[order], values[order]
+    repeated = (starts[1:] == starts[:-1]) & (ends[1:] == ends[:-1])
+
+    def between(at: int) -> str:
+        return f"between {start_name(int(starts[at]))!r} and {end_name(int(ends[at]))!r}"
+
     conflicting = np.flatnonzero(repeated & (values[1:] != values[:-1]))
-    ends_of = (lambda node: node) if names is None else names.__getitem__
     if conflicting.size:
         at = int(conflicting[0])
         raise ValueError(
-            f"edges must give one weight to each pair of nodes; got {values[at]} and "
-            f"{values[at + 1]} between {ends_of(int(low[at]))!r} and {ends_of(int(high[at]))!r}. "
+            f"edges must give one weight to each pair of nodes; got {values[at]} and {values[at + 1]} {between(at)}. "
             "Graphs are undirected: add or average the weights of repeated edges first."
         )
-    if (low == high).any():
-        node = ends_of(int(low[np.argmax(low == high)]))
-        raise ValueError(f"edges must join two different nodes; got a self-loop at {node!r}. Remove the self-loops.")
     if values.size and values.min() < 0:
         at = int(np.argmin(values))
-        raise ValueError(
-            f"weights must be non-negative; got {values[at]} between {ends_of(int(low[at]))!r} and "
-            f"{ends_of(int(high[at]))!r}. {SIMILARITIES}"
-        )
+        raise ValueError(f"weights must be non-negative; got {values[at]} {between(at)}. {SIMILARITIES}")
     if repeated.any():
         keep = np.concatenate(([True], ~repeated))
-        low, high, values = low[keep], high[keep], values[keep]
-    return mirrored(low, high, values, n_nodes)
+        starts, ends, values = starts[keep], ends[keep], values[keep]
+    return starts, ends, values
+
+
+def refuse_loops(starts: Integers, ends: Integers, named: Callable[[int], object]) -> None:
+    """Refuse edges from a node to itself."""
+    loops = starts == ends
+    if loops.any():
+        node = named(int(starts[np.argmax(loops)]))
+        raise ValueError(f"edges must join two different nodes; got a self-loop at {node!r}. Remove the self-loops.")

@@ -76,23 +76,30 @@ def _check_laplacian(matrix: Any) -> None:
     )
 
 
-def _check_degrees(matrix: Any) -> None:
-    """Refuse weights whose sums overflow, or are too small to keep their digits."""
-    values, tiny = matrix.data, float(np.finfo(np.float64).tiny)
-    with np.errstate(over="ignore"):
-        total = values.sum()
-    if not np.isfinite(total):
+def check_sums(values: Array, degrees: Array, nodes: Any = None) -> None:
+    """Refuse weights whose sums overflow, or are too small to keep their digits; nodes are rows if nobody says which.
+
+    Parameters
+    ----------
+    values : array
+        Stored weights of some rows.
+    degrees : array of shape (n_rows,)
+        Their sums.
+    nodes : array of shape (n_rows,), optional
+        Nodes of the rows.
+    """
+    tiny = float(np.finfo(np.float64).tiny)
+    if not np.isfinite(degrees.sum()):
         raise ValueError(
             f"weights must have a finite sum; got weights up to {values.max():.3g}. Divide them by the largest of them."
         )
-    if values.size and values.min() < tiny:
-        degrees = matrix.sum(axis=1)
-        small = np.flatnonzero((degrees > 0) & (degrees < tiny))
-        if small.size:
-            raise ValueError(
-                f"weights must sum to 0 or at least {tiny:.3g} at every node; got {degrees[small[0]]:.3g} at node "
-                f"{small[0]}. Multiply all weights, or set such small ones to 0."
-            )
+    small = np.flatnonzero((degrees > 0) & (degrees < tiny))
+    if small.size:
+        node = small[0] if nodes is None else nodes[small[0]]
+        raise ValueError(
+            f"weights must sum to 0 or at least {tiny:.3g} at every node; got {degrees[small[0]]:.3g} at node "
+            f"{node}. Multiply all weights, or set such small ones to 0."
+        )
 
 
 def _dense(weights: Any) -> Array:
@@ -186,7 +193,8 @@ def _first(matrix: Any, where: Any) -> tuple[int, int, float]:
 def finished(matrix: Any) -> Any:
     """Make a symmetric matrix that of a graph: canonical, no larger than needed, read-only."""
     matrix = _canonical(matrix)
-    _check_degrees(matrix)
+    with np.errstate(over="ignore"):
+        check_sums(matrix.data, matrix.sum(axis=1))
     # SciPy allocates for the worst case and keeps a view: up to twice the memory for the life of the graph
     if matrix.data.base is not None and matrix.data.base.size > matrix.data.size:
         matrix.data = matrix.data.copy()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array
-from spectralgp.graph import Graph, LaplacianKind
+from spectralgp.graph import Graph, LaplacianKind, whole_graph
 from spectralgp.graph_kernels.parameters import Slopes
 from spectralgp.graph_kernels.positive import STRENGTH_BOUNDS, Bounds, PositiveParameters
 from spectralgp.modes import modes_of
@@ -78,8 +78,9 @@ class LocalAverage(PositiveParameters):
 
     def basis(self, spectrum: Spectrum) -> Spectrum:
         """The eigenvectors of ``B B^T`` itself, with its eigenvalues as frequencies."""
-        modes = modes_of(self.covariance(spectrum.graph))
-        return ExactSpectrum(spectrum.graph, self.laplacian, False, modes.values, modes.vectors)
+        graph = whole_graph(spectrum.graph, "for LocalAverage")
+        modes = modes_of(self.covariance(graph))
+        return ExactSpectrum(graph, self.laplacian, False, modes.values, modes.vectors)
 
     def power(self, eigenvalues: ArrayLike) -> Array:
         """The eigenvalues of `basis`, which are those of ``B B^T``."""
@@ -89,4 +90,5 @@ class LocalAverage(PositiveParameters):
         """Gradient through the derivative of ``B B^T``."""
         vectors = self.basis(spectrum).require_eigenvectors("")
         slope = vectors @ slopes.node_covariance_gradient @ vectors.T
-        return np.tensordot(self.covariance_jacobian(spectrum.graph), slope, axes=2)
+        graph = whole_graph(spectrum.graph, "for LocalAverage")
+        return np.tensordot(self.covariance_jacobian(graph), slope, axes=2)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectralgp._checks import Array, as_option, as_positive, as_real_array
 from spectralgp.carry import Carried
-from spectralgp.graph import Graph
+from spectralgp.graph import GraphBase
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.inputs import InputKernel, KernelLike, NewInputs, as_input_kernel
 from spectralgp.signals import Signals, as_training
@@ -53,7 +53,7 @@ class Task:
         Columns of the inputs that carry over to the signals.
     """
 
-    graph: Graph
+    graph: GraphBase
     input_kernel: InputKernel
     inputs: Array
     signals: Signals
@@ -67,7 +67,7 @@ class Task:
     @classmethod
     def of(
         cls,
-        graph: Graph,
+        graph: GraphBase,
         input_kernel: InputKernel | KernelLike,
         inputs: ArrayLike,
         signals: ArrayLike | Signals,
@@ -101,7 +101,7 @@ class Task:
         >>> Task.of(pair, None, np.empty((3, 0)), np.array([[1.0, 2.0], [0.0, 0.0], [-1.0, -2.0]])).variance
         1.6666666666666667
         """
-        if not isinstance(graph, Graph):
+        if not isinstance(graph, GraphBase):
             raise TypeError(f"graph must be a Graph; got {type(graph).__name__}. Convert it with as_graph first.")
         checked = as_real_array(inputs, "inputs", ("n_signals", "n_features")).copy()
         training = as_training(signals, checked.shape[0], graph.n_nodes)

@@ -10,7 +10,7 @@ import numpy as np
 from spectralgp._checks import as_option
 from spectralgp._extras import require
 from spectralgp._frames import some
-from spectralgp.graph import Graph
+from spectralgp.graph import GraphBase
 from spectralgp.reading.labels import index_of
 from spectralgp.reading.tables import Table, read_table
 
@@ -23,7 +23,7 @@ Nodes = Literal["exact", "graph"]
 
 def signals_from_file(
     path: Path | str,
-    graph: Graph,
+    graph: GraphBase,
     *,
     layout: Layout = "auto",
     nodes: Nodes = "exact",
@@ -86,7 +86,7 @@ def signals_from_file(
     return signals.rename(columns={str(name): name for name in graph.names or ()})
 
 
-def _from_wide(table: Table, graph: Graph, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
+def _from_wide(table: Table, graph: GraphBase, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
     pandas = require("pandas", "cli", "to read signals from files")
     known = None if graph.names is None else {str(name) for name in graph.names}
     has_index = len(table.names) == graph.n_nodes + 1 if known is None else table.names[0] not in known
@@ -103,7 +103,7 @@ def _index_note(table: Table) -> str:
     return f" (the first column, {table.names[0]!r}, is the index)" if table.names[0] else ""
 
 
-def _from_long(table: Table, graph: Graph, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
+def _from_long(table: Table, graph: GraphBase, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
     pandas = require("pandas", "cli", "to read signals from files")
     node, value = table.place("node"), table.place("value")
     others = [place for place in range(len(table.names)) if place not in (node, value)]
@@ -144,7 +144,7 @@ def _require_once(table: Table, entries: np.ndarray, known: np.ndarray, node: in
         )
 
 
-def matched(given: list[str], graph: Graph, nodes: Nodes, table: Table, item: str, note: str) -> list[str]:
+def matched(given: list[str], graph: GraphBase, nodes: Nodes, table: Table, item: str, note: str) -> list[str]:
     """Names of the nodes in a file's order, then those that it lacks, once they are compared with the graph's."""
     if graph.names is None:
         if len(given) != graph.n_nodes:

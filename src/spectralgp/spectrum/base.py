@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._checks import Array
-from spectralgp.graph import Graph, LaplacianKind
+from spectralgp.graph import GraphBase, LaplacianKind
 from spectralgp.signals import Signals
 from spectralgp.spectrum.data import SpectralData
 
@@ -84,7 +84,7 @@ class Spectrum(ABC):
     eigenvectors are known, columns over the nodes where they are not. Blocks add and subtract.
     """
 
-    graph: Graph
+    graph: GraphBase
     laplacian: LaplacianKind
     scaled: bool
 

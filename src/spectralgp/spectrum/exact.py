@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 
 from spectralgp._arrays import few_threads
 from spectralgp._checks import Array, as_option, as_signals
-from spectralgp.graph import Graph, LaplacianKind
+from spectralgp.graph import Graph, GraphBase, LaplacianKind
 from spectralgp.signals import Signals
 from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum
 from spectralgp.spectrum.data import SpectralData, SpectralSignals
@@ -218,7 +218,7 @@ class ExactSpectrum(Spectrum):
         return f"ExactSpectrum({self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian)"
 
 
-def decompose(graph: Graph, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> ExactSpectrum:
+def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> ExactSpectrum:
     """Eigendecomposition of a graph's Laplacian, computed once for each graph and remembered on it.
 
     Parameters
@@ -242,6 +242,11 @@ def decompose(graph: Graph, laplacian: LaplacianKind = "combinatorial", *, scale
     >>> decompose(Graph.from_edges([(0, 1), (1, 2)])).eigenvalues.round(6)
     array([0., 1., 3.])
     """
+    if isinstance(graph, GraphBase) and not isinstance(graph, Graph):
+        raise TypeError(
+            f"graph must be in memory to be decomposed; got {type(graph).__name__}. Pass spectrum=Chebyshev(), which "
+            "needs no eigenvectors."
+        )
     if not isinstance(graph, Graph):
         raise TypeError(
             f"graph must be a Graph; got {type(graph).__name__}. Convert adjacencies, networkx graphs and others with "

@@ -1,0 +1,52 @@
+"""What the rest of the package needs of a graph, wherever its weights are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from spectralgp._operators import Operator
+from spectralgp.graph.laplacians import LaplacianKind
+
+
+class GraphBase(ABC):
+    """An undirected weighted graph that never changes: in memory, or as a folder of partitions.
+
+    Copying returns the graph itself. Expensive results are remembered in `_cache`, which pickles leave out.
+    """
+
+    _cache: dict[Hashable, Any]
+
+    @property
+    @abstractmethod
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+
+    @property
+    @abstractmethod
+    def n_edges(self) -> int:
+        """Number of edges, each counted once."""
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[Hashable] | None:
+        """Names of the nodes, if they have any."""
+
+    @property
+    @abstractmethod
+    def coordinates(self) -> Any:
+        """Where the nodes are, shape (n_nodes, n_dimensions), if that is known."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is in memory, so that it can be decomposed."""
+        return True
+
+    def adopted(self, signals: Any) -> Any:
+        """Signals on this graph as its operators take them."""
+        return signals
+
+    @abstractmethod
+    def operator(self, kind: LaplacianKind = "combinatorial", like: Any = None, device: str | None = None) -> Operator:
+        """Laplacian as an operator on blocks of signals such as `like`."""
