@@ -24,7 +24,6 @@ from spectralgp._operators import (
     Operator,
     chebyshev_coefficients,
     chebyshev_points,
-    filter_columns,
 )
 
 GIGABYTE = 1e9
@@ -134,7 +133,7 @@ def draw_signals(
     coefficients = chebyshev_coefficients(response)
     significant = np.flatnonzero(np.abs(coefficients) > 1e-12 * np.abs(coefficients).max())[-1] + 1
     white = operator.random_normal(n_signals, random_state)
-    drawn = filter_columns(operator, white, coefficients[:significant, None, None] * root)
+    drawn = operator.filtered(white, coefficients[:significant, None, None] * root)
     noise_variance = NOISE_SHARE * float(np.var(drawn))
     for column in range(n_signals):  # one at a time: memory
         drawn[:, column] += np.sqrt(noise_variance) * random_state.standard_normal(graph.n_nodes)

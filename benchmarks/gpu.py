@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, condition
-from spectralgp._operators import CudaOperator, chebyshev_coefficients, chebyshev_points, filter_columns
+from spectralgp._operators import CudaOperator, chebyshev_coefficients, chebyshev_points
 from spectralgp.learning import Task, learn
 from spectralgp.signals import read_signals
 
@@ -112,7 +112,7 @@ def recover(side: int, n_signals: int, n_probes: int) -> dict[str, object]:
     root = np.linalg.cholesky(RBF(1.0)(inputs) + 1e-10 * np.eye(n_signals)).T
     response = TRUTH.response(operator.bound * (chebyshev_points(16) + 1) / 2 / largest)
     filters = chebyshev_coefficients(response)[:, None, None] * root
-    drawn = filter_columns(operator, operator.random_normal(n_signals, rng), filters)
+    drawn = operator.filtered(operator.random_normal(n_signals, rng), filters)
     noise_variance = NOISE_SHARE * float(cupy.var(drawn))
     for column in range(n_signals):  # one at a time: memory
         noise = cupy.random.default_rng(column).standard_normal(n_nodes)

@@ -116,18 +116,19 @@ def test_the_truncation_error_bounds_the_log_determinant_too(case, n_moments):
 
 @every_case
 def test_the_probe_error_covers_the_deviation(case):
-    """Over 30 seeds: deviations in units of the stated error have a root mean square of one, and a mean of zero.
+    """Over 120 seeds: deviations in units of the stated error have a root mean square of about one, and a mean of zero.
 
     With 16 probes and two control variates the stated error has 13 degrees of freedom, so a deviation in its units is
-    Student's, with variance 13/11; its mean over the seeds has a standard error of 0.2.
+    Student's, with variance 13/11, wider by 14/12 for the slopes of the controls, which are estimated too; its mean
+    over the seeds has a standard error of 0.11.
     """
     truth, deviations = None, []
-    for seed in range(30):
+    for seed in range(120):
         true, ours, x = objectives(case, Chebyshev(n_moments=257, n_probes=16, random_state=seed))
         truth = true.evidence(x).log_likelihood if truth is None else truth
         deviations.append((ours.evidence(x).log_likelihood - truth) / ours.errors(x).probes)
     assert 0.6 < np.sqrt(np.mean(np.square(deviations))) < 1.5
-    assert abs(np.mean(deviations)) < STANDARD_ERRORS * np.sqrt(13 / 11 / 30)
+    assert abs(np.mean(deviations)) < STANDARD_ERRORS * np.sqrt(13 / 11 * 14 / 12 / 120)
     assert np.max(np.abs(deviations)) < STANDARD_ERRORS
 
 

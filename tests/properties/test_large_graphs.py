@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracle
-from spectralgp._operators import chebyshev_coefficients, filter_columns
+from spectralgp._operators import chebyshev_coefficients
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import Polynomial
 from spectralgp.learning import Task
@@ -83,7 +83,7 @@ def test_filtering_by_a_series_is_filtering_by_the_eigenvalues(graph, theta, see
     operator = quadrature.operator
     coefficients = chebyshev_coefficients(kernel.response(quadrature.points(3)))
     filters = coefficients[:, None, None] * np.eye(3)
-    actual = operator.unload(filter_columns(operator, operator.load(signals), filters))
+    actual = operator.unload(operator.filtered(operator.load(signals), filters))
     scale = float(np.max(np.abs(signals))) * max(1.0, float(np.sum(np.abs(theta))))
     assert oracle.relative_error(actual, spectrum.filter(signals, kernel.response), scale) < QUADRATURE
 

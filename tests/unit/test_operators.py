@@ -143,9 +143,28 @@ def test_random_blocks_have_their_moments(path):
     for draws in (signs, normal):
         assert abs(draws.mean()) < 0.03
         assert oracle.relative_error(draws @ draws.T / 4000, np.eye(7)) < 5 * np.sqrt(2 / 4000)
-    again = host(operator, operator.random_signs(4000, np.random.default_rng(0)))
-    np.testing.assert_array_equal(signs, again)
     assert not host(operator, operator.zeros(2)).any()
+    # numbers belong to nodes, whatever their order in the operator: all paths draw the same
+    reference = PATHS["scipy"]("random")
+    np.testing.assert_array_equal(signs, host(reference, reference.random_signs(4000, np.random.default_rng(0))))
+    expected = host(reference, reference.random_normal(4000, np.random.default_rng(0)))
+    assert oracle.relative_error(normal, expected) < tolerance(path)
+
+
+@every_path
+def test_unit_vectors_are_columns_of_the_identity(path):
+    operator = PATHS[path]("random")
+    np.testing.assert_array_equal(host(operator, operator.unit_vectors(np.array([5, 2]))), np.eye(7)[:, [5, 2]])
+
+
+@every_path
+def test_columns_are_put_side_by_side_and_chosen(path):
+    operator = PATHS[path]("random")
+    left, right = (operator.random_normal(2, np.random.default_rng(seed)) for seed in (0, 1))
+    both = operator.beside(left, right)
+    np.testing.assert_array_equal(host(operator, both), np.hstack([host(operator, left), host(operator, right)]))
+    chosen = host(operator, operator.chosen(both, np.array([3, 0])))
+    np.testing.assert_array_equal(chosen, host(operator, both)[:, [3, 0]])
 
 
 # The interval

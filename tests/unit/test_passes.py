@@ -12,7 +12,6 @@ from spectralgp._operators.passes import (
     MomentPass,
     chebyshev_coefficients,
     chebyshev_points,
-    filter_columns,
     quadrature_weights,
 )
 from spectralgp._progress import telling
@@ -143,10 +142,29 @@ def test_filtering_is_the_dense_sum_of_polynomials(n_terms, options):
     columns = operator.load(SIGNALS)
     heard = Mentions()
     with telling(heard):
-        actual = operator.unload(filter_columns(operator, columns, coefficients))
+        actual = operator.unload(operator.filtered(columns, coefficients))
     expected = sum(
         oracle.chebyshev_matrix(dense(operator), k) @ SIGNALS.T @ matrix for k, matrix in enumerate(coefficients)
     )
     assert oracle.relative_error(actual, expected.T) < (SINGLE if "dtype" in options else EXACT)
     assert len(heard.texts) == n_terms - 1
     np.testing.assert_array_equal(operator.unload(columns), operator.unload(operator.load(SIGNALS)))
+
+
+@pytest.mark.parametrize("n_terms", [1, 2, 9])
+def test_every_column_may_have_a_filter_of_its_own(n_terms):
+    operator = operator_of()
+    coefficients = np.random.default_rng(5).standard_normal((n_terms, N_COLUMNS))
+    actual = operator.unload(operator.filtered(operator.load(SIGNALS), coefficients))
+    polynomials = [oracle.chebyshev_matrix(dense(operator), k) for k in range(n_terms)]
+    expected = sum(matrix @ (SIGNALS.T * row) for matrix, row in zip(polynomials, coefficients, strict=True))
+    assert oracle.relative_error(actual, expected.T) < EXACT
+
+
+def test_probes_average_products_with_what_filters_make_of_them():
+    operator = operator_of()
+    coefficients = np.random.default_rng(6).standard_normal((2, 5))
+    filters = [sum(c * oracle.chebyshev_matrix(dense(operator), k) for k, c in enumerate(row)) for row in coefficients]
+    expected = [np.mean(SIGNALS * (SIGNALS @ matrix), axis=0) for matrix in filters]
+    actual = operator.unload(operator.probed(operator.load(SIGNALS), coefficients))
+    assert oracle.relative_error(actual, expected) < EXACT

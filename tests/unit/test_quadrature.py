@@ -85,7 +85,10 @@ def test_control_variates_reduce_the_spread_of_a_log_determinant():
 
 
 def test_the_stated_spread_has_the_degrees_of_freedom_of_its_controls():
-    """With five probes and two controls only two are left: over 600 seeds the mean of its square tells them apart."""
+    """With five probes and two controls only two are left: over 600 seeds the median of its square tells them apart.
+
+    A mean would be that of one or two seeds whose controls nearly depend on each other.
+    """
     truth = EXACTLY.of(POINTS, scaled=True)
     coefficients = chebyshev_coefficients(np.log(1.5 + truth.points(41)))
     expected = coefficients @ truth.density.moments(41)
@@ -94,9 +97,8 @@ def test_the_stated_spread_has_the_degrees_of_freedom_of_its_controls():
         density = Chebyshev(n_probes=5, random_state=seed).of(POINTS, scaled=True).density
         deviations.append(coefficients @ density.moments(41) - expected)
         stated.append(density.spread(coefficients))
-    # a regression on two controls widens the estimate itself by (n - 2) / (n - 1 - 2 - 1) at n = 5, on average
-    ratio = np.mean(np.square(stated)) / np.mean(np.square(deviations))
-    assert 0.25 < ratio < 0.75
+    ratio = np.median(np.square(stated)) / np.median(np.square(deviations))
+    assert 0.6 < ratio < 1.2  # with the degrees of freedom of five probes alone it would be half of this
 
 
 def test_probes_repeat_with_their_seed_and_differ_with_another():

@@ -1,6 +1,6 @@
 """Laplacians as operators for the Chebyshev recurrence, on whatever holds the signals."""
 
-from spectralgp._operators.base import Operator
+from spectralgp._operators.base import Operator, Recurrence
 from spectralgp._operators.choose import make_operator, precision_of
 from spectralgp._operators.cpu import CpuOperator
 from spectralgp._operators.cuda import CudaOperator
@@ -8,8 +8,6 @@ from spectralgp._operators.passes import (
     MomentPass,
     chebyshev_coefficients,
     chebyshev_points,
-    filter_columns,
-    filter_each,
     quadrature_weights,
 )
 from spectralgp._operators.plain import PlainOperator
@@ -20,10 +18,9 @@ __all__ = [
     "MomentPass",
     "Operator",
     "PlainOperator",
+    "Recurrence",
     "chebyshev_coefficients",
     "chebyshev_points",
-    "filter_columns",
-    "filter_each",
     "make_operator",
     "precision_of",
     "quadrature_weights",

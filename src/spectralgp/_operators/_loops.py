@@ -104,10 +104,75 @@ def _step_columns(
     return squares.sum(axis=0), crosses.sum(axis=0)
 
 
+def _step_rows(
+    indptr: Any,
+    indices: Any,
+    weights: Any,
+    diagonal: Any,
+    scale: Any,
+    current: Any,
+    previous: Any,
+    start: int,
+    stop: int,
+) -> None:
+    for first in range(start, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        _rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
+
+
+def _gram_rows(
+    indptr: Any,
+    indices: Any,
+    weights: Any,
+    diagonal: Any,
+    scale: Any,
+    current: Any,
+    previous: Any,
+    stop: int,
+) -> tuple[Any, Any]:
+    n_columns = current.shape[1]
+    squares = np.zeros((n_columns, n_columns))
+    crosses = np.zeros((n_columns, n_columns))
+    for first in range(0, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        _rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
+        following = previous[first:last]
+        squares += np.dot(following.T, following)
+        crosses += np.dot(following.T, current[first:last])
+    return squares, crosses
+
+
+def _columns_rows(
+    indptr: Any,
+    indices: Any,
+    weights: Any,
+    diagonal: Any,
+    scale: Any,
+    current: Any,
+    previous: Any,
+    stop: int,
+) -> tuple[Any, Any]:
+    n_columns = current.shape[1]
+    squares = np.zeros(n_columns)
+    crosses = np.zeros(n_columns)
+    for first in range(0, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        _rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
+        for row in range(first, last):
+            for column in range(n_columns):
+                squares[column] += previous[row, column] * previous[row, column]
+                crosses[column] += previous[row, column] * current[row, column]
+    return squares, crosses
+
+
 step, step_gram, step_columns = (
     njit(parallel=True, cache=_is_cacheable(), fastmath=True)(loop) for loop in (_step, _step_gram, _step_columns)
 )
 # not cached: Numba's cache would not tell them from the parallel ones
 serial_step, serial_step_gram, serial_step_columns = (
     njit(fastmath=True)(loop) for loop in (_step, _step_gram, _step_columns)
+)
+# of some rows, by one thread that leaves the interpreter to others: parts of a graph run side by side
+step_rows, gram_rows, columns_rows = (
+    njit(cache=_is_cacheable(), fastmath=True, nogil=True)(loop) for loop in (_step_rows, _gram_rows, _columns_rows)
 )

@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from spectralgp._checks import Array
 from spectralgp._operators.base import Operator
+from spectralgp._operators.randomness import node_normals, node_signs
 
 REORDER_FROM = 50_000  # nodes, from which a better order is worth finding
 LOADED = 2**22  # values read at a time
@@ -73,17 +74,24 @@ class CpuOperator(Operator):
         """Block of zeros."""
         return np.zeros((self.n_nodes, n_columns), dtype=self.dtype)
 
-    def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        """Block of random signs, made without wider temporaries than bytes."""
-        signs = random_state.integers(0, 2, size=(self.n_nodes, n_columns), dtype=np.int8)
-        block = signs.astype(self.dtype)
-        block *= 2
-        block -= 1
+    def unit_vectors(self, nodes: NDArray[np.intp]) -> Any:
+        """Block with a one at a node in each column."""
+        block = self.zeros(len(nodes))
+        block[nodes if self.order is None else np.argsort(self.order)[nodes], np.arange(len(nodes))] = 1
         return block
+
+    @property
+    def _numbers(self) -> NDArray[np.uint64]:
+        """Numbers of the nodes, in the operator's order."""
+        return (np.arange(self.n_nodes) if self.order is None else self.order).astype(np.uint64)
+
+    def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
+        """Block of random signs."""
+        return node_signs(self._numbers, n_columns, random_state, self.dtype)
 
     def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
         """Block of standard normal numbers."""
-        return random_state.standard_normal((self.n_nodes, n_columns), dtype=self.dtype.type)
+        return node_normals(self._numbers, n_columns, random_state, self.dtype)
 
     def rows(self) -> Any:
         """Diagonal of ``L``, and sums of squares of its other entries in each row."""

@@ -6,11 +6,14 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectralgp._checks import Array
 from spectralgp._operators.base import Operator
+from spectralgp._operators.randomness import node_normals, node_signs
 
 THREADS = 256
+AT_ONCE = 2**26  # random numbers made at a time
 
 SOURCE = """
 extern "C" __global__ void chebyshev_step(
@@ -86,18 +89,23 @@ class CudaOperator(Operator):
         """Block of zeros."""
         return self.cupy.zeros((self.n_nodes, n_columns), dtype=self.dtype)
 
-    def _generator(self, random_state: np.random.Generator) -> Any:
-        return self.cupy.random.default_rng(int(random_state.integers(2**62)))
+    def unit_vectors(self, nodes: NDArray[np.intp]) -> Any:
+        """Block with a one at a node in each column."""
+        block = self.zeros(len(nodes))
+        block[self.cupy.asarray(nodes), self.cupy.arange(len(nodes))] = 1
+        return block
+
+    @property
+    def _numbers(self) -> Any:
+        return self.cupy.arange(self.n_nodes, dtype=np.uint64)
 
     def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
         """Block of random signs, drawn on the device."""
-        generator = self._generator(random_state)
-        block = generator.random((self.n_nodes, n_columns), dtype=np.float32).astype(self.dtype, copy=False)
-        return self.cupy.where(block < 0.5, self.dtype.type(-1), self.dtype.type(1))
+        return node_signs(self._numbers, n_columns, random_state, self.dtype, self.cupy, AT_ONCE)
 
     def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
         """Block of standard normal numbers, drawn on the device."""
-        return self._generator(random_state).standard_normal((self.n_nodes, n_columns), dtype=self.dtype)
+        return node_normals(self._numbers, n_columns, random_state, self.dtype, self.cupy, AT_ONCE)
 
     def rows(self) -> Any:
         """Diagonal of ``L``, and sums of squares of its other entries in each row."""

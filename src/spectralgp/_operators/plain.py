@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
+from numpy.typing import NDArray
 
 from spectralgp._arrays import on_host
 from spectralgp._checks import Array
 from spectralgp._operators.base import Operator
+from spectralgp._operators.randomness import node_normals, node_signs
 
 
 class PlainOperator(Operator):
@@ -56,14 +58,23 @@ class PlainOperator(Operator):
         """Block of zeros."""
         return self.xp.zeros((self.n_nodes, n_columns), dtype=self.dtype, device=self.device)
 
+    def unit_vectors(self, nodes: NDArray[np.intp]) -> Any:
+        """Block with a one at a node in each column."""
+        block = np.zeros((self.n_nodes, len(nodes)), dtype=np.float32)
+        block[nodes, np.arange(len(nodes))] = 1
+        return self._array(block)
+
+    @property
+    def _numbers(self) -> NDArray[np.uint64]:
+        return np.arange(self.n_nodes, dtype=np.uint64)
+
     def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        """Block of random signs, drawn on the host so that every library draws the same."""
-        signs = random_state.integers(0, 2, size=(self.n_nodes, n_columns), dtype=np.int8)
-        return self._array(signs) * 2 - 1
+        """Block of random signs, drawn on the host."""
+        return self._array(node_signs(self._numbers, n_columns, random_state, np.float32))
 
     def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
         """Block of standard normal numbers, drawn on the host."""
-        return self._array(random_state.standard_normal((self.n_nodes, n_columns)))
+        return self._array(node_normals(self._numbers, n_columns, random_state, np.float64))
 
     def rows(self) -> Any:
         """Diagonal of ``L``, and sums of squares of its other entries in each row."""

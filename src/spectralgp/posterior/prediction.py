@@ -200,7 +200,8 @@ class Prediction:
         values, vectors = np.linalg.eigh(within)
         root = FilterBank(
             lambda eigenvalues: posterior.prior.graph_kernel.response(eigenvalues)[None],
-            vectors * np.sqrt(np.maximum(values, 0.0)),
+            # the symmetric root: unlike eigenvectors, whose signs are anyone's, it changes little where models do
+            (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T,
         )
         everything = np.eye(within.shape[0])
         own = FilterBank(lambda eigenvalues: posterior.prior.residual_response(eigenvalues)[None], everything)

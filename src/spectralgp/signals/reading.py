@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj
+from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
 from numpy.typing import ArrayLike
 
 from spectralgp._arrays import on_host
 from spectralgp._checks import Array, as_training_signals
+from spectralgp._extras import require
 from spectralgp.signals.incomplete import Incomplete
 from spectralgp.signals.views import Center, Scale, Signals, Store
 from spectralgp.units import Units
@@ -59,6 +62,11 @@ def read_signals(source: Any, center: Center = None, scale: Scale = None, *, kee
     n_signals, n_nodes = source.shape
     mean, largest, means = _first_look(source, by_node="node" in (center, scale))
     if np.isnan(mean):
+        if is_dask_array(source):
+            raise ValueError(
+                "Y must be complete where it is a Dask array; got NaN. Fill in what was not observed, drop the signals "
+                "with holes, or pass an array in memory with a Graph."
+            )
         precision = np.float32 if "float32" in str(source.dtype) else np.float64
         return _read_incomplete(_on_host(source[:, :]), center, scale, precision)
     relative = None if scale != "node" else _relative_scales(source, means, largest)
@@ -67,12 +75,9 @@ def read_signals(source: Any, center: Center = None, scale: Scale = None, *, kee
         reference = 0.0
     ones: Any = 1.0 if relative is None else 1 / relative
     gram = np.zeros((n_signals + 1, n_signals + 1))
-    for columns, block in _blocks(source):
-        xp = array_namespace(block)
-        rows = (block - (reference[columns] if np.ndim(reference) else reference)) / largest
-        rows = rows if relative is None else rows * ones[columns]
-        gram[:-1, :-1] += _on_host(rows @ rows.T)
-        gram[:-1, -1] += _on_host(xp.sum(rows, axis=1))
+    for squares, sums in _of_each(source, _gram, reference, ones, largest=largest):
+        gram[:-1, :-1] += squares
+        gram[:-1, -1] += sums
     gram[-1, :-1] = gram[:-1, -1]
     gram[-1, -1] = n_nodes
     spread = float(np.sqrt(np.trace(gram[:-1, :-1]) / (n_signals * n_nodes)))
@@ -93,6 +98,13 @@ def read_signals(source: Any, center: Center = None, scale: Scale = None, *, kee
     # a constant is none any more after nodes were scaled: views of what is in memory are read anew, others stay
     again = None if keep_source else functools.partial(read_again, center, scale)
     return Signals(store, np.arange(n_signals), level, None if keep_source else center, again)
+
+
+def _gram(block: Any, reference: Any, ones: Any, *, largest: float) -> tuple[Array, Array]:
+    """Products of the rows of a block with each other, and with ones."""
+    rows = (block - reference) / largest
+    rows = rows if np.ndim(ones) == 0 else rows * ones
+    return _on_host(rows @ rows.T), _on_host(array_namespace(block).sum(rows, axis=1))
 
 
 def read_again(center: Center, scale: Scale, values: Array, units: Units | None = None) -> Signals:
@@ -134,16 +146,17 @@ def _read_incomplete(values: Array, center: Center, scale: Scale, precision: Any
 
 def _relative_scales(source: Any, means: Any, largest: float) -> Any:
     """Standard deviations of the nodes about their means, shrunk towards their root mean square, relative to that."""
-    variances = []
-    for columns, block in _blocks(source):
-        xp = array_namespace(block)
-        variances.append(xp.mean(((block - means[columns]) / largest) ** 2, axis=0))
+    variances = _of_each(source, _variances, means, largest=largest)
     variance, n_signals = array_namespace(variances[0]).concat(variances), source.shape[0]
     common = float(array_namespace(variance).mean(variance))
     if common <= ROUNDING**2:
         return variance * 0.0 + 1.0
     shrunk = (n_signals * variance / common + PRIOR_SIGNALS) / (n_signals + PRIOR_SIGNALS)
     return array_namespace(variance).sqrt(shrunk)
+
+
+def _variances(block: Any, means: Any, *, largest: float) -> Any:
+    return array_namespace(block).mean(((block - means) / largest) ** 2, axis=0)
 
 
 def as_training(signals: ArrayLike | Signals, n_signals: int, n_nodes: int) -> Signals:
@@ -166,37 +179,45 @@ def as_training(signals: ArrayLike | Signals, n_signals: int, n_nodes: int) -> S
 
 def _first_look(source: Any, by_node: bool) -> tuple[float, float, Any]:
     """Mean of all values, largest size of one (or one), and the nodes' means if they are wanted; NaN if one is none."""
-    mean, count, largest, means = 0.0, 0, 0.0, []
-    for _, block in _blocks(source):
-        xp = array_namespace(block)
-        if not bool(xp.all(xp.isfinite(block))):
-            _require_observed(source)
-            return np.nan, 1.0, None
-        largest = max(largest, float(xp.max(xp.abs(block))))
-        if largest > LARGEST:
-            break
-        size = block.shape[0] * block.shape[1]
-        mean += (float(xp.mean(block)) - mean) * size / (count + size)
-        count += size
-        if by_node:
-            means.append(xp.mean(block, axis=0))
-    _require_squarable(largest)
-    return mean, largest or 1.0, array_namespace(means[0]).concat(means) if means else None
-
-
-def _require_observed(source: Any) -> None:
-    """Refuse infinite values, and signals of which nothing was observed; NaN is no value."""
-    n_observed, largest = 0, 0.0
-    for _, block in _blocks(source):
-        xp = array_namespace(block)
-        if bool(xp.any(xp.isinf(block))):
-            raise ValueError("Y must not hold infinite values; got some. NaN stands for what was not observed.")
-        seen = ~xp.isnan(block)
-        n_observed += int(xp.sum(xp.astype(seen, xp.int64)))
-        largest = max(largest, float(xp.max(xp.where(seen, xp.abs(block), xp.zeros_like(block)))))
+    looks = _of_each(source, _look, by_node=by_node)
+    n_observed, largest = sum(look.n_observed for look in looks), max(look.largest for look in looks)
+    if np.isinf(largest):
+        raise ValueError("Y must not hold infinite values; got some. NaN stands for what was not observed.")
     if n_observed == 0:
         raise ValueError("Y must hold at least one value; got nothing but NaN, which stands for what was not observed.")
     _require_squarable(largest)
+    if n_observed < sum(look.size for look in looks):
+        return np.nan, 1.0, None
+    mean, count = 0.0, 0
+    for look in looks:
+        mean += (look.mean - mean) * look.size / (count + look.size)
+        count += look.size
+    return (
+        mean,
+        largest or 1.0,
+        array_namespace(looks[0].means).concat([look.means for look in looks]) if by_node else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What a first look at a block of signals finds."""
+
+    size: int
+    n_observed: int
+    largest: float
+    mean: float
+    means: Any
+
+
+def _look(block: Any, *, by_node: bool) -> _Look:
+    xp = array_namespace(block)
+    seen = ~xp.isnan(block)
+    size, n_observed = block.shape[0] * block.shape[1], int(xp.sum(xp.astype(seen, xp.int64)))
+    largest = float(xp.max(xp.where(seen, xp.abs(block), xp.zeros_like(block))))
+    is_whole = n_observed == size and largest <= LARGEST
+    mean = float(xp.mean(block)) if is_whole else np.nan
+    return _Look(size, n_observed, largest, mean, xp.mean(block, axis=0) if is_whole and by_node else None)
 
 
 def _require_squarable(largest: float) -> None:
@@ -207,19 +228,47 @@ def _require_squarable(largest: float) -> None:
         )
 
 
-def _blocks(source: Any) -> Iterator[tuple[slice, Any]]:
-    """The signals by blocks of nodes, as float64 arrays of their own library, or NumPy's."""
+def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **settings: Any) -> list[Any]:
+    """What a function finds in every block of signals, in the order of the nodes.
+
+    Parameters
+    ----------
+    source : array or file of shape (n_signals, n_nodes)
+        Blocks are float64 arrays of its own library, or NumPy's. Chunks of a Dask array are looked at where they are.
+    function : callable
+        Takes a block, and of each of `by_node` the numbers of its nodes.
+    by_node : float or array of shape (n_nodes,)
+        One number for all, or one a node.
+    settings
+        Passed on.
+    """
+    if is_dask_array(source):
+        dask: Any = require("dask", "dask", "to read Dask arrays")
+        lazy: Any = source
+        chunks, widths = lazy.rechunk({0: -1}).to_delayed().ravel(), lazy.chunks[1]
+        stops = np.cumsum([0, *widths])
+        work = dask.delayed(_of_one, pure=False)
+        pairs = zip(chunks, (slice(*ends) for ends in pairwise(stops.tolist())), strict=True)
+        found = [work(chunk, function, *_sliced(by_node, columns), **settings) for chunk, columns in pairs]
+        return list(dask.compute(*found))
     width = max(1, BLOCK // max(1, source.shape[0]))
-    for start in range(0, source.shape[1], width):
-        columns = slice(start, min(start + width, source.shape[1]))
-        block = source[:, columns]
-        block = block if is_array_api_obj(block) else np.asarray(block)
-        yield columns, array_namespace(block).astype(block, array_namespace(block).float64)
+    starts = range(0, source.shape[1], width)
+    ranges = (slice(start, min(start + width, source.shape[1])) for start in starts)
+    return [_of_one(source[:, columns], function, *_sliced(by_node, columns), **settings) for columns in ranges]
+
+
+def _of_one(block: Any, function: Callable[..., Any], *by_node: Any, **settings: Any) -> Any:
+    block = block if is_array_api_obj(block) else np.asarray(block)
+    return function(array_namespace(block).astype(block, array_namespace(block).float64), *by_node, **settings)
+
+
+def _sliced(by_node: Iterable[Any], columns: slice) -> list[Any]:
+    return [values if np.ndim(values) == 0 else values[columns] for values in by_node]
 
 
 def _owned(source: Any) -> Any:
-    """A copy of an array in memory, which its owner may change; a file as it is."""
-    if not is_array_api_obj(source) or isinstance(source, np.memmap):
+    """A copy of an array in memory, which its owner may change; a file, or what is not computed yet, as it is."""
+    if not is_array_api_obj(source) or isinstance(source, np.memmap) or is_dask_array(source):
         return source
     return array_namespace(source).asarray(source, copy=True)
 

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import is_dask_array
 from numpy.typing import NDArray
 
-from spectralgp._arrays import on_host, take
+from spectralgp._arrays import on_host
 from spectralgp._checks import Array
 from spectralgp._operators import MomentPass, Operator
 from spectralgp.units import Units
@@ -55,8 +55,10 @@ class Store:
 
     @cached_property
     def values(self) -> Array:
-        """The rows in memory, without that of ones."""
-        rows = np.asarray(on_host(self.source[:, :]), dtype=float)
+        """The rows in memory, without that of ones; those of a Dask array where they are."""
+        rows: Any = self.source
+        if not is_dask_array(rows):
+            rows = np.asarray(on_host(rows[:, :]), dtype=float)
         if np.ndim(self.offset) == 0 and self.offset == 0.0 and np.ndim(self.divisor) == 0 and self.divisor == 1.0:
             return rows
         return (rows - np.asarray(on_host(self.offset))) / np.asarray(on_host(self.divisor))
@@ -83,7 +85,7 @@ class Store:
         if known is None or (known.is_released and known.n_moments < n_moments):
             block = self.load(operator)
             if not operator.keeps_constants:
-                block = array_namespace(block).concat([block, operator.zeros(1) + 1], axis=1)
+                block = operator.beside(block, operator.zeros(1) + 1)
             known = self.passes[operator] = MomentPass(operator, block, gram=True)
         known.extend(n_moments)
         moments = known.moments[:n_moments]
@@ -242,7 +244,7 @@ class Signals:
     def columns(self, operator: Operator) -> Any:
         """The signals as columns of a block of an operator."""
         block = self._store.load(operator)
-        chosen = block if self._is_whole else take(block, self._rows, axis=1)
+        chosen = block if self._is_whole else operator.chosen(block, self._rows)
         if np.any(self._level):
             chosen = chosen - (operator.combine(block, self._level[:-1, None]) + float(self._level[-1]))
         return chosen

@@ -63,7 +63,7 @@ class Density:
         if found is not None:
             self.largest_eigenvalue, self.residual = found.largest_eigenvalue, found.residual
             if found.moments is not None:
-                self._passes = [MomentPass.known(operator, found.moments, gram=False)]
+                self._passes = [MomentPass.known(found.moments, gram=False)]
         else:
             self.largest_eigenvalue, self.residual = operator.largest_eigenvalue() if has_edges else (1.0, 0.0)
         operator.tighten(self.largest_eigenvalue, self.residual)
@@ -121,7 +121,7 @@ class Density:
         for start in range(0, total, PROBE_BLOCK):
             width = min(PROBE_BLOCK, total - start)
             if self.n_probes == "exact":
-                block = self.operator.load(np.eye(width, n_nodes, start))
+                block = self.operator.unit_vectors(np.arange(start, start + width))
             else:
                 block = self.operator.random_signs(width, random_state)
             yield MomentPass(self.operator, block, gram=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.polynomial.chebyshev import chebval, chebvander
 from numpy.typing import NDArray
@@ -22,29 +20,12 @@ def closest_quadratics(coefficients: Array, points: Array, multiplicities: Array
     return np.asarray(np.linalg.lstsq(roots * design, roots * values, rcond=None)[0].T, dtype=np.float64)
 
 
-def probed(operator: Operator, coefficients: Array, probes: Any) -> Any:
-    """Mean over the probes of ``z * f(L) z`` for several functions, as a block with a column for each."""
-    width = probes.shape[1]
-    total = operator.zeros(coefficients.shape[0])
-    current, previous = probes * 1, None
-    for term in range(coefficients.shape[1]):
-        total += operator.combine(operator.row_products(probes, current), coefficients[None, :, term] / width)
-        if previous is None:
-            following = operator.step(current * 0.5, operator.zeros(width))
-        else:
-            following = operator.step(current, previous)
-        previous, current = current, following
-    return total
-
-
 def diagonals_at(operator: Operator, coefficients: Array, nodes: NDArray[np.intp]) -> Array:
     """Diagonals at some nodes without error, shape (n_functions, n_some_nodes)."""
     values = []
     for start in range(0, len(nodes), UNIT_VECTORS):
         chosen = nodes[start : start + UNIT_VECTORS]
-        units = np.zeros((len(chosen), operator.n_nodes))
-        units[np.arange(len(chosen)), chosen] = 1.0
-        moments = MomentPass(operator, operator.load(units), gram=False)
+        moments = MomentPass(operator, operator.unit_vectors(chosen), gram=False)
         moments.extend(coefficients.shape[1])
         values.append(coefficients @ moments.moments[: coefficients.shape[1]])
     return np.concatenate(values, axis=1)

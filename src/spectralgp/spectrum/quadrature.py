@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
-from array_api_compat import array_namespace
 from numpy.polynomial.chebyshev import chebval
 from numpy.typing import NDArray
 
@@ -21,17 +20,15 @@ from spectralgp._operators import (
     Operator,
     chebyshev_coefficients,
     chebyshev_points,
-    filter_columns,
-    filter_each,
     precision_of,
     quadrature_weights,
 )
-from spectralgp.graph import Graph, LaplacianKind
+from spectralgp.graph import GraphBase, LaplacianKind
 from spectralgp.signals import Completed, Signals
 from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum
 from spectralgp.spectrum.data import SpectralData, SpectralMoments
 from spectralgp.spectrum.density import Density, Found
-from spectralgp.spectrum.probing import UNIT_VECTORS, closest_quadratics, diagonals_at, probed
+from spectralgp.spectrum.probing import UNIT_VECTORS, closest_quadratics, diagonals_at
 
 FIRST_MOMENTS = 129
 FINER = 4  # times as many points as moments, to see the tail of a Chebyshev series
@@ -89,7 +86,7 @@ class Chebyshev:
 
     def of(
         self,
-        graph: Graph,
+        graph: GraphBase,
         laplacian: LaplacianKind = "combinatorial",
         scaled: bool = False,
         like: Any = None,
@@ -107,7 +104,7 @@ class Chebyshev:
         return Quadrature(graph, laplacian, bool(scaled), self, graph._cache[key], self.n_moments | 1)
 
 
-def release_passes(graph: Graph) -> None:
+def release_passes(graph: GraphBase) -> None:
     """Forget the states of recurrences on a graph, which more moments would need, and keep the moments."""
     for known in graph._cache.values():
         if isinstance(known, Density):
@@ -149,7 +146,7 @@ class Quadrature(Spectrum):
         How many of them are used; an odd number.
     """
 
-    graph: Graph
+    graph: GraphBase
     laplacian: LaplacianKind
     scaled: bool
     settings: Chebyshev
@@ -221,7 +218,7 @@ class Quadrature(Spectrum):
     def read_pair(self, signals: Signals, carried: Array) -> SpectralMoments:
         """Energies of both and between them, by a pass of their own."""
         columns = signals.columns(self.operator)
-        pair = self.read_block(array_namespace(columns).concat([columns, self.load(carried)], axis=1))
+        pair = self.read_block(self.operator.beside(columns, self.load(carried)))
         if isinstance(signals, Completed):  # what is carried over is known: it has no spread
             n_signals, spread = signals.shape[0], self._data(signals.spread_moments(self.operator, self.n_moments))
             pair.matrices[:, :n_signals, :n_signals] += spread.matrices
@@ -272,7 +269,7 @@ class Quadrature(Spectrum):
     def filtered(self, block: Any, filters: Filters) -> Any:
         """Columns through filters, by one pass of the recurrence for all of them."""
         coefficients = self._series(filters.matrices)
-        return filter_columns(self.operator, self._columns(block), np.moveaxis(coefficients, (2, 1), (0, 1)))
+        return self.operator.filtered(self._columns(block), np.moveaxis(coefficients, (2, 1), (0, 1)))
 
     def series(self, functions: OfEigenvalues, slack: float = 0.0) -> Array:
         """Chebyshev series of functions, shape (n_functions, n_terms).
@@ -289,7 +286,7 @@ class Quadrature(Spectrum):
 
     def each_filtered(self, block: Any, series: Array) -> Any:
         """Every column through a filter of its own, given by its `series`."""
-        return filter_each(self.operator, self._columns(block), series)
+        return self.operator.filtered(self._columns(block), series.T)
 
     def inner(self, left: Any, right: Any) -> float:
         """Sum of the products of two blocks' entries, in double precision."""
@@ -343,7 +340,7 @@ class Quadrature(Spectrum):
         left[:, : quadratics.shape[1]] -= quadratics
         n_probes = 2 * UNIT_VECTORS if self.settings.n_probes == "exact" else self.settings.n_probes
         random_state = np.random.default_rng(self.settings.random_state + 1)
-        halves = [probed(operator, left, operator.random_signs(n_probes // 2, random_state)) for _ in range(2)]
+        halves = [operator.probed(operator.random_signs(n_probes // 2, random_state), left) for _ in range(2)]
         difference = halves[0] - halves[1]
         errors = 0.5 * np.sqrt(operator.column_products(difference, difference) / operator.n_nodes)
         known = operator.combine(operator.low_diagonals(), np.pad(quadratics, ((0, 0), (0, 3 - quadratics.shape[1]))).T)
