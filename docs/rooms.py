@@ -13,7 +13,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("the door", ("_arrays", "_colours", "_extras", "_files", "_html", "_frames", "_progress", "_checks")),
     ("inputs", ("modes", "inputs")),
     ("signals", ("_operators", "units", "signals")),
-    ("the graph", ("graph", "spectrum", "graph_kernels")),
+    ("the graph", ("graph", "partitioned", "spectrum", "graph_kernels")),
     ("the model", ("covariance", "carry", "model", "masked", "evidence")),
     ("conditioning", ("posterior", "shrinkage", "mixture", "leaving_out")),
     ("beside it", ("scores", "calibration", "datasets", "reading")),

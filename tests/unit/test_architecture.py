@@ -42,6 +42,7 @@ ROOMS = [
     "units",
     "signals",
     "graph",
+    "partitioned",
     "spectrum",
     "graph_kernels",
     "covariance",
@@ -72,6 +73,8 @@ ROOMS = [
 
 HEAVY = {
     "cupy",
+    "dask",
+    "distributed",
     "matplotlib",
     "narwhals",
     "networkx",
@@ -80,11 +83,13 @@ HEAVY = {
     "plotly",
     "polars",
     "pyarrow",
+    "pymetis",
     "rich",
     "safetensors",
     "torch",
     "typer",
     "xarray",
+    "zarr",
 }
 # the command line is the one room that nobody imports to compute; compiled loops are imported where they run
 HEAVY_AT_TOP = {"cli": {"rich", "typer"}, "_operators._loops": {"numba"}}
@@ -286,6 +291,7 @@ COMPARED_BY_VALUE = {
     "Independent",
     "Layout",
     "Limits",
+    "Place",
     "Precomputed",
     "ReleasedFile",
     "Row",

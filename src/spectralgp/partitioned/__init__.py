@@ -1,0 +1,1 @@
+"""Graphs as folders of partitions, never whole in memory."""

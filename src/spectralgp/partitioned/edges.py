@@ -1,0 +1,188 @@
+"""Rows of the weights from edges that are never all in memory: shuffled to the owners of their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from spectralgp._checks import Array, as_integer
+from spectralgp._progress import report
+from spectralgp.graph.edges import as_integers, as_labels, edge_columns, edge_values, refuse_loops, unique_edges
+from spectralgp.graph.nodes import Names, as_names, missing_labels
+from spectralgp.graph.points import small_integers
+from spectralgp.partitioned.site import Site
+from spectralgp.partitioned.sources import Blocks
+
+Integers = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeTable:
+    """Edges in blocks, and the nodes that they join: positions, or names that `index` finds."""
+
+    blocks: Blocks
+    n_nodes: int
+    names: Names
+    index: dict[Hashable, int] | None
+
+    def read(self, number: int) -> tuple[Integers, Integers, Array]:
+        """Positions of both ends, and weights, of a block of edges."""
+        sources, targets, column = edge_columns(self.blocks.read(number))
+        starts, ends = (self._positions(labels) for labels in (sources, targets))
+        refuse_loops(starts, ends, self.name)
+        return starts, ends, edge_values(column, len(starts), f"weights of edges (block {number})")
+
+    def name(self, node: int) -> object:
+        """Name of a node, for messages."""
+        return node if self.names is None else self.names[node]
+
+    def _positions(self, labels: Any) -> Integers:
+        if self.index is not None:
+            listed = as_labels(labels)
+            try:
+                return np.fromiter(map(self.index.__getitem__, listed), dtype=np.int64, count=len(listed))
+            except KeyError as error:
+                raise ValueError(
+                    f"edges must join nodes listed in names; got {error.args[0]!r}. Add it to names, or drop its edges."
+                ) from None
+        positions = as_integers(labels)
+        if positions is None:
+            raise ValueError(
+                f"edges must join nodes from 0 to {self.n_nodes - 1} when n_nodes is given without names; got "
+                f"{labels[0]!r}. Leave n_nodes out, or pass names."
+            )
+        outside = positions[(positions < 0) | (positions >= self.n_nodes)]
+        if outside.size:
+            raise ValueError(
+                f"edges must join nodes from 0 to {self.n_nodes - 1}; got {outside[0]}. "
+                "Nodes are counted from zero; if the integers are labels, give the labels as names."
+            )
+        return positions
+
+
+def as_edge_table(blocks: Blocks, names: Any, n_nodes: int | None) -> EdgeTable:
+    """Find the nodes of edges: those that are named or counted, or else in a first pass over all edges."""
+    if n_nodes is not None:
+        n_nodes = as_integer(n_nodes, "n_nodes", 1)
+    if names is None and n_nodes is not None:
+        return EdgeTable(blocks, n_nodes, None, None)
+    if names is None:
+        names, n_nodes = _nodes_of(blocks)
+        if names is None:
+            return EdgeTable(blocks, n_nodes, None, None)
+    names = as_names(names, n_nodes)
+    labelled = all(isinstance(name, int | np.integer) for name in names) or not _counts(blocks)
+    index = {name: position for position, name in enumerate(names)} if labelled else None
+    return EdgeTable(blocks, len(names), names, index)
+
+
+def _counts(blocks: Blocks) -> bool:
+    """Whether edges join integers, as far as the first edges tell."""
+    for block in blocks:
+        sources, targets, _ = edge_columns(block)
+        if len(sources):
+            return as_integers(sources) is not None and as_integers(targets) is not None
+    return True
+
+
+def _nodes_of(blocks: Blocks) -> tuple[Names, int]:
+    """Labels in the order of their first appearance, or the number of nodes where they are counted."""
+    if _counts(blocks):
+        return None, _number_of_nodes(blocks)
+    found: dict[Hashable, None] = {}
+    for block in blocks:
+        sources, targets, _ = edge_columns(block)
+        found |= dict.fromkeys(chain.from_iterable(zip(as_labels(sources), as_labels(targets), strict=True)))
+    missing = missing_labels(found)
+    if missing:
+        raise ValueError(f"edges must name both ends; got {missing[0]!r}. Drop the rows with missing ends.")
+    return tuple(found), len(found)
+
+
+def _number_of_nodes(blocks: Blocks) -> int:
+    """Count nodes: safe only when every one from zero on has an edge."""
+    seen = np.zeros(0, dtype=bool)
+    n_edges = 0
+    for block in blocks:
+        sources, targets, _ = edge_columns(block)
+        n_edges += len(sources)
+        for labels in (sources, targets):
+            nodes = as_integers(labels)
+            if nodes is None or not len(nodes):
+                continue
+            if nodes.min() < 0:
+                raise ValueError(f"edges must join nodes from 0; got {nodes.min()}. Nodes are counted from zero.")
+            largest = int(nodes.max())
+            if largest >= len(seen):
+                if largest > 2 * n_edges + 10**6 and largest > 8 * len(seen):  # labels could ask for any memory
+                    raise ValueError(
+                        f"n_nodes must be given for a node {largest} among the first {n_edges} edges; got None. "
+                        "Pass n_nodes; if the integers are labels, give the labels as names."
+                    )
+                seen = np.concatenate([seen, np.zeros(largest + 1 - len(seen), dtype=bool)])
+            seen[nodes] = True
+    if not len(seen):
+        raise ValueError("n_nodes must be given when there are no edges and no names; got None. Pass n_nodes or names.")
+    if not seen.all():
+        raise ValueError(
+            f"edges must mention every node from 0 to {len(seen) - 1} unless n_nodes or names is given; got no edge at "
+            f"node {int(np.argmin(seen))}. Pass n_nodes={len(seen)} if nodes without edges are meant; or, if the "
+            "integers are labels, give the labels as names."
+        )
+    return len(seen)
+
+
+def shuffle(site: Site, table: EdgeTable) -> None:
+    """Keep each block of edges sorted by the owner of a row, every edge in both directions."""
+    for number in range(table.blocks.n_blocks):
+        site.keep(f"edges-{number:05d}", partial(_shuffled, site, table, number))
+        report(f"edges {number + 1} of {table.blocks.n_blocks}")
+
+
+def _shuffled(site: Site, table: EdgeTable, number: int) -> dict[str, NDArray[Any]]:
+    starts, ends, values = table.read(number)
+    ranks = np.concatenate([site.rank[starts], site.rank[ends]])
+    columns = np.concatenate([ends, starts]).astype(ranks.dtype, copy=False)
+    return by_owner(site, ranks, {"columns": columns, "weights": np.concatenate([values, values])})
+
+
+def by_owner(site: Site, ranks: Integers, others: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Entries sorted by the owner of a node: its place there, what goes with it, and where each owner's entries end."""
+    owners = site.owners(ranks)
+    # sixteen bits are sorted in linear time
+    order = np.argsort(owners.astype(np.int16) if site.n_partitions < 2**15 else owners, kind="stable")
+    ends = np.cumsum(np.bincount(owners, minlength=site.n_partitions))
+    rows = (ranks - site.starts[owners]).astype(np.int32)[order]
+    return {"rows": rows, "ends": ends, **{name: array[order] for name, array in others.items()}}
+
+
+def pieces(site: Site, owner: int, keys: list[str], names: tuple[str, ...]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Entries of an owner from all that were kept by `by_owner`."""
+    for key in keys:
+        ends = site.kept(key, "ends")
+        mine = slice(int(ends[owner - 1]) if owner else 0, int(ends[owner]))
+        yield tuple(site.kept(key, name)[mine] for name in names)
+
+
+def rows_from_edges(site: Site, number: int, table: EdgeTable) -> Any:
+    """Rows of a partition's own nodes from the edges that were shuffled to it."""
+    own = site.own(number)
+    n_own = own.stop - own.start
+    keys = [f"edges-{block:05d}" for block in range(table.blocks.n_blocks)]
+    found = list(pieces(site, number, keys, ("rows", "columns", "weights")))
+    empty = (np.empty(0, dtype=np.int32), np.empty(0, dtype=small_integers(site.n_nodes)), np.empty(0))
+    rows, columns, values = (np.concatenate(parts) for parts in zip(empty, *found, strict=True))
+    order = site.order
+    rows, columns, values = unique_edges(
+        rows, columns, values, lambda row: table.name(int(order[own.start + row])), table.name
+    )
+    matrix = csr_array((values, (rows, columns)), shape=(n_own, site.n_nodes))
+    matrix.eliminate_zeros()
+    return matrix
