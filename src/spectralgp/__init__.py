@@ -22,6 +22,7 @@ from spectralgp.graph_kernels import (
 from spectralgp.learning import Lagrangian, Sqp, Task, learn
 from spectralgp.leaving_out import leave_one_out
 from spectralgp.model import GraphGP, graph_gp
+from spectralgp.partitioned import PartitionedGraph
 from spectralgp.posterior import condition
 from spectralgp.shrinkage import condition_shrunk
 from spectralgp.signals import Signals, read_signals
@@ -42,6 +43,7 @@ __all__ = [
     "Lagrangian",
     "LocalAverage",
     "Matern",
+    "PartitionedGraph",
     "Polynomial",
     "PseudoInverse",
     "RandomWalk",

@@ -23,6 +23,7 @@ from spectralgp.estimators._parameters import check_parameters, warn_of_noise
 from spectralgp.estimators._reading import (
     DIFFERENT,
     DROWNING,
+    as_any_graph,
     as_one_signal,
     carried_columns,
     check_inputs,
@@ -37,7 +38,7 @@ from spectralgp.estimators._reading import (
     without_duplicates,
 )
 from spectralgp.fitting import FittedModels, Stacking, at_once, fit_models, n_fitting_steps
-from spectralgp.graph import Graph, as_graph
+from spectralgp.graph import GraphBase
 from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial
 from spectralgp.inputs import Independent, as_covariance, as_input_kernel
 from spectralgp.learning import Candidate, Fit, Lagrangian, Sqp, as_solver
@@ -126,7 +127,7 @@ class GraphGPEstimator(OutputMixin):
 
     def _fit(self, X: Any, Y: Any) -> None:
         check_parameters(self)
-        names = None if self.graph is None or not is_data_array(Y) else as_graph(self.graph).names
+        names = None if self.graph is None or not is_data_array(Y) else as_any_graph(self.graph).names
         Y = as_table(Y, "Y", names=names)
         layout = Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None
         X = as_table(X, "X", rows=layout.dims[0] if layout is not None and layout.dims is not None else None)
@@ -136,7 +137,7 @@ class GraphGPEstimator(OutputMixin):
         inputs = self._read_inputs(X, values.shape[0])
         flat, copies = len(values.shape) == 1, np.arange(values.shape[0], dtype=np.intp)
         graph, order = read_graph(self.graph, 1 if flat else values.shape[1], frame_names(Y))
-        values = order.to_graph(values[:, None] if flat else values)
+        values = graph.adopted(order.to_graph(values[:, None] if flat else values))
         kept = observed_rows(values)
         n_empty = 0 if kept is None else values.shape[0] - kept.size
         if kept is not None:
@@ -175,7 +176,7 @@ class GraphGPEstimator(OutputMixin):
         self._finish(learnt, n_empty)
 
     def _setting(
-        self, X: Any, graph: Graph, inputs: Array, values: Any, columns: Indices | None, settings: Chebyshev | None
+        self, X: Any, graph: GraphBase, inputs: Array, values: Any, columns: Indices | None, settings: Chebyshev | None
     ) -> Setting:
         """Data and decisions, with those that are left open decided."""
         own = Independent() if X is None else None if self.kernel is None else as_input_kernel(self.kernel)
@@ -217,6 +218,13 @@ class GraphGPEstimator(OutputMixin):
         """Settings of the quadrature spectrum; None where the exact one is used."""
         if isinstance(self.spectrum, Chebyshev):
             return self.spectrum
+        if isinstance(self.graph, GraphBase) and not self.graph.is_whole:
+            if self.spectrum == "exact":
+                raise ValueError(
+                    "spectrum must be 'auto', 'chebyshev' or Chebyshev(...) on a partitioned graph, which is nowhere "
+                    "whole; got 'exact'. Use a Graph to decompose it."
+                )
+            return Chebyshev()
         if self.spectrum == "chebyshev" or (self.spectrum == "auto" and self.graph is not None and _is_large(Y)):
             return Chebyshev()
         if self.device == "cuda":

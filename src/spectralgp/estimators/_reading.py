@@ -17,7 +17,7 @@ from spectralgp._arrays import take
 from spectralgp._checks import Array, as_option, numbers_of, without_mask
 from spectralgp._frames import Table, frame_names, match_columns
 from spectralgp._operators import precision_of
-from spectralgp.graph import Graph, as_graph
+from spectralgp.graph import Graph, GraphBase, as_graph
 from spectralgp.graph.nodes import chosen_nodes
 from spectralgp.signals import Center
 from spectralgp.spectrum import Chebyshev
@@ -79,11 +79,16 @@ class NodeOrder:
         return np.array([known[name] for name in names], dtype=np.int64)
 
 
-def read_graph(graph: Any, n_columns: int, names: tuple[Any, ...] | None) -> tuple[Graph, NodeOrder]:
+def as_any_graph(graph: Any) -> GraphBase:
+    """A graph from whatever describes one; a partitioned one as it is."""
+    return graph if isinstance(graph, GraphBase) else as_graph(graph)
+
+
+def read_graph(graph: Any, n_columns: int, names: tuple[Any, ...] | None) -> tuple[GraphBase, NodeOrder]:
     """The graph, edgeless if there is none, and the order in which the user has its nodes."""
     if graph is None:
         return Graph.edgeless(n_columns), NodeOrder(names)
-    known = as_graph(graph)
+    known = as_any_graph(graph)
     own = None if known.names is None else tuple(known.names)
     if names is not None and own is not None and not (_counts(names) and not _counts(own)):
         columns = match_columns(names, own)

@@ -13,6 +13,7 @@ from spectralgp._arrays import on_host
 from spectralgp._checks import Array, as_positive
 from spectralgp._frames import check_same_order, frame_index
 from spectralgp.estimators._base import GraphGPEstimator
+from spectralgp.graph import whole_graph
 from spectralgp.report import gather, write_page
 
 
@@ -77,6 +78,7 @@ class ReportingMixin(GraphGPEstimator):
         True
         """
         check_is_fitted(self)
+        whole_graph(self.graph_, "for a report")
         if X is not None and Y is None:
             raise ValueError(
                 "Y must be given with X, the signals observed there; got X alone. Pass both, or neither to report on "

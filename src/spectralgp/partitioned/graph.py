@@ -1,0 +1,395 @@
+"""The partitioned graph: a folder, of which only the head is in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectralgp._checks import as_integer
+from spectralgp._html import as_html
+from spectralgp._operators import Operator
+from spectralgp.graph import Graph, LaplacianKind
+from spectralgp.graph.base import GraphBase
+from spectralgp.partitioned.folder import COORDINATES, NAMES, Head, read_array, read_head, read_partition, verify_files
+from spectralgp.partitioned.making import build_from_edges, build_from_graph, build_from_points
+from spectralgp.partitioned.moving import as_dask
+from spectralgp.partitioned.partition import Partition
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartitionedGraph(GraphBase):
+    """An undirected weighted graph as a folder of partitions, for graphs beyond the memory of one machine.
+
+    A partition holds its own nodes, the halo of nodes within `n_hops` hops around them, and the rows of the weights
+    that `n_hops` steps of a recurrence need, in files that are memory-mapped. Nodes keep the user's order. Copying
+    returns the graph itself; pickles hold the path of the folder, which must be there where they are read.
+
+    Building writes to the folder step by step, its head last, in one process. After an interruption the same call goes
+    on where it was. It takes a few times the size of the finished folder meanwhile.
+
+    Parameters
+    ----------
+    folder : path
+        Of a finished partitioned graph.
+    is_in_partition_order : bool, default=False
+        Whether nodes are counted partition by partition rather than in the user's order; see `in_partition_order`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from spectralgp import Graph
+    >>> from spectralgp.partitioned import PartitionedGraph
+    >>> graph = Graph.from_points(np.random.default_rng(0).random((2000, 2)), n_neighbors=6)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     partitioned = PartitionedGraph.from_graph(graph, 4, folder, n_hops=2)
+    ...     print(partitioned)
+    ...     print(partitioned.partition(0).n_own, partitioned.sizes)
+    PartitionedGraph(2000 nodes, ... edges, 4 partitions: ... edges cut, halos of 2 hops with ... % of the nodes)
+    500 (500, 500, 500, 500)
+    """
+
+    folder: Path
+    is_in_partition_order: bool = False
+    _head: Head = field(init=False, repr=False)
+    _cache: dict[Hashable, Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Read the head."""
+        object.__setattr__(self, "folder", Path(self.folder).absolute())
+        object.__setattr__(self, "_head", read_head(self.folder))
+        object.__setattr__(self, "_cache", {})
+
+    @classmethod
+    def open(cls, folder: Path | str, *, verify: bool = False) -> Self:
+        """Partitioned graph of a folder that was built before; only its head is read.
+
+        Parameters
+        ----------
+        folder : path
+            The folder.
+        verify : bool, default=False
+            Read all files, and compare them with their checksums. Otherwise only their lengths are looked at.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such folder, it is unfinished, or a file is missing.
+        ValueError
+            If the head is of another format or version, or a file is not as it was written.
+        """
+        graph = cls(Path(folder))
+        if verify:
+            verify_files(graph.folder, graph._head)
+        return graph
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: Graph,
+        n_partitions: int,
+        folder: Path | str,
+        *,
+        partitioner: Any = "auto",
+        n_hops: Any = "auto",
+        overwrite: bool = False,
+        verbose: bool = False,
+    ) -> Self:
+        """Partitioned graph of a graph in memory.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph; names must be text or numbers.
+        n_partitions : int
+            Number of partitions.
+        folder : path
+            Where to build it: a new or empty folder, or one in which the same call was interrupted.
+        partitioner : {"auto", "hilbert", "metis", "rcm", "contiguous"} or int array of shape (n_nodes,)
+            How nodes are shared out. "hilbert" cuts a space-filling curve through the coordinates into equal pieces
+            (through the first three principal axes of coordinates of more dimensions), "metis" minimises the edges cut
+            (by pymetis, an extra; parts are balanced within 3 %), "rcm" cuts the order of reverse Cuthill-McKee,
+            "contiguous" the order of the nodes; an array gives every node the number of its partition. "auto" is
+            "hilbert" with coordinates, else "metis" where it is installed, else "rcm".
+        n_hops : int, default="auto"
+            Rings of nodes around each partition: as many steps are done between two exchanges. "auto" is the largest
+            number from 1 to 8 with which halos have no more than a quarter as many nodes as the graph, and at least 1.
+        overwrite : bool, default=False
+            Delete what was built in the folder before.
+        verbose : bool, default=False
+            Draw a bar of progress.
+
+        Raises
+        ------
+        ValueError
+            If there are more partitions than nodes, or the folder holds something else.
+        """
+        build_from_graph(graph, n_partitions, folder, partitioner, n_hops, overwrite, verbose)
+        return cls.open(folder)
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: Any,
+        folder: Path | str,
+        *,
+        n_partitions: int,
+        n_nodes: int | None = None,
+        names: Any = None,
+        coordinates: Any = None,
+        partitioner: Any = "auto",
+        n_hops: Any = "auto",
+        overwrite: bool = False,
+        verbose: bool = False,
+    ) -> Self:
+        """Partitioned graph from a table of edges that need not fit in memory.
+
+        Edges are shuffled, a block of the table at a time, to the owners of their ends; then each partition is made on
+        its own. In memory are a block, a partition and vectors over the nodes. The partitioners "metis" and "rcm"
+        need the whole graph in memory; "hilbert" (with coordinates), "contiguous" or an array do not.
+
+        Parameters
+        ----------
+        edges : dask DataFrame, or path of a Parquet file or of a folder of such
+            Columns ``source``, ``target`` and optionally ``weight``, as in `Graph.from_edges`: an edge may be listed
+            several times, in either direction, if its weight is the same each time.
+        folder : path
+            Where to build it, as in `from_graph`.
+        n_partitions : int
+            Number of partitions.
+        n_nodes : int, optional
+            Number of nodes, for edges between integers. Without it, or names, all edges are read once more.
+        names : sequence of text or numbers of length n_nodes, optional
+            Node names in the order wanted.
+        coordinates : array-like of shape (n_nodes, n_dimensions), optional
+            Where the nodes are.
+        partitioner, n_hops, overwrite, verbose
+            As in `from_graph`.
+
+        Raises
+        ------
+        ValueError
+            If edges conflict, form self-loops, have negative or infinite weights, or join unknown nodes.
+        """
+        build_from_edges(
+            edges, folder, n_partitions, n_nodes, names, coordinates, partitioner, n_hops, overwrite, verbose
+        )
+        return cls.open(folder)
+
+    @classmethod
+    def from_points(
+        cls,
+        points: Any,
+        folder: Path | str,
+        *,
+        n_partitions: int,
+        n_neighbors: int | None = None,
+        radius: float | None = None,
+        weights: str = "gaussian",
+        bandwidth: float | None = None,
+        symmetrize: str = "maximum",
+        metric: str = "euclidean",
+        names: Any = None,
+        n_hops: Any = "auto",
+        overwrite: bool = False,
+        verbose: bool = False,
+    ) -> Self:
+        """Partitioned graph that joins nearby points, the same as `Graph.from_points` builds.
+
+        Points are cut along a Hilbert curve. Neighbours are found one partition at a time, across borders too, and
+        exactly: among equally distant candidates alone the choice may be another than in memory.
+
+        Parameters
+        ----------
+        points : array, np.memmap, dask array, or path of a Parquet file or folder, of shape (n_nodes, n_dimensions)
+            Where the nodes are; all columns of Parquet files are coordinates.
+        folder : path
+            Where to build it, as in `from_graph`.
+        n_partitions : int
+            Number of partitions.
+        n_neighbors, radius, weights, bandwidth, symmetrize, metric, names
+            As in `Graph.from_points`.
+        n_hops, overwrite, verbose
+            As in `from_graph`.
+
+        Raises
+        ------
+        ValueError
+            As `Graph.from_points`.
+        """
+        joining = {
+            "n_neighbors": n_neighbors,
+            "radius": radius,
+            "weights": weights,
+            "bandwidth": bandwidth,
+            "symmetrize": symmetrize,
+        }
+        build_from_points(points, folder, n_partitions, joining, metric, names, n_hops, overwrite, verbose)
+        return cls.open(folder)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return self._head.n_nodes
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, each counted once."""
+        return self._head.n_edges
+
+    @property
+    def n_partitions(self) -> int:
+        """Number of partitions."""
+        return self._head.n_partitions
+
+    @property
+    def n_hops(self) -> int:
+        """Number of rings of the halos."""
+        return self._head.n_hops
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of nodes that partitions own."""
+        return self._head.sizes
+
+    @property
+    def cut(self) -> int:
+        """Number of edges between partitions, each counted once."""
+        return self._head.cut
+
+    @property
+    def halo(self) -> float:
+        """Number of nodes in all halos, as a share of the nodes of the graph."""
+        return self._head.halo
+
+    @property
+    def partitioner(self) -> str:
+        """Who cut the graph: "hilbert", "metis", "rcm", "contiguous", or "given"."""
+        return self._head.partitioner
+
+    @property
+    def names(self) -> Sequence[Hashable] | None:
+        """Names of the nodes, if they have any; read when they are first asked for."""
+        if not self._head.has_names:
+            return None
+        if "names" not in self._cache:
+            names = json.loads((self.folder / NAMES).read_text(encoding="utf-8"))
+            self._cache["names"] = tuple([names[node] for node in self.order] if self.is_in_partition_order else names)
+        return tuple(self._cache["names"])
+
+    @property
+    def coordinates(self) -> Any:
+        """Where the nodes are, shape (n_nodes, n_dimensions), memory-mapped; None if that is not known."""
+        if not self._head.has_coordinates:
+            return None
+        if "coordinates" not in self._cache:
+            read = read_array(self.folder / COORDINATES)
+            self._cache["coordinates"] = read[self.order] if self.is_in_partition_order else read
+        return self._cache["coordinates"]
+
+    @property
+    def is_whole(self) -> bool:
+        """It is not: no more than a partition at a time is in memory."""
+        return False
+
+    def adopted(self, signals: Any) -> Any:
+        """Signals as they are, Zarr arrays as Dask's; an error if values are missing."""
+        if isinstance(signals, np.ndarray) and signals.dtype.kind == "f" and np.isnan(np.sum(signals)):
+            raise ValueError(
+                "Y must be complete on a PartitionedGraph; got NaN. Fill in what was not observed, drop the signals "
+                "with holes, or use a Graph, on which they can be missing."
+            )
+        return as_dask(signals)
+
+    @property
+    def mark(self) -> str:
+        """What tells this graph from any other: a digest of the checksums of its files."""
+        if "mark" not in self._cache:
+            sums = "".join(digest for _, (_, digest) in sorted(self._head.files.items()))
+            self._cache["mark"] = hashlib.sha256(sums.encode()).hexdigest()
+        return str(self._cache["mark"])
+
+    def own_nodes(self, number: int) -> NDArray[np.int64]:
+        """Nodes that a partition owns, by their positions in the order of the graph."""
+        if self.is_in_partition_order:
+            start = sum(self.sizes[:number])
+            return np.arange(start, start + self.sizes[number])
+        part = self.partition(number)
+        return np.asarray(part.nodes[: part.n_own])
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The user's nodes partition by partition: ``signals[:, graph.order]`` are in the order of the partitions."""
+        parts = (self.partition(number) for number in range(self.n_partitions))
+        return np.concatenate([part.nodes[: part.n_own] for part in parts])
+
+    def in_partition_order(self) -> PartitionedGraph:
+        """The same graph with its nodes counted partition by partition, for signals that are kept in that order.
+
+        Signals and predictions come in the order of `order`, a partition's together, so that nothing is shuffled. Names
+        move along, and random numbers stay with their nodes.
+        """
+        return PartitionedGraph(self.folder, is_in_partition_order=True)
+
+    def partition(self, number: int) -> Partition:
+        """One partition, its arrays memory-mapped."""
+        return read_partition(self.folder, as_integer(number, "number", 0, self.n_partitions - 1))
+
+    def operator(self, kind: LaplacianKind = "combinatorial", like: Any = None, device: str | None = None) -> Operator:
+        """Laplacian as an operator on blocks of signals such as `like`, computed by partitions."""
+        from spectralgp.partitioned.operator import make_partitioned_operator
+
+        return make_partitioned_operator(self, kind, like, device)
+
+    def __repr__(self) -> str:
+        """One line: numbers of nodes, edges and partitions, the cut and the halos."""
+        counts = {"node": self.n_nodes, "edge": self.n_edges, "partition": self.n_partitions}
+        nodes, edges, parts = (f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
+        return (
+            f"PartitionedGraph({nodes}, {edges}, {parts}: {self.cut} edge{'s' * (self.cut != 1)} cut, halos of "
+            f"{self.n_hops} hop{'s' * (self.n_hops != 1)} with {100 * self.halo:.3g} % of the nodes)"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        coordinates = self.coordinates
+        properties = {
+            "nodes": self.n_nodes,
+            "edges": self.n_edges,
+            "partitions": f"{self.n_partitions}, of {min(self.sizes)} to {max(self.sizes)} nodes ({self.partitioner})",
+            "edges cut": self.cut,
+            "halos": f"{self.n_hops} hops, {100 * self.halo:.3g} % of the nodes",
+            "names": "none" if not self._head.has_names else "of all nodes",
+            "coordinates": "none" if coordinates is None else f"{coordinates.shape[1]} of each node",
+            "folder": self.folder,
+        }
+        return as_html("PartitionedGraph", properties)
+
+    def __copy__(self) -> Self:
+        """Return the graph itself: it cannot change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the graph itself, so that what was computed on it is kept."""
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """Return the graph itself, so that cross-validation computes its spectrum once."""
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickling: where the folder is."""
+        return {"folder": self.folder, "is_in_partition_order": self.is_in_partition_order}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore from a pickle: read the head again."""
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        self.__post_init__()

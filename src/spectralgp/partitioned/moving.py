@@ -1,0 +1,163 @@
+"""Signals between the user's order of the nodes and the partitions: what comes in, and what goes out."""
+
+from __future__ import annotations
+
+import mmap
+import warnings
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_dask_array
+from numpy.typing import NDArray
+
+from spectralgp._extras import require
+from spectralgp.partitioned.local import Place, laplacian
+from spectralgp.partitioned.running import PURPOSE, Computing
+
+Futures = list[Any]
+
+
+def as_dask(array: Any) -> Any:
+    """A Zarr array as Dask's; anything else as it is."""
+    if type(array).__module__.partition(".")[0] != "zarr":
+        return array
+    return require("dask.array", "dask", PURPOSE).from_zarr(array)
+
+
+# ---------------------------------------------------------------------------------------------------------- in
+
+
+def loaded(operator: Computing, signals: Any) -> Futures:
+    """Own values of each partition, shape (n_own, n_signals), from signals in the user's order of the nodes."""
+    signals = as_dask(signals)
+    if is_dask_array(signals):
+        return _from_dask(operator, signals)
+    numbers = range(len(operator.places))
+    if isinstance(signals, np.memmap) and isinstance(signals.base, mmap.mmap):
+        described = (str(signals.filename), signals.dtype.str, signals.shape, int(signals.offset))
+        order = "C" if signals.flags.c_contiguous else "F"
+        return [operator.create(_read_map, number, described, order) for number in numbers]
+    with warnings.catch_warnings():
+        # an array in memory goes to the workers with the tasks, so that they can run again if a worker is lost
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        values = signals if isinstance(signals, np.ndarray) else np.asarray(signals[:, :])
+        parts = (operator.graph.own_nodes(number) for number in numbers)
+        return [
+            operator.create(_placed, number, values[:, nodes]) for number, nodes in zip(numbers, parts, strict=True)
+        ]
+
+
+def _placed(place: Place, values: NDArray[Any]) -> Any:
+    return laplacian(place).xp.asarray(np.ascontiguousarray(values.T), dtype=place.dtype)
+
+
+def _read_map(place: Place, described: tuple[str, str, tuple[int, int], int], order: str) -> Any:
+    """Own columns of a file, a signal at a time: what is mapped counts as a worker's memory for as long as it is."""
+    filename, dtype, (n_signals, n_nodes), offset = described
+    local = laplacian(place)
+    block = np.empty((local.n_own, n_signals), dtype=place.dtype)
+    if order == "F":
+        mapped = np.memmap(filename, dtype, "r", offset, (n_nodes, n_signals))
+        block[:] = mapped[local.positions]
+        return local.xp.asarray(block)
+    n_bytes = n_nodes * np.dtype(dtype).itemsize
+    for number in range(n_signals):
+        block[:, number] = np.memmap(filename, dtype, "r", offset + number * n_bytes, (n_nodes,))[local.positions]
+    return local.xp.asarray(block)
+
+
+def _from_dask(operator: Computing, signals: Any) -> Futures:
+    """Every chunk is split by the partitions that its nodes are in, and every partition put together from the pieces.
+
+    Nothing passes through the client, and a chunk is computed once.
+    """
+    dask = require("dask", "dask", PURPOSE)
+    graph, n_parts = operator.graph, len(operator.places)
+    if graph.is_in_partition_order:
+        placed = dask.delayed(_placed, pure=False)
+        chunks = signals.rechunk((signals.shape[0], graph.sizes)).to_delayed().ravel()
+        pairs = zip(operator.places, chunks, strict=True)
+        return list(operator.client.compute([placed(place, chunk) for place, chunk in pairs]))
+    chunks = signals.rechunk({0: -1}).to_delayed().ravel()
+    stops = np.cumsum([0, *signals.chunks[1]])
+    split, taken, put = dask.delayed(_split, pure=False), dask.delayed(_piece, pure=False), dask.delayed(_put_together)
+    pieces = [
+        split(chunk, str(graph.folder), int(start), n_parts) for chunk, start in zip(chunks, stops[:-1], strict=True)
+    ]
+    parts = [put(place, [taken(piece, place.number) for piece in pieces]) for place in operator.places]
+    return list(operator.client.compute(parts))
+
+
+def _split(chunk: Any, folder: str, start: int, n_parts: int) -> list[tuple[NDArray[np.int32], NDArray[Any]]]:
+    """For each partition, the places of the chunk's nodes in it, and their values."""
+    from spectralgp.partitioned.folder import read_owners
+
+    owners, places = (array[start : start + chunk.shape[1]] for array in read_owners(folder))
+    order = np.argsort(owners, kind="stable")
+    stops = np.searchsorted(owners[order], np.arange(n_parts + 1))
+    values = np.asarray(chunk).T
+    rows = [order[stops[number] : stops[number + 1]] for number in range(n_parts)]
+    return [(np.asarray(places[chosen]), values[chosen]) for chosen in rows]
+
+
+def _piece(pieces: list[Any], number: int) -> Any:
+    return pieces[number]
+
+
+def _put_together(place: Place, pieces: list[tuple[NDArray[np.int32], NDArray[Any]]]) -> Any:
+    local = laplacian(place)
+    block = np.empty((local.n_own, pieces[0][1].shape[1]), dtype=place.dtype)
+    for places, values in pieces:
+        block[places] = values
+    return local.xp.asarray(block)
+
+
+# --------------------------------------------------------------------------------------------------------- out
+
+
+def unloaded(operator: Computing, parts: Futures, n_signals: int) -> Any:
+    """Signals as a Dask array in the order of the nodes that they came in, as many chunks as there are partitions."""
+    dask = require("dask", "dask", PURPOSE)
+    arrays = require("dask.array", "dask", PURPOSE)
+    graph, dtype = operator.graph, operator.dtype
+    n_parts = len(operator.places)
+    if graph.is_in_partition_order:
+        turned = dask.delayed(_turned, pure=False)
+        pairs = zip(parts, graph.sizes, strict=True)
+        pieces = [arrays.from_delayed(turned(part), (n_signals, size), dtype=dtype) for part, size in pairs]
+        return arrays.concatenate(pieces, axis=1)
+    stops = np.linspace(0, graph.n_nodes, n_parts + 1).astype(np.int64)
+    cut, taken, put = (dask.delayed(function, pure=False) for function in (_cut, _piece, _ordered))
+    pieces = [cut(place, part, stops) for place, part in zip(operator.places, parts, strict=True)]
+    chunks = []
+    for number in range(n_parts):
+        width = int(stops[number + 1] - stops[number])
+        chunk = put([taken(piece, number) for piece in pieces], (n_signals, width), dtype.str)
+        chunks.append(arrays.from_delayed(chunk, (n_signals, width), dtype=dtype))
+    return arrays.concatenate(chunks, axis=1)
+
+
+def _cut(place: Place, part: Any, stops: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[Any]]]:
+    """For each chunk of the user's order, the places of own nodes in it, and their values."""
+    nodes = laplacian(place).positions
+    order = np.argsort(nodes)
+    ends = np.searchsorted(nodes[order], stops)
+    values = part if isinstance(part, np.ndarray) else part.get()
+    rows = [order[ends[number] : ends[number + 1]] for number in range(len(stops) - 1)]
+    return [(nodes[chosen] - stops[number], values[chosen]) for number, chosen in enumerate(rows)]
+
+
+def _turned(part: Any) -> NDArray[Any]:
+    return np.ascontiguousarray((part if isinstance(part, np.ndarray) else part.get()).T)
+
+
+def _ordered(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray[Any]:
+    signals = np.empty(shape, dtype=dtype)
+    for places, values in pieces:
+        signals[:, places] = values.T
+    return signals
+
+
+def stacked(signals: list[Any]) -> Any:
+    """Sets of signals along a new first axis."""
+    return require("dask.array", "dask", PURPOSE).stack(signals)

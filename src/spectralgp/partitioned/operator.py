@@ -1,0 +1,392 @@
+"""The operator of a partitioned graph: the verbs of the others, on arrays that stay with Dask's workers."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectralgp._checks import Array
+from spectralgp._extras import require
+from spectralgp._operators import Operator, Recurrence, precision_of
+from spectralgp._operators.base import Tridiagonal
+from spectralgp._operators.randomness import node_normals, node_signs
+from spectralgp._progress import mention
+from spectralgp.partitioned import tasks
+from spectralgp.partitioned.blocks import PartitionedBlock
+from spectralgp.partitioned.local import Place, laplacian, products, row_facts
+from spectralgp.partitioned.moving import Futures, loaded, stacked, unloaded
+from spectralgp.partitioned.running import PURPOSE, Parted, current_client, explaining
+
+HOMES_LAST = 1.0  # seconds for which the list of workers is taken to be current
+AHEAD = 8  # exchanges that may be under way before the first of them is waited for
+
+
+def make_partitioned_operator(graph: Parted, kind: str, like: Any, device: str | None = None) -> PartitionedOperator:
+    """Operator of a Laplacian of a partitioned graph, for signals such as `like`, on the client that is there."""
+    return PartitionedOperator(graph, kind, precision_of(np.empty(0) if like is None else like), device or "cpu")
+
+
+class PartitionedOperator(Operator):
+    """Laplacian of a partitioned graph, applied by Dask's workers.
+
+    A block is one future a partition. Steps are taken several at a time between exchanges, as many as the halo of the
+    partitions has hops. What partitions told each other is kept for as long as a pass lasts, so that when a worker is
+    lost its own partitions alone are computed again. Sums over the nodes are added up on the client, in the order of
+    the partitions: the result is the same to the last bit whichever worker computed what.
+
+    Parameters
+    ----------
+    graph : PartitionedGraph
+        The graph.
+    kind : {"combinatorial", "normalized"}
+        Which Laplacian.
+    dtype : float64 or float32
+        Precision of the blocks.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where workers compute.
+    """
+
+    def __init__(self, graph: Parted, kind: str, dtype: Any, device: str = "cpu") -> None:
+        self.graph, self.dtype = graph, np.dtype(dtype)
+        mark = graph.mark
+        starts = np.cumsum([0, *graph.sizes]).tolist() if graph.is_in_partition_order else [None] * graph.n_partitions
+        self.places = [
+            Place(str(graph.folder), mark, number, kind, self.dtype.name, device, starts[number])
+            for number in range(graph.n_partitions)
+        ]
+        self._home: tuple[float, list[str]] = (-math.inf, [])
+        mention(f"partitions by Dask, {self.client.dashboard_link}")
+        facts = self.gather([self.create(_largest_row, number) for number in range(graph.n_partitions)])
+        super().__init__(graph.n_nodes, max(facts))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickling, without the workers' addresses."""
+        return self.__dict__ | {"_home": (-math.inf, [])}
+
+    # -------------------------------------------------------------------------------------------------- tasks
+
+    @property
+    def client(self) -> Any:
+        """Dask's client."""
+        return current_client()
+
+    @property
+    def n_hops(self) -> int:
+        """Steps between two exchanges."""
+        return self.graph.n_hops
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Run a task; what it needs decides where."""
+        name = getattr(function, "func", function).__name__
+        return self.client.submit(function, *arguments, key=f"{name}-{uuid.uuid4().hex}", pure=False, **options)
+
+    def create(self, function: Callable[..., Any], number: int, *arguments: Any) -> Any:
+        """Run a task on a partition from nothing: partitions that follow each other go to one worker."""
+        asked, workers = self._home
+        if time.monotonic() - asked > HOMES_LAST:  # workers come and go
+            workers = sorted(self.client.ncores())
+            self._home = (time.monotonic(), workers)
+        if not workers:
+            return self.submit(function, self.places[number], *arguments)
+        home = workers[number * len(workers) // len(self.places)]
+        return self.submit(function, self.places[number], *arguments, workers=[home], allow_other_workers=True)
+
+    def gather(self, futures: Futures) -> list[Any]:
+        """Results of tasks on the client."""
+        client = self.client
+        with explaining(client):
+            return list(client.gather(futures))
+
+    def _made(self, function: Callable[..., Any], n_columns: int, *arguments: Any) -> PartitionedBlock:
+        numbers = range(len(self.places))
+        return PartitionedBlock(self, [self.create(function, number, *arguments) for number in numbers], n_columns)
+
+    def _mapped(self, function: Callable[..., Any], n_columns: int, *arguments: Any) -> PartitionedBlock:
+        """A block from others, part by part; what is no block is given to every task."""
+        lists = [one.parts if isinstance(one, PartitionedBlock) else [one] * len(self.places) for one in arguments]
+        return PartitionedBlock(self, [self.submit(function, *row) for row in zip(*lists, strict=True)], n_columns)
+
+    @cached_property
+    def _neighbours(self) -> list[list[int]]:
+        return [[int(one) for one in self.graph.partition(number).neighbours] for number in range(len(self.places))]
+
+    def exchanged(self, function: Callable[..., Any], parts: Futures, messages: Futures, *arguments: Any) -> Futures:
+        """Run a task on every partition with what its neighbours have told."""
+        return [
+            self.submit(function, place, part, [messages[one] for one in near], *arguments)
+            for place, part, near in zip(self.places, parts, self._neighbours, strict=True)
+        ]
+
+    def messages(self, block_parts: Futures, n_hops: int) -> Futures:
+        """What partitions tell each other of a block."""
+        pairs = zip(self.places, block_parts, strict=True)
+        return [self.submit(tasks.boundary_of, place, part, n_hops) for place, part in pairs]
+
+    @property
+    def factor(self) -> float:
+        """What a step multiplies the Laplacian by."""
+        return 4 / self.bound
+
+    # ------------------------------------------------------------------------------------------------- blocks
+
+    def load(self, signals: Any) -> PartitionedBlock:
+        """Signals from an array in memory, a memory map, a Dask or a Zarr array, in the user's order of the nodes."""
+        return PartitionedBlock(self, loaded(self, signals), int(signals.shape[0]))
+
+    def unload(self, block: PartitionedBlock) -> Any:
+        """Signals as a Dask array in the user's order of the nodes."""
+        return unloaded(self, block.parts, block.n_columns)
+
+    def stack(self, signals: list[Any]) -> Any:
+        """Sets of signals along a new first axis."""
+        return stacked(signals)
+
+    def zeros(self, n_columns: int) -> PartitionedBlock:
+        """Block of zeros."""
+        return self._made(_zeros, n_columns, n_columns)
+
+    def unit_vectors(self, nodes: NDArray[np.intp]) -> PartitionedBlock:
+        """Block with a one at a node in each column."""
+        return self._made(_unit_vectors, len(nodes), np.asarray(nodes))
+
+    def random_signs(self, n_columns: int, random_state: np.random.Generator) -> PartitionedBlock:
+        """Block of random signs."""
+        return self._random(node_signs, n_columns, random_state)
+
+    def random_normal(self, n_columns: int, random_state: np.random.Generator) -> PartitionedBlock:
+        """Block of standard normal numbers."""
+        return self._random(node_normals, n_columns, random_state)
+
+    def _random(self, draw: Any, n_columns: int, random_state: np.random.Generator) -> PartitionedBlock:
+        block = self._made(partial(_random, draw), n_columns, n_columns, copy.deepcopy(random_state))
+        draw(np.empty(0, dtype=np.uint64), n_columns, random_state, self.dtype)  # moves on as the workers' copies do
+        return block
+
+    def rows(self) -> PartitionedBlock:
+        """Diagonal of ``L``, and sums of squares of its other entries in each row."""
+        return self._made(_rows, 2)
+
+    def row_products(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
+        """Inner products of the rows."""
+        return self._mapped(_row_products, 1, left, right)
+
+    def beside(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
+        """Block with the columns of two."""
+        return self._mapped(_beside, left.n_columns + right.n_columns, left, right)
+
+    def chosen(self, block: PartitionedBlock, columns: NDArray[np.intp]) -> PartitionedBlock:
+        """Block with some of the columns of another."""
+        return self._mapped(_chosen, len(columns), block, np.asarray(columns))
+
+    def combine(self, block: PartitionedBlock, matrix: Array) -> PartitionedBlock:
+        """``block @ matrix``."""
+        return self._mapped(_combined, matrix.shape[1], block, matrix)
+
+    def scale(self, block: PartitionedBlock, factors: Array) -> PartitionedBlock:
+        """``block * factors``."""
+        return self._mapped(_scaled, block.n_columns, block, factors)
+
+    def product(self, left: PartitionedBlock, right: PartitionedBlock) -> Array:
+        """``left^T right``, added up in the order of the partitions."""
+        return self._summed(self._mapped(products, 0, left, right, True).parts)
+
+    def column_products(self, left: PartitionedBlock, right: PartitionedBlock) -> Array:
+        """Inner products of the columns."""
+        return self._summed(self._mapped(products, 0, left, right, False).parts)
+
+    def _summed(self, futures: Futures) -> Array:
+        return np.sum(np.stack(self.gather(futures)), axis=0)
+
+    # ------------------------------------------------------------------------------------------------- passes
+
+    def step(self, current: PartitionedBlock, previous: PartitionedBlock) -> PartitionedBlock:
+        """``2 A current - previous``, after an exchange of one hop."""
+        told = self.messages(current.parts, 1)
+        near = [[told[one] for one in numbers] for numbers in self._neighbours]
+        parts = [
+            self.submit(tasks.stepped, place, now, before, inbox, self.factor)
+            for place, now, before, inbox in zip(self.places, current.parts, previous.parts, near, strict=True)
+        ]
+        return PartitionedBlock(self, parts, current.n_columns)
+
+    def recurrence(self, columns: PartitionedBlock, gram: bool) -> Recurrence:
+        """``T_k(A)`` of a block, several steps at a time."""
+        return PartitionedRecurrence(self, columns, gram)
+
+    def filtered(self, columns: PartitionedBlock, coefficients: Array) -> PartitionedBlock:
+        """``sum_k T_k(A) C_k`` by Clenshaw's recurrence, several steps at a time."""
+        n_terms, n_outputs = coefficients.shape[0], coefficients.shape[-1]
+        told = self.messages(columns.parts, self.n_hops)
+        states = self.exchanged(tasks.begin_filter, columns.parts, told, n_outputs)
+        kept = [told, self.told(states)]
+        descending = coefficients[:0:-1]
+        for start in range(0, n_terms - 1, self.n_hops):
+            several = descending[start : start + self.n_hops]
+            states = self.exchanged(tasks.go_on_with_filter, states, kept[-1], self.factor, several)
+            kept.append(self.told(states))
+            self._settle(kept[-AHEAD:][0])
+            mention(f"filter {start + len(several)} of {n_terms - 1}")
+        parts = self.exchanged(tasks.finish_filter, states, kept[-1], self.factor, coefficients[0])
+        self._settle(parts)
+        return PartitionedBlock(self, parts, n_outputs)
+
+    def probed(self, probes: PartitionedBlock, coefficients: Array) -> PartitionedBlock:
+        """Mean over the probes of ``z * f(L) z`` for several functions, several steps at a time."""
+        shares = coefficients / probes.n_columns
+        told = self.messages(probes.parts, self.n_hops)
+        first = min(self.n_hops + 1, shares.shape[1])
+        states = self.exchanged(tasks.begin_probes, probes.parts, told, self.factor, shares[:, :first])
+        kept = [told, self.told(states)]
+        for start in range(first, shares.shape[1], self.n_hops):
+            several = shares[:, start : start + self.n_hops]
+            states = self.exchanged(tasks.go_on_with_probes, states, kept[-1], self.factor, several)
+            kept.append(self.told(states))
+            self._settle(kept[-AHEAD:][0])
+        parts = [self.submit(tasks.total_of, state) for state in states]
+        self._settle(parts)
+        return PartitionedBlock(self, parts, len(shares))
+
+    def told(self, states: Futures) -> Futures:
+        """What partitions tell each other after some steps."""
+        return [self.submit(tasks.message_of, state) for state in states]
+
+    def _settle(self, futures: Futures) -> None:
+        """Wait until tasks are done, so that a failure is told here and no long queue builds up."""
+        client = self.client
+        with explaining(client):
+            require("distributed", "dask", PURPOSE).wait(futures)
+            for future in futures:
+                if future.status != "finished":
+                    future.result()
+
+    def largest_eigenvalue(self) -> tuple[float, float]:
+        """Largest eigenvalue of ``L`` by the Lanczos method, as for any operator, with one exchange and sum a step."""
+        start = self.random_normal(1, np.random.default_rng(0))
+        start = self.combine(start, self.product(start, start) ** -0.5)
+        states = self.exchanged(tasks.begin_lanczos, start.parts, self.messages(start.parts, 1), self.factor)
+        found, kept = Tridiagonal(self.n_nodes), [self.told(states)]
+        square, cross, _ = self._lanczos_sums(states)
+        length, doubled = 0.5, cross / square
+        while True:
+            states = self.exchanged(tasks.go_on_with_lanczos, states, kept[-1], self.factor, length, doubled)
+            kept.append(self.told(states))
+            square, cross, overlap = self._lanczos_sums(states)
+            length = float(np.sqrt(square)) / 2
+            if found.add(doubled / 2, length):
+                break
+            doubled = cross / square - overlap
+        return self.bound * (found.value + 1) / 2, self.bound * found.residual / 2
+
+    def _lanczos_sums(self, states: Futures) -> Array:
+        found = self.gather([self.submit(tasks.products_of, state) for state in states])
+        return np.sum([one[0][0] for one in found], axis=0)
+
+
+class PartitionedRecurrence(Recurrence):
+    """``T_k(A)`` of a block over a partitioned graph, as many steps between exchanges as the halo has hops.
+
+    Parameters
+    ----------
+    operator : PartitionedOperator
+        ``A``.
+    columns : PartitionedBlock
+        Taken over.
+    gram : bool
+        Whether to take all products of columns, or each column's with itself only.
+    """
+
+    def __init__(self, operator: PartitionedOperator, columns: PartitionedBlock, gram: bool) -> None:
+        self.operator, self.gram = operator, gram
+        self.first = (operator.product if gram else operator.column_products)(columns, columns)
+        self._columns: Futures | None = columns.taken()
+        self._states: Futures = []
+        self._kept: list[Futures] = []
+
+    def advance(self, n_steps: int) -> Iterator[tuple[Array, Array]]:
+        """So many steps on."""
+        while n_steps > 0:
+            several = min(n_steps, self.operator.n_hops)
+            yield from self._several(several)
+            n_steps -= several
+
+    def _several(self, n_steps: int) -> Sequence[tuple[Array, Array]]:
+        operator, settings = self.operator, (n_steps, self.operator.factor, self.gram)
+        if self._columns is not None:
+            self._kept.append(operator.messages(self._columns, n_steps))
+            states = operator.exchanged(tasks.begin_moments, self._columns, self._kept[-1], *settings)
+        else:
+            states = operator.exchanged(tasks.go_on_with_moments, self._states, self._kept[-1], *settings)
+        # what was told is kept until the pass ends: a lost partition starts again from there, and no other
+        self._kept.append(operator.told(states))
+        found = operator.gather([operator.submit(tasks.products_of, state) for state in states])
+        self._columns, self._states = None, states
+        return [
+            (np.sum([one[step][0] for one in found], axis=0), np.sum([one[step][1] for one in found], axis=0))
+            for step in range(n_steps)
+        ]
+
+
+# ---------------------------------------------------------------------------------------------- tasks of the verbs
+
+
+def _largest_row(place: Place) -> float:
+    return row_facts(place)[1]
+
+
+def _rows(place: Place) -> Any:
+    return laplacian(place).xp.asarray(row_facts(place)[0])
+
+
+def _zeros(place: Place, n_columns: int) -> Any:
+    local = laplacian(place)
+    return local.xp.zeros((local.n_own, n_columns), dtype=place.dtype)
+
+
+def _unit_vectors(place: Place, nodes: NDArray[np.intp]) -> Any:
+    local, block = laplacian(place), _zeros(place, len(nodes))
+    order = np.argsort(local.positions)
+    found = np.minimum(np.searchsorted(local.positions, nodes, sorter=order), local.n_own - 1)
+    own = np.flatnonzero(local.positions[order[found]] == nodes)
+    block[order[found[own]], own] = 1
+    return block
+
+
+def _random(draw: Any, place: Place, n_columns: int, random_state: np.random.Generator) -> Any:
+    local = laplacian(place)
+    return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, random_state, place.dtype, local.xp)
+
+
+def _row_products(left: Any, right: Any) -> Any:
+    return (left * right).sum(axis=1)[:, None]
+
+
+def _beside(left: Any, right: Any) -> Any:
+    return _library(left).concatenate([left, right], axis=1)
+
+
+def _chosen(block: Any, columns: NDArray[np.intp]) -> Any:
+    return block[:, columns]
+
+
+def _combined(block: Any, matrix: Array) -> Any:
+    return block @ _library(block).asarray(matrix, dtype=block.dtype)
+
+
+def _scaled(block: Any, factors: Array) -> Any:
+    return block * _library(block).asarray(factors, dtype=block.dtype)
+
+
+def _library(array: Any) -> Any:
+    if isinstance(array, np.ndarray):
+        return np
+    import cupy
+
+    return cupy

@@ -1,0 +1,130 @@
+"""The Dask client: the user's, or a local one; and what is said when a cluster fails."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectralgp._extras import require
+from spectralgp.partitioned.local import Place
+from spectralgp.partitioned.partition import Partition
+
+PURPOSE = "to compute on partitioned graphs"
+NO_ROOM = "workers must have memory for their partitions"
+MORE_ROOM = "Cut the graph into more partitions, pass Y as float32, or raise the workers' memory_limit."
+
+
+class Parted(Protocol):
+    """What computing needs of a graph in partitions."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+
+    @property
+    def mark(self) -> str:
+        """What tells the graph from any other."""
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+
+    @property
+    def n_partitions(self) -> int:
+        """Number of partitions."""
+
+    @property
+    def n_hops(self) -> int:
+        """Number of rings of the halos."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of nodes that partitions own."""
+
+    @property
+    def is_in_partition_order(self) -> bool:
+        """Whether signals come in the order of the partitions."""
+
+    def own_nodes(self, number: int) -> NDArray[np.int64]:
+        """Nodes that a partition owns."""
+
+    def partition(self, number: int) -> Partition:
+        """One partition."""
+
+
+class Computing(Protocol):
+    """What runs tasks on the partitions of a graph."""
+
+    graph: Parted
+    places: list[Place]
+    n_nodes: int
+    dtype: Any
+
+    @property
+    def client(self) -> Any:
+        """Dask's client."""
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Run a task."""
+
+    def create(self, function: Callable[..., Any], number: int, *arguments: Any) -> Any:
+        """Run a task on a partition, from nothing."""
+
+
+def current_client() -> Any:
+    """The client that is there, else a new one of a local cluster, with a message.
+
+    Workers of the local cluster have one thread each, as many as there are cores.
+    """
+    distributed = require("distributed", "dask", PURPOSE)
+    try:
+        return distributed.get_client()
+    except ValueError:
+        pass
+    n_workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    client = distributed.Client(n_workers=n_workers, threads_per_worker=1)
+    warnings.warn(
+        f"No Dask client was there, so a local one with {n_workers} worker{'s' * (n_workers > 1)} was started "
+        f"({client.dashboard_link}). Make your own before: dask.distributed.Client(...).",
+        UserWarning,
+        stacklevel=2,
+    )
+    return client
+
+
+@contextmanager
+def explaining(client: Any) -> Iterator[None]:
+    """Say in plain words what it means when workers or the scheduler are lost.
+
+    Raises
+    ------
+    RuntimeError
+        If the scheduler was lost.
+    MemoryError
+        If a task has no room, or workers were killed at it, as those are that run out of memory.
+    """
+    distributed = require("distributed", "dask", PURPOSE)
+    lost = (distributed.comm.CommClosedError, CancelledError, TimeoutError)
+    address = client.scheduler.address if client.scheduler is not None else "an unknown address"
+    try:
+        yield
+    except distributed.KilledWorker as error:
+        worker = getattr(error.last_worker, "address", "a worker")
+        limit = getattr(error.last_worker, "memory_limit", None)
+        room = f" (memory limit {limit / 1e9:.2g} GB)" if limit else ""
+        raise MemoryError(f"{NO_ROOM}; got {worker}{room} killed while it computed. {MORE_ROOM}") from error
+    except MemoryError as error:  # of a task, or of the scheduler, which knows what no worker can hold
+        raise MemoryError(f"{NO_ROOM}; got less: {error} {MORE_ROOM}") from error
+    except lost as error:
+        raise RuntimeError(
+            f"the Dask scheduler at {address} must stay there until the work is done; got its connection closed "
+            f"({type(error).__name__}). Nothing was changed: start a cluster and run it again."
+        ) from error

@@ -1,0 +1,693 @@
+"""A graph as a folder of partitions: the same graph, whoever cuts it and wherever it comes from."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+from scipy.sparse.csgraph import shortest_path
+from sklearn.base import clone
+
+from spectralgp import Graph, decompose
+from spectralgp.graph import GraphBase, whole_graph
+from spectralgp.graph.points import ExactSum
+from spectralgp.partitioned import PartitionedGraph, building
+from spectralgp.partitioned.folder import read_owners
+from spectralgp.partitioned.hilbert import hilbert_index
+
+PARTITIONERS = ["hilbert", "metis", "rcm", "contiguous", "given"]
+
+
+def random_graph(seed: int = 0, n_nodes: int = 120) -> Graph:
+    """Sparse and weighted, with several components and isolated nodes."""
+    rng = np.random.default_rng(seed)
+    half = random_array((n_nodes, n_nodes), density=0.012, rng=rng, data_sampler=lambda size: rng.random(size) + 0.1)
+    upper = np.triu(half.toarray(), 1)
+    return Graph(upper + upper.T, names=[f"node {i}" for i in range(n_nodes)], coordinates=rng.random((n_nodes, 2)))
+
+
+def partitioner_of(name: str, graph: Graph, n_partitions: int) -> object:
+    if name != "given":
+        return name
+    return np.random.default_rng(1).permutation(np.arange(graph.n_nodes) % n_partitions)
+
+
+def weights_of(partitioned: PartitionedGraph) -> csr_array:
+    """Gather all own rows."""
+    rows, columns, values = [], [], []
+    for number in range(partitioned.n_partitions):
+        part = partitioned.partition(number)
+        for position in range(part.n_own):
+            entries = slice(part.indptr[position], part.indptr[position + 1])
+            columns += part.nodes[part.indices[entries]].tolist()
+            values += part.weights[entries].tolist()
+            rows += [int(part.nodes[position])] * (entries.stop - entries.start)
+    return csr_array((values, (rows, columns)), shape=(partitioned.n_nodes, partitioned.n_nodes))
+
+
+def same_matrix(one: csr_array, other: csr_array) -> bool:
+    return one.nnz == other.nnz and (one != other).nnz == 0
+
+
+def check_partitions(partitioned: PartitionedGraph, graph: Graph) -> None:
+    """Everything that a partition says, against the whole graph and breadth-first search."""
+    parts = [partitioned.partition(number) for number in range(partitioned.n_partitions)]
+    hops = shortest_path(graph.weights, unweighted=True)
+    own = [part.nodes[: part.n_own] for part in parts]
+    assert sorted(np.concatenate(own).tolist()) == list(range(graph.n_nodes))
+    owner = np.empty(graph.n_nodes, dtype=int)
+    place = np.empty(graph.n_nodes, dtype=int)
+    for part in parts:
+        owner[own[part.number]], place[own[part.number]] = part.number, np.arange(part.n_own)
+    for found, expected in zip(read_owners(partitioned.folder), (owner, place), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    n_halo = 0
+    for part in parts:
+        distance = hops[own[part.number]].min(axis=0)
+        for ring in range(1, part.n_hops + 1):
+            nodes = part.nodes[part.ends[ring - 1] : part.ends[ring]]
+            expected = np.flatnonzero(distance == ring)
+            expected = expected[np.lexsort((place[expected], owner[expected]))]
+            np.testing.assert_array_equal(nodes, expected)
+        halo = part.nodes[part.n_own :]
+        n_halo += len(halo)
+        np.testing.assert_array_equal(part.halo_owner, owner[halo])
+        np.testing.assert_array_equal(part.neighbours, np.unique(owner[halo]))
+        for node, home, at in zip(halo, part.halo_owner, part.halo_place, strict=True):
+            assert parts[home].nodes[parts[home].boundary[at]] == node
+        rows = csr_array((part.weights, part.indices, part.indptr), shape=(part.ends[-2], part.n_local))
+        assert rows.has_sorted_indices
+        kept = graph.weights[part.nodes[: part.ends[-2]]]
+        assert rows.nnz == kept.nnz
+        assert same_matrix(rows, csr_array(kept[:, part.nodes]))
+        np.testing.assert_array_equal(part.degrees, graph.degrees[part.nodes])
+        others = np.delete(np.arange(graph.n_nodes), own[part.number])
+        level = hops[np.ix_(own[part.number], others)].min(axis=1) if others.size else np.full(part.n_own, np.inf)
+        expected = [np.flatnonzero(level == ring) for ring in range(1, part.n_hops + 1)]
+        np.testing.assert_array_equal(part.boundary, np.concatenate(expected))
+        np.testing.assert_array_equal(part.boundary_ends, np.cumsum([0, *map(len, expected)]))
+        kinds = [part.nodes, part.ends, part.indices, part.weights, part.degrees, part.boundary, part.boundary_ends]
+        assert [array.dtype for array in [*kinds, part.halo_owner, part.halo_place]] == [
+            *(np.int64, np.int64, np.int32, np.float64, np.float64, np.int32, np.int64, np.int32, np.int32)
+        ]
+    assert partitioned.halo == n_halo / graph.n_nodes
+    ends = graph.weights.tocoo()
+    assert partitioned.cut == np.count_nonzero(owner[ends.row] != owner[ends.col]) // 2
+    assert (partitioned.n_nodes, partitioned.n_edges) == (graph.n_nodes, graph.n_edges)
+    assert partitioned.sizes == tuple(map(len, own))
+
+
+@pytest.mark.parametrize("partitioner", PARTITIONERS)
+@pytest.mark.parametrize(("n_partitions", "n_hops"), [(1, 3), (2, 1), (3, 2), (7, 4), (7, "auto")])
+def test_partitions_are_those_of_the_graph(tmp_path, partitioner, n_partitions, n_hops):
+    graph = random_graph()
+    chosen = partitioner_of(partitioner, graph, n_partitions)
+    partitioned = PartitionedGraph.from_graph(graph, n_partitions, tmp_path / "g", partitioner=chosen, n_hops=n_hops)
+    check_partitions(partitioned, graph)
+    assert same_matrix(weights_of(partitioned), graph.weights)
+    assert partitioned.partitioner == partitioner
+    assert partitioned.names == graph.names
+    np.testing.assert_array_equal(partitioned.coordinates, graph.coordinates)
+    if partitioner in ("hilbert", "rcm", "contiguous"):
+        assert max(partitioned.sizes) - min(partitioned.sizes) <= 1
+
+
+@pytest.mark.parametrize("n_partitions", [5, 40])
+def test_a_partition_of_few_nodes_and_a_graph_without_edges(tmp_path, n_partitions):
+    graph = Graph.edgeless(40)
+    partitioned = PartitionedGraph.from_graph(graph, n_partitions, tmp_path / "g", partitioner="contiguous")
+    check_partitions(partitioned, graph)
+    assert (partitioned.n_hops, partitioned.halo, partitioned.cut) == (8, 0.0, 0)
+
+
+def test_one_partition_has_no_halo(tmp_path):
+    partitioned = PartitionedGraph.from_graph(random_graph(), 1, tmp_path / "g")
+    part = partitioned.partition(0)
+    assert part.n_local == part.n_own == 120
+    assert part.boundary.size == part.halo_owner.size == 0
+    assert partitioned.n_hops == 8
+
+
+def halo_share(graph: Graph, own: np.ndarray, n_hops: int) -> float:
+    hops = shortest_path(graph.weights, unweighted=True)
+    return (
+        sum(
+            np.count_nonzero((d := hops[own == k].min(axis=0)) <= n_hops) - np.count_nonzero(d == 0)
+            for k in np.unique(own)
+        )
+        / graph.n_nodes
+    )
+
+
+def test_the_number_of_hops_is_the_largest_whose_halos_are_small(tmp_path):
+    # a path in 4 contiguous pieces: each hop adds 6 nodes in all
+    for n_nodes, expected in ((400, 8), (120, 5), (24, 1), (8, 1)):
+        path = Graph.from_edges([(i, i + 1) for i in range(n_nodes - 1)])
+        partitioned = PartitionedGraph.from_graph(path, 4, tmp_path / str(n_nodes), partitioner="contiguous")
+        assert partitioned.n_hops == expected
+        own = np.repeat(np.arange(4), n_nodes // 4)
+        assert partitioned.halo == halo_share(path, own, expected)
+        assert expected == 8 or halo_share(path, own, expected + 1) > 0.25
+
+
+def test_auto_cuts_by_coordinates_where_there_are_any(tmp_path, monkeypatch):
+    graph = random_graph()
+    assert PartitionedGraph.from_graph(graph, 2, tmp_path / "a").partitioner == "hilbert"
+    bare = Graph(graph.weights)
+    assert PartitionedGraph.from_graph(bare, 2, tmp_path / "b").partitioner == "metis"
+    monkeypatch.setattr("spectralgp.partitioned.cutting.find_spec", lambda name: None)
+    assert PartitionedGraph.from_graph(bare, 2, tmp_path / "c").partitioner == "rcm"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_partitions": 121}, "n_partitions must"),
+        ({"n_partitions": 0}, "n_partitions must"),
+        ({"n_hops": 0}, "n_hops must"),
+        ({"n_hops": "many"}, "n_hops must be 'auto' or a whole number"),
+        ({"partitioner": "best"}, "partitioner must"),
+        ({"partitioner": [0, 1]}, r"partitioner must .* for each of 120 nodes"),
+        ({"partitioner": np.zeros(120, dtype=int)}, "must give every partition a node; got none for partition 1"),
+        ({"partitioner": np.arange(120)}, "partitioner must have partitions from 0 to 2; got 3"),
+        ({"partitioner": np.zeros(120)}, "got an array of float64"),
+    ],
+)
+def test_wrong_arguments_are_refused_and_leave_nothing(tmp_path, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        PartitionedGraph.from_graph(random_graph(), **{"n_partitions": 3, "folder": tmp_path / "g"} | arguments)
+    assert not (tmp_path / "g").exists() or not list((tmp_path / "g").iterdir())
+
+
+def test_the_curve_needs_coordinates_and_names_must_be_written(tmp_path):
+    with pytest.raises(ValueError, match="partitioner must be another than 'hilbert' for a graph without coordinates"):
+        PartitionedGraph.from_graph(Graph.edgeless(5), 2, tmp_path / "g", partitioner="hilbert")
+    with pytest.raises(TypeError, match=r"names must be text or numbers to be written to a folder; got \(0, 1\)"):
+        PartitionedGraph.from_graph(Graph.edgeless(2, names=[(0, 1), (0, 2)]), 2, tmp_path / "g")
+    with pytest.raises(TypeError, match="graph must be a Graph; got ndarray"):
+        PartitionedGraph.from_graph(np.eye(3), 2, tmp_path / "g")
+
+
+# --------------------------------------------------------------------------------------------------- the Hilbert curve
+
+
+@pytest.mark.parametrize(("n_dimensions", "bits"), [(2, 1), (2, 4), (3, 1), (3, 3)])
+def test_the_curve_visits_every_cell_once_by_steps_to_the_next(n_dimensions, bits):
+    axes = np.meshgrid(*[np.arange(2**bits)] * n_dimensions, indexing="ij")
+    cells = np.stack(axes, axis=-1).reshape(-1, n_dimensions).astype(np.uint64)
+    index = hilbert_index(cells, bits)
+    assert sorted(index.tolist()) == list(range(len(cells)))
+    steps = np.abs(np.diff(cells[np.argsort(index)].astype(int), axis=0)).sum(axis=1)
+    np.testing.assert_array_equal(steps, 1)
+
+
+@pytest.mark.parametrize("n_dimensions", [1, 2, 3, 5])
+def test_the_curve_cuts_less_than_the_users_order(tmp_path, n_dimensions):
+    rng = np.random.default_rng(3)
+    points = rng.random((600, n_dimensions)) * [10.0, 10.0, 10.0, 0.1, 0.1][:n_dimensions]
+    graph = Graph.from_points(points, n_neighbors=4)
+    curve = PartitionedGraph.from_graph(graph, 6, tmp_path / "a", n_hops=1)
+    order = PartitionedGraph.from_graph(graph, 6, tmp_path / "b", partitioner="contiguous", n_hops=1)
+    assert curve.cut < 0.5 * order.cut
+    check_partitions(curve, graph)
+
+
+# ----------------------------------------------------------------------------------------------------------- from edges
+
+
+def edges_of(graph: Graph, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Edges in any order and direction, some of them listed twice."""
+    upper = csr_array(np.triu(graph.weights.toarray())).tocoo()
+    chosen = np.concatenate([np.arange(upper.nnz), rng.integers(0, upper.nnz, upper.nnz // 3)])
+    chosen = rng.permutation(chosen)
+    turned = rng.random(len(chosen)) < 0.5
+    source = np.where(turned, upper.row[chosen], upper.col[chosen])
+    target = np.where(turned, upper.col[chosen], upper.row[chosen])
+    return {"source": source, "target": target, "weight": upper.data[chosen]}
+
+
+def as_parquet(table: dict[str, np.ndarray], folder: Path) -> Path:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    folder.mkdir()
+    frame = pd.DataFrame(table)
+    for number, rows in enumerate(np.array_split(np.arange(len(frame)), 3)):
+        frame.iloc[rows].to_parquet(folder / f"{number}.parquet", row_group_size=25)
+    return folder
+
+
+def as_dask(table: dict[str, np.ndarray], folder: Path) -> object:
+    dask_frame = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    return dask_frame.from_pandas(pd.DataFrame(table), npartitions=4, sort=False)
+
+
+@pytest.mark.parametrize("kind", [as_parquet, as_dask])
+@pytest.mark.parametrize("partitioner", PARTITIONERS)
+def test_edges_give_the_same_graph(tmp_path, kind, partitioner):
+    graph = random_graph(5)
+    edges = kind(edges_of(graph, np.random.default_rng(2)), tmp_path / "edges")
+    partitioned = PartitionedGraph.from_edges(
+        edges,
+        tmp_path / "g",
+        n_partitions=4,
+        n_nodes=graph.n_nodes,
+        coordinates=graph.coordinates,
+        partitioner=partitioner_of(partitioner, graph, 4),
+        n_hops=2,
+    )
+    check_partitions(partitioned, graph)
+    assert same_matrix(weights_of(partitioned), graph.weights)
+    assert partitioned.names is None
+
+
+def test_one_parquet_file_without_weights_or_counts(tmp_path):
+    edges = {"source": np.array([0, 1, 2, 3]), "target": np.array([1, 2, 3, 0]), "other": np.zeros(4)}
+    file = as_parquet(edges, tmp_path / "edges")
+    partitioned = PartitionedGraph.from_edges(file, tmp_path / "g", n_partitions=2, partitioner="contiguous")
+    expected = Graph.from_edges(list(zip(edges["source"], edges["target"], strict=True)))
+    assert same_matrix(weights_of(partitioned), expected.weights)
+    only = PartitionedGraph.from_edges(file / "0.parquet", tmp_path / "h", n_partitions=1, n_nodes=4)
+    assert only.n_edges == 2
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("partitioner", ["rcm", "contiguous"])
+def test_labels_become_names(tmp_path, named, partitioner):
+    pd = pytest.importorskip("pandas")
+    table = {"source": ["Oslo", "Voss", "Oslo"], "target": ["Bergen", "Bergen", "Hamar"], "weight": [0.5, 2.0, 1.0]}
+    expected = Graph.from_edges(
+        pd.DataFrame(table), names=["Hamar", "Voss", "Oslo", "Bergen", "Rana"] if named else None
+    )
+    folder = as_parquet({name: np.array(column) for name, column in table.items()}, tmp_path / "edges")
+    partitioned = PartitionedGraph.from_edges(
+        folder,
+        tmp_path / "g",
+        n_partitions=2,
+        names=expected.names if named else None,
+        partitioner=partitioner,
+        n_hops=1,
+    )
+    assert partitioned.names == expected.names
+    with pytest.raises(ValueError, match=r"edges must join nodes listed in names; got '(Oslo|Voss)'"):
+        PartitionedGraph.from_edges(folder, tmp_path / "h", n_partitions=2, names=["Hamar", "Bergen"])
+    assert same_matrix(weights_of(partitioned), expected.weights)
+
+
+def test_integers_that_are_names(tmp_path):
+    folder = as_parquet({"source": np.array([10, 30]), "target": np.array([30, 20])}, tmp_path / "edges")
+    partitioned = PartitionedGraph.from_edges(
+        folder, tmp_path / "g", n_partitions=2, names=[10, 20, 30], partitioner="contiguous"
+    )
+    expected = Graph.from_edges([(10, 30), (30, 20)], names=[10, 20, 30])
+    assert same_matrix(weights_of(partitioned), expected.weights)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"target": [0, 2, 3]}, "edges must join two different nodes; got a self-loop at 0"),
+        ({"weight": [1.0, -2.0, 1.0]}, r"weights must be non-negative; got -2.0 between (1 and 2|2 and 1)"),
+        ({"weight": [1.0, np.nan, 1.0]}, r"weights of edges \(block 1\) must be finite; got nan"),
+        ({"weight": [1.0, np.inf, 1.0]}, r"weights of edges \(block 1\) must be finite; got inf"),
+        ({"source": [0, 1, 1], "target": [1, 2, 0]}, r"got (1.0 and 3.0|3.0 and 1.0) between (0 and 1|1 and 0)"),
+        ({"source": [0, 1, 9]}, "edges must join nodes from 0 to 3; got 9"),
+        ({"source": [0, 1, -1]}, "edges must join nodes from 0 to 3; got -1"),
+        ({"source": ["a", "b", "c"]}, "edges must join nodes from 0 to 3 when n_nodes is given without names"),
+    ],
+)
+@pytest.mark.parametrize("partitioner", ["contiguous", "rcm"])
+def test_wrong_edges_are_refused_and_leave_nothing(tmp_path, change, message, partitioner):
+    table = {"source": [0, 1, 2], "target": [1, 2, 3], "weight": [1.0, 2.0, 3.0]} | change
+    folder = as_parquet({name: np.array(column) for name, column in table.items()}, tmp_path / "edges")
+    with pytest.raises(ValueError, match=message):
+        PartitionedGraph.from_edges(folder, tmp_path / "g", n_partitions=2, n_nodes=4, partitioner=partitioner)
+    assert not list((tmp_path / "g").iterdir())
+
+
+def test_edges_that_skip_a_node_need_its_number(tmp_path):
+    folder = as_parquet({"source": np.array([0, 1, 3]), "target": np.array([1, 0, 4])}, tmp_path / "edges")
+    with pytest.raises(ValueError, match=r"edges must mention every node from 0 to 4 .* got no edge at node 2"):
+        PartitionedGraph.from_edges(folder, tmp_path / "g", n_partitions=2)
+    with pytest.raises(TypeError, match="edges must be a dask DataFrame or a file or folder of Parquet"):
+        PartitionedGraph.from_edges([(0, 1)], tmp_path / "g", n_partitions=2)
+    with pytest.raises(FileNotFoundError, match="edges must be a file or a folder of Parquet"):
+        PartitionedGraph.from_edges(tmp_path / "none", tmp_path / "g", n_partitions=2)
+    wrong = as_parquet({"from": np.array([0]), "to": np.array([1])}, tmp_path / "wrong")
+    with pytest.raises(ValueError, match=r"edges must have columns 'source', 'target' .* got \['from', 'to'\]"):
+        PartitionedGraph.from_edges(wrong, tmp_path / "g", n_partitions=1)
+
+
+# ---------------------------------------------------------------------------------------------------------- from points
+
+
+@pytest.mark.parametrize("n_dimensions", [1, 2, 3])
+@pytest.mark.parametrize("n_partitions", [1, 5])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_neighbors": 6},
+        {"n_neighbors": 3, "symmetrize": "average", "weights": "inverse"},
+        {"n_neighbors": 4, "symmetrize": "minimum", "bandwidth": 0.3},
+        {"radius": 0.12},
+        {"radius": 0.05, "weights": "binary"},
+    ],
+)
+def test_points_give_the_same_graph_to_the_last_bit(tmp_path, n_dimensions, n_partitions, options):
+    points = np.random.default_rng(n_dimensions).random((400, n_dimensions))
+    points[7] = 3.0  # far from all others
+    graph = Graph.from_points(points, **options)
+    partitioned = PartitionedGraph.from_points(points, tmp_path / "g", n_partitions=n_partitions, n_hops=1, **options)
+    assert same_matrix(weights_of(partitioned), graph.weights)
+    check_partitions(partitioned, graph)
+    np.testing.assert_array_equal(partitioned.coordinates, points)
+
+
+@pytest.mark.parametrize("options", [{"n_neighbors": 5}, {"radius": 400.0}, {"radius": 2500.0, "weights": "inverse"}])
+def test_points_on_the_sphere(tmp_path, options):
+    rng = np.random.default_rng(0)
+    points = np.column_stack([rng.uniform(-180, 180, 500), np.degrees(np.arcsin(rng.uniform(-1, 1, 500)))])
+    graph = Graph.from_points(points, metric="haversine", **options)
+    partitioned = PartitionedGraph.from_points(
+        points, tmp_path / "g", n_partitions=6, n_hops=1, metric="haversine", **options
+    )
+    assert same_matrix(weights_of(partitioned), graph.weights)
+
+
+def test_more_neighbours_than_a_partition_has_nodes(tmp_path):
+    points = np.random.default_rng(0).random((40, 2))
+    graph = Graph.from_points(points, n_neighbors=12)
+    partitioned = PartitionedGraph.from_points(points, tmp_path / "g", n_partitions=9, n_neighbors=12, n_hops=1)
+    assert same_matrix(weights_of(partitioned), graph.weights)
+
+
+def test_coincident_points_within_a_radius(tmp_path):
+    points = np.random.default_rng(0).random((300, 2))
+    points[100:200] = points[:100]
+    graph = Graph.from_points(points, radius=0.1)
+    partitioned = PartitionedGraph.from_points(points, tmp_path / "g", n_partitions=5, radius=0.1, n_hops=1)
+    assert same_matrix(weights_of(partitioned), graph.weights)
+
+
+def test_neighbours_of_coincident_points_are_as_near_as_can_be(tmp_path):
+    # which of equally near points are chosen is arbitrary, how near they are is not
+    points = np.random.default_rng(0).random((300, 2))
+    points[100:200] = points[:100]
+    points[200:220] = points[0]
+    n_neighbors = 4
+    partitioned = PartitionedGraph.from_points(
+        points, tmp_path / "g", n_partitions=5, n_neighbors=n_neighbors, n_hops=1, symmetrize="maximum"
+    )
+    squared = np.square(points[:, None] - points).sum(axis=-1)
+    np.fill_diagonal(squared, np.inf)
+    nearest = np.sort(squared, axis=1)[:, :n_neighbors]
+    bandwidth = nearest.mean()
+    assert bandwidth == pytest.approx(float(ExactSum().plus(nearest.ravel()).mean), rel=1e-12)
+    weights = weights_of(partitioned).toarray()
+    rows, columns = np.nonzero(weights)
+    np.testing.assert_allclose(weights[rows, columns], np.exp(-squared[rows, columns] / bandwidth), rtol=1e-12)
+    # every node has its nearest ones, and every edge is of a node to one of its nearest
+    assert all(np.sort(squared[i][weights[i] > 0])[:n_neighbors] == pytest.approx(nearest[i]) for i in range(300))
+    farthest = nearest[:, -1]
+    assert (squared[rows, columns] <= np.maximum(farthest[rows], farthest[columns]) * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("kind", ["memmap", "float32", "dask", "parquet"])
+def test_points_are_read_from_wherever_they_are(tmp_path, kind):
+    points = np.random.default_rng(0).random((300, 2)).astype(np.float32)
+    graph = Graph.from_points(points, n_neighbors=4)
+    if kind == "memmap":
+        given = np.memmap(tmp_path / "points", dtype=np.float64, mode="w+", shape=points.shape)
+        given[:] = points
+    elif kind == "dask":
+        given = pytest.importorskip("dask.array").from_array(points, chunks=(70, 1))
+    elif kind == "parquet":
+        given = as_parquet({"x": points[:, 0], "y": points[:, 1]}, tmp_path / "points")
+    else:
+        given = points
+    partitioned = PartitionedGraph.from_points(given, tmp_path / "g", n_partitions=3, n_neighbors=4, n_hops=1)
+    assert same_matrix(weights_of(partitioned), graph.weights)
+    np.testing.assert_array_equal(partitioned.coordinates, points.astype(np.float64))
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of dask itself, by pandas
+def test_parts_of_a_parquet_folder_are_read_by_their_numbers(tmp_path):
+    dask_frame = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    points = np.random.default_rng(0).random((130, 2))
+    frame = pd.DataFrame(points, columns=["x", "y"], index=np.arange(130) + 7)
+    dask_frame.from_pandas(frame, npartitions=13).to_parquet(tmp_path / "points")
+    partitioned = PartitionedGraph.from_points(tmp_path / "points", tmp_path / "g", n_partitions=3, n_neighbors=4)
+    np.testing.assert_array_equal(partitioned.coordinates, points)
+
+
+def test_points_that_are_all_apart_have_no_edges(tmp_path):
+    points = np.random.default_rng(0).random((50, 2))
+    partitioned = PartitionedGraph.from_points(points, tmp_path / "g", n_partitions=3, radius=1e-9)
+    assert (partitioned.n_edges, partitioned.n_hops) == (0, 8)
+    check_partitions(partitioned, Graph.from_points(points, radius=1e-9))
+
+
+@pytest.mark.parametrize(
+    ("points", "options", "message"),
+    [
+        (np.zeros((30, 2)), {}, "points must not all coincide"),
+        (np.zeros((30, 2)), {"weights": "inverse"}, "points must be distinct"),
+        (np.full((30, 2), np.nan), {}, "points must be finite"),
+        (np.arange(60.0).reshape(30, 2), {"n_neighbors": 30}, "n_neighbors must"),
+        (np.arange(60.0).reshape(30, 2), {"n_neighbors": 3, "radius": 1.0}, "n_neighbors must be None when radius"),
+        (np.arange(60.0).reshape(30, 2) * 1e139, {}, "points must lie within"),
+        (np.full((30, 2), 100.0), {"metric": "haversine"}, "points must have latitudes from -90 to 90"),
+        (np.arange(60.0).reshape(30, 2), {"metric": "taxicab"}, "metric must"),
+    ],
+)
+def test_wrong_points_are_refused_and_leave_nothing(tmp_path, points, options, message):
+    with pytest.raises(ValueError, match=message):
+        PartitionedGraph.from_points(points, tmp_path / "g", n_partitions=3, **options)
+    assert not (tmp_path / "g").exists() or not list((tmp_path / "g").iterdir())
+
+
+# ------------------------------------------------------------------------------------------------- folders and building
+
+
+@pytest.fixture
+def folder(tmp_path):
+    PartitionedGraph.from_graph(random_graph(), 3, tmp_path / "g", n_hops=2)
+    return tmp_path / "g"
+
+
+def test_nothing_but_the_graph_is_left_in_the_folder(folder):
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("coordinates.npy", "head.json", "names.json", "owners.npy", "part-00000", "part-00001", "part-00002"),
+        "places.npy",
+    ]
+    head = json.loads((folder / "head.json").read_text())
+    assert head["format"] == "spectralgp partitioned graph"
+    assert head["version"] == 1
+    assert len(head["files"]) == 34
+
+
+def test_a_graph_is_opened_copied_and_pickled_by_its_folder(folder, monkeypatch):
+    graph = PartitionedGraph.open(folder, verify=True)
+    assert isinstance(graph, GraphBase)
+    assert copy.copy(graph) is copy.deepcopy(graph) is clone(graph, safe=False) is graph
+    graph._cache["large"] = np.zeros(10**6)
+    pickled = pickle.dumps(graph)
+    assert len(pickled) < 1000
+    again = pickle.loads(pickled)
+    assert (again.folder, again.n_edges, again.names) == (graph.folder, graph.n_edges, graph.names)
+    assert isinstance(graph.partition(0).weights, np.memmap)
+    assert not graph.partition(0).weights.flags.writeable
+    monkeypatch.chdir(folder.parent)
+    assert PartitionedGraph.open("g").folder == folder
+    with pytest.raises(ValueError, match="number must"):
+        graph.partition(3)
+
+
+def test_what_needs_the_graph_in_memory_says_so(folder):
+    graph = PartitionedGraph.open(folder)
+    with pytest.raises(
+        TypeError, match=r"graph must be in memory to be decomposed; got PartitionedGraph\. Pass spectrum"
+    ):
+        decompose(graph)
+    with pytest.raises(TypeError, match="graph must be in memory for LocalAverage; got PartitionedGraph"):
+        whole_graph(graph, "for LocalAverage")
+
+
+def test_what_is_shown_has_the_cut_and_the_halo(folder):
+    graph = PartitionedGraph.open(folder)
+    assert repr(graph) == (
+        f"PartitionedGraph(120 nodes, {graph.n_edges} edges, 3 partitions: {graph.cut} edges cut, "
+        f"halos of 2 hops with {100 * graph.halo:.3g} % of the nodes)"
+    )
+    assert f">{graph.cut}<" in graph._repr_html_()
+    assert ">3, of 40 to 40 nodes (hilbert)<" in graph._repr_html_()
+
+
+def damaged_head(folder: Path, **change: object) -> None:
+    head = json.loads((folder / "head.json").read_text())
+    (folder / "head.json").write_text(json.dumps(head | change))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "other"}, "folder must hold a partitioned graph; got another kind"),
+        ({"version": 2}, "folder must have format version 1; got 2"),
+        ({"n_nodes": "many"}, "well-formed head.json; got n_nodes = 'many'"),
+        ({"n_nodes": 119}, "sizes that do not add up"),
+        ({"files": {}}, "a list of files that is not that of its partitions"),
+        ({"files": {"part-00000/nodes.npy": 3}}, "files without bytes and sha256"),
+        ({"has_names": False}, "a list of files"),
+        ({"n_edges": True}, "got n_edges = True"),
+    ],
+)
+def test_a_wrong_head_is_refused(folder, change, message):
+    damaged_head(folder, **change)
+    with pytest.raises(ValueError, match=message):
+        PartitionedGraph.open(folder)
+
+
+def test_damaged_folders_are_refused(folder, tmp_path):
+    with pytest.raises(FileNotFoundError, match="folder must be a folder of a partitioned graph"):
+        PartitionedGraph.open(tmp_path / "none")
+    weights = folder / "part-00001" / "weights.npy"
+    data = weights.read_bytes()
+    graph = PartitionedGraph.open(folder)
+    weights.write_bytes(data[:-1])
+    with pytest.raises(ValueError, match="folder must hold whole files; got"):
+        PartitionedGraph.open(folder)
+    with pytest.raises(ValueError, match="cannot be read"):
+        graph.partition(1)
+    weights.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    PartitionedGraph.open(folder)
+    with pytest.raises(ValueError, match=r"folder must hold files as they were built; got .*weights.npy changed"):
+        PartitionedGraph.open(folder, verify=True)
+    weights.unlink()
+    with pytest.raises(FileNotFoundError, match="folder must hold all files of a graph"):
+        PartitionedGraph.open(folder)
+    with pytest.raises(FileNotFoundError, match="folder must hold all files of a graph"):
+        graph.partition(1)
+    np.save(weights, np.zeros(3))
+    with pytest.raises(ValueError, match="folder must hold arrays that go together"):
+        graph.partition(1)
+    (folder / "head.json").write_text("{")
+    with pytest.raises(ValueError, match=r"folder must hold a readable head\.json"):
+        PartitionedGraph.open(folder)
+    (folder / "head.json").unlink()
+    with pytest.raises(FileNotFoundError, match="Call the builder again with the same arguments"):
+        PartitionedGraph.open(folder)
+
+
+def test_a_finished_folder_is_not_overwritten_unless_asked(folder):
+    other = random_graph(9)
+    with pytest.raises(ValueError, match="folder must not hold a partitioned graph yet"):
+        PartitionedGraph.from_graph(other, 2, folder)
+    assert PartitionedGraph.open(folder, verify=True).n_partitions == 3
+    (folder / "mine.txt").write_text("stays")
+    with pytest.raises(ValueError, match="folder must be new or empty"):
+        PartitionedGraph.from_graph(other, 2, folder, overwrite=True)
+    assert PartitionedGraph.open(folder, verify=True).n_partitions == 3
+    (folder / "mine.txt").unlink()
+    (folder / ".unfinished-part-00001").mkdir()
+    (folder / ".names-0123456789abcdef.json").write_text("half of")  # as a process that was killed leaves it
+    again = PartitionedGraph.from_graph(other, 2, folder, overwrite=True)
+    check_partitions(PartitionedGraph.open(folder, verify=True), other)
+    assert not (folder / "part-00002").exists()
+    assert again.n_partitions == 2
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt(monkeypatch, name: str, after: int) -> list[int]:
+    """Let a function of `building` fail once it was called so often; returns the numbers that it was called with."""
+    calls: list[int] = []
+    original = getattr(building, name)
+
+    def watched(site, number, *rest):
+        if len(calls) == after:
+            raise Interrupted
+        calls.append(number)
+        return original(site, number, *rest)
+
+    monkeypatch.setattr(building, name, watched)
+    return calls
+
+
+@pytest.mark.parametrize("stage", ["_made_rows", "_grown", "_made_part"])
+def test_an_interrupted_build_goes_on_with_what_is_finished(tmp_path, monkeypatch, stage):
+    points = np.random.default_rng(0).random((300, 2))
+    graph = Graph.from_points(points, n_neighbors=4)
+    build = lambda **options: PartitionedGraph.from_points(  # noqa: E731
+        points, tmp_path / "g", **{"n_partitions": 5, "n_neighbors": 4, "n_hops": 1} | options
+    )
+    with monkeypatch.context() as patched:
+        assert interrupt(patched, stage, 3) == []
+        with pytest.raises(Interrupted):
+            build()
+    with pytest.raises(FileNotFoundError, match="folder must hold a finished partitioned graph"):
+        PartitionedGraph.open(tmp_path / "g")
+    with pytest.raises(ValueError, match="begun with others"):
+        build(n_neighbors=5)
+    calls = interrupt(monkeypatch, stage, 100)
+    finished = build()
+    assert calls == [3, 4]
+    check_partitions(finished, graph)
+    assert PartitionedGraph.open(tmp_path / "g", verify=True).n_edges == graph.n_edges
+
+
+def test_edges_that_were_shuffled_are_not_shuffled_again(tmp_path, monkeypatch):
+    graph = random_graph(5)
+    folder = as_parquet(edges_of(graph, np.random.default_rng(2)), tmp_path / "edges")
+    from spectralgp.partitioned import edges
+
+    calls, original = [], edges._shuffled
+
+    def watched(site, table, number):
+        if len(calls) == 4:
+            raise OSError(28, "No space left on device")
+        calls.append(number)
+        return original(site, table, number)
+
+    build = lambda: PartitionedGraph.from_edges(  # noqa: E731
+        folder, tmp_path / "g", n_partitions=3, n_nodes=120, partitioner="contiguous"
+    )
+    monkeypatch.setattr(edges, "_shuffled", watched)
+    with pytest.raises(OSError, match="No space left"):
+        build()
+    assert not (tmp_path / "g" / "head.json").exists()
+    calls.clear()
+    monkeypatch.setattr(
+        edges, "_shuffled", lambda site, table, number: calls.append(number) or original(site, table, number)
+    )
+    check_partitions(build(), graph)
+    assert min(calls) == 4
+
+
+def test_a_full_disk_leaves_no_head(tmp_path, monkeypatch):
+    def full(folder, head):
+        raise OSError(28, "No space left on device")
+
+    graph = random_graph()
+    with monkeypatch.context() as patched:
+        patched.setattr(building, "write_head", full)
+        with pytest.raises(OSError, match="No space left"):
+            PartitionedGraph.from_graph(graph, 3, tmp_path / "g")
+    assert not (tmp_path / "g" / "head.json").exists()
+    check_partitions(PartitionedGraph.from_graph(graph, 3, tmp_path / "g"), graph)
+
+
+def test_an_interrupted_build_with_other_arguments_may_be_overwritten(tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        interrupt(patched, "_made_part", 1)
+        with pytest.raises(Interrupted):
+            PartitionedGraph.from_graph(random_graph(), 3, tmp_path / "g")
+    other = random_graph(4)
+    check_partitions(PartitionedGraph.from_graph(other, 3, tmp_path / "g", overwrite=True), other)
