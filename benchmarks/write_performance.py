@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from _dask_page import section as dask_section
 from _reporting import RESULTS, ROOT
 
 PAGE = ROOT / "docs" / "performance.md"
@@ -125,6 +126,17 @@ def large() -> list[str]:
         return [*title, "Not measured yet: run `make bench`.\n"]
     introduction = [f"{command('bench_large.py')}. {machine(result)}\n"]
     return [*title, *introduction, *fits_of_large(result), *steps_of_large(result), *building(result)]
+
+
+def dask() -> list[str]:
+    result = load("dask")
+    title = ["## Partitions on Dask\n"]
+    if result is None:
+        return [*title, "Not measured yet: run `make bench`.\n"]
+    fits = (load("large") or {"fits": []})["fits"]
+    learning = fits[-1]["stages"]["learning"] if fits else 0.0
+    introduction = f"{command('bench_dask.py')}. {machine(result)}"
+    return [*title, *dask_section(result, learning, table, verdict, introduction)]
 
 
 def compare() -> list[str]:
@@ -346,7 +358,8 @@ def page() -> str:
         "`benchmarks/write_performance.py`; `make bench` runs all of them but the GPU's. Bars are those the "
         "project set itself; what is not met says so.\n",
     ]
-    parts = (introduction, large(), brain(), compare(), gpu(), small(), learning(), default(), few_signals())
+    scale = (large(), dask(), brain(), compare(), gpu())
+    parts = (introduction, *scale, small(), learning(), default(), few_signals())
     return "\n".join(line for lines in parts for line in lines).rstrip() + "\n"
 
 
