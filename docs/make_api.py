@@ -13,7 +13,7 @@ import spectralgp.scores
 HERE = Path(__file__).parent
 SECTIONS = {
     "The estimator": ("spectralgp", ["GraphGPRegressor"]),
-    "Graphs": ("spectralgp", ["Graph", "as_graph", "decompose", "Spectrum", "Chebyshev"]),
+    "Graphs": ("spectralgp", ["Graph", "PartitionedGraph", "as_graph", "decompose", "Spectrum", "Chebyshev"]),
     "Graph kernels": (
         "spectralgp",
         [
