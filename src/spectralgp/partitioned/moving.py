@@ -15,6 +15,7 @@ from spectralgp.partitioned.local import Place, laplacian
 from spectralgp.partitioned.running import PURPOSE, Computing
 
 Futures = list[Any]
+CHUNK = 2**26  # bytes
 
 
 def as_dask(array: Any) -> Any:
@@ -79,13 +80,21 @@ def _from_dask(operator: Computing, signals: Any) -> Futures:
         pairs = zip(operator.places, chunks, strict=True)
         return list(operator.client.compute([placed(place, chunk) for place, chunk in pairs]))
     chunks = signals.rechunk({0: -1}).to_delayed().ravel()
-    stops = np.cumsum([0, *signals.chunks[1]])
-    split, taken, put = dask.delayed(_split, pure=False), dask.delayed(_piece, pure=False), dask.delayed(_put_together)
-    pieces = [
-        split(chunk, str(graph.folder), int(start), n_parts) for chunk, start in zip(chunks, stops[:-1], strict=True)
-    ]
-    parts = [put(place, [taken(piece, place.number) for piece in pieces]) for place in operator.places]
-    return list(operator.client.compute(parts))
+    stops = np.cumsum([0, *signals.chunks[1]]).tolist()
+    split = dask.delayed(_split, pure=False)
+    pairs = zip(chunks, stops[:-1], strict=True)
+    wholes = operator.client.compute([split(chunk, str(graph.folder), start, n_parts) for chunk, start in pairs])
+    pieces = _pieces(operator, wholes, n_parts)
+    return [operator.create(_put_together, number, [own[number] for own in pieces]) for number in range(n_parts)]
+
+
+def _pieces(operator: Computing, wholes: Futures, n_pieces: int) -> list[Futures]:
+    """The pieces of every whole, each a future of its own.
+
+    They are asked for whole by whole, and so taken while that is in memory: a whole that went to disk would be read
+    again for every piece.
+    """
+    return [[operator.submit(_piece, whole, number) for number in range(n_pieces)] for whole in wholes]
 
 
 def _split(chunk: Any, folder: str, start: int, n_parts: int) -> list[tuple[NDArray[np.int32], NDArray[Any]]]:
@@ -116,7 +125,11 @@ def _put_together(place: Place, pieces: list[tuple[NDArray[np.int32], NDArray[An
 
 
 def unloaded(operator: Computing, parts: Futures, n_signals: int) -> Any:
-    """Signals as a Dask array in the order of the nodes that they came in, as many chunks as there are partitions."""
+    """Signals as a Dask array in the order of the nodes that they came in.
+
+    In the order of the partitions there is a chunk for each; else as many as there are partitions at most, and no more
+    than it takes for chunks of 64 MB: each is put together from pieces of all partitions.
+    """
     dask = require("dask", "dask", PURPOSE)
     arrays = require("dask.array", "dask", PURPOSE)
     graph, dtype = operator.graph, operator.dtype
@@ -126,13 +139,15 @@ def unloaded(operator: Computing, parts: Futures, n_signals: int) -> Any:
         pairs = zip(parts, graph.sizes, strict=True)
         pieces = [arrays.from_delayed(turned(part), (n_signals, size), dtype=dtype) for part, size in pairs]
         return arrays.concatenate(pieces, axis=1)
-    stops = np.linspace(0, graph.n_nodes, n_parts + 1).astype(np.int64)
-    cut, taken, put = (dask.delayed(function, pure=False) for function in (_cut, _piece, _ordered))
-    pieces = [cut(place, part, stops) for place, part in zip(operator.places, parts, strict=True)]
+    n_chunks = min(n_parts, 1 + n_signals * graph.n_nodes * dtype.itemsize // CHUNK)
+    stops = np.linspace(0, graph.n_nodes, n_chunks + 1).astype(np.int64)
+    wholes = [operator.submit(_cut, place, part, stops) for place, part in zip(operator.places, parts, strict=True)]
+    pieces = _pieces(operator, wholes, n_chunks)
+    put = dask.delayed(_ordered, pure=False)
     chunks = []
-    for number in range(n_parts):
+    for number in range(n_chunks):
         width = int(stops[number + 1] - stops[number])
-        chunk = put([taken(piece, number) for piece in pieces], (n_signals, width), dtype.str)
+        chunk = put([own[number] for own in pieces], (n_signals, width), dtype.str)
         chunks.append(arrays.from_delayed(chunk, (n_signals, width), dtype=dtype))
     return arrays.concatenate(chunks, axis=1)
 
