@@ -145,7 +145,8 @@ def on_paper(result: Result, learning: float, table: Callable[..., str]) -> list
         f"Measured were: nanoseconds of a core a node and step, on {measured['n_nodes']:,} points with "
         f"{measured['edges']:,} edges, as many a node; the boundary of a partition of {before:,.0f} nodes within "
         f"{measured['hops']} hops, {measured['boundary']:,.0f} nodes; {near:.1f} neighbours a partition; "
-        f"{1e3 * task:.2f} ms a task, with {measured['small_partitions']} partitions that have next to nothing to do; "
+        f"{1e3 * task:.2f} ms of the scheduler's and the client's processor a task, with "
+        f"{measured['small_partitions']} partitions that have next to nothing to do; "
         f"{measured['lanczos_steps']} steps of Lanczos. The arithmetic:\n",
         f"* A partition a core: {n_partitions:,} of {own:,.0f} nodes. *Computing* = time a node and step x nodes x "
         "steps.",
@@ -163,7 +164,7 @@ def on_paper(result: Result, learning: float, table: Callable[..., str]) -> list
         f"* The bottleneck is {_words(largest, total, pieces)}.",
         "* Graphs that no plane or space holds have larger boundaries. With halos of a quarter of the nodes, which is "
         f"where `n_hops=\"auto\"` stops, messages are {0.25 / share:.0f} times as large, and the network takes "
-        f"{0.25 / share * total['network'] / 60:.0f} minutes: there it is the bottleneck.\n",
+        f"{0.25 / share * total['network'] / 60:.0f} minutes, against {total['computing'] / 60:.0f} for computing.\n",
     ]  # fmt: skip
 
 
