@@ -48,6 +48,8 @@ def costs(result: Result, table: Callable[..., str], verdict: Callable[[bool], s
 
 def larger(result: Result, table: Callable[..., str], verdict: Callable[[bool], str]) -> list[str]:
     """The graph that workers have no memory for."""
+    if "streamed" not in result:
+        return ["**Larger than memory**: not measured yet: run `benchmarks/bench_dask.py streamed`.\n"]
     run = result["streamed"]
     if "failed" in run:
         return [f"A graph larger than the workers' memory: **failed**: {run['failed']}\n"]
@@ -186,8 +188,7 @@ def section(
     parts = [introduction + "\n"]
     if "cost" in result:
         parts += costs(result, table, verdict)
-    if "streamed" in result:
-        parts += larger(result, table, verdict)
+    parts += larger(result, table, verdict)
     if "paper" in result:
         parts += on_paper(result, learning, table)
     return parts
