@@ -113,10 +113,13 @@ def memory_of(process: int) -> float:
 @contextmanager
 def cluster(folder: Path, gigabytes: float | None = None) -> Iterator[Any]:
     """A client of two local workers with one thread each; `gigabytes` is the memory of both together."""
+    import dask
     from distributed import Client, LocalCluster
 
+    from spectralgp.partitioned.running import QUIET
+
     limit = 0 if gigabytes is None else int(gigabytes * GIGABYTE / N_WORKERS)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), dask.config.set(QUIET):
         warnings.simplefilter("ignore")  # of Dask's own, about ports
         with (
             LocalCluster(

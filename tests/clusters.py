@@ -17,12 +17,13 @@ from typing import Any
 import dask
 from distributed import Client, LocalCluster
 
+from spectralgp.partitioned.running import QUIET
+
 
 @contextmanager
 def cluster(n_workers: int, *, processes: bool = True, **options: Any) -> Iterator[Client]:
     """A client of a local cluster whose workers have one thread each; in this process where `processes` is False."""
-    settings = {"distributed.worker.daemon": True, "distributed.scheduler.work-stealing": False}
-    with warnings.catch_warnings(), dask.config.set(settings):
+    with warnings.catch_warnings(), dask.config.set(QUIET):
         warnings.simplefilter("ignore")  # of Dask's own, about ports and old names
         with (
             LocalCluster(

@@ -14,6 +14,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, PartitionedGraph, Polynomial
 from spectralgp._operators import MomentPass
+from spectralgp.partitioned import running
 
 N_NODES, N_PARTITIONS, N_HOPS, N_SIGNALS, N_MOMENTS = 20_000, 8, 8, 16, 129
 N_KILLS = int(os.environ.get("SPECTRALGP_KILLS", "6"))
@@ -108,6 +109,22 @@ def test_a_fit_survives_the_loss_of_a_worker(parted, signals):
         killer.start()
         np.testing.assert_array_equal(again.predict(X[:2]).compute(), expected)
         killer.join()
+
+
+def test_the_loss_of_all_workers_at_once_is_told(parted, signals, monkeypatch):
+    """Dask would wait for them for ever."""
+    monkeypatch.setattr(running, "PATIENCE", 1.0)
+    with machines(1) as (own, client):
+        operator = parted.operator("normalized", signals)
+        block = operator.load(signals)
+        operator.product(block, block)
+        own.kill(0)
+        own.start()
+        with pytest.raises(RuntimeError, match="some worker must live as long as a pass; got all 1 lost"):
+            operator.product(block, block)
+        client.wait_for_workers(1, timeout=60)
+        again = moments_of(operator, signals)  # with the worker that is there now
+        np.testing.assert_array_equal(again, moments_of(operator, signals))
 
 
 def test_a_lost_scheduler_is_told_plainly_and_changes_nothing(parted, signals):

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._checks import Array
-from spectralgp._extras import require
 from spectralgp._operators import Operator, Recurrence, precision_of
 from spectralgp._operators.base import Tridiagonal
 from spectralgp._operators.randomness import node_normals, node_signs
@@ -23,7 +22,7 @@ from spectralgp.partitioned import tasks
 from spectralgp.partitioned.blocks import PartitionedBlock
 from spectralgp.partitioned.local import Place, laplacian, products, row_facts
 from spectralgp.partitioned.moving import Futures, loaded, stacked, unloaded
-from spectralgp.partitioned.running import PURPOSE, Parted, current_client, explaining
+from spectralgp.partitioned.running import Parted, current_client, explaining, settle
 
 HOMES_LAST = 1.0  # seconds for which the list of workers is taken to be current
 AHEAD = 8  # exchanges that may be under way before the first of them is waited for
@@ -63,13 +62,14 @@ class PartitionedOperator(Operator):
             for number in range(graph.n_partitions)
         ]
         self._home: tuple[float, list[str]] = (-math.inf, [])
+        self._homes: set[str] = set()
         mention(f"partitions by Dask, {self.client.dashboard_link}")
         facts = self.gather([self.create(_largest_row, number) for number in range(graph.n_partitions)])
         super().__init__(graph.n_nodes, max(facts))
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, without the workers' addresses."""
-        return self.__dict__ | {"_home": (-math.inf, [])}
+        return self.__dict__ | {"_home": (-math.inf, []), "_homes": set()}
 
     # -------------------------------------------------------------------------------------------------- tasks
 
@@ -94,6 +94,7 @@ class PartitionedOperator(Operator):
         if time.monotonic() - asked > HOMES_LAST:  # workers come and go
             workers = sorted(self.client.ncores())
             self._home = (time.monotonic(), workers)
+            self._homes |= set(workers)
         if not workers:
             return self.submit(function, self.places[number], *arguments)
         home = workers[number * len(workers) // len(self.places)]
@@ -103,6 +104,7 @@ class PartitionedOperator(Operator):
         """Results of tasks on the client."""
         client = self.client
         with explaining(client):
+            settle(client, futures, self._homes)
             return list(client.gather(futures))
 
     def _made(self, function: Callable[..., Any], n_columns: int, *arguments: Any) -> PartitionedBlock:
@@ -262,7 +264,7 @@ class PartitionedOperator(Operator):
         """Wait until tasks are done, so that a failure is told here and no long queue builds up."""
         client = self.client
         with explaining(client):
-            require("distributed", "dask", PURPOSE).wait(futures)
+            settle(client, futures, self._homes)
             for future in futures:
                 if future.status != "finished":
                     future.result()

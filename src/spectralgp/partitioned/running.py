@@ -18,6 +18,10 @@ from spectralgp.partitioned.local import Place
 from spectralgp.partitioned.partition import Partition
 
 PURPOSE = "to compute on partitioned graphs"
+QUIET = {"distributed.scheduler.work-stealing": False, "distributed.scheduler.active-memory-manager.start": False}
+"""Settings of Dask under which no state of a recurrence is moved or copied; for clusters of your own too."""
+
+PATIENCE = 10.0  # seconds after which is asked whether anyone is left to do the work
 NO_ROOM = "workers must have memory for their partitions"
 MORE_ROOM = "Cut the graph into more partitions, pass Y as float32, or raise the workers' memory_limit."
 
@@ -82,7 +86,7 @@ class Computing(Protocol):
 def current_client() -> Any:
     """The client that is there, else a new one of a local cluster, with a message.
 
-    Workers of the local cluster have one thread each, as many as there are cores.
+    Workers of the local cluster have one thread each, as many as there are cores; states stay where they are.
     """
     distributed = require("distributed", "dask", PURPOSE)
     try:
@@ -90,7 +94,8 @@ def current_client() -> Any:
     except ValueError:
         pass
     n_workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    client = distributed.Client(n_workers=n_workers, threads_per_worker=1)
+    with require("dask", "dask", PURPOSE).config.set(QUIET):
+        client = distributed.Client(n_workers=n_workers, threads_per_worker=1)
     warnings.warn(
         f"No Dask client was there, so a local one with {n_workers} worker{'s' * (n_workers > 1)} was started "
         f"({client.dashboard_link}). Make your own before: dask.distributed.Client(...).",
@@ -98,6 +103,38 @@ def current_client() -> Any:
         stacklevel=2,
     )
     return client
+
+
+def settle(client: Any, futures: list[Any], homes: set[str]) -> None:
+    """Wait until tasks are done or have failed.
+
+    Parameters
+    ----------
+    client : Client
+        Dask's.
+    futures : list of Future
+        The tasks.
+    homes : set of str
+        Workers that partitions were first given to.
+
+    Raises
+    ------
+    RuntimeError
+        If all of these are gone: Dask does not give to others what was meant for workers that were all lost at once.
+    """
+    distributed = require("distributed", "dask", PURPOSE)
+    while True:
+        try:
+            distributed.wait(futures, timeout=PATIENCE)
+        except distributed.TimeoutError:
+            alive = set(client.ncores())
+            if homes and alive and not alive & homes:
+                raise RuntimeError(
+                    f"some worker must live as long as a pass; got all {len(homes)} lost since it began. Nothing was "
+                    "changed: run it again."
+                ) from None
+        else:
+            return
 
 
 @contextmanager
