@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from threading import Lock
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,6 +25,7 @@ OWNERS, PLACES = "owners.npy", "places.npy"
 ARRAYS = tuple(field.name for field in fields(Partition) if field.name != "number")
 UNFINISHED = ".unfinished-"
 CHUNK = 1 << 24
+_reading = Lock()  # one header at a time: Python 3.11 may fail to parse several in threads
 
 _AGAIN = "Build the folder again, or copy it again from where it was built."
 
@@ -80,7 +82,8 @@ def write_arrays(folder: Path, arrays: Mapping[str, NDArray[Any]], *, durable: b
 def read_array(path: Path) -> NDArray[Any]:
     """Array of a file, memory-mapped and read-only; what is empty cannot be mapped, and is read."""
     try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        with _reading:
+            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"folder must hold all files of a graph; got none at {path}. {_AGAIN}") from error
     except (ValueError, EOFError) as error:
