@@ -146,18 +146,11 @@ class CpuOperator(Operator):
 
     def product(self, left: Any, right: Any) -> Array:
         """``left^T right``, added up in double precision."""
-        if self.dtype == np.float64:
-            return np.asarray(left.T @ right)
-        height = max(1, SUMMED // max(1, left.shape[1] + right.shape[1]))
-        total = np.zeros((left.shape[1], right.shape[1]))
-        for start in range(0, self.n_nodes, height):
-            rows = slice(start, start + height)
-            total += left[rows].astype(np.float64).T @ right[rows].astype(np.float64)
-        return total
+        return summed_products(left, right)
 
     def column_products(self, left: Any, right: Any) -> Array:
         """Inner products of the columns."""
-        return np.asarray(np.einsum("mn,mn->n", left, right, dtype=np.float64))
+        return summed_column_products(left, right)
 
     def combine(self, block: Any, matrix: Array) -> Any:
         """``block @ matrix``."""
@@ -172,6 +165,23 @@ def _stems_from_interrupt(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def summed_products(left: NDArray[Any], right: NDArray[Any]) -> Array:
+    """``left^T right``, added up in double precision: of single precision, a piece at a time."""
+    if left.dtype == np.float64:
+        return np.asarray(left.T @ right)
+    height = max(1, SUMMED // max(1, left.shape[1] + right.shape[1]))
+    total = np.zeros((left.shape[1], right.shape[1]))
+    for start in range(0, len(left), height):
+        rows = slice(start, start + height)
+        total += left[rows].astype(np.float64).T @ right[rows].astype(np.float64)
+    return total
+
+
+def summed_column_products(left: NDArray[Any], right: NDArray[Any]) -> Array:
+    """Inner products of the columns, added up in double precision."""
+    return np.asarray(np.einsum("mn,mn->n", left, right, dtype=np.float64))
 
 
 def row_squares(indptr: Any, weights: Any) -> Array:

@@ -21,13 +21,17 @@ _RESIDUAL = 1e-9
 
 
 def normalized_parts(weights: Any, degrees: Array) -> tuple[csr_array, Array]:
-    """Weights ``D^-1/2 W D^-1/2`` and diagonal of the normalised Laplacian; both are zero at isolated nodes."""
+    """Weights ``D^-1/2 W D^-1/2`` and diagonal of the normalised Laplacian; both are zero at isolated nodes.
+
+    `weights` may be the first rows only, of all the nodes that `degrees` has.
+    """
     roots = np.sqrt(degrees)
     inverse_roots = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+    n_rows = weights.shape[0]
     # the two factors of an edge are multiplied first, so that both directions round alike
-    factors = np.repeat(inverse_roots, np.diff(weights.indptr)) * inverse_roots[weights.indices]
+    factors = np.repeat(inverse_roots[:n_rows], np.diff(weights.indptr)) * inverse_roots[weights.indices]
     scaled = csr_array((weights.data * factors, weights.indices, weights.indptr), shape=weights.shape)
-    return scaled, (degrees > 0).astype(np.float64)
+    return scaled, (degrees[:n_rows] > 0).astype(np.float64)
 
 
 def largest_eigenvalue(laplacian: Any) -> float:

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from spectralgp._arrays import on_host
 from spectralgp._checks import Array
-from spectralgp._operators.cpu import row_squares
+from spectralgp._operators.cpu import gershgorin_bound, row_squares, summed_column_products, summed_products
+from spectralgp.graph.laplacians import normalized_parts
 from spectralgp.partitioned.folder import read_partition
 
-SUMMED = 2**14  # rows of single precision that are added up in double precision at a time
 KEPT = 0.2  # of a worker's memory, for partitions of the graph that stay open
 
 
@@ -100,7 +101,7 @@ class LocalLaplacian:
     def message(self, blocks: Sequence[Any], n_hops: int) -> Array:
         """What the others need of some blocks, for so many hops, on the host."""
         chosen = self.boundary[: self.boundary_ends[n_hops]]
-        return np.stack([_to_host(block[self.xp.asarray(chosen)]) for block in blocks])
+        return np.stack([on_host(block[self.xp.asarray(chosen)]) for block in blocks])
 
     def receive(self, blocks: Sequence[Any], inbox: Sequence[Array], n_hops: int) -> None:
         """Fill the halo of some blocks with what the others have there, in the order of `senders`."""
@@ -167,26 +168,9 @@ class LocalLaplacian:
 def products(left: Any, right: Any, gram: bool) -> Array:
     """``left^T right``, or its diagonal, on the host in double precision."""
     if isinstance(left, np.ndarray):
-        if gram:
-            return _summed_products(left, right)
-        return np.asarray(np.einsum("mn,mn->n", left, right, dtype=np.float64))
-    product = _to_host(left.T @ right).astype(np.float64)
+        return summed_products(left, right) if gram else summed_column_products(left, right)
+    product = on_host(left.T @ right).astype(np.float64)
     return product if gram else np.diagonal(product).copy()
-
-
-def _summed_products(left: NDArray[Any], right: NDArray[Any]) -> Array:
-    """``left^T right``, single precision a piece at a time."""
-    if left.dtype == np.float64:
-        return np.asarray(left.T @ right)
-    total = np.zeros((left.shape[1], right.shape[1]))
-    for start in range(0, len(left), SUMMED):
-        rows = slice(start, start + SUMMED)
-        total += left[rows].astype(np.float64).T @ right[rows].astype(np.float64)
-    return total
-
-
-def _to_host(array: Any) -> NDArray[Any]:
-    return array if isinstance(array, np.ndarray) else array.get()
 
 
 # --------------------------------------------------------------------------------------------- opened partitions
@@ -248,11 +232,9 @@ def _opened(place: Place) -> LocalLaplacian:
     if place.kind == "combinatorial":
         weights, diagonal = np.array(part.weights, dtype=dtype), degrees[:n_rows].astype(dtype)
     else:
-        roots = np.sqrt(degrees)
-        inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
-        # the two factors of an edge are multiplied first, as on one machine, so that all digits are the same
-        factors = np.repeat(inverse[:n_rows], np.diff(indptr)) * inverse[indices]
-        weights, diagonal = (part.weights * factors).astype(dtype), (degrees[:n_rows] > 0).astype(dtype)
+        rows = csr_array((part.weights, indices, indptr), shape=(n_rows, part.n_local))
+        scaled, diagonal = normalized_parts(rows, degrees)
+        weights, diagonal = scaled.data.astype(dtype, copy=False), diagonal.astype(dtype, copy=False)
     owners, places = np.array(part.halo_owner), np.array(part.halo_place)
     senders = []
     for owner in np.unique(owners):
@@ -274,9 +256,8 @@ def _opened(place: Place) -> LocalLaplacian:
 def row_facts(place: Place) -> tuple[Array, float]:
     """Diagonal and sums of squares of the other entries of own rows, and the largest sum of absolute values."""
     local = laplacian(place)
-    indptr, _, weights, diagonal = (_to_host(array) for array in local.matrix)
-    indptr, diagonal = indptr[: local.n_own + 1], diagonal[: local.n_own]
-    weights = weights[: indptr[-1]]
-    sums = np.concatenate([[0.0], np.cumsum(np.abs(weights), dtype=np.float64)])
-    largest = float(np.max(np.diff(sums[indptr]) + diagonal, initial=0.0))
-    return np.column_stack([diagonal, row_squares(indptr, weights)]).astype(place.dtype), largest
+    indptr, indices, weights, diagonal = (on_host(array) for array in local.matrix)
+    whole = csr_array((weights.astype(np.float64), indices, indptr), shape=(len(indptr) - 1, local.ends[-1]))
+    rows, own = whole[: local.n_own], diagonal[: local.n_own]
+    facts = np.column_stack([own, row_squares(rows.indptr, rows.data)]).astype(place.dtype)
+    return facts, gershgorin_bound(rows, own)

@@ -10,7 +10,9 @@ import numpy as np
 from array_api_compat import is_dask_array
 from numpy.typing import NDArray
 
+from spectralgp._arrays import on_host
 from spectralgp._extras import require
+from spectralgp.partitioned.folder import read_owners
 from spectralgp.partitioned.local import Place, laplacian
 from spectralgp.partitioned.running import PURPOSE, Computing
 
@@ -99,8 +101,6 @@ def _pieces(operator: Computing, wholes: Futures, n_pieces: int) -> list[Futures
 
 def _split(chunk: Any, folder: str, start: int, n_parts: int) -> list[tuple[NDArray[np.int32], NDArray[Any]]]:
     """For each partition, the places of the chunk's nodes in it, and their values."""
-    from spectralgp.partitioned.folder import read_owners
-
     owners, places = (array[start : start + chunk.shape[1]] for array in read_owners(folder))
     order = np.argsort(owners, kind="stable")
     stops = np.searchsorted(owners[order], np.arange(n_parts + 1))
@@ -157,13 +157,13 @@ def _cut(place: Place, part: Any, stops: NDArray[np.int64]) -> list[tuple[NDArra
     nodes = laplacian(place).positions
     order = np.argsort(nodes)
     ends = np.searchsorted(nodes[order], stops)
-    values = part if isinstance(part, np.ndarray) else part.get()
+    values = on_host(part)
     rows = [order[ends[number] : ends[number + 1]] for number in range(len(stops) - 1)]
     return [(nodes[chosen] - stops[number], values[chosen]) for number, chosen in enumerate(rows)]
 
 
 def _turned(part: Any) -> NDArray[Any]:
-    return np.ascontiguousarray((part if isinstance(part, np.ndarray) else part.get()).T)
+    return np.ascontiguousarray(on_host(part).T)
 
 
 def _ordered(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from spectralgp._checks import Array
@@ -371,7 +372,7 @@ def _row_products(left: Any, right: Any) -> Any:
 
 
 def _beside(left: Any, right: Any) -> Any:
-    return _library(left).concatenate([left, right], axis=1)
+    return array_namespace(left).concat([left, right], axis=1)
 
 
 def _chosen(block: Any, columns: NDArray[np.intp]) -> Any:
@@ -379,16 +380,8 @@ def _chosen(block: Any, columns: NDArray[np.intp]) -> Any:
 
 
 def _combined(block: Any, matrix: Array) -> Any:
-    return block @ _library(block).asarray(matrix, dtype=block.dtype)
+    return block @ array_namespace(block).asarray(matrix, dtype=block.dtype)
 
 
 def _scaled(block: Any, factors: Array) -> Any:
-    return block * _library(block).asarray(factors, dtype=block.dtype)
-
-
-def _library(array: Any) -> Any:
-    if isinstance(array, np.ndarray):
-        return np
-    import cupy
-
-    return cupy
+    return block * array_namespace(block).asarray(factors, dtype=block.dtype)
