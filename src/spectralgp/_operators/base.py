@@ -202,8 +202,11 @@ class Operator(ABC):
         width = probes.shape[1]
         total = self.zeros(coefficients.shape[0])
         current, previous = probes * 1, None
-        for term in range(coefficients.shape[1]):
+        n_terms = coefficients.shape[1]
+        for term in range(n_terms):
             total += self.combine(self.row_products(probes, current), coefficients[None, :, term] / width)
+            if term == n_terms - 1:
+                break
             if previous is None:
                 following = self.step(current * 0.5, self.zeros(width))
             else:
