@@ -26,12 +26,14 @@ from spectralgp.cli.files import (
     Signals,
     data_of,
     features_of,
+    file_option,
     kind_of_inputs,
     naming,
+    signals_for,
     times_given,
 )
 from spectralgp.cli.models import scored
-from spectralgp.reading import inputs_from_file, lagged, signals_from_file, time_inputs, write_tables
+from spectralgp.reading import inputs_from_file, lagged, time_inputs, write_tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,27 +49,23 @@ def predict(
     out: Out,
     signals: Annotated[
         Path | None,
-        typer.Option(
-            help="Signals to go on from, for a model with lag:1: the signal after each row is predicted.",
-            exists=True,
-            dir_okay=False,
-            metavar="FILE",
+        file_option(
+            "--signals", "Signals to go on from, for a model with lag:1: the signal after each row is predicted.", None
         ),
     ] = None,
     inputs: Annotated[
         Path | None,
-        typer.Option(help="Table of new inputs, by their names at fit.", exists=True, dir_okay=False, metavar="FILE"),
+        file_option("--inputs", "Table of new inputs, by their names at fit.", None),
     ] = None,
     at: Annotated[
         list[str] | None, typer.Option(help="Time to predict, for a model of time; may be repeated.", metavar="TIME")
     ] = None,
     observed: Annotated[
         Path | None,
-        typer.Option(
-            help="What is known of the predicted signals themselves, with the same labels; empty cells are predicted.",
-            exists=True,
-            dir_okay=False,
-            metavar="FILE",
+        file_option(
+            "--observed",
+            "What is known of the predicted signals themselves, with the same labels; empty cells are predicted.",
+            None,
         ),
     ] = None,
     std: Std = None,
@@ -91,9 +89,7 @@ def predict(
     new = _new_inputs(fitted, signals, inputs, at, observed, layout, nodes, date_format)
     known = None
     if observed is not None:
-        read = signals_from_file(
-            observed, fitted.graph_, layout=layout.value, nodes=nodes.value, date_format=date_format
-        )
+        read = signals_for(fitted, observed, layout, nodes, date_format)
         known = _matched(read, new, observed)
     mean, deviation = fitted.predict_frame(new, return_std=True, include_noise=True, observed=known)
     _write(mean, deviation, out, std, long)
@@ -120,14 +116,12 @@ def _new_inputs(
         ask = f"give one of {' or '.join(wanted)}" if wanted else "leave out --signals, --inputs and --at"
         raise typer.BadParameter(f"{ask}: the model was fitted {way}; got {', '.join(given) or 'none'}.")
     if is_known_by_label and observed is not None:
-        read = signals_from_file(
-            observed, model.graph_, layout=layout.value, nodes=nodes.value, date_format=date_format
-        )
+        read = signals_for(model, observed, layout, nodes, date_format)
         return time_inputs(read.index)
     if at:
         return times_given(at, date_format)
     if signals is not None:
-        read = signals_from_file(signals, model.graph_, layout=layout.value, nodes=nodes.value, date_format=date_format)
+        read = signals_for(model, signals, layout, nodes, date_format)
         with naming(signals):
             return lagged(read, ahead=True)[0].reindex(columns=features)
     return None if inputs is None else inputs_from_file(inputs, features=features, date_format=date_format)

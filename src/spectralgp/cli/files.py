@@ -45,23 +45,24 @@ class Nodes(StrEnum):
     graph = "graph"
 
 
-def _file(names: str, text: str, panel: str = "Data") -> Any:
-    return typer.Option(names, help=text, exists=True, dir_okay=False, rich_help_panel=panel, metavar="FILE")
+def file_option(name: str, text: str, panel: str | None = "Data") -> Any:
+    """An option that names a file that is there."""
+    return typer.Option(name, help=text, exists=True, dir_okay=False, rich_help_panel=panel, metavar="FILE")
 
 
 Signals = Annotated[
     Path,
-    _file(
+    file_option(
         "--signals",
         "Signals: a CSV or Parquet table, wide (a row a signal, a column a node) or long (time, node, value).",
     ),
 ]
 GraphFile = Annotated[
-    Path | None, _file("--graph", "Edges (CSV, Parquet: source, target, weight), GraphML, .mtx, .npz or GeoJSON.")
+    Path | None, file_option("--graph", "Edges (CSV, Parquet: source, target, weight), GraphML, .mtx, .npz or GeoJSON.")
 ]
 Points = Annotated[
     Path | None,
-    _file(
+    file_option(
         "--points",
         "Nodes with longitude and latitude, or x and y: joined to neighbours, or only drawn where a --graph is given.",
     ),
@@ -193,6 +194,13 @@ def kind_of_inputs(model: GraphGPRegressor) -> str | None:
     return LAG if set(features) == {str(name) for name in model.graph_.names or ()} else "table"
 
 
+def signals_for(
+    model: GraphGPRegressor, path: Path, layout: Layout, nodes: Nodes, date_format: str | None
+) -> pd.DataFrame:
+    """Signals on the graph of a fitted model."""
+    return signals_from_file(path, model.graph_, layout=layout.value, nodes=nodes.value, date_format=date_format)
+
+
 def data_of(
     model: GraphGPRegressor, signals: Path, inputs: str | None, layout: Layout, nodes: Nodes, date_format: str | None
 ) -> Data:
@@ -210,7 +218,7 @@ def data_of(
         )
     if inputs is not None and kind is None:
         raise typer.BadParameter("--inputs must be left out: the model was fitted without inputs.")
-    table = signals_from_file(signals, model.graph_, layout=layout.value, nodes=nodes.value, date_format=date_format)
+    table = signals_for(model, signals, layout, nodes, date_format)
     features = features_of(model)
     made, chosen = with_inputs(table, inputs or kind, features, signals, date_format)
     return Data(model.graph_, made if made is None else made.reindex(columns=features), chosen)

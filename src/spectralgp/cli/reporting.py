@@ -18,6 +18,7 @@ from spectralgp.cli.files import (
     Nodes,
     NodesOption,
     data_of,
+    file_option,
     naming,
 )
 
@@ -28,11 +29,8 @@ def report(
     out: Annotated[Path, typer.Option(help="The page.", dir_okay=False, metavar="FILE.html")],
     signals: Annotated[
         Path | None,
-        typer.Option(
-            help="Signals that the model has not seen, to judge it by; leave-one-out if not given.",
-            exists=True,
-            dir_okay=False,
-            metavar="FILE",
+        file_option(
+            "--signals", "Signals that the model has not seen, to judge it by; leave-one-out if not given.", None
         ),
     ] = None,
     inputs: Inputs = None,
