@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from spectralgp._checks import Array
@@ -19,9 +18,9 @@ from spectralgp._operators import Operator, Recurrence, precision_of
 from spectralgp._operators.base import Tridiagonal
 from spectralgp._operators.randomness import node_normals, node_signs
 from spectralgp._progress import mention
-from spectralgp.partitioned import tasks
+from spectralgp.partitioned import tasks, verbs
 from spectralgp.partitioned.blocks import PartitionedBlock
-from spectralgp.partitioned.local import Place, laplacian, products, row_facts
+from spectralgp.partitioned.local import Place, products
 from spectralgp.partitioned.moving import Futures, loaded, stacked, unloaded
 from spectralgp.partitioned.running import Parted, current_client, explaining, settle
 
@@ -65,7 +64,7 @@ class PartitionedOperator(Operator):
         self._home: tuple[float, list[str]] = (-math.inf, [])
         self._homes: set[str] = set()
         mention(f"partitions by Dask, {self.client.dashboard_link}")
-        facts = self.gather([self.create(_largest_row, number) for number in range(graph.n_partitions)])
+        facts = self.gather([self.create(verbs.largest_row, number) for number in range(graph.n_partitions)])
         super().__init__(graph.n_nodes, max(facts))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -154,11 +153,11 @@ class PartitionedOperator(Operator):
 
     def zeros(self, n_columns: int) -> PartitionedBlock:
         """Block of zeros."""
-        return self._made(_zeros, n_columns, n_columns)
+        return self._made(verbs.zeros, n_columns, n_columns)
 
     def unit_vectors(self, nodes: NDArray[np.intp]) -> PartitionedBlock:
         """Block with a one at a node in each column."""
-        return self._made(_unit_vectors, len(nodes), np.asarray(nodes))
+        return self._made(verbs.unit_vectors, len(nodes), np.asarray(nodes))
 
     def random_signs(self, n_columns: int, random_state: np.random.Generator) -> PartitionedBlock:
         """Block of random signs."""
@@ -169,33 +168,33 @@ class PartitionedOperator(Operator):
         return self._random(node_normals, n_columns, random_state)
 
     def _random(self, draw: Any, n_columns: int, random_state: np.random.Generator) -> PartitionedBlock:
-        block = self._made(partial(_random, draw), n_columns, n_columns, copy.deepcopy(random_state))
+        block = self._made(partial(verbs.random, draw), n_columns, n_columns, copy.deepcopy(random_state))
         draw(np.empty(0, dtype=np.uint64), n_columns, random_state, self.dtype)  # moves on as the workers' copies do
         return block
 
     def rows(self) -> PartitionedBlock:
         """Diagonal of ``L``, and sums of squares of its other entries in each row."""
-        return self._made(_rows, 2)
+        return self._made(verbs.rows, 2)
 
     def row_products(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
         """Inner products of the rows."""
-        return self._mapped(_row_products, 1, left, right)
+        return self._mapped(verbs.row_products, 1, left, right)
 
     def beside(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
         """Block with the columns of two."""
-        return self._mapped(_beside, left.n_columns + right.n_columns, left, right)
+        return self._mapped(verbs.beside, left.n_columns + right.n_columns, left, right)
 
     def chosen(self, block: PartitionedBlock, columns: NDArray[np.intp]) -> PartitionedBlock:
         """Block with some of the columns of another."""
-        return self._mapped(_chosen, len(columns), block, np.asarray(columns))
+        return self._mapped(verbs.chosen, len(columns), block, np.asarray(columns))
 
     def combine(self, block: PartitionedBlock, matrix: Array) -> PartitionedBlock:
         """``block @ matrix``."""
-        return self._mapped(_combined, matrix.shape[1], block, matrix)
+        return self._mapped(verbs.combined, matrix.shape[1], block, matrix)
 
     def scale(self, block: PartitionedBlock, factors: Array) -> PartitionedBlock:
         """``block * factors``."""
-        return self._mapped(_scaled, block.n_columns, block, factors)
+        return self._mapped(verbs.scaled, block.n_columns, block, factors)
 
     def product(self, left: PartitionedBlock, right: PartitionedBlock) -> Array:
         """``left^T right``, added up in the order of the partitions."""
@@ -335,53 +334,3 @@ class PartitionedRecurrence(Recurrence):
             (np.sum([one[step][0] for one in found], axis=0), np.sum([one[step][1] for one in found], axis=0))
             for step in range(n_steps)
         ]
-
-
-# ---------------------------------------------------------------------------------------------- tasks of the verbs
-
-
-def _largest_row(place: Place) -> float:
-    return row_facts(place)[1]
-
-
-def _rows(place: Place) -> Any:
-    return laplacian(place).xp.asarray(row_facts(place)[0])
-
-
-def _zeros(place: Place, n_columns: int) -> Any:
-    local = laplacian(place)
-    return local.xp.zeros((local.n_own, n_columns), dtype=place.dtype)
-
-
-def _unit_vectors(place: Place, nodes: NDArray[np.intp]) -> Any:
-    local, block = laplacian(place), _zeros(place, len(nodes))
-    order = np.argsort(local.positions)
-    found = np.minimum(np.searchsorted(local.positions, nodes, sorter=order), local.n_own - 1)
-    own = np.flatnonzero(local.positions[order[found]] == nodes)
-    block[order[found[own]], own] = 1
-    return block
-
-
-def _random(draw: Any, place: Place, n_columns: int, random_state: np.random.Generator) -> Any:
-    local = laplacian(place)
-    return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, random_state, place.dtype, local.xp)
-
-
-def _row_products(left: Any, right: Any) -> Any:
-    return (left * right).sum(axis=1)[:, None]
-
-
-def _beside(left: Any, right: Any) -> Any:
-    return array_namespace(left).concat([left, right], axis=1)
-
-
-def _chosen(block: Any, columns: NDArray[np.intp]) -> Any:
-    return block[:, columns]
-
-
-def _combined(block: Any, matrix: Array) -> Any:
-    return block @ array_namespace(block).asarray(matrix, dtype=block.dtype)
-
-
-def _scaled(block: Any, factors: Array) -> Any:
-    return block * array_namespace(block).asarray(factors, dtype=block.dtype)
