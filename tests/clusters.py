@@ -56,7 +56,8 @@ class Machines:
 
     def _started(self, command: list[str]) -> subprocess.Popen[bytes]:
         paths = os.pathsep.join(path for path in sys.path if path)  # they find what this process finds
-        environment = os.environ | {"PYTHONPATH": paths}
+        settings = {"DASK_" + name.upper().replace(".", "__").replace("-", "_"): str(on) for name, on in QUIET.items()}
+        environment = os.environ | {"PYTHONPATH": paths} | settings
         return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     @property
