@@ -48,12 +48,12 @@ class PartitionedBlock:
         return self.operator.n_nodes, self.n_columns
 
     def _with(self, other: Any, function: Callable[[Any, Any], Any]) -> PartitionedBlock:
-        submit = self.operator.submit
+        each = self.operator.each
         if isinstance(other, PartitionedBlock):
-            parts = [submit(function, *pair) for pair in zip(self.parts, other.parts, strict=True)]
+            parts = each(function, zip(self.parts, other.parts, strict=True))
             return PartitionedBlock(self.operator, parts, max(self.n_columns, other.n_columns))
         number = float(np.asarray(other)) if np.ndim(other) == 0 else other
-        return PartitionedBlock(self.operator, [submit(function, part, number) for part in self.parts], self.n_columns)
+        return PartitionedBlock(self.operator, each(function, ((part, number) for part in self.parts)), self.n_columns)
 
     def __add__(self, other: Any) -> PartitionedBlock:
         """Sum with a block of as many columns, or of one, or with a number."""

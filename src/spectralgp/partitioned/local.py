@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -55,6 +56,43 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
+class Message:
+    """What a partition tells others of some blocks.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_blocks, n_rows, n_columns)
+        The blocks at own nodes.
+    rows : ndarray of int, optional
+        Places of these nodes in the partition's boundary, sorted; all from the first if not given.
+    """
+
+    values: Array
+    rows: NDArray[np.int32] | None = None
+
+    def __sizeof__(self) -> int:
+        """Bytes of its arrays, for Dask."""
+        return int(self.values.nbytes + (0 if self.rows is None else self.rows.nbytes))
+
+    def only_for(self, others: tuple[int, ...], place: Place) -> Message:
+        """The part of a partition's whole message that some others need."""
+        rows = _asked(place.folder, place.mark, place.number, others)
+        rows = rows[: int(np.searchsorted(rows, self.values.shape[1]))]
+        return Message(self.values[:, rows], rows)
+
+    def at(self, places: NDArray[np.int32]) -> Array:
+        """Values at places in the boundary."""
+        return self.values[:, places if self.rows is None else np.searchsorted(self.rows, places)]
+
+
+@lru_cache(maxsize=1024)
+def _asked(folder: str, mark: str, number: int, others: tuple[int, ...]) -> NDArray[np.int32]:
+    """Places in a partition's boundary that some others have in their halos; the mark is of what is in the folder."""
+    parts = (read_partition(Path(folder), other) for other in others)
+    return np.unique(np.concatenate([part.halo_place[np.asarray(part.halo_owner) == number] for part in parts]))
+
+
+@dataclass(frozen=True, eq=False)
 class LocalLaplacian:
     """Rows of a Laplacian that a partition computes with, and what it exchanges.
 
@@ -98,18 +136,18 @@ class LocalLaplacian:
 
     # ----------------------------------------------------------------------------------------------- exchange
 
-    def message(self, blocks: Sequence[Any], n_hops: int) -> Array:
-        """What the others need of some blocks, for so many hops, on the host."""
+    def message(self, blocks: Sequence[Any], n_hops: int) -> Message:
+        """What all others need of some blocks, for so many hops, on the host."""
         chosen = self.boundary[: self.boundary_ends[n_hops]]
-        return np.stack([on_host(block[self.xp.asarray(chosen)]) for block in blocks])
+        return Message(np.stack([on_host(block[self.xp.asarray(chosen)]) for block in blocks]))
 
-    def receive(self, blocks: Sequence[Any], inbox: Sequence[Array], n_hops: int) -> None:
+    def receive(self, blocks: Sequence[Any], inbox: Sequence[Message], n_hops: int) -> None:
         """Fill the halo of some blocks with what the others have there, in the order of `senders`."""
         last = self.ends[n_hops]
         for (positions, places), message in zip(self.senders, inbox, strict=True):
             n_within = int(np.searchsorted(positions, last))
-            for block, values in zip(blocks, message, strict=True):
-                block[self.xp.asarray(positions[:n_within])] = self.xp.asarray(values[places[:n_within]])
+            for block, values in zip(blocks, message.at(places[:n_within]), strict=True):
+                block[self.xp.asarray(positions[:n_within])] = self.xp.asarray(values)
 
     # -------------------------------------------------------------------------------------------------- steps
 

@@ -35,19 +35,17 @@ def loaded(operator: Computing, signals: Any) -> Futures:
     signals = as_dask(signals)
     if is_dask_array(signals):
         return _from_dask(operator, signals)
-    numbers = range(len(operator.places))
+    places = operator.places
     if isinstance(signals, np.memmap) and isinstance(signals.base, mmap.mmap):
         described = (str(signals.filename), signals.dtype.str, signals.shape, int(signals.offset))
         order = "C" if signals.flags.c_contiguous else "F"
-        return [operator.create(_read_map, number, described, order) for number in numbers]
+        return operator.each(_read_map, ((place, described, order) for place in places))
     with warnings.catch_warnings():
         # an array in memory goes to the workers with the tasks, so that they can run again if a worker is lost
         warnings.filterwarnings("ignore", message="Sending large graph")
         values = signals if isinstance(signals, np.ndarray) else np.asarray(signals[:, :])
-        parts = (operator.graph.own_nodes(number) for number in numbers)
-        return [
-            operator.create(_placed, number, values[:, nodes]) for number, nodes in zip(numbers, parts, strict=True)
-        ]
+        own_nodes = operator.graph.own_nodes
+        return operator.each(_placed, ((place, values[:, own_nodes(place.number)]) for place in places))
 
 
 def _placed(place: Place, values: NDArray[Any]) -> Any:
@@ -87,7 +85,7 @@ def _from_dask(operator: Computing, signals: Any) -> Futures:
     pairs = zip(chunks, stops[:-1], strict=True)
     wholes = operator.client.compute([split(chunk, str(graph.folder), start, n_parts) for chunk, start in pairs])
     pieces = _pieces(operator, wholes, n_parts)
-    return [operator.create(_put_together, number, [own[number] for own in pieces]) for number in range(n_parts)]
+    return operator.each(_put_together, ((place, [own[place.number] for own in pieces]) for place in operator.places))
 
 
 def _pieces(operator: Computing, wholes: Futures, n_pieces: int) -> list[Futures]:
@@ -141,7 +139,7 @@ def unloaded(operator: Computing, parts: Futures, n_signals: int) -> Any:
         return arrays.concatenate(pieces, axis=1)
     n_chunks = min(n_parts, 1 + n_signals * graph.n_nodes * dtype.itemsize // CHUNK)
     stops = np.linspace(0, graph.n_nodes, n_chunks + 1).astype(np.int64)
-    wholes = [operator.submit(_cut, place, part, stops) for place, part in zip(operator.places, parts, strict=True)]
+    wholes = operator.each(_cut, ((place, part, stops) for place, part in zip(operator.places, parts, strict=True)))
     pieces = _pieces(operator, wholes, n_chunks)
     put = dask.delayed(_ordered, pure=False)
     chunks = []

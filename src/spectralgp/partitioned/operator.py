@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import math
-import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -20,11 +18,11 @@ from spectralgp._operators.randomness import node_normals, node_signs
 from spectralgp._progress import mention
 from spectralgp.partitioned import tasks, verbs
 from spectralgp.partitioned.blocks import PartitionedBlock
+from spectralgp.partitioned.homes import Homes, Told, at
 from spectralgp.partitioned.local import Place, products
 from spectralgp.partitioned.moving import Futures, loaded, stacked, unloaded
 from spectralgp.partitioned.running import Parted, current_client, explaining, settle
 
-HOMES_LAST = 1.0  # seconds for which the list of workers is taken to be current
 AHEAD = 8  # exchanges that may be under way before the first of them is waited for
 
 
@@ -61,15 +59,13 @@ class PartitionedOperator(Operator):
             Place(str(graph.folder), mark, number, kind, self.dtype.name, device, starts[number])
             for number in range(graph.n_partitions)
         ]
-        self._home: tuple[float, list[str]] = (-math.inf, [])
-        self._homes: set[str] = set()
+        self._homes = Homes(graph.n_partitions)
         mention(f"partitions by Dask, {self.client.dashboard_link}")
-        facts = self.gather([self.create(verbs.largest_row, number) for number in range(graph.n_partitions)])
-        super().__init__(graph.n_nodes, max(facts))
+        super().__init__(graph.n_nodes, max(self.gather(self.each(verbs.largest_row, zip(self.places)))))
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, without the workers' addresses."""
-        return self.__dict__ | {"_home": (-math.inf, []), "_homes": set()}
+        return self.__dict__ | {"_homes": Homes(len(self.places))}
 
     # -------------------------------------------------------------------------------------------------- tasks
 
@@ -84,53 +80,61 @@ class PartitionedOperator(Operator):
         return self.graph.n_hops
 
     def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Run a task; what it needs decides where."""
+        """Run a task; if not told by the options, what it needs decides where."""
         name = getattr(function, "func", function).__name__
         return self.client.submit(function, *arguments, key=f"{name}-{uuid.uuid4().hex}", pure=False, **options)
 
-    def create(self, function: Callable[..., Any], number: int, *arguments: Any) -> Any:
-        """Run a task on a partition from nothing: partitions that follow each other go to one worker."""
-        asked, workers = self._home
-        if time.monotonic() - asked > HOMES_LAST:  # workers come and go
-            workers = sorted(self.client.ncores())
-            self._home = (time.monotonic(), workers)
-            self._homes |= set(workers)
-        if not workers:
-            return self.submit(function, self.places[number], *arguments)
-        home = workers[number * len(workers) // len(self.places)]
-        return self.submit(function, self.places[number], *arguments, workers=[home], allow_other_workers=True)
+    def each(self, function: Callable[..., Any], rows: Iterable[Sequence[Any]]) -> Futures:
+        """Run a task for every partition where it is at home, each with its row of arguments."""
+        homes = self._homes.now(self.client)
+        return [self.submit(function, *row, **at(home)) for row, home in zip(rows, homes, strict=True)]
 
     def gather(self, futures: Futures) -> list[Any]:
         """Results of tasks on the client."""
         client = self.client
         with explaining(client):
-            settle(client, futures, self._homes)
+            settle(client, futures, self._homes.known)
             return list(client.gather(futures))
 
     def _made(self, function: Callable[..., Any], n_columns: int, *arguments: Any) -> PartitionedBlock:
-        numbers = range(len(self.places))
-        return PartitionedBlock(self, [self.create(function, number, *arguments) for number in numbers], n_columns)
+        return PartitionedBlock(self, self.each(function, ((place, *arguments) for place in self.places)), n_columns)
 
     def _mapped(self, function: Callable[..., Any], n_columns: int, *arguments: Any) -> PartitionedBlock:
         """A block from others, part by part; what is no block is given to every task."""
         lists = [one.parts if isinstance(one, PartitionedBlock) else [one] * len(self.places) for one in arguments]
-        return PartitionedBlock(self, [self.submit(function, *row) for row in zip(*lists, strict=True)], n_columns)
+        return PartitionedBlock(self, self.each(function, zip(*lists, strict=True)), n_columns)
 
     @cached_property
     def _neighbours(self) -> list[list[int]]:
         return [[int(one) for one in self.graph.partition(number).neighbours] for number in range(len(self.places))]
 
-    def exchanged(self, function: Callable[..., Any], parts: Futures, messages: Futures, *arguments: Any) -> Futures:
-        """Run a task on every partition with what its neighbours have told."""
-        return [
-            self.submit(function, place, part, [messages[one] for one in near], *arguments)
-            for place, part, near in zip(self.places, parts, self._neighbours, strict=True)
-        ]
+    def exchanged(self, function: Callable[..., Any], parts: Futures, told: Told, *arguments: Any) -> Futures:
+        """Run a task on every partition with what its neighbours have told it."""
+        rows = zip(self.places, parts, self._inboxes(told), strict=True)
+        return self.each(function, ((*row, *arguments) for row in rows))
 
-    def messages(self, block_parts: Futures, n_hops: int) -> Futures:
+    def _inboxes(self, told: Told) -> list[Futures]:
+        return [told.inbox(number, near) for number, near in enumerate(self._neighbours)]
+
+    def messages(self, parts: Futures, n_hops: int) -> Told:
         """What partitions tell each other of a block."""
-        pairs = zip(self.places, block_parts, strict=True)
-        return [self.submit(tasks.boundary_of, place, part, n_hops) for place, part in pairs]
+        return self._telling(tasks.boundary_of, parts, n_hops)
+
+    def told(self, states: Futures) -> Told:
+        """What partitions tell each other after some steps."""
+        return self._telling(tasks.message_of, states)
+
+    def _telling(self, function: Callable[..., Any], parts: Futures, *arguments: Any) -> Told:
+        """All that is asked for stays with those at home where the teller is; others get what they need of it."""
+        homes = self._homes.now(self.client)
+        messages = []
+        for place, part, near in zip(self.places, parts, self._neighbours, strict=True):
+            own, told = homes[place.number], {}
+            for home in {homes[one] for one in near}:
+                others = () if home == own else tuple(one for one in near if homes[one] == home)
+                told[home] = self.submit(function, place, part, others, *arguments, **at(own))
+            messages.append(told)
+        return Told(homes, messages)
 
     @property
     def factor(self) -> float:
@@ -211,12 +215,9 @@ class PartitionedOperator(Operator):
 
     def step(self, current: PartitionedBlock, previous: PartitionedBlock) -> PartitionedBlock:
         """``2 A current - previous``, after an exchange of one hop."""
-        told = self.messages(current.parts, 1)
-        near = [[told[one] for one in numbers] for numbers in self._neighbours]
-        parts = [
-            self.submit(tasks.stepped, place, now, before, inbox, self.factor)
-            for place, now, before, inbox in zip(self.places, current.parts, previous.parts, near, strict=True)
-        ]
+        inboxes = self._inboxes(self.messages(current.parts, 1))
+        rows = zip(self.places, current.parts, previous.parts, inboxes, strict=True)
+        parts = self.each(tasks.stepped, ((*row, self.factor) for row in rows))
         return PartitionedBlock(self, parts, current.n_columns)
 
     def recurrence(self, columns: PartitionedBlock, gram: bool) -> Recurrence:
@@ -234,7 +235,7 @@ class PartitionedOperator(Operator):
             several = descending[start : start + self.n_hops]
             states = self.exchanged(tasks.go_on_with_filter, states, kept[-1], self.factor, several)
             kept.append(self.told(states))
-            self._settle(kept[-AHEAD:][0])
+            self._settle(kept[-AHEAD:][0].futures)
             mention(f"filter {start + len(several)} of {n_terms - 1}")
         parts = self.exchanged(tasks.finish_filter, states, kept[-1], self.factor, coefficients[0])
         self._settle(parts)
@@ -251,20 +252,16 @@ class PartitionedOperator(Operator):
             several = shares[:, start : start + self.n_hops]
             states = self.exchanged(tasks.go_on_with_probes, states, kept[-1], self.factor, several)
             kept.append(self.told(states))
-            self._settle(kept[-AHEAD:][0])
-        parts = [self.submit(tasks.total_of, state) for state in states]
+            self._settle(kept[-AHEAD:][0].futures)
+        parts = self.each(tasks.total_of, zip(states))
         self._settle(parts)
         return PartitionedBlock(self, parts, len(shares))
-
-    def told(self, states: Futures) -> Futures:
-        """What partitions tell each other after some steps."""
-        return [self.submit(tasks.message_of, state) for state in states]
 
     def _settle(self, futures: Futures) -> None:
         """Wait until tasks are done, so that a failure is told here and no long queue builds up."""
         client = self.client
         with explaining(client):
-            settle(client, futures, self._homes)
+            settle(client, futures, self._homes.known)
             for future in futures:
                 if future.status != "finished":
                     future.result()
@@ -287,9 +284,12 @@ class PartitionedOperator(Operator):
             doubled = cross / square - overlap
         return self.bound * (found.value + 1) / 2, self.bound * found.residual / 2
 
+    def counted(self, states: Futures) -> list[list[tuple[Array, Array]]]:
+        """Products of every partition in its last steps."""
+        return self.gather(self.each(tasks.products_of, zip(states)))
+
     def _lanczos_sums(self, states: Futures) -> Array:
-        found = self.gather([self.submit(tasks.products_of, state) for state in states])
-        return np.sum([one[0][0] for one in found], axis=0)
+        return np.sum([one[0][0] for one in self.counted(states)], axis=0)
 
 
 class PartitionedRecurrence(Recurrence):
@@ -310,7 +310,7 @@ class PartitionedRecurrence(Recurrence):
         self.first = (operator.product if gram else operator.column_products)(columns, columns)
         self._columns: Futures | None = columns.taken()
         self._states: Futures = []
-        self._kept: list[Futures] = []
+        self._kept: list[Told] = []
 
     def advance(self, n_steps: int) -> Iterator[tuple[Array, Array]]:
         """So many steps on."""
@@ -328,7 +328,7 @@ class PartitionedRecurrence(Recurrence):
             states = operator.exchanged(tasks.go_on_with_moments, self._states, self._kept[-1], *settings)
         # what was told is kept until the pass ends: a lost partition starts again from there, and no other
         self._kept.append(operator.told(states))
-        found = operator.gather([operator.submit(tasks.products_of, state) for state in states])
+        found = operator.counted(states)
         self._columns, self._states = None, states
         return [
             (np.sum([one[step][0] for one in found], axis=0), np.sum([one[step][1] for one in found], axis=0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,8 +79,8 @@ class Computing(Protocol):
     def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run a task."""
 
-    def create(self, function: Callable[..., Any], number: int, *arguments: Any) -> Any:
-        """Run a task on a partition, from nothing."""
+    def each(self, function: Callable[..., Any], rows: Iterable[Sequence[Any]]) -> list[Any]:
+        """Run a task for every partition where it is at home, each with its row of arguments."""
 
 
 def current_client() -> Any:
@@ -115,7 +115,7 @@ def settle(client: Any, futures: list[Any], homes: set[str]) -> None:
     futures : list of Future
         The tasks.
     homes : set of str
-        Workers that partitions were first given to.
+        Workers that partitions were at home with.
 
     Raises
     ------

@@ -15,7 +15,7 @@ import numpy as np
 
 from spectralgp._arrays import few_threads
 from spectralgp._checks import Array
-from spectralgp.partitioned.local import LocalLaplacian, Place, laplacian, products
+from spectralgp.partitioned.local import LocalLaplacian, Message, Place, laplacian, products
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class State:
     ----------
     blocks : list of arrays
         The current block and the one before, with room for the halo; empty once a task has taken them over.
-    message : ndarray
+    message : Message
         Both at the own nodes that others need.
     products : list of pairs of ndarray
         Of every step: the new block with itself, and with the one before.
@@ -35,13 +35,13 @@ class State:
     """
 
     blocks: list[Any]
-    message: Array
+    message: Message
     products: list[tuple[Array, Array]]
     more: dict[str, Any] = field(default_factory=dict)
 
     def __sizeof__(self) -> int:
         """Bytes of its arrays: Dask decides by them what is cheap to move, and what to write to disk."""
-        arrays = [*self.blocks, self.message, *self.more.values()]
+        arrays = [*self.blocks, self.message.values, *self.more.values()]
         return int(sum(array.nbytes for array in arrays))
 
     def taken(self) -> list[Any]:
@@ -53,9 +53,9 @@ class State:
         return blocks
 
 
-def message_of(state: State) -> Array:
-    """What the others need."""
-    return state.message
+def message_of(place: Place, state: State, others: tuple[int, ...]) -> Message:
+    """What some other partitions need, or all if none are named."""
+    return state.message.only_for(others, place) if others else state.message
 
 
 def products_of(state: State) -> list[tuple[Array, Array]]:
@@ -63,12 +63,13 @@ def products_of(state: State) -> list[tuple[Array, Array]]:
     return state.products
 
 
-def boundary_of(place: Place, block: Any, n_hops: int) -> Array:
-    """What the others need of a block of own values."""
-    return laplacian(place).message([block], n_hops)
+def boundary_of(place: Place, block: Any, others: tuple[int, ...], n_hops: int) -> Message:
+    """The same, of a block of own values."""
+    message = laplacian(place).message([block], n_hops)
+    return message.only_for(others, place) if others else message
 
 
-def stepped(place: Place, current: Any, previous: Any, inbox: Sequence[Array], scale: float) -> Any:
+def stepped(place: Place, current: Any, previous: Any, inbox: Sequence[Message], scale: float) -> Any:
     """One step of the recurrence from blocks of own values, which stay as they are."""
     local = laplacian(place)
     with few_threads(1):
@@ -79,7 +80,7 @@ def stepped(place: Place, current: Any, previous: Any, inbox: Sequence[Array], s
         return following
 
 
-def begin_moments(place: Place, block: Any, inbox: Sequence[Array], n_steps: int, scale: float, gram: bool) -> State:
+def begin_moments(place: Place, block: Any, inbox: Sequence[Message], n_steps: int, scale: float, gram: bool) -> State:
     """First steps of ``T_k(A)`` of a block: ``T_1 = A T_0``, then the recurrence.
 
     A step at half the scale from ``-T_0`` gives ``scale L T_0 / 2 - 2 T_0 + T_0``, which is ``A T_0``.
@@ -94,7 +95,7 @@ def begin_moments(place: Place, block: Any, inbox: Sequence[Array], n_steps: int
 
 
 def go_on_with_moments(
-    place: Place, state: State, inbox: Sequence[Array], n_steps: int, scale: float, gram: bool
+    place: Place, state: State, inbox: Sequence[Message], n_steps: int, scale: float, gram: bool
 ) -> State:
     """More steps of ``T_k(A)``."""
     local, blocks = laplacian(place), state.taken()
@@ -114,7 +115,7 @@ def _moments(
     return State(blocks, local.message(blocks, len(local.ends) - 1), found)
 
 
-def begin_filter(place: Place, columns: Any, inbox: Sequence[Array], n_outputs: int) -> State:
+def begin_filter(place: Place, columns: Any, inbox: Sequence[Message], n_outputs: int) -> State:
     """Start of Clenshaw's recurrence: blocks of zeros, and the columns with their halo."""
     local = laplacian(place)
     n_hops = len(local.ends) - 1
@@ -125,7 +126,7 @@ def begin_filter(place: Place, columns: Any, inbox: Sequence[Array], n_outputs: 
     return State(blocks, message, [], {"columns": spread})
 
 
-def go_on_with_filter(place: Place, state: State, inbox: Sequence[Array], scale: float, coefficients: Array) -> State:
+def go_on_with_filter(place: Place, state: State, inbox: Sequence[Message], scale: float, coefficients: Array) -> State:
     """Steps ``b_k = 2 A b_{k+1} - b_{k+2} + C_k``, as many as there are coefficients, in their order."""
     local, blocks, columns = laplacian(place), state.taken(), state.more["columns"]
     n_steps = len(coefficients)
@@ -141,7 +142,7 @@ def go_on_with_filter(place: Place, state: State, inbox: Sequence[Array], scale:
         return State(blocks, local.message(blocks, len(local.ends) - 1), [], state.more)
 
 
-def finish_filter(place: Place, state: State, inbox: Sequence[Array], scale: float, coefficients: Array) -> Any:
+def finish_filter(place: Place, state: State, inbox: Sequence[Message], scale: float, coefficients: Array) -> Any:
     """Last step, ``A b_1 - b_2 + C_0``, as a block of own values."""
     local, (current, previous) = laplacian(place), state.taken()
     with few_threads(1):
@@ -159,7 +160,7 @@ def _term(columns: Any, matrix: Array, xp: Any) -> Any:
     return columns @ factors if matrix.ndim == 2 else columns * factors
 
 
-def begin_probes(place: Place, probes: Any, inbox: Sequence[Array], scale: float, coefficients: Array) -> State:
+def begin_probes(place: Place, probes: Any, inbox: Sequence[Message], scale: float, coefficients: Array) -> State:
     """First steps of ``z * f(L) z``, summed over the probes ``z``: as many as there are coefficients, less one."""
     local = laplacian(place)
     n_steps = coefficients.shape[1] - 1
@@ -176,7 +177,7 @@ def begin_probes(place: Place, probes: Any, inbox: Sequence[Array], scale: float
         return _probed(local, [current, previous], scale, coefficients[:, 2:], more)
 
 
-def go_on_with_probes(place: Place, state: State, inbox: Sequence[Array], scale: float, coefficients: Array) -> State:
+def go_on_with_probes(place: Place, state: State, inbox: Sequence[Message], scale: float, coefficients: Array) -> State:
     """More steps, as many as there are coefficients."""
     local, blocks = laplacian(place), state.taken()
     with few_threads(1):
@@ -206,7 +207,7 @@ def total_of(state: State) -> Any:
     return state.more["total"]
 
 
-def begin_lanczos(place: Place, start: Any, inbox: Sequence[Array], scale: float) -> State:
+def begin_lanczos(place: Place, start: Any, inbox: Sequence[Message], scale: float) -> State:
     """First product of the Lanczos method, from a vector of length one."""
     local = laplacian(place)
     spread = local.spread(start, 1)
@@ -215,7 +216,7 @@ def begin_lanczos(place: Place, start: Any, inbox: Sequence[Array], scale: float
 
 
 def go_on_with_lanczos(
-    place: Place, state: State, inbox: Sequence[Array], scale: float, length: float, doubled: float
+    place: Place, state: State, inbox: Sequence[Message], scale: float, length: float, doubled: float
 ) -> State:
     """Next row: with ``u`` the vector of length one, what is left of ``2 A u`` without it and the one before.
 
