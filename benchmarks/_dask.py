@@ -32,7 +32,7 @@ class Cost:
     n_signals: int = 32
     n_moments: int = 129
     partitions: tuple[int, ...] = (2, 4, 8)
-    repeats: int = 3
+    repeats: int = 6
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Streamed:
     n_nodes: int = 20_000_000
     n_neighbors: int = 6
     n_signals: int = 8
-    n_partitions: int = 256
+    n_partitions: int = 64
     n_moments: int = 33
     gigabytes: float = 3.0  # of all workers together
     chunk: int = 2**18  # nodes

@@ -12,7 +12,10 @@ CORES = 16  # of a machine, an assumption
 SIGNALS, PROBES, MOMENTS, NEW = 32, 32, 129, 5
 FILTER_STEPS = 32
 VALUE = 8  # bytes
-TASKS = 3  # of a partition and exchange: steps, what is told to others, what is told to the client
+SIDE = int(CORES**0.5)  # partitions along the side of the square that those of a machine are
+# of a machine and exchange: a partition's steps, what it tells the client, what it tells others of the machine; and
+# what it tells other machines: one along a side, three at a corner
+TASKS = 3 * CORES + 4 * (SIDE - 2) + 4 * 3
 
 
 def costs(result: Result, table: Callable[..., str], verdict: Callable[[bool], str]) -> list[str]:
@@ -115,14 +118,14 @@ def on_paper(result: Result, learning: float, table: Callable[..., str]) -> list
     own, task = NODES / n_partitions, measured["task_milliseconds"] / 1e3
     before = measured["n_nodes"] / measured["n_partitions"]
     boundary = measured["boundary"] * (own / before) ** 0.5
-    share, near = boundary / own, measured["neighbours"]
+    share = boundary / own
     rows, total = [], {"computing": 0.0, "network": 0.0, "tasks": 0.0}
     for stage in stages_of(measured):
         level = boundary if stage.hops > 1 else boundary / measured["hops"]
         message = stage.n_blocks * stage.n_columns * VALUE * level
         computing = stage.nanoseconds / 1e9 * own * stage.n_steps
-        network = stage.n_exchanges * (CORES * near * message + n_partitions * stage.told) / LINK
-        tasks = stage.n_exchanges * TASKS * n_partitions * task
+        network = stage.n_exchanges * (SIDE * message + n_partitions * stage.told) / LINK
+        tasks = stage.n_exchanges * TASKS * MACHINES * task
         rows.append([stage.name, stage.n_steps, stage.n_exchanges, f"{stage.nanoseconds:.0f} ns", f"{computing:.0f} s",
                      f"{message / 1e6:.1f} MB", f"{network:.0f} s", f"{tasks:.0f} s",
                      f"{computing + network + tasks:.0f} s"])  # fmt: skip
@@ -139,25 +142,24 @@ def on_paper(result: Result, learning: float, table: Callable[..., str]) -> list
     per_machine, entries = NODES / MACHINES * (1 + share), 2 * EDGES / NODES
     graph = per_machine * (entries * 12 + 24) / 1e9
     state = 2 * per_machine * SIGNALS * VALUE / 1e9
-    kept = CORES * boundary * 2 * SIGNALS * VALUE * -(-(MOMENTS // 2) // measured["hops"]) * (1 + near) / 1e9
+    kept = (CORES + 2 * SIDE) * boundary * 2 * SIGNALS * VALUE * -(-(MOMENTS // 2) // measured["hops"]) / 1e9
     largest = max(total, key=total.__getitem__)
     return [
         f"**On paper: a billion nodes**, {EDGES:.0e} edges, {SIGNALS} signals, {MOMENTS} moments, {PROBES} probes, "
         f"{MACHINES} machines with {CORES} cores (an assumption) and {8 * LINK / 1e9:.0f} Gbit/s each. It was not run. "
         f"Measured were: nanoseconds of a core a node and step, on {measured['n_nodes']:,} points with "
         f"{measured['edges']:,} edges, as many a node; the boundary of a partition of {before:,.0f} nodes within "
-        f"{measured['hops']} hops, {measured['boundary']:,.0f} nodes; {near:.1f} neighbours a partition; "
+        f"{measured['hops']} hops, {measured['boundary']:,.0f} nodes; "
         f"{1e3 * task:.2f} ms of the scheduler's and the client's processor a task, with "
         f"{measured['small_partitions']} partitions that have next to nothing to do; "
         f"{measured['lanczos_steps']} steps of Lanczos. The arithmetic:\n",
-        f"* A partition a core: {n_partitions:,} of {own:,.0f} nodes. *Computing* = time a node and step x nodes x "
-        "steps.",
+        f"* A worker a machine with a thread a core, and a partition a core: {n_partitions:,} of {own:,.0f} nodes, "
+        f"those of a machine in a square of {SIDE} by {SIDE}. *Computing* = time a node and step x nodes x steps.",
         f"* In the plane the boundary grows with the root of the nodes: {boundary:,.0f}. A *message* is two blocks "
-        f"(three for Lanczos, of one hop) x columns x {VALUE} bytes x boundary. The whole boundary of a partition goes "
-        "to every worker that needs some of it, so a machine sends "
-        f"{CORES} x {near:.1f} messages an exchange (fewer, where neighbours are on the same machine); and "
-        "all partitions send their products of columns to the client. *Network* = bytes / link x exchanges.",
-        f"* *Tasks* = {TASKS} a partition and exchange x time of a task: the scheduler is one process. A Dask array is "
+        f"(three for Lanczos, of one hop) x columns x {VALUE} bytes x boundary. A machine sends what lies along the "
+        f"border of its square, as much as {SIDE} messages, an exchange; and all partitions send their products of "
+        "columns to the client. *Network* = bytes / link x exchanges.",
+        f"* *Tasks* = {TASKS} a machine and exchange x time of a task: the scheduler is one process. A Dask array is "
         f"cut into {n_partitions:,} chunks x {n_partitions:,} partitions pieces, a task each.\n",
         table(header, rows),
         f"* Memory of a machine: {graph:.0f} GB for the rows of the weights with their halo; {state:.0f} GB for the "
