@@ -31,20 +31,11 @@ def _is_cacheable() -> bool:
 
 # jitable, not compiled itself: a compiled function in their closure would keep the others out of Numba's cache
 @register_jitable(fastmath=True)
-def _rows(
-    indptr: Any,
-    indices: Any,
-    weights: Any,
-    diagonal: Any,
-    scale: Any,
-    current: Any,
-    previous: Any,
-    first: int,
-    last: int,
-) -> None:
+def _rows(matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop: int) -> None:
+    indptr, indices, weights, diagonal = matrix
     n_columns = current.shape[1]
     total = np.empty(n_columns, current.dtype)
-    for row in range(first, last):
+    for row in range(start, stop):
         total[:] = 0
         for entry in range(indptr[row], indptr[row + 1]):
             weight = weights[entry]
@@ -57,17 +48,40 @@ def _rows(
             previous[row, column] = scale * laplacian - 2 * value - previous[row, column]
 
 
-def _step(indptr: Any, indices: Any, weights: Any, diagonal: Any, scale: Any, current: Any, previous: Any) -> None:
+@register_jitable(fastmath=True)
+def _add_gram(
+    matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop: int, squares: Any, crosses: Any
+) -> None:
+    for first in range(start, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        _rows(matrix, scale, current, previous, first, last)
+        following = previous[first:last]
+        squares += np.dot(following.T, following)
+        crosses += np.dot(following.T, current[first:last])
+
+
+@register_jitable(fastmath=True)
+def _add_columns(
+    matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop: int, squares: Any, crosses: Any
+) -> None:
+    for first in range(start, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        _rows(matrix, scale, current, previous, first, last)
+        for row in range(first, last):
+            for column in range(current.shape[1]):
+                squares[column] += previous[row, column] * previous[row, column]
+                crosses[column] += previous[row, column] * current[row, column]
+
+
+def _step(matrix: Any, scale: Any, current: Any, previous: Any) -> None:
     n_nodes = current.shape[0]
     for block in prange((n_nodes + BLOCK - 1) // BLOCK):
         first = block * BLOCK
         last = min(first + BLOCK, n_nodes)
-        _rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
+        _rows(matrix, scale, current, previous, first, last)
 
 
-def _step_gram(
-    indptr: Any, indices: Any, weights: Any, diagonal: Any, scale: Any, current: Any, previous: Any
-) -> tuple[Any, Any]:
+def _step_gram(matrix: Any, scale: Any, current: Any, previous: Any) -> tuple[Any, Any]:
     n_nodes, n_columns = current.shape
     n_parts = min(MOST_PARTS, (n_nodes + BLOCK - 1) // BLOCK)
     squares = np.zeros((n_parts, n_columns, n_columns))
@@ -75,18 +89,11 @@ def _step_gram(
     for part in prange(n_parts):
         start = n_nodes * part // n_parts
         stop = n_nodes * (part + 1) // n_parts
-        for first in range(start, stop, BLOCK):
-            last = min(first + BLOCK, stop)
-            _rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
-            following = previous[first:last]
-            squares[part] += np.dot(following.T, following)
-            crosses[part] += np.dot(following.T, current[first:last])
+        _add_gram(matrix, scale, current, previous, start, stop, squares[part], crosses[part])
     return squares.sum(axis=0), crosses.sum(axis=0)
 
 
-def _step_columns(
-    indptr: Any, indices: Any, weights: Any, diagonal: Any, scale: Any, current: Any, previous: Any
-) -> tuple[Any, Any]:
+def _step_columns(matrix: Any, scale: Any, current: Any, previous: Any) -> tuple[Any, Any]:
     n_nodes, n_columns = current.shape
     n_parts = min(MOST_PARTS, (n_nodes + BLOCK - 1) // BLOCK)
     squares = np.zeros((n_parts, n_columns))
@@ -94,74 +101,25 @@ def _step_columns(
     for part in prange(n_parts):
         start = n_nodes * part // n_parts
         stop = n_nodes * (part + 1) // n_parts
-        for first in range(start, stop, BLOCK):
-            last = min(first + BLOCK, stop)
-            _rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
-            for row in range(first, last):
-                for column in range(n_columns):
-                    squares[part, column] += previous[row, column] * previous[row, column]
-                    crosses[part, column] += previous[row, column] * current[row, column]
+        _add_columns(matrix, scale, current, previous, start, stop, squares[part], crosses[part])
     return squares.sum(axis=0), crosses.sum(axis=0)
 
 
-def _step_rows(
-    indptr: Any,
-    indices: Any,
-    weights: Any,
-    diagonal: Any,
-    scale: Any,
-    current: Any,
-    previous: Any,
-    start: int,
-    stop: int,
-) -> None:
-    for first in range(start, stop, BLOCK):
-        last = min(first + BLOCK, stop)
-        _rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
+def _step_rows(matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop: int) -> None:
+    _rows(matrix, scale, current, previous, start, stop)
 
 
-def _gram_rows(
-    indptr: Any,
-    indices: Any,
-    weights: Any,
-    diagonal: Any,
-    scale: Any,
-    current: Any,
-    previous: Any,
-    stop: int,
-) -> tuple[Any, Any]:
+def _gram_rows(matrix: Any, scale: Any, current: Any, previous: Any, stop: int) -> tuple[Any, Any]:
     n_columns = current.shape[1]
-    squares = np.zeros((n_columns, n_columns))
-    crosses = np.zeros((n_columns, n_columns))
-    for first in range(0, stop, BLOCK):
-        last = min(first + BLOCK, stop)
-        _rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
-        following = previous[first:last]
-        squares += np.dot(following.T, following)
-        crosses += np.dot(following.T, current[first:last])
+    squares, crosses = np.zeros((n_columns, n_columns)), np.zeros((n_columns, n_columns))
+    _add_gram(matrix, scale, current, previous, 0, stop, squares, crosses)
     return squares, crosses
 
 
-def _columns_rows(
-    indptr: Any,
-    indices: Any,
-    weights: Any,
-    diagonal: Any,
-    scale: Any,
-    current: Any,
-    previous: Any,
-    stop: int,
-) -> tuple[Any, Any]:
+def _columns_rows(matrix: Any, scale: Any, current: Any, previous: Any, stop: int) -> tuple[Any, Any]:
     n_columns = current.shape[1]
-    squares = np.zeros(n_columns)
-    crosses = np.zeros(n_columns)
-    for first in range(0, stop, BLOCK):
-        last = min(first + BLOCK, stop)
-        _rows(indptr, indices, weights, diagonal, scale, current, previous, first, last)
-        for row in range(first, last):
-            for column in range(n_columns):
-                squares[column] += previous[row, column] * previous[row, column]
-                crosses[column] += previous[row, column] * current[row, column]
+    squares, crosses = np.zeros(n_columns), np.zeros(n_columns)
+    _add_columns(matrix, scale, current, previous, 0, stop, squares, crosses)
     return squares, crosses
 
 

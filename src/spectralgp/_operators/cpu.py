@@ -127,7 +127,7 @@ class CpuOperator(Operator):
         matrix = [array.view() for array in (self.indptr, self.indices, self.weights, self.diagonal)]
         for view in matrix:
             view.flags.writeable = False
-        arguments = (*matrix, self.dtype.type(4 / self.bound), current, previous)
+        arguments = (tuple(matrix), self.dtype.type(4 / self.bound), current, previous)
         if _first_process and _first_process[0] != os.getpid():
             return getattr(_loops, f"serial_{loop}")(*arguments)
         with _running:

@@ -162,7 +162,7 @@ class LocalLaplacian:
         if self._is_compiled:
             from spectralgp._operators import _loops
 
-            _loops.step_rows(*self.matrix, current.dtype.type(scale), current, previous, 0, n_rows)
+            _loops.step_rows(self.matrix, current.dtype.type(scale), current, previous, 0, n_rows)
         else:
             self._plain_step(scale, current, previous, n_rows)
 
@@ -171,7 +171,7 @@ class LocalLaplacian:
         if self._is_compiled:
             from spectralgp._operators import _loops
 
-            arguments = (*self.matrix, current.dtype.type(scale), current, previous)
+            arguments = (self.matrix, current.dtype.type(scale), current, previous)
             loop: Any = _loops.gram_rows if gram else _loops.columns_rows
             squares, crosses = loop(*arguments, self.n_own)
             _loops.step_rows(*arguments, self.n_own, n_rows)
