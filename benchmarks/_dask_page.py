@@ -168,7 +168,7 @@ def on_paper(result: Result, learning: float, table: Callable[..., str]) -> list
         f"* The bottleneck is {_words(largest, total, pieces)}.",
         "* Graphs that no plane or space holds have larger boundaries. With halos of a quarter of the nodes, which is "
         f"where `n_hops=\"auto\"` stops, messages are {0.25 / share:.0f} times as large, and the network takes "
-        f"{0.25 / share * total['network'] / 60:.0f} minutes, against {total['computing'] / 60:.0f} for computing.\n",
+        f"{0.25 / share * total['network']:.0f} s, against {total['computing']:.0f} s for computing.\n",
     ]  # fmt: skip
 
 
