@@ -266,6 +266,69 @@ def test_edges_give_the_same_graph(tmp_path, kind, partitioner):
     assert partitioned.names is None
 
 
+# ------------------------------------------------------------------------------------------------------ signals
+
+
+def small(tmp_path, names=None):
+    graph = Graph.from_edges([(node, node + 1) for node in range(99)], n_nodes=100)
+    named = graph if names is None else Graph(graph.weights, names)
+    return PartitionedGraph.from_graph(named, 2, tmp_path / "g", n_hops=1)
+
+
+def columns_of(values):
+    return {str(2000 + number): row for number, row in enumerate(values)}
+
+
+@pytest.mark.parametrize("kind", [as_parquet, as_dask])
+@pytest.mark.parametrize("called", [None, "numbers", "names"])
+def test_signals_of_a_table_come_in_the_order_of_the_nodes(tmp_path, kind, called):
+    names = [f"station {node:02d}" for node in range(100)]
+    graph = small(tmp_path, names if called == "names" else None)
+    values, order = np.random.default_rng(0).standard_normal((3, 100)), np.random.default_rng(1).permutation(100)
+    if called is None:
+        found = graph.signals(kind(columns_of(values), tmp_path / "signals"))
+    else:
+        which = order if called == "numbers" else np.array(names)[order]
+        found = graph.signals(kind({"at": which, **columns_of(values[:, order])}, tmp_path / "signals"), node="at")
+    assert found.dtype == np.float64
+    assert found.numblocks[1] > 1
+    np.testing.assert_array_equal(found.compute(scheduler="synchronous"), values)
+
+
+def test_single_precision_and_an_index_of_names_are_kept(tmp_path):
+    pd, dask_frame = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    graph, values = small(tmp_path), np.random.default_rng(0).standard_normal((2, 100)).astype("float32")
+    frame = pd.DataFrame(columns_of(values), index=pd.Index(np.arange(100), name="at"))[::-1]
+    found = graph.signals(dask_frame.from_pandas(frame, npartitions=3, sort=False), node="at")
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found.compute(scheduler="synchronous"), values)
+
+
+@pytest.mark.parametrize(
+    ("table", "node", "error", "message"),
+    [
+        ({"at": np.arange(100)}, "at", ValueError, "column for each signal; got none"),
+        ({"at": np.arange(100), "a": np.ones(100)}, "node", ValueError, "node must be a column .* got 'node'"),
+        ({"at": ["x"] * 100, "a": np.ones(100)}, None, TypeError, "table must have columns of numbers; got 'at'"),
+        ({"at": np.arange(99), "a": np.ones(99)}, "at", ValueError, "row for each of the 100 nodes; got 99 rows"),
+        ({"at": [*range(99), 7], "a": np.ones(100)}, "at", ValueError, "one row a node; got several for 7"),
+        ({"at": np.arange(1, 101), "a": np.ones(100)}, "at", ValueError, "got no row for 0, and one for 100"),
+    ],
+)
+@pytest.mark.parametrize("kind", [as_parquet, as_dask])
+def test_tables_that_are_no_signals_of_the_graph_are_refused(tmp_path, kind, table, node, error, message):
+    with pytest.raises(error, match=message):
+        small(tmp_path).signals(kind(table, tmp_path / "signals"), node=node)
+
+
+def test_arrays_are_no_tables(tmp_path):
+    with pytest.raises(TypeError, match="table must be a dask DataFrame or a file or folder of Parquet"):
+        small(tmp_path).signals(np.ones((2, 100)))
+
+
+# -------------------------------------------------------------------------------------------------------- edges
+
+
 def test_one_parquet_file_without_weights_or_counts(tmp_path):
     edges = {"source": np.array([0, 1, 2, 3]), "target": np.array([1, 2, 3, 0]), "other": np.zeros(4)}
     file = as_parquet(edges, tmp_path / "edges")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from spectralgp._operators import Operator
 from spectralgp.graph.laplacians import LaplacianKind
@@ -50,3 +50,15 @@ class GraphBase(ABC):
     @abstractmethod
     def operator(self, kind: LaplacianKind = "combinatorial", like: Any = None, device: str | None = None) -> Operator:
         """Laplacian as an operator on blocks of signals such as `like`."""
+
+    def __copy__(self) -> Self:
+        """Return the graph itself: it cannot change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the graph itself, so that what was computed on it is kept."""
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """Return the graph itself, so that cross-validation computes its spectrum once."""
+        return self

@@ -374,18 +374,6 @@ class Graph(GraphBase):
         """What a notebook shows."""
         return shown(self.n_nodes, self.n_edges, self.n_components, self.names, self.coordinates)
 
-    def __copy__(self) -> Self:
-        """Return the graph itself: it cannot change."""
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return the graph itself, so that what was computed on it is kept."""
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        """Return the graph itself, so that cross-validation decomposes it once."""
-        return self
-
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, without what can be computed again."""
         return {"weights": self.weights, "names": self.names, "coordinates": self.coordinates}

@@ -21,6 +21,7 @@ from spectralgp.partitioned.folder import COORDINATES, NAMES, Head, read_array, 
 from spectralgp.partitioned.making import build_from_edges, build_from_graph, build_from_points
 from spectralgp.partitioned.moving import as_dask
 from spectralgp.partitioned.partition import Partition
+from spectralgp.partitioned.tables import signals_of_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -338,6 +339,19 @@ class PartitionedGraph(GraphBase):
         """
         return PartitionedGraph(self.folder, is_in_partition_order=True)
 
+    def signals(self, table: Any, node: str | None = None) -> Any:
+        """Signals of a table with one row a node and one column a signal, as a Dask array to fit or predict with.
+
+        Parameters
+        ----------
+        table : dask DataFrame, or path of a Parquet file or of a folder of such
+            The table; it is read when signals are computed.
+        node : str, optional
+            Column with the names of the nodes, or with their numbers where they have none: each must have one row. If
+            not given, rows are in the order of the nodes.
+        """
+        return signals_of_table(table, node, self.n_nodes, self.names)
+
     def partition(self, number: int) -> Partition:
         """One partition, its arrays memory-mapped."""
         return read_partition(self.folder, as_integer(number, "number", 0, self.n_partitions - 1))
@@ -371,18 +385,6 @@ class PartitionedGraph(GraphBase):
             "folder": self.folder,
         }
         return as_html("PartitionedGraph", properties)
-
-    def __copy__(self) -> Self:
-        """Return the graph itself: it cannot change."""
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return the graph itself, so that what was computed on it is kept."""
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        """Return the graph itself, so that cross-validation computes its spectrum once."""
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling: where the folder is."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +28,21 @@ class Blocks:
     read : callable
         From the number of a block to its rows: a table or an array.
     columns : sequence of str
-        Names of the columns of a table; none of an array.
+        Names of the columns of a table that can be read; none of an array.
     fingerprint : object
         Something that is the same as long as the rows are: an array, or anything with a telling `repr`.
+    sizes : sequence of int, optional
+        Numbers of rows, where they are known beforehand.
+    kinds : dict, optional
+        Types of the columns, where they are known beforehand.
     """
 
     n_blocks: int
     read: Callable[[int], Any]
     columns: Sequence[str]
     fingerprint: Any
+    sizes: Sequence[int] = ()
+    kinds: Mapping[str, Any] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Any]:
         """Blocks in turn."""
@@ -46,7 +52,7 @@ class Blocks:
 def edge_blocks(edges: Any) -> Blocks:
     """Blocks of a table of edges with the columns that matter."""
     if isinstance(edges, str | os.PathLike):
-        blocks = _parquet(Path(edges), "edges", ("source", "target", "weight"))
+        blocks = parquet_blocks(Path(edges), "edges", ("source", "target", "weight"))
     elif hasattr(edges, "npartitions") and hasattr(edges, "columns"):
         blocks = _dask_table(edges)
     else:
@@ -65,7 +71,7 @@ def edge_blocks(edges: Any) -> Blocks:
 def point_blocks(points: Any) -> Blocks:
     """Blocks of an array of points, each finite and of shape (n_rows, n_dimensions)."""
     if isinstance(points, str | os.PathLike):
-        table = _parquet(Path(points), "points", None)
+        table = parquet_blocks(Path(points), "points", None)
         return Blocks(table.n_blocks, lambda number: as_points(table.read(number)), (), table.fingerprint)
     if hasattr(points, "dask") and hasattr(points, "chunks"):
         return _dask_array(points)
@@ -100,10 +106,11 @@ def _by_number(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path))]
 
 
-def _parquet(path: Path, argument: str, wanted: Sequence[str] | None) -> Blocks:
+def parquet_blocks(path: Path, argument: str, wanted: Sequence[str] | None) -> Blocks:
     """Row groups of Parquet files, in the order of the files' names, numbers in them by size.
 
-    Where no columns are wanted, all are, but an index that pandas or Dask wrote.
+    Where no columns are wanted, all are, but an index that pandas or Dask wrote: blocks are arrays then, else columns
+    by name.
     """
     parquet = require("pyarrow.parquet", "parquet", "to read Parquet files")
     paths = sorted(path.rglob("*.parquet"), key=_by_number) if path.is_dir() else [path]
@@ -113,7 +120,7 @@ def _parquet(path: Path, argument: str, wanted: Sequence[str] | None) -> Blocks:
         )
     heads = [parquet.ParquetFile(file) for file in paths]
     index = (heads[0].schema_arrow.pandas_metadata or {}).get("index_columns", ())
-    columns = [name for name in heads[0].schema_arrow.names if name not in index]
+    columns = [name for name in heads[0].schema_arrow.names if name not in index or name in (wanted or ())]
     groups = [(at, group) for at, head in enumerate(heads) for group in range(head.num_row_groups)]
     chosen = [name for name in (columns if wanted is None else wanted) if name in columns]
     files = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in paths]
@@ -125,4 +132,6 @@ def _parquet(path: Path, argument: str, wanted: Sequence[str] | None) -> Blocks:
             return np.column_stack([table[name].to_numpy() for name in chosen])
         return {name: table[name].to_numpy() for name in chosen}
 
-    return Blocks(len(groups), read, columns, files)
+    sizes = [heads[at].metadata.row_group(group).num_rows for at, group in groups]
+    kinds = {name: np.dtype(heads[0].schema_arrow.field(name).type.to_pandas_dtype()) for name in columns}
+    return Blocks(len(groups), read, columns, files, sizes, kinds)
