@@ -262,7 +262,6 @@ def paper(sizes: Sizes, folder: Path) -> dict[str, Any]:
         "edges": graph.n_edges,
         "hops": graph.n_hops,
         "boundary": float(np.mean(boundary)),
-        "neighbours": float(np.mean([len(small.partition(number).neighbours) for number in range(small.n_partitions)])),
         "lanczos_steps": steps,
         "nanoseconds_a_node_and_step": {
             "largest eigenvalue": 1e9 * lanczos["workers"] / size.n_nodes / steps,
