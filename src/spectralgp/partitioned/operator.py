@@ -130,7 +130,7 @@ class PartitionedOperator(Operator):
         messages = []
         for place, part, near in zip(self.places, parts, self._neighbours, strict=True):
             own, told = homes[place.number], {}
-            for home in {homes[one] for one in near}:
+            for home in dict.fromkeys(homes[one] for one in near):
                 others = () if home == own else tuple(one for one in near if homes[one] == home)
                 told[home] = self.submit(function, place, part, others, *arguments, **at(own))
             messages.append(told)
