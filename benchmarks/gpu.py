@@ -2,8 +2,9 @@
 
     python benchmarks/gpu.py [results.json]
 
-First the estimator on NumPy, CuPy and torch signals, which must agree; then lattices of 10^7 and 10^8 nodes, built on
-the device, with signals of a known filter.
+First the estimator on NumPy, CuPy and torch signals, which must agree, and the operator of a partitioned graph, which
+must agree with that of the whole one; then lattices of 10^7 and 10^8 nodes, built on the device, with signals of a
+known filter.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import cupy
 import numpy as np
+from _in_turn import partitions
 from sklearn.gaussian_process.kernels import RBF
 
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, condition
@@ -180,6 +182,7 @@ def recover(side: int, n_signals: int, n_probes: int) -> dict[str, object]:
 def main() -> None:
     results: dict[str, object] = {"device": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()}
     results["agreement"] = agreement()
+    results["partitions"] = partitions("cuda")
     print(json.dumps(results, indent=1), flush=True)
     recover(1000, 32, 32)  # compiles and warms up
     results["10^7 nodes"] = recover(3163, 32, 32)

@@ -257,6 +257,15 @@ def gpu() -> list[str]:
         [name, *(f"{found[part]:.1e}" for part in ("log_likelihood", "noise", "mean", "std", "log_density"))]
         for name, found in result["agreement"].items()
     ]
+    parts, compared = [], result.get("partitions", {})
+    if compared:
+        names = list(compared["float64"])
+        rows_of = [[dtype, *(f"{found[name]:.1e}" for name in names)] for dtype, found in compared.items()]
+        parts = [
+            "\nA graph of 20,000 nodes in five partitions computed on the device, their tasks in turn (Dask is not on "
+            "that machine), against the whole graph on the CPU; differences as shares of the largest value:\n",
+            table(["precision", *names], rows_of),
+        ]
     return [
         *title,
         f"Measured by `python benchmarks/gpu.py` on one {result['device']}: lattices built on the device, signals "
@@ -267,6 +276,7 @@ def gpu() -> list[str]:
         "differences are relative for the log likelihood, the noise and the log density, absolute for means and "
         "standard deviations:\n",
         table(["signals", "log likelihood", "noise", "mean", "std", "log density"], kinds),
+        *parts,
     ]
 
 

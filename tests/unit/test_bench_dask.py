@@ -6,7 +6,7 @@ import pytest
 
 from tolerances import EXACT
 
-MODULES = ("_dask", "_dask_page", "write_performance", "bench_dask")
+MODULES = ("_dask", "_dask_page", "_in_turn", "write_performance", "bench_dask")
 
 
 def run_of(workers, client, peaks, moved=1.0, error=1e-15):
@@ -65,6 +65,13 @@ def test_the_estimate_for_a_billion_nodes_by_hand(bench):
     )
     assert row in page
     assert f"{1024**2 * 0.5e-3:.0f} s each for cutting the signals" in page
+
+
+def test_partitions_in_turn_do_what_the_whole_graph_does(bench):
+    """What benchmarks/gpu.py runs on a GPU, here on the CPU."""
+    found = bench["_in_turn"].partitions("cpu")
+    assert max(found["float64"].values()) < 1e-13
+    assert max(found["float32"].values()) < 1e-5
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,9 @@ def unit_vectors(place: Place, nodes: NDArray[np.intp]) -> Any:
 
 
 def random(draw: Any, place: Place, n_columns: int, random_state: np.random.Generator) -> Any:
-    """Random numbers of the nodes."""
-    local = laplacian(place)
-    return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, random_state, place.dtype, local.xp)
+    """Random numbers of the nodes; the generator stays as it is, for the task may run again."""
+    local, own = laplacian(place), copy.deepcopy(random_state)
+    return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, own, place.dtype, local.xp)
 
 
 def row_products(left: Any, right: Any) -> Any:
