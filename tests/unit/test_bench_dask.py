@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from spectralgp.partitioned import local
 from tolerances import EXACT
 
 MODULES = ("_dask", "_dask_page", "_in_turn", "write_performance", "bench_dask")
@@ -67,8 +68,11 @@ def test_the_estimate_for_a_billion_nodes_by_hand(bench):
     assert f"{1024**2 * 0.5e-3:.0f} s each for cutting the signals" in page
 
 
-def test_partitions_in_turn_do_what_the_whole_graph_does(bench):
-    """What benchmarks/gpu.py runs on a GPU, here on the CPU."""
+@pytest.mark.parametrize("has_numba", [True, False])
+def test_partitions_in_turn_do_what_the_whole_graph_does(bench, monkeypatch, has_numba):
+    """What benchmarks/gpu.py runs on a GPU, here on the CPU; without Numba by the same sparse products as there."""
+    if not has_numba:
+        monkeypatch.setattr(local, "find_spec", lambda name: None)
     found = bench["_in_turn"].partitions("cpu")
     assert max(found["float64"].values()) < 1e-13
     assert max(found["float32"].values()) < 1e-5

@@ -122,7 +122,7 @@ class LocalLaplacian:
     boundary_ends: list[int]
     senders: list[tuple[Any, Any]]
     xp: Any = np
-    _rows: dict[int, Any] = field(default_factory=dict)
+    _rows: dict[tuple[int, int], Any] = field(default_factory=dict)
 
     @property
     def n_own(self) -> int:
@@ -190,11 +190,12 @@ class LocalLaplacian:
         previous[:n_rows] = scale * product - 2 * current[:n_rows] - previous[:n_rows]
 
     def _weights(self, n_rows: int, n_columns: int) -> Any:
-        if n_rows not in self._rows:
+        shape = (n_rows, n_columns)
+        if shape not in self._rows:
             indptr, indices, weights, _ = self.matrix
             last = int(indptr[n_rows])
-            self._rows[n_rows] = self.csr((weights[:last], indices[:last], indptr[: n_rows + 1]), (n_rows, n_columns))
-        return self._rows[n_rows]
+            self._rows[shape] = self.csr((weights[:last], indices[:last], indptr[: n_rows + 1]), shape)
+        return self._rows[shape]
 
     def csr(self, parts: Any, shape: tuple[int, int]) -> Any:
         """A sparse matrix of the library."""
