@@ -262,7 +262,7 @@ def gpu() -> list[str]:
         names = list(compared["float64"])
         rows_of = [[dtype, *(f"{found[name]:.1e}" for name in names)] for dtype, found in compared.items()]
         parts = [
-            "\nA graph of 20,000 nodes in five partitions computed on the device, their tasks in turn (Dask is not on "
+            "A graph of 20,000 nodes in five partitions computed on the device, their tasks in turn (Dask is not on "
             "that machine), against the whole graph on the CPU; differences as shares of the largest value:\n",
             table(["precision", *names], rows_of),
         ]
