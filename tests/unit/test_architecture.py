@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+import spectralgp
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.learning import Solver
 
@@ -340,6 +341,19 @@ def test_importing_the_package_loads_no_heavy_library():
     of_sklearn = libraries_loaded_by("import sklearn.gaussian_process")
     assert loaded & HEAVY <= of_sklearn
     assert loaded.isdisjoint({"matplotlib", "networkx", "numba", "polars", "xarray"})
+
+
+def test_importing_the_package_loads_no_room_that_few_need():
+    code = "import sys, spectralgp; print(*(name for name in sys.modules if name.startswith('spectralgp.')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {name.split(".")[1] for name in loaded}.isdisjoint({"cli", "datasets", "partitioned", "plots", "report"})
+
+
+def test_names_that_are_imported_late_are_found():
+    assert "PartitionedGraph" in dir(spectralgp)
+    assert all(hasattr(spectralgp, name) for name in spectralgp.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'PartitionedGraphs'"):
+        spectralgp.PartitionedGraphs  # noqa: B018
 
 
 def write_package(package: Path, files: dict[str, str]) -> None:

@@ -14,7 +14,6 @@ from spectralgp._checks import Array, as_positive
 from spectralgp._frames import check_same_order, frame_index
 from spectralgp.estimators._base import GraphGPEstimator
 from spectralgp.graph import whole_graph
-from spectralgp.report import gather, write_page
 
 
 class ReportingMixin(GraphGPEstimator):
@@ -77,6 +76,8 @@ class ReportingMixin(GraphGPEstimator):
         ...     path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
         True
         """
+        from spectralgp.report import gather, write_page
+
         check_is_fitted(self)
         whole_graph(self.graph_, "for a report")
         if X is not None and Y is None:

@@ -9,7 +9,6 @@ import numpy as np
 from spectralgp._checks import Array
 from spectralgp.fitting import FittedModels
 from spectralgp.model import GraphGP
-from spectralgp.report.words import kind_of_filter
 from spectralgp.spectrum import Spectrum
 
 
@@ -79,6 +78,8 @@ def _count(n_models: int) -> str:
 
 def _in_words(model: GraphGP, which: str) -> str:
     """Where a filter is large: its values at both ends of the spectrum, and its largest between."""
+    from spectralgp.report.words import kind_of_filter
+
     points = np.linspace(0.0, model.spectrum.upper, 101)
     values = _filter_of(which)(model, points)
     low, high, peak = float(values[0]), float(values[-1]), float(values[np.argmax(np.abs(values))])
