@@ -184,7 +184,7 @@ def watched_stages() -> Stopwatch:
     """A stopwatch on the stages of a fit on a large graph."""
     from spectralgp.estimators import _base
     from spectralgp.signals import Signals
-    from spectralgp.spectrum import Quadrature
+    from spectralgp.spectrum import Quadrature, quadrature
     from spectralgp.spectrum.density import Density
 
     watch = Stopwatch()
@@ -194,5 +194,5 @@ def watched_stages() -> Stopwatch:
     watch.watch(Signals, "moments", "moments of the signals")
     watch.watch(Density, "_raw", "moments of the probes")
     watch.watch(Quadrature, "diagonals", "variances by probes")
-    watch.watch(Quadrature, "_diagonals_at", "variances at chosen nodes")
+    watch.watch(quadrature, "diagonals_at", "variances at chosen nodes")
     return watch
