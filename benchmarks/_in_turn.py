@@ -19,7 +19,7 @@ N_NODES, N_PARTITIONS, N_HOPS, N_COLUMNS = 20_000, 5, 4, 6
 class _Here:
     """What is asked of a client, with two workers, so that messages between them are cut to what each needs."""
 
-    dashboard_link = "no dashboard"
+    dashboard_link, status = "no dashboard", "running"
 
     def ncores(self) -> dict[str, int]:
         return {"one": 1, "two": 1}

@@ -69,7 +69,7 @@ def test_workers_send_each_other_what_their_partitions_need_and_no_more(parted, 
     """Both blocks of the recurrence at every node that some partition of the other worker has in its halo."""
     workers = client.cluster.workers.values()
     operator = parted.operator("normalized", SIGNALS)
-    homes, n_rows = operator._homes.now(client), 0
+    homes, n_rows = operator._homes.now(sorted(client.ncores())), 0
     for home in set(homes):
         here = [number for number, one in enumerate(homes) if one == home]
         halos = [part.nodes[part.n_own :] for part in map(parted.partition, here)]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spectralgp.partitioned.homes import Homes, Told, shared_out
+from spectralgp.partitioned.running import workers_of
 
 
 def test_partitions_that_follow_each_other_go_to_one_worker():
@@ -39,22 +43,39 @@ def test_shares_are_even_and_stable(homes, workers):
     assert moved == least
 
 
-class Cluster:
-    """What Homes asks of a client."""
-
-    def __init__(self, *workers):
-        self.workers = workers
-
-    def ncores(self):
-        return dict.fromkeys(self.workers, 1)
-
-
 def test_workers_that_come_late_or_never():
     homes = Homes(2)
-    assert homes.now(Cluster()) == ["", ""]
-    assert homes.now(Cluster("b", "a")) == ["a", "b"]
-    assert homes.now(Cluster("b")) == ["b", "b"]
+    assert homes.now([]) == ["", ""]
+    assert homes.now(["a", "b"]) == ["a", "b"]
+    assert homes.now(["b"]) == ["b", "b"]
     assert homes.known == {"a", "b"}
+
+
+class Client:
+    """What is asked of a client whose scheduler may not answer."""
+
+    def __init__(self, status, answer):
+        self.status, self._answer = status, answer
+        self.scheduler = SimpleNamespace(address="tcp://here:8786")
+
+    def ncores(self):
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+def test_workers_come_in_the_order_of_their_addresses():
+    assert workers_of(Client("running", {"b": 1, "a": 2})) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [("running", OSError("Timed out trying to connect")), ("running", CancelledError()), ("connecting", {"a": 1})],
+)
+def test_a_scheduler_that_does_not_answer_is_told(status, answer):
+    """Asking it may take a minute to fail, so that a client that knows is not made to ask."""
+    with pytest.raises(RuntimeError, match="the Dask scheduler at tcp://here:8786 must stay there"):
+        workers_of(Client(status, answer))
 
 
 def test_messages_are_found_by_where_the_receiver_was_at_home():

@@ -51,9 +51,8 @@ class Homes:
     def __init__(self, n_partitions: int) -> None:
         self._now, self.known = [""] * n_partitions, set[str]()
 
-    def now(self, client: Any) -> list[str]:
+    def now(self, workers: Sequence[str]) -> list[str]:
         """Where partitions are at home with the workers that are there now; nowhere (empty) if there are none."""
-        workers = sorted(client.ncores())
         self._now = shared_out(self._now, workers) if workers else [""] * len(self._now)
         self.known |= set(workers)
         return self._now

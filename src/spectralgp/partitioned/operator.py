@@ -21,7 +21,7 @@ from spectralgp.partitioned.blocks import PartitionedBlock
 from spectralgp.partitioned.homes import Homes, Told, at
 from spectralgp.partitioned.local import Place, products
 from spectralgp.partitioned.moving import Futures, loaded, stacked, unloaded
-from spectralgp.partitioned.running import Parted, current_client, explaining, settle
+from spectralgp.partitioned.running import Parted, current_client, explaining, settle, workers_of
 
 AHEAD = 8  # exchanges that may be under way before the first of them is waited for
 
@@ -86,7 +86,7 @@ class PartitionedOperator(Operator):
 
     def each(self, function: Callable[..., Any], rows: Iterable[Sequence[Any]]) -> Futures:
         """Run a task for every partition where it is at home, each with its row of arguments."""
-        homes = self._homes.now(self.client)
+        homes = self._homes.now(workers_of(self.client))
         return [self.submit(function, *row, **at(home)) for row, home in zip(rows, homes, strict=True)]
 
     def gather(self, futures: Futures) -> list[Any]:
@@ -126,7 +126,7 @@ class PartitionedOperator(Operator):
 
     def _telling(self, function: Callable[..., Any], parts: Futures, *arguments: Any) -> Told:
         """All that is asked for stays with those at home where the teller is; others get what they need of it."""
-        homes = self._homes.now(self.client)
+        homes = self._homes.now(workers_of(self.client))
         messages = []
         for place, part, near in zip(self.places, parts, self._neighbours, strict=True):
             own, told = homes[place.number], {}

@@ -105,6 +105,30 @@ def current_client() -> Any:
     return client
 
 
+def workers_of(client: Any) -> list[str]:
+    """Addresses of the workers that are there.
+
+    Raises
+    ------
+    RuntimeError
+        If the scheduler does not answer.
+    """
+    try:
+        if client.status != "running":
+            raise ConnectionError(f"the client is {client.status}")
+        return sorted(client.ncores())
+    except (OSError, CancelledError) as error:
+        raise _lost(client, error) from error
+
+
+def _lost(client: Any, error: BaseException) -> RuntimeError:
+    address = client.scheduler.address if client.scheduler is not None else "an unknown address"
+    return RuntimeError(
+        f"the Dask scheduler at {address} must stay there until the work is done; got its connection closed "
+        f"({type(error).__name__}). Nothing was changed: start a cluster and run it again."
+    )
+
+
 def settle(client: Any, futures: list[Any], homes: set[str]) -> None:
     """Wait until tasks are done or have failed.
 
@@ -127,7 +151,7 @@ def settle(client: Any, futures: list[Any], homes: set[str]) -> None:
         try:
             distributed.wait(futures, timeout=PATIENCE)
         except distributed.TimeoutError:
-            alive = set(client.ncores())
+            alive = set(workers_of(client))
             if homes and alive and not alive & homes:
                 raise RuntimeError(
                     f"some worker must live as long as a pass; got all {len(homes)} lost since it began. Nothing was "
@@ -150,7 +174,6 @@ def explaining(client: Any) -> Iterator[None]:
     """
     distributed = require("distributed", "dask", PURPOSE)
     lost = (distributed.comm.CommClosedError, CancelledError, TimeoutError)
-    address = client.scheduler.address if client.scheduler is not None else "an unknown address"
     try:
         yield
     except distributed.KilledWorker as error:
@@ -161,7 +184,4 @@ def explaining(client: Any) -> Iterator[None]:
     except MemoryError as error:  # of a task, or of the scheduler, which knows what no worker can hold
         raise MemoryError(f"{NO_ROOM}; got less: {error} {MORE_ROOM}") from error
     except lost as error:
-        raise RuntimeError(
-            f"the Dask scheduler at {address} must stay there until the work is done; got its connection closed "
-            f"({type(error).__name__}). Nothing was changed: start a cluster and run it again."
-        ) from error
+        raise _lost(client, error) from error
