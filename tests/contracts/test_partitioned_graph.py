@@ -329,6 +329,14 @@ def test_arrays_are_no_tables(tmp_path):
 # -------------------------------------------------------------------------------------------------------- edges
 
 
+def test_other_columns_of_edges_may_hold_anything(tmp_path):
+    pd = pytest.importorskip("pandas")
+    table = {"source": [0, 1], "target": [1, 2], "since": pd.to_datetime(["2020-01-01", "2021-01-01"], utc=True)}
+    folder = as_parquet(table, tmp_path / "edges")
+    graph = PartitionedGraph.from_edges(folder, tmp_path / "g", n_partitions=1, n_nodes=3)
+    assert graph.n_edges == 2
+
+
 def test_one_parquet_file_without_weights_or_counts(tmp_path):
     edges = {"source": np.array([0, 1, 2, 3]), "target": np.array([1, 2, 3, 0]), "other": np.zeros(4)}
     file = as_parquet(edges, tmp_path / "edges")

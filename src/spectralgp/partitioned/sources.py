@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from spectralgp._extras import require
 from spectralgp.graph.places import as_points
 
+EDGE = ("source", "target", "weight")
 ROWS = 1 << 20  # of an array that are read at once
 
 
@@ -31,18 +32,12 @@ class Blocks:
         Names of the columns of a table that can be read; none of an array.
     fingerprint : object
         Something that is the same as long as the rows are: an array, or anything with a telling `repr`.
-    sizes : sequence of int, optional
-        Numbers of rows, where they are known beforehand.
-    kinds : dict, optional
-        Types of the columns, where they are known beforehand.
     """
 
     n_blocks: int
     read: Callable[[int], Any]
     columns: Sequence[str]
     fingerprint: Any
-    sizes: Sequence[int] = ()
-    kinds: Mapping[str, Any] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Any]:
         """Blocks in turn."""
@@ -52,8 +47,11 @@ class Blocks:
 def edge_blocks(edges: Any) -> Blocks:
     """Blocks of a table of edges with the columns that matter."""
     if isinstance(edges, str | os.PathLike):
-        blocks = parquet_blocks(Path(edges), "edges", ("source", "target", "weight"))
-    elif hasattr(edges, "npartitions") and hasattr(edges, "columns"):
+        files = open_parquet(Path(edges), "edges")
+        columns = files.columns(EDGE)
+        chosen = [name for name in EDGE if name in columns]
+        blocks = Blocks(len(files.groups), lambda number: files.read(number, chosen), columns, files.fingerprint)
+    elif is_dask_table(edges):
         blocks = _dask_table(edges)
     else:
         raise TypeError(
@@ -71,8 +69,13 @@ def edge_blocks(edges: Any) -> Blocks:
 def point_blocks(points: Any) -> Blocks:
     """Blocks of an array of points, each finite and of shape (n_rows, n_dimensions)."""
     if isinstance(points, str | os.PathLike):
-        table = parquet_blocks(Path(points), "points", None)
-        return Blocks(table.n_blocks, lambda number: as_points(table.read(number)), (), table.fingerprint)
+        files = open_parquet(Path(points), "points")
+        names = files.columns()
+
+        def read(number: int) -> Any:
+            return as_points(np.column_stack(list(files.read(number, names).values())))
+
+        return Blocks(len(files.groups), read, (), files.fingerprint)
     if hasattr(points, "dask") and hasattr(points, "chunks"):
         return _dask_array(points)
     array = points if isinstance(points, np.ndarray) and points.ndim == 2 else as_points(points)
@@ -80,9 +83,14 @@ def point_blocks(points: Any) -> Blocks:
     return Blocks(n_blocks, lambda number: as_points(array[number * ROWS : (number + 1) * ROWS]), (), array)
 
 
+def is_dask_table(thing: Any) -> bool:
+    """Whether it is a table of Dask's."""
+    return hasattr(thing, "npartitions") and hasattr(thing, "columns")
+
+
 def _dask_table(table: Any) -> Blocks:
     dask = require("dask", "dask", "to read dask tables")
-    columns = [name for name in ("source", "target", "weight") if name in table.columns]
+    columns = [name for name in EDGE if name in table.columns]
     # the mark of a lazy table is its graph of tasks; without the same one the rows may be others
     mark = dask.base.tokenize(table)
     return Blocks(table.npartitions, lambda number: table[columns].partitions[number].compute(), columns, mark)
@@ -106,32 +114,53 @@ def _by_number(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path))]
 
 
-def parquet_blocks(path: Path, argument: str, wanted: Sequence[str] | None) -> Blocks:
+@dataclass(frozen=True, eq=False)
+class Parquet:
     """Row groups of Parquet files, in the order of the files' names, numbers in them by size.
 
-    Where no columns are wanted, all are, but an index that pandas or Dask wrote: blocks are arrays then, else columns
-    by name.
+    Parameters
+    ----------
+    groups : list of pairs
+        The file and the number in it of each row group.
+    sizes : list of int
+        Numbers of their rows.
+    schema : pyarrow.Schema
+        Of the first file.
+    fingerprint : object
+        Something that is the same as long as the files are.
     """
-    parquet = require("pyarrow.parquet", "parquet", "to read Parquet files")
+
+    groups: list[tuple[Path, int]]
+    sizes: list[int]
+    schema: Any
+    fingerprint: Any
+
+    def columns(self, wanted: Sequence[str] = ()) -> list[str]:
+        """Names of the columns, without an index that pandas or Dask wrote unless it is wanted."""
+        index = (self.schema.pandas_metadata or {}).get("index_columns", ())
+        return [name for name in self.schema.names if name not in index or name in wanted]
+
+    def read(self, number: int, columns: Sequence[str]) -> dict[str, Any]:
+        """Some columns of a row group."""
+        path, group = self.groups[number]
+        table = _parquet().ParquetFile(path).read_row_group(group, columns=list(columns))
+        return {name: table[name].to_numpy() for name in columns}
+
+
+def open_parquet(path: Path, argument: str) -> Parquet:
+    """A file of Parquet, or all in a folder; only their heads are read."""
     paths = sorted(path.rglob("*.parquet"), key=_by_number) if path.is_dir() else [path]
     if not paths or not all(file.is_file() for file in paths):
         raise FileNotFoundError(
             f"{argument} must be a file or a folder of Parquet; got {path}, where there is none. Pass another path."
         )
-    heads = [parquet.ParquetFile(file) for file in paths]
-    index = (heads[0].schema_arrow.pandas_metadata or {}).get("index_columns", ())
-    columns = [name for name in heads[0].schema_arrow.names if name not in index or name in (wanted or ())]
-    groups = [(at, group) for at, head in enumerate(heads) for group in range(head.num_row_groups)]
-    chosen = [name for name in (columns if wanted is None else wanted) if name in columns]
+    heads = [_parquet().read_metadata(file) for file in paths]
+    pairs = list(zip(paths, heads, strict=True))
+    groups = [(file, group) for file, head in pairs for group in range(head.num_row_groups)]
+    sizes = [head.row_group(group).num_rows for head in heads for group in range(head.num_row_groups)]
     files = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in paths]
+    return Parquet(groups, sizes, heads[0].schema.to_arrow_schema(), files)
 
-    def read(number: int) -> Any:
-        at, group = groups[number]
-        table = parquet.ParquetFile(paths[at]).read_row_group(group, columns=chosen)
-        if wanted is None:
-            return np.column_stack([table[name].to_numpy() for name in chosen])
-        return {name: table[name].to_numpy() for name in chosen}
 
-    sizes = [heads[at].metadata.row_group(group).num_rows for at, group in groups]
-    kinds = {name: np.dtype(heads[0].schema_arrow.field(name).type.to_pandas_dtype()) for name in columns}
-    return Blocks(len(groups), read, columns, files, sizes, kinds)
+def _parquet() -> Any:
+    return require("pyarrow.parquet", "parquet", "to read Parquet files")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._extras import require
-from spectralgp.partitioned.sources import parquet_blocks
+from spectralgp.partitioned.sources import is_dask_table, open_parquet
 
 PURPOSE = "to read signals from tables larger than memory"
 
@@ -36,10 +36,10 @@ def signals_of_table(table: Any, node: str | None, n_nodes: int, names: Sequence
     ValueError
         If there is no such column, or rows and nodes do not match one by one.
     """
-    arrays, delayed = (require(name, "dask", PURPOSE) for name in ("dask.array", "dask.delayed"))
+    arrays, dask = (require(name, "dask", PURPOSE) for name in ("dask.array", "dask"))
     if isinstance(table, str | os.PathLike):
         rows = _parquet_rows(Path(table), node)
-    elif hasattr(table, "npartitions") and hasattr(table, "columns"):
+    elif is_dask_table(table):
         rows = _dask_rows(table, node)
     else:
         raise TypeError(
@@ -48,7 +48,7 @@ def signals_of_table(table: Any, node: str | None, n_nodes: int, names: Sequence
         )
     if sum(rows.sizes) != n_nodes:
         raise ValueError(f"table must have a row for each of the {n_nodes} nodes; got {sum(rows.sizes)} rows.")
-    dtype, values = np.result_type(*rows.dtypes.values(), np.float32), delayed.delayed(_values, pure=False)
+    dtype, values = np.result_type(*rows.dtypes.values(), np.float32), dask.delayed(_values, pure=False)
     chunks = [
         arrays.from_delayed(values(part, list(rows.dtypes), dtype), (len(rows.dtypes), size), dtype=dtype)
         for part, size in zip(rows.parts, rows.sizes, strict=True)
@@ -71,13 +71,13 @@ class _Rows:
 
 
 def _parquet_rows(path: Path, node: str | None) -> _Rows:
-    delayed = require("dask.delayed", "dask", PURPOSE).delayed
-    kinds = parquet_blocks(path, "table", None if node is None else [node]).kinds
-    dtypes = _signals_among(kinds, node)
-    blocks = parquet_blocks(path, "table", list(dtypes))
-    read: Callable[[int], Any] = delayed(blocks.read, pure=False)
-    nodes = None if node is None else np.concatenate([one[node] for one in parquet_blocks(path, "table", [node])])
-    return _Rows([read(number) for number in range(blocks.n_blocks)], blocks.sizes, dtypes, nodes)
+    files = open_parquet(path, "table")
+    kinds = files.schema.empty_table().to_pandas(ignore_metadata=True).dtypes
+    dtypes = _signals_among({name: kinds[name] for name in files.columns(() if node is None else (node,))}, node)
+    read = require("dask", "dask", PURPOSE).delayed(files.read, pure=False)
+    numbers = range(len(files.groups))
+    nodes = None if node is None else np.concatenate([files.read(number, [node])[node] for number in numbers])
+    return _Rows([read(number, list(dtypes)) for number in numbers], files.sizes, dtypes, nodes)
 
 
 def _dask_rows(table: Any, node: str | None) -> _Rows:
