@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _large import GIGABYTE, Stopwatch, peak_memory, present_memory
+from _large import GIGABYTE, Stopwatch, peak_memory, present_memory, watched_passes
 
 from spectralgp._operators import MomentPass, Operator
 
@@ -198,17 +198,9 @@ def moment_pass(operator: Operator, block: Any, n_moments: int) -> MomentPass:
 
 def watched_partitions() -> Stopwatch:
     """A stopwatch on the stages of a fit on a partitioned graph."""
-    from spectralgp.estimators import _base
     from spectralgp.partitioned.operator import PartitionedOperator
-    from spectralgp.signals import Signals
-    from spectralgp.spectrum.density import Density
 
-    watch = Stopwatch()
-    watch.watch(_base, "read_signals", "reading the signals")
-    watch.watch(PartitionedOperator, "largest_eigenvalue", "largest eigenvalue")
-    watch.watch(Signals, "moments", "moments of the signals")
-    watch.watch(Density, "_raw", "moments of the probes")
-    return watch
+    return watched_passes(PartitionedOperator)
 
 
 def client_memory() -> dict[str, float]:

@@ -180,19 +180,26 @@ class Stopwatch:
         setattr(owner, attribute, timed)
 
 
-def watched_stages() -> Stopwatch:
-    """A stopwatch on the stages of a fit on a large graph."""
+def watched_passes(operator: type[Operator]) -> Stopwatch:
+    """A stopwatch on what every fit by passes over the graph does, with operators of a kind."""
     from spectralgp.estimators import _base
     from spectralgp.signals import Signals
-    from spectralgp.spectrum import Quadrature, quadrature
     from spectralgp.spectrum.density import Density
 
     watch = Stopwatch()
     watch.watch(_base, "read_signals", "reading the signals")
-    watch.watch(Graph, "operator", "operator and ordering")
-    watch.watch(Operator, "largest_eigenvalue", "largest eigenvalue")
+    watch.watch(operator, "largest_eigenvalue", "largest eigenvalue")
     watch.watch(Signals, "moments", "moments of the signals")
     watch.watch(Density, "_raw", "moments of the probes")
+    return watch
+
+
+def watched_stages() -> Stopwatch:
+    """A stopwatch on the stages of a fit on a large graph."""
+    from spectralgp.spectrum import Quadrature, quadrature
+
+    watch = watched_passes(Operator)
+    watch.watch(Graph, "operator", "operator and ordering")
     watch.watch(Quadrature, "diagonals", "variances by probes")
     watch.watch(quadrature, "diagonals_at", "variances at chosen nodes")
     return watch
