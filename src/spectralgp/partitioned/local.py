@@ -75,7 +75,9 @@ class Message:
         return int(self.values.nbytes + (0 if self.rows is None else self.rows.nbytes))
 
     def only_for(self, others: tuple[int, ...], place: Place) -> Message:
-        """The part of a partition's whole message that some others need."""
+        """The part of a partition's whole message that some others need; all of it if none are named."""
+        if not others:
+            return self
         rows = _asked(place.folder, place.mark, place.number, others)
         rows = rows[: int(np.searchsorted(rows, self.values.shape[1]))]
         return Message(self.values[:, rows], rows)
@@ -128,6 +130,11 @@ class LocalLaplacian:
     def n_own(self) -> int:
         """Number of own nodes."""
         return self.ends[0]
+
+    @property
+    def n_hops(self) -> int:
+        """Number of rings of the halo."""
+        return len(self.ends) - 1
 
     @property
     def n_bytes(self) -> int:

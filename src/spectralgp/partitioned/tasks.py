@@ -55,7 +55,7 @@ class State:
 
 def message_of(place: Place, state: State, others: tuple[int, ...]) -> Message:
     """What some other partitions need, or all if none are named."""
-    return state.message.only_for(others, place) if others else state.message
+    return state.message.only_for(others, place)
 
 
 def products_of(state: State) -> list[tuple[Array, Array]]:
@@ -65,8 +65,7 @@ def products_of(state: State) -> list[tuple[Array, Array]]:
 
 def boundary_of(place: Place, block: Any, others: tuple[int, ...], n_hops: int) -> Message:
     """The same, of a block of own values."""
-    message = laplacian(place).message([block], n_hops)
-    return message.only_for(others, place) if others else message
+    return laplacian(place).message([block], n_hops).only_for(others, place)
 
 
 def stepped(place: Place, current: Any, previous: Any, inbox: Sequence[Message], scale: float) -> Any:
@@ -87,7 +86,7 @@ def begin_moments(place: Place, block: Any, inbox: Sequence[Message], n_steps: i
     """
     local = laplacian(place)
     with few_threads(1):
-        current = local.spread(block, len(local.ends) - 1)
+        current = local.spread(block, local.n_hops)
         local.receive([current], inbox, n_steps)
         previous = -current
         first = local.advance(scale / 2, current, previous, local.ends[n_steps - 1], gram)
@@ -111,19 +110,23 @@ def _moments(
     for left in range(n_steps - 1, -1, -1):
         found.append(local.advance(scale, current, previous, local.ends[left], gram))
         current, previous = previous, current
-    blocks = [current, previous]
-    return State(blocks, local.message(blocks, len(local.ends) - 1), found)
+    return _left(local, [current, previous], found)
+
+
+def _left(
+    local: LocalLaplacian, blocks: list[Any], found: list[tuple[Array, Array]], more: dict[str, Any] | None = None
+) -> State:
+    """The state that steps leave, with what others need for as many more as there are hops."""
+    return State(blocks, local.message(blocks, local.n_hops), found, more or {})
 
 
 def begin_filter(place: Place, columns: Any, inbox: Sequence[Message], n_outputs: int) -> State:
     """Start of Clenshaw's recurrence: blocks of zeros, and the columns with their halo."""
     local = laplacian(place)
-    n_hops = len(local.ends) - 1
-    spread = local.spread(columns, n_hops)
-    local.receive([spread], inbox, n_hops)
+    spread = local.spread(columns, local.n_hops)
+    local.receive([spread], inbox, local.n_hops)
     blocks = [local.xp.zeros((len(spread), n_outputs), dtype=columns.dtype) for _ in range(2)]
-    message = local.message(blocks, n_hops)
-    return State(blocks, message, [], {"columns": spread})
+    return _left(local, blocks, [], {"columns": spread})
 
 
 def go_on_with_filter(place: Place, state: State, inbox: Sequence[Message], scale: float, coefficients: Array) -> State:
@@ -138,8 +141,7 @@ def go_on_with_filter(place: Place, state: State, inbox: Sequence[Message], scal
             local.step(scale, current, previous, n_rows)
             previous[:n_rows] += _term(columns[:n_rows], matrix, local.xp)
             current, previous = previous, current
-        blocks = [current, previous]
-        return State(blocks, local.message(blocks, len(local.ends) - 1), [], state.more)
+        return _left(local, [current, previous], [], state.more)
 
 
 def finish_filter(place: Place, state: State, inbox: Sequence[Message], scale: float, coefficients: Array) -> Any:
@@ -165,7 +167,7 @@ def begin_probes(place: Place, probes: Any, inbox: Sequence[Message], scale: flo
     local = laplacian(place)
     n_steps = coefficients.shape[1] - 1
     with few_threads(1):
-        current = local.spread(probes, len(local.ends) - 1)
+        current = local.spread(probes, local.n_hops)
         local.receive([current], inbox, n_steps)
         more = {"probes": probes, "total": local.xp.zeros((local.n_own, len(coefficients)), dtype=probes.dtype)}
         _add_probes(more, current, coefficients[:, 0], local)
@@ -193,8 +195,7 @@ def _probed(local: LocalLaplacian, blocks: list[Any], scale: float, coefficients
         local.step(scale, current, previous, local.ends[left])
         current, previous = previous, current
         _add_probes(more, current, coefficients[:, number], local)
-    blocks = [current, previous]
-    return State(blocks, local.message(blocks, len(local.ends) - 1), [], more)
+    return _left(local, [current, previous], [], more)
 
 
 def _add_probes(more: Any, current: Any, coefficients: Array, local: LocalLaplacian) -> None:
