@@ -177,16 +177,21 @@ def write_points(n_nodes: int, folder: Path, chunk: int = 2**20) -> Path:
     return path
 
 
+def wave_at(inputs: Any, points: Any) -> Any:
+    """A wave that moves with the input, at points."""
+    return np.sin(np.array([[7.0, 11.0]]) @ points.T + 2 * np.reshape(inputs, (-1, 1)))
+
+
 def write_signals(points: Any, n_signals: int, chunk: int, path: Path) -> None:
     """A wave that moves from signal to signal, with noise, as a Zarr array that is never whole in memory."""
     import zarr
 
-    n_nodes, wave, phases = len(points), np.array([[7.0, 11.0]]), np.linspace(0, 2, n_signals)[:, None]
+    n_nodes, inputs = len(points), np.linspace(0, 1, n_signals)
     stored = zarr.create_array(str(path), shape=(n_signals, n_nodes), chunks=(n_signals, chunk), dtype="f8")
     for start in range(0, n_nodes, chunk):
         some = np.asarray(points[start : start + chunk])
         noise = np.random.default_rng([1, start]).standard_normal((n_signals, len(some)))
-        stored[:, start : start + len(some)] = np.sin(wave @ some.T + phases) + 0.3 * noise
+        stored[:, start : start + len(some)] = wave_at(inputs, some) + 0.3 * noise
 
 
 def moment_pass(operator: Operator, block: Any, n_moments: int) -> MomentPass:

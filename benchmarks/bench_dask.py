@@ -35,6 +35,7 @@ from _dask import (
     run_on,
     sent_by,
     watched_partitions,
+    wave_at,
     write_points,
     write_signals,
 )
@@ -193,12 +194,14 @@ def streamed(sizes: Sizes, folder: Path) -> dict[str, Any]:
             with watch.lap("learning on the client"):
                 model.fit(inputs, zarr.open_array(str(folder / "signals.zarr"), mode="r"))
             with watch.lap("mean, computed and written"):
-                mean = model.predict(inputs[: size.n_new] + 0.5 / size.n_signals)
+                new = inputs[: size.n_new] + 0.5 / size.n_signals
+                mean = model.predict(new)
                 dask.array.to_zarr(mean, str(folder / "mean.zarr"))
         peaks = run_on(client, peak_memory)
         survived = client.run(_process) == processes
     written = zarr.open_array(str(folder / "mean.zarr"), mode="r")
     seen = np.asarray(written[:, : size.chunk])
+    truth = wave_at(new, np.asarray(points[: size.chunk]))
     total = sum(peaks.values())
     return {
         **asdict(size),
@@ -218,6 +221,7 @@ def streamed(sizes: Sizes, folder: Path) -> dict[str, Any]:
         "killed": kills(folder) + len(memory.lost),
         "within": bool(total <= size.gigabytes and survived and not kills(folder)),
         "mean_is_finite": bool(np.all(np.isfinite(seen)) and written.shape == (size.n_new, size.n_nodes)),
+        "mean_error": float(np.sqrt(np.mean((seen - truth) ** 2))),
         "noise_variance": float(model.noise_variance_),
     }
 
