@@ -6,10 +6,13 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import RBF
 
+import oracle
 from oracle import relative_error
 from spectralgp import (
+    Chebyshev,
     Diffusion,
     Graph,
     Identity,
@@ -25,7 +28,7 @@ from spectralgp.learning import Lagrangian, Sqp, missing
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.missing import Expectation, ObservedObjective, objective_of
 from spectralgp.signals import read_signals
-from tolerances import EXACT, NATS
+from tolerances import EXACT, ITERATIVE, NATS, STANDARD_ERRORS
 
 N_SIGNALS, N_NODES = 24, 20
 RNG = np.random.default_rng(0)
@@ -47,8 +50,8 @@ def observed(name: str) -> np.ndarray:
     return mask
 
 
-def task_of(name: str, **settings) -> Task:
-    task = Task.of(GRAPH, RBF(1.0), INPUTS, SIGNALS, **settings)
+def task_of(name: str, kernel: RBF | None = None, **settings) -> Task:
+    task = Task.of(GRAPH, kernel or RBF(1.0), INPUTS, SIGNALS, **settings)
     return dataclasses.replace(task, signals=read_signals(np.where(observed(name), SIGNALS, np.nan)))
 
 
@@ -88,6 +91,40 @@ def test_an_exact_fit_is_a_maximum_of_the_evidence(name):
                 fit.model, graph_kernel=form, input_kernel=task.input_kernel.with_theta(theta), noise_variance=noise
             )
             assert log_marginal_likelihood(model, INPUTS, task.signals.values) < best + NATS / 5
+
+
+def test_plain_steps_end_within_a_thousandth_of_a_nat_of_the_maximum(monkeypatch):
+    """The maximum is found by another search of the evidence; with little observed, a step leaves most of the way."""
+    monkeypatch.setattr(missing, "FURTHEST", 0.0)  # no extrapolation, which would hide a stop that comes too early
+    inputs, signals = INPUTS[:12], np.where(observed("80%"), SIGNALS, np.nan)[:12]
+    task = Task.of(GRAPH, RBF(2.0, "fixed"), inputs, SIGNALS[:12], prior=None)
+    fit = learn(dataclasses.replace(task, signals=read_signals(signals)), Identity())
+    assert fit.converged
+
+    def evidence(logarithms: np.ndarray) -> float:
+        amplitude, noise = np.exp(logarithms)
+        return log_marginal_likelihood(graph_gp(GRAPH, Identity(amplitude), RBF(2.0), noise), inputs, signals)
+
+    end = np.log([fit.model.graph_kernel.amplitude, fit.model.noise_variance])
+    assert relative_error(evidence(end), fit.log_likelihood) < EXACT
+    highest = -minimize(lambda logarithms: -evidence(logarithms), end, method="BFGS").fun
+    assert 0 <= highest - fit.log_likelihood < 1e-3
+
+
+def test_the_error_of_a_stochastic_evidence_is_stated():
+    """Nothing is left to learn, and moments of the density are exact: all of the error is that of the determinant."""
+    kernel = Polynomial.from_coefficients([2.0, -3.0, 1.2], fixed=True)
+    settings = {"noise_variance": 0.1, "prior": None, "spectrum": Chebyshev(n_probes="exact", n_moments=65)}
+    task = task_of("50%", RBF(2.0, "fixed"), **settings)
+    fit = learn(task, kernel)
+    value, error = Expectation.of(task).log_likelihood(fit.model)
+    assert relative_error(fit.log_likelihood, value) < ITERATIVE
+    assert relative_error(fit.probe_error, error) < ITERATIVE
+    assert error > 0
+    seen = observed("50%").ravel()
+    node = oracle.polynomial(oracle.laplacian(GRAPH.weights.toarray(), scaled=True), [2.0, -3.0, 1.2])
+    matrix = oracle.covariance(oracle.rbf(INPUTS, INPUTS, 2.0), node, 0.1)[np.ix_(seen, seen)]
+    assert abs(value - oracle.log_density(SIGNALS.ravel()[seen], 0.0, matrix)) < STANDARD_ERRORS * error
 
 
 def test_fits_repeat():
