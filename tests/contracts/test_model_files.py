@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -266,6 +267,81 @@ def test_what_is_wrong_is_said_with_its_place(files, tmp_path, where, value, wor
     path.write_bytes(packed(metadata, state, arrays))
     with pytest.raises(ValueError, match=words):
         spectralgp.load(path)
+
+
+# ------------------------------------------------------------------------------------ one wrong value for each field
+
+WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever holds it; a new field needs a place here
+    (1, "graph fixed scaled is_flat is_in_memory shrunk is_centred_by_node"),
+    (0, "max_iterations n_folds n_moments max_moments n_probes"),
+    (-1, "degree n_draws random_state n_features_in n_evaluations n_stand_ins task model models signals"),
+    (-1.0, "upper strength amplitude amplitude_bounds strength_bounds tolerance largest_eigenvalue residual"),
+    (-1.0, "noise_variance noise_floor weight spread divisor"),
+    (0.5, "n_jobs verbose"),
+    ("other", "type laplacian constraint prior carry center scale solver spectrum device layout output outcome terms"),
+    ("other", "recentres read_as precision kernel names columns feature_names_in coordinates carried relative offset"),
+    ("other", "chebyshev log_likelihood log_posterior log_marginal_likelihood stationarity feasibility multipliers"),
+    ("other", "complementarity lift truncation rounding probes limit score restarts tried eigenpairs densities"),
+    (None, "name detail method active"),
+)
+WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the others are made shorter
+    "indices": [4] * 8,
+    "indptr": [0, 9, 2, 4, 8],
+    "eigenvalues": [4.0, 2.0, 2.0, 0.0],
+    "weights": [0.5],
+    "copies": [0, 1, 2, 3, 5],
+    "rows": [0, 1, 2, 3, 5],
+    "columns": [0, 1, 2, 4],
+    "logarithms": [np.nan] * 3,
+    "centres": [np.inf] * 3,
+}
+
+
+def leaves(state: Any, where: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every value in a tree of JSON with its place; a reference to an array is a value, and so is an empty list."""
+    items = list(state.items() if isinstance(state, dict) else enumerate(state) if isinstance(state, list) else ())
+    if not items or "array" in state:
+        yield where, state
+        return
+    for key, value in items:
+        yield from leaves(value, (*where, key))
+
+
+def with_a_wrong_value(content: tuple[dict[str, str], Any, dict[str, np.ndarray]], where: tuple[Any, ...]) -> bytes:
+    """A file that is as it should be but for one field."""
+    metadata, state, arrays = copy.deepcopy(content)
+    name, holder = next(str(key) for key in reversed(where) if not isinstance(key, int)), state
+    for key in where[:-1]:
+        holder = holder[key]
+    if isinstance(holder[where[-1]], dict):
+        stored = holder[where[-1]]["array"]
+        whole = arrays[stored]
+        arrays[stored] = np.array(WRONG_ARRAYS[name], whole.dtype) if name in WRONG_ARRAYS else whole[:-1]
+    else:
+        (holder[where[-1]],) = (value for value, names in WRONG if name in names.split())
+    return packed(metadata, state, arrays)
+
+
+def test_a_wrong_value_in_any_field_is_refused_by_its_name(files, tmp_path):
+    """Or by that of the part it is in, or of the axis that has another length: one file for each field of each noun."""
+    path, seen, missed = tmp_path / "model.sgp", set(), []
+    for name, content in files.items():
+        whole = unpacked(content, tmp_path)
+        for where, _ in leaves(whole[1]):
+            place = tuple(key for key in where if not isinstance(key, int))
+            if place in seen:
+                continue
+            seen.add(place)
+            path.write_bytes(with_a_wrong_value(whole, where))
+            said = "it was loaded"
+            try:
+                spectralgp.load(path)
+            except ValueError as error:
+                said = str(error).removeprefix(str(path))
+            if not re.search(rf" must .*\b({'|'.join([*place[-2:], 'n_signals', 'n_features'])})\b", said):
+                missed.append((name, where, said))
+    assert not missed
+    assert len(seen) > 150
 
 
 def test_shapes_that_the_file_does_not_hold_take_no_memory(files, tmp_path):
