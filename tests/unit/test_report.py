@@ -25,7 +25,7 @@ from spectralgp import (
 )
 from spectralgp.calibration import LEVELS, calibration_of
 from spectralgp.report import gather, words
-from spectralgp.report.data import MOST_VALUES, as_json, shown_signals
+from spectralgp.report.data import MOST_VALUES, as_json, drawn, shown_signals
 from spectralgp.report.numbers import Bands, Counts, LearntFilter, Variance
 from spectralgp.report.page import page_of
 from spectralgp.report.places import MOST_NODES, places_of
@@ -315,6 +315,20 @@ def test_filters_in_words():
 
 def _bands(*filters):
     return Bands("scaled Laplacian", np.linspace(0, 1, 3), filters, np.array([0, 1]), np.ones(1), np.ones(1))
+
+
+def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero(paper):
+    """One of either sign, as what carries over may be, has both of its ends."""
+    mean, std = np.array([2.0, 0.1, 0.0]), np.array([0.5, 0.3, 0.2])
+    filters = ("signal", mean, std), ("carry", mean - 1, std), ("residual", mean, None)
+    bands = _bands(*(LearntFilter(*one) for one in filters))
+    numbers = dataclasses.replace(gathered(paper[0]), bands=bands)
+    positive, signed, exact = drawn(numbers, places_of(numbers.graph), np.arange(2), 1.0)["bands"]["filters"]
+    np.testing.assert_allclose(positive["low"], [1.5, 0.0, 0.0])
+    np.testing.assert_allclose(positive["high"], [2.5, 0.4, 0.2])
+    np.testing.assert_allclose(signed["low"], [0.5, -1.2, -1.2])
+    np.testing.assert_allclose(signed["high"], [1.5, -0.6, -0.8])
+    assert exact["low"] == exact["high"] == exact["mean"] == mean.tolist()
 
 
 def test_variance_in_words():
