@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -12,9 +13,11 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import r2_score
 
 import oracle
-from spectralgp import GraphGPRegressor, Identity, LocalAverage, Polynomial, decompose
+from spectralgp import GraphGPRegressor, Identity, LocalAverage, Polynomial, decompose, fitting
+from spectralgp.automatic import Setting, automatic
 from spectralgp.datasets import sensor_graph
 from spectralgp.learning.candidates import ENOUGH, MOST_COMPARED, Folds
+from spectralgp.signals import read_signals
 from tolerances import EXACT, FORMULA, OPTIMUM
 
 N_NODES = 20
@@ -291,6 +294,51 @@ def test_choices_are_made_on_enough_signals_and_no_more(n_signals):
     assert folds.chosen.size == min(n_signals, MOST_COMPARED)
     assert set(held_out) <= set(folds.chosen)
     assert held_out.size == n_signals if n_signals < ENOUGH else ENOUGH <= held_out.size < ENOUGH + n_signals / 5
+
+
+@pytest.mark.parametrize(
+    ("scores", "degree", "scale"),
+    [([1.0, 1.0], 2, "node"), ([0.0, 2.0], 2, "global"), ([2.0, 0.0], 4, "node"), ([2.0, 3.0], 4, "global")],
+)
+def test_folds_decide_on_degree_and_scale(scores, degree, scale):
+    """The better Laplacian scored one: what is tried next has what scored more than that, and nothing else."""
+    inputs, signals = explained(np.random.default_rng(0), 10)
+    ways = {way: read_signals(signals, None, way) for way in ("node", "global")}
+    plan = automatic(Setting(GRAPH, inputs, None, ways))
+    first = next(plan)
+    assert [one.kernel.laplacian for one in first] == ["combinatorial", "normalized"]
+    assert all(one.task.signals is ways["node"] for one in first)
+    second = plan.send(np.array([0.0, 1.0]))
+    assert [one.kernel.degree for one in second] == [4, 2]
+    assert [one.task.signals for one in second] == [ways["node"], ways["global"]]
+    third = plan.send(np.array(scores))
+    assert {one.kernel.degree for one in third if isinstance(one.kernel, Polynomial)} == {degree}
+    assert all(one.kernel.laplacian == "normalized" for one in third if isinstance(one.kernel, Polynomial))
+    assert any(isinstance(one.kernel, Identity) for one in third)
+    assert all(one.task.signals is ways[scale] for one in third)
+    with pytest.raises(StopIteration):
+        plan.send(np.zeros(len(third)))
+
+
+@pytest.mark.parametrize(("most_compared", "weights"), [(18, [1 / 2, 1 / 3, 1 / 6]), (17, [3 / 5, 2 / 5])])
+def test_of_many_signals_two_members_keep_a_weight(most_compared, weights, monkeypatch):
+    """Scores are given: three models explain a half, a third and a sixth of 18 signals, and all others none."""
+    monkeypatch.setattr(fitting, "MOST_COMPARED", most_compared)
+    explains, scored, n_before = np.repeat([0, 1, 2], [9, 6, 3]), Folds.score, [0]
+
+    def given(self, candidates, solver=None):
+        found = scored(self, candidates, solver)
+        numbers = n_before[0] + np.arange(len(candidates))
+        n_before[0] += len(candidates)
+        logs = np.where(np.equal.outer(explains, numbers), 0.0, -50.0)
+        return dataclasses.replace(found, log_densities=logs, value_log_densities=None)
+
+    monkeypatch.setattr(Folds, "score", given)
+    inputs, signals = explained(np.random.default_rng(0), 18)
+    model = GraphGPRegressor(oracle.ring(5), n_folds=2).fit(inputs, signals[:, :5])
+    assert n_before[0] > 3
+    assert len(model.fits_) == len(weights)
+    np.testing.assert_allclose(model.kernel_weights_, weights, rtol=0.01)
 
 
 def test_folds_side_by_side_give_the_same(fitted):
