@@ -12,9 +12,9 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from oracle import relative_error
-from spectralgp import Graph, GraphGPRegressor, Polynomial, condition
+from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, condition
 from spectralgp.datasets import load_fertility
-from tolerances import EXACT, ITERATIVE, MASKED, ROUND_TRIP
+from tolerances import DIFFERENCE, EXACT, ITERATIVE, MASKED, ROUND_TRIP, STANDARD_ERRORS
 
 N_SIGNALS, N_NODES = 16, 9
 RNG = np.random.default_rng(2)
@@ -36,18 +36,17 @@ def fitted() -> GraphGPRegressor:
     return paper().fit(X, HOLES)
 
 
-def dense(model: GraphGPRegressor, inputs: np.ndarray) -> np.ndarray:
-    """Covariance of noisy signals under a fitted model of the paper's kind."""
-    (fit,) = model.fits_
-    shared = fit.model.node_covariance()
-    kernel = np.kron(model.kernel_(inputs), shared)
-    return kernel + model.noise_variance_ * np.eye(len(kernel))
+def dense(model: GraphGPRegressor, inputs: np.ndarray, member: int = 0) -> np.ndarray:
+    """Covariance of noisy signals under a fitted model of the paper's kind, or under a member of a mixture of them."""
+    prior = model.fits_[member].model
+    kernel = model.kernel_ if len(model.fits_) == 1 else model.kernel_[member]
+    return oracle.covariance(kernel(inputs), prior.node_covariance(), prior.noise_variance)
 
 
 def completed_by_hand(
-    model: GraphGPRegressor, inputs: np.ndarray, signals: np.ndarray
+    model: GraphGPRegressor, inputs: np.ndarray, signals: np.ndarray, member: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    seen, matrix = np.isfinite(signals).ravel(), dense(model, inputs)
+    seen, matrix = np.isfinite(signals).ravel(), dense(model, inputs, member)
     centred = (signals - model.center_).ravel()
     mean, covariance = oracle.condition(matrix, np.flatnonzero(seen), centred[seen], np.flatnonzero(~seen))
     values, std = signals.copy(), np.zeros(signals.shape)
@@ -147,6 +146,56 @@ def test_filling_in_the_training_signals(spectrum):
         np.testing.assert_allclose(spread[~MASK], std[~MASK], rtol=0.35)
 
 
+def test_deviations_on_a_large_graph_are_within_the_error_of_draws():
+    """Nothing is left to learn, so that the model is known; its variances are by draws where nothing is decomposed.
+
+    Summed over the holes, or over what is predicted, a variance by draws of covariance C has the standard error
+    ``sqrt(2 tr(C^2) / n_draws)``.
+    """
+    n_draws, inputs = 64, np.linspace(-2, 2, 8)[:, None]
+    signals = Y[::2].copy()
+    signals[2:6, 1:8] = np.nan
+    missing = np.isnan(signals)
+    kernel, laplacian = [1.5, -2.0, 0.8], oracle.laplacian(oracle.random_weights(N_NODES, seed=1), scaled=True)
+    model = GraphGPRegressor(
+        GRAPH,
+        Polynomial.from_coefficients(kernel, fixed=True),
+        RBF(2.0, "fixed"),
+        **PAPER,
+        noise_variance=0.05,
+        spectrum=Chebyshev(n_moments=65, n_probes="exact"),
+    ).fit(inputs, signals)
+    both, n_entries = np.vstack([inputs, NEW]), signals.size
+    matrix = oracle.covariance(oracle.rbf(both, both, 2.0), oracle.polynomial(laplacian, kernel), 0.05)
+    seen, values = np.flatnonzero(~missing), signals[~missing] - model.center_
+    std = model.impute(inputs, signals)[1]
+    predicted = model.predict(NEW, return_std=True, include_noise=True)[1]
+    for found, wanted in ((predicted, np.arange(n_entries, len(matrix))), (std[missing], np.flatnonzero(missing))):
+        covariance = oracle.condition(matrix, seen, values, wanted)[1]
+        error = np.sqrt(2 / n_draws * np.sum(covariance**2))
+        assert abs(np.sum(found**2) - np.trace(covariance)) < STANDARD_ERRORS * error
+
+
+def test_filling_in_by_a_mixture_spreads_as_its_members_do():
+    """The law of total variance: what members leave open, and what they differ by."""
+    settings = {**PAPER, "n_draws": 0, "n_folds": 2}
+    model = GraphGPRegressor(GRAPH, [Identity(), Diffusion(strength=4.0)], RBF(1.0, "fixed"), **settings).fit(X, HOLES)
+    weights = model.kernel_weights_
+    assert np.all(weights > 0.05)
+    for inputs, signals in ((X, HOLES), (NEW, np.where(np.arange(N_NODES) % 2, [[0.5], [-0.3]], np.nan))):
+        known, before = (np.empty((0, 1)), np.empty((0, N_NODES))) if signals is HOLES else (X, HOLES)
+        parts = [
+            completed_by_hand(model, np.vstack([known, inputs]), np.vstack([before, signals]), member)
+            for member in range(len(weights))
+        ]
+        means, stds = (np.array(one)[:, len(known) :] for one in zip(*parts, strict=True))
+        mean = np.tensordot(weights, means, 1)
+        variance = np.tensordot(weights, stds**2 + (means - mean) ** 2, 1)
+        completed, std = model.impute(inputs, signals)
+        assert relative_error(completed, mean) < MASKED
+        assert relative_error(std**2, variance) < MASKED
+
+
 def test_filling_in_new_signals(fitted):
     fresh = np.where(RNG.random((2, N_NODES)) > 0.5, 1.0, np.nan)
     both = np.vstack([HOLES, fresh])
@@ -214,6 +263,23 @@ def test_nowcasting_through_the_estimator(fitted):
     assert relative_error(fitted.predict(NEW, nodes=["c", "h"], observed=observed), mean[:, [2, 7]]) < EXACT
 
 
+def test_covariances_of_nowcasts(fitted):
+    """Of each signal given all that is known, itself included; noise adds its variance to the diagonal."""
+    observed = np.where(np.arange(N_NODES) < 5, [[0.4], [0.1]], np.nan)
+    both, seen = np.vstack([X, NEW]), np.flatnonzero(np.isfinite(np.vstack([HOLES, observed])))
+    noisy, noise = dense(fitted, both), fitted.noise_variance_
+    signal = noisy - noise * np.eye(len(noisy))
+    across = signal[:, seen]
+    left = signal - across @ np.linalg.solve(noisy[np.ix_(seen, seen)], across.T)
+    blocks = left.reshape(len(both), N_NODES, len(both), N_NODES)
+    expected = np.stack([blocks[row, :, row] for row in range(N_SIGNALS, len(both))])
+    plain = fitted.predict(NEW, observed=observed, return_cov=True)[1]
+    with_noise = fitted.predict(NEW, observed=observed, return_cov=True, include_noise=True)[1]
+    assert relative_error(plain, expected, scale=1.0) < DIFFERENCE
+    assert relative_error(with_noise, expected + noise * np.eye(N_NODES), scale=1.0) < DIFFERENCE
+    assert relative_error(with_noise - plain, np.stack(2 * [noise * np.eye(N_NODES)])) < DIFFERENCE
+
+
 def test_one_signal_at_a_time(fitted):
     observed = np.where(np.arange(N_NODES) < 5, 0.4, np.nan)
     expected = fitted.predict(NEW[:1], observed=observed[None])
@@ -267,6 +333,29 @@ def test_more_signals_without_learning_anew(fitted):
     assert more.leave_one_out().mean.shape[0] == N_SIGNALS + 2
     completed, _ = more.impute(NEW, further)
     assert relative_error(completed, fitted.impute(NEW, further)[0]) < MASKED
+
+
+def test_after_going_on_every_row_has_its_own_answer(fitted):
+    """Old rows and new ones with holes, asked for in another order; one of the new ones has no value at all."""
+    further = np.where(np.arange(N_NODES) % 3, [[0.5], [np.nan], [-0.4]], np.nan)
+    inputs, signals = np.vstack([X, NEW, [[-0.7]]]), np.vstack([HOLES, further])
+    more = fitted.condition_on(inputs[N_SIGNALS:], further)
+    values, std = completed_by_hand(fitted, inputs, signals)
+    order = np.random.default_rng(3).permutation(len(inputs))
+    completed, spread = more.impute(inputs[order], signals[order])
+    assert relative_error(completed, values[order]) < MASKED
+    assert relative_error(spread, std[order]) < MASKED
+    left, matrix, seen = more.leave_one_out(), dense(fitted, inputs), np.isfinite(signals)
+    for row in np.flatnonzero(seen.any(axis=1)):
+        others = np.flatnonzero(seen & (np.arange(len(inputs)) != row)[:, None])
+        centred = (signals - fitted.center_).ravel()[others]
+        mean, covariance = oracle.condition(matrix, others, centred, row * N_NODES + np.arange(N_NODES))
+        assert relative_error(left.mean[row], mean + fitted.center_) < MASKED
+        assert relative_error(left.std[row], np.sqrt(np.diag(covariance))) < MASKED
+        own = seen[row]
+        density = oracle.log_density(signals[row, own], (mean + fitted.center_)[own], covariance[np.ix_(own, own)])
+        assert relative_error(left.log_density[row], density) < MASKED
+    assert np.isnan(left.mean[N_SIGNALS + 1]).all()
 
 
 @pytest.mark.parametrize("settings", [{}, {"residual": "auto"}, {"spectrum": "chebyshev"}], ids=str)
