@@ -36,6 +36,7 @@ from spectralgp import (
     Sqp,
     WithResidual,
 )
+from spectralgp.inputs import InputRecipe
 from spectralgp.learning import Limits
 from strategies import graphs
 from tolerances import OTHER_MACHINE
@@ -372,7 +373,7 @@ def test_the_file_is_plain_safetensors_that_says_who_wrote_it(tmp_path):
     with safe_open(tmp_path / "model.sgp", framework="numpy") as opened:
         metadata = opened.metadata()
         assert set(opened.keys()) >= {"graph.data", "signals.0.source", "eigenpairs.combinatorial.eigenvectors"}
-    assert (metadata["format"], metadata["format_version"]) == ("spectralgp model", "1")
+    assert (metadata["format"], metadata["format_version"]) == ("spectralgp model", "2")
     assert set(json.loads(metadata["written_by"])) == {"spectralgp", "python", "numpy", "scipy", "scikit-learn"}
     assert json.loads(metadata["model"])["candidates"][0]["kernel"]["type"] == "WithResidual"
 
@@ -393,9 +394,21 @@ def test_files_of_every_version_are_read(path):
     """Files of a version are never written again: what they predicted then, they predict now."""
     expected = np.load(path.with_suffix(".npz"))
     model = spectralgp.load(path)
-    mean, std = model.predict(expected["inputs"], return_std=True, include_noise=True)
+    inputs = pd.DataFrame(expected["inputs"], columns=getattr(model, "feature_names_in_", None))
+    inputs = inputs if hasattr(model, "feature_names_in_") else expected["inputs"]
+    mean, std = model.predict(inputs, return_std=True, include_noise=True)
     assert relative_error(mean, expected["mean"]) < OTHER_MACHINE
     assert relative_error(std, expected["std"]) < OTHER_MACHINE
+
+
+def test_how_inputs_were_made_is_kept(tmp_path):
+    """In copies too; a fit in Python forgets it, and files of version 1 do not know it."""
+    model = spectralgp.load(DATA / "version2-recipe.sgp")
+    assert model.input_recipe_ == InputRecipe("numbers", None, ("rain",))
+    model.save(tmp_path / "again.sgp")
+    assert spectralgp.load(tmp_path / "again.sgp").input_recipe_ == model.input_recipe_
+    assert spectralgp.load(DATA / "version1-default.sgp").input_recipe_ is None
+    assert fit(graph_kernel=Polynomial(1)).input_recipe_ is None
 
 
 def test_there_is_a_file_of_every_version():

@@ -290,6 +290,7 @@ COMPARED_BY_VALUE = {
     "Compared",
     "Errors",
     "Independent",
+    "InputRecipe",
     "Layout",
     "Limits",
     "Place",
@@ -299,6 +300,7 @@ COMPARED_BY_VALUE = {
     "Scores",
     "Stacking",
     "Stage",
+    "Told",
     "Tried",
     "Variance",
 }

@@ -22,6 +22,7 @@ import spectralgp
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Matern, Polynomial, RandomWalk, cli, demo, load
 from spectralgp.cli import demonstration
 from spectralgp.cli.models import KERNELS, kernel_named
+from spectralgp.inputs import InputRecipe
 from spectralgp.scores import coverage, crps, root_mean_square_error
 
 SOURCE = Path(spectralgp.__file__).parents[1]
@@ -216,7 +217,107 @@ def test_tables_of_inputs_are_matched_by_label(folder):
     predicted = pd.read_csv("out.csv", index_col="label")
     expected = model.predict(pd.DataFrame({"a": [0.5], "b": [2.0]}))
     np.testing.assert_allclose(predicted.loc["x", list(data)], expected.iloc[0], rtol=1e-9)
-    assert "table with ['a', 'b']" in refused("score", "model.sgp", "--signals", "files/later.csv", status=2)
+    assert "fitted with a table with a, b" in refused("score", "model.sgp", "--signals", "files/later.csv", status=2)
+
+
+# ------------------------------------------------------------------------------------------ how inputs were made
+
+
+def test_a_table_named_as_time_or_nodes_is_never_taken_for_them(folder):
+    """Names of columns say nothing about how inputs were made: 163 degrees were predicted that way."""
+    data = incomes("incomes")
+    pd.DataFrame({"time": np.sin(data.index)}, index=data.index).to_csv("one.csv")
+    (data * 0.0 + np.arange(30.0)[:, None]).to_csv("nodes.csv")
+    for table in ("one.csv", "nodes.csv"):
+        answered(*FIT, "--signals", "files/incomes.csv", "--inputs", table, "--out", "model.sgp", "--force")
+        later = ["model.sgp", "--signals", "files/later.csv"]
+        for command in (["score", *later], ["impute", *later, "--out", "x.csv"], ["report", *later, "--out", "x.html"]):
+            assert "--inputs must name a table: the model was fitted with a table with" in refused(*command, status=2)
+            said = refused(*command, "--inputs", "lag:1", status=2)
+            assert "--inputs must be as the model was fitted, with a table with" in said
+        assert "must name a table" in refused("predict", *later, "--out", "x.csv", status=2)
+        assert "must name a table" in refused("predict", "model.sgp", "--at", "1990", "--out", "x.csv", status=2)
+        answered("score", "model.sgp", "--signals", "files/incomes.csv", "--inputs", table)
+
+
+def test_how_inputs_were_made_is_in_the_file(folder):
+    data = incomes("incomes")
+    pd.DataFrame({"rain": np.sin(data.index)}, index=data.index).to_csv("rain.csv")
+    kinds = {
+        (): InputRecipe(),
+        ("time",): InputRecipe("numbers"),
+        ("lag:3",): InputRecipe(lag=3),
+        ("rain.csv", "lag:1", "time"): InputRecipe("numbers", 1, ("rain",)),
+    }
+    for words, recipe in kinds.items():
+        inputs = [part for word in words for part in ("--inputs", word)]
+        answered(*FIT, "--signals", "files/incomes.csv", *inputs, "--out", "model.sgp", "--force")
+        assert load("model.sgp").input_recipe_ == recipe
+    later = ["--signals", "files/later.csv"]
+    assert "with time (numbers), lag:1 and a table with rain" in refused("score", "model.sgp", *later, status=2)
+    model = load("model.sgp")
+    expected = data[:-1].set_axis(data.index[1:]).assign(time=data.index[1:], rain=np.sin(data.index[1:]))
+    np.testing.assert_allclose(model.posterior_.inputs, expected[list(model.feature_names_in_)], rtol=1e-9)
+    years = np.arange(1990, 2011)
+    pd.DataFrame({"rain": np.cos(years)}, index=pd.Index(years, name="year")).to_csv("later-rain.csv")
+    answered("predict", "model.sgp", *later, "--inputs", "later-rain.csv", "--out", "out.csv")
+    new = incomes("later").set_axis(years).assign(time=years, rain=np.cos(years))
+    predicted = pd.read_csv("out.csv", index_col="year")
+    np.testing.assert_allclose(predicted[list(data)], model.predict(new)[list(data)], rtol=1e-6)
+
+
+def test_a_lag_of_several_rows(folder):
+    answered(*FIT, "--signals", "files/incomes.csv", "--inputs", "lag:3", "--out", "model.sgp")
+    answered("predict", "model.sgp", "--signals", "files/later.csv", "--out", "out.csv")
+    later, predicted = incomes("later"), pd.read_csv("out.csv", index_col="year")
+    assert predicted.index.tolist() == list(range(1992, 2013))
+    np.testing.assert_allclose(predicted[list(later)], load("model.sgp").predict(later)[list(later)], rtol=1e-9)
+    assert json.loads(answered("score", "model.sgp", "--signals", "files/later.csv", "--json"))["n_signals"] == 18
+    assert "with lag:3; got lag:1" in refused(
+        "score", "model.sgp", "--signals", "files/later.csv", "--inputs", "lag:1", status=2
+    )
+
+
+def test_parts_of_inputs_have_different_columns(folder):
+    incomes("incomes").to_csv("same.csv")
+    arguments = ["--signals", "files/incomes.csv", "--inputs", "lag:1", "--inputs", "same.csv", "--out", "model.sgp"]
+    assert "same.csv must have no column named as those of time and lag" in refused(*FIT, *arguments)
+
+
+def test_a_file_that_does_not_say_how_inputs_were_made_asks(folder):
+    """Models that were fitted in Python, and files of format version 1."""
+    data, later = incomes("incomes"), ["--signals", "files/later.csv"]
+    graph = Graph.from_edges(pd.read_csv("files/edges.csv"))
+    model = GraphGPRegressor(graph, Polynomial(2)).fit(data[:-1].set_axis(data.index[1:]), data[1:])
+    model.save("lagged.sgp")
+    GraphGPRegressor(graph, Polynomial(2)).fit(pd.DataFrame({"time": data.index * 1.0}), data).save("time.sgp")
+    for name, told, other in (("lagged.sgp", "lag:1", "time"), ("time.sgp", "time", "lag:1")):
+        said = refused("score", name, *later, status=2)
+        assert "--inputs must say how the model's inputs" in said
+        assert "are made (time, lag:1, or a table with them), as its file does not" in said
+        assert "must make the inputs that" in refused("score", name, *later, "--inputs", other, status=2)
+        answered("score", name, *later, "--inputs", told)
+    assert "must say how" in refused("predict", "lagged.sgp", *later, "--out", "out.csv", status=2)
+    answered("predict", "lagged.sgp", *later, "--inputs", "lag:1", "--out", "out.csv")
+    predicted = pd.read_csv("out.csv", index_col="year")
+    np.testing.assert_allclose(predicted[list(data)], model.predict(incomes("later"))[list(data)], rtol=1e-9)
+    old = Path(__file__).parents[1] / "data" / "version1-stacked.sgp"
+    assert load(old).input_recipe_ is None
+    assert "must say how the model's inputs" in refused("predict", old, "--out", "x.csv", status=2)
+
+
+def test_times_are_of_the_kind_that_the_model_was_fitted_to(folder):
+    answered(*FIT, "--signals", "files/incomes.csv", "--inputs", "time", "--out", "model.sgp")
+    later = incomes("later").set_axis(pd.date_range("1989-12-31", periods=21, freq="YE").rename("day"))
+    later.to_csv("dated.csv")
+    said = refused("score", "model.sgp", "--signals", "dated.csv")
+    assert said.startswith("dated.csv: time must be numbers, as the model was fitted to; got dates such as 1989-12-31")
+    at = ["--at", "1990-12-31", "--out", "x.csv"]
+    assert "--at must be numbers, as the model was fitted to" in refused("predict", "model.sgp", *at, status=2)
+    pd.DataFrame({"year": [1990, 1995]}).to_csv("years.csv", index=False)
+    answered("predict", "model.sgp", "--inputs", "years.csv", "--out", "a.csv")
+    answered("predict", "model.sgp", "--at", "1990", "--at", "1995", "--out", "b.csv")
+    np.testing.assert_array_equal(pd.read_csv("a.csv", index_col="year"), pd.read_csv("b.csv", index_col="time"))
 
 
 def test_models_of_time_predict_at_times_and_from_what_is_known(folder):
@@ -236,7 +337,7 @@ def test_models_of_time_predict_at_times_and_from_what_is_known(folder):
     predicted = pd.read_csv("known-out.csv", index_col="day")
     expected = model.predict(pd.DataFrame({"time": days[:1]}), observed=known.to_numpy())
     np.testing.assert_allclose(predicted[names], expected, rtol=1e-9)
-    assert "--at must be numbers, or dates" in refused(
+    assert "--at must be dates as 2024-01-31, as the model was fitted to; got soon" in refused(
         "predict", "model.sgp", "--at", "soon", "--out", "x.csv", status=2
     )
 
@@ -332,7 +433,8 @@ def test_nothing_is_overwritten_without_force(fitted):
         ([*LAGGED, "--kernel", "polynomial:x"], "the number being its degree; got"),
         ([*LAGGED, "--kernel", "diffusion:3"], "must stand alone"),
         ([*LAGGED, "--kernel", "diffusion", "--degree", "3"], "--degree must be left out"),
-        ([*LAGGED, "--inputs", "lag:2"], "--inputs must be lag:1"),
+        ([*FIT, "--signals", "files/incomes.csv", "--out", "x.sgp", "--inputs", "lag:0"], "--inputs must be lag:1"),
+        ([*LAGGED, "--inputs", "lag:2"], "got lag:1 and lag:2. Join tables"),
         ([*LAGGED, "--inputs", "no-file.csv"], "which is no file"),
         (["predict", "files/edges.csv"], "--out"),
         (["compare", "--signals", "files/incomes.csv"], "a graph must be given"),

@@ -505,9 +505,11 @@ def test_rows_before_must_be_complete_and_in_order():
     assert len(lagged(signals)[0]) == 2  # the last row is no input
     with pytest.raises(ValueError, match=r"an empty cell in the row of 2003, column 'a'"):
         lagged(signals, ahead=True)
-    with pytest.raises(ValueError, match=r"in the order of time for lag:1; got 2001 after 2002"):
+    with pytest.raises(ValueError, match=r"in the order of time for lag:1, one row for each time; got 2001 after 2002"):
         lagged(signals.iloc[[1, 0]])
-    with pytest.raises(ValueError, match=r"at least two rows"):
+    with pytest.raises(ValueError, match=r"one row for each time; got two rows of 2002\. Sort them"):
+        lagged(signals.iloc[[0, 1, 1]])
+    with pytest.raises(ValueError, match=r"at least 2 rows"):
         lagged(signals.iloc[:1])
 
 

@@ -14,8 +14,6 @@ from rich.table import Table
 from spectralgp import GraphGPRegressor, load
 from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
 from spectralgp.cli.files import (
-    LAG,
-    TIME,
     DateFormat,
     Inputs,
     Layout,
@@ -24,16 +22,20 @@ from spectralgp.cli.files import (
     Nodes,
     NodesOption,
     Signals,
+    as_told,
     data_of,
-    features_of,
     file_option,
-    kind_of_inputs,
+    how_made,
+    in_order,
+    joined,
+    make_inputs,
     naming,
     signals_for,
     times_given,
 )
 from spectralgp.cli.models import scored
-from spectralgp.reading import inputs_from_file, lagged, time_inputs, write_tables
+from spectralgp.inputs import InputRecipe
+from spectralgp.reading import index_of, inputs_from_file, read_table, time_inputs, write_tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,8 +56,12 @@ def predict(
         ),
     ] = None,
     inputs: Annotated[
-        Path | None,
-        file_option("--inputs", "Table of new inputs, by their names at fit.", None),
+        list[str] | None,
+        typer.Option(
+            help="Table of new inputs by their names at fit, or of times; lag:1 or time where the model's file does "
+            "not say how its inputs were made.",
+            metavar="FILE|lag:N|time",
+        ),
     ] = None,
     at: Annotated[
         list[str] | None, typer.Option(help="Time to predict, for a model of time; may be repeated.", metavar="TIME")
@@ -99,7 +105,7 @@ def predict(
 def _new_inputs(
     model: GraphGPRegressor,
     signals: Path | None,
-    inputs: Path | None,
+    inputs: list[str] | None,
     at: list[str] | None,
     observed: Path | None,
     layout: Layout,
@@ -107,24 +113,40 @@ def _new_inputs(
     date_format: str | None,
 ) -> pd.DataFrame | None:
     """Where to predict, in the way that the model was fitted."""
-    kind, features = kind_of_inputs(model), features_of(model)
-    given = [name for name, value in (("--signals", signals), ("--inputs", inputs), ("--at", at)) if value]
-    wanted = {None: [], TIME: ["--at", "--inputs"], LAG: ["--signals", "--inputs"], "table": ["--inputs"]}[kind]
-    way = {None: "without inputs", TIME: "to time", LAG: "with lag:1", "table": f"to inputs {features}"}[kind]
-    is_known_by_label = kind == TIME and observed is not None and not given
-    if (len(given) != 1 and wanted and not is_known_by_label) or not set(given) <= set(wanted):
-        ask = f"give one of {' or '.join(wanted)}" if wanted else "leave out --signals, --inputs and --at"
+    of_times = None if at or signals or not inputs else _times_in(model, inputs, date_format)
+    if of_times is not None:
+        return of_times
+    told, recipe = how_made(model, inputs)
+    wanted = ["--signals"] if told.lag is not None else ["--at"] if told.time and told.table is None else []
+    given = [name for name, value in (("--signals", signals), ("--at", at)) if value]
+    is_known_by_label = wanted == ["--at"] and observed is not None and not given
+    if given != wanted and not is_known_by_label:
+        ask = f"give {wanted[0]}" if wanted else "leave out --signals and --at"
+        way = "without inputs" if recipe == InputRecipe() and not inputs else f"with {model.input_recipe_ or inputs}"
         raise typer.BadParameter(f"{ask}: the model was fitted {way}; got {', '.join(given) or 'none'}.")
-    if is_known_by_label and observed is not None:
-        read = signals_for(model, observed, layout, nodes, date_format)
-        return time_inputs(read.index)
     if at:
-        return times_given(at, date_format)
+        return times_given(at, recipe.time, date_format)
+    if observed is not None and is_known_by_label:
+        with naming(observed):
+            return time_inputs(signals_for(model, observed, layout, nodes, date_format).index, recipe.time)
     if signals is not None:
         read = signals_for(model, signals, layout, nodes, date_format)
-        with naming(signals):
-            return lagged(read, ahead=True)[0].reindex(columns=features)
-    return None if inputs is None else inputs_from_file(inputs, features=features, date_format=date_format)
+        return in_order(make_inputs(read, told, recipe, signals, date_format, ahead=True)[0], model)
+    if told.table is None:
+        return None
+    table = inputs_from_file(told.table, features=recipe.columns, date_format=date_format)
+    with naming(told.table):
+        times = [time_inputs(table.index, recipe.time)] if told.time else []
+    return in_order(joined([*times, table], table.index, told), model)
+
+
+def _times_in(model: GraphGPRegressor, inputs: list[str], date_format: str | None) -> pd.DataFrame | None:
+    """Inputs of a model of time alone from the first column of a table; None where that is not what was asked."""
+    recipe, table = model.input_recipe_, as_told(inputs).table
+    if table is None or recipe is None or recipe != InputRecipe(recipe.time) or recipe.time is None:
+        return None
+    with naming(table):
+        return time_inputs(index_of(read_table(table), 0, date_format), recipe.time)
 
 
 def _matched(observed: pd.DataFrame, new: pd.DataFrame | None, path: Path) -> pd.DataFrame:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectralgp import Graph, GraphGPRegressor
+from spectralgp._extras import require
+from spectralgp._frames import some
 from spectralgp.graph import GraphBase
+from spectralgp.inputs import InputRecipe
+from spectralgp.inputs.recipe import Clock
 from spectralgp.reading import (
+    clock_of,
     graph_from_file,
     graph_from_points,
     inputs_from_file,
@@ -27,7 +33,7 @@ from spectralgp.reading import (
 if TYPE_CHECKING:
     import pandas as pd
 
-TIME, LAG = "time", "lag:1"
+TIME = "time"
 
 
 class Layout(StrEnum):
@@ -74,10 +80,11 @@ Radius = Annotated[
     float | None, typer.Option(help="Join points within it instead, in km on the sphere.", rich_help_panel="Data")
 ]
 Inputs = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="What signals are explained by: a table with their index, lag:1 (the row before), or time (their index).",
-        metavar="FILE|lag:1|time",
+        help="What signals are explained by: a table with their index, lag:1 (the row before; lag:7, seven before), or "
+        "time (their index). May be repeated: they are joined.",
+        metavar="FILE|lag:N|time",
         rich_help_panel="Data",
     ),
 ]
@@ -111,11 +118,33 @@ class Data:
         One row a signal.
     signals : DataFrame
         Columns are the nodes.
+    recipe : InputRecipe
+        How the inputs were made.
     """
 
     graph: GraphBase
     inputs: pd.DataFrame | None
     signals: pd.DataFrame
+    recipe: InputRecipe
+
+
+@dataclass(frozen=True)
+class Told:
+    """What inputs are to be made of, as it was typed.
+
+    Parameters
+    ----------
+    time : bool
+        Of the index of the signals.
+    lag : int or None
+        Of the signals this many rows before.
+    table : Path or None
+        Of a table.
+    """
+
+    time: bool = False
+    lag: int | None = None
+    table: Path | None = None
 
 
 @contextmanager
@@ -147,30 +176,77 @@ def read_graph(graph: Path | None, points: Path | None, neighbors: int | None, r
 
 
 def read_data(
-    graph: Graph, signals: Path, inputs: str | None, layout: Layout, nodes: Nodes, date_format: str | None
+    graph: Graph, signals: Path, inputs: list[str] | None, layout: Layout, nodes: Nodes, date_format: str | None
 ) -> Data:
     """Signals on a graph with their inputs; a graph without names has those of the columns from here on."""
+    told = as_told(inputs)
     table = signals_from_file(signals, graph, layout=layout.value, nodes=nodes.value, date_format=date_format)
     named = graph if graph.names is not None else Graph(graph.weights, list(table.columns), graph.coordinates)
-    return Data(named, *with_inputs(table, inputs, None, signals, date_format))
+    return Data(named, *make_inputs(table, told, InputRecipe(), signals, date_format))
 
 
-def with_inputs(
-    signals: pd.DataFrame, inputs: str | None, features: list[str] | None, path: Path, date_format: str | None
-) -> tuple[pd.DataFrame | None, pd.DataFrame]:
-    """Inputs, and the signals that have them."""
-    if inputs is None:
-        return None, signals
-    if inputs == TIME:
-        return time_inputs(signals.index), signals
-    if inputs.startswith("lag:"):
-        if inputs != LAG:
-            raise typer.BadParameter(f"--inputs must be lag:1, the row before; got {inputs}.")
-        with naming(path):
-            return lagged(signals)
-    if not Path(inputs).is_file():
-        raise typer.BadParameter(f"--inputs must be a file, lag:1 or time; got {inputs}, which is no file.")
-    return inputs_from_file(inputs, signals.index, features=features, date_format=date_format), signals
+def as_told(inputs: list[str] | None) -> Told:
+    """What was typed after ``--inputs``, each part once.
+
+    Raises
+    ------
+    BadParameter
+        If it is neither ``time``, nor ``lag:`` with a number, nor a file; or of a kind that was given before.
+    """
+    told = Told()
+    for word in inputs or []:
+        number = word.removeprefix("lag:")
+        if word == TIME:
+            part: dict[str, Any] = {"time": True}
+        elif number != word:
+            if not (number.isascii() and number.isdecimal() and int(number) > 0):
+                raise typer.BadParameter(f"--inputs must be lag:1, the row before, or another number; got {word}.")
+            part = {"lag": int(number)}
+        elif Path(word).is_file():
+            part = {"table": Path(word)}
+        else:
+            raise typer.BadParameter(f"--inputs must be a file, lag:1 or time; got {word}, which is no file.")
+        if getattr(told, *part):
+            raise typer.BadParameter(
+                f"--inputs must have one table, one lag and time at most once; got {' and '.join(inputs or [])}. "
+                "Join tables into one."
+            )
+        told = replace(told, **part)
+    return told
+
+
+def make_inputs(
+    signals: pd.DataFrame, told: Told, recipe: InputRecipe, path: Path, date_format: str | None, *, ahead: bool = False
+) -> tuple[pd.DataFrame | None, pd.DataFrame, InputRecipe]:
+    """Inputs, the signals that have them, and how they were made, which must be as in `recipe` where that says so."""
+    parts: list[pd.DataFrame] = []
+    with naming(path):
+        if told.lag is not None:
+            before, signals = lagged(signals, told.lag, ahead=ahead)
+            parts.append(before.rename(columns=str))
+        if told.time:
+            parts.append(time_inputs(signals.index, recipe.time))
+    columns: tuple[str, ...] = ()
+    if told.table is not None:
+        known = recipe.columns or None
+        parts.append(inputs_from_file(told.table, signals.index, features=known, date_format=date_format))
+        columns = tuple(parts[-1].columns)
+    clock = clock_of(signals.index) if told.time else None
+    return joined(parts, signals.index, told), signals, InputRecipe(clock, told.lag, columns)
+
+
+def joined(parts: list[pd.DataFrame], index: pd.Index[Any], told: Told) -> pd.DataFrame | None:
+    """Parts of inputs as one table; None if there are none."""
+    names = Counter(name for part in parts for name in part.columns)
+    repeated = [name for name, count in names.items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"{told.table or '--inputs'} must have no column named as those of time and lag (time, the nodes); got "
+            f"{some(repeated)}. Rename them."
+        )
+    if not parts:
+        return None
+    return require("pandas", "cli", "to read tables").concat([part.set_axis(index) for part in parts], axis=1)
 
 
 # --------------------------------------------------------------------------------------------------------- models
@@ -184,14 +260,40 @@ def features_of(model: GraphGPRegressor) -> list[str] | None:
     return [f"x{place}" for place in range(model.n_features_in_)] if names is None else [str(name) for name in names]
 
 
-def kind_of_inputs(model: GraphGPRegressor) -> str | None:
-    """How a model's inputs were made, by their names: "time", "lag:1", "table", or None without any."""
-    features = features_of(model)
-    if features is None:
-        return None
-    if features == [TIME]:
-        return TIME
-    return LAG if set(features) == {str(name) for name in model.graph_.names or ()} else "table"
+def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> tuple[Told, InputRecipe]:
+    """What to make inputs of for a fitted model: as its file says, or where that says nothing, as was typed.
+
+    Raises
+    ------
+    BadParameter
+        If what was typed is not how the model was fitted, or nothing says how.
+    """
+    told, features, recipe = as_told(inputs), features_of(model), model.input_recipe_
+    typed = " and ".join(inputs or [])
+    if features is None or recipe == InputRecipe():
+        if inputs:
+            raise typer.BadParameter(f"--inputs must be left out: the model was fitted without inputs; got {typed}.")
+        return told, InputRecipe()
+    if recipe is None:
+        if not inputs:
+            raise typer.BadParameter(
+                f"--inputs must say how the model's inputs, {some(features)}, are made (time, lag:1, or a table with "
+                "them), as its file does not: it was saved from Python, or by an earlier version."
+            )
+        made = {str(name) for name in model.graph_.names or ()} if told.lag is not None else set()
+        made |= {TIME} if told.time else set()
+        left = tuple(name for name in features if name not in made)
+        if not made <= set(features) or bool(left) != (told.table is not None):
+            raise typer.BadParameter(
+                f"--inputs must make the inputs that the model was fitted to, {some(features)}; got {typed}."
+            )
+        return told, InputRecipe(None, told.lag, left)
+    differs = (told.time and recipe.time is None) or told.lag not in (None, recipe.lag)
+    if differs or (told.table is not None and not recipe.columns):
+        raise typer.BadParameter(f"--inputs must be as the model was fitted, with {recipe}; got {typed}.")
+    if recipe.columns and told.table is None:
+        raise typer.BadParameter(f"--inputs must name a table: the model was fitted with {recipe}.")
+    return Told(recipe.time is not None, recipe.lag, told.table), recipe
 
 
 def signals_for(
@@ -202,35 +304,38 @@ def signals_for(
 
 
 def data_of(
-    model: GraphGPRegressor, signals: Path, inputs: str | None, layout: Layout, nodes: Nodes, date_format: str | None
+    model: GraphGPRegressor,
+    signals: Path,
+    inputs: list[str] | None,
+    layout: Layout,
+    nodes: Nodes,
+    date_format: str | None,
 ) -> Data:
     """Signals for a fitted model, with inputs of its kind.
 
     Raises
     ------
     BadParameter
-        If inputs must be given in a table and are not.
+        If inputs do not fit the model, or must be given and are not.
     """
-    kind = kind_of_inputs(model)
-    if inputs is None and kind == "table":
-        raise typer.BadParameter(
-            f"--inputs must name a table with {features_of(model)}, which the model was fitted to."
-        )
-    if inputs is not None and kind is None:
-        raise typer.BadParameter("--inputs must be left out: the model was fitted without inputs.")
+    told, recipe = how_made(model, inputs)
     table = signals_for(model, signals, layout, nodes, date_format)
-    features = features_of(model)
-    made, chosen = with_inputs(table, inputs or kind, features, signals, date_format)
-    return Data(model.graph_, made if made is None else made.reindex(columns=features), chosen)
+    made, chosen, _ = make_inputs(table, told, recipe, signals, date_format)
+    return Data(model.graph_, in_order(made, model), chosen, recipe)
 
 
-def times_given(at: list[str], date_format: str | None) -> pd.DataFrame:
+def in_order(made: pd.DataFrame | None, model: GraphGPRegressor) -> pd.DataFrame | None:
+    """Inputs with their columns in the order of the fit."""
+    return None if made is None else made[features_of(model) or []]
+
+
+def times_given(at: list[str], clock: Clock | None, date_format: str | None) -> pd.DataFrame:
     """Inputs of a model of time, from what was typed.
 
     Raises
     ------
     BadParameter
-        If it is neither numbers nor dates.
+        If it is neither numbers nor dates, or not those that the model was fitted to.
     """
 
     def refuse(row: int, got: str, remedy: str) -> None:
@@ -238,6 +343,8 @@ def times_given(at: list[str], date_format: str | None) -> pd.DataFrame:
 
     index = parsed_index(at, TIME, date_format, refuse)
     try:
-        return time_inputs(index)
+        return time_inputs(index, clock)
     except ValueError as error:
-        raise typer.BadParameter(f"--at must be numbers, or dates as 2024-01-31; got {', '.join(at)}.") from error
+        wanted = {"numbers": "numbers", "dates": "dates as 2024-01-31"}
+        either = " or ".join(wanted.values()) if clock is None else f"{wanted[clock]}, as the model was fitted to"
+        raise typer.BadParameter(f"--at must be {either}; got {', '.join(at)}.") from error

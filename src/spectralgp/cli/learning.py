@@ -107,6 +107,7 @@ def fit(
     start = perf_counter()
     with naming(signals):
         model.fit(data.inputs, data.signals)
+    model.input_recipe_ = data.recipe
     seconds = perf_counter() - start
     model.save(out)
     if as_json:

@@ -40,7 +40,7 @@ from spectralgp.estimators._reading import (
 from spectralgp.fitting import FittedModels, Stacking, at_once, fit_models, n_fitting_steps
 from spectralgp.graph import GraphBase
 from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial
-from spectralgp.inputs import Independent, as_covariance, as_input_kernel
+from spectralgp.inputs import Independent, InputRecipe, as_covariance, as_input_kernel
 from spectralgp.learning import Candidate, Fit, Lagrangian, Sqp, as_solver
 from spectralgp.mixture import Mixture, MixturePrediction
 from spectralgp.posterior import Filled, Posterior, Prediction
@@ -173,6 +173,7 @@ class GraphGPEstimator(OutputMixin):
                 release_passes(graph)
         self._order, self._flat, self._in_memory, self._copies = order, flat, settings is None, copies
         self._layout = layout
+        self.input_recipe_: InputRecipe | None = None
         self._finish(learnt, n_empty)
 
     def _setting(

@@ -17,6 +17,7 @@ from spectralgp.estimators._base import GraphGPEstimator
 from spectralgp.estimators._output import OUTPUTS
 from spectralgp.estimators._reading import NodeOrder
 from spectralgp.graph import whole_graph
+from spectralgp.inputs import InputRecipe
 from spectralgp.learning import Lagrangian, Limits, Sqp
 from spectralgp.saving import (
     ANY_NUMBER,
@@ -116,6 +117,7 @@ def _layout(library: str, dims: tuple[str, ...] | None, is_turned: bool) -> Layo
 
 # libraries by the names that may be loaded to answer with their tables, and no others
 _LAYOUT = Record(_layout, library=Option(*WRITTEN), dims=Maybe(Many(TEXT)), is_turned=FLAG)
+_RECIPE = Record(InputRecipe, time=Maybe(Option("numbers", "dates")), lag=Maybe(Integer(1)), columns=Many(TEXT))
 _FITTED = Record(
     SimpleNamespace,
     names=Maybe(Many(NAME)),
@@ -132,6 +134,7 @@ _FITTED = Record(
     scale=ArrayOf(("n_nodes",)),
     layout=Later(_LAYOUT),
     output=Later(Option(*OUTPUTS)),
+    input_recipe=Later(_RECIPE),
 )
 _ESTIMATOR = Record(SimpleNamespace, parameters=_PARAMETERS, fitted=_FITTED)
 
@@ -198,6 +201,7 @@ class SavingMixin(GraphGPEstimator):
             scale=np.asarray(on_host(self.scale_)),
             layout=self._layout,
             output=None if self._output == "default" else self._output,
+            input_recipe=self.input_recipe_,
         )
         estimator = SimpleNamespace(parameters=SimpleNamespace(**parameters), fitted=fitted)
         graph = whole_graph(self.graph_, "to be written to a model file")
@@ -231,6 +235,7 @@ class SavingMixin(GraphGPEstimator):
             raise wrong("copies", "numbers of signals", "others")
         model._flat, model._in_memory, model._layout = fitted.is_flat, fitted.is_in_memory, fitted.layout
         model.set_output(predict=fitted.output)
+        model.input_recipe_ = fitted.input_recipe
         if fitted.n_features_in is not None:
             model.n_features_in_ = fitted.n_features_in
         if fitted.feature_names_in is not None:

@@ -128,6 +128,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         Residuals of the optimality conditions, of the kernel with the largest weight.
     n_evaluations_ : int
         Likelihood evaluations of the fits to all signals.
+    input_recipe_ : InputRecipe or None
+        How a command made the inputs from files; None where `fit` was called from Python. `save` keeps it.
     n_stand_ins_ : int
         How many draws of the hyperparameters could not be had, so that the best values stand in for them.
     posterior_ : Posterior or Mixture

@@ -11,12 +11,14 @@ from spectralgp.inputs.kernels import (
     length_scale_centres,
 )
 from spectralgp.inputs.new import GivenInputs, KernelInputs, NewInputs
+from spectralgp.inputs.recipe import InputRecipe
 from spectralgp.inputs.standardised import Standardised, Term
 
 __all__ = [
     "GivenInputs",
     "Independent",
     "InputKernel",
+    "InputRecipe",
     "KernelInputs",
     "KernelLike",
     "Learnt",

@@ -10,6 +10,7 @@ import numpy as np
 
 from spectralgp._extras import require
 from spectralgp._frames import some
+from spectralgp.inputs.recipe import Clock
 from spectralgp.reading.labels import following, index_of, times_of
 from spectralgp.reading.tables import Table, read_table
 
@@ -65,21 +66,23 @@ def inputs_from_file(
     return frame
 
 
-def lagged(signals: pd.DataFrame, *, ahead: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Inputs that are the signals of the row before, and the signals that they belong to: all but the first.
+def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Inputs that are the signals `lag` rows before, and the signals that they belong to: all but the first `lag`.
 
     Parameters
     ----------
     signals : DataFrame
         In the order of time.
+    lag : int, default=1
+        Number of rows between a signal and its input.
     ahead : bool, default=False
-        Go on beyond the last row: inputs for the signal after every row, of which only labels are known. The second
-        table then has no values (NaN), and one row for each row of `signals`.
+        Go on beyond the last row: inputs for the signal `lag` rows after every row, of which only labels are known. The
+        second table then has no values (NaN), and one row for each row of `signals`.
 
     Raises
     ------
     ValueError
-        If rows are not in the order of time, or a value of a row before is missing.
+        If rows are not in the order of time, two have the same time, or a value that is an input is missing.
 
     Examples
     --------
@@ -91,32 +94,59 @@ def lagged(signals: pd.DataFrame, *, ahead: bool = False) -> tuple[pd.DataFrame,
     """
     pandas = require("pandas", "cli", "to read signals from files")
     index = signals.index
-    if index.dtype != object and not index.is_monotonic_increasing:
-        place = int(np.flatnonzero(np.asarray(index[1:] < index[:-1]))[0]) + 1
+    wrong = np.flatnonzero(index.dtype != object and np.asarray(index[1:] <= index[:-1]))
+    if wrong.size:
+        before, after = index[wrong[0]], index[wrong[0] + 1]
+        got = f"two rows of {after}" if before == after else f"{after} after {before}"
         raise ValueError(
-            f"signals must be in the order of time for lag:1; got {index[place]} after {index[place - 1]}. Sort them."
+            f"signals must be in the order of time for lag:{lag}, one row for each time; got {got}. Sort them, and "
+            "drop or average copies."
         )
-    before = signals if ahead else signals.iloc[:-1]
+    before = signals if ahead else signals.iloc[:-lag]
     if not len(before):
-        raise ValueError(f"signals must have at least two rows for lag:1; got {len(signals)}. Add rows.")
+        raise ValueError(f"signals must have at least {lag + 1} rows for lag:{lag}; got {len(signals)}. Add rows.")
     holes = np.argwhere(before.isna().to_numpy())
     if len(holes):
         row, column = holes[0]
         raise ValueError(
-            "signals must be complete where they are inputs, as lag:1 has it; got an empty cell in the row of "
+            f"signals must be complete where they are inputs, as lag:{lag} has it; got an empty cell in the row of "
             f"{before.index[row]}, column {before.columns[column]!r} ({len(holes)} such cells in all). Fill them in "
             "first (spectralgp impute, from a model with --inputs time), or choose other inputs."
         )
     if not ahead:
-        return before.set_axis(index[1:]), signals.iloc[1:]
-    labels = pandas.Index([*index[1:], following(index)], name=index.name)
+        return before.set_axis(index[lag:]), signals.iloc[lag:]
+    labels = pandas.Index([*index, *following(index, lag)][lag:], name=index.name)
     return before.set_axis(labels), pandas.DataFrame(np.nan, index=labels, columns=signals.columns)
 
 
-def time_inputs(index: pd.Index[Any]) -> pd.DataFrame:
-    """Inputs that are the time of each signal, as `times_of` has it, in a column named "time"."""
+def time_inputs(index: pd.Index[Any], clock: Clock | None = None) -> pd.DataFrame:
+    """Inputs that are the time of each signal, as `times_of` has it, in a column named "time".
+
+    Parameters
+    ----------
+    index : Index
+        That of the signals.
+    clock : {"numbers", "dates"}, optional
+        What times must be, such as those that a model was fitted to; either if not given.
+
+    Raises
+    ------
+    ValueError
+        If the index has other labels, or times of the other kind.
+    """
     pandas = require("pandas", "cli", "to read signals from files")
-    return pandas.DataFrame({TIME: times_of(index)}, index=index)
+    times = times_of(index)
+    if clock not in (None, clock_of(index)):
+        raise ValueError(
+            f"time must be {clock}, as the model was fitted to; got {clock_of(index)} such as {index[0]}. Write times "
+            "as they were written for the fit."
+        )
+    return pandas.DataFrame({TIME: times}, index=index)
+
+
+def clock_of(index: pd.Index[Any]) -> Clock:
+    """Whether times are numbers or dates."""
+    return "dates" if hasattr(index, "tz_localize") else "numbers"
 
 
 def _only_counts(index: pd.Index[Any]) -> bool:

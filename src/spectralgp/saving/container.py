@@ -19,7 +19,7 @@ from spectralgp._extras import require
 from spectralgp._files import atomic_write
 from spectralgp.saving.codecs import Json
 
-FORMAT, FORMAT_VERSION = "spectralgp model", 1
+FORMAT, FORMAT_VERSION = "spectralgp model", 2
 LARGEST_HEADER = 100_000_000  # bytes, beyond which the format's own readers refuse it
 PURPOSE = "to save and load models"
 TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1"}
