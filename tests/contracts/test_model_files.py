@@ -239,6 +239,8 @@ def test_each_way_to_be_wrong_has_its_words(files, tmp_path):
         assert "version" in message(packed(metadata | {"format_version": version}, state, arrays))
     assert "JSON" in message(packed(metadata, "{", arrays))
     assert "JSON" in message(packed(metadata, "[" * 100_000, arrays))
+    many = json.dumps([1] * 2_000_000)  # refused by its length alone, before any of it is made
+    assert "more parts than its arrays" in message(packed(metadata, many, arrays))
     assert "arrays of real numbers" in message(
         packed(metadata, state, arrays | {"graph.data": np.zeros(8, complex)[:0].astype(np.complex64)})
     )

@@ -21,6 +21,7 @@ from spectralgp.saving.codecs import Json
 
 FORMAT, FORMAT_VERSION = "spectralgp model", 2
 LARGEST_HEADER = 100_000_000  # bytes, beyond which the format's own readers refuse it
+PARTS_OF_ANY_MODEL = 100_000
 PURPOSE = "to save and load models"
 TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1"}
 TYPES |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1"}
@@ -106,6 +107,14 @@ def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]]]
         raise ValueError(
             f"{path} must be as it was written; got other bytes than its checksum is of. Copy the file again, or save "
             "the model again."
+        )
+    # JSON takes many times its length in memory; names of nodes are most of it, and each node has numbers in arrays
+    n_parts = metadata.get("model", "").count(",")
+    most = PARTS_OF_ANY_MODEL + sum(one.nbytes for one in arrays.values())
+    if n_parts > most:
+        raise ValueError(
+            f"{path} must hold a model as model.save writes it; got JSON with {n_parts:,} commas, more parts than "
+            f"its arrays account for ({most:,}). Save the model again."
         )
     try:
         return json.loads(metadata["model"]), arrays
