@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -14,32 +13,56 @@ import numpy as np
 from spectralgp.graph import Graph
 
 POLYGONS = ("Polygon", "MultiPolygon")
+Ring = list[tuple[float, float]]
 
 
 def graph_from_geojson(path: Path, n_neighbors: int | None, radius: float | None) -> Graph:
     """Graph of the features of a GeoJSON file, for `graph_from_file`, whose docstring says what is accepted."""
     try:
         document = json.loads(path.read_text(encoding="utf-8-sig"))
-        features = document["features"]
-        kinds = {feature["geometry"]["type"] for feature in features}
+        features = list(document["features"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path} must be a GeoJSON FeatureCollection with geometries; got {reason}.") from error
+        raise ValueError(f"{path} must be a GeoJSON FeatureCollection; got {reason}.") from error
+    shapes = [_shape(feature, number, path) for number, feature in enumerate(features, 1)]
+    kinds = {kind for kind, _ in shapes}
     if not kinds or not (kinds == {"Point"} or kinds <= set(POLYGONS)):
-        found = ", ".join(sorted(map(str, kinds))) or "no features"
+        found = ", ".join(sorted(kinds)) or "no features"
         raise ValueError(f"{path} must have points, or polygons, and nothing else; got {found}. Drop other features.")
-    names = _names(features, path)
+    names, rings = _names(features, path), [found for _, found in shapes]
     try:
         if kinds == {"Point"}:
-            points = np.array([feature["geometry"]["coordinates"][:2] for feature in features], dtype=np.float64)
+            points = np.array([ring[0] for (ring,) in rings])
             return Graph.from_points(points, n_neighbors, radius=radius, metric="haversine", names=names)
-        return _contiguous(features, names)
-    except (ValueError, TypeError, IndexError) as error:
+        return _contiguous(rings, names)
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
+def _shape(feature: Any, number: int, path: Path) -> tuple[str, list[Ring]]:
+    """Kind of a feature, and the rings of its polygons; a point is a ring of one."""
+    geometry: Any = feature.get("geometry") if isinstance(feature, dict) else feature
+    try:
+        kind, parts = str(geometry["type"]), geometry.get("coordinates")
+        if kind == "Point":
+            parts = [[[parts]]]
+        elif kind in POLYGONS:
+            parts = [parts] if kind == "Polygon" else parts
+        else:
+            return kind, []
+        rings = [[(float(point[0]), float(point[1])) for point in ring] for part in parts for ring in part]
+        if not rings or not all(rings):
+            raise ValueError("no coordinates")
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} must have a geometry in every feature, with coordinates that are numbers; got "
+            f"{repr(geometry)[:80]} in feature {number}. Correct or drop it."
+        ) from error
+    return kind, rings
+
+
 def _names(features: list[Any], path: Path) -> list[str]:
-    names: list[str] = []
+    names: dict[str, None] = {}  # in order, and looked up at once
     for number, feature in enumerate(features, 1):
         properties = feature.get("properties") or {}
         lowered = {str(key).lower(): value for key, value in properties.items()}
@@ -50,22 +73,18 @@ def _names(features: list[Any], path: Path) -> list[str]:
                 f"{path} must name every feature once, by a property 'name' or an 'id'; got {got} in feature {number}. "
                 "Add or correct it."
             )
-        names.append(str(name))
-    return names
+        names[str(name)] = None
+    return list(names)
 
 
-def _contiguous(features: list[Any], names: list[str]) -> Graph:
+def _contiguous(shapes: list[list[Ring]], names: list[str]) -> Graph:
     """Polygons that share a stretch of border, that is two neighbouring corners, joined with weight 1."""
     owners: dict[frozenset[tuple[float, float]], set[int]] = defaultdict(set)
-    centres = np.empty((len(features), 2))
-    for place, feature in enumerate(features):
-        corners = []
-        for ring in _rings(feature["geometry"]):
-            points = [(float(point[0]), float(point[1])) for point in ring]
-            corners += points[:-1]
-            for stretch in pairwise(points):
-                owners[frozenset(stretch)].add(place)
-        centres[place] = np.mean(corners, axis=0)
+    centres = np.empty((len(shapes), 2))
+    for place, rings in enumerate(shapes):
+        centres[place] = np.mean([corner for ring in rings for corner in ring[:-1] or ring], axis=0)
+        for stretch in (stretch for ring in rings for stretch in pairwise(ring)):
+            owners[frozenset(stretch)].add(place)
     edges = sorted({pair for owned in owners.values() for pair in combinations(sorted(owned), 2)})
     if not edges:
         raise ValueError(
@@ -73,9 +92,3 @@ def _contiguous(features: list[Any], names: list[str]) -> Graph:
             "list of edges."
         )
     return Graph.from_edges(np.array(edges), names=names, coordinates=centres)
-
-
-def _rings(geometry: Any) -> Iterator[Any]:
-    parts = [geometry["coordinates"]] if geometry["type"] == "Polygon" else geometry["coordinates"]
-    for part in parts:
-        yield from part
