@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import time
 
 import networkx
 import numpy as np
 import pandas as pd
+import pyarrow.parquet
 import pytest
 from scipy.io import mmwrite
 from scipy.sparse import csr_array, save_npz
@@ -23,7 +25,10 @@ from spectralgp.reading import (
     with_points,
     write_tables,
 )
+from spectralgp.reading.geojson import _names
 
+MATRIX = "%%MatrixMarket matrix coordinate real general\n"
+POINT = '{"features": [{"geometry": {"type": "Point", "coordinates": [1, 2]}, "id": 1}, '
 PATH = Graph.from_edges([("a", "b"), ("b", "c")])
 
 
@@ -159,6 +164,41 @@ def test_a_thousand_columns_in_another_order(file):
 def test_the_index_is_numbers_or_dates_or_labels(file, days, expected):
     signals = signals_from_file(file(f"day,a,b,c\n{days[0]},1,2,3\n{days[1]},4,5,6\n"), PATH)
     pd.testing.assert_index_equal(signals.index, expected.rename("day"), exact="equiv")
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        (["20200131", "20200201"], ["2020-01-31", "2020-02-01"]),
+        (["2020013118", "2020020100"], ["2020-01-31T18:00", "2020-02-01"]),
+    ],
+)
+def test_dates_without_marks_are_dates_with_a_note(file, tmp_path, days, expected):
+    """Weather archives write them; as numbers a month would be 70 steps long."""
+    dates = pd.DatetimeIndex(expected, name="day")
+    with pytest.warns(UserWarning, match=rf"column 'day' of .*table.csv is read as dates: {days[0]} as 2020-01-31"):
+        signals = signals_from_file(file(f"day,a,b,c\n{days[0]},1,2,3\n{days[1]},4,5,6\n"), PATH)
+    pd.testing.assert_index_equal(signals.index, dates, exact="equiv")
+    signals.set_axis(pd.Index(map(int, days), name="day")).to_parquet(tmp_path / "table.parquet")
+    with pytest.warns(UserWarning, match=r"column 'day' of .*table.parquet is read as dates"):
+        signals = signals_from_file(tmp_path / "table.parquet", PATH)
+    pd.testing.assert_index_equal(signals.index, dates, exact="equiv")
+
+
+@pytest.mark.parametrize("days", [["20200131", "20200132"], ["10000101", "10000102"], ["20200131.0", "20200201.0"]])
+def test_other_numbers_of_eight_digits_are_numbers(file, days):
+    signals = signals_from_file(file(f"day,a,b,c\n{days[0]},1,2,3\n{days[1]},4,5,6\n"), PATH)
+    assert signals.index.tolist() == [float(day) for day in days]
+
+
+def test_times_of_several_offsets_are_converted_to_utc_with_a_note(file):
+    path = file("time,a,b,c\n2020-03-29T01:00+01:00,1,2,3\n2020-03-29T03:00+02:00,4,5,6\n")
+    with pytest.warns(UserWarning, match=r"column 'time' of .*table.csv has several UTC offsets; .*converted to UTC"):
+        signals = signals_from_file(path, PATH)
+    assert np.diff(times_of(signals.index)) == pytest.approx(1 / 24)
+    mixed = file("time,a,b,c\n2020-03-29T01:00,1,2,3\n2020-03-29T03:00+02:00,4,5,6\n")
+    with pytest.raises(ValueError, match="got labels such as '2020-03-29T01:00'"):  # of an unknown clock
+        time_inputs(signals_from_file(mixed, PATH).index)
 
 
 def test_a_date_format_is_that_of_every_row(file):
@@ -334,13 +374,34 @@ def test_every_kind_of_file_holds_the_same_graph(tmp_path):
         ("graph.graphml", "<graphml", r"undirected graph in GraphML"),
         ("graph.mtx", "nonsense", r"Matrix Market"),
         ("graph.npz", "nonsense", r"npz format"),
+        (
+            "graph.mtx",
+            f"{MATRIX}2000000000 2000000000 1\n1 2 1.0\n",
+            r"got a header of 2,000,000,000 rows and 1 entries, more than 78 bytes can hold",
+        ),
+        ("graph.mtx", f"{MATRIX}3 3 2000000000\n1 2 1.0\n", r"3 rows and 2,000,000,000 entries, more than"),
+        ("edges.parquet.gz", "", r"must have one of the suffixes .*; got '.parquet.gz'"),
         ("graph.geojson", "{}", r"GeoJSON FeatureCollection"),
+        ("graph.geojson", "[1, 2]", r"GeoJSON FeatureCollection"),
+        ("graph.geojson", '{"features": [1]}', r"geometry in every feature, .*; got 1 in feature 1"),
+        ("graph.geojson", POINT + '{"geometry": null}]}', r"geometry in every feature, .*; got None in feature 2"),
+        (
+            "graph.geojson",
+            POINT + '{"geometry": {"type": "Point", "coordinates": [1, HUGE]}}]}',
+            r"got .* in feature 2",
+        ),
+        (
+            "graph.geojson",
+            POINT + '{"geometry": {"type": "Polygon"}}]}',
+            r"geometry in every feature, .*; got .* in feature 2",
+        ),
+        ("graph.geojson", POINT + '{"geometry": {"type": "Point", "coordinates": [1]}}]}', r"got .* in feature 2"),
         ("graph.geojson", '{"features": []}', r"points, or polygons, and nothing else; got no features"),
         ("graph.xlsx", "", r"must have one of the suffixes .csv, .*; got '.xlsx'"),
     ],
 )
 def test_files_that_hold_no_graph(file, name, content, message):
-    path = file(content, name)
+    path = file(content.replace("HUGE", "9" * 400), name)
     with pytest.raises(ValueError, match=message) as caught:
         graph_from_file(path)
     assert str(path) in str(caught.value)
@@ -387,6 +448,41 @@ def test_points_that_are_wrong(file, content, message):
     with pytest.raises(ValueError, match=message) as caught:
         graph_from_points(path)
     assert str(caught.value).startswith(str(path))
+
+
+def test_many_features_are_named_at_once(file):
+    """Names are looked up, not searched for, which took the square of their number."""
+    features = [feature(f"p{place}", "Point", [place / 1000, 50.0]) for place in range(20_000)]
+    path = file(json.dumps({"features": features}), "points.geojson")
+    started = time.perf_counter()
+    assert len(_names(features, path)) == 20_000
+    assert time.perf_counter() - started < 1.0
+
+
+def test_coordinates_join_a_graph_whose_names_are_numbers(file):
+    graph = with_points(Graph(PATH.weights, names=[1, 2, 3]), file("name,x,y\n2,3,4\n3,5,6\n1,1,2\n"))
+    assert graph.names == (1, 2, 3)
+    np.testing.assert_array_equal(graph.coordinates, [[1, 2], [3, 4], [5, 6]])
+
+
+def test_packed_tables_are_read(tmp_path):
+    """As pandas writes them, whose `to_csv` packs by the suffix."""
+    pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]}).to_csv(tmp_path / "edges.csv.gz", index=False)
+    assert (graph_from_file(tmp_path / "edges.csv.gz").weights != PATH.weights).nnz == 0
+    (tmp_path / "signals.csv.gz").write_bytes(b"a,b,c\n1,2,3\n")
+    with pytest.raises(ValueError, match=r"signals.csv.gz must be packed by gzip; got .*Rename"):
+        read_table(tmp_path / "signals.csv.gz")
+
+
+def test_parquet_columns_that_hold_no_numbers_are_named(tmp_path):
+    path = tmp_path / "signals.parquet"
+    pd.DataFrame({"a": [[1.0], [2.0]], "b": [1.0, 2.0], "c": [1.0, 2.0]}).to_parquet(path)
+    with pytest.raises(ValueError, match=r"signals.parquet must hold numbers there.* got \[1.0\] in row 1, column 'a'"):
+        signals_from_file(path, PATH)
+    twice = pyarrow.table([pyarrow.array([1.0]), pyarrow.array([2.0])], names=["a", "a"])
+    pyarrow.parquet.write_table(twice, path)
+    with pytest.raises(ValueError, match=r"distinct column names; got 'a' more than once \('a' in columns 1, 2\)"):
+        read_table(path)
 
 
 def test_coordinates_join_a_graph_by_name(file):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from scipy.io import mmread
+from scipy.io import mminfo, mmread
 from scipy.sparse import load_npz
 
 from spectralgp._checks import Array
@@ -23,6 +23,8 @@ NEIGHBORS = 8
 
 LONGITUDE, LATITUDE = ("longitude", "lon", "lng", "long"), ("latitude", "lat")
 NAME = ("name", "node", "id")
+PACKED = (*(f"{suffix}.gz" for suffix in TEXT), ".mtx.gz")
+FEW_ROWS = 1_000_000  # of a matrix, which any file may have
 MATRIX_NAMES = ("weights", "adjacency")
 
 
@@ -32,8 +34,9 @@ def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: fl
     Parameters
     ----------
     path : path
-        - ``.csv``, ``.tsv``, ``.txt``, ``.parquet``: a table of edges with the columns ``source``, ``target`` and
-          optionally ``weight``. Nodes are named by text or numbers; a row without a target makes a node without edges;
+        - ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, also ``.csv.gz``: a table of edges with the columns ``source``,
+          ``target`` and optionally ``weight``. Nodes are named by text or numbers; a row without a target makes a
+          node without edges;
         - ``.graphml``: by networkx; nodes are named by their ids;
         - ``.mtx``, ``.mtx.gz``: the adjacency matrix in Matrix Market's format, without names;
         - ``.npz``: the adjacency matrix as `scipy.sparse.save_npz` writes it, or an array ``weights`` or ``adjacency``
@@ -66,7 +69,8 @@ def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: fl
     (Graph(4 nodes, 2 edges), ('Oslo', 'Bergen', 'Voss', 'Vardo'))
     """
     path = Path(path)
-    suffix = path.with_suffix("").suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+    suffix = "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]).lower()
+    suffix = suffix.removesuffix(".gz") if suffix in PACKED else suffix
     if suffix in (".geojson", ".json"):
         return graph_from_geojson(path, NEIGHBORS if n_neighbors is None and radius is None else n_neighbors, radius)
     if n_neighbors is not None or radius is not None:
@@ -75,7 +79,7 @@ def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: fl
             "for points."
         )
     if suffix not in _READERS:
-        raise ValueError(f"{path} must have one of the suffixes {', '.join(SUFFIXES)}; got {path.suffix!r}. Rename it.")
+        raise ValueError(f"{path} must have one of the suffixes {', '.join(SUFFIXES)}; got {suffix!r}. Rename it.")
     return _READERS[suffix](path)
 
 
@@ -146,7 +150,7 @@ def with_points(graph: Graph, path: Path | str) -> Graph:
             )
         return Graph(graph.weights, graph.names, points)
     places = {name: place for place, name in enumerate(names)}
-    missing = [name for name in graph.names if name not in places]
+    missing = [name for name in graph.names if str(name) not in places]
     if missing:
         raise ValueError(
             f"{table.path} must have a row for every node of the graph; got none for {some(missing)}. Add it."
@@ -249,9 +253,21 @@ def _coordinates(graph: Any) -> Array | None:
 
 def _from_matrix_market(path: Path) -> Graph:
     try:
+        _require_size(path)
         return Graph(mmread(path))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} must be an adjacency matrix in Matrix Market's format; got {error}") from error
+
+
+def _require_size(path: Path) -> None:
+    """Refuse a matrix that claims to be larger than its file could hold, before memory is taken for it."""
+    n_rows, n_columns, n_entries, layout, *_ = mminfo(path)
+    n_bytes = path.stat().st_size * (1032 if path.suffix.lower() == ".gz" else 1)  # gzip packs no better than that
+    n_values = n_rows * n_columns if layout == "array" else n_entries
+    if max(n_rows, n_columns) > max(FEW_ROWS, n_bytes) or n_values > n_bytes:
+        raise ValueError(
+            f"a header of {n_rows:,} rows and {n_values:,} entries, more than {n_bytes:,} bytes can hold. Check it."
+        )
 
 
 def _from_npz(path: Path) -> Graph:

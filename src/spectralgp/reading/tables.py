@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import re
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -110,6 +112,8 @@ class Table:
             if _has_oddities(cells):
                 raise ValueError("what only Python takes for a number")
             values = np.array([np.nan if cell == "" else cell for cell in cells], dtype=np.float64)
+            if values.ndim > 1:
+                raise ValueError("lists, as a Parquet file may hold")
         except (TypeError, ValueError):
             values = np.empty(self.n_rows)
             for row, cell in enumerate(cells):
@@ -187,7 +191,7 @@ def as_label(cell: Any) -> str:
 
 
 def read_table(path: Path | str) -> Table:
-    r"""Read a table: CSV (comma, semicolon, tab or bar; UTF-8 or marked UTF-16) or, by its suffix, Parquet.
+    r"""Read a table: CSV (comma, semicolon, tab or bar; UTF-8 or marked UTF-16; also packed, .csv.gz) or Parquet.
 
     Parameters
     ----------
@@ -266,6 +270,11 @@ def _read_text(path: Path) -> Table:
 
 def _decoded(path: Path) -> str:
     data = path.read_bytes()
+    if path.suffix.lower() == ".gz":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} must be packed by gzip; got {error}. Rename it, or pack it again.") from error
     is_marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         return data.decode("utf-16" if is_marked else "utf-8-sig")
@@ -299,16 +308,17 @@ def _separator(text: str) -> str:
 def _read_parquet(path: Path) -> Table:
     parquet = require("pyarrow.parquet", "parquet", "to read Parquet files")
     try:
-        read = parquet.read_table(path)
+        with parquet.ParquetFile(path) as file:  # read_table would fail on two columns of one name
+            read = file.read()
     except (OSError, ValueError) as error:
         if not path.exists():
             raise
         raise ValueError(f"{path} must be a Parquet file; got one that cannot be read ({error}).") from error
     index = [name for name in (read.schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
-    names = index + [name for name in read.column_names if name not in index]  # pandas writes its index last
-    columns = []
-    for name in names:
-        column = read.column(name)
+    order = sorted(range(read.num_columns), key=lambda place: read.column_names[place] not in index)
+    names, columns = [read.column_names[place] for place in order], []  # pandas writes its index last
+    for place in order:
+        column = read.column(place)
         is_number = any(str(column.type).startswith(kind) for kind in ("int", "uint", "float", "double"))
         columns.append(column.to_numpy() if is_number and not column.null_count else column.to_pylist())
     labels = tuple("" if re.fullmatch(r"__index_level_\d+__", name) else name.strip() for name in names)
