@@ -52,7 +52,8 @@ def atomic_write(path: Path | str) -> Iterator[Path]:
     if old is not None and not os.access(target, os.W_OK):
         # replacing asks permission of the folder alone: a protected file would go without a word
         raise PermissionError(f"path must name a file that may be written; got {path}. Change its permissions first.")
-    beside = target.with_name(f".{target.stem}-{secrets.token_hex(8)}{target.suffix}")
+    # names may be as long as the file system allows: that of this one is cut
+    beside = target.with_name(f".{target.stem[:40]}-{secrets.token_hex(8)}{target.suffix}")
     try:
         yield beside
         with beside.open("rb+") as written:

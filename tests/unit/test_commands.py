@@ -436,11 +436,18 @@ def test_nothing_is_overwritten_without_force(fitted):
         ([*FIT, "--signals", "files/incomes.csv", "--out", "x.sgp", "--inputs", "lag:0"], "--inputs must be lag:1"),
         ([*LAGGED, "--inputs", "lag:2"], "got lag:1 and lag:2. Join tables"),
         ([*LAGGED, "--inputs", "no-file.csv"], "which is no file"),
+        ([*LAGGED, "--seed", "-1"], "Invalid value for '--seed'"),
+        ([*LAGGED, "--jobs", "0"], "Invalid value for '--jobs'"),
+        ([*LAGGED[:-1], "/dev/null", "--force"], "/dev/null must be a file"),
+        ([*LAGGED[:-1], "files/locked/model.sgp"], "must be in a folder that may be written to"),
         (["predict", "files/edges.csv"], "--out"),
         (["compare", "--signals", "files/incomes.csv"], "a graph must be given"),
     ],
 )
-def test_mistakes_in_arguments_have_status_2(folder, arguments, message):
+def test_mistakes_in_arguments_have_status_2(folder, monkeypatch, arguments, message):
+    Path("files/locked").mkdir()
+    access = os.access  # root may write anywhere, whatever permissions say
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("locked") and access(path, mode))
     assert message in refused(*arguments, status=2)
 
 
@@ -551,6 +558,25 @@ def test_python_m_spectralgp_goes_from_csv_to_predictions(folder):
         assert (process.returncode, stderr) == (0, "")  # no bar where nobody looks
     assert stdout == "Predicted 21 signals at 48 nodes: out.csv\n"
     assert len(pd.read_csv("out.csv")) == 21
+
+
+@pytest.mark.parametrize("arguments", [LAGGED, [*LAGGED, "--json"]], ids=["words", "json"])
+def test_a_reader_that_leaves_is_no_failure(folder, arguments):
+    """``spectralgp fit ... | head -1``: the model is saved, and nobody wants to hear more."""
+    process = started("-m", "spectralgp", *arguments)
+    process.stdout.close()
+    with process.stderr:
+        said = process.stderr.read()
+    assert (process.wait(), said) == (0, "")
+    assert load("model.sgp").input_recipe_ == InputRecipe(lag=1)
+
+
+@pytest.mark.parametrize("length", [238, 255])
+def test_names_may_be_as_long_as_the_file_system_has_them(folder, length):
+    name = "m" * (length - 4) + ".sgp"
+    answered(*LAGGED[:-1], name)
+    assert load(name).n_features_in_ == 48
+    assert "must have a shorter name" in refused(*LAGGED[:-1], "m" * 256, status=2)
 
 
 def test_ctrl_c_leaves_the_old_file_and_nothing_beside_it(folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -28,6 +29,9 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 
 EXPECTED = (OSError, ValueError, TypeError, ImportError, MemoryError)
 """Errors whose message is for the user; others are mistakes of the program's."""
+
+
+LONGEST_NAME = 255  # bytes, in nearly all file systems
 
 
 def main() -> None:
@@ -82,6 +86,8 @@ def answering(command: Callable[..., None]) -> Callable[..., None]:
             raise
         except KeyboardInterrupt as interruption:
             _fail("interrupted", debug, interruption)
+        except BrokenPipeError:  # whoever reads the answer has left; files are written by now
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except EXPECTED as error:
             _fail(str(error) or type(error).__name__, debug, error)
         except Exception as error:
@@ -107,14 +113,21 @@ def to_be_written(*paths: Path | None, force: bool) -> None:
     Raises
     ------
     BadParameter
-        If a file is there and may not be replaced, its folder is not, or two files have one name.
+        If a file is there and may not or cannot be replaced, its folder is not there or may not be written to, a name
+        is too long, or two files have one name.
     """
     wanted = [path for path in paths if path is not None]
     for path in wanted:
+        if len(os.fsencode(path.name)) > LONGEST_NAME:
+            raise typer.BadParameter(f"{path} must have a shorter name, of at most {LONGEST_NAME} bytes.")
         if path.exists() and not force:
             raise typer.BadParameter(f"{path} is there already. Pass --force to replace it, or choose another name.")
+        if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
+            raise typer.BadParameter(f"{path} must be a file that may be written to. Choose another name.")
         if not path.parent.is_dir():
             raise typer.BadParameter(f"{path} must be in a folder that is there; got {path.parent}. Make it first.")
+        if not os.access(path.resolve().parent, os.W_OK):
+            raise typer.BadParameter(f"{path} must be in a folder that may be written to. Choose another one.")
     if len({path.resolve() for path in wanted}) < len(wanted):
         raise typer.BadParameter(f"{wanted[-1]} must not be written twice. Choose two names.")
 
@@ -122,6 +135,7 @@ def to_be_written(*paths: Path | None, force: bool) -> None:
 def print_json(answer: dict[str, Any]) -> None:
     """Print an answer for machines: what is no finite number is null."""
     sys.stdout.write(json.dumps(_plain(answer), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.flush()
 
 
 def _plain(value: Any) -> Any:

@@ -46,6 +46,12 @@ class Device(StrEnum):
     cuda = "cuda"
 
 
+def _not_zero(jobs: int | None) -> int | None:
+    if jobs == 0:
+        raise typer.BadParameter("--jobs must be a number of threads, or -1 for all cores; got 0.")
+    return jobs
+
+
 KernelName = Annotated[
     str,
     typer.Option(
@@ -65,8 +71,13 @@ SpectrumOption = Annotated[
 DeviceOption = Annotated[
     Device | None, typer.Option("--device", help="Where to compute on large graphs.", rich_help_panel="Model")
 ]
-Seed = Annotated[int, typer.Option(help="Of folds and draws.", rich_help_panel="Model")]
-Jobs = Annotated[int | None, typer.Option(help="Threads that learn folds side by side.", rich_help_panel="Model")]
+Seed = Annotated[int, typer.Option(help="Of folds and draws.", min=0, max=2**32 - 1, rich_help_panel="Model")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        help="Threads that learn folds side by side; -1 for all cores.", callback=_not_zero, rich_help_panel="Model"
+    ),
+]
 
 
 @answering
