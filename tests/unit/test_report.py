@@ -378,6 +378,18 @@ def test_miscalibration_is_told(paper):
         calibration = calibration_of(pit(rng.standard_normal(500), np.zeros(500), np.full(500, spread)))
         found = words.watch_outs(dataclasses.replace(numbers, calibration=calibration))
         assert any(said in one for one in found)
+    for bias, said in ((1.0, "Predictions are too low: 8"), (-1.0, "Predictions are too high: 8")):
+        truth = bias + rng.standard_normal(500)
+        calibration = calibration_of(pit(truth, np.zeros(500), np.full(500, 1.5)))
+        assert abs(calibration.covered_at(0.9) - 0.9) < 0.05  # which alone does not show it
+        found = words.watch_outs(dataclasses.replace(numbers, calibration=calibration))
+        assert any(
+            one.startswith(said) and f"% of 500 values lie {'above' if bias > 0 else 'below'}" in one for one in found
+        )
+    thin = calibration_of(
+        np.concatenate([rng.uniform(0, 0.05, 50), rng.uniform(0.05, 0.2, 200), rng.uniform(0.8, 0.95, 250)])
+    )
+    assert any("50% intervals" in one for one in words.watch_outs(dataclasses.replace(numbers, calibration=thin)))
     calibrated = calibration_of(rng.uniform(size=500))
     assert not any("too" in one for one in words.watch_outs(dataclasses.replace(numbers, calibration=calibrated)))
 

@@ -104,5 +104,9 @@ class ReportingMixin(GraphGPEstimator):
         prediction = self._prediction(np.empty((len(observed), 0)) if X is None else X)
         mean, std = (np.asarray(on_host(one), dtype=float) for one in (prediction.mean, prediction.std(True)))
         index = frame_index(Y)
-        labels = [f"row {row}" for row in range(len(observed))] if index is None else [str(label) for label in index]
+        labels = (
+            [f"row {row}" for row in range(len(observed))]
+            if index is None
+            else [str(label).removesuffix(" 00:00:00") for label in index]
+        )
         return labels, observed, mean, std

@@ -7,14 +7,16 @@ from typing import Literal
 import numpy as np
 
 from spectralgp._checks import Array
-from spectralgp.report.numbers import Bands, Counts, LearntFilter, Member, Numbers, Scores, Source, Variance, Which
+from spectralgp.calibration import Calibration
+from spectralgp.report.numbers import Bands, Counts, LearntFilter, Member, Numbers, Source, Variance, Which
 
 Kind = Literal["none", "band-pass", "low-pass", "high-pass", "flat"]
 
 STEEP = 1.5  # ratio of a filter's values at which it is no longer called flat
 ABSENT = 1e-12  # below which a filter is none
 FEW_SIGNALS = 10
-OFF = 0.05  # of a coverage, beyond which intervals are said to be wrong
+OFF = {0.9: 0.05, 0.5: 0.1}  # of the coverage of a level, beyond which intervals are said to be wrong
+BIASED = 0.15  # from one half, of the share of values above their predicted means
 MUCH_NOISE = 0.9  # share of the variance, beyond which little is left to be learnt
 WIDE_BAND = 0.5  # of a filter's largest value, that its standard deviation may be before it is called uncertain
 
@@ -186,7 +188,7 @@ def watch_outs(numbers: Numbers) -> list[str]:
     return [
         *_of_fits(numbers.members, numbers.stand_ins),
         *_of_data(numbers.counts),
-        *_of_calibration(numbers.calibration.covered_at(0.9), numbers.scores, numbers.predictions.source),
+        *_of_calibration(numbers.calibration, numbers.predictions.source),
         *_of_variance(numbers.variance),
         *_of_filters(numbers.bands),
     ]
@@ -246,15 +248,20 @@ def _was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def _of_calibration(covered: float, scores: Scores, source: Source) -> list[str]:
+def _of_calibration(calibration: Calibration, source: Source) -> list[str]:
     if source == "fitted":
         return ["Calibration was not checked on signals that the model had not seen."]
-    if abs(covered - 0.9) <= OFF:
-        return []
-    found = f"{percent(covered)} of {count(scores.n_values, 'value')} lie inside their 90% intervals"
-    if covered < 0.9:
-        return [f"Intervals are too narrow: only {found}."]
-    return [f"Intervals are too wide: {found}."]
+    values, said = count(calibration.n_values, "value"), []
+    above = float(np.sum(calibration.density[calibration.edges[:-1] >= 0.5]) / calibration.density.size)
+    if abs(above - 0.5) > BIASED:
+        side, where, share = ("low", "above", above) if above > 0.5 else ("high", "below", 1 - above)
+        said.append(f"Predictions are too {side}: {percent(share)} of {values} lie {where} their predicted means.")
+    for level, tolerance in OFF.items():
+        covered = calibration.covered_at(level)
+        if abs(covered - level) > tolerance:
+            found = f"{percent(covered)} of {values} lie inside their {level:.0%} intervals"
+            return [*said, f"Intervals are too {'narrow: only' if covered < level else 'wide:'} {found}."]
+    return said
 
 
 def _of_variance(variance: Variance) -> list[str]:
