@@ -169,7 +169,11 @@ def test_comparing_is_fitting_and_scoring(folder):
         mean, std = model.predict(inputs[23:], return_std=True, include_noise=True)
         assert row["rmse"] == pytest.approx(root_mean_square_error(signals[23:], mean))
         assert row["coverage"] == pytest.approx(coverage(signals[23:], mean, std, 0.9))
+    errors = {"node means": signals[:23].mean().to_numpy(), "lag:1": inputs[23:]}
+    for row, (name, mean) in zip(answer["baselines"], errors.items(), strict=True):
+        assert row == {"name": name, "rmse": pytest.approx(np.sqrt(np.mean((signals[23:].to_numpy() - mean) ** 2)))}
     table = answered(*arguments).split("Learnt from 23 signals")[0]
+    assert re.search(rf"lag:1 +- +- +- +{answer['baselines'][1]['rmse']:.4g} +-", table)
     assert max(map(len, table.splitlines())) <= 80
     assert f"{answer['kernels'][0]['held_out']:.2f}" in table
 

@@ -32,6 +32,7 @@ from spectralgp.cli.files import (
 from spectralgp.cli.learning import Jobs, Seed, SpectrumKind, SpectrumOption
 from spectralgp.cli.models import kernel_named, scored
 from spectralgp.cli.tables import Column, table_of
+from spectralgp.scores import root_mean_square_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,29 +48,29 @@ class Compared:
     Parameters
     ----------
     kernel : str
-        Its name.
-    log_evidence : float
+        Its name; or that of a baseline, of which only the error is known.
+    log_evidence : float or None
         Log marginal likelihood of the signals learnt from, a total in nats.
     leave_one_out : float or None
         Log density of a signal given all others that were learnt from, the mean in nats; None without a closed form.
-    held_out, held_out_error : float
+    held_out, held_out_error : float or None
         Log density of a held-out signal: mean and standard error, in nats.
     rmse : float
         Error of the predicted means.
-    coverage : float
+    coverage : float or None
         Share of held-out values inside their 90% interval.
-    seconds : float
+    seconds : float or None
         To fit.
     """
 
     kernel: str
-    log_evidence: float
+    log_evidence: float | None
     leave_one_out: float | None
-    held_out: float
-    held_out_error: float
+    held_out: float | None
+    held_out_error: float | None
     rmse: float
-    coverage: float
-    seconds: float
+    coverage: float | None
+    seconds: float | None
 
 
 COLUMNS = {
@@ -109,7 +110,8 @@ def compare(
 ) -> None:
     r"""Compare graph kernels by held-out density, leave-one-out and evidence.
 
-    Each is learnt from the first rows and scored on the last.
+    Each is learnt from the first rows and scored on the last; beside them stand each node's mean and, with lag:1, the
+    row before.
 
     Example (the files are those of `spectralgp example`):
       spectralgp compare --graph files/edges.csv --signals files/incomes.csv \
@@ -135,16 +137,18 @@ def compare(
                 progress(name)
     if not rows:
         raise ValueError("kernels must hold one that can be learnt; got none. The notes say why.")
-    n_learnt = len(data.signals) - n_held_out
+    n_learnt, baselines = len(data.signals) - n_held_out, _baselines(data, n_held_out)
     if as_json:
-        print_json({"n_signals": n_learnt, "n_held_out": n_held_out, "kernels": [asdict(row) for row in rows]})
+        known = {"n_signals": n_learnt, "n_held_out": n_held_out, "kernels": [asdict(row) for row in rows]}
+        print_json({**known, "baselines": [{"name": row.kernel, "rmse": row.rmse} for row in baselines]})
         return
     console = Console()
-    console.print(table_of(rows, COLUMNS))
+    console.print(table_of([*rows, *baselines], COLUMNS))
     console.print(
         f"Learnt from {n_learnt} signals; the last {n_held_out} are held out. Log evidence: total in nats. Leave-one-"
-        "out and held-out: log density in nats a signal. Larger is better for all three. RMSE: of held-out values. In "
-        "90%: share of held-out values inside their 90% interval. The best numbers are bold.",
+        "out and held-out: log density in nats a signal. Larger is better for all three. RMSE: of held-out values; the "
+        "last rows are what any model should beat. In 90%: share of held-out values inside their 90% interval. The best "
+        "numbers are bold.",
         style="dim",
         highlight=False,
     )
@@ -169,6 +173,19 @@ def _compared(name: str, model: GraphGPRegressor, data: Data, n_held_out: int) -
         scores.coverage,
         seconds,
     )
+
+
+def _baselines(data: Data, n_held_out: int) -> list[Compared]:
+    """The errors of what needs no model: each node's mean, and with a lag the signal that is the input."""
+    learnt, truth = data.signals[:-n_held_out], data.signals[-n_held_out:]
+    means = learnt.mean().fillna(np.nanmean(learnt.to_numpy())).to_numpy()
+    predicted = {"node means": np.broadcast_to(means, truth.shape)}
+    if data.recipe.lag is not None and data.inputs is not None:
+        predicted[f"lag:{data.recipe.lag}"] = data.inputs[list(truth.columns)][-n_held_out:].to_numpy()
+    return [
+        Compared(name, None, None, None, None, root_mean_square_error(truth, mean), None, None)
+        for name, mean in predicted.items()
+    ]
 
 
 def _rows(table: pd.DataFrame | None, rows: slice) -> pd.DataFrame | None:
