@@ -94,7 +94,13 @@ def compare(
     nodes: NodesOption = Nodes.exact,
     date_format: DateFormat = None,
     kernels: Annotated[
-        str, typer.Option(help="Kernels to compare, separated by commas.", metavar="NAMES", rich_help_panel="Model")
+        str,
+        typer.Option(
+            help=f"Kernels to compare, separated by commas ({COMPARED.replace(',', ', ')}).",
+            show_default=False,
+            metavar="NAMES",
+            rich_help_panel="Model",
+        ),
     ] = COMPARED,
     held_out: Annotated[
         float,
@@ -147,8 +153,8 @@ def compare(
     console.print(
         f"Learnt from {n_learnt} signals; the last {n_held_out} are held out. Log evidence: total in nats. Leave-one-"
         "out and held-out: log density in nats a signal. Larger is better for all three. RMSE: of held-out values; the "
-        "last rows are what any model should beat. In 90%: share of held-out values inside their 90% interval. The best "
-        "numbers are bold.",
+        "last rows are what any model should beat. In 90%: share of held-out values inside their 90% interval. The "
+        "best numbers are bold.",
         style="dim",
         highlight=False,
     )

@@ -93,7 +93,8 @@ class ReportingMixin(GraphGPEstimator):
             names = own if columns is None else [own[column] for column in columns.tolist()]
         held_out = None if Y is None else self._held_out(X, Y)
         numbers = gather(self, self._learnt, names, self._copies, held_out)
-        heading = f"Signals on a graph of {self.graph_.n_nodes:,} nodes" if title is None else title
+        plural = "" if self.graph_.n_nodes == 1 else "s"
+        heading = f"Signals on a graph of {self.graph_.n_nodes:,} node{plural}" if title is None else title
         return write_page(path, numbers, heading, stretch)
 
     def _held_out(self, X: Any, Y: Any) -> tuple[list[str], Array, Array, Array]:
