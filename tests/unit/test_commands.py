@@ -11,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -280,6 +281,17 @@ def test_a_lag_of_several_rows(folder):
     assert "with lag:3; got lag:1" in refused(
         "score", "model.sgp", "--signals", "files/later.csv", "--inputs", "lag:1", status=2
     )
+
+
+def test_a_lag_does_not_move_to_a_graph_with_other_nodes(folder):
+    nodes = ["a", "b", "c", "d"]
+    rows = np.random.default_rng(0).standard_normal((12, 4)).cumsum(axis=0)
+    data = pd.DataFrame(rows, columns=nodes, index=pd.RangeIndex(12, name="year"))
+    model = GraphGPRegressor(Graph.from_edges(list(pairwise(nodes))), Diffusion(), residual=None, carry=None)
+    model.fit(data[:-1].set_axis(data.index[1:]), data[1:]).input_recipe_ = InputRecipe(lag=1)
+    model.transfer(Graph.from_edges([("x", "y")])).save("moved.sgp")
+    pd.DataFrame({"year": [1, 2], "x": [0.0, 1.0], "y": [1.0, 2.0]}).to_csv("other.csv", index=False)
+    assert "got none named 'a', 'b', 'c', 'd'" in refused("score", "moved.sgp", "--signals", "other.csv")
 
 
 def test_parts_of_inputs_have_different_columns(folder):

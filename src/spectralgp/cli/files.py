@@ -325,8 +325,20 @@ def data_of(
 
 
 def in_order(made: pd.DataFrame | None, model: GraphGPRegressor) -> pd.DataFrame | None:
-    """Inputs with their columns in the order of the fit."""
-    return None if made is None else made[features_of(model) or []]
+    """Inputs with their columns in the order of the fit.
+
+    Raises
+    ------
+    ValueError
+        If one is missing, as earlier signals are to a model that was taken to a graph with other nodes.
+    """
+    features = features_of(model) or []
+    missing = [] if made is None else sorted(set(features) - set(made.columns))
+    if missing:
+        raise ValueError(
+            f"inputs must have all columns of the fit; got none named {some(missing)}. Fit the model anew."
+        )
+    return None if made is None else made[features]
 
 
 def times_given(at: list[str], clock: Clock | None, date_format: str | None) -> pd.DataFrame:
