@@ -17,7 +17,7 @@ from spectralgp import Graph, decompose
 from spectralgp.graph import GraphBase, whole_graph
 from spectralgp.graph.points import ExactSum
 from spectralgp.partitioned import PartitionedGraph, building
-from spectralgp.partitioned.folder import read_owners
+from spectralgp.partitioned.folder import ARRAYS, checksum, read_owners, read_verified
 from spectralgp.partitioned.hilbert import hilbert_index
 
 PARTITIONERS = ["hilbert", "metis", "rcm", "contiguous", "given"]
@@ -64,7 +64,7 @@ def check_partitions(partitioned: PartitionedGraph, graph: Graph) -> None:
     place = np.empty(graph.n_nodes, dtype=int)
     for part in parts:
         owner[own[part.number]], place[own[part.number]] = part.number, np.arange(part.n_own)
-    for found, expected in zip(read_owners(partitioned.folder), (owner, place), strict=True):
+    for found, expected in zip(read_owners(str(partitioned.folder), partitioned.mark), (owner, place), strict=True):
         np.testing.assert_array_equal(found, expected)
     n_halo = 0
     for part in parts:
@@ -653,6 +653,76 @@ def test_damaged_folders_are_refused(folder, tmp_path):
     (folder / "head.json").unlink()
     with pytest.raises(FileNotFoundError, match="Call the builder again with the same arguments"):
         PartitionedGraph.open(folder)
+
+
+def changed_file(path: Path, place: int, value: float) -> None:
+    """Change one number in a file of an array."""
+    array = np.load(path)
+    array[place] = value
+    np.save(path, array)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_nothing_is_computed_with_a_partition_that_was_changed(folder, name):
+    graph = PartitionedGraph.open(folder)
+    assert read_verified(str(folder), graph.mark, 0).n_own == 40
+    path = folder / "part-00001" / f"{name}.npy"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    message = (
+        rf"folder must hold files as they were built; got .*part-00001.{name}\.npy changed\. Build the folder again"
+    )
+    for _ in range(2):
+        with pytest.raises(ValueError, match=message):
+            read_verified(str(folder), graph.mark, 1)
+    assert read_verified(str(folder), graph.mark, 2).n_own == 40
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("nodes", 3, 120),
+        ("indptr", 2, -1),
+        ("indptr", 0, 1),
+        ("indices", 3, 2**30),
+        ("indices", 3, -1),
+        ("weights", 3, np.nan),
+        ("weights", 3, np.inf),
+        ("weights", 3, -1.0),
+        ("degrees", 0, np.nan),
+        ("boundary", 0, 40),
+        ("boundary_ends", 0, 1),
+        ("halo_owner", 0, 3),
+        ("halo_place", 0, -1),
+    ],
+)
+def test_arrays_out_of_range_are_refused_whatever_the_checksums_say(folder, name, place, value):
+    path = folder / "part-00001" / f"{name}.npy"
+    changed_file(path, place, value)
+    head = json.loads((folder / "head.json").read_text())
+    damaged_head(folder, files=head["files"] | {f"part-00001/{name}.npy": checksum(path)})
+    graph = PartitionedGraph.open(folder, verify=True)
+    with pytest.raises(ValueError, match=rf"partitions of one graph; got wrong {name} in .*part-00001\. Build the"):
+        read_verified(str(folder), graph.mark, 1)
+
+
+def test_a_folder_that_was_built_anew_is_not_taken_for_the_old_one(folder):
+    graph = PartitionedGraph.open(folder)
+    PartitionedGraph.from_graph(random_graph(3), 3, folder, overwrite=True)
+    with pytest.raises(
+        ValueError, match=r"folder must hold the graph that was opened; got .* built anew since\. Open it"
+    ):
+        read_verified(str(folder), graph.mark, 1)
+
+
+@pytest.mark.parametrize("name", ["owners.npy", "places.npy", "names.json"])
+def test_owners_and_names_that_were_changed_are_refused(folder, name):
+    graph = PartitionedGraph.open(folder)
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-2] + b"!]")
+    with pytest.raises(ValueError, match=f"folder must hold files as they were built; got .*{name} changed"):
+        read_owners(str(folder), graph.mark), graph.names
 
 
 def test_a_finished_folder_is_not_overwritten_unless_asked(folder):

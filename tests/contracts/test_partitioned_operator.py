@@ -258,6 +258,20 @@ def test_graphs_with_isolated_nodes_and_several_components(tmp_path):
         assert relative_error(parts.largest_eigenvalue()[0], whole.largest_eigenvalue()[0]) < 1e-9
 
 
+@pytest.mark.parametrize(
+    ("name", "change"), [("indices", lambda old: 2**30), ("weights", lambda old: 1e6 * old)], ids=["index", "weight"]
+)
+def test_a_damaged_folder_is_told_from_a_wrong_computation(tmp_path, name, change):
+    """An index out of range would end the process, and a weight that grew in an eigenvalue beyond the interval."""
+    graph = PartitionedGraph.from_graph(GRAPH, 3, tmp_path / "g", n_hops=2)
+    path = tmp_path / "g" / "part-00001" / f"{name}.npy"
+    array = np.load(path)
+    array[3] = change(array[3])
+    np.save(path, array)
+    with pytest.raises(ValueError, match=rf"got .*part-00001.{name}\.npy changed. Build the folder again, or copy it"):
+        graph.operator("combinatorial")
+
+
 def test_without_numba_partitions_are_computed_by_scipy(parted, monkeypatch):
     from spectralgp.partitioned import local
 

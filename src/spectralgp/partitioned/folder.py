@@ -6,8 +6,9 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, NoReturn
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._files import atomic_write
-from spectralgp.partitioned.partition import Partition
+from spectralgp.partitioned.partition import Partition, damage_of
 
 FORMAT = "spectralgp partitioned graph"
 VERSION = 1
@@ -116,9 +117,42 @@ def read_partition(folder: Path, number: int) -> Partition:
     return part
 
 
-def read_owners(folder: Path | str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def read_verified(folder: str, mark: str, number: int) -> Partition:
+    """One partition, memory-mapped, whose files are as they were built and go together: nothing else is computed with.
+
+    Checksums are compared when a process first reads it. Ranges are looked at each time, since compiled loops do not.
+    """
+    _verify_once(folder, mark, tuple(f"{part_name(number)}/{name}.npy" for name in ARRAYS))
+    part = read_partition(Path(folder), number)
+    wrong = damage_of(part, _head_of(folder, mark).sizes)
+    if wrong is not None:
+        home = Path(folder) / part_name(number)
+        raise ValueError(f"folder must hold partitions of one graph; got wrong {wrong} in {home}. {_AGAIN}")
+    return part
+
+
+def read_owners(folder: str, mark: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """For every node, in the user's order, the partition that owns it and its place there, memory-mapped."""
+    _verify_once(folder, mark, (OWNERS, PLACES))
     return read_array(Path(folder) / OWNERS), read_array(Path(folder) / PLACES)
+
+
+@lru_cache(maxsize=16)
+def _head_of(folder: str, mark: str) -> Head:
+    """Head of a folder that must still hold the graph of the mark."""
+    head = read_head(Path(folder))
+    if mark_of(head) != mark:
+        raise ValueError(
+            f"folder must hold the graph that was opened; got {folder}, which was built anew since. "
+            "Open it again by PartitionedGraph.open."
+        )
+    return head
+
+
+@lru_cache(maxsize=2**16)
+def _verify_once(folder: str, mark: str, names: tuple[str, ...]) -> None:
+    """Compare some files with their checksums, once for each process; an error is raised anew each time."""
+    verify_files(Path(folder), _head_of(folder, mark), names)
 
 
 def checksum(path: Path) -> tuple[int, str]:
@@ -204,8 +238,14 @@ def _check_files(folder: Path, head: Head) -> None:
             raise ValueError(f"folder must hold whole files; got {found} bytes of {n_bytes} in {path}. {_AGAIN}")
 
 
-def verify_files(folder: Path, head: Head) -> None:
-    """Compare every file with its checksum."""
-    for name, noted in head.files.items():
-        if checksum(folder / name) != noted:
+def mark_of(head: Head) -> str:
+    """What tells a graph from any other: a digest of the checksums of its files."""
+    sums = "".join(digest for _, (_, digest) in sorted(head.files.items()))
+    return hashlib.sha256(sums.encode()).hexdigest()
+
+
+def verify_files(folder: Path, head: Head, names: Iterable[str]) -> None:
+    """Compare files with their checksums."""
+    for name in names:
+        if checksum(folder / name) != head.files[name]:
             raise ValueError(f"folder must hold files as they were built; got {folder / name} changed. {_AGAIN}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,16 @@ from spectralgp._html import as_html
 from spectralgp._operators import Operator
 from spectralgp.graph import Graph, LaplacianKind
 from spectralgp.graph.base import GraphBase
-from spectralgp.partitioned.folder import COORDINATES, NAMES, Head, read_array, read_head, read_partition, verify_files
+from spectralgp.partitioned.folder import (
+    COORDINATES,
+    NAMES,
+    Head,
+    mark_of,
+    read_array,
+    read_head,
+    read_partition,
+    verify_files,
+)
 from spectralgp.partitioned.making import build_from_edges, build_from_graph, build_from_points
 from spectralgp.partitioned.moving import as_dask
 from spectralgp.partitioned.partition import Partition
@@ -77,7 +85,8 @@ class PartitionedGraph(GraphBase):
         folder : path
             The folder.
         verify : bool, default=False
-            Read all files, and compare them with their checksums. Otherwise only their lengths are looked at.
+            Read all files now, and compare them with their checksums. Otherwise only their lengths are looked at, and
+            checksums are compared where a process first computes with a partition.
 
         Raises
         ------
@@ -88,7 +97,7 @@ class PartitionedGraph(GraphBase):
         """
         graph = cls(Path(folder))
         if verify:
-            verify_files(graph.folder, graph._head)
+            verify_files(graph.folder, graph._head, graph._head.files)
         return graph
 
     @classmethod
@@ -281,6 +290,7 @@ class PartitionedGraph(GraphBase):
         if not self._head.has_names:
             return None
         if "names" not in self._cache:
+            verify_files(self.folder, self._head, [NAMES])
             names = json.loads((self.folder / NAMES).read_text(encoding="utf-8"))
             self._cache["names"] = tuple([names[node] for node in self.order] if self.is_in_partition_order else names)
         return tuple(self._cache["names"])
@@ -313,8 +323,7 @@ class PartitionedGraph(GraphBase):
     def mark(self) -> str:
         """What tells this graph from any other: a digest of the checksums of its files."""
         if "mark" not in self._cache:
-            sums = "".join(digest for _, (_, digest) in sorted(self._head.files.items()))
-            self._cache["mark"] = hashlib.sha256(sums.encode()).hexdigest()
+            self._cache["mark"] = mark_of(self._head)
         return str(self._cache["mark"])
 
     def own_nodes(self, number: int) -> NDArray[np.int64]:

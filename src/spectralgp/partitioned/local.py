@@ -19,7 +19,7 @@ from spectralgp._arrays import on_host
 from spectralgp._checks import Array
 from spectralgp._operators.cpu import gershgorin_bound, row_squares, summed_column_products, summed_products
 from spectralgp.graph.laplacians import normalized_parts
-from spectralgp.partitioned.folder import read_partition
+from spectralgp.partitioned.folder import read_partition, read_verified
 
 KEPT = 0.2  # of a worker's memory, for partitions of the graph that stay open
 
@@ -90,7 +90,7 @@ class Message:
 @lru_cache(maxsize=1024)
 def _asked(folder: str, mark: str, number: int, others: tuple[int, ...]) -> NDArray[np.int32]:
     """Places in a partition's boundary that some others have in their halos; the mark is of what is in the folder."""
-    parts = (read_partition(Path(folder), other) for other in others)
+    parts = (read_partition(Path(folder), other) for other in others)  # verified where they are at home
     return np.unique(np.concatenate([part.halo_place[np.asarray(part.halo_owner) == number] for part in parts]))
 
 
@@ -267,7 +267,7 @@ def laplacian(place: Place) -> LocalLaplacian:
 
 def _opened(place: Place) -> LocalLaplacian:
     """Read from the files into memory: what is mapped would count against a worker's limit for as long as it is."""
-    part = read_partition(Path(place.folder), place.number)
+    part = read_verified(place.folder, place.mark, place.number)
     xp: Any = np
     if place.device == "cuda":
         import cupy

@@ -83,7 +83,9 @@ def _from_dask(operator: Computing, signals: Any) -> Futures:
     stops = np.cumsum([0, *signals.chunks[1]]).tolist()
     split = dask.delayed(_split, pure=False)
     pairs = zip(chunks, stops[:-1], strict=True)
-    wholes = operator.client.compute([split(chunk, str(graph.folder), start, n_parts) for chunk, start in pairs])
+    wholes = operator.client.compute(
+        [split(chunk, str(graph.folder), graph.mark, start, n_parts) for chunk, start in pairs]
+    )
     pieces = _pieces(operator, wholes, n_parts)
     return operator.each(_put_together, ((place, [own[place.number] for own in pieces]) for place in operator.places))
 
@@ -97,9 +99,11 @@ def _pieces(operator: Computing, wholes: Futures, n_pieces: int) -> list[Futures
     return [[operator.submit(_piece, whole, number) for number in range(n_pieces)] for whole in wholes]
 
 
-def _split(chunk: Any, folder: str, start: int, n_parts: int) -> list[tuple[NDArray[np.int32], NDArray[Any]]]:
+def _split(
+    chunk: Any, folder: str, mark: str, start: int, n_parts: int
+) -> list[tuple[NDArray[np.int32], NDArray[Any]]]:
     """For each partition, the places of the chunk's nodes in it, and their values."""
-    owners, places = (array[start : start + chunk.shape[1]] for array in read_owners(folder))
+    owners, places = (array[start : start + chunk.shape[1]] for array in read_owners(folder, mark))
     order = np.argsort(owners, kind="stable")
     stops = np.searchsorted(owners[order], np.arange(n_parts + 1))
     values = np.asarray(chunk).T

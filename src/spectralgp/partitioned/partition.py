@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,3 +74,37 @@ class Partition:
     def neighbours(self) -> NDArray[np.int32]:
         """Partitions that own nodes of the halo, sorted."""
         return np.unique(np.asarray(self.halo_owner))
+
+
+def damage_of(part: Partition, sizes: Sequence[int]) -> str | None:
+    """Name of the first array that cannot be that of a partition of a graph; None if all can.
+
+    Parameters
+    ----------
+    part : Partition
+        Whose arrays have lengths that go together.
+    sizes : sequence of int
+        Numbers of nodes that the graph's partitions own.
+    """
+    wrong = {
+        "ends": part.n_own != sizes[part.number] or not _ascends(part.ends),
+        "nodes": not _within(part.nodes, sum(sizes)),
+        "indptr": part.indptr[0] != 0 or not _ascends(part.indptr),
+        "indices": not _within(part.indices, part.n_local),
+        "weights": not _within(part.weights, np.inf),
+        "degrees": not _within(part.degrees, np.inf),
+        "boundary": not _within(part.boundary, part.n_own),
+        "boundary_ends": part.boundary_ends[0] != 0 or not _ascends(part.boundary_ends),
+        "halo_owner": not _within(part.halo_owner, len(sizes)),
+        "halo_place": not _within(part.halo_place, max(sizes)),
+    }
+    return next((name for name, is_wrong in wrong.items() if is_wrong), None)
+
+
+def _ascends(array: Integers) -> bool:
+    return bool(np.all(array[1:] >= array[:-1]))
+
+
+def _within(array: NDArray[Any], end: float) -> bool:
+    """Whether all are numbers from 0 to below the end."""
+    return array.size == 0 or bool(np.min(array) >= 0 and np.max(array) < end)  # comparisons with NaN are false
