@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
+import re
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -832,3 +837,105 @@ def test_an_interrupted_build_with_other_arguments_may_be_overwritten(tmp_path, 
             PartitionedGraph.from_graph(random_graph(), 3, tmp_path / "g")
     other = random_graph(4)
     check_partitions(PartitionedGraph.from_graph(other, 3, tmp_path / "g", overwrite=True), other)
+
+
+# ------------------------------------------------------------------------------------------------ one builder at a time
+
+
+BUILDER = """
+import sys
+import time
+import numpy as np
+from spectralgp import Graph, PartitionedGraph
+from spectralgp.partitioned import building
+
+points = np.random.default_rng(int(sys.argv[1])).random((400, 2))
+graph = Graph.from_points(points, n_neighbors=5)
+if sys.argv[2:]:
+    building.keep_part = lambda site, number, n_hops: (print("parts", flush=True), time.sleep(600))
+print("ready", flush=True)
+for folder in sys.stdin:
+    try:
+        PartitionedGraph.from_graph(graph, 3, folder.strip(), n_hops=1)
+        print("built", flush=True)
+    except Exception as error:
+        print(type(error).__name__, error, flush=True)
+"""
+BUSY = r"folder must be built by one process at a time; got .*, and another process builds here: process \d+ on "
+
+
+def builder(*arguments: str) -> subprocess.Popen[str]:
+    """A process that builds a graph in every folder it is told."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", BUILDER, *arguments]
+    return subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def built_by(seed: int) -> Graph:
+    return Graph.from_points(np.random.default_rng(seed).random((400, 2)), n_neighbors=5)
+
+
+def test_of_two_processes_one_builds_and_the_other_is_told(tmp_path):
+    graphs, processes = [built_by(seed) for seed in (1, 2)], [builder(str(seed)) for seed in (1, 2)]
+    answers = []
+    try:
+        assert [process.stdout.readline() for process in processes] == ["ready\n", "ready\n"]
+        for attempt in range(12):
+            folder = tmp_path / f"{attempt}"
+            for process in processes:
+                process.stdin.write(f"{folder}\n")
+            for process in processes:
+                process.stdin.flush()
+            found = [process.stdout.readline() for process in processes]
+            answers += found
+            assert found.count("built\n") == 1, found
+            winner = graphs[found.index("built\n")]
+            finished = PartitionedGraph.open(folder, verify=True)
+            assert same_matrix(weights_of(finished), winner.weights)
+            assert not (folder / "building.lock").exists()
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    told = [answer for answer in answers if answer != "built\n"]
+    assert all(re.match(f"ValueError ({BUSY}|folder must not hold a partitioned graph yet)", answer) for answer in told)
+    assert any(re.match(f"ValueError {BUSY}", answer) for answer in told)
+
+
+def test_a_build_that_was_killed_is_finished_by_the_same_call(tmp_path):
+    graph, process = built_by(1), builder("1", "stop")
+    try:
+        process.stdin.write(f"{tmp_path / 'g'}\n")
+        process.stdin.flush()
+        assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "parts\n"]
+        with pytest.raises(ValueError, match=f"{BUSY}.*if it runs no more, delete .*building.lock"):
+            PartitionedGraph.from_graph(graph, 3, tmp_path / "g", n_hops=1)
+    finally:
+        process.kill()
+        process.communicate()
+    assert (tmp_path / "g" / "building.lock").exists()
+    check_partitions(PartitionedGraph.from_graph(graph, 3, tmp_path / "g", n_hops=1), graph)
+    assert not (tmp_path / "g" / "building.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("lock", "is_taken_over"),
+    [
+        ({"host": "elsewhere", "pid": 1}, False),
+        ({"pid": os.getppid()}, False),
+        ({"process": "that had our number before"}, True),
+        ("", False),
+    ],
+    ids=["another machine", "alive", "our number", "not written yet"],
+)
+def test_only_locks_of_the_dead_are_taken_over(tmp_path, lock, is_taken_over):
+    graph, file = random_graph(), tmp_path / "g" / "building.lock"
+    file.parent.mkdir()
+    known = {"host": socket.gethostname(), "pid": os.getpid(), "process": "other"}
+    file.write_text(json.dumps(known | lock) if lock else "")
+    if is_taken_over:
+        check_partitions(PartitionedGraph.from_graph(graph, 3, tmp_path / "g"), graph)
+        return
+    with pytest.raises(ValueError, match=rf"another process builds here: .*delete {re.escape(str(file))}"):
+        PartitionedGraph.from_graph(graph, 3, tmp_path / "g", overwrite=True)
+    assert [path.name for path in file.parent.iterdir()] == ["building.lock"]

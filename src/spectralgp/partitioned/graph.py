@@ -40,8 +40,8 @@ class PartitionedGraph(GraphBase):
     that `n_hops` steps of a recurrence need, in files that are memory-mapped. Nodes keep the user's order. Copying
     returns the graph itself; pickles hold the path of the folder, which must be there where they are read.
 
-    Building writes to the folder step by step, its head last, in one process. After an interruption the same call goes
-    on where it was. It takes a few times the size of the finished folder meanwhile.
+    Building writes to the folder step by step, its head last, in one process, which keeps others out by a lock. After
+    an interruption the same call goes on where it was. It takes a few times the size of the finished folder meanwhile.
 
     Parameters
     ----------
