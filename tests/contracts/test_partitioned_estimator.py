@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import pickle
 
@@ -161,31 +162,115 @@ def test_models_on_partitions_are_cloned_and_pickled(parted):
     assert relative_error(again.predict(X[:2]).compute(), model.predict(X[:2]).compute()) < 1e-12
 
 
+class InAFile:
+    """Signals that are read a slice at a time."""
+
+    def __init__(self, values):
+        self._values, self.shape, self.dtype = values, values.shape, values.dtype
+
+    def __getitem__(self, key):
+        return self._values[key]
+
+
+HOLES = np.where(Y > 1, np.nan, Y)
+NO_HOLES = "Y must be complete on a PartitionedGraph; got NaN. Fill in what was not observed, drop the signals"
+
+
 @pytest.mark.parametrize(
     ("parameters", "signals", "message"),
     [
         ({"spectrum": "exact"}, Y, "spectrum must be .* on a partitioned graph, which is nowhere whole; got 'exact'"),
-        ({}, np.where(Y > 1, np.nan, Y), "Y must be complete on a PartitionedGraph; got NaN"),
-        ({}, da.from_array(np.where(Y > 1, np.nan, Y)), "Y must be complete where it is a Dask array; got NaN"),
+        ({}, HOLES, NO_HOLES),
+        ({}, InAFile(HOLES), NO_HOLES),
+        ({}, da.from_array(HOLES), NO_HOLES),
         ({}, da.from_array(np.where(Y > 1, np.inf, Y)), "Y must not hold infinite values"),
         ({"graph_kernel": LocalAverage()}, Y, "graph_kernel must be a function on the spectrum for a large graph"),
         ({}, Y[:, :-1], "Y must have shape .* with n_nodes = 600"),
     ],
-    ids=["exact", "holes", "holes in Dask", "infinite", "local average", "shape"],
+    ids=["exact", "holes", "holes in a file", "holes in Dask", "infinite", "local average", "shape"],
 )
 def test_what_cannot_be_done_says_so(parted, parameters, signals, message):
     with pytest.raises((ValueError, TypeError), match=message):
         fitted(parted, signals, **parameters)
 
 
-def test_what_a_fitted_model_cannot_do_says_so(parted, tmp_path):
-    model = fitted(parted)
-    with pytest.raises(ValueError, match="return_cov must be False on a large graph"):
-        model.predict(X[:1], return_cov=True)
-    with pytest.raises(TypeError, match="graph must be in memory to be written to a model file"):
-        model.save(tmp_path / "model.sgp")
-    with pytest.raises(TypeError, match="graph must be in memory for a report"):
-        model.report(tmp_path / "report.html")
+@pytest.fixture(scope="module")
+def known(parted):
+    """A model on partitions, and on one machine, whose filter may be moved to another graph."""
+    kernel = Polynomial(1, constraint="interval", scaled=True)
+    return tuple(fitted(graph, graph_kernel=kernel, residual=None) for graph in (parted, GRAPH))
+
+
+def fitted_by_dask(model):
+    """The model again, fitted to a Dask array where the graph takes one."""
+    return clone(model).fit(X, Y if model.graph_.is_whole else da.from_array(Y, chunks=(-1, 200)))
+
+
+DONE = {
+    "fit Dask": lambda model: fitted_by_dask(model).log_marginal_likelihood_,
+    "predict": lambda model: model.predict(X[:2], return_std=True)[1],
+    "predict at nodes": lambda model: model.predict(X[:2], return_std=True, nodes=[3, 5])[1],
+    "predict_frame": lambda model: model.predict_frame(X[:2]),
+    "set_output": lambda model: copy.copy(model).set_output(predict="pandas").predict(X[:2]),
+    "sample_y": lambda model: model.sample_y(X[:2], random_state=1),
+    "log_predictive_density": lambda model: model.log_predictive_density(X[:2], Y[:2]),
+    "log_predictive_density Dask": lambda model: model.log_predictive_density(X[:2], da.from_array(Y[:2])),
+    "score": lambda model: model.score(X, Y),
+    "score holes": lambda model: model.score(X, HOLES),
+    "leave_one_out": lambda model: model.leave_one_out().mean,
+    "response": lambda model: model.response(),
+    "condition_on": lambda model: model.condition_on(X[:2] + 1, Y[:2] + 1).predict(X[:2]),
+    "condition_on Dask": lambda model: fitted_by_dask(model).condition_on(X[:2] + 1, Y[:2] + 1).predict(X[:2]),
+    "transfer here": lambda model: model.transfer(model.graph_).predict(X[:2], return_std=True)[1],
+    "transfer and condition": lambda model: model.transfer(model.graph_).condition_on(X, Y).predict(X[:2]),
+    "transfer to memory": lambda model: model.transfer(GRAPH).predict(X[:2], return_std=True)[1],
+}
+
+
+@pytest.mark.parametrize("verb", DONE)
+def test_what_a_fitted_model_does_is_what_it_does_on_one_machine(known, verb):
+    found, expected = (np.asarray(DONE[verb](model)) for model in known)
+    assert relative_error(found, expected) < 1e-6
+
+
+IN_MEMORY = "graph must be in memory {}; got PartitionedGraph. Use a Graph, where it fits into memory."
+OBSERVED = IN_MEMORY.format("for predictions given what was observed")
+REFUSED = {
+    "predict return_cov": (lambda model: model.predict(X[:1], return_cov=True), "return_cov must be False on a large"),
+    "predict observed": (lambda model: model.predict(X[:2], observed=HOLES[:2]), OBSERVED),
+    "predict all observed": (lambda model: model.predict(X[:2], observed=Y[:2]), OBSERVED),
+    "predict_frame observed": (lambda model: model.predict_frame(X[:2], observed=HOLES[:2]), OBSERVED),
+    "sample_y observed": (lambda model: model.sample_y(X[:2], observed=HOLES[:2]), OBSERVED),
+    "density observed": (lambda model: model.log_predictive_density(X[:2], Y[:2], observed=HOLES[:2]), OBSERVED),
+    "density holes": (lambda model: model.log_predictive_density(X[:2], HOLES[:2]), NO_HOLES),
+    "density holes in Dask": (
+        lambda model: model.log_predictive_density(X[:2], da.from_array(HOLES[:2])),
+        NO_HOLES,
+    ),
+    "leave_one_out node": (lambda model: model.leave_one_out("node"), "by must be 'signal' on a large graph"),
+    "leave_one_out entry": (lambda model: model.leave_one_out("entry"), "by must be 'signal' on a large graph"),
+    "impute": (lambda model: model.impute(X[:2], HOLES[:2]), IN_MEMORY.format("to fill in what was not observed")),
+    "condition_on holes": (lambda model: model.condition_on(X[:2], HOLES[:2]), NO_HOLES),
+    "save": (lambda model: model.save("model.sgp"), IN_MEMORY.format("to be written to a model file")),
+    "report": (lambda model: model.report("report.html"), IN_MEMORY.format("for a report")),
+}
+
+
+@pytest.mark.parametrize("verb", REFUSED)
+def test_what_a_fitted_model_cannot_do_says_so(known, tmp_path, monkeypatch, verb):
+    monkeypatch.chdir(tmp_path)
+    refused, message = REFUSED[verb]
+    with pytest.raises((TypeError, ValueError), match=message):
+        refused(known[0])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_decomposed_model_does_not_move_to_partitions(parted):
+    model = GraphGPRegressor(Graph.from_points(POINTS[:40], n_neighbors=4), Polynomial(0), residual=None)
+    with pytest.raises(
+        TypeError, match=r"graph must be in memory to be decomposed; got PartitionedGraph\. Pass spectrum="
+    ):
+        model.fit(X, Y[:, :40]).transfer(parted)
 
 
 def test_folds_and_searches_run_on_dask_through_joblib(client):

@@ -336,6 +336,7 @@ class GraphGPEstimator(OutputMixin):
         inputs = self.fits_[0].model.input_kernel.new(self._inputs_table(X), self._as_features)
         if observed is None:
             return self.posterior_.at(inputs)
+        self.graph_.require_whole("for predictions given what was observed")
         known = self._observed(as_one_signal(self._signals_table(observed, "observed"), self._flat))
         return self.posterior_.at_observed(inputs, np.asarray(on_host(self._order.to_graph(known)), dtype=float))
 

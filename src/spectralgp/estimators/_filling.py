@@ -14,9 +14,8 @@ from spectralgp._arrays import on_host
 from spectralgp._checks import Array
 from spectralgp._frames import check_same_order, frame_index, frame_names, like_table, match_columns
 from spectralgp.estimators._base import GraphGPEstimator
-from spectralgp.estimators._reading import NodeOrder
+from spectralgp.estimators._reading import NodeOrder, as_any_graph
 from spectralgp.fitting import FittedModels
-from spectralgp.graph import as_graph
 from spectralgp.graph_kernels import GraphKernel, Polynomial
 from spectralgp.graph_kernels.base import Parts
 from spectralgp.learning import Draws
@@ -68,6 +67,7 @@ class FillingMixin(GraphGPEstimator):
         (True, 1)
         """
         check_is_fitted(self)
+        self.graph_.require_whole("to fill in what was not observed")
         X, Y = self._inputs_table(X), self._signals_table(Y)
         check_same_order(X, Y)
         signals = self._given(Y)
@@ -143,7 +143,7 @@ class FillingMixin(GraphGPEstimator):
             Inputs of the further signals; None if the model was fitted without. With a precomputed kernel: the pair
             (cross-covariance, covariance).
         Y : array or table of shape (n_signals, n_nodes)
-            Further signals; NaN where nothing was observed.
+            Further signals; NaN where nothing was observed. On a PartitionedGraph they must be complete, and in memory.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class FillingMixin(GraphGPEstimator):
         check_is_fitted(self)
         X, Y = self._inputs_table(X), self._signals_table(Y)
         check_same_order(X, Y)
-        signals = self._given(Y)
+        signals = self.graph_.adopted(self._given(Y))
         kept = ~np.isnan(signals).all(axis=1)
         if not kept.any():
             raise ValueError(
@@ -169,8 +169,8 @@ class FillingMixin(GraphGPEstimator):
             task = candidate.task
             inputs = task.input_kernel.together(task.inputs, features)
             units = task.signals.units
-            known = np.asarray(on_host(units.mean(task.signals.values)), dtype=float)
-            training = read_in(units, np.vstack([known, signals[kept]]))
+            # by NumPy or, where the training signals are with its workers, by Dask
+            training = read_in(units, np.concatenate([units.mean(task.signals.values), signals[kept]]))
             more = dataclasses.replace(task, inputs=inputs, signals=training)
             candidates.append(dataclasses.replace(candidate, task=more))
         n_known = candidates[0].task.inputs.shape[0] - int(kept.sum())
@@ -194,7 +194,7 @@ class FillingMixin(GraphGPEstimator):
         Parameters
         ----------
         graph : Graph or anything `as_graph` takes
-            The other graph.
+            The other graph. A PartitionedGraph takes a model with a Chebyshev spectrum.
 
         Raises
         ------
@@ -203,7 +203,7 @@ class FillingMixin(GraphGPEstimator):
             graph's frequencies; or if inputs carry over node by node.
         """
         check_is_fitted(self)
-        other = as_graph(graph)
+        other = as_any_graph(graph)
         candidates, fits = [], []
         for candidate, fit in zip(self._learnt.candidates, self._learnt.raw_fits, strict=True):
             task, units = candidate.task, candidate.task.signals.units

@@ -43,8 +43,21 @@ class GraphBase(ABC):
         """Whether all of it is in memory, so that it can be decomposed."""
         return True
 
+    def require_whole(self, purpose: str) -> None:
+        """Refuse a graph of which not all is in memory for a purpose, which the message states.
+
+        Raises
+        ------
+        TypeError
+            If it is in partitions.
+        """
+        if not self.is_whole:
+            raise TypeError(
+                f"graph must be in memory {purpose}; got {type(self).__name__}. Use a Graph, where it fits into memory."
+            )
+
     def adopted(self, signals: Any) -> Any:
-        """Signals on this graph as its operators take them."""
+        """Signals on this graph as its operators take them; an error if they have holes and it cannot fill them in."""
         return signals
 
     @abstractmethod

@@ -31,8 +31,8 @@ def whole_graph(graph: GraphBase, purpose: str) -> Graph:
     >>> whole_graph(Graph.edgeless(2), "to be drawn")
     Graph(2 nodes, 0 edges)
     """
-    if not isinstance(graph, Graph):
-        raise TypeError(f"graph must be in memory {purpose}; got {type(graph).__name__}. Use a smaller graph.")
+    graph.require_whole(purpose)
+    assert isinstance(graph, Graph), "no other graph is whole"
     return graph
 
 

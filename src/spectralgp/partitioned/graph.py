@@ -27,7 +27,7 @@ from spectralgp.partitioned.folder import (
     verify_files,
 )
 from spectralgp.partitioned.making import build_from_edges, build_from_graph, build_from_points
-from spectralgp.partitioned.moving import as_dask
+from spectralgp.partitioned.moving import as_dask, complete
 from spectralgp.partitioned.partition import Partition
 from spectralgp.partitioned.tables import signals_of_table
 
@@ -311,13 +311,8 @@ class PartitionedGraph(GraphBase):
         return False
 
     def adopted(self, signals: Any) -> Any:
-        """Signals as they are, Zarr arrays as Dask's; an error if values are missing."""
-        if isinstance(signals, np.ndarray) and signals.dtype.kind == "f" and np.isnan(np.sum(signals)):
-            raise ValueError(
-                "Y must be complete on a PartitionedGraph; got NaN. Fill in what was not observed, drop the signals "
-                "with holes, or use a Graph, on which they can be missing."
-            )
-        return as_dask(signals)
+        """Signals as they are, Zarr arrays as Dask's; an error where values are missing, for Dask's when computed."""
+        return complete(as_dask(signals))
 
     @property
     def mark(self) -> str:

@@ -27,6 +27,32 @@ def as_dask(array: Any) -> Any:
     return require("dask.array", "dask", PURPOSE).from_zarr(array)
 
 
+def complete(signals: Any) -> Any:
+    """Signals as they are, whose every value must be there; those of a Dask array are looked at when they are computed.
+
+    Raises
+    ------
+    ValueError
+        If one is missing.
+    """
+    if is_dask_array(signals):
+        lazy: Any = signals
+        return lazy.map_blocks(_complete, meta=lazy._meta)
+    width = max(1, CHUNK // (8 * max(1, signals.shape[0])))
+    for start in range(0, signals.shape[1], width):
+        _complete(np.asarray(on_host(signals[:, start : start + width])))
+    return signals
+
+
+def _complete(block: Any) -> Any:
+    if np.isnan(block).any():
+        raise ValueError(
+            "Y must be complete on a PartitionedGraph; got NaN. Fill in what was not observed, drop the signals with "
+            "holes, or use a Graph, on which they can be missing."
+        )
+    return block
+
+
 # ---------------------------------------------------------------------------------------------------------- in
 
 

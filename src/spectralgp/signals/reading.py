@@ -114,7 +114,7 @@ def read_again(center: Center, scale: Scale, values: Array, units: Units | None 
 
 def read_in(units: Units, values: Array) -> Signals:
     """Signals as they came in, in units that are known."""
-    return read_signals(units.apply(values)).said_in(units)
+    return read_signals(units.apply(values), keep_source=is_dask_array(values)).said_in(units)
 
 
 def no_signals(n_nodes: int, units: Units) -> Signals:

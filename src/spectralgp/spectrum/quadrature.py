@@ -308,7 +308,7 @@ class Quadrature(Spectrum):
         n_terms = 64
         while True:
             coefficients = chebyshev_coefficients(functions(self.points(n_terms)))
-            sizes = np.max(np.abs(coefficients.reshape(-1, n_terms)), axis=0)
+            sizes = np.max(np.abs(coefficients.reshape(-1, n_terms)), axis=0, initial=0.0)
             significant = np.flatnonzero(sizes > SERIES_TOLERANCE * max(np.max(sizes), 1e-300))
             converged = significant.size == 0 or significant[-1] < 0.9 * n_terms
             last = float(sizes[-1] / max(np.max(sizes), 1e-300))
