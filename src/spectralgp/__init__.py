@@ -29,7 +29,7 @@ from spectralgp.model import GraphGP, graph_gp
 from spectralgp.posterior import condition
 from spectralgp.shrinkage import condition_shrunk
 from spectralgp.signals import Signals, read_signals
-from spectralgp.spectrum import Chebyshev, Spectrum, decompose
+from spectralgp.spectrum import Chebyshev, Exact, Spectrum, decompose
 
 if TYPE_CHECKING:
     from spectralgp.partitioned import PartitionedGraph
@@ -40,6 +40,7 @@ __all__ = [
     "Chebyshev",
     "Cosine",
     "Diffusion",
+    "Exact",
     "GlobalFilter",
     "Graph",
     "GraphGP",

@@ -19,7 +19,7 @@ from spectralgp.inputs import InputKernel, Standardised, Term
 from spectralgp.learning import Candidate, Solver, Task, learn_all
 from spectralgp.learning.task import Prior
 from spectralgp.signals import Scale, Signals
-from spectralgp.spectrum import Chebyshev
+from spectralgp.spectrum import Exact, SpectrumSettings
 
 RESIDUAL_DEGREE = 2
 DEGREE, HIGHER_DEGREE = 2, 4
@@ -63,7 +63,7 @@ class Setting:
     noise_variance: float | None = None
     prior: Prior = "weak"
     noise_floor: float | None = None
-    spectrum: Chebyshev | None = None
+    spectrum: SpectrumSettings = Exact()
     device: str | None = None
     _tasks: dict[object, Task] = field(default_factory=dict)
 
@@ -139,7 +139,7 @@ def automatic(setting: Setting) -> Plan:
 
     On a large graph one Laplacian is tried, in both degrees at once, and no model without a graph.
     """
-    is_large, is_default = setting.spectrum is not None, setting.kernel is None
+    is_large, is_default = setting.spectrum.needs_passes, setting.kernel is None
     if setting.graph.n_edges == 0:
         yield from _without_graph(setting)
         return

@@ -15,7 +15,7 @@ from spectralgp.graph import GraphBase
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.inputs import InputKernel, KernelLike, as_input_kernel
 from spectralgp.modes import Modes, modes_of
-from spectralgp.spectrum import Chebyshev, FilterBank, Spectrum, decompose
+from spectralgp.spectrum import Exact, FilterBank, Spectrum, SpectrumSettings
 from spectralgp.units import Units
 
 
@@ -136,7 +136,7 @@ def graph_gp(
     input_kernel: InputKernel | KernelLike,
     noise_variance: float,
     *,
-    spectrum: Chebyshev | None = None,
+    spectrum: SpectrumSettings = Exact(),
 ) -> GraphGP:
     """Prior on a graph, with the spectrum that its graph kernel asks for.
 
@@ -150,8 +150,8 @@ def graph_gp(
         Covariance between signals; "precomputed" where the user brings the matrix; None for independent signals.
     noise_variance : float
         Variance of the noise.
-    spectrum : Chebyshev, optional
-        A quadrature for a graph that is too large to be decomposed; exact if not given.
+    spectrum : Exact or Chebyshev, default=Exact()
+        How the spectrum is found: `Chebyshev` for a graph that is too large to be decomposed.
 
     Examples
     --------
@@ -174,7 +174,5 @@ def graph_gp(
             "For a filter of your own, wrap it in Response(function)."
         )
     as_positive(noise_variance, "noise_variance")
-    laplacian, scaled = graph_kernel.laplacian, graph_kernel.scaled
-    found: Spectrum
-    found = decompose(graph, laplacian, scaled=scaled) if spectrum is None else spectrum.of(graph, laplacian, scaled)
+    found = spectrum.of(graph, graph_kernel.laplacian, graph_kernel.scaled)
     return GraphGP(found, graph_kernel.bind(found), as_input_kernel(input_kernel), float(noise_variance))

@@ -14,6 +14,7 @@ from oracle import relative_error
 from spectralgp import (
     Chebyshev,
     Diffusion,
+    Exact,
     Graph,
     LocalAverage,
     Polynomial,
@@ -96,11 +97,11 @@ def given(matrix: np.ndarray, observed: np.ndarray, values: np.ndarray) -> tuple
     return solved @ values.ravel()[seen], matrix - solved @ across.T
 
 
-def prior_of(kernel, spectrum=None):
+def prior_of(kernel, spectrum=Exact()):
     return graph_gp(Graph(WEIGHTS), kernel, RBF(1.0), NOISE, spectrum=spectrum)
 
 
-def masked_of(kernel, mask, spectrum=None) -> MaskedCovariance:
+def masked_of(kernel, mask, spectrum=Exact()) -> MaskedCovariance:
     prior = prior_of(kernel, spectrum)
     return MaskedCovariance(covariance_of(prior, prior.input_modes(INPUTS)), mask)
 

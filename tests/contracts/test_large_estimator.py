@@ -20,7 +20,7 @@ from sklearn.model_selection import cross_val_score
 
 import oracle
 from cases import LARGE_FILTERS, Columns, LargeCase
-from spectralgp import Chebyshev, GraphGPRegressor
+from spectralgp import Chebyshev, Exact, GraphGPRegressor
 from spectralgp._operators import CpuOperator
 from spectralgp._progress import telling
 from spectralgp.estimators import _base
@@ -414,6 +414,15 @@ def test_bad_signals_are_refused(signals, kind, message):
 def test_bad_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         regressor(**options).fit(X, Y)
+
+
+def test_exact_settings_stand_for_their_name():
+    models = [regressor(spectrum=spectrum).fit(X, Y) for spectrum in ("exact", Exact())]
+    assert all(isinstance(model.spectrum_, ExactSpectrum) for model in models)
+    np.testing.assert_array_equal(*(model.predict(X) for model in models))
+    assert clone(models[1]).spectrum == Exact()
+    with pytest.raises(ValueError, match="where the spectrum is exact, which is computed on the host; got 'cuda'"):
+        regressor(spectrum=Exact(), device="cuda").fit(X, Y)
 
 
 def test_running_out_of_moments_is_a_warning():

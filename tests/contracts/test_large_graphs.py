@@ -21,7 +21,7 @@ from spectralgp.leaving_out import leave_one_out
 from spectralgp.model import graph_gp
 from spectralgp.posterior import Prediction, condition
 from spectralgp.signals import read_signals
-from spectralgp.spectrum import Chebyshev, Errors
+from spectralgp.spectrum import Chebyshev, Errors, Exact
 from tolerances import EXACT, FILTERED, GRADIENT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
 
 EXACTLY = Chebyshev(n_moments=257, n_probes="exact")
@@ -30,7 +30,7 @@ LENGTH_SCALE = 1.3
 every_case = pytest.mark.parametrize("case", LARGE_CASES.values(), ids=LARGE_CASES)
 
 
-def task_of(case, settings=None, signals=None, input_kernel=None, inputs=None, **options):
+def task_of(case, settings=Exact(), signals=None, input_kernel=None, inputs=None, **options):
     """The case's task on the exact spectrum, or on a quadrature with the given settings."""
     kernel = RBF(1.0) if input_kernel is None else input_kernel
     values = case.signals if signals is None else signals
@@ -143,7 +143,7 @@ def test_the_truncation_error_sees_a_filter_that_is_steep_between_its_points(wei
     signals = read_signals(np.random.default_rng(0).standard_normal((4, len(weights))))
     kernel = Diffusion(strength=strength, laplacian="combinatorial")
     found = []
-    for settings in (None, Chebyshev(n_moments=33, n_probes="exact")):
+    for settings in (Exact(), Chebyshev(n_moments=33, n_probes="exact")):
         task = Task.of(graph, None, np.empty((4, 0)), signals, 0.01, spectrum=settings)
         found.append(Objective(task, kernel, task.spectrum_of(kernel)))
     true, ours = found

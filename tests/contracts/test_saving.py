@@ -27,6 +27,7 @@ from oracle import relative_error
 from spectralgp import (
     Chebyshev,
     Diffusion,
+    Exact,
     Graph,
     GraphGPRegressor,
     Identity,
@@ -171,6 +172,7 @@ OPTIONS: dict[str, Any] = {
     "noise given": lambda: fit(graph_kernel=Polynomial(1), noise_variance=0.3, noise_floor=1e-4, prior=None),
     "restarts": lambda: fit(graph_kernel=Polynomial(2), solver=Sqp(n_restarts=3, enough=0.1), **PAPER),
     "fortran": lambda: fit(X=np.asfortranarray(X), Y=np.asfortranarray(Y), graph_kernel=Polynomial(1)),
+    "exact": lambda: fit(graph_kernel=Polynomial(1), spectrum=Exact()),
     "chebyshev": lambda: fit(POINTS, X[:5], LARGE_Y, spectrum=few_moments(), **LARGE),
     "chebyshev, default": lambda: fit(POINTS, X[:5], LARGE_Y, spectrum=few_moments()),
     "chebyshev, float32": lambda: fit(POINTS, X[:5], LARGE_Y.astype(np.float32), spectrum=few_moments(), **LARGE),

@@ -20,7 +20,7 @@ from spectralgp.learning import Lagrangian, Limits, Outcome, Sqp, Task, learn
 from spectralgp.learning import ascent as ascent_module
 from spectralgp.learning import lagrangian as lagrangian_module
 from spectralgp.learning.objective import Objective
-from spectralgp.spectrum import Chebyshev, ExactSpectrum, decompose
+from spectralgp.spectrum import Chebyshev, Exact, ExactSpectrum, decompose
 from tolerances import CONVERGED, FORMULA, GRADIENT, OPTIMUM
 
 N_SIGNALS = 8
@@ -202,7 +202,7 @@ def test_a_solution_keeps_its_bounds_where_a_step_does_not(monkeypatch):
 
 
 @pytest.mark.parametrize("degree", [3, 8])
-@pytest.mark.parametrize("spectrum", [None, Chebyshev(n_probes="exact")], ids=["exact", "quadrature"])
+@pytest.mark.parametrize("spectrum", [Exact(), Chebyshev(n_probes="exact")], ids=["exact", "quadrature"])
 def test_a_violation_that_is_left_is_lifted_and_said(degree, spectrum, monkeypatch):
     """However much a solve may violate, the filter ends above zero, and the certificate says by what."""
     graph = Graph.from_points(np.random.default_rng(0).random((80, 2)), 6)

@@ -21,7 +21,7 @@ from spectralgp.leaving_out import leave_one_out
 from spectralgp.model import graph_gp
 from spectralgp.posterior import condition
 from spectralgp.signals import read_signals
-from spectralgp.spectrum import Chebyshev
+from spectralgp.spectrum import Chebyshev, Exact
 from tolerances import DIFFERENCE, FORMULA, GRADIENT, QUADRATURE, STANDARD_ERRORS
 
 WEIGHTS = oracle.random_weights(7, seed=0)
@@ -40,7 +40,7 @@ PAIRS = {
     "named": WithResidual.of(Diffusion(strength=1.3), Diffusion(strength=0.4)),
     "flat": WithResidual.of(Identity(amplitude=0.8), Polynomial.from_coefficients([0.3, 0.5])),
 }
-SPECTRA = {"exact": None, "quadrature": Chebyshev(n_moments=129, n_probes="exact")}
+SPECTRA = {"exact": Exact(), "quadrature": Chebyshev(n_moments=129, n_probes="exact")}
 CLOSE = {"exact": FORMULA, "quadrature": QUADRATURE}
 NOISE = 0.3
 

@@ -289,6 +289,7 @@ COMPARED_BY_VALUE = {
     "Column",
     "Compared",
     "Errors",
+    "Exact",
     "Independent",
     "InputRecipe",
     "Layout",

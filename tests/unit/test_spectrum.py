@@ -8,7 +8,7 @@ import oracle
 from cases import GRAPHS, WEIGHTS
 from spectralgp.graph import Graph
 from spectralgp.signals import read_signals
-from spectralgp.spectrum import Errors, SpectralSignals, decompose
+from spectralgp.spectrum import Chebyshev, Eigenpairs, Errors, Exact, SpectralSignals, decompose
 from tolerances import EXACT, FORMULA
 
 every_graph = pytest.mark.parametrize("graph", GRAPHS)
@@ -177,3 +177,41 @@ def test_signals_must_fit_the_graph():
 def test_a_response_must_fit_the_spectrum(response):
     with pytest.raises(ValueError, match="response must give one value for each of the 6 eigenvalues; got shape"):
         decompose(GRAPHS["ring"]).filter(np.ones(6), response)
+
+
+def restored(spectrum, settings, found):
+    graph = Graph(GRAPHS["ring"].weights)
+    return settings.restored(graph, spectrum.laplacian, spectrum.scaled, None, None, found, spectrum.n_moments)
+
+
+@both_scales
+@every_laplacian
+def test_a_spectrum_is_restored_from_what_was_found_without_computing_it(laplacian, scaled, monkeypatch):
+    settings = [Exact(), Chebyshev(n_moments=5, n_probes=4)]
+    known = [one.of(GRAPHS["ring"], laplacian, scaled) for one in settings]
+    weights = [spectrum.multiplicities for spectrum in known]
+    monkeypatch.setattr("spectralgp.spectrum.exact.eigh", None)
+    monkeypatch.setattr("spectralgp._operators.Operator.largest_eigenvalue", None)
+    monkeypatch.setattr("spectralgp._operators.MomentPass.extend", lambda self, n_moments: None)
+    for spectrum, one, expected in zip(known, settings, weights, strict=True):
+        again = restored(spectrum, one, spectrum.found)
+        np.testing.assert_array_equal(again.eigenvalues, spectrum.eigenvalues)
+        np.testing.assert_array_equal(again.multiplicities, expected)
+
+
+def test_what_settings_cannot_have_found_is_refused():
+    exact, large = decompose(GRAPHS["ring"]), Chebyshev(n_moments=5, n_probes=4).of(GRAPHS["ring"])
+    for values in (exact.eigenvalues[::-1], exact.eigenvalues - 1):
+        with pytest.raises(ValueError, match="eigenpairs must have eigenvalues that ascend from zero; got others"):
+            restored(exact, Exact(), Eigenpairs(values, exact.eigenvectors))
+    with pytest.raises(ValueError, match="eigenpairs must be those of the combinatorial Laplacian; got none"):
+        restored(exact, Exact(), None)
+    with pytest.raises(ValueError, match="n_moments must be None for an exact spectrum; got 5"):
+        restored(large, Exact(), exact.found)
+    with pytest.raises(ValueError, match="densities must hold one of the combinatorial Laplacian; got none"):
+        restored(large, large.settings, exact.found)
+    with pytest.raises(ValueError, match="n_moments must be an odd number up to 3; got 5"):
+        restored(large, Chebyshev(n_moments=3, max_moments=3, n_probes=4), large.found)
+    large.multiplicities  # noqa: B018 (which computes the moments)
+    with pytest.raises(ValueError, match="densities must hold an odd number of moments of 8 probes; got"):
+        restored(large, Chebyshev(n_moments=5, n_probes=8), large.found)

@@ -45,7 +45,7 @@ from spectralgp.learning import Candidate, Fit, Lagrangian, Sqp, as_solver
 from spectralgp.mixture import Mixture, MixturePrediction
 from spectralgp.posterior import Filled, Posterior, Prediction
 from spectralgp.signals import Scale, read_signals
-from spectralgp.spectrum import Chebyshev, release_passes
+from spectralgp.spectrum import Chebyshev, Exact, SpectrumSettings, release_passes
 
 LARGE = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model
@@ -133,7 +133,7 @@ class GraphGPEstimator(OutputMixin):
         X = as_table(X, "X", rows=layout.dims[0] if layout is not None and layout.dims is not None else None)
         check_same_order(X, Y)
         settings = self._spectrum_settings(Y)
-        values = in_memory(Y, self) if settings is None else sliceable(Y)
+        values = in_memory(Y, self) if settings.reads_into_memory else sliceable(Y)
         inputs = self._read_inputs(X, values.shape[0])
         flat, copies = len(values.shape) == 1, np.arange(values.shape[0], dtype=np.intp)
         graph, order = read_graph(self.graph, 1 if flat else values.shape[1], frame_names(Y))
@@ -144,10 +144,9 @@ class GraphGPEstimator(OutputMixin):
             inputs, values = as_input_kernel(self.kernel).subset(inputs, kept), values[kept]
             copies = np.full(copies.size, -1, dtype=np.intp)
             copies[kept] = np.arange(kept.size)
-        item_size = 8 if settings is None else precision_of(values).itemsize
         solver = as_solver(self.solver, self.max_iterations)
-        with explaining_memory(values.shape, item_size, settings):
-            if X is not None and not isinstance(self.kernel, str) and settings is None:
+        with explaining_memory(values.shape, precision_of(values).itemsize, settings):
+            if X is not None and not isinstance(self.kernel, str) and settings.reads_into_memory:
                 kept, own = without_duplicates(inputs, values)
                 inputs, values = inputs[kept], values[kept]
                 copies = np.where(copies < 0, -1, own[copies])
@@ -171,19 +170,19 @@ class GraphGPEstimator(OutputMixin):
                 for signals in setting.signals.values():
                     signals.release()
                 release_passes(graph)
-        self._order, self._flat, self._in_memory, self._copies = order, flat, settings is None, copies
-        self._layout = layout
+        self._order, self._flat, self._copies, self._layout = order, flat, copies, layout
+        self._in_memory = settings.reads_into_memory
         self.input_recipe_: InputRecipe | None = None
         self._finish(learnt, n_empty)
 
     def _setting(
-        self, X: Any, graph: GraphBase, inputs: Array, values: Any, columns: Indices | None, settings: Chebyshev | None
+        self, X: Any, graph: GraphBase, inputs: Array, values: Any, columns: Indices | None, settings: SpectrumSettings
     ) -> Setting:
         """Data and decisions, with those that are left open decided."""
         own = Independent() if X is None else None if self.kernel is None else as_input_kernel(self.kernel)
         is_paper = self.residual is None or isinstance(as_solver(self.solver), Lagrangian)
         residual = None if is_paper or X is None else "auto" if self.residual == "shrunk" else self.residual
-        is_small = settings is None and graph.n_nodes <= MOST_SHRUNK and values.shape[0] > 2
+        is_small = settings.has_node_covariances and graph.n_nodes <= MOST_SHRUNK and values.shape[0] > 2
         shrunk = not is_paper and not isinstance(self.residual, GraphKernel) and is_small
         center = self.center
         if center == "auto":
@@ -191,9 +190,9 @@ class GraphGPEstimator(OutputMixin):
             center = chosen_center(values, DROWNING if own is None else DIFFERENT)
         scales: tuple[Scale, ...] = (self.scale,)
         if self.scale == "auto":
-            is_open = settings is None and self.noise_variance is None and not is_paper and graph.n_nodes > 1
-            scales = ("node", "global") if is_open else ("global",)
-        keep = settings is not None
+            is_given = settings.needs_passes or self.noise_variance is not None or is_paper or graph.n_nodes == 1
+            scales = ("global",) if is_given else ("node", "global")
+        keep = not settings.reads_into_memory
         signals = {scale: read_signals(values, center, scale, keep_source=keep) for scale in scales}
         is_scaled_elsewhere = all(one.has_free_amplitude for one in self._kernels())
         kernel = own.without_amplitude() if own is not None and is_scaled_elsewhere else own
@@ -215,25 +214,16 @@ class GraphGPEstimator(OutputMixin):
         is_residual_open = isinstance(self.residual, str)
         return self.graph_kernel is None and is_residual_open and isinstance(as_solver(self.solver), Sqp)
 
-    def _spectrum_settings(self, Y: Any) -> Chebyshev | None:
-        """Settings of the quadrature spectrum; None where the exact one is used."""
-        if isinstance(self.spectrum, Chebyshev):
-            return self.spectrum
-        if isinstance(self.graph, GraphBase) and not self.graph.is_whole:
-            if self.spectrum == "exact":
-                raise ValueError(
-                    "spectrum must be 'auto', 'chebyshev' or Chebyshev(...) on a partitioned graph, which is nowhere "
-                    "whole; got 'exact'. Use a Graph to decompose it."
-                )
-            return Chebyshev()
-        if self.spectrum == "chebyshev" or (self.spectrum == "auto" and self.graph is not None and _is_large(Y)):
-            return Chebyshev()
-        if self.device == "cuda":
-            raise ValueError(
-                "device must be None or 'cpu' where the spectrum is exact, which is computed on the host; got 'cuda'. "
-                "Pass spectrum='chebyshev' to compute on the device."
-            )
-        return None
+    def _spectrum_settings(self, Y: Any) -> SpectrumSettings:
+        """Settings of the spectrum, chosen by the size of the graph where they are left open."""
+        settings = self.spectrum
+        graph = self.graph if isinstance(self.graph, GraphBase) else None
+        if isinstance(settings, str):
+            is_cut = graph is not None and not graph.is_whole
+            is_large = settings == "auto" and (is_cut or (self.graph is not None and _is_large(Y)))
+            settings = Chebyshev() if is_large or settings == "chebyshev" else Exact()
+        settings.check(graph, self.device)
+        return settings
 
     def _read_inputs(self, X: Any, n_signals: int) -> Array:
         if X is None:
@@ -276,7 +266,8 @@ class GraphGPEstimator(OutputMixin):
 
     def _stacking(self, n_members: int, setting: Setting) -> Stacking:
         # on a large graph every draw would cost a pass of its own at prediction; a t has the tails that draws add
-        default = STACKED_DRAWS if n_members > 1 and setting.spectrum is None and not setting.shrunk else 0
+        is_one = n_members == 1 or setting.spectrum.needs_passes or setting.shrunk
+        default = 0 if is_one else STACKED_DRAWS
         n_draws = default if self.n_draws is None else self.n_draws
         return Stacking(self.n_folds, n_draws, self._is_open(), self.n_jobs)
 

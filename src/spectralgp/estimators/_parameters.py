@@ -10,7 +10,7 @@ from spectralgp._checks import Array, as_integer, as_option, as_positive
 from spectralgp.graph_kernels import GraphKernel, SpectralKernel
 from spectralgp.inputs import as_input_kernel
 from spectralgp.learning import Fit, Lagrangian, as_solver
-from spectralgp.spectrum import Chebyshev
+from spectralgp.spectrum import SpectrumSettings
 
 
 def check_parameters(estimator: Any) -> None:
@@ -44,7 +44,7 @@ def check_parameters(estimator: Any) -> None:
     as_integer(estimator.n_folds, "n_folds", 2)
     if estimator.n_draws is not None:
         as_integer(estimator.n_draws, "n_draws", 0)
-    if not isinstance(estimator.spectrum, Chebyshev):
+    if not isinstance(estimator.spectrum, SpectrumSettings):
         as_option(estimator.spectrum, "spectrum", ("auto", "exact", "chebyshev"))
 
 

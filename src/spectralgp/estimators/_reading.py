@@ -20,7 +20,7 @@ from spectralgp._operators import precision_of
 from spectralgp.graph import Graph, GraphBase, as_graph
 from spectralgp.graph.nodes import chosen_nodes
 from spectralgp.signals import Center
-from spectralgp.spectrum import Chebyshev
+from spectralgp.spectrum import SpectrumSettings
 
 Indices = NDArray[np.intp]
 
@@ -294,7 +294,7 @@ def without_duplicates(inputs: Array, values: Array) -> tuple[Indices, Indices]:
 
 
 @contextmanager
-def explaining_memory(shape: tuple[int, int], item_size: int, settings: Chebyshev | None) -> Iterator[None]:
+def explaining_memory(shape: tuple[int, int], item_size: int, settings: SpectrumSettings) -> Iterator[None]:
     """Say how much memory a fit needs, and what would need less, where there is not enough.
 
     Parameters
@@ -303,8 +303,8 @@ def explaining_memory(shape: tuple[int, int], item_size: int, settings: Chebyshe
         Numbers of signals and nodes.
     item_size : int
         Bytes of a value.
-    settings : Chebyshev, optional
-        Of a large graph; the spectrum is exact if not given.
+    settings : SpectrumSettings
+        How the spectrum is found.
 
     Raises
     ------
@@ -314,19 +314,5 @@ def explaining_memory(shape: tuple[int, int], item_size: int, settings: Chebyshe
     try:
         yield
     except MemoryError as error:
-        n_signals, n_nodes = shape
-        if settings is None:
-            needed, of = 3 * 8 * n_nodes**2, f"the exact spectrum of {n_nodes} nodes"
-            remedy = "Use spectrum='chebyshev', which needs no matrix of nodes by nodes."
-        else:
-            n_probes = n_nodes if settings.n_probes == "exact" else settings.n_probes
-            # two blocks of each recurrence, one on the way and the copy for the signals, two for the probes; and the
-            # moments, their quadrature and a rotation of it
-            blocks = (4 * n_signals + 2 * n_probes) * n_nodes * item_size
-            needed = blocks + 3 * 8 * settings.n_moments * n_signals**2
-            of = f"{n_signals} signals and {n_probes} probes on {n_nodes} nodes"
-            remedy = "Pass Y as float32, fewer signals, or fewer probes: spectrum=Chebyshev(n_probes=...)."
-            if needed > 2 * blocks:
-                of = f"{settings.n_moments} moments of {n_signals} by {n_signals} signals, and more if some are added"
-                remedy = "Learn from fewer signals, or from fewer moments: spectrum=Chebyshev(max_moments=...)."
+        needed, of, remedy = settings.memory(*shape, item_size)
         raise MemoryError(f"memory must hold about {needed / 1e9:.2g} GB for {of}; got less. {remedy}") from error

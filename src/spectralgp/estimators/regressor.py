@@ -24,7 +24,7 @@ from spectralgp.estimators._words import average_response, summary_of
 from spectralgp.graph_kernels import GraphKernel, SpectralKernel
 from spectralgp.learning import Solver
 from spectralgp.leaving_out import By, LeaveOneOut, leave_one_out
-from spectralgp.spectrum import Chebyshev
+from spectralgp.spectrum import SpectrumSettings
 
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
 
@@ -80,7 +80,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
     solver : {"sqp", "lagrangian"} or Solver, default="sqp"
         Joint constrained optimisation with continuation in the degree, or the paper's Algorithm 1; or one of them as an
         object, `Sqp` or `Lagrangian`. ``Sqp(n_restarts=40)`` looks for higher maxima from random starts.
-    spectrum : {"auto", "exact", "chebyshev"} or Chebyshev, default="auto"
+    spectrum : {"auto", "exact", "chebyshev"}, Exact or Chebyshev, default="auto"
         Eigendecomposition of the Laplacian, or a quadrature from its Chebyshev moments, which reaches graphs of
         millions of nodes with stated errors. "auto" is exact up to 5,000 nodes; `spectrum_` says which it was.
         `Chebyshev` sets moments, probes and tolerance.
@@ -169,7 +169,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         center: Literal["auto", "global", "node"] | None = "auto",
         scale: Literal["auto", "global", "node"] | None = "auto",
         solver: Literal["sqp", "lagrangian"] | Solver = "sqp",
-        spectrum: Literal["auto", "exact", "chebyshev"] | Chebyshev = "auto",
+        spectrum: Literal["auto", "exact", "chebyshev"] | SpectrumSettings = "auto",
         device: Literal["cpu", "cuda"] | None = None,
         noise_floor: float | None = None,
         n_folds: int = 5,

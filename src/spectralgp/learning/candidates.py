@@ -160,7 +160,7 @@ class Folds:
         first, solver = candidates[0].task, (solver or Sqp()).roughly(self.chosen.size)
         n_nodes, ends = first.signals.shape[1], np.cumsum([0, *(part.size for part in self.held_out)])
         n_some = max(1, min(n_nodes, MOST_VALUES // int(ends[-1])))
-        nodes = np.linspace(0, n_nodes - 1, n_some).astype(np.intp) if first.spectrum is None else None
+        nodes = np.linspace(0, n_nodes - 1, n_some).astype(np.intp) if not first.spectrum.needs_passes else None
         like = [None if one.near is None else self._first.get(one.near) for one in candidates]
         one_fold = functools.partial(self._fold, candidates, solver, nodes)
         first_fold = one_fold(0, like)
@@ -169,7 +169,7 @@ class Folds:
         report(f"fold 1 of {len(self.held_out)}")
         like = [None] * len(fits) if first.prior is None else list(fits)
         # passes over a large graph are shared by the folds, which therefore wait for each other
-        workers = Parallel(self.n_jobs if first.spectrum is None else 1, prefer="threads", return_as="generator")
+        workers = Parallel(1 if first.spectrum.needs_passes else self.n_jobs, prefer="threads", return_as="generator")
         found = [first_fold]
         for number, fold in enumerate(workers(delayed(one_fold)(one, like) for one in range(1, len(self.held_out)))):
             found.append(fold)

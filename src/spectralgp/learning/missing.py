@@ -56,9 +56,7 @@ class Expectation:
 
     def __init__(self, task: Task, n_draws: int | None) -> None:
         self.task, self.n_draws = task, n_draws
-        self.allowed = SOLVED  # nats that solves may cost
-        if task.spectrum is not None:
-            self.allowed = max(self.allowed, A_TENTH * task.spectrum.tolerance * _signals(task).size)
+        self.allowed = max(SOLVED, A_TENTH * task.spectrum.tolerance * _signals(task).size)  # nats that solves may cost
         self._solutions: tuple[Array | None, Array | None] = (None, None)
 
     @classmethod
@@ -68,7 +66,7 @@ class Expectation:
         n_signals, n_nodes = observed.shape
         n_missing = int(observed.size - np.count_nonzero(observed))
         cost = n_missing * observed.size * (n_signals + n_nodes)
-        if task.spectrum is None and cost <= MOST_EXACT and (not roughly or n_missing <= FIRST_DRAWS):
+        if task.spectrum.has_node_covariances and cost <= MOST_EXACT and (not roughly or n_missing <= FIRST_DRAWS):
             return cls(task, None)
         return cls(task, min(FIRST_DRAWS, most_draws(task)))
 
@@ -321,7 +319,7 @@ def most_draws(task: Task) -> int:
     n_signals, n_nodes = task.signals.shape
     size = n_signals * n_nodes
     if FIRST_DRAWS * size > MOST_AT_FIRST:
-        return FEWEST_DRAWS if task.spectrum is None else 1
+        return 1 if task.spectrum.needs_passes else FEWEST_DRAWS
     return max(FIRST_DRAWS, min(MOST_DRAWS, MOST_DRAWN // size))
 
 

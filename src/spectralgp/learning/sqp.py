@@ -203,10 +203,10 @@ class Sqp(Solver):
     def _first_starts(self, objective: Objective) -> list[Array]:
         """Starting points; of several, the rough solutions from them, one for each maximum that may be the highest.
 
-        Not on a quadrature, where a solution may be one of too coarse a spectrum.
+        Not where the spectrum may be too coarse for a solution, which then says little.
         """
         starts = starting_points(objective)
-        if len(starts) == 1 or self.enough is not None or objective.task.spectrum is not None:
+        if len(starts) == 1 or self.enough is not None or objective.task.spectrum.tolerance > 0:
             return starts
         rough = [ascend(objective, start, self.max_iterations, ROUGHLY) for start in starts]
         first, *others = sorted(rough, key=lambda one: one.value, reverse=True)

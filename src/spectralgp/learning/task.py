@@ -16,7 +16,7 @@ from spectralgp.graph import GraphBase
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.inputs import InputKernel, KernelLike, NewInputs, as_input_kernel
 from spectralgp.signals import Signals, as_training
-from spectralgp.spectrum import Chebyshev, Spectrum, decompose
+from spectralgp.spectrum import Exact, Spectrum, SpectrumSettings
 
 NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
 NOISE_CEILING = 10.0
@@ -45,8 +45,8 @@ class Task:
         Prior on the hyperparameters; None is plain maximum likelihood.
     noise_floor : float or None
         Smallest noise variance learnt, as a share of the signals' variance.
-    spectrum : Chebyshev or None
-        Settings of the quadrature for a large graph; None for an exact spectrum.
+    spectrum : SpectrumSettings
+        How spectra of the graph are found: `Exact`, or `Chebyshev` for a large graph.
     device : {"cpu", "cuda"} or None
         Where to compute on a large graph, if the signals are on the host.
     carried : Carried or None
@@ -60,7 +60,7 @@ class Task:
     noise_variance: float | None = None
     prior: Prior = "weak"
     noise_floor: float | None = None
-    spectrum: Chebyshev | None = None
+    spectrum: SpectrumSettings = Exact()
     device: str | None = None
     carried: Carried | None = None
 
@@ -75,7 +75,7 @@ class Task:
         prior: Prior = "weak",
         noise_floor: float | None = None,
         *,
-        spectrum: Chebyshev | None = None,
+        spectrum: SpectrumSettings = Exact(),
         device: str | None = None,
     ) -> Task:
         """Task from arrays, checked.
@@ -131,8 +131,6 @@ class Task:
 
     def spectrum_of(self, kernel: GraphKernel) -> Spectrum:
         """The spectrum that a graph kernel asks for."""
-        if self.spectrum is None:
-            return decompose(self.graph, kernel.laplacian, scaled=kernel.scaled)
         return self.spectrum.of(self.graph, kernel.laplacian, kernel.scaled, self.signals.like, self.device)
 
     def fold(

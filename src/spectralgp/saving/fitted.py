@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -12,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp.fitting import FittedModels, Tried, conditioned
-from spectralgp.graph import Graph
-from spectralgp.learning import Fit, Task
+from spectralgp.graph import Graph, LaplacianKind
+from spectralgp.learning import Fit
 from spectralgp.saving.arrays import ArrayOf
 from spectralgp.saving.codecs import (
     ANY_NUMBER,
@@ -31,21 +30,20 @@ from spectralgp.saving.codecs import (
 )
 from spectralgp.saving.kernels import LAPLACIAN
 from spectralgp.saving.models import CANDIDATE, CARRY_SIZES, DRAWS, FIT, GRAPH
-from spectralgp.spectrum import ExactSpectrum, Found, Spectrum, decompose, remember
+from spectralgp.spectrum import Eigenpairs, Found, Spectrum
 
 PAIRS = Record(
-    SimpleNamespace,
-    laplacian=LAPLACIAN,
+    Eigenpairs,
     eigenvalues=ArrayOf(("n_nodes",)),
     eigenvectors=ArrayOf(("n_nodes", "n_nodes")),
 )
 DENSITY = Record(
-    SimpleNamespace,
-    laplacian=LAPLACIAN,
+    Found,
     largest_eigenvalue=POSITIVE,
     residual=Number(0.0),
     moments=Maybe(ArrayOf(("_moments", "_probes"))),
 )
+FOUND = {"eigenpairs": PAIRS, "densities": DENSITY}  # what is found of graphs to know their spectra
 LEARNT = Record(
     SimpleNamespace,
     raw_fits=Many(FIT, least=1),
@@ -83,15 +81,13 @@ def written(
     state["candidates"] = CANDIDATES.write(learnt.candidates, into, "candidates")
     parts = {name: getattr(learnt, name) for name in ("raw_fits", "weights", "draws", "tried")}
     state["learnt"] = LEARNT.write(SimpleNamespace(**parts, fits=fits), into, "learnt")
-    pairs, densities = [], []
+    found: dict[str, list[Json]] = {name: [] for name in FOUND}
     for laplacian, spectrum in into.spectra.items():
-        if not isinstance(spectrum, ExactSpectrum):
-            found = SimpleNamespace(laplacian=laplacian, **vars(spectrum.density.found))
-            densities.append(DENSITY.write(found, into, f"densities.{laplacian}"))
-        elif spectrum.basis is not None:
-            known = {"eigenvalues": spectrum.frequencies, "eigenvectors": spectrum.basis}
-            pairs.append(PAIRS.write(SimpleNamespace(laplacian=laplacian, **known), into, f"eigenpairs.{laplacian}"))
-    return state | {"eigenpairs": pairs, "densities": densities, "shared": into.shared}, into.arrays
+        for name, record in FOUND.items():
+            if record.cls is type(spectrum.found):
+                written = record.write(spectrum.found, into, f"{name}.{laplacian}")
+                found[name].append({"laplacian": laplacian, **written})
+    return state | found | {"shared": into.shared}, into.arrays
 
 
 def made(
@@ -109,21 +105,25 @@ def made(
     source = Reading(arrays, state["shared"], device)
     source.sizes |= CARRY_SIZES
     graph = GRAPH.read(state["graph"], source, "graph")
-    pairs = Many(PAIRS).read(state["eigenpairs"], source, "eigenpairs")
-    for one in pairs:
-        if np.any(one.eigenvalues < 0) or np.any(np.diff(one.eigenvalues) < 0):
-            raise wrong("eigenpairs", "of eigenvalues that ascend from zero", "others")
-        remember(graph, one.laplacian, one.eigenvalues, one.eigenvectors)
-    densities = Many(DENSITY).read(state["densities"], source, "densities")
-    known = {one.laplacian: Found(one.largest_eigenvalue, one.residual, one.moments) for one in densities}
+    known = {}
+    for name, record in FOUND.items():
+        for fields in Many(Record(dict, laplacian=LAPLACIAN, **record.fields)).read(state[name], source, name):
+            laplacian = fields.pop("laplacian")
+            known[laplacian] = record.cls(**fields)
     candidates = CANDIDATES.read(state["candidates"], source, "candidates")
-    source.spectrum = _Spectra(graph, candidates[0].task, {one.laplacian for one in pairs}, known)
+    task = candidates[0].task
+
+    def spectrum(laplacian: LaplacianKind, scaled: bool, n_moments: int | None) -> Spectrum:
+        like, device = task.signals.like, task.device
+        return task.spectrum.restored(graph, laplacian, scaled, like, device, known.get(laplacian), n_moments)
+
+    source.spectrum = spectrum
     parts = LEARNT.read(state["learnt"], source, "learnt")
     counts = {len(candidates), len(parts.raw_fits), len(parts.draws), len(parts.fits), parts.weights.size}
     if len(counts) > 1 or np.any(parts.weights < 0) or not np.isclose(parts.weights.sum(), 1.0):
         raise wrong("learnt", "as many candidates, fits, draws and weights that add up to one", sorted(counts))
     described = estimator.read(state["estimator"], source, "estimator")
-    _require_memory(candidates[0].task.signals.shape[0], sum(len(one.models) for one in parts.draws))
+    _require_memory(task.signals.shape[0], sum(len(one.models) for one in parts.draws))
     posterior = conditioned(candidates, parts.weights, parts.draws)
     learnt = FittedModels(candidates, parts.raw_fits, parts.weights, parts.draws, posterior, parts.tried)
     return learnt, parts.fits, graph, described
@@ -142,31 +142,3 @@ def _memory() -> float:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, OSError, ValueError):
         return float("inf")
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Spectra:
-    """What gives the spectra of a graph from what was found of them; nothing is computed."""
-
-    graph: Graph
-    task: Task
-    decomposed: set[str]
-    known: dict[str, Found]
-
-    def __call__(self, laplacian: Any, scaled: bool, n_moments: int | None) -> Spectrum:
-        """Exact, or of so many moments."""
-        found, settings = self.known.get(laplacian), self.task.spectrum
-        if n_moments is None:
-            if settings is not None or (self.graph.n_edges and laplacian not in self.decomposed):
-                raise wrong("eigenpairs", f"those of the {laplacian} Laplacian", "none")
-            return decompose(self.graph, laplacian, scaled=scaled)
-        if found is None or settings is None:
-            raise wrong("densities", f"one of the {laplacian} Laplacian", "none")
-        if n_moments % 2 == 0 or n_moments > settings.max_moments | 1:
-            raise wrong("n_moments", f"an odd number up to {settings.max_moments | 1}", n_moments)
-        if found.moments is not None:
-            n_probes = self.graph.n_nodes if settings.n_probes == "exact" else settings.n_probes
-            if found.moments.shape[1] != n_probes or len(found.moments) % 2 == 0:
-                raise wrong("densities", f"an odd number of moments of {n_probes} probes", found.moments.shape)
-        quadrature = settings.of(self.graph, laplacian, scaled, self.task.signals.like, self.task.device, found)
-        return dataclasses.replace(quadrature, n_moments=n_moments)

@@ -36,7 +36,7 @@ from spectralgp.saving.codecs import (
 )
 from spectralgp.saving.kernels import GRAPH_KERNEL, INPUT_KERNEL, LAPLACIAN
 from spectralgp.signals import CompleteState, IncompleteState, ReadAs, Signals, state_of
-from spectralgp.spectrum import Chebyshev, Errors, Quadrature, Spectrum
+from spectralgp.spectrum import Chebyshev, Errors, Exact, Spectrum, SpectrumSettings
 from spectralgp.units import Units
 
 MOST_MOMENTS = 2**20
@@ -143,14 +143,29 @@ SIGNALS = Shared("signals", _Signals())
 
 # --------------------------------------------------------------------------------------------------------- tasks
 
-SETTINGS = Record(
-    Chebyshev,
-    tolerance=POSITIVE,
-    n_moments=Integer(3, MOST_MOMENTS),
-    max_moments=Integer(3, MOST_MOMENTS),
-    n_probes=Either(Option("exact"), Integer(4, MOST_MOMENTS)),
-    random_state=Integer(0),
-)
+
+class _Settings(Codec):
+    """How spectra are found: null where they are exact, which leaves nothing to set."""
+
+    parts = Record(
+        Chebyshev,
+        tolerance=POSITIVE,
+        n_moments=Integer(3, MOST_MOMENTS),
+        max_moments=Integer(3, MOST_MOMENTS),
+        n_probes=Either(Option("exact"), Integer(4, MOST_MOMENTS)),
+        random_state=Integer(0),
+    )
+
+    def write(self, value: SpectrumSettings, into: Writing, where: str) -> Json:
+        """The fields, or null."""
+        return None if value == Exact() else self.parts.write(value, into, where)
+
+    def read(self, found: Json, source: Reading, where: str) -> SpectrumSettings:
+        """The settings again."""
+        return Exact() if found is None else self.parts.read(found, source, where)
+
+
+SETTINGS = _Settings()
 DEVICE = Maybe(Option("cpu", "cuda"))
 
 
@@ -165,7 +180,7 @@ class _Task(Codec):
         noise_variance=Maybe(POSITIVE),
         prior=Maybe(Option("weak")),
         noise_floor=Maybe(POSITIVE),
-        spectrum=Maybe(SETTINGS),
+        spectrum=SETTINGS,
         device=DEVICE,
         carried=Maybe(Record(Carried, columns=ArrayOf(("n_nodes",), "i"), offset=ArrayOf(("n_nodes",)))),
     )
@@ -194,11 +209,9 @@ class _Spectrum(Codec):
     parts = Record(SimpleNamespace, laplacian=LAPLACIAN, scaled=FLAG, n_moments=Maybe(Integer(3, MOST_MOMENTS)))
 
     def write(self, value: Spectrum, into: Writing, where: str) -> Json:
-        """Its name, as it were."""
+        """A reference to the spectrum."""
         into.spectra[value.laplacian] = value
-        n_moments = value.n_moments if isinstance(value, Quadrature) else None
-        parts = SimpleNamespace(laplacian=value.laplacian, scaled=value.scaled, n_moments=n_moments)
-        return self.parts.write(parts, into, where)
+        return self.parts.write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Spectrum:
         """The spectrum, from what was found of it."""

@@ -1,14 +1,24 @@
 """Spectra of graphs: exact eigenpairs, or a quadrature from Chebyshev moments, behind the same few verbs."""
 
-from spectralgp.spectrum.base import Errors, FilterBank, Filters, FilterSum, OfEigenvalues, Spectrum
+from spectralgp.spectrum.base import (
+    Errors,
+    FilterBank,
+    Filters,
+    FilterSum,
+    OfEigenvalues,
+    Spectrum,
+    SpectrumSettings,
+)
 from spectralgp.spectrum.data import SpectralData, SpectralMoments, SpectralSignals
 from spectralgp.spectrum.density import Found
-from spectralgp.spectrum.exact import ExactSpectrum, decompose, remember
+from spectralgp.spectrum.exact import Eigenpairs, Exact, ExactSpectrum, decompose
 from spectralgp.spectrum.quadrature import Chebyshev, Quadrature, release_passes
 
 __all__ = [
     "Chebyshev",
+    "Eigenpairs",
     "Errors",
+    "Exact",
     "ExactSpectrum",
     "FilterBank",
     "FilterSum",
@@ -20,7 +30,7 @@ __all__ = [
     "SpectralMoments",
     "SpectralSignals",
     "Spectrum",
+    "SpectrumSettings",
     "decompose",
     "release_passes",
-    "remember",
 ]

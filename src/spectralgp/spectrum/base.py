@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,72 @@ class FilterBank(Filters):
         return matrices if self.after is None else matrices * self.after(eigenvalues)[:, None, :]
 
 
+class SpectrumSettings(ABC):
+    """How the spectrum of a graph is found, and what can be asked of signals and models on such a spectrum."""
+
+    def __sklearn_clone__(self) -> Self:
+        """A frozen object is its own clone."""
+        return self
+
+    @abstractmethod
+    def of(
+        self,
+        graph: GraphBase,
+        laplacian: LaplacianKind = "combinatorial",
+        scaled: bool = False,
+        like: Any = None,
+        device: str | None = None,
+    ) -> Spectrum:
+        """Spectrum of a graph, for signals such as `like` (NumPy's, if not given); remembered on the graph."""
+
+    @abstractmethod
+    def restored(
+        self,
+        graph: GraphBase,
+        laplacian: LaplacianKind,
+        scaled: bool,
+        like: Any,
+        device: str | None,
+        found: object,
+        n_moments: int | None,
+    ) -> Spectrum:
+        """The spectrum whose `Spectrum.found` and `Spectrum.n_moments` are given; nothing is computed.
+
+        Raises
+        ------
+        ValueError
+            If these settings cannot have found that.
+        """
+
+    @abstractmethod
+    def check(self, graph: GraphBase | None, device: str | None) -> None:
+        """Raise a ValueError where the graph or the device is not one that this spectrum can be computed on."""
+
+    @abstractmethod
+    def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
+        """Bytes that learning needs for signals of `item_size` bytes per value, what for, and what would need less."""
+
+    @property
+    @abstractmethod
+    def tolerance(self) -> float:
+        """Largest relative error of the log marginal likelihood by truncation; zero if there is none."""
+
+    @property
+    @abstractmethod
+    def reads_into_memory(self) -> bool:
+        """Whether signals are read into memory, in double precision, rather than left where they are."""
+
+    @property
+    @abstractmethod
+    def needs_passes(self) -> bool:
+        """Whether predictions take passes over the graph: fits then share them, and compare fewer models and values."""
+
+    @property
+    @abstractmethod
+    def has_node_covariances(self) -> bool:
+        """Whether covariances of nodes by nodes are written out, as shrinkage and exact completions need them."""
+
+
 class Spectrum(ABC):
     """Frequencies of a graph, with the few verbs that learning and prediction ask of them.
 
@@ -87,6 +153,13 @@ class Spectrum(ABC):
     graph: GraphBase
     laplacian: LaplacianKind
     scaled: bool
+    n_moments: int | None
+    """Number of Chebyshev moments that it is made of; None where eigenvalues are known."""
+
+    @property
+    @abstractmethod
+    def found(self) -> object:
+        """What was computed of the graph, for `SpectrumSettings.restored`; None where nothing had to be."""
 
     # ------------------------------------------------------------------------------------------- frequencies
 

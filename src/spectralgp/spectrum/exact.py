@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,9 +15,107 @@ from spectralgp._arrays import few_threads
 from spectralgp._checks import Array, as_option, as_signals
 from spectralgp.graph import Graph, GraphBase, LaplacianKind
 from spectralgp.signals import Signals
-from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum
+from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum, SpectrumSettings
 from spectralgp.spectrum.data import SpectralData, SpectralSignals
 from spectralgp.spectrum.expected import ExpectedSignals, Spread
+
+
+@dataclass(frozen=True)
+class Exact(SpectrumSettings):
+    """Settings of the exact spectrum, by an eigendecomposition: there are none.
+
+    Examples
+    --------
+    >>> from spectralgp import Exact, Graph
+    >>> Exact().of(Graph.from_edges([(0, 1), (1, 2)]))
+    ExactSpectrum(3 frequencies of the combinatorial Laplacian)
+    """
+
+    def of(
+        self,
+        graph: GraphBase,
+        laplacian: LaplacianKind = "combinatorial",
+        scaled: bool = False,
+        like: Any = None,
+        device: str | None = None,
+    ) -> ExactSpectrum:
+        """Exact spectrum of a graph, on the host whatever the signals are like."""
+        return decompose(graph, laplacian, scaled=scaled)
+
+    def restored(
+        self,
+        graph: GraphBase,
+        laplacian: LaplacianKind,
+        scaled: bool,
+        like: Any,
+        device: str | None,
+        found: object,
+        n_moments: int | None,
+    ) -> ExactSpectrum:
+        """Exact spectrum from its eigenpairs, which a graph without edges does not need."""
+        if n_moments is not None:
+            raise ValueError(f"n_moments must be None for an exact spectrum; got {n_moments}.")
+        if isinstance(found, Eigenpairs):
+            if np.any(found.eigenvalues < 0) or np.any(np.diff(found.eigenvalues) < 0):
+                raise ValueError("eigenpairs must have eigenvalues that ascend from zero; got others.")
+            graph._cache["eigenpairs", laplacian] = tuple(map(_read_only, (found.eigenvalues, found.eigenvectors)))
+        elif graph.n_edges:
+            raise ValueError(f"eigenpairs must be those of the {laplacian} Laplacian; got none.")
+        return self.of(graph, laplacian, scaled)
+
+    def check(self, graph: GraphBase | None, device: str | None) -> None:
+        """Refuse a graph that is nowhere whole, and a device."""
+        if graph is not None and not graph.is_whole:
+            raise ValueError(
+                "spectrum must be 'auto', 'chebyshev' or Chebyshev(...) on a partitioned graph, which is nowhere "
+                "whole; got the exact one. Use a Graph to decompose it."
+            )
+        if device == "cuda":
+            raise ValueError(
+                "device must be None or 'cpu' where the spectrum is exact, which is computed on the host; got 'cuda'. "
+                "Pass spectrum='chebyshev' to compute on the device."
+            )
+
+    def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
+        """That of the eigendecomposition."""
+        remedy = "Use spectrum='chebyshev', which needs no matrix of nodes by nodes."
+        return 3 * 8 * n_nodes**2, f"the exact spectrum of {n_nodes} nodes", remedy
+
+    @property
+    def tolerance(self) -> float:
+        """Zero: nothing is truncated."""
+        return 0.0
+
+    @property
+    def reads_into_memory(self) -> bool:
+        """Signals fit into memory where eigenvectors do."""
+        return True
+
+    @property
+    def needs_passes(self) -> bool:
+        """Eigenvectors serve every prediction."""
+        return False
+
+    @property
+    def has_node_covariances(self) -> bool:
+        """They are no larger than the eigenvectors."""
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenpairs:
+    """What is found of a Laplacian to know its exact spectrum.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (n_nodes,)
+        Ascending, before scaling.
+    eigenvectors : ndarray of shape (n_nodes, n_nodes)
+        In columns.
+    """
+
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +143,12 @@ class ExactSpectrum(Spectrum):
     scaled: bool
     frequencies: Array
     basis: Array | None = None
+    n_moments: None = field(default=None, init=False)
+
+    @property
+    def found(self) -> Eigenpairs | None:
+        """The eigenpairs; None on a graph without edges."""
+        return None if self.basis is None else Eigenpairs(self.frequencies, self.basis)
 
     @cached_property
     def eigenvectors(self) -> Array:
@@ -259,11 +363,6 @@ def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, s
     if key not in graph._cache:  # not the spectrum itself, which knows its graph: they would keep each other alive
         graph._cache[key] = _eigenpairs(graph, laplacian)
     return ExactSpectrum(graph, laplacian, bool(scaled), *graph._cache[key])
-
-
-def remember(graph: Graph, laplacian: LaplacianKind, eigenvalues: Array, eigenvectors: Array) -> None:
-    """Eigenpairs of a graph's Laplacian that are known, so that `decompose` has nothing to compute."""
-    graph._cache["eigenpairs", laplacian] = _read_only(eigenvalues), _read_only(eigenvectors)
 
 
 def _eigenpairs(graph: Graph, laplacian: LaplacianKind) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebval
@@ -25,7 +25,7 @@ from spectralgp._operators import (
 )
 from spectralgp.graph import GraphBase, LaplacianKind
 from spectralgp.signals import Completed, Signals
-from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum
+from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum, SpectrumSettings
 from spectralgp.spectrum.data import SpectralData, SpectralMoments
 from spectralgp.spectrum.density import Density, Found
 from spectralgp.spectrum.probing import UNIT_VECTORS, closest_quadratics, diagonals_at
@@ -41,7 +41,7 @@ NOTICEABLE = 1e-7  # of the largest coefficient, where a series that is cut off 
 
 
 @dataclass(frozen=True)
-class Chebyshev:
+class Chebyshev(SpectrumSettings):
     """Settings of the quadrature spectrum of large graphs.
 
     Parameters
@@ -80,10 +80,6 @@ class Chebyshev:
             as_integer(self.n_probes, "n_probes", 4)
         as_integer(self.random_state, "random_state", 0)
 
-    def __sklearn_clone__(self) -> Self:
-        """A frozen object is its own clone."""
-        return self
-
     def of(
         self,
         graph: GraphBase,
@@ -102,6 +98,61 @@ class Chebyshev:
             operator = graph.operator(laplacian, like, device)
             graph._cache[key] = Density(operator, self.n_probes, self.random_state, graph.n_edges > 0, found)
         return Quadrature(graph, laplacian, bool(scaled), self, graph._cache[key], self.n_moments | 1)
+
+    def restored(
+        self,
+        graph: GraphBase,
+        laplacian: LaplacianKind,
+        scaled: bool,
+        like: Any,
+        device: str | None,
+        found: object,
+        n_moments: int | None,
+    ) -> Quadrature:
+        """Quadrature from moments of the density of its spectrum."""
+        if not isinstance(found, Found):
+            raise ValueError(f"densities must hold one of the {laplacian} Laplacian; got none.")
+        most, n_probes = self.max_moments | 1, self._probes_on(graph.n_nodes)
+        if n_moments is None or n_moments % 2 == 0 or n_moments > most:
+            raise ValueError(f"n_moments must be an odd number up to {most}; got {n_moments}.")
+        shape = (1, n_probes) if found.moments is None else found.moments.shape
+        if shape[1] != n_probes or shape[0] % 2 == 0:
+            raise ValueError(f"densities must hold an odd number of moments of {n_probes} probes; got {shape}.")
+        return dataclasses.replace(self.of(graph, laplacian, scaled, like, device, found), n_moments=n_moments)
+
+    def check(self, graph: GraphBase | None, device: str | None) -> None:
+        """Every graph and device will do."""
+
+    def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
+        """That of blocks of signals and probes, and of the moments of signals."""
+        n_probes = self._probes_on(n_nodes)
+        # two blocks of each recurrence, one on the way and the copy for the signals, two for the probes; and the
+        # moments, their quadrature and a rotation of it
+        blocks = (4 * n_signals + 2 * n_probes) * n_nodes * item_size
+        needed = blocks + 3 * 8 * self.n_moments * n_signals**2
+        if needed > 2 * blocks:
+            of = f"{self.n_moments} moments of {n_signals} by {n_signals} signals, and more if some are added"
+            return needed, of, "Learn from fewer signals, or from fewer moments: spectrum=Chebyshev(max_moments=...)."
+        of = f"{n_signals} signals and {n_probes} probes on {n_nodes} nodes"
+        return needed, of, "Pass Y as float32, fewer signals, or fewer probes: spectrum=Chebyshev(n_probes=...)."
+
+    def _probes_on(self, n_nodes: int) -> int:
+        return n_nodes if self.n_probes == "exact" else self.n_probes
+
+    @property
+    def reads_into_memory(self) -> bool:
+        """Signals may be larger than memory, and are read in blocks."""
+        return False
+
+    @property
+    def needs_passes(self) -> bool:
+        """There are no eigenvectors."""
+        return True
+
+    @property
+    def has_node_covariances(self) -> bool:
+        """They would be larger than the graph."""
+        return False
 
 
 def release_passes(graph: GraphBase) -> None:
@@ -152,6 +203,11 @@ class Quadrature(Spectrum):
     settings: Chebyshev
     density: Density
     n_moments: int
+
+    @property
+    def found(self) -> Found:
+        """The moments of the density, and the largest eigenvalue."""
+        return self.density.found
 
     # --------------------------------------------------------------------------------------------- frequencies
 

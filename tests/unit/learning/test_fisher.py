@@ -15,7 +15,7 @@ from spectralgp.graph_kernels import LocalAverage, Polynomial
 from spectralgp.learning import Task
 from spectralgp.learning.fisher import Separable, fisher_information, information_at, precision_at
 from spectralgp.learning.objective import Objective
-from spectralgp.spectrum import Chebyshev, decompose
+from spectralgp.spectrum import Chebyshev, Exact, decompose
 from tolerances import FORMULA, GRADIENT, QUADRATURE
 
 N_SIGNALS = 5
@@ -28,7 +28,7 @@ ONE_SIDED = 1e-3  # the curvature of the prior by one-sided differences
 EXACTLY = Chebyshev(n_moments=257, n_probes="exact")
 
 
-def objective_of(kernel, weights=WEIGHTS["random"], spectrum=None, signals=None, **options):
+def objective_of(kernel, weights=WEIGHTS["random"], spectrum=Exact(), signals=None, **options):
     values = SIGNALS[:, : len(weights)] if signals is None else signals
     task = Task.of(Graph(weights), INPUT_KERNEL, INPUTS, values, spectrum=spectrum, **options)
     found = task.spectrum_of(kernel)
@@ -161,7 +161,7 @@ def test_precision_adds_the_curvature_of_the_prior(prior):
     assert oracle.relative_error(precision_at(objective, x) * np.outer(units, units), floored) < ONE_SIDED
 
 
-@pytest.mark.parametrize("spectrum", [None, Chebyshev(n_moments=5, n_probes="exact")])
+@pytest.mark.parametrize("spectrum", [Exact(), Chebyshev(n_moments=5, n_probes="exact")])
 def test_precision_is_at_least_one_in_units(spectrum):
     """At a filter of zero, of which the data say nothing, and on a quadrature with negative weights."""
     objective, x = objective_of(Polynomial(2).with_theta([0.0, 0.0, 0.0]), spectrum=spectrum, prior=None)
