@@ -107,6 +107,24 @@ def test_signals_without_a_value_are_left_out_and_predicted():
     np.testing.assert_array_equal(left.mean[kept], without.leave_one_out().mean)
 
 
+def test_a_precomputed_covariance_of_all_signals_stays_valid_where_some_are_empty():
+    """Rows without any value are left out at `fit`, and so are their columns wherever a covariance has them."""
+    empty = HOLES.copy()
+    empty[[3, 7]] = np.nan
+    kernel = RBF(1.2)
+    plain = paper().set_params(kernel=RBF(1.2, "fixed")).fit(X, empty)
+    model = paper().set_params(kernel="precomputed").fit(kernel(X), empty)
+    assert relative_error(model.impute(kernel(X), empty), plain.impute(X, empty)) < MASKED
+    kept = np.delete(np.arange(N_SIGNALS), [3, 7])
+    for cross in (kernel(NEW, X), kernel(NEW, X)[:, kept]):
+        assert relative_error(model.predict(cross), plain.predict(NEW)) < MASKED
+    more = (kernel(NEW, X), kernel(NEW))
+    signals = np.where([[True]] + [[False]] * (len(NEW) - 1), np.nan, Y[: len(NEW)])
+    both = model.condition_on(more, signals), plain.condition_on(NEW, signals)
+    inputs, known = np.vstack([X, NEW]), np.vstack([empty, signals])
+    assert relative_error(both[0].impute(kernel(inputs), known), both[1].impute(inputs, known)) < MASKED
+
+
 def test_nodes_never_observed_are_predicted():
     never = HOLES.copy()
     never[:, 4] = np.nan

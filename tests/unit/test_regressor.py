@@ -252,6 +252,18 @@ def test_copies_of_signals_are_kept_where_covariances_are_given():
     assert oracle.relative_error(model.log_marginal_likelihood_, expected) < FORMULA
 
 
+@pytest.mark.parametrize("spectrum", ["exact", "chebyshev"])
+def test_a_precomputed_covariance_with_a_column_per_node_is_not_carried_over(spectrum):
+    few, signals = X[:N_NODES], Y[:N_NODES]
+    model = GraphGPRegressor(GRAPH, Polynomial(1), kernel="precomputed", spectrum=spectrum)
+    model.fit(oracle.rbf(few, few), signals)
+    assert model.fits_[0].model.carry is None
+    mean, std = model.predict((oracle.rbf(NEW, few), oracle.rbf(NEW, NEW)), return_std=True)
+    assert mean.shape == std.shape == (N_NEW, N_NODES)
+    with pytest.raises(ValueError, match="carry must be None or 'auto' where X holds no features; got"):
+        model.set_params(carry=list(range(N_NODES))).fit(oracle.rbf(few, few), signals)
+
+
 def test_precomputed_without_test_covariance_has_means_only():
     model = regressor(kernel="precomputed").fit(oracle.rbf(X, X), Y)
     cross = oracle.rbf(NEW, X)

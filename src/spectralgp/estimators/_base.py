@@ -40,7 +40,7 @@ from spectralgp.estimators._reading import (
 from spectralgp.fitting import FittedModels, Stacking, at_once, fit_models, n_fitting_steps
 from spectralgp.graph import GraphBase
 from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial
-from spectralgp.inputs import Independent, InputRecipe, as_covariance, as_input_kernel
+from spectralgp.inputs import Independent, InputKernel, InputRecipe, Standardised, as_input_kernel
 from spectralgp.learning import Candidate, Fit, Lagrangian, Sqp, as_solver
 from spectralgp.mixture import Mixture, MixturePrediction
 from spectralgp.posterior import Filled, Posterior, Prediction
@@ -134,23 +134,24 @@ class GraphGPEstimator(OutputMixin):
         check_same_order(X, Y)
         settings = self._spectrum_settings(Y)
         values = in_memory(Y, self) if settings.reads_into_memory else sliceable(Y)
-        inputs = self._read_inputs(X, values.shape[0])
+        kernel = self._input_kernel(X)
+        inputs = self._read_inputs(X, kernel, values.shape[0])
         flat, copies = len(values.shape) == 1, np.arange(values.shape[0], dtype=np.intp)
         graph, order = read_graph(self.graph, 1 if flat else values.shape[1], frame_names(Y))
         values = graph.adopted(order.to_graph(values[:, None] if flat else values))
         kept = observed_rows(values)
         n_empty = 0 if kept is None else values.shape[0] - kept.size
         if kept is not None:
-            inputs, values = as_input_kernel(self.kernel).subset(inputs, kept), values[kept]
+            inputs, values = kernel.subset(inputs, kept), values[kept]
             copies = np.full(copies.size, -1, dtype=np.intp)
             copies[kept] = np.arange(kept.size)
         solver = as_solver(self.solver, self.max_iterations)
         with explaining_memory(values.shape, precision_of(values).itemsize, settings):
-            if X is not None and not isinstance(self.kernel, str) and settings.reads_into_memory:
+            if kernel.has_features and settings.reads_into_memory:
                 kept, own = without_duplicates(inputs, values)
                 inputs, values = inputs[kept], values[kept]
                 copies = np.where(copies < 0, -1, own[copies])
-            columns = carried_columns(self.carry, X, inputs.shape[1], order, graph.n_nodes)
+            columns = carried_columns(self.carry, X, kernel.has_features, inputs.shape[1], order, graph.n_nodes)
             setting = self._setting(X, graph, inputs, values, columns, settings)
             candidates = self._candidates(setting)
             if candidates is None and values.shape[0] < 2 and self.graph is None:
@@ -225,14 +226,18 @@ class GraphGPEstimator(OutputMixin):
         settings.check(graph, self.device)
         return settings
 
-    def _read_inputs(self, X: Any, n_signals: int) -> Array:
+    def _input_kernel(self, X: Any) -> InputKernel:
+        """Covariance between signals, not yet learnt; that of no inputs for the default, whose terms are still open."""
+        if X is None:
+            return Independent()
+        return Standardised.of(np.empty((1, 0))) if self.kernel is None else as_input_kernel(self.kernel)
+
+    def _read_inputs(self, X: Any, kernel: InputKernel, n_signals: int) -> Array:
         if X is None:
             for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
             return np.empty((n_signals, 0))
-        inputs = self._checked_inputs(X, reset=True)
-        if isinstance(self.kernel, str):
-            inputs = as_covariance(inputs)
+        inputs = kernel.training(self._checked_inputs(X, reset=True))
         if inputs.shape[0] != n_signals:
             raise ValueError(
                 f"X and Y must have the same number of rows, one a signal; got {inputs.shape[0]} and {n_signals}. "
@@ -324,12 +329,19 @@ class GraphGPEstimator(OutputMixin):
     def _prediction(self, X: Any, observed: Any = None) -> Prediction | Filled | MixturePrediction:
         """Predictive distribution at new inputs, given what was observed of the signals there, if anything."""
         check_is_fitted(self)
-        inputs = self.fits_[0].model.input_kernel.new(self._inputs_table(X), self._as_features)
+        inputs = self._new_inputs(self._inputs_table(X))
         if observed is None:
             return self.posterior_.at(inputs)
         self.graph_.require_whole("for predictions given what was observed")
         known = self._observed(as_one_signal(self._signals_table(observed, "observed"), self._flat))
         return self.posterior_.at_observed(inputs, np.asarray(on_host(self._order.to_graph(known)), dtype=float))
+
+    def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
+        """New inputs in the form that kernels take; `as_given` if a matrix may be that of the training signals."""
+        kernel = self.fits_[0].model.input_kernel
+        inputs = kernel.new(X, self._as_features)
+        kept = np.flatnonzero(self._copies >= 0)
+        return kernel.with_kept(kernel.as_new(inputs) if as_given else inputs, self._copies.size, kept)
 
     def _as_features(self, X: Any) -> Array:
         return self._checked_inputs(X, reset=False)
@@ -366,7 +378,7 @@ class GraphGPEstimator(OutputMixin):
     def __sklearn_tags__(self) -> Any:
         """Tags: precomputed kernels take square inputs."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str)
+        tags.input_tags.pairwise = as_input_kernel(self.kernel).is_pairwise
         tags.target_tags.required = True
         return tags
 

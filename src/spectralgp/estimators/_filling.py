@@ -90,22 +90,16 @@ class FillingMixin(GraphGPEstimator):
 
     def _features(self, X: Any, n_signals: int) -> Any:
         """Inputs in the form that kernels take them."""
-        inputs = np.empty((n_signals, 0)) if X is None else self._inputs_table(X)
-        return self.fits_[0].model.input_kernel.new(inputs, self._as_features)
+        return self._new_inputs(np.empty((n_signals, 0)) if X is None else self._inputs_table(X), as_given=True)
 
     def _among_training(self, features: Any, signals: Array) -> Indices:
         """Which of the training signals each one is, inputs and all; -1 for those that are new."""
         posterior = self.posterior_.parts[0][1]
-        training, known = posterior.inputs, np.asarray(on_host(posterior.signals.units.mean(posterior.values)))
+        known = np.asarray(on_host(posterior.signals.units.mean(posterior.values)))
         rows = np.full(len(signals), -1, dtype=np.intp)
-        if isinstance(features, tuple):  # covariances of new inputs
-            return rows
         tolerance = SAME * float(np.nanmax(np.abs(known), initial=0.0))
-        candidates: dict[bytes, list[int]] = {}
-        for row, inputs in enumerate(training):
-            candidates.setdefault(inputs.tobytes(), []).append(row)
-        for number, inputs in enumerate(np.asarray(features, dtype=float)):
-            for row in candidates.get(inputs.tobytes(), []):
+        for number, equal in enumerate(posterior.prior.input_kernel.equal_rows(posterior.inputs, features)):
+            for row in equal:
                 if np.allclose(known[row], signals[number], rtol=0, atol=tolerance, equal_nan=True):
                     rows[number] = row
                     break
@@ -118,8 +112,7 @@ class FillingMixin(GraphGPEstimator):
             if rows[0] >= 0:
                 one = posterior.filled(rows)
             else:
-                own = features if isinstance(features, tuple) else features[chosen]
-                one = posterior.at_observed(own, signals[chosen])
+                one = posterior.at_observed(posterior.prior.input_kernel.new_subset(features, chosen), signals[chosen])
             filled.append((weight, one))
         return filled
 
@@ -160,9 +153,7 @@ class FillingMixin(GraphGPEstimator):
                 "Y must hold at least one value; got nothing but NaN, which stands for what was not observed."
             )
         features = self._features(X, len(signals))
-        if isinstance(features, tuple) and not kept.all():
-            raise ValueError("Y must hold a value in every signal where X is a pair of covariances; got an empty one.")
-        features = features if isinstance(features, tuple) else np.asarray(features)[kept]
+        features = self.fits_[0].model.input_kernel.new_subset(features, kept)
         learnt = self._learnt
         candidates = []
         for candidate in learnt.candidates:
@@ -213,7 +204,7 @@ class FillingMixin(GraphGPEstimator):
                     "a model that carries them over. Fit it with carry=None."
                 )
             moved = Units(float(np.mean(on_host(units.offset))), units.spread)
-            inputs = task.inputs[:0, :0] if isinstance(self.kernel, str) else task.inputs[:0]
+            inputs = task.input_kernel.subset(task.inputs, np.empty(0, dtype=np.intp))
             own = dataclasses.replace(task, graph=other, inputs=inputs, signals=no_signals(other.n_nodes, moved))
             candidates.append(dataclasses.replace(candidate, task=own, shrunk=False))
             fits.append(dataclasses.replace(fit, model=_moved(fit.model, own.spectrum_of(fit.model.graph_kernel))))

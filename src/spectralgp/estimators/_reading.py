@@ -212,7 +212,9 @@ def _require_finite(
     )
 
 
-def carried_columns(carry: Any, X: Any, n_features: int, order: NodeOrder, n_nodes: int) -> Indices | None:
+def carried_columns(
+    carry: Any, X: Any, has_features: bool, n_features: int, order: NodeOrder, n_nodes: int
+) -> Indices | None:
     """The column of the inputs that carries over to each node of the graph; None where none does.
 
     Parameters
@@ -220,15 +222,22 @@ def carried_columns(carry: Any, X: Any, n_features: int, order: NodeOrder, n_nod
     carry : "auto", array of int or of names, or None
         What the user asked for: columns in the order of those of ``Y``; "auto" takes them where they are the nodes, by
         name, or by their number where neither has names.
+    has_features : bool
+        Whether the columns of the inputs are features, which alone can belong to nodes.
     """
     if carry is None:
         return None
+    if X is not None and not has_features and not isinstance(carry, str):
+        raise ValueError(
+            f"carry must be None or 'auto' where X holds no features; got {carry!r}. Columns of a covariance are no "
+            "values at nodes: pass a kernel of such features."
+        )
     columns = frame_names(X)
     places = {name: place for place, name in enumerate(columns or ())}
     if isinstance(carry, str):
         as_option(carry, "carry", ("auto",))
         found = _nodes_among(places, columns is not None, n_features, order, n_nodes)
-        if X is None or n_nodes < 2 or found is None:
+        if not has_features or n_nodes < 2 or found is None:
             return None
     else:
         chosen = np.asarray(carry)

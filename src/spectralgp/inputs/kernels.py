@@ -46,6 +46,16 @@ class InputKernel(ABC):
         """The kernel as users write it: scikit-learn's object, "precomputed", or None for independent signals."""
 
     @property
+    def has_features(self) -> bool:
+        """Whether inputs are features, one row per signal, so that columns and equal rows of them mean something."""
+        return True
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Whether inputs are covariances, one row and one column per signal."""
+        return False
+
+    @property
     def theta(self) -> Array:
         """Free parameters, on scikit-learn's logarithmic scale."""
         return np.empty(0)
@@ -71,9 +81,32 @@ class InputKernel(ABC):
         """The same, and the derivative of ``K`` in `theta`, shape (n_signals, n_signals, n_parameters)."""
         return self.modes(inputs), np.empty((inputs.shape[0], inputs.shape[0], 0))
 
+    def training(self, inputs: Array) -> Array:
+        """Training inputs as `covariance` takes them, checked."""
+        return inputs
+
     def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
         """New inputs as a user gives them, in the form that `at` takes; `as_features` checks an array of features."""
         return as_features(inputs)
+
+    def as_new(self, training: Any) -> Any:
+        """Training inputs in the form of new ones, with all that `at` needs for covariances among them."""
+        return training
+
+    def with_kept(self, inputs: Any, given: int, kept: Indices) -> Any:
+        """New inputs as they relate to the signals that were kept of those given at first."""
+        return inputs
+
+    def new_subset(self, inputs: Any, rows: Any) -> Any:
+        """Some of the new inputs, by a mask or by their numbers."""
+        return np.asarray(inputs)[rows]
+
+    def equal_rows(self, training: Array, inputs: Any) -> list[list[int]]:
+        """For each new input, the training inputs that equal it."""
+        places: dict[bytes, list[int]] = {}
+        for place, row in enumerate(training):
+            places.setdefault(row.tobytes(), []).append(place)
+        return [places.get(row.tobytes(), []) for row in np.asarray(inputs, dtype=float)]
 
     @abstractmethod
     def at(self, training: Array, inputs: Any) -> NewInputs:
@@ -184,13 +217,50 @@ class Precomputed(InputKernel):
         """The word for it."""
         return "precomputed"
 
+    @property
+    def has_features(self) -> bool:
+        """Columns are signals."""
+        return False
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Rows and columns are signals."""
+        return True
+
     def covariance(self, inputs: Array) -> Array:
+        """The inputs, if they look like a covariance."""
+        return as_covariance(inputs)
+
+    def training(self, inputs: Array) -> Array:
         """The inputs, if they look like a covariance."""
         return as_covariance(inputs)
 
     def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
         """The matrix or the pair of matrices as given."""
         return inputs
+
+    def as_new(self, training: Any) -> Any:
+        """A square matrix as the pair of it and itself."""
+        is_square = not isinstance(training, tuple) and np.ndim(training) == 2 and len(set(np.shape(training))) == 1
+        return (training, training) if is_square else training
+
+    def with_kept(self, inputs: Any, given: int, kept: Indices) -> Any:
+        """Cross-covariances with all signals that were given lose the columns of those that were not kept."""
+        cross, *test = inputs if isinstance(inputs, tuple) else (inputs,)
+        if np.ndim(cross) == 2 and np.shape(cross)[1] == given:
+            cross = np.asarray(cross)[:, kept]
+        return (cross, *test) if isinstance(inputs, tuple) else cross
+
+    def new_subset(self, inputs: Any, rows: Any) -> Any:
+        """Rows of the cross-covariance, and the test covariance or variances of the same."""
+        if not isinstance(inputs, tuple):
+            return np.asarray(inputs)[rows]
+        cross, *test = (np.asarray(part)[rows] for part in inputs)
+        return (cross, *(part if part.ndim == 1 else part[:, rows] for part in test))
+
+    def equal_rows(self, training: Array, inputs: Any) -> list[list[int]]:
+        """By the cross-covariances."""
+        return super().equal_rows(training, inputs[0] if isinstance(inputs, tuple) else inputs)
 
     def at(self, training: Array, inputs: Any) -> NewInputs:
         """The cross-covariance (n_inputs, n_signals), or the pair of it and the test covariance or variances."""
@@ -231,6 +301,11 @@ class Precomputed(InputKernel):
 @dataclass(frozen=True)
 class Independent(InputKernel):
     """Signals that have nothing to do with one another, ``K = I``; inputs have no columns."""
+
+    @property
+    def has_features(self) -> bool:
+        """There are no inputs."""
+        return False
 
     @property
     def described(self) -> KernelLike:

@@ -14,7 +14,6 @@ from spectralgp._checks import Array
 from spectralgp.calibration import calibration_of
 from spectralgp.fitting import FittedModels
 from spectralgp.graph import Graph
-from spectralgp.inputs import Independent, Precomputed
 from spectralgp.leaving_out import leave_one_out
 from spectralgp.mixture import Mixture
 from spectralgp.posterior import Posterior
@@ -99,7 +98,7 @@ def gather(
         members=_members(learnt),
         tried=tuple(sorted(learnt.tried, key=lambda one: -one.score)),
         stand_ins=model.n_stand_ins_,
-        has_inputs=not isinstance(heaviest.prior.input_kernel, Independent),
+        has_inputs=heaviest.prior.input_kernel.has_features or heaviest.prior.input_kernel.is_pairwise,
     )
 
 
@@ -116,9 +115,7 @@ def _of_training(
     labels = tuple(f"row {number}" for number in np.flatnonzero(rows >= 0)[first_rows])
     is_large = not heaviest.basis.has_eigenvectors
     if heaviest.completion is not None and is_large:
-        inputs = heaviest.inputs
-        given: Any = (inputs, inputs) if isinstance(heaviest.prior.input_kernel, Precomputed) else inputs
-        prediction = posterior.at(given)
+        prediction = posterior.at(heaviest.prior.input_kernel.as_new(heaviest.inputs))
         mean, std = _on_host(prediction.mean), _on_host(prediction.std(include_noise=True))
         return Predictions("fitted", labels, training, mean, std, _node_means(training, training.shape))
     left = leave_one_out(posterior)
