@@ -13,8 +13,7 @@ from spectralgp._checks import Array
 from spectralgp.carry import Carried, Indices
 from spectralgp.fitting import Plan
 from spectralgp.graph import GraphBase, LaplacianKind
-from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial, WithResidual
-from spectralgp.graph_kernels.base import SpectralKernel
+from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial, SpectralKernel
 from spectralgp.inputs import InputKernel, Standardised, Term
 from spectralgp.learning import Candidate, Solver, Task, learn_all
 from spectralgp.learning.task import Prior
@@ -104,15 +103,15 @@ class Setting:
 
     def with_residual(self, kernel: GraphKernel) -> GraphKernel:
         """A kernel with a residual filter beside it, where one is wanted and it can have one."""
-        if self.residual is None or not isinstance(kernel, SpectralKernel):
+        if self.residual is None:
             return kernel
-        if isinstance(self.residual, SpectralKernel):
-            return WithResidual.of(kernel, self.residual)
+        if not isinstance(self.residual, str):
+            return kernel.with_residual(self.residual)
         if self.graph.n_edges == 0:
             return kernel  # all frequencies are the same: what neighbours share is noise
-        everywhere = isinstance(kernel, Polynomial) and kernel.constraint == "interval"
-        constraint: Literal["interval", "eigenvalues"] = "interval" if everywhere else "eigenvalues"
-        return WithResidual.of(kernel, Polynomial(RESIDUAL_DEGREE, constraint, kernel.laplacian, kernel.scaled))
+        constraint: Literal["interval", "eigenvalues"]
+        constraint = "interval" if kernel.is_positive_everywhere else "eigenvalues"
+        return kernel.with_residual(Polynomial(RESIDUAL_DEGREE, constraint, kernel.laplacian, kernel.scaled))
 
 
 def likelier_scale(setting: Setting, kernel: GraphKernel, carries: bool, solver: Solver) -> Scale:

@@ -33,6 +33,7 @@ from spectralgp.graph_kernels import (
     RandomWalk,
     RegularizedLaplacian,
     Response,
+    WithResidual,
 )
 from spectralgp.mixture import Mixture
 from tolerances import FORMULA, OPTIMUM, STANDARD_ERRORS
@@ -250,6 +251,11 @@ def test_copies_of_signals_are_kept_where_covariances_are_given():
     nodes = node_covariance(model.graph_kernel_)
     expected = oracle.log_likelihood(Y[rows] - Y[rows].mean(), covariance, nodes, model.noise_variance_)
     assert oracle.relative_error(model.log_marginal_likelihood_, expected) < FORMULA
+
+
+def test_a_kernel_that_has_a_residual_keeps_it():
+    model = GraphGPRegressor(GRAPH, WithResidual.of(Polynomial(1), Polynomial(1))).fit(X, Y)
+    assert model.graph_kernel_.degree == model.residual_.degree == 1
 
 
 @pytest.mark.parametrize("spectrum", ["exact", "chebyshev"])

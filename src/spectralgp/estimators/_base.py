@@ -41,7 +41,7 @@ from spectralgp.fitting import FittedModels, Stacking, at_once, fit_models, n_fi
 from spectralgp.graph import GraphBase
 from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial
 from spectralgp.inputs import Independent, InputKernel, InputRecipe, Standardised, as_input_kernel
-from spectralgp.learning import Candidate, Fit, Lagrangian, Sqp, as_solver
+from spectralgp.learning import Candidate, Fit, as_solver
 from spectralgp.mixture import Mixture, MixturePrediction
 from spectralgp.posterior import Filled, Posterior, Prediction
 from spectralgp.signals import Scale, read_signals
@@ -181,10 +181,10 @@ class GraphGPEstimator(OutputMixin):
     ) -> Setting:
         """Data and decisions, with those that are left open decided."""
         own = Independent() if X is None else None if self.kernel is None else as_input_kernel(self.kernel)
-        is_paper = self.residual is None or isinstance(as_solver(self.solver), Lagrangian)
+        is_paper = self.residual is None or as_solver(self.solver).only_papers_model
         residual = None if is_paper or X is None else "auto" if self.residual == "shrunk" else self.residual
         is_small = settings.has_node_covariances and graph.n_nodes <= MOST_SHRUNK and values.shape[0] > 2
-        shrunk = not is_paper and not isinstance(self.residual, GraphKernel) and is_small
+        shrunk = not is_paper and isinstance(self.residual, str) and is_small
         center = self.center
         if center == "auto":
             # the default kernel has levels, unless they are so large as to drown all else
@@ -213,7 +213,7 @@ class GraphGPEstimator(OutputMixin):
     def _is_open(self) -> bool:
         """Whether it is left to the library which models to stack."""
         is_residual_open = isinstance(self.residual, str)
-        return self.graph_kernel is None and is_residual_open and isinstance(as_solver(self.solver), Sqp)
+        return self.graph_kernel is None and is_residual_open and not as_solver(self.solver).only_papers_model
 
     def _spectrum_settings(self, Y: Any) -> SpectrumSettings:
         """Settings of the spectrum, chosen by the size of the graph where they are left open."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -16,17 +15,12 @@ from spectralgp._frames import check_same_order, frame_index, frame_names, like_
 from spectralgp.estimators._base import GraphGPEstimator
 from spectralgp.estimators._reading import NodeOrder, as_any_graph
 from spectralgp.fitting import FittedModels
-from spectralgp.graph_kernels import GraphKernel, Polynomial
-from spectralgp.graph_kernels.base import Parts
 from spectralgp.learning import Draws
-from spectralgp.model import GraphGP
 from spectralgp.posterior import Filled
 from spectralgp.signals import Indices, no_signals, read_in
-from spectralgp.spectrum import Spectrum
 from spectralgp.units import Units
 
 SAME = 1e-9  # of the largest value, by which a value may differ from itself after it was scaled and scaled back
-ROUNDING = 1e-9  # of an interval
 
 
 class FillingMixin(GraphGPEstimator):
@@ -207,7 +201,9 @@ class FillingMixin(GraphGPEstimator):
             inputs = task.input_kernel.subset(task.inputs, np.empty(0, dtype=np.intp))
             own = dataclasses.replace(task, graph=other, inputs=inputs, signals=no_signals(other.n_nodes, moved))
             candidates.append(dataclasses.replace(candidate, task=own, shrunk=False))
-            fits.append(dataclasses.replace(fit, model=_moved(fit.model, own.spectrum_of(fit.model.graph_kernel))))
+            kernel, spectrum = fit.model.graph_kernel, own.spectrum_of(fit.model.graph_kernel)
+            model = dataclasses.replace(fit.model, spectrum=spectrum, graph_kernel=kernel.moved_to(spectrum))
+            fits.append(dataclasses.replace(fit, model=model))
         best = [(fit.model,) for fit in fits]
         learnt = dataclasses.replace(
             self._learnt, raw_fits=tuple(fits), draws=tuple(Draws(models) for models in best)
@@ -220,27 +216,3 @@ class FillingMixin(GraphGPEstimator):
         fresh.center_ = np.full(other.n_nodes, offset)
         fresh.scale_ = np.full(other.n_nodes, learnt.candidates[heaviest].task.signals.units.spread)
         return fresh
-
-
-def _moved(model: GraphGP, spectrum: Spectrum) -> GraphGP:
-    """A model on another spectrum, if its filters say something there."""
-    for part in _polynomials(model.graph_kernel):
-        if part.constraint != "interval" and part.degree != 0:
-            raise ValueError(
-                f"constraint must be 'interval' to transfer a polynomial to another graph, where it may be negative "
-                f"else; got {part.constraint!r}. Fit with Polynomial({part.degree}, constraint='interval')."
-            )
-        if not part.scaled and spectrum.upper > part.upper * (1 + ROUNDING):
-            raise ValueError(
-                f"graph must have no frequency above {part.upper:g}, where the filter was learnt; got "
-                f"{spectrum.upper:g}. Use a polynomial of a scaled Laplacian."
-            )
-    return dataclasses.replace(model, spectrum=spectrum)
-
-
-def _polynomials(kernel: GraphKernel) -> Iterator[Polynomial]:
-    if isinstance(kernel, Polynomial):
-        yield kernel
-    elif isinstance(kernel, Parts):
-        for part in kernel.kernels:
-            yield from _polynomials(part)

@@ -9,7 +9,7 @@ from typing import Any
 from spectralgp._checks import Array, as_integer, as_option, as_positive
 from spectralgp.graph_kernels import GraphKernel, SpectralKernel
 from spectralgp.inputs import as_input_kernel
-from spectralgp.learning import Fit, Lagrangian, as_solver
+from spectralgp.learning import Fit, as_solver
 from spectralgp.spectrum import SpectrumSettings
 
 
@@ -24,7 +24,7 @@ def check_parameters(estimator: Any) -> None:
         if getattr(estimator, name) is not None:
             as_option(getattr(estimator, name), name, options)
     as_integer(estimator.max_iterations, "max_iterations", 1)
-    is_lagrangian = isinstance(as_solver(estimator.solver), Lagrangian)
+    is_papers = as_solver(estimator.solver).only_papers_model
     if isinstance(estimator.residual, GraphKernel):
         if not isinstance(estimator.residual, SpectralKernel):
             raise TypeError(
@@ -32,7 +32,7 @@ def check_parameters(estimator: Any) -> None:
             )
     elif estimator.residual is not None:
         as_option(estimator.residual, "residual", ("auto", "shrunk"))
-    if is_lagrangian and (isinstance(estimator.residual, GraphKernel) or estimator.residual == "shrunk"):
+    if is_papers and (isinstance(estimator.residual, GraphKernel) or estimator.residual == "shrunk"):
         raise ValueError(
             f"residual must be None or 'auto' with solver='lagrangian', the paper's algorithm for the paper's "
             f"model; got {estimator.residual!r}. Use solver='sqp'."
@@ -50,7 +50,7 @@ def check_parameters(estimator: Any) -> None:
 
 def warn_of_noise(fits: Sequence[Fit], weights: Array, stacklevel: int) -> None:
     """Say so where the noise of most of the models is at its lower bound, so that nothing tells it from a filter."""
-    at_bound = ["noise_variance at its lower bound" in fit.certificate.active for fit in fits]
+    at_bound = [fit.certificate.is_noise_at_floor for fit in fits]
     if weights @ at_bound > 0.5:
         warnings.warn(
             "the noise is at its lower bound: the signals leave nothing that could be told apart as noise, and "

@@ -3,7 +3,7 @@
 Every kernel is a frozen description with values for its parameters; learning returns a new one.
 """
 
-from spectralgp.graph_kernels.base import GraphKernel, SpectralKernel, Sum
+from spectralgp.graph_kernels.base import GraphKernel, SpectralKernel, Sum, WithResidual
 from spectralgp.graph_kernels.local_average import LocalAverage
 from spectralgp.graph_kernels.named import (
     Cosine,
@@ -16,7 +16,6 @@ from spectralgp.graph_kernels.named import (
     RegularizedLaplacian,
 )
 from spectralgp.graph_kernels.polynomial import Polynomial
-from spectralgp.graph_kernels.residual import WithResidual
 from spectralgp.graph_kernels.response import Response
 
 __all__ = [

@@ -91,6 +91,20 @@ class GraphKernel(ABC):
         """The kernel of what the inputs do not explain, if there is one."""
         return None
 
+    def with_residual(self, residual: SpectralKernel) -> GraphKernel:
+        """The kernel with a residual filter beside it; itself where it has one, or is no function on the spectrum."""
+        return self
+
+    def moved_to(self, spectrum: Spectrum) -> Self:
+        """The learnt kernel on the spectrum of another graph.
+
+        Raises
+        ------
+        ValueError
+            If what was learnt says nothing there.
+        """
+        return self
+
     def response(self, eigenvalues: ArrayLike) -> Array:
         """The filter ``g(lambda)``; the non-negative root of `power` unless the kernel is itself a filter."""
         return np.sqrt(self.power(eigenvalues))
@@ -98,6 +112,13 @@ class GraphKernel(ABC):
     @abstractmethod
     def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
         """Gradient of a log likelihood in `theta`, from that in the covariance."""
+
+    def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...] | None:
+        """Derivatives of the signal's power, and of the residual's if there is one, each in its own parameters.
+
+        Shapes (n_eigenvalues, n_parameters); None where the kernel has eigenvectors of its own.
+        """
+        return None
 
     def mean_power(self, spectrum: Spectrum) -> float:
         """Variance that the kernel gives a node, averaged over the nodes."""
@@ -167,6 +188,11 @@ class GraphKernel(ABC):
         return True
 
     @property
+    def is_positive_everywhere(self) -> bool:
+        """Whether the filter is held non-negative on the whole interval, and not at the eigenvalues alone."""
+        return False
+
+    @property
     def has_free_amplitude(self) -> bool:
         """Whether a factor of the whole covariance is among the free parameters."""
         return False
@@ -206,6 +232,14 @@ class SpectralKernel(GraphKernel):
         """Equation (6) through the Jacobian."""
         gradient: Array = self.power_jacobian(spectrum.eigenvalues).T @ slopes.power_gradient
         return gradient
+
+    def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...]:
+        """That of the power."""
+        return (self.power_jacobian(eigenvalues),)
+
+    def with_residual(self, residual: SpectralKernel) -> WithResidual:
+        """Both, on one spectrum."""
+        return WithResidual.of(self, residual)
 
     def __add__(self, other: object) -> Sum:
         """Kernel with the sum of both covariances."""
@@ -279,6 +313,10 @@ class Parts(SpectralKernel):
     def bind(self, spectrum: Spectrum) -> Self:
         """Every part bound."""
         return self._with(part.bind(spectrum) for part in self.kernels)
+
+    def moved_to(self, spectrum: Spectrum) -> Self:
+        """Every part moved."""
+        return self._with(part.moved_to(spectrum) for part in self.kernels)
 
     @property
     def has_free_amplitude(self) -> bool:
@@ -373,6 +411,80 @@ class Sum(Parts):
     def label(self) -> str:
         """The parts' names."""
         return " + ".join(part.label for part in self.kernels)
+
+
+@dataclass(frozen=True)
+class WithResidual(Parts):
+    """Two kernels: ``g`` of what the inputs explain, and ``h`` of what each signal has to itself: equation (14).
+
+    A signal is ``g(L) f(x) + h(L) e + noise`` with white ``e``. The residual ``h(L) e`` is shared by neighbours, but
+    not by signals, so that no input predicts it. Made by ``WithResidual.of(signal, residual)``.
+
+    Parameters
+    ----------
+    kernels : pair of SpectralKernel
+        The signal's, and the residual's.
+    laplacian, scaled
+        The spectrum that both are functions of.
+
+    Examples
+    --------
+    >>> from spectralgp import Diffusion, Identity
+    >>> from spectralgp.graph_kernels import WithResidual
+    >>> both = WithResidual.of(Identity(), Diffusion(strength=2.0))
+    >>> both.power([0.0, 1.0]).tolist(), both.residual_power([0.0, 1.0]).round(4).tolist()
+    ([1.0, 1.0], [1.0, 0.3679])
+    """
+
+    @property
+    def signal(self) -> SpectralKernel:
+        """The kernel of what the inputs explain."""
+        return self.kernels[0]
+
+    @property
+    def residual(self) -> SpectralKernel:
+        """The kernel of what they do not."""
+        return self.kernels[1]
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        """``gamma``, the power of the signal."""
+        return self.signal.power(eigenvalues)
+
+    def response(self, eigenvalues: ArrayLike) -> Array:
+        """The filter ``g`` of the signal."""
+        return self.signal.response(eigenvalues)
+
+    def residual_power(self, eigenvalues: ArrayLike) -> Array:
+        """``eta``, the power of the residual."""
+        return self.residual.power(eigenvalues)
+
+    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
+        """Derivative of the signal's power: the residual's parameters do not enter."""
+        own = self.signal.power_jacobian(eigenvalues)
+        return np.pad(own, ((0, 0), (0, self.residual.theta.size)))
+
+    def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
+        """Each part from its own slope: equations (6) and (16)."""
+        residual = self.residual.power_jacobian(spectrum.eigenvalues).T @ slopes.residual_gradient
+        return np.concatenate([self.signal.pull_back(slopes, spectrum), residual])
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        """Whether the signal has one."""
+        return self.signal.has_free_amplitude
+
+    @property
+    def label(self) -> str:
+        """The signal's name, and that of what is beside it."""
+        return f"{self.signal.label} | {self.residual.label}"
+
+    def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...]:
+        """Of the signal's power, and of the residual's."""
+        return self.signal.power_jacobian(eigenvalues), self.residual.power_jacobian(eigenvalues)
+
+    def with_residual(self, residual: SpectralKernel) -> WithResidual:
+        """Itself: it has one."""
+        return self
 
 
 def _in_words(spectra: set[tuple[LaplacianKind, bool]]) -> str:

@@ -21,6 +21,7 @@ from spectralgp.graph_kernels.parameters import Positivity
 from spectralgp.graph_kernels.positive import SIGNAL_SHARE
 from spectralgp.spectrum import Spectrum
 
+ROUNDING = 1e-9  # of an interval, by which the largest eigenvalue may lie beyond it
 AUTO_DEGREES = (0, 1, 2, 3, 5, 8)
 HIGHEST_DEGREE = 30
 ROUGHNESS = 0.1  # weight of the weak prior's penalty on high Chebyshev coefficients
@@ -208,6 +209,25 @@ class Polynomial(SpectralKernel):
         crossed = np.multiply.outer(weighted, slope) / scale
         curvature = np.diag(ROUGHNESS * np.arange(theta.size) ** 6.0 / scale) - crossed - crossed.T
         return np.asarray(curvature + penalty * (2 * np.multiply.outer(slope, slope) - bend), dtype=float)
+
+    @property
+    def is_positive_everywhere(self) -> bool:
+        """Whether the constraint is."""
+        return self.constraint == "interval"
+
+    def moved_to(self, spectrum: Spectrum) -> Self:
+        """The same polynomial, if it was held non-negative wherever the spectrum may have an eigenvalue."""
+        if not self.is_positive_everywhere and self.degree != 0:
+            raise ValueError(
+                f"constraint must be 'interval' to transfer a polynomial to another graph, where it may be negative "
+                f"else; got {self.constraint!r}. Fit with Polynomial({self.degree}, constraint='interval')."
+            )
+        if not self.scaled and spectrum.upper > self.upper * (1 + ROUNDING):
+            raise ValueError(
+                f"graph must have no frequency above {self.upper:g}, where the filter was learnt; got "
+                f"{spectrum.upper:g}. Use a polynomial of a scaled Laplacian."
+            )
+        return self
 
     def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
         """The eigenvalues, or the points of the interval where the filter could be lowest."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from spectralgp._checks import Array
 from spectralgp.covariance import DataCovariance
-from spectralgp.graph_kernels.base import SpectralKernel
 from spectralgp.learning.objective import Objective
 
 LEAST_PRECISION = 1.0  # in nats for the square of a parameter's unit, where the data say nothing
@@ -82,16 +81,14 @@ def _between(left: Separable, right: Separable, squares: Array, multiplicities: 
 def information_at(objective: Objective, x: Array) -> Array | None:
     """Fisher information of all hyperparameters at a point; None where the graph kernel has no Jacobian."""
     graph_kernel, input_theta, noise_variance = objective.split(x)
-    signal, residual = graph_kernel.signal, graph_kernel.residual
-    if not isinstance(signal, SpectralKernel):
-        return None
     spectrum, (modes, jacobian) = objective.spectrum, objective.inputs_at(input_theta)
     eigenvalues, each = spectrum.eigenvalues, np.ones(modes.values.size)
+    jacobians = graph_kernel.power_jacobians(eigenvalues)
+    if jacobians is None:
+        return None
     covariance = objective.covariance(graph_kernel, input_theta, noise_variance)[0]
     slopes = np.moveaxis(modes.vectors.T @ np.moveaxis(jacobian, 2, 0) @ modes.vectors, 0, 2)
-    filters = [Separable(modes.values, signal.power_jacobian(eigenvalues))]
-    if isinstance(residual, SpectralKernel):
-        filters.append(Separable(each, residual.power_jacobian(eigenvalues)))
+    filters = [Separable(shares, own) for shares, own in zip((modes.values, each), jacobians, strict=False)]
     noise = Separable(each, np.full((eigenvalues.size, 1), noise_variance))
     return fisher_information(
         covariance, spectrum.multiplicities, filters, slopes, [noise] if objective.learns_noise else []

@@ -84,6 +84,11 @@ class Certificate:
         """The largest of the three residuals."""
         return max(self.stationarity, self.feasibility, self.complementarity)
 
+    @property
+    def is_noise_at_floor(self) -> bool:
+        """Whether the noise is at its lower bound, so that nothing tells it from the filter."""
+        return "noise_variance at its lower bound" in self.active
+
 
 @dataclass(frozen=True)
 class Stage:

@@ -127,6 +127,11 @@ class Lagrangian(Solver):
         return 2 if kernel.guides() else 3
 
     @property
+    def only_papers_model(self) -> bool:
+        """Algorithm 1 is the paper's."""
+        return True
+
+    @property
     def _fallback(self) -> Sqp:
         return Sqp(self.limits.descent)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -16,7 +17,7 @@ from spectralgp.learning.fisher import precision_at
 from spectralgp.learning.fit import Certificate, Fit, Outcome, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.solver import Solver
-from spectralgp.learning.sqp import Sqp, longest_path
+from spectralgp.learning.sqp import longest_path
 from spectralgp.learning.starts import starting_points
 from spectralgp.learning.task import Task
 from spectralgp.masked import Completion, completion_of
@@ -34,7 +35,7 @@ ENOUGH = 0.001  # nats that a fit may fall short of its maximum, where what is m
 SOLVED, FINEST = 3e-5, 1e-5  # nats that solves may cost, and the smallest tolerance of one
 A_TENTH = 0.1  # of the truncation error that a quadrature may have, for solves and for what is left to gain
 LOST_TO_DRAWS = 0.02  # nats that draws may cost
-MOST_STEPS, A_STEP = 100, 5  # steps at most, or one for so many iterations that a solver may take
+A_STEP = 5  # iterations that a solver may take, for each step that there may be
 MEMORY = 5  # steps that the next one is extrapolated from
 FURTHEST = 20.0  # times the last step, that an extrapolation may go further
 MOST_LIFTED = 0.01  # of a filter's largest value, that an extrapolated one may lie below zero
@@ -164,12 +165,10 @@ class _Maximisation:
     """Expectation-maximisation, accelerated, with as many draws as it takes."""
 
     def __init__(self, task: Task, kernel: GraphKernel, solver: Solver) -> None:
-        self.task, self.kernel, self.solver = task, kernel, solver
-        enough = solver.enough if isinstance(solver, Sqp) else None
-        self.searching: Solver | None = None  # restarts, of which the steps have none
-        if isinstance(solver, Sqp) and solver.n_restarts > 0:
-            self.solver, self.searching = dataclasses.replace(solver, n_restarts=0), solver
-        self.most_steps = max(1, solver.max_iterations // A_STEP) if isinstance(solver, Sqp) else MOST_STEPS
+        self.task, self.kernel = task, kernel
+        self.solver, enough = solver.without_restarts(), solver.enough
+        self.searching = None if self.solver is solver else solver  # restarts, of which the steps have none
+        self.most_steps = max(1, solver.max_iterations // A_STEP)
         self.is_rough = enough is not None
         self.expectation = Expectation.of(task, self.is_rough)
         self.enough = max(ENOUGH if enough is None else enough, self.expectation.allowed)
@@ -362,6 +361,4 @@ def _crude(task: Task, kernel: GraphKernel) -> GraphGP:
 
 
 def _signals(task: Task) -> Incomplete:
-    signals = getattr(task.signals, "incomplete", task.signals)
-    assert isinstance(signals, Incomplete)
-    return signals
+    return cast(Incomplete, getattr(task.signals, "incomplete", task.signals))

@@ -95,6 +95,10 @@ class Sqp(Solver):
         enough = max(ROUGHLY, A_SIGNAL * n_signals) if self.enough is None else self.enough
         return dataclasses.replace(self, enough=enough, n_restarts=0)
 
+    def without_restarts(self) -> Sqp:
+        """The solver without random starts."""
+        return self if self.n_restarts == 0 else dataclasses.replace(self, n_restarts=0)
+
     @property
     def shares_families(self) -> bool:
         """Kernels of one family are steps of one continuation."""

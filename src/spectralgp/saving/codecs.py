@@ -60,7 +60,7 @@ class Reading:
         Lengths of axes, by their names: one and the same in all of a file.
     graph : Graph
         The graph, once it was read.
-    spectrum : callable
+    restored : callable
         What gives a spectrum of the graph, once there is enough to make it.
     """
 
@@ -68,7 +68,7 @@ class Reading:
         self.arrays, self.shared, self.device = arrays, shared, device
         self.sizes: dict[str, int] = {}
         self.graph: Any = None
-        self.spectrum: Callable[..., Any] | None = None
+        self.restored: Callable[..., Any] | None = None
         self.made: dict[tuple[str, int], Any] = {}
 
 

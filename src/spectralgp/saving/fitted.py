@@ -117,7 +117,7 @@ def made(
         like, device = task.signals.like, task.device
         return task.spectrum.restored(graph, laplacian, scaled, like, device, known.get(laplacian), n_moments)
 
-    source.spectrum = spectrum
+    source.restored = spectrum
     parts = LEARNT.read(state["learnt"], source, "learnt")
     counts = {len(candidates), len(parts.raw_fits), len(parts.draws), len(parts.fits), parts.weights.size}
     if len(counts) > 1 or np.any(parts.weights < 0) or not np.isclose(parts.weights.sum(), 1.0):

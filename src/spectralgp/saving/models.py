@@ -216,8 +216,8 @@ class _Spectrum(Codec):
     def read(self, found: Json, source: Reading, where: str) -> Spectrum:
         """The spectrum, from what was found of it."""
         parts = self.parts.read(found, source, where)
-        assert source.spectrum is not None, "tasks are read first"
-        return source.spectrum(parts.laplacian, parts.scaled, parts.n_moments)
+        assert source.restored is not None, "tasks are read first"
+        return source.restored(parts.laplacian, parts.scaled, parts.n_moments)
 
 
 CARRY_SIZES = {"n_carried_terms": DEGREE + 1}

@@ -253,6 +253,10 @@ class Signals:
         """``C_k`` of equation (11), shape (n_moments, n_signals, n_signals)."""
         return self._seen(self._store.moments(operator, n_moments))
 
+    def spread_moments(self, operator: Operator, n_moments: int) -> Array | None:
+        """What `deviations` add to the moments; None where the values are known."""
+        return None
+
     def release(self) -> None:
         """Forget the states of recurrences, which more moments would need, and keep the moments."""
         for known in self._store.passes.values():

@@ -24,7 +24,7 @@ from spectralgp._operators import (
     quadrature_weights,
 )
 from spectralgp.graph import GraphBase, LaplacianKind
-from spectralgp.signals import Completed, Signals
+from spectralgp.signals import Signals
 from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum, SpectrumSettings
 from spectralgp.spectrum.data import SpectralData, SpectralMoments
 from spectralgp.spectrum.density import Density, Found
@@ -275,9 +275,10 @@ class Quadrature(Spectrum):
         """Energies of both and between them, by a pass of their own."""
         columns = signals.columns(self.operator)
         pair = self.read_block(self.operator.beside(columns, self.load(carried)))
-        if isinstance(signals, Completed):  # what is carried over is known: it has no spread
-            n_signals, spread = signals.shape[0], self._data(signals.spread_moments(self.operator, self.n_moments))
-            pair.matrices[:, :n_signals, :n_signals] += spread.matrices
+        spread = signals.spread_moments(self.operator, self.n_moments)
+        if spread is not None:  # what is carried over is known: it has none
+            n_signals = signals.shape[0]
+            pair.matrices[:, :n_signals, :n_signals] += self._data(spread).matrices
         return pair
 
     def _data(self, moments: Array) -> SpectralMoments:
