@@ -1,7 +1,7 @@
 """Imports point strictly down the rooms of the package, and heavy libraries load only where they are used.
 
 What stands beside the package is no part of it: the package imports none of that, and the reproduction of the paper has
-of the package what any user has.
+of the package what any user has. Four things vary, and each is a type: outside its room nobody asks which kind it has.
 """
 
 from __future__ import annotations
@@ -19,8 +19,17 @@ from pathlib import Path
 import pytest
 
 import spectralgp
+from spectralgp.covariance import DataCovariance
 from spectralgp.graph_kernels import GraphKernel
+from spectralgp.inputs import InputKernel
+from spectralgp.inputs.new import NewInputs
 from spectralgp.learning import Solver
+from spectralgp.masked.covariances import CompleteCovariance
+from spectralgp.mixture import Mixture, MixturePrediction
+from spectralgp.posterior import Filled, Posterior, Prediction
+from spectralgp.signals import Signals
+from spectralgp.spectrum import Spectrum, SpectrumSettings
+from spectralgp.spectrum.data import SpectralData
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "spectralgp"
@@ -324,6 +333,116 @@ def test_nouns_are_frozen_and_those_with_arrays_are_compared_by_identity():
     by_value = {kind.__name__ for kind in found if kind.__dataclass_params__.eq}
     parts = {kind.__name__ for kind in found if issubclass(kind, (GraphKernel, Solver))}
     assert by_value == COMPARED_BY_VALUE | parts
+
+
+SEAMS = (
+    *(Spectrum, SpectrumSettings, SpectralData, InputKernel, NewInputs, GraphKernel, Signals, Solver),
+    *(Posterior, Prediction, Filled, Mixture, MixturePrediction, DataCovariance, CompleteCovariance),
+)
+SETTINGS = {"settings", "spectrum"}  # of which None is no kind
+# words by which users ask for kinds, and the names that such a word may stand under
+WORDS = {"precomputed", "exact", "chebyshev", "sqp", "lagrangian"}
+WORDED = {"kernel", "input_kernel", "described", "spectrum", "settings", "solver"}
+
+# rooms that one Gaussian takes the place of
+BEING_REPLACED = {"covariance", "evidence", "leaving_out", "masked", "mixture", "model", "posterior", "shrinkage"}
+
+# doors, which make objects of what a user gives
+DOORS = {
+    "estimators._base: isinstance GraphKernel": "graph_kernel= is a kernel or a list of kernels",
+    "estimators._base: == 'chebyshev'": "spectrum= may be a word, of which settings are made here",
+    "estimators._parameters: isinstance GraphKernel": "residual= is a kernel, a word or None",
+    "estimators._parameters: isinstance SpectralKernel": "residual= must be a function on the spectrum",
+    "estimators._parameters: isinstance SpectrumSettings": "spectrum= is a word or settings",
+    "learning.families: isinstance GraphKernel": "learn() says what a graph kernel is",
+    "plots.filters: isinstance GraphKernel": "pictures are drawn of kernels or of fitted estimators",
+}
+
+
+def kinds() -> dict[str, str]:
+    """Names of all kinds, with the room that each is at home in."""
+    for module in modules_of(PACKAGE):
+        if module not in ("__main__", "_operators._loops"):
+            importlib.import_module(f"spectralgp.{module}".rstrip("."))
+    found, waiting = dict[str, str](), list[type](SEAMS)
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if kind.__module__.startswith("spectralgp."):
+            found[kind.__name__] = room_of(kind.__module__.removeprefix("spectralgp."))
+    return found
+
+
+def questions(package: Path, homes: dict[str, str]) -> Iterator[str]:
+    """Every place where a module asks for a kind that is at home in another room."""
+    for module, path in modules_of(package).items():
+        if room_of(module) not in BEING_REPLACED:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            away = {kind for kind in ours(tree, module) if homes.get(kind, room_of(module)) != room_of(module)}
+            asked = {question for node in ast.walk(tree) for question in asked_by(node, away, room_of(module))}
+            yield from sorted(f"{module}: {question}" for question in asked)
+
+
+def ours(tree: ast.AST, module: str) -> set[str]:
+    """Names that a module has from the package."""
+    targets = (target for node in ast.walk(tree) for target in absolute_targets(node, ("spectralgp", module)))
+    return {target.rpartition(".")[2] for target in targets if target.startswith("spectralgp")}
+
+
+def asked_by(node: ast.AST, away: set[str], room: str) -> Iterator[str]:
+    """What an expression asks of a kind."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass"):
+        yield from (f"{node.func.id} {name}" for name in names_in(node.args[1]) if name in away)
+    if not isinstance(node, ast.Compare):
+        return
+    sides = [node.left, *node.comparators]
+    words = {one.value for side in sides for one in ast.walk(side) if isinstance(one, ast.Constant)}
+    if any("type" in names_in(side) for side in sides):
+        yield from (f"type is {name}" for side in sides for name in names_in(side) if name in away)
+        yield from (f"type is called {word!r}" for word in words if word in away)
+    last = names_in(node.left)[:1]
+    if set(last) & SETTINGS and None in words:
+        yield f"{last[0]} is None"
+    if set(last) & WORDED and room not in ("spectrum", "inputs", "learning"):
+        yield from (f"== {word!r}" for word in words & WORDS)
+
+
+def names_in(node: ast.AST) -> list[str]:
+    """Names and attributes in an expression, the outermost first."""
+    found = (one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in ast.walk(node))
+    return [name for name in found if name]
+
+
+def test_nobody_asks_for_a_kind_outside_its_room():
+    assert set(questions(PACKAGE, kinds())) == set(DOORS)
+
+
+def test_rooms_that_are_being_replaced_are_there():
+    assert {room_of(module) for module in modules_of(PACKAGE)} >= BEING_REPLACED
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from spectralgp.learning import Sqp\nisinstance(x, Sqp)", ["isinstance Sqp"]),
+        ("from spectralgp.learning import Sqp\nisinstance(x, str | Sqp)", ["isinstance Sqp"]),
+        ("from spectralgp.spectrum import Exact\nissubclass(x, (int, Exact))", ["issubclass Exact"]),
+        ("from spectralgp.spectrum import Exact\ntype(x) is Exact", ["type is Exact"]),
+        ("from spectralgp.spectrum import Exact\ntype(x).__name__ == 'Exact'", ["type is called 'Exact'"]),
+        ("from sklearn.gaussian_process.kernels import Matern\nisinstance(x, Matern)", []),
+        ("if task.spectrum is not None: pass", ["spectrum is None"]),
+        ("x = 1 if settings is None else 2", ["settings is None"]),
+        ("self.kernel == 'precomputed'", ["== 'precomputed'"]),
+        ("spectrum in ('auto', 'exact')", ["== 'exact'"]),
+        ("n_probes == 'exact'", []),
+        ("task.spectrum.refined() is None", []),
+        ("isinstance(x, str)", []),
+    ],
+)
+def test_a_question_is_found(tmp_path, text, found):
+    homes = {"Sqp": "learning", "Exact": "spectrum", "Matern": "graph_kernels"}
+    write_package(tmp_path / "spectralgp", {"report.py": text, "posterior.py": text})
+    assert list(questions(tmp_path / "spectralgp", homes)) == [f"report: {one}" for one in found]
 
 
 def libraries_loaded_by(statement: str) -> set[str]:
