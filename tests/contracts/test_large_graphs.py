@@ -397,7 +397,7 @@ def test_odd_graphs_give_the_exact_likelihood(weights):
     for kernel in (Polynomial(1, "interval"), Polynomial(1, "interval", laplacian="normalized", scaled=False)):
         fits = [
             learn(Task.of(graph, None, np.empty((5, 0)), signals, prior=None, spectrum=settings), kernel)
-            for settings in (None, EXACTLY)
+            for settings in (Exact(), EXACTLY)
         ]
         assert abs(fits[0].log_likelihood - fits[1].log_likelihood) < OPTIMUM * signals.size
 

@@ -354,6 +354,7 @@ DOORS = {
     "estimators._parameters: isinstance GraphKernel": "residual= is a kernel, a word or None",
     "estimators._parameters: isinstance SpectralKernel": "residual= must be a function on the spectrum",
     "estimators._parameters: isinstance SpectrumSettings": "spectrum= is a word or settings",
+    "learning.task: isinstance SpectrumSettings": "Task.of() says what settings are",
     "learning.families: isinstance GraphKernel": "learn() says what a graph kernel is",
     "plots.filters: isinstance GraphKernel": "pictures are drawn of kernels or of fitted estimators",
 }

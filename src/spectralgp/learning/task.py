@@ -103,6 +103,10 @@ class Task:
         """
         if not isinstance(graph, GraphBase):
             raise TypeError(f"graph must be a Graph; got {type(graph).__name__}. Convert it with as_graph first.")
+        if not isinstance(spectrum, SpectrumSettings):
+            raise TypeError(
+                f"spectrum must be Exact() or Chebyshev(...); got {spectrum!r}. Leave it out for the former."
+            )
         checked = as_real_array(inputs, "inputs", ("n_signals", "n_features")).copy()
         training = as_training(signals, checked.shape[0], graph.n_nodes)
         if prior is not None:
