@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import r2_score
 
 import oracle
-from spectralgp import GraphGPRegressor, Identity, LocalAverage, Polynomial, decompose, fitting
+from spectralgp import Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, condition, decompose, fitting
 from spectralgp.automatic import Setting, automatic
 from spectralgp.datasets import sensor_graph
 from spectralgp.learning.candidates import ENOUGH, MOST_COMPARED, Folds
@@ -191,19 +191,35 @@ def test_three_filters_are_recovered():
     assert np.all(np.median(errors, axis=0) < 0.15)
 
 
-def test_copies_of_signals_are_counted_once():
+@pytest.mark.parametrize("kernel", [None, Polynomial(0)])
+def test_repeated_measurements_are_data(kernel):
+    """An alarm that is on in a tenth of the readings is not predicted as on in half of them."""
+    rng = np.random.default_rng(0)
+    inputs = np.tile([[0.0], [1.0]], (150, 1))
+    alarms = (rng.random((300, 1)) < 0.1).astype(float)
+    model = GraphGPRegressor(Graph.edgeless(1), kernel).fit(inputs, alarms)
+    means = [alarms[inputs[:, 0] == setting].mean() for setting in (0, 1)]
+    # between their own means and the common one
+    assert np.abs(model.predict([[0.0], [1.0]])[:, 0] - means).max() < 0.04
+    assert model.leave_one_out().mean.shape == (300, 1)
+
+
+def test_repeated_counts_are_data():
+    rng = np.random.default_rng(0)
+    inputs, counts = np.tile([[0.0], [1.0]], (150, 1)), rng.poisson(0.2, (300, 2)).astype(float)
+    model = GraphGPRegressor(Graph.from_edges([(0, 1)]), Polynomial(1)).fit(inputs, counts)
+    assert np.abs(model.predict(inputs[:2]).mean(axis=0) - counts.mean(axis=0)).max() < 0.04
+
+
+def test_a_signal_that_is_there_twice_is_one_of_half_the_noise():
     inputs, signals = explained(np.random.default_rng(0), 30)
-    copies = np.r_[np.arange(30), np.arange(10)]
-    with pytest.warns(UserWarning, match="10 of 40 signals are copies of others") as warned:
-        copied = GraphGPRegressor(GRAPH, Polynomial(2)).fit(inputs[copies], signals[copies])
-    assert warned[0].filename == __file__  # it points at the caller
-    plain = GraphGPRegressor(GRAPH, Polynomial(2)).fit(inputs, signals)
-    assert oracle.relative_error(copied.predict(inputs), plain.predict(inputs)) < EXACT
-    for by in ("signal", "node", "entry"):
-        left, expected = copied.leave_one_out(by), plain.leave_one_out(by)
-        np.testing.assert_allclose(left.mean, expected.mean[copies])
-        rows = slice(None) if by == "node" else copies
-        np.testing.assert_allclose(left.log_density, expected.log_density[rows])
+    rows = np.tile(np.arange(30), 2)
+    paper = GraphGPRegressor(GRAPH, Polynomial(2), residual=None, noise_variance=0.02)
+    model = paper.fit(inputs[rows], signals[rows]).fits_[0].model
+    twice = condition(model, inputs[rows], signals[rows])
+    once = condition(dataclasses.replace(model, noise_variance=model.noise_variance / 2), inputs, signals)
+    assert oracle.relative_error(twice.at(inputs).mean, once.at(inputs).mean) < FORMULA
+    assert oracle.relative_error(twice.at(inputs).std(), once.at(inputs).std()) < FORMULA
 
 
 def test_noise_at_its_bound_is_said():

@@ -242,7 +242,7 @@ def test_precomputed_covariances_are_the_kernel_they_were_computed_from(fitted):
     )
 
 
-def test_copies_of_signals_are_kept_where_covariances_are_given():
+def test_repeated_signals_are_kept_where_covariances_are_given():
     """New inputs will have covariances with each of them."""
     rows = np.append(np.arange(N_SIGNALS), [0, 3])
     covariance = oracle.rbf(X, X)[np.ix_(rows, rows)]

@@ -55,7 +55,7 @@ def problem(n_signals=12, n_nodes=7, seed=0):
 
 def gathered(model, held_out=None):
     names = [str(node) for node in range(model.graph_.n_nodes)]
-    return gather(model, model._learnt, names, model._copies, held_out)
+    return gather(model, model._learnt, names, model._kept, held_out)
 
 
 def data_of(page):
@@ -190,17 +190,16 @@ def test_columns_and_names_come_in_the_order_of_the_graph(tmp_path):
     np.testing.assert_allclose(floats(pages[0]["observed"]).reshape(6, 7), Y[14:], rtol=1e-6)
 
 
-def test_copies_empty_signals_and_holes_are_counted():
+def test_repeated_and_empty_signals_and_holes_are_counted():
     weights, X, Y = problem()
     X, Y = np.vstack([X[:1], X, [[9.0]]]), np.vstack([Y[:1], Y, np.full((1, 7), np.nan)])
     Y[5, 2] = np.nan
     Y[:, 6] = np.nan
-    with pytest.warns(UserWarning, match="cop"):
-        model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X, Y)
+    model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X, Y)
     numbers = gathered(model)
-    assert numbers.counts == Counts(12, 7, model.graph_.n_edges, 1, copies=1, empty=1, missing=13, unseen=1)
-    assert numbers.predictions.labels[:2] == ("row 0", "row 2")  # row 1 is the copy
-    assert numbers.scores.n_values == 12 * 7 - 13
+    assert numbers.counts == Counts(13, 7, model.graph_.n_edges, 1, repeated=1, empty=1, missing=14, unseen=1)
+    assert numbers.predictions.labels[-1] == "row 12"  # row 13 is empty
+    assert numbers.scores.n_values == 13 * 7 - 14
     assert np.isnan(numbers.predictions.baseline[:, 6]).all()
 
 
@@ -349,8 +348,8 @@ def test_variance_in_words():
     ("change", "said"),
     [
         ({"counts": Counts(5, 7, 9, 1)}, "only 5 training signals"),
-        ({"counts": Counts(50, 7, 9, 1, copies=1)}, "1 signal was a copy of others"),
-        ({"counts": Counts(50, 7, 9, 1, copies=3)}, "3 signals were copies of others"),
+        ({"counts": Counts(50, 7, 9, 1, repeated=1)}, "1 signal repeats another, inputs and all"),
+        ({"counts": Counts(50, 7, 9, 1, repeated=3)}, "3 signals repeat others, inputs and all"),
         ({"counts": Counts(50, 7, 9, 1, empty=2)}, "2 signals without any value were left out"),
         ({"counts": Counts(50, 10, 9, 1, missing=50)}, "50 values (10%) of the training signals were not observed"),
         ({"counts": Counts(50, 10, 9, 1, missing=50, unseen=1)}, "1 node was never observed"),

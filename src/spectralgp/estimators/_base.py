@@ -32,10 +32,9 @@ from spectralgp.estimators._reading import (
     finite_inputs,
     in_memory,
     observed,
-    observed_rows,
     read_graph,
+    rows_with_values,
     sliceable,
-    without_duplicates,
 )
 from spectralgp.fitting import FittedModels, Stacking, at_once, fit_models, n_fitting_steps
 from spectralgp.graph import GraphBase
@@ -136,21 +135,15 @@ class GraphGPEstimator(OutputMixin):
         values = in_memory(Y, self) if settings.reads_into_memory else sliceable(Y)
         kernel = self._input_kernel(X)
         inputs = self._read_inputs(X, kernel, values.shape[0])
-        flat, copies = len(values.shape) == 1, np.arange(values.shape[0], dtype=np.intp)
+        flat = len(values.shape) == 1
         graph, order = read_graph(self.graph, 1 if flat else values.shape[1], frame_names(Y))
         values = graph.adopted(order.to_graph(values[:, None] if flat else values))
-        kept = observed_rows(values)
-        n_empty = 0 if kept is None else values.shape[0] - kept.size
-        if kept is not None:
-            inputs, values = kernel.subset(inputs, kept), values[kept]
-            copies = np.full(copies.size, -1, dtype=np.intp)
-            copies[kept] = np.arange(kept.size)
+        kept = rows_with_values(values)
+        if not kept.all():
+            rows = np.flatnonzero(kept)
+            inputs, values = kernel.subset(inputs, rows), values[rows]
         solver = as_solver(self.solver, self.max_iterations)
         with explaining_memory(values.shape, precision_of(values).itemsize, settings):
-            if kernel.has_features and settings.reads_into_memory:
-                kept, own = without_duplicates(inputs, values)
-                inputs, values = inputs[kept], values[kept]
-                copies = np.where(copies < 0, -1, own[copies])
             columns = carried_columns(self.carry, X, kernel.has_features, inputs.shape[1], order, graph.n_nodes)
             setting = self._setting(X, graph, inputs, values, columns, settings)
             candidates = self._candidates(setting)
@@ -171,10 +164,10 @@ class GraphGPEstimator(OutputMixin):
                 for signals in setting.signals.values():
                     signals.release()
                 release_passes(graph)
-        self._order, self._flat, self._copies, self._layout = order, flat, copies, layout
+        self._order, self._flat, self._kept, self._layout = order, flat, kept, layout
         self._in_memory = settings.reads_into_memory
         self.input_recipe_: InputRecipe | None = None
-        self._finish(learnt, n_empty)
+        self._finish(learnt, int(np.count_nonzero(~kept)))
 
     def _setting(
         self, X: Any, graph: GraphBase, inputs: Array, values: Any, columns: Indices | None, settings: SpectrumSettings
@@ -340,8 +333,8 @@ class GraphGPEstimator(OutputMixin):
         """New inputs in the form that kernels take; `as_given` if a matrix may be that of the training signals."""
         kernel = self.fits_[0].model.input_kernel
         inputs = kernel.new(X, self._as_features)
-        kept = np.flatnonzero(self._copies >= 0)
-        return kernel.with_kept(kernel.as_new(inputs) if as_given else inputs, self._copies.size, kept)
+        kept = np.flatnonzero(self._kept)
+        return kernel.with_kept(kernel.as_new(inputs) if as_given else inputs, self._kept.size, kept)
 
     def _as_features(self, X: Any) -> Array:
         return self._checked_inputs(X, reset=False)

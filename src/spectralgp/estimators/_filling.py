@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._arrays import on_host
@@ -158,13 +159,11 @@ class FillingMixin(GraphGPEstimator):
             training = read_in(units, np.concatenate([units.mean(task.signals.values), signals[kept]]))
             more = dataclasses.replace(task, inputs=inputs, signals=training)
             candidates.append(dataclasses.replace(candidate, task=more))
-        n_known = candidates[0].task.inputs.shape[0] - int(kept.sum())
-        copies = np.concatenate([self._copies, np.where(kept, n_known + np.cumsum(kept) - 1, -1)])
-        return self._with_posterior(learnt.conditioned_anew(candidates), copies)
+        return self._with_posterior(learnt.conditioned_anew(candidates), np.concatenate([self._kept, kept]))
 
-    def _with_posterior(self, learnt: FittedModels, copies: Indices) -> Self:
+    def _with_posterior(self, learnt: FittedModels, kept: NDArray[np.bool_]) -> Self:
         other = copy.copy(self)
-        other._learnt, other.posterior_, other._copies = learnt, learnt.posterior, copies
+        other._learnt, other.posterior_, other._kept = learnt, learnt.posterior, kept
         return other
 
     # -------------------------------------------------------------------------------------------- another graph
@@ -208,7 +207,7 @@ class FillingMixin(GraphGPEstimator):
         learnt = dataclasses.replace(
             self._learnt, raw_fits=tuple(fits), draws=tuple(Draws(models) for models in best)
         ).conditioned_anew(candidates)
-        fresh = self._with_posterior(learnt, np.empty(0, dtype=np.intp))
+        fresh = self._with_posterior(learnt, np.empty(0, dtype=bool))
         heaviest = int(np.argmax(learnt.weights))
         offset, spread = learnt.candidates[heaviest].task.signals.units.offset, fits[heaviest].model.spectrum
         fresh._order = NodeOrder(None if other.names is None else tuple(other.names))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -157,12 +156,13 @@ def observed(signals: Any) -> Any:
     return signals if is_array_api_obj(signals) else np.asarray(signals[:, :])
 
 
-def observed_rows(values: Any) -> Indices | None:
-    """Signals of which something was observed; None where that is all of them, or none."""
+def rows_with_values(values: Any) -> NDArray[np.bool_]:
+    """Whether anything was observed of each signal; all of them where nothing was at all, which is refused later."""
+    everything = np.ones(values.shape[0], dtype=bool)
     if not isinstance(values, np.ndarray):
-        return None
-    kept = np.flatnonzero(~np.isnan(values).all(axis=1))
-    return None if kept.size in (0, values.shape[0]) else kept
+        return everything
+    kept = np.any(~np.isnan(values), axis=1)
+    return kept if kept.any() else everything
 
 
 def as_one_signal(observed: Any, is_flat: bool) -> Any:
@@ -278,25 +278,6 @@ def chosen_center(values: Any, threshold: float) -> Center:
     means, variances = np.mean(values, axis=0, where=seen), np.var(values, axis=0, ddof=1, where=seen)
     within = np.mean(variances / seen.sum(axis=0))
     return "node" if np.var(means, ddof=1) > threshold * within else "global"
-
-
-def without_duplicates(inputs: Array, values: Array) -> tuple[Indices, Indices]:
-    """Signals to keep, each once, inputs and all, and for every signal which of those it is; a warning where any go."""
-    rows = [inputs, values]
-    if np.isnan(values).any():  # which is not equal to itself
-        rows = [inputs, np.nan_to_num(values), np.isnan(values)]
-    _, first, copies = np.unique(np.hstack(rows), axis=0, return_index=True, return_inverse=True)
-    n_dropped = values.shape[0] - first.size
-    if n_dropped == 0 or first.size < 2:
-        return np.arange(values.shape[0]), np.arange(values.shape[0])
-    warnings.warn(
-        f"{n_dropped} of {values.shape[0]} signals are copies of others, with the same inputs, and are counted once: "
-        "copies would make the noise look smaller than it is. Remove them, or give each its own inputs.",
-        UserWarning,
-        stacklevel=4,
-    )
-    order = np.argsort(first)
-    return first[order], np.argsort(order)[copies.ravel()]
 
 
 # -------------------------------------------------------------------------------------------------------- memory

@@ -92,7 +92,7 @@ class ReportingMixin(GraphGPEstimator):
             columns = self._order.columns
             names = own if columns is None else [own[column] for column in columns.tolist()]
         held_out = None if Y is None else self._held_out(X, Y)
-        numbers = gather(self, self._learnt, names, self._copies, held_out)
+        numbers = gather(self, self._learnt, names, self._kept, held_out)
         plural = "" if self.graph_.n_nodes == 1 else "s"
         heading = f"Signals on a graph of {self.graph_.n_nodes:,} node{plural}" if title is None else title
         return write_page(path, numbers, heading, stretch)

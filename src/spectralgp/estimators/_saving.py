@@ -191,7 +191,7 @@ class SavingMixin(GraphGPEstimator):
             columns=self._order.columns,
             is_flat=self._flat,
             is_in_memory=self._in_memory,
-            copies=self._copies,
+            copies=np.where(self._kept, np.cumsum(self._kept) - 1, -1),
             n_features_in=getattr(self, "n_features_in_", None),
             feature_names_in=features,
             log_marginal_likelihood=self.log_marginal_likelihood_,
@@ -229,10 +229,9 @@ class SavingMixin(GraphGPEstimator):
         model = cls(**(parameters | {"graph": graph if parameters["graph"] else None}))
         if device is not None and model.device is not None:
             model.device = device
-        model._order, model._copies = NodeOrder(fitted.names, fitted.columns), fitted.copies
+        model._order = NodeOrder(fitted.names, fitted.columns)
         _require_order(model._order, graph.n_nodes)
-        if np.any(fitted.copies < -1) or np.any(fitted.copies >= learnt.candidates[0].task.signals.shape[0]):
-            raise wrong("copies", "numbers of signals", "others")
+        model._kept = _kept_signals(fitted.copies, learnt.candidates[0].task.signals.shape[0])
         model._flat, model._in_memory, model._layout = fitted.is_flat, fitted.is_in_memory, fitted.layout
         model.set_output(predict=fitted.output)
         model.input_recipe_ = fitted.input_recipe
@@ -244,6 +243,18 @@ class SavingMixin(GraphGPEstimator):
         model.log_marginal_likelihood_, model.n_evaluations_ = fitted.log_marginal_likelihood, fitted.n_evaluations
         model.n_stand_ins_, model.center_, model.scale_ = fitted.n_stand_ins, fitted.center, fitted.scale
         return model
+
+
+def _kept_signals(numbers: NDArray[np.intp], n_signals: int) -> NDArray[np.bool_]:
+    """Which of the given signals the model was fitted to, by their numbers among those; -1 for one without any value.
+
+    Earlier versions fitted equal signals once and gave them one number: the first of them is kept here.
+    """
+    known, first = np.unique(numbers[numbers >= 0], return_index=True)
+    if np.any(numbers < -1) or not np.array_equal(known, np.arange(n_signals)):
+        raise wrong("copies", "numbers of signals", "others")
+    chosen = np.union1d(np.flatnonzero(numbers < 0), np.flatnonzero(numbers >= 0)[first])
+    return numbers[chosen] >= 0
 
 
 def _require_order(order: NodeOrder, n_nodes: int) -> None:

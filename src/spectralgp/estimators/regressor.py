@@ -333,16 +333,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         check_is_fitted(self)
         left, order = leave_one_out(self.posterior_, by), self._order
         log_density = left.log_density if by == "signal" else order.to_user(left.log_density)
-        if self._copies.size == left.mean.shape[0]:
-            return LeaveOneOut(by, order.to_user(left.mean), order.to_user(left.std), log_density)
-        # a copy has the answer of what it is a copy of, and a signal without any value none
-        empty = self._copies < 0
-        mean, std = (order.to_user(values)[self._copies] for values in (left.mean, left.std))
-        mean[empty] = std[empty] = np.nan
-        if by != "node":
-            log_density = log_density[self._copies]
-            log_density[empty] = np.nan
+        mean, std = order.to_user(left.mean), order.to_user(left.std)
+        if not self._kept.all():  # a signal without any value has no answer
+            mean, std = self._among_given(mean), self._among_given(std)
+            log_density = log_density if by == "node" else self._among_given(log_density)
         return LeaveOneOut(by, mean, std, log_density)
+
+    def _among_given(self, values: Any) -> Any:
+        """Values of the training signals, with NaN for the signals given at `fit` that had none."""
+        all_rows = np.full((self._kept.size, *values.shape[1:]), np.nan)
+        all_rows[self._kept] = values
+        return all_rows
 
     def response(
         self,

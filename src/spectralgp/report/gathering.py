@@ -50,7 +50,7 @@ def gather(
     model: Fitted,
     learnt: FittedModels,
     names: Sequence[str],
-    rows: NDArray[np.intp],
+    kept: NDArray[np.bool_],
     held_out: tuple[Sequence[str], Array, Array, Array] | None = None,
 ) -> Numbers:
     """Everything a report tells of a fitted model.
@@ -63,8 +63,8 @@ def gather(
         Its models.
     names : sequence of str
         Of the nodes, in the graph's order.
-    rows : ndarray of int
-        For each signal that was given at `fit`, which of the training signals it is; -1 for those without any value.
+    kept : ndarray of bool
+        For each signal that was given at `fit`, whether it had any value, and so is a training signal.
     held_out : tuple of (labels, observed, mean, std), optional
         New signals with their predictions, shapes (n_signals, n_nodes) in the graph's order. If not given, each
         training signal is predicted from all others.
@@ -81,7 +81,7 @@ def gather(
             "model must hold signals to report on, or be given some; got a model without any. Pass X and Y."
         )
     predictions = (
-        _of_training(model.posterior_, heaviest, training, rows)
+        _of_training(model.posterior_, heaviest, training, kept)
         if held_out is None
         else Predictions("held out", tuple(held_out[0]), *held_out[1:], _node_means(training, held_out[1].shape))
     )
@@ -89,7 +89,7 @@ def gather(
     return Numbers(
         graph=graph,
         names=tuple(names),
-        counts=_counts(graph, training, rows),
+        counts=_counts(graph, heaviest.inputs, training, kept),
         bands=_bands(model, heaviest),
         predictions=predictions,
         scores=_scores(*observed),
@@ -108,11 +108,10 @@ def _training_signals(posterior: Posterior) -> Array:
 
 
 def _of_training(
-    posterior: Posterior | Mixture, heaviest: Posterior, training: Array, rows: NDArray[np.intp]
+    posterior: Posterior | Mixture, heaviest: Posterior, training: Array, kept: NDArray[np.bool_]
 ) -> Predictions:
     """Each training signal from all others; from all of them where that has no closed form."""
-    first_rows = np.unique(rows[rows >= 0], return_index=True)[1]
-    labels = tuple(f"row {number}" for number in np.flatnonzero(rows >= 0)[first_rows])
+    labels = tuple(f"row {number}" for number in np.flatnonzero(kept))
     is_large = not heaviest.basis.has_eigenvectors
     if heaviest.completion is not None and is_large:
         prediction = posterior.at(heaviest.prior.input_kernel.as_new(heaviest.inputs))
@@ -138,16 +137,16 @@ def _node_means(training: Array, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(means, shape)
 
 
-def _counts(graph: Graph, training: Array, rows: NDArray[np.intp]) -> Counts:
-    n_empty = int(np.sum(rows < 0))
+def _counts(graph: Graph, inputs: Array, training: Array, kept: NDArray[np.bool_]) -> Counts:
+    distinct = {(one.tobytes(), signal.tobytes()) for one, signal in zip(inputs, training, strict=True)}
     missing = ~np.isfinite(training)
     return Counts(
         signals=len(training),
         nodes=graph.n_nodes,
         edges=graph.n_edges,
         components=graph.n_components,
-        copies=max(rows.size - n_empty - len(training), 0),
-        empty=n_empty,
+        repeated=len(training) - len(distinct) if inputs.shape[1] else 0,
+        empty=int(np.count_nonzero(~kept)),
         missing=int(missing.sum()),
         unseen=int(missing.all(axis=0).sum()) if len(training) else 0,
     )

@@ -149,8 +149,10 @@ class Counts:
         Training signals.
     nodes, edges, components : int
         Of the graph.
-    copies, empty : int
-        Signals that were copies of others, and signals without any value: both left out.
+    repeated : int
+        Training signals that repeat another one, inputs and all; none without inputs.
+    empty : int
+        Signals without any value, which were left out.
     missing : int
         Values of the training signals that were not observed.
     unseen : int
@@ -161,7 +163,7 @@ class Counts:
     nodes: int
     edges: int
     components: int
-    copies: int = 0
+    repeated: int = 0
     empty: int = 0
     missing: int = 0
     unseen: int = 0

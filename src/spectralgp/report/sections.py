@@ -207,7 +207,7 @@ def numbers_section(numbers: Numbers) -> str:
         ("nodes", f"{counts.nodes:,}"),
         ("edges", f"{counts.edges:,}"),
         ("connected parts", f"{counts.components:,}"),
-        ("copies left out", f"{counts.copies:,}"),
+        ("signals that repeat others", f"{counts.repeated:,}"),
         ("signals without any value", f"{counts.empty:,}"),
         ("values not observed", f"{counts.missing:,}"),
         ("predictions", numbers.predictions.source),

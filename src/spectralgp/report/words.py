@@ -219,10 +219,11 @@ def _of_data(counts: Counts) -> list[str]:
             f"There are only {count(counts.signals, 'training signal')}: filters, scales and noise are uncertain, and "
             "calibration can hardly be judged."
         )
-    if counts.copies:
+    if counts.repeated:
         said.append(
-            f"{count(counts.copies, 'signal')} {'was a copy' if counts.copies == 1 else 'were copies'} of others, "
-            "inputs and all, and counted once."
+            f"{count(counts.repeated, 'signal')} {'repeats another' if counts.repeated == 1 else 'repeat others'}, "
+            "inputs and all: taken for repeated measurements. Drop what is there twice by mistake, which makes the "
+            "noise look smaller than it is."
         )
     if counts.empty:
         said.append(f"{count(counts.empty, 'signal')} without any value {_was(counts.empty)} left out.")
