@@ -69,7 +69,8 @@ def match_columns(
     """
     positions = {column: index for index, column in enumerate(columns)}
     missing = [name for name in names if name not in positions]
-    unknown = [column for column in columns if column not in set(names)]
+    known = set(names)
+    unknown = [column for column in columns if column not in known]
     if missing or unknown or len(positions) != len(columns):
         raise ValueError(
             f"{argument} must have one {item} for each node of the graph, by name; got {len(columns)} {item}s, of "
