@@ -10,8 +10,9 @@ import pytest
 
 import oracle
 from cases import GRAPHS, WEIGHTS, Columns
+from spectralgp import Graph, GraphGPRegressor, LocalAverage
 from spectralgp._operators import make_operator
-from spectralgp.signals import as_training, read_signals, reading, views
+from spectralgp.signals import as_training, read_signals, reading, state_of, views
 from spectralgp.units import Units
 from tolerances import EXACT, FORMULA, QUADRATURE
 
@@ -285,3 +286,27 @@ def test_training_signals_must_fit():
             ValueError, match=r"signals must have shape .* with n_signals = 4 and n_nodes = 7; got \(5, 7\)"
         ):
             as_training(given, 4, N_NODES)
+
+
+def test_products_with_the_last_two_matrices_are_remembered():
+    signals, rng = read_signals(VALUES), np.random.default_rng(0)
+    matrices = [rng.standard_normal((N_NODES, N_NODES)) for _ in range(5)]
+    for matrix in matrices:
+        assert oracle.relative_error(signals.transform(matrix), VALUES @ matrix) < EXACT
+        signals.transform(matrices[0])
+    assert [id(known) for known, _ in signals._store.transforms] == [id(matrices[4]), id(matrices[0])]
+
+
+def test_a_kernel_with_its_own_eigenvectors_leaves_two_bases():
+    n_nodes = 60
+    graph = Graph.from_edges([(node, (node + 1) % n_nodes) for node in range(n_nodes)])
+    model = GraphGPRegressor(graph, LocalAverage()).fit(None, np.random.default_rng(0).standard_normal((6, n_nodes)))
+    assert len(pickle.dumps(model)) < 20 * 8 * n_nodes**2
+
+
+def test_what_reads_signals_again_is_kept_in_files():
+    signals = read_signals(VALUES, "node", "node")
+    again = state_of(signals).signals
+    for own, other in zip(signals.fold(KEPT, HELD_OUT), again.fold(KEPT, HELD_OUT), strict=True):
+        np.testing.assert_array_equal(own.values, other.values)
+        np.testing.assert_array_equal(own.units.divisor, other.units.divisor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -96,7 +95,7 @@ def read_signals(source: Any, center: Center = None, scale: Scale = None, *, kee
     if relative is None:
         return Signals(store, np.arange(n_signals), level, center)
     # a constant is none any more after nodes were scaled: views of what is in memory are read anew, others stay
-    again = None if keep_source else functools.partial(read_again, center, scale)
+    again = None if keep_source else ReadAs(center, scale)
     return Signals(store, np.arange(n_signals), level, None if keep_source else center, again)
 
 
@@ -107,9 +106,16 @@ def _gram(block: Any, reference: Any, ones: Any, *, largest: float) -> tuple[Arr
     return _on_host(rows @ rows.T), _on_host(array_namespace(block).sum(rows, axis=1))
 
 
-def read_again(center: Center, scale: Scale, values: Array, units: Units | None = None) -> Signals:
-    """Values with a centre and scales of their own, or in units that are known."""
-    return read_signals(values, center, scale) if units is None else read_in(units, values)
+@dataclass(frozen=True, eq=False)
+class ReadAs:
+    """How some of the signals are read anew: what is subtracted and what they are divided by."""
+
+    center: Center
+    scale: Scale
+
+    def __call__(self, values: Array, units: Units | None = None) -> Signals:
+        """Values with a centre and scales of their own, or in units that are known."""
+        return read_signals(values, self.center, self.scale) if units is None else read_in(units, values)
 
 
 def read_in(units: Units, values: Array) -> Signals:
@@ -140,8 +146,7 @@ def _read_incomplete(values: Array, center: Center, scale: Scale, precision: Any
     spread = float(np.sqrt(np.mean(np.square(centred[seen]))))
     divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
     units = Units(offset, divisor, relative)
-    again = functools.partial(read_again, center, scale)
-    return Incomplete(units.apply(values), units, center == "node", again, precision)
+    return Incomplete(units.apply(values), units, center == "node", ReadAs(center, scale), precision)
 
 
 def _relative_scales(source: Any, means: Any, largest: float) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,22 +10,8 @@ import numpy as np
 from spectralgp._arrays import on_host
 from spectralgp._checks import Array
 from spectralgp.signals.incomplete import Incomplete
-from spectralgp.signals.reading import read_again
-from spectralgp.signals.views import Center, Indices, Reader, Scale, Signals, Store
+from spectralgp.signals.views import Center, Indices, Reader, Signals, Store
 from spectralgp.units import Units
-
-
-@dataclass(frozen=True, eq=False)
-class ReadAs:
-    """How some of the signals are read anew: what is subtracted and what they are divided by."""
-
-    center: Center
-    scale: Scale
-
-    @property
-    def reader(self) -> Reader:
-        """What reads them."""
-        return functools.partial(read_again, self.center, self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +24,8 @@ class CompleteState:
         As the fields of `Store`.
     rows, level, recentres
         As the parameters of `Signals`.
-    read_as : ReadAs or None
-        How views are read anew, if they are.
+    read_as : Reader or None
+        What reads views anew, if they are; a file can hold a `ReadAs`.
     """
 
     source: Any
@@ -52,13 +37,13 @@ class CompleteState:
     rows: Indices
     level: Array
     recentres: Center
-    read_as: ReadAs | None
+    read_as: Reader | None
 
     @property
     def signals(self) -> Signals:
         """The signals."""
         store = Store(self.source, self.offset, self.divisor, self.units, self.gram, self.rounding)
-        return Signals(store, self.rows, self.level, self.recentres, _reader(self.read_as))
+        return Signals(store, self.rows, self.level, self.recentres, self.read_as)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,20 +53,19 @@ class IncompleteState:
     values: Array
     units: Units
     is_centred_by_node: bool
-    read_as: ReadAs | None
+    read_as: Reader | None
     precision: str
 
     @property
     def signals(self) -> Incomplete:
         """The signals."""
-        read, dtype = _reader(self.read_as), np.dtype(self.precision)
-        return Incomplete(self.values, self.units, self.is_centred_by_node, read, dtype)
+        dtype = np.dtype(self.precision)
+        return Incomplete(self.values, self.units, self.is_centred_by_node, self.read_as, dtype)
 
 
 def state_of(signals: Signals) -> CompleteState | IncompleteState:
     """What signals are made of; files and arrays on devices are read into memory."""
-    read = signals._read
-    read_as = ReadAs(*read.args) if isinstance(read, functools.partial) else None
+    read_as = signals._read
     if isinstance(signals, Incomplete):
         precision = np.dtype(signals.like.dtype).name
         return IncompleteState(
@@ -101,10 +85,6 @@ def state_of(signals: Signals) -> CompleteState | IncompleteState:
         signals._recentres,
         read_as,
     )
-
-
-def _reader(read_as: ReadAs | None) -> Reader | None:
-    return None if read_as is None else read_as.reader
 
 
 def _on_host(value: Any) -> Any:

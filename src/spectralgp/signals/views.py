@@ -64,12 +64,12 @@ class Store:
         return (rows - np.asarray(on_host(self.offset))) / np.asarray(on_host(self.divisor))
 
     def transform(self, matrix: Array) -> Array:
-        """The rows times a matrix (n_nodes, n); the last product is remembered for each matrix."""
+        """The rows times a matrix (n_nodes, n); the last two products are remembered."""
         for known, product in self.transforms:
             if known is matrix:
                 return product
         product = np.vstack([self.values @ matrix, matrix.sum(axis=0)])
-        self.transforms.append((matrix, product))
+        self.transforms = [*self.transforms[-1:], (matrix, product)]  # a new list: threads may look at the old one
         return product
 
     def load(self, operator: Operator) -> Any:
