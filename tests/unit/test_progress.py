@@ -9,10 +9,13 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import spectralgp
-from spectralgp._progress import progress_bar
+from spectralgp import Graph, Identity, Task, read_signals
+from spectralgp._progress import progress_bar, telling
+from spectralgp.learning import Candidate, Folds
 
 pty = pytest.importorskip("pty")
 
@@ -150,3 +153,26 @@ def test_a_notebook_without_widgets_gets_the_plain_line(monkeypatch, capsys, she
     output, errors = capsys.readouterr()
     assert output == ""
     assert ("fit: three done 3/3" in errors) == is_drawn
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_what_folds_mention_is_heard(n_jobs):
+    """Threads that learn folds side by side have the listener of the one that started them."""
+    rng = np.random.default_rng(0)
+    signals, heard = rng.standard_normal((12, 4)), []
+    signals[0, 0] = np.nan  # completed in steps, which are mentioned
+    graph = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    task = Task.of(graph, None, np.empty((12, 0)), read_signals(signals))
+    folds = Folds(12, 3, np.random.default_rng(0), n_jobs=n_jobs)
+
+    class Listener:
+        def __call__(self, step):
+            heard.append(step)
+
+        def mention(self, text):
+            heard.append("mentioned")
+
+    with telling(Listener()):
+        folds.score([Candidate(task, Identity())])
+    after = heard[heard.index("fold 1 of 3") :]
+    assert after.count("mentioned") > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 
 import numpy as np
@@ -171,7 +172,9 @@ class Folds:
         # passes over a large graph are shared by the folds, which therefore wait for each other
         workers = Parallel(1 if first.spectrum.needs_passes else self.n_jobs, prefer="threads", return_as="generator")
         found = [first_fold]
-        for number, fold in enumerate(workers(delayed(one_fold)(one, like) for one in range(1, len(self.held_out)))):
+        here = copy_context()  # with who listens to progress, which threads do not have by themselves
+        jobs = (delayed(here.copy().run)(one_fold, one, like) for one in range(1, len(self.held_out)))
+        for number, fold in enumerate(workers(jobs)):
             found.append(fold)
             report(f"fold {number + 2} of {len(self.held_out)}")
         logs = np.concatenate([one for _, one, _ in found])
