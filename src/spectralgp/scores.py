@@ -325,11 +325,12 @@ def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
 def _observed_and_predicted(estimator: Any, X: Any, Y: Any) -> tuple[Any, Any, Any]:
     """Observed values with predicted means and deviations, noise included; columns of a table are matched by name."""
     model, inputs = _last_step(estimator, X)
-    plain = copy.copy(model).set_output(predict="numpy")
-    mean, std = plain.predict(inputs, return_std=True, include_noise=True)
     known = model.node_names_
     own = as_table(Y, "Y", names=known)
     values, names = _values(own), frame_names(own)
+    plain = copy.copy(model).set_output(predict="numpy")
+    inputs = np.empty((len(values), 0)) if inputs is None else inputs  # all alike without inputs
+    mean, std = plain.predict(inputs, return_std=True, include_noise=True)
     return values if names is None or known is None else values[:, match_columns(names, known)], mean, std
 
 

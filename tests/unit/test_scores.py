@@ -9,6 +9,7 @@ from scipy import integrate, special, stats
 from settings import PAPER
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -452,3 +453,19 @@ def test_what_has_no_such_predictions_is_refused(data, scorer, estimator, name):
     message = f"estimator must be a GraphGPRegressor, or a Pipeline or a search that ends in one; got {name}"
     with pytest.raises(TypeError, match=message):
         scorer(estimator.fit(inputs, signals), inputs, signals)
+
+
+def test_models_without_inputs_are_scored():
+    """Every signal has the same prediction, that of a new one."""
+    signals = np.random.default_rng(0).standard_normal((12, 5)) + np.arange(5)
+    model = GraphGPRegressor(Graph(oracle.random_weights(5, seed=1)), Diffusion()).fit(None, signals)
+    mean, std = (
+        np.broadcast_to(one, signals.shape) for one in model.predict(None, return_std=True, include_noise=True)
+    )
+    assert crps_scorer(model, None, signals) == pytest.approx(-crps(signals, mean, std).mean())
+    assert coverage_scorer(model, None, signals) == coverage(signals, mean, std)
+    densities = model.log_predictive_density(None, signals, joint=False)
+    assert log_density_scorer(model, None, signals) == pytest.approx(densities.mean())
+    assert model.score(None, signals) == pytest.approx(r2_score(signals, mean))
+    signals[0, 0] = np.nan
+    assert np.isfinite(model.score(None, signals))

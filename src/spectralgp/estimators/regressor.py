@@ -315,8 +315,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         Values that were not observed are left out, and nodes of which fewer than two were.
         """
         check_is_fitted(self)
-        predicted = np.asarray(on_host(self._order.to_user(self._prediction(X).mean)))
         truth = np.asarray(on_host(self._observed(y)))
+        prediction = self._prediction(np.empty((len(truth), 0)) if X is None else X)
+        predicted = np.asarray(on_host(self._order.to_user(prediction.mean)))
         seen = np.isfinite(truth)
         if seen.all():
             return float(r2_score(truth, predicted, sample_weight=sample_weight))
