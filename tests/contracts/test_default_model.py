@@ -374,9 +374,13 @@ def test_without_a_graph_the_default_needs_none():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"residual": "yes"}, ValueError, "residual must be one of 'auto', 'shrunk'; got 'yes'"),
+        ({"residual": "yes"}, ValueError, "residual must be a graph kernel, 'auto' or None; got 'yes'"),
         ({"residual": LocalAverage()}, TypeError, "residual must be a function on the spectrum"),
-        ({"residual": "shrunk", "solver": "lagrangian"}, ValueError, "residual must be None or 'auto' with solver="),
+        (
+            {"residual": "shrunk"},
+            ValueError,
+            "residual must be .*; got 'shrunk'. 'auto' shrinks where that can",
+        ),
         ({"center": "mean"}, ValueError, "center must be one of 'auto', 'global', 'node'; got 'mean'"),
         ({"scale": "edge"}, ValueError, "scale must be one of 'auto', 'global', 'node'; got 'edge'"),
     ],

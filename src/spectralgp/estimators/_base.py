@@ -175,7 +175,7 @@ class GraphGPEstimator(OutputMixin):
         """Data and decisions, with those that are left open decided."""
         own = Independent() if X is None else None if self.kernel is None else as_input_kernel(self.kernel)
         is_paper = self.residual is None or as_solver(self.solver).only_papers_model
-        residual = None if is_paper or X is None else "auto" if self.residual == "shrunk" else self.residual
+        residual = None if is_paper or X is None else self.residual
         is_small = settings.has_node_covariances and graph.n_nodes <= MOST_SHRUNK and values.shape[0] > 2
         shrunk = not is_paper and isinstance(self.residual, str) and is_small
         center = self.center

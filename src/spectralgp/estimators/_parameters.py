@@ -30,9 +30,12 @@ def check_parameters(estimator: Any) -> None:
             raise TypeError(
                 f"residual must be a function on the spectrum, such as Polynomial(2); got {estimator.residual!r}."
             )
-    elif estimator.residual is not None:
-        as_option(estimator.residual, "residual", ("auto", "shrunk"))
-    if is_papers and (isinstance(estimator.residual, GraphKernel) or estimator.residual == "shrunk"):
+    elif estimator.residual is not None and estimator.residual != "auto":
+        raise ValueError(
+            f"residual must be a graph kernel, 'auto' or None; got {estimator.residual!r}. 'auto' shrinks where that "
+            "can be done: on an exact spectrum of up to 2,000 nodes, with three signals or more."
+        )
+    if is_papers and isinstance(estimator.residual, GraphKernel):
         raise ValueError(
             f"residual must be None or 'auto' with solver='lagrangian', the paper's algorithm for the paper's "
             f"model; got {estimator.residual!r}. Use solver='sqp'."

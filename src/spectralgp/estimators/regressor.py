@@ -57,12 +57,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         Variance of the noise in the units of `Y`; learnt if not given.
     prior : {"weak"} or None, default="weak"
         Prior on the hyperparameters, which keeps few signals from being overfitted; None is plain maximum likelihood.
-    residual : graph kernel, {"auto", "shrunk"} or None, default="auto"
+    residual : graph kernel, "auto" or None, default="auto"
         Filter ``h`` of what neighbours share and inputs do not explain. It is part of the signal, so that
         ``include_noise=False`` keeps it. "auto" takes a polynomial of degree 2 and, on an exact spectrum of up to 2,000
         nodes, shrinks the covariance of predictions from what the signals say to what the graph says, as far as the
-        evidence supports: predictions are then multivariate t. "shrunk" is the same by name. None is the paper's model,
-        in which all that inputs do not explain is noise.
+        evidence supports: predictions are then multivariate t. None is the paper's model, in which all that inputs do
+        not explain is noise.
     carry : "auto", array of int or of str, or None, default="auto"
         Columns of `X`, in the order of those of `Y`, whose values at the nodes carry over to the signal through a
         filter ``b`` of any sign, as yesterday's values do to today's. "auto" takes them where they are the nodes: by
@@ -164,7 +164,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         *,
         noise_variance: float | None = None,
         prior: Literal["weak"] | None = "weak",
-        residual: SpectralKernel | Literal["auto", "shrunk"] | None = "auto",
+        residual: SpectralKernel | Literal["auto"] | None = "auto",
         carry: Any = "auto",
         center: Literal["auto", "global", "node"] | None = "auto",
         scale: Literal["auto", "global", "node"] | None = "auto",
