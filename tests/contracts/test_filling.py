@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from settings import PAPER
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
@@ -28,7 +29,7 @@ NEW = np.array([[0.3], [1.1]])
 
 
 def paper(**settings) -> GraphGPRegressor:
-    return GraphGPRegressor(GRAPH, Polynomial(2), RBF(1.0), **{**PAPER, **settings})
+    return GraphGPRegressor(GRAPH, **{"graph_kernel": Polynomial(2), "kernel": RBF(1.0), **PAPER, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -452,3 +453,72 @@ def test_a_model_of_signals_with_holes_can_be_pickled(spectrum):
     for before, after in zip(model.impute(X, HOLES), again.impute(X, HOLES), strict=True):
         np.testing.assert_array_equal(before, after)
     np.testing.assert_array_equal(model.predict(NEW, return_std=True)[1], again.predict(NEW, return_std=True)[1])
+
+
+# Which signals are those of training
+
+
+def correlated(n_signals: int = 30, n_nodes: int = 6) -> np.ndarray:
+    shared = np.linalg.cholesky(0.8 * np.ones((n_nodes, n_nodes)) + 0.2 * np.eye(n_nodes))
+    return np.random.default_rng(0).standard_normal((n_signals, n_nodes)) @ shared.T
+
+
+@pytest.mark.parametrize("inputs", [None, np.repeat([[0.0], [1.0]], 15, axis=0)])
+@pytest.mark.parametrize("factor", [1.0, 1e10])
+def test_signals_are_told_apart_in_the_units_of_each_node(inputs, factor):
+    """One station in other units does not make all signals the same."""
+    signals = correlated()
+    signals[:, 0] *= factor
+    signals[10:20, 0] = np.nan
+    model = GraphGPRegressor(Graph(oracle.random_weights(6, seed=1)), Polynomial(2)).fit(inputs, signals)
+    features = model._features(inputs, len(signals))
+    np.testing.assert_array_equal(model._among_training(features, signals), np.arange(30))
+    filled, _ = model.impute(inputs, signals)
+    assert np.unique(filled[10:20, 0]).size == 10
+
+
+@pytest.mark.parametrize("center", ["global", "node", None])
+@pytest.mark.parametrize("scale", ["global", "node", None])
+def test_a_fill_value_does_not_make_signals_the_same(center, scale):
+    signals = correlated()
+    signals[3, 1] = 1e10
+    signals[::4, 0] = np.nan
+    model = GraphGPRegressor(
+        Graph(oracle.random_weights(6, seed=1)), Polynomial(1), center=center, scale=scale, noise_variance=1.0
+    ).fit(None, signals)
+    more = model.condition_on(None, 1 + correlated(4))  # which rounds once more
+    for one in (model, more):
+        features = one._features(None, len(signals))
+        np.testing.assert_array_equal(one._among_training(features, signals), np.arange(30))
+
+
+def test_repeated_signals_are_matched_one_by_one():
+    signals, inputs = correlated(8), np.repeat([[0.0], [1.0]], 4, axis=0)
+    signals[1] = signals[3] = signals[0]
+    signals[[0, 1, 3], 2] = np.nan
+    model = GraphGPRegressor(Graph(oracle.random_weights(6, seed=1)), Polynomial(1)).fit(inputs, signals)
+    given = [3, 1, 0, 0, 5]  # one more than there are
+    rows = model._among_training(inputs[given], signals[given])
+    assert sorted(rows[:3]) == [0, 1, 3]
+    assert rows[3] in (0, 1, 3)
+    assert rows[4] == 5
+
+
+def test_minus_zero_is_zero():
+    inputs = np.arange(-3.0, 5.0)[:, None]
+    signals = correlated(8)
+    signals[3, 2] = np.nan
+    model = GraphGPRegressor(Graph(oracle.random_weights(6, seed=1)), Polynomial(1)).fit(inputs, signals)
+    with_sign = np.where(inputs == 0, -0.0, inputs)
+    for found, expected in zip(model.impute(with_sign, signals), model.impute(inputs, signals), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_transfer_leaves_the_new_graph_in_the_parameters():
+    model = paper(graph_kernel=Polynomial(2, constraint="interval")).fit(X, Y)
+    other = Graph(oracle.random_weights(5, seed=3))
+    moved = model.transfer(other)
+    assert moved.graph is other
+    assert model.graph is GRAPH
+    for one in (moved, clone(moved)):
+        assert one.fit(X, Y[:, :5]).predict(NEW).shape == (2, 5)

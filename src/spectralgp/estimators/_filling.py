@@ -21,7 +21,8 @@ from spectralgp.posterior import Filled
 from spectralgp.signals import Indices, no_signals, read_in
 from spectralgp.units import Units
 
-SAME = 1e-9  # of the largest value, by which a value may differ from itself after it was scaled and scaled back
+SAME = 64 * np.finfo(float).eps  # of the size of a node, by which scaling and scaling back may change its values
+A_FEW = 8  # nodes by which signals are told apart first
 
 
 class FillingMixin(GraphGPEstimator):
@@ -88,16 +89,33 @@ class FillingMixin(GraphGPEstimator):
         return self._new_inputs(np.empty((n_signals, 0)) if X is None else self._inputs_table(X), as_given=True)
 
     def _among_training(self, features: Any, signals: Array) -> Indices:
-        """Which of the training signals each one is, inputs and all; -1 for those that are new."""
-        posterior = self.posterior_.parts[0][1]
-        known = np.asarray(on_host(posterior.signals.units.mean(posterior.values)))
+        """Which of the training signals each one is, inputs and all; -1 for those that are new.
+
+        Values are compared as the model has them, centred and scaled: the nearest training signal with the same inputs
+        and holes is taken, if every node's value differs by no more than rounding; of equal ones, one not taken yet.
+        """
         rows = np.full(len(signals), -1, dtype=np.intp)
-        tolerance = SAME * float(np.nanmax(np.abs(known), initial=0.0))
+        posterior = self.posterior_.parts[0][1]
+        if not posterior.inputs.shape[0]:  # no signals yet
+            return rows
+        units, known = posterior.signals.units, np.asarray(on_host(posterior.values), dtype=float)
+        offset, divisor = np.asarray(on_host(units.offset)), np.asarray(on_host(units.divisor))
+        given, raw = (signals - offset) / divisor, np.abs(np.where(np.isnan(known), 0.0, known * divisor + offset))
+        # a value was rounded at its own size, at that of what was subtracted, or at that of the mean of all
+        tolerance = SAME * (raw.max(axis=0) + np.abs(offset) + raw.mean()) / divisor
+        n_taken, holes = np.zeros(len(known), dtype=np.intp), np.isnan(known)
         for number, equal in enumerate(posterior.prior.input_kernel.equal_rows(posterior.inputs, features)):
-            for row in equal:
-                if np.allclose(known[row], signals[number], rtol=0, atol=tolerance, equal_nan=True):
-                    rows[number] = row
-                    break
+            seen = np.flatnonzero(~np.isnan(given[number]))
+            candidates = np.array(equal, dtype=np.intp)
+            candidates = candidates[np.all(holes[candidates] == np.isnan(given[number]), axis=1)]
+            distances = np.zeros(candidates.size)
+            for nodes in (seen[:A_FEW], seen):  # most signals differ at the first of them
+                apart = np.abs(known[candidates[:, None], nodes] - given[number, nodes])
+                near = np.all(apart <= tolerance[nodes], axis=1)
+                candidates, distances = candidates[near], apart[near].max(axis=1, initial=0.0)
+            if candidates.size:
+                rows[number] = candidates[np.lexsort((n_taken[candidates], distances))[0]]
+                n_taken[rows[number]] += 1
         return rows
 
     def _filled(self, rows: Indices, features: Any, signals: Array, chosen: Any) -> list[tuple[float, Filled]]:
@@ -211,7 +229,7 @@ class FillingMixin(GraphGPEstimator):
         heaviest = int(np.argmax(learnt.weights))
         offset, spread = learnt.candidates[heaviest].task.signals.units.offset, fits[heaviest].model.spectrum
         fresh._order = NodeOrder(None if other.names is None else tuple(other.names))
-        fresh.fits_, fresh.graph_, fresh.spectrum_ = learnt.fits, other, spread
+        fresh.fits_, fresh.graph, fresh.graph_, fresh.spectrum_ = learnt.fits, graph, other, spread
         fresh.center_ = np.full(other.n_nodes, offset)
         fresh.scale_ = np.full(other.n_nodes, learnt.candidates[heaviest].task.signals.units.spread)
         return fresh

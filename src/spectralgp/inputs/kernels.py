@@ -102,11 +102,11 @@ class InputKernel(ABC):
         return np.asarray(inputs)[rows]
 
     def equal_rows(self, training: Array, inputs: Any) -> list[list[int]]:
-        """For each new input, the training inputs that equal it."""
+        """For each new input, the training inputs that equal it; zero has no sign."""
         places: dict[bytes, list[int]] = {}
-        for place, row in enumerate(training):
+        for place, row in enumerate(training + 0.0):
             places.setdefault(row.tobytes(), []).append(place)
-        return [places.get(row.tobytes(), []) for row in np.asarray(inputs, dtype=float)]
+        return [places.get(row.tobytes(), []) for row in np.asarray(inputs, dtype=float) + 0.0]
 
     @abstractmethod
     def at(self, training: Array, inputs: Any) -> NewInputs:
