@@ -16,7 +16,7 @@ from spectralgp.units import Units
 Indices = NDArray[np.intp]
 
 DEGREE = 2
-RIDGE = 1e-9  # of the mean information on a coefficient, so that inputs that say nothing are carried over by nothing
+RIDGE = 1e-9  # of the mean information on a coefficient, so that what inputs say nothing of is nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,10 @@ class Carried:
 
     @classmethod
     def of(cls, columns: Indices, inputs: Array) -> Carried:
-        """Columns of training inputs."""
-        return cls(columns, inputs[:, columns].mean(axis=0))
+        """Columns of training inputs; one that does not vary is zero without it to the last bit."""
+        chosen = inputs[:, columns]
+        is_constant = np.all(chosen == chosen[:1], axis=0) & (len(chosen) > 0)
+        return cls(columns, np.where(is_constant, chosen[:1].sum(axis=0), chosen.mean(axis=0)))
 
     def signals(self, inputs: Array, units: Units) -> Array:
         """The columns as signals: centred, and in the scales of the signals that they carry over to."""
@@ -78,9 +80,11 @@ class Carry:
         design = _design(eigenvalues, upper)
         own, across = data.carried_energies
         information = design.T @ ((own * covariance.precisions).sum(axis=0)[:, None] * design)
-        floor = RIDGE * max(float(np.trace(information)) / design.shape[1], 1e-300)
+        size = float(np.trace(information)) / design.shape[1]
+        if size < np.finfo(float).tiny / RIDGE:  # inputs that do not vary
+            return cls(np.zeros(design.shape[1]), upper, np.zeros(information.shape))
         slope = design.T @ (across * covariance.precisions).sum(axis=0)
-        open_still = np.linalg.inv(information + floor * np.eye(design.shape[1]))
+        open_still = np.linalg.inv(information + RIDGE * size * np.eye(design.shape[1]))
         return cls(open_still @ slope, upper, np.asarray(open_still, dtype=float))
 
     def response(self, eigenvalues: ArrayLike) -> Array:

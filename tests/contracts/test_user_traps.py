@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import re
+from decimal import Decimal
 
 import networkx as nx
 import numpy as np
@@ -511,3 +513,52 @@ def test_words_are_not_escaped_in_messages():
         r"for what was not observed\.",
         str(caught.value),
     )
+
+
+@pytest.mark.parametrize("kernel", [None, Polynomial(1), Diffusion()])
+@pytest.mark.parametrize("level", [0.0, 0.1])
+def test_inputs_that_do_not_vary_carry_nothing_over(kernel, level):
+    inputs = np.full(Y.shape, level)
+    fitted = GraphGPRegressor(GRAPH, kernel).fit(inputs, Y)
+    changed = fitted.predict(inputs[:2] + 1e3)
+    assert np.abs(changed - Y.mean(axis=0)).max() < 3 * Y.std(axis=0).max()
+    for fit in fitted.fits_:
+        assert fit.model.carry is None or not fit.model.carry.chebyshev.any()
+
+
+@pytest.mark.parametrize("center", ["auto", None])
+def test_a_single_signal_carries_nothing_over(center):
+    fitted = GraphGPRegressor(GRAPH, Polynomial(1), center=center).fit(Y[:1], Y[1:2])
+    assert np.isfinite(fitted.predict(Y[2:4])).all()
+    holes = np.full(Y.shape, np.nan)
+    holes[4] = Y[4]
+    assert np.isfinite(GraphGPRegressor(GRAPH, Polynomial(1), center=center).fit(Y, holes).predict(Y[2:4])).all()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (X.astype(str).tolist(), "X must hold numbers; got dtype <U"),
+        (X.astype(str).astype(object), "X must hold numbers; got some are strings. Convert"),
+        ([[1.0, "2"]] * N_SIGNALS, "X must hold numbers; got dtype <U"),
+        ([[datetime.datetime(2024, 1, 1)]] * N_SIGNALS, "X must hold numbers; got .*datetime.*Convert"),
+    ],
+    ids=["list", "objects", "mixed", "datetimes"],
+)
+def test_what_is_no_number_is_refused_in_inputs_of_any_kind(inputs, message):
+    with pytest.raises(TypeError, match=message):
+        model().fit(inputs, Y)
+    with pytest.raises(TypeError, match=message):
+        model().fit(X, Y).predict(inputs)
+
+
+def test_numbers_as_objects_are_numbers():
+    expected = model().fit(X, Y).predict(NEW)
+    found = model().fit([[Decimal(float(one)) for one in row] for row in X], Y).predict(NEW.astype(object))
+    assert oracle.relative_error(found, expected) < EXACT
+
+
+@pytest.mark.parametrize("empty", [np.empty((0, 2)), pd.DataFrame(np.empty((0, 2)))])
+def test_no_inputs_at_all_are_refused_by_name(empty):
+    with pytest.raises(ValueError, match=r"X must have at least one row; got shape \(0, 2\)"):
+        model().fit(X, Y).predict(empty)

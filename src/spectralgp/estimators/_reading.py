@@ -176,10 +176,24 @@ def as_one_signal(observed: Any, is_flat: bool) -> Any:
 
 
 def check_inputs(X: Any) -> None:
-    """Refuse inputs that would be taken for something else: masked ones, and words that look like numbers."""
+    """Refuse inputs that would be taken for something else: masked ones, and words that look like numbers; and none."""
     without_mask(X, "X", "Drop the rows that have them, or fill them in.")
-    if isinstance(X, np.ndarray) and X.dtype.kind in "USMm":
-        raise TypeError(f"X must hold numbers; got dtype {X.dtype}. Convert it to numbers first.")
+    if isinstance(X, list | tuple):
+        try:
+            X = np.asarray(X)
+        except ValueError:  # rows of unequal length, which scikit-learn refuses
+            return
+    if isinstance(X, np.ndarray | Table) and X.shape[:1] == (0,):
+        raise ValueError(f"X must have at least one row; got shape {X.shape}. Pass the inputs of one signal or more.")
+    if not isinstance(X, np.ndarray):
+        return
+    try:
+        if X.dtype.kind in "USMm":
+            raise TypeError(f"dtype {X.dtype}")
+        if X.dtype.kind == "O":
+            numbers_of(X)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"X must hold numbers; got {error}. Convert it to numbers first.") from error
 
 
 def finite_inputs(inputs: Any, names: tuple[Any, ...] | None = None) -> Array:
