@@ -94,7 +94,15 @@ class GraphGP:
 
     def residual_response(self, eigenvalues: Array) -> Array:
         """``h(lambda)``, the non-negative root of the power of the residual."""
-        return np.sqrt(self.graph_kernel.residual_power(eigenvalues))
+        return np.sqrt(np.maximum(self.graph_kernel.residual_power(eigenvalues), 0.0))
+
+    def residual_bank(self, n_signals: int) -> FilterBank:
+        """The filter ``h`` of each of so many signals, for draws.
+
+        Without its floor ``h`` comes near zero as a root does, and a series for it is long. Draws are spared terms
+        below a ten-thousandth: where ``h`` is small that changes their covariance by the square of it.
+        """
+        return FilterBank(lambda eigenvalues: self.residual_response(eigenvalues)[None], np.eye(n_signals), None, 1e-4)
 
     def node_covariance(self) -> Array:
         """``B B^T``, shape (n_nodes, n_nodes)."""
@@ -126,8 +134,7 @@ class GraphGP:
         block = basis.filtered(basis.white(n_signals, random_state), bank)
         if self.graph_kernel.residual is None:
             return block
-        own = FilterBank(lambda eigenvalues: self.residual_response(eigenvalues)[None], np.eye(n_signals))
-        return block + basis.filtered(basis.white(n_signals, random_state), own)
+        return block + basis.filtered(basis.white(n_signals, random_state), self.residual_bank(n_signals))
 
 
 def graph_gp(

@@ -281,7 +281,7 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     (0, "lag max_iterations n_folds n_moments max_moments n_probes"),
     (-1, "degree n_draws random_state n_features_in n_evaluations n_stand_ins task model models signals"),
     (-1.0, "upper strength amplitude amplitude_bounds strength_bounds tolerance largest_eigenvalue residual"),
-    (-1.0, "noise_variance noise_floor weight spread divisor"),
+    (-1.0, "noise_variance noise_floor floor weight spread divisor"),
     (0.5, "n_jobs verbose"),
     ("other", "type laplacian constraint prior carry center scale solver spectrum device layout output outcome terms"),
     ("other", "recentres read_as precision kernel names columns feature_names_in coordinates carried relative offset"),

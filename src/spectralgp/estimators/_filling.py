@@ -17,6 +17,7 @@ from spectralgp.estimators._base import GraphGPEstimator
 from spectralgp.estimators._reading import NodeOrder, as_any_graph
 from spectralgp.fitting import FittedModels
 from spectralgp.learning import Draws
+from spectralgp.learning.objective import told_apart
 from spectralgp.posterior import Filled
 from spectralgp.signals import Indices, no_signals, read_in
 from spectralgp.units import Units
@@ -220,7 +221,7 @@ class FillingMixin(GraphGPEstimator):
             candidates.append(dataclasses.replace(candidate, task=own, shrunk=False))
             kernel, spectrum = fit.model.graph_kernel, own.spectrum_of(fit.model.graph_kernel)
             model = dataclasses.replace(fit.model, spectrum=spectrum, graph_kernel=kernel.moved_to(spectrum))
-            fits.append(dataclasses.replace(fit, model=model))
+            fits.append(dataclasses.replace(fit, model=told_apart(own, model)))
         best = [(fit.model,) for fit in fits]
         learnt = dataclasses.replace(
             self._learnt, raw_fits=tuple(fits), draws=tuple(Draws(models) for models in best)
@@ -230,6 +231,7 @@ class FillingMixin(GraphGPEstimator):
         offset, spread = learnt.candidates[heaviest].task.signals.units.offset, fits[heaviest].model.spectrum
         fresh._order = NodeOrder(None if other.names is None else tuple(other.names))
         fresh.fits_, fresh.graph, fresh.graph_, fresh.spectrum_ = learnt.fits, graph, other, spread
+        fresh.noise_variance_ = float(learnt.weights @ [fit.model.noise_variance for fit in learnt.fits])
         fresh.center_ = np.full(other.n_nodes, offset)
         fresh.scale_ = np.full(other.n_nodes, learnt.candidates[heaviest].task.signals.units.spread)
         return fresh

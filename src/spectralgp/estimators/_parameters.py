@@ -53,7 +53,7 @@ def check_parameters(estimator: Any) -> None:
 
 def warn_of_noise(fits: Sequence[Fit], weights: Array, stacklevel: int) -> None:
     """Say so where the noise of most of the models is at its lower bound, so that nothing tells it from a filter."""
-    at_bound = [fit.certificate.is_noise_at_floor for fit in fits]
+    at_bound = [fit.is_noise_at_bound for fit in fits]
     if weights @ at_bound > 0.5:
         warnings.warn(
             "the noise is at its lower bound: the signals leave nothing that could be told apart as noise, and "

@@ -115,9 +115,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
     graph_kernel_, kernel_ : kernel, or tuple of kernels when stacked
         With learnt parameters, in the units of `Y`; the default kernel is that of standardised inputs.
     residual_ : kernel, None, or tuple of those when stacked
-        The same of the residual.
+        The same of the residual, with what it has at every frequency, which counts as noise: `response` shows the rest.
     noise_variance_ : float
         Noise variance in the units of `Y` squared, at a node of relative scale one; the weighted mean when stacked.
+        Whatever inputs do not explain and is constant over frequencies is noise.
     log_marginal_likelihood_ : float
         Of `Y` as given, in nats; of the mixture when stacked.
     kernel_weights_ : ndarray of shape (n_kernels,)

@@ -17,6 +17,8 @@ from spectralgp.graph import LaplacianKind
 from spectralgp.graph_kernels.parameters import Positivity, Slopes
 from spectralgp.spectrum import Spectrum
 
+SHARE_OF_NOISE = 0.999  # of the least power of a residual: the rest keeps it positive under rounding
+
 
 class GraphKernel(ABC):
     """Covariance ``B B^T`` between the nodes of a graph, with parameters that learning may change.
@@ -28,6 +30,7 @@ class GraphKernel(ABC):
 
     laplacian: LaplacianKind
     scaled: bool
+    floor: float = 0.0  # variance that was taken off the residual's power, since it counts as noise
 
     # --------------------------------------------------------------------------------------------- parameters
 
@@ -103,6 +106,10 @@ class GraphKernel(ABC):
         ValueError
             If what was learnt says nothing there.
         """
+        return self
+
+    def without_floor(self, eigenvalues: Array) -> Self:
+        """Same kernel with what its residual has at every frequency taken off; `floor` says how much that is."""
         return self
 
     def response(self, eigenvalues: ArrayLike) -> Array:
@@ -420,12 +427,17 @@ class WithResidual(Parts):
     A signal is ``g(L) f(x) + h(L) e + noise`` with white ``e``. The residual ``h(L) e`` is shared by neighbours, but
     not by signals, so that no input predicts it. Made by ``WithResidual.of(signal, residual)``.
 
+    What the residual has at every frequency is white, and no data tell it from noise. Whatever is constant over
+    frequencies counts as noise: learning ends with it taken off the residual and added to the noise.
+
     Parameters
     ----------
     kernels : pair of SpectralKernel
         The signal's, and the residual's.
     laplacian, scaled
         The spectrum that both are functions of.
+    floor : float, default=0.0
+        Variance that was taken off the power of the residual's kernel.
 
     Examples
     --------
@@ -436,6 +448,8 @@ class WithResidual(Parts):
     ([1.0, 1.0], [1.0, 0.3679])
     """
 
+    floor: float = 0.0
+
     @property
     def signal(self) -> SpectralKernel:
         """The kernel of what the inputs explain."""
@@ -443,7 +457,7 @@ class WithResidual(Parts):
 
     @property
     def residual(self) -> SpectralKernel:
-        """The kernel of what they do not."""
+        """The kernel of what they do not, before `floor` is taken off its power."""
         return self.kernels[1]
 
     def power(self, eigenvalues: ArrayLike) -> Array:
@@ -456,7 +470,22 @@ class WithResidual(Parts):
 
     def residual_power(self, eigenvalues: ArrayLike) -> Array:
         """``eta``, the power of the residual."""
-        return self.residual.power(eigenvalues)
+        return self.residual.power(eigenvalues) - self.floor
+
+    def without_floor(self, eigenvalues: Array) -> Self:
+        """With the least power of the residual at frequencies taken off; as it is where the residual was not learnt."""
+        if self.residual.theta.size == 0:
+            return self
+        least = float(np.min(self.residual.power(np.append(eigenvalues, 0.0))))  # zero is a frequency of every graph
+        return dataclasses.replace(self, floor=SHARE_OF_NOISE * least)
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        """Same kernels with other values of their free parameters, and no floor: that was another filter's."""
+        return dataclasses.replace(super().with_theta(theta), floor=0.0)
+
+    def scaled_by(self, factor: float) -> Self:
+        """Both kernels scaled, and the floor with them."""
+        return dataclasses.replace(super().scaled_by(factor), floor=self.floor * factor**2)
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
         """Derivative of the signal's power: the residual's parameters do not enter."""

@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, ndtri_exp
 from spectralgp._checks import Array
 from spectralgp.learning.fit import Fit, active_constraints, certify
 from spectralgp.learning.missing import objective_of
-from spectralgp.learning.objective import Objective
+from spectralgp.learning.objective import Objective, told_apart
 from spectralgp.learning.task import Task
 from spectralgp.model import GraphGP
 
@@ -53,7 +53,7 @@ def hyperparameter_draws(task: Task, fit: Fit, n_draws: int, random_state: np.ra
             break
         x = laplace.draw(random_state)
         if x is not None:
-            models.append(objective.model(x))
+            models.append(told_apart(task, objective.model(x)))
     n_stand_ins = n_draws - len(models)
     return Draws((*models, *[fit.model] * n_stand_ins), n_stand_ins)
 

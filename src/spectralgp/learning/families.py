@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from spectralgp._checks import as_option
@@ -12,6 +13,7 @@ from spectralgp.learning.descent import Limits
 from spectralgp.learning.fit import Fit
 from spectralgp.learning.lagrangian import Lagrangian
 from spectralgp.learning.missing import learn_incomplete
+from spectralgp.learning.objective import told_apart
 from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import Sqp
 from spectralgp.learning.task import Task
@@ -59,13 +61,14 @@ def learn_all(
     With `like`, fits of the same kernels to similar signals in the same units, each kernel is learnt from its own.
     """
     solver = solver or Sqp()
-    if task.signals.observed is not None:
-        return learn_incomplete(task, kernels, solver, like)
     fits: dict[int, Fit] = {}
-    for family in _families(kernels, solver):
-        own = None if like is None else [like[index] for index in family]
-        fits |= zip(family, solver.fit(task, [kernels[index] for index in family], own), strict=True)
-    return [fits[index] for index in range(len(kernels))]
+    if task.signals.observed is not None:
+        fits = dict(enumerate(learn_incomplete(task, kernels, solver, like)))
+    else:
+        for family in _families(kernels, solver):
+            own = None if like is None else [like[index] for index in family]
+            fits |= zip(family, solver.fit(task, [kernels[index] for index in family], own), strict=True)
+    return [replace(fits[index], model=told_apart(task, fits[index].model)) for index in range(len(kernels))]
 
 
 def n_steps(kernels: Sequence[GraphKernel], solver: Solver) -> int:

@@ -150,6 +150,12 @@ class Fit:
         return self.detail if self.converged else f"{self.detail}. {self.outcome.remedy}"
 
     @property
+    def is_noise_at_bound(self) -> bool:
+        """Whether the noise is no more than the least that may be learnt, with what the residual has of it."""
+        is_lowest = self.certificate.is_noise_at_floor
+        return is_lowest and self.model.graph_kernel.floor < 0.5 * self.model.noise_variance
+
+    @property
     def n_evaluations(self) -> int:
         """Evaluations of the likelihood with its gradient."""
         return sum(stage.n_evaluations for stage in self.stages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cached_property
 
 import numpy as np
@@ -95,8 +96,10 @@ class Objective:
         return np.concatenate([graph_theta, input_theta, noise])
 
     def point(self, model: GraphGP) -> Array:
-        """The vector ``x`` of a model of this form."""
-        return self.join(model.graph_kernel.theta, model.input_kernel.theta, model.noise_variance)
+        """The vector ``x`` of a model of this form, whose residual may have been told apart from its noise."""
+        least = float(np.exp(self.task.noise_bounds[0]))  # which rounding might pass
+        noise_variance = max(model.noise_variance - model.graph_kernel.floor, least)
+        return self.join(model.graph_kernel.theta, model.input_kernel.theta, noise_variance)
 
     def model(self, x: Array) -> GraphGP:
         """The prior at ``x``."""
@@ -196,3 +199,15 @@ class Objective:
                 vectors = block_diag(vectors, vectors)
             self._rotated = (basis, modes, self._read[1].rotate(vectors))
         return self._rotated[2]
+
+
+def told_apart(task: Task, model: GraphGP) -> GraphGP:
+    """The same covariance with what a residual has at every frequency counted as noise, unless the noise was given.
+
+    The likelihood knows the sum of the two alone.
+    """
+    if task.noise_variance is not None:
+        return model
+    kernel = model.graph_kernel.without_floor(model.spectrum.eigenvalues)
+    noise_variance = model.noise_variance + (kernel.floor - model.graph_kernel.floor)
+    return dataclasses.replace(model, graph_kernel=kernel, noise_variance=noise_variance)

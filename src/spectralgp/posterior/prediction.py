@@ -204,7 +204,7 @@ class Prediction:
             (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T,
         )
         everything = np.eye(within.shape[0])
-        own = FilterBank(lambda eigenvalues: posterior.prior.residual_response(eigenvalues)[None], everything)
+        own = posterior.prior.residual_bank(within.shape[0])
         draws = []
         for _ in range(as_integer(n_samples, "n_samples", 1)):
             prior = basis.filtered(basis.white(within.shape[0], random_state), root)

@@ -196,7 +196,7 @@ def watch_outs(numbers: Numbers) -> list[str]:
 
 def _of_fits(members: tuple[Member, ...], stand_ins: int) -> list[str]:
     said = [f"The fit of {one.name} did not converge: {one.fit.message}." for one in members if not one.fit.converged]
-    at_bound = sum(one.weight for one in members if one.fit.certificate.is_noise_at_floor)
+    at_bound = sum(one.weight for one in members if one.fit.is_noise_at_bound)
     if at_bound > 0.5:
         said.append(
             "The noise is at its lower bound: nothing could be told apart as noise, and intervals may be too narrow. "

@@ -225,8 +225,15 @@ class Maybe(Codec):
         return None if found is None else self.codec.read(found, source, where)
 
 
+@dataclass(frozen=True, eq=False)
 class Later(Maybe):
-    """A value or None, in a field that was added to a format version: files without it have None."""
+    """A value, in a field that was added to a format version: files without it, or with null, have the default."""
+
+    default: Any = None
+
+    def read(self, found: Json, source: Reading, where: str) -> Any:
+        """The value, or the default."""
+        return self.default if found is None else self.codec.read(found, source, where)
 
 
 @dataclass(frozen=True, eq=False)

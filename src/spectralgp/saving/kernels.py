@@ -32,6 +32,7 @@ from spectralgp.saving.codecs import (
     Either,
     Integer,
     Json,
+    Later,
     Many,
     Maybe,
     Number,
@@ -72,7 +73,9 @@ GRAPH_KERNEL.add(
     Record(RandomWalk, steps=Integer(1, 10_000), shift=POSITIVE, shift_bounds=BOUNDS, **AMPLITUDE),
     Record(Matern, nu=POSITIVE, length_scale=POSITIVE, length_scale_bounds=BOUNDS, **AMPLITUDE),
     Record(Sum, **PARTS),
-    Record(WithResidual, **(PARTS | {"kernels": Many(GRAPH_KERNEL, least=2, most=2)})),
+    Record(
+        WithResidual, **(PARTS | {"kernels": Many(GRAPH_KERNEL, least=2, most=2), "floor": Later(Number(0.0), 0.0)})
+    ),
 )
 
 # ------------------------------------------------------------------------------------------- scikit-learn's kernels

@@ -22,6 +22,8 @@ OfEigenvalues = Callable[[Array], Array]
 class Filters(ABC):
     """Filters that turn some signals into others: at each eigenvalue, a matrix."""
 
+    tolerance: float = 0.0  # of terms that a series may leave out, relative to the largest; no more than needed if zero
+
     @abstractmethod
     def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
         """The signals that go out, all given by their Fourier coefficients in rows."""
@@ -60,11 +62,14 @@ class FilterBank(Filters):
         How the filtered signals are combined.
     after : callable, optional
         Filters of the signals that go out, one each or one for all.
+    tolerance : float, default=0.0
+        Size of terms that a series may leave out, relative to the largest; no more than rounding needs if zero.
     """
 
     before: OfEigenvalues
     combination: Array
     after: OfEigenvalues | None = None
+    tolerance: float = 0.0
 
     def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
         """The signals that go out, all given by their Fourier coefficients in rows."""

@@ -325,7 +325,7 @@ class Quadrature(Spectrum):
 
     def filtered(self, block: Any, filters: Filters) -> Any:
         """Columns through filters, by one pass of the recurrence for all of them."""
-        coefficients = self._series(filters.matrices)
+        coefficients = self._series(filters.matrices, max(SERIES_TOLERANCE, filters.tolerance))
         return self.operator.filtered(self._columns(block), np.moveaxis(coefficients, (2, 1), (0, 1)))
 
     def series(self, functions: OfEigenvalues, slack: float = 0.0) -> Array:
@@ -360,13 +360,13 @@ class Quadrature(Spectrum):
     def _columns(self, block: Any) -> Any:
         return block.columns(self.operator) if isinstance(block, _Loaded) else block
 
-    def _series(self, functions: Any) -> Array:
+    def _series(self, functions: Any, tolerance: float = SERIES_TOLERANCE) -> Array:
         """Chebyshev coefficients of functions of the eigenvalues, along their last axis, as many as it takes."""
         n_terms = 64
         while True:
             coefficients = chebyshev_coefficients(functions(self.points(n_terms)))
             sizes = np.max(np.abs(coefficients.reshape(-1, n_terms)), axis=0, initial=0.0)
-            significant = np.flatnonzero(sizes > SERIES_TOLERANCE * max(np.max(sizes), 1e-300))
+            significant = np.flatnonzero(sizes > tolerance * max(np.max(sizes), 1e-300))
             converged = significant.size == 0 or significant[-1] < 0.9 * n_terms
             last = float(sizes[-1] / max(np.max(sizes), 1e-300))
             if n_terms >= MOST_TERMS and last > NOTICEABLE:
