@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pickle
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import clone
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, bump, bump_jacobian, node_covariance
+from spectralgp.estimators import GraphGPRegressor
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import (
     Cosine,
@@ -304,3 +306,30 @@ def test_the_jacobian_of_a_response_must_not_be_transposed():
     kernel = Response(bump, (0.4, -1.0), jacobian=lambda *arguments: KERNELS["Response"].kernel.jacobian(*arguments).T)
     with pytest.raises(ValueError, match="jacobian"):
         kernel.power_jacobian([0.1, 0.5, 0.9])
+
+
+@functools.cache
+def _answers(name: str, seed: int, factor: float) -> tuple[np.ndarray, float]:
+    """Means and deviations at new inputs over the factor of the signals, and the evidence less that of the factor."""
+    rng, kernel = np.random.default_rng(seed), KERNELS[name].kernel
+    inputs, new = rng.standard_normal((6, 1)), rng.standard_normal((2, 1))
+    signals = np.sin(inputs + np.arange(GRAPHS["random"].n_nodes)) + 0.3 * rng.standard_normal(
+        (6, GRAPHS["random"].n_nodes)
+    )
+    if kernel.given_starts() or not kernel.has_free_amplitude:
+        kernel = kernel.scaled_by(factor)  # what has units is in those of the signals
+    model = GraphGPRegressor(GRAPHS["random"], kernel, scale="global").fit(inputs, factor * signals)
+    answer = np.stack(model.predict(new, return_std=True)) / factor
+    return answer, model.log_marginal_likelihood_ + signals.size * np.log(factor)
+
+
+@pytest.mark.filterwarnings("ignore:the noise is at its lower bound")
+@pytest.mark.filterwarnings("ignore:the fit of:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("factor", [1e-120, 1e-8, 1e8])
+@pytest.mark.parametrize("name", KERNELS)
+def test_answers_do_not_depend_on_the_units_of_the_signals(name, factor):
+    for seed in range(3):
+        plain, evidence = _answers(name, seed, 1.0)
+        answer, other = _answers(name, seed, factor)
+        assert oracle.relative_error(answer, plain) < 1e-3  # flat maxima are met to a tolerance of the evidence
+        assert other == pytest.approx(evidence, abs=1e-4)

@@ -165,7 +165,7 @@ class GraphKernel(ABC):
 
     def grown_from(self, simpler: GraphKernel) -> Array:
         """`theta` with which this form is the same function as the one before it on the `path`."""
-        return self.theta
+        return simpler.theta  # of this very form, as it was learnt beside another that has grown
 
     def guides(self) -> tuple[GraphKernel, ...]:
         """Forms of the same size whose solutions are worth starting from too."""

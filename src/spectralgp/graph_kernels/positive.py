@@ -94,9 +94,9 @@ class PositiveParameters(GraphKernel):
             return [candidate.theta for candidate in candidates]
         starts = []
         for candidate in candidates:
-            mean_power = candidate.mean_power(spectrum)
-            factor = np.sqrt(SIGNAL_SHARE * variance / mean_power) if mean_power > 0 else 1.0
-            starts.append(_replace(candidate, {"amplitude": candidate.amplitude * factor}).theta)
+            mean_power = _replace(candidate, {"amplitude": 1.0}).mean_power(spectrum)
+            amplitude = np.sqrt(SIGNAL_SHARE * variance / mean_power) if mean_power > 0 else np.sqrt(variance)
+            starts.append(_replace(candidate, {"amplitude": amplitude}).theta)
         return starts
 
 

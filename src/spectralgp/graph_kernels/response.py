@@ -104,9 +104,9 @@ class Response(SpectralKernel):
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         """The given parameters, with the amplitude matched to the signals' variance."""
-        mean_power = self.mean_power(spectrum)
-        factor = np.sqrt(SIGNAL_SHARE * variance / mean_power) if mean_power > 0 else 1.0
-        return [self.scaled_by(factor).theta]
+        mean_power = dataclasses.replace(self, amplitude=1.0).mean_power(spectrum)
+        amplitude = np.sqrt(SIGNAL_SHARE * variance / mean_power) if mean_power > 0 else np.sqrt(variance)
+        return [dataclasses.replace(self, amplitude=float(amplitude)).theta]
 
     def response(self, eigenvalues: ArrayLike) -> Array:
         """The filter ``g(lambda)``."""
