@@ -12,7 +12,7 @@ import oracle
 from cases import GRAPHS, WEIGHTS, Columns
 from spectralgp import Graph, GraphGPRegressor, LocalAverage
 from spectralgp._operators import make_operator
-from spectralgp.signals import as_training, read_signals, reading, state_of, views
+from spectralgp.signals import as_training, read_in, read_signals, reading, state_of, views
 from spectralgp.units import Units
 from tolerances import EXACT, FORMULA, QUADRATURE
 
@@ -269,6 +269,16 @@ def test_constant_signals_have_no_variance(value, center):
 def test_values_that_cannot_be_squared_are_refused(values, message):
     with pytest.raises(ValueError, match=message):
         read_signals(values, "global", "global")
+
+
+@pytest.mark.parametrize("factor", [1e-90, 1e90])
+def test_values_that_are_not_scaled_have_narrower_limits(factor):
+    with pytest.raises(
+        ValueError, match=r"Y must hold values between 1e-70 and 1e\+70 in size where scale=None.*Pass scale='global'"
+    ):
+        read_signals(factor * VALUES, "global", None)
+    known = read_in(Units(), factor * VALUES)  # in units that are known, where tiny values are tiny
+    assert oracle.relative_error(known.values, factor * VALUES) < EXACT
 
 
 def test_extreme_units_are_fine_within_the_limits():

@@ -19,7 +19,8 @@ from spectralgp.signals.views import Center, Scale, Signals, Store
 from spectralgp.units import Units
 
 BLOCK = 2**22  # values read at a time
-LARGEST, SMALLEST = 1e140, 1e-140  # sizes of values whose squares are still numbers
+LARGEST = 1e140  # size of values whose squares are still numbers, and one over the smallest
+LARGEST_UNSCALED = 1e70  # the same where values are not scaled: squares of variances are numbers
 ROUNDING = 1e-14  # of the largest value: a spread below this is that of a constant
 PRIOR_SIGNALS = 8  # that the common variance is worth, beside the signals, in the variance of a node
 
@@ -49,7 +50,8 @@ def read_signals(source: Any, center: Center = None, scale: Scale = None, *, kee
     Raises
     ------
     ValueError
-        If a value is infinite, or too large or too small to be squared, or none was observed.
+        If a value is infinite, or too large or too small to be squared (without `scale`, squared twice), or none was
+        observed.
 
     Examples
     --------
@@ -58,8 +60,12 @@ def read_signals(source: Any, center: Center = None, scale: Scale = None, *, kee
     >>> signals.values.tolist(), signals.units.offset.tolist()
     ([[-1.0, -2.0], [1.0, 2.0]], [2.0, 4.0])
     """
+    return _read(source, center, scale, keep_source, LARGEST_UNSCALED if scale is None else LARGEST)
+
+
+def _read(source: Any, center: Center, scale: Scale, keep_source: bool, reach: float) -> Signals:
     n_signals, n_nodes = source.shape
-    mean, largest, means = _first_look(source, by_node="node" in (center, scale))
+    mean, largest, means = _first_look(source, "node" in (center, scale), reach)
     if np.isnan(mean):
         if is_dask_array(source):
             raise ValueError(
@@ -120,7 +126,7 @@ class ReadAs:
 
 def read_in(units: Units, values: Array) -> Signals:
     """Signals as they came in, in units that are known."""
-    return read_signals(units.apply(values), keep_source=is_dask_array(values)).said_in(units)
+    return _read(units.apply(values), None, None, is_dask_array(values), LARGEST).said_in(units)
 
 
 def no_signals(n_nodes: int, units: Units) -> Signals:
@@ -182,7 +188,7 @@ def as_training(signals: ArrayLike | Signals, n_signals: int, n_nodes: int) -> S
     return signals
 
 
-def _first_look(source: Any, by_node: bool) -> tuple[float, float, Any]:
+def _first_look(source: Any, by_node: bool, reach: float) -> tuple[float, float, Any]:
     """Mean of all values, largest size of one (or one), and the nodes' means if they are wanted; NaN if one is none."""
     looks = _of_each(source, _look, by_node=by_node)
     n_observed, largest = sum(look.n_observed for look in looks), max(look.largest for look in looks)
@@ -190,7 +196,7 @@ def _first_look(source: Any, by_node: bool) -> tuple[float, float, Any]:
         raise ValueError("Y must not hold infinite values; got some. NaN stands for what was not observed.")
     if n_observed == 0:
         raise ValueError("Y must hold at least one value; got nothing but NaN, which stands for what was not observed.")
-    _require_squarable(largest)
+    _require_squarable(largest, reach)
     if n_observed < sum(look.size for look in looks):
         return np.nan, 1.0, None
     mean, count = 0.0, 0
@@ -225,11 +231,13 @@ def _look(block: Any, *, by_node: bool) -> _Look:
     return _Look(size, n_observed, largest, mean, xp.mean(block, axis=0) if is_whole and by_node else None)
 
 
-def _require_squarable(largest: float) -> None:
-    if not (largest == 0 or SMALLEST <= largest <= LARGEST):
+def _require_squarable(largest: float, reach: float) -> None:
+    if not (largest == 0 or 1 / reach <= largest <= reach):
+        unscaled = reach < LARGEST
         raise ValueError(
-            f"Y must hold values between {SMALLEST:g} and {LARGEST:g} in size, whose squares are still numbers; got "
-            f"{largest:.3g} for the largest. Change the units of Y."
+            f"Y must hold values between {1 / reach:g} and {reach:g} in size{' where scale=None' if unscaled else ''}, "
+            f"whose squares are still numbers; got {largest:.3g} for the largest. "
+            f"{'Pass scale=' + repr('global') + ', or change' if unscaled else 'Change'} the units of Y."
         )
 
 
