@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 import sklearn.gaussian_process  # noqa: F401 (from deep inside the package the same import takes 0.1 s longer)
 
 from spectralgp.estimators import GraphGPRegressor, load
-from spectralgp.evidence import log_marginal_likelihood
+from spectralgp.fields import (
+    GraphGP,
+    condition,
+    condition_shrunk,
+    graph_gp,
+    leave_one_out,
+    log_marginal_likelihood,
+)
 from spectralgp.graph import Graph, as_graph
 from spectralgp.graph_kernels import (
     Cosine,
@@ -24,10 +31,6 @@ from spectralgp.graph_kernels import (
     WithResidual,
 )
 from spectralgp.learning import Lagrangian, Sqp, Task, learn
-from spectralgp.leaving_out import leave_one_out
-from spectralgp.model import GraphGP, graph_gp
-from spectralgp.posterior import condition
-from spectralgp.shrinkage import condition_shrunk
 from spectralgp.signals import Signals, read_signals
 from spectralgp.spectrum import Chebyshev, Exact, Spectrum, decompose
 

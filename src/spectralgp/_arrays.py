@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -114,3 +114,10 @@ def as_generator(random_state: Any, default: int | None = None) -> np.random.Gen
         return random_state
     seed = default if random_state is None else random_state
     return np.random.default_rng(check_random_state(seed).randint(2**31 - 1))
+
+
+def without_caches(instance: Any) -> dict[str, Any]:
+    """State of an object for pickles, less its cached properties: what was asked of it before leaves no trace."""
+    kinds = (vars(kind) for kind in type(instance).__mro__)
+    cached = {name for members in kinds for name, member in members.items() if isinstance(member, cached_property)}
+    return {name: value for name, value in vars(instance).items() if name not in cached}

@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,6 +17,33 @@ What also has a method ``mention`` hears of what goes on within a step.
 """
 
 _listener: ContextVar[Progress | None] = ContextVar("spectralgp_progress", default=None)
+
+
+class Heard:
+    """A function whose reports reach who listens here, in whichever thread it runs; in another process nobody listens.
+
+    Parameters
+    ----------
+    function : callable
+        What is run.
+    """
+
+    __slots__ = ("_context", "_function")  # no namespace, which wrappers would take over and could not pickle
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function, self._context = function, copy_context()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it."""
+        return self._context.copy().run(self._function, *arguments)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """As the function alone: a context stays in its process."""
+        return _alone, (self._function,)
+
+
+def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import ArrayLike, NDArray
 
 from spectralgp._checks import Array
-from spectralgp.covariance import DataCovariance
 from spectralgp.spectrum import SpectralData
 from spectralgp.units import Units
 
@@ -65,25 +64,25 @@ class Carry:
     covariance: Array | None = None
 
     @classmethod
-    def learnt(cls, data: SpectralData, covariance: DataCovariance, eigenvalues: Array, upper: float) -> Carry:
+    def learnt(cls, data: SpectralData, precisions: Array, eigenvalues: Array, upper: float) -> Carry:
         """The most likely filter given the covariance, by generalised least squares in both eigenbases.
 
         Parameters
         ----------
         data : SpectralData
             Signals and, in as many rows below them, what is carried over.
-        covariance : DataCovariance
-            Of the signals about their mean.
+        precisions : ndarray of shape (n_signals, n_frequencies)
+            ``1 / D`` of the signals about their mean.
         eigenvalues, upper
             Of the spectrum.
         """
         design = _design(eigenvalues, upper)
         own, across = data.carried_energies
-        information = design.T @ ((own * covariance.precisions).sum(axis=0)[:, None] * design)
+        information = design.T @ ((own * precisions).sum(axis=0)[:, None] * design)
         size = float(np.trace(information)) / design.shape[1]
         if size < np.finfo(float).tiny / RIDGE:  # inputs that do not vary
             return cls(np.zeros(design.shape[1]), upper, np.zeros(information.shape))
-        slope = design.T @ (across * covariance.precisions).sum(axis=0)
+        slope = design.T @ (across * precisions).sum(axis=0)
         open_still = np.linalg.inv(information + RIDGE * size * np.eye(design.shape[1]))
         return cls(open_still @ slope, upper, np.asarray(open_still, dtype=float))
 

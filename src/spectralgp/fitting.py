@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from spectralgp._arrays import few_threads
 from spectralgp._checks import Array
 from spectralgp._progress import quietly, report
+from spectralgp.fields import GraphGP, Mixture, Posterior
 from spectralgp.learning import (
     Candidate,
     Draws,
@@ -25,9 +26,7 @@ from spectralgp.learning import (
     learn_groups,
 )
 from spectralgp.learning.candidates import MOST_COMPARED
-from spectralgp.mixture import Mixture, stacking_weights
-from spectralgp.model import GraphGP
-from spectralgp.posterior import Posterior
+from spectralgp.stacking import stacking_weights
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
 MOST_MEMBERS = 2  # of a choice, where there are so many signals that each takes long to learn from
@@ -129,8 +128,8 @@ class FittedModels:
 
     def conditioned_anew(self, candidates: Sequence[Candidate]) -> FittedModels:
         """The same models conditioned on other data, that of the given candidates."""
-        posterior = conditioned(candidates, self.weights, self.draws)
-        return replace(self, candidates=tuple(candidates), posterior=posterior)
+        draws, posterior = conditioned(candidates, self.weights, self.draws)
+        return replace(self, candidates=tuple(candidates), draws=draws, posterior=posterior)
 
     @property
     def log_likelihood(self) -> float:
@@ -189,21 +188,28 @@ def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.
             hyperparameter_draws(task, fit, stacking.n_draws, stream) if stacking.n_draws else Draws((fit.model,))
             for task, fit, stream in zip(tasks, fits, of_draws.spawn(len(fits)), strict=True)
         )
-        posterior = conditioned(candidates, weights, drawn)
+        drawn, posterior = conditioned(candidates, weights, drawn)
     return FittedModels(tuple(candidates), tuple(fits), weights, drawn, posterior, tried)
 
 
-def conditioned(candidates: Sequence[Candidate], weights: Array, drawn: Sequence[Draws]) -> Posterior | Mixture:
-    """Models, those that stand for them, conditioned on the signals of their candidates."""
+def conditioned(
+    candidates: Sequence[Candidate], weights: Array, drawn: Sequence[Draws]
+) -> tuple[tuple[Draws, ...], Posterior | Mixture]:
+    """Models that stand for candidates, conditioned on their signals.
+
+    Returns the models with all that was learnt in conditioning them, and the posterior.
+    """
+    shares, posteriors, complete = [], [], []
     with few_threads(candidates[0].task.signals.shape[0]):
-        members = [
-            (weight / len(one.models), candidate.condition(model))
-            for weight, candidate, one in zip(weights, candidates, drawn, strict=True)
-            if weight > 0
-            for model in one.models
-        ]
-    shares, posteriors = np.array([share for share, _ in members]), tuple(posterior for _, posterior in members)
-    return posteriors[0] if len(members) == 1 else Mixture(shares, posteriors)
+        for weight, candidate, one in zip(weights, candidates, drawn, strict=True):
+            if weight > 0:
+                own = [candidate.condition(model) for model in one.models]
+                shares += [weight / len(own)] * len(own)
+                posteriors += own
+                one = replace(one, models=tuple(posterior.prior for posterior in own))
+            complete.append(one)
+    single = len(posteriors) == 1
+    return tuple(complete), posteriors[0] if single else Mixture(np.array(shares), tuple(posteriors))
 
 
 def _tried(plan: Plan, candidates: list[Candidate], folds: Folds, solver: Solver) -> tuple[list[Candidate], HeldOut]:

@@ -8,10 +8,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, node_covariance
-from spectralgp.covariance import DataCovariance
-from spectralgp.evidence import Evidence, log_marginal_likelihood
+from spectralgp.fields import Evidence, Inputs, graph_gp, log_marginal_likelihood
 from spectralgp.graph_kernels import Polynomial
-from spectralgp.model import graph_gp
 from spectralgp.modes import modes_of
 from spectralgp.signals import read_signals
 from tolerances import FORMULA, GRADIENT, SMALL_NOISE
@@ -95,8 +93,9 @@ def evidence_of(name: str, graph: str, relative_noise: float, input_covariance=C
     kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS[graph])
     basis, modes = kernel.basis(spectrum), modes_of(input_covariance)
     data = basis.read(read_signals(signals)).rotate(modes.vectors)
-    covariance = DataCovariance(modes.values, kernel.power(basis.eigenvalues), noise)
-    return Evidence(modes, covariance, data), basis.eigenvectors, dense, noise, signals
+    power = kernel.power(basis.eigenvalues)
+    evidence = Evidence(Inputs(modes), power, np.full(power.size, noise), data)
+    return evidence, basis.eigenvectors, dense, noise, signals
 
 
 @every_noise
@@ -105,9 +104,9 @@ def evidence_of(name: str, graph: str, relative_noise: float, input_covariance=C
 def test_gradient_in_the_power(name, graph, relative_noise):
     """The first half of equation (6), relative to each frequency's own scale."""
     evidence, vectors, _, noise, signals = evidence_of(name, graph, relative_noise)
-    power = evidence.covariance.power
+    power = evidence.power
     # D_ij varies on the scale gamma_j + sigma^2 / kappa_i
-    scales = power + noise / evidence.input_modes.values[-1]
+    scales = power + noise / evidence.rows.modes.values[-1]
 
     def moved(offsets):
         covariance = (vectors * (power + scales * offsets)) @ vectors.T

@@ -304,7 +304,7 @@ def test_one_signal_at_a_time(fitted):
     expected = fitted.predict(NEW[:1], observed=observed[None])
     for one in (observed, pd.Series(observed, index=NAMES)[list(NAMES[::-1])], np.ma.masked_invalid(observed)):
         assert relative_error(fitted.predict(NEW[:1], observed=one), expected) < EXACT
-    with pytest.raises(ValueError, match=r"observed must have one row for each of the 2 inputs; got 1"):
+    with pytest.raises(ValueError, match=r"observed must have one row for each of the 2 inputs .*; got shape \(1, 9\)"):
         fitted.predict(NEW, observed=observed)
 
 

@@ -23,11 +23,10 @@ from spectralgp import (
     condition_shrunk,
     graph_gp,
 )
-from spectralgp.evidence import log_marginal_likelihood
+from spectralgp.fields import Seen, leave_one_out, log_marginal_likelihood, seen_of
+from spectralgp.fields import seen as seeing
 from spectralgp.graph_kernels import WithResidual
 from spectralgp.learning.missing import Expectation, ObservedObjective
-from spectralgp.leaving_out import leave_one_out
-from spectralgp.masked import MaskedCovariance, completion_of, covariance_of, solves
 from spectralgp.signals import read_signals
 from tolerances import DIFFERENCE, EXACT, GRADIENT, ITERATIVE, MASKED, STANDARD_ERRORS
 
@@ -101,14 +100,17 @@ def prior_of(kernel, spectrum=Exact()):
     return graph_gp(Graph(WEIGHTS), kernel, RBF(1.0), NOISE, spectrum=spectrum)
 
 
-def masked_of(kernel, mask, spectrum=Exact()) -> MaskedCovariance:
-    prior = prior_of(kernel, spectrum)
-    return MaskedCovariance(covariance_of(prior, prior.input_modes(INPUTS)), mask)
+def masked_of(kernel, mask, spectrum=Exact()) -> Seen:
+    return seen_under(prior_of(kernel, spectrum), mask)
+
+
+def seen_under(prior, mask) -> Seen:
+    return seen_of(prior, INPUTS, read_signals(holes(mask)), prior.rows(INPUTS))
 
 
 def without_dense_matrices(monkeypatch) -> None:
-    monkeypatch.setattr(solves, "MOST_DENSE", -1)
-    monkeypatch.setattr(solves, "DENSE_SOLVES", -1)
+    monkeypatch.setattr(seeing, "MOST_DENSE", -1)
+    monkeypatch.setattr(seeing, "MOST_SOLVED_DENSELY", -1)
 
 
 @pytest.fixture
@@ -158,12 +160,12 @@ def test_completions_are_conditional_means_and_covariances(mask, exact, monkeypa
     masked = masked_of(SIGNAL, mask)
     assert (masked.method == "iterative") is not exact
     mean, covariance = given(dense(SIGNAL, INPUTS), mask, SIGNALS)
-    completed, solution = masked.filled(holes(mask))
+    completed, solution = masked.filled(SIGNALS)
     limit = MASKED if exact else ITERATIVE
     assert relative_error(completed, np.where(mask, SIGNALS, mean.reshape(mask.shape))) < limit
     np.testing.assert_array_equal(completed[mask], SIGNALS[mask])
     np.testing.assert_array_equal(solution[~mask], 0.0) if not exact else None
-    deviations = masked.deviations(None, np.random.default_rng(0)).reshape(-1, mask.size)
+    deviations = masked.spread(None, np.random.default_rng(0)).reshape(-1, mask.size)
     assert relative_error(deviations.T @ deviations, np.where(np.outer(~mask, ~mask), covariance, 0.0)) < MASKED
 
 
@@ -172,7 +174,7 @@ def test_on_a_large_graph_completions_are_iterative(mask):
     masked = masked_of(WithResidual.of(SIGNAL, RESIDUAL), mask, Chebyshev(n_probes="exact"))
     assert masked.method == "iterative"
     mean, _ = given(dense(WithResidual.of(SIGNAL, RESIDUAL), INPUTS), mask, SIGNALS)
-    completed, _ = masked.filled(holes(mask))
+    completed, _ = masked.filled(SIGNALS)
     assert relative_error(completed, np.where(mask, SIGNALS, mean.reshape(mask.shape))) < ITERATIVE
 
 
@@ -182,7 +184,7 @@ def test_other_vectors_than_the_graphs_serve_too():
     prior = graph_gp(Graph(WEIGHTS), kernel, RBF(1.0), NOISE)
     matrix = np.kron(oracle.rbf(INPUTS, INPUTS), oracle.local_average(WEIGHTS, 0.7)) + NOISE * np.eye(mask.size)
     mean, _ = given(matrix, mask, SIGNALS)
-    completed = MaskedCovariance(covariance_of(prior, prior.input_modes(INPUTS)), mask).filled(holes(mask))[0]
+    completed = seen_under(prior, mask).filled(SIGNALS)[0]
     assert relative_error(completed, np.where(mask, SIGNALS, mean.reshape(mask.shape))) < MASKED
 
 
@@ -195,7 +197,7 @@ def test_stochastic_evidence_is_within_its_stated_error(name):
     mask = MASKS[name]
     masked, seen = masked_of(SIGNAL, mask), mask.ravel()
     expected = oracle.log_density(SIGNALS.ravel()[seen], 0.0, dense(SIGNAL, INPUTS)[np.ix_(seen, seen)])
-    found = [masked.log_density(holes(mask), np.random.default_rng(seed)) for seed in range(40)]
+    found = [masked.log_density(np.random.default_rng(seed)) for seed in range(40)]
     z = np.array([(value - expected) / error for value, error in found])
     assert np.abs(z).max() < STANDARD_ERRORS
     assert 0.6 < np.sqrt(np.mean(z**2)) < 1.4  # 40 draws of chi-square: two standard deviations are 0.22
@@ -288,15 +290,13 @@ def test_samples_from_signals_with_holes():
 @pytest.mark.usefixtures("iterative")
 def test_draws_stand_for_what_is_too_much_to_write_out(monkeypatch):
     """Variances by draws are within their error, and below it where a share of them is known."""
-    from spectralgp.masked import completion
-
-    monkeypatch.setattr(completion, "MOST_EXACT", 0)
+    monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
     mask = MASKS["50%"]
     prior = prior_of(SIGNAL)
     _, covariance = given(dense(SIGNAL, INPUTS), mask, SIGNALS)
     expected = np.where(mask, 0.0, np.diag(covariance).reshape(mask.shape))
-    found = completion_of(prior, INPUTS, prior.input_modes(INPUTS), read_signals(holes(mask)))
-    assert found.n_draws == completion.DRAWS
+    found = seen_under(prior, mask)
+    assert found.n_draws == seeing.DRAWS
     error = np.abs(found.variance - expected)
     assert np.all(error <= STANDARD_ERRORS * np.sqrt(2 / found.n_draws) * expected)
     naive = np.sum(found.deviations**2, axis=0)
@@ -319,7 +319,7 @@ def test_nowcasting_is_conditioning_on_everything(kernel, mask):
     covariance = dense(kernel, both, 0.0) - across @ signal_given @ across.T
     joint = covariance.reshape(len(both), N_NODES, len(both), N_NODES)[N_SIGNALS:, :, N_SIGNALS:]
     posterior = condition(prior_of(kernel), INPUTS, holes(mask))
-    found = posterior.at_observed(NEW, np.where(seen, FURTHER, np.nan))
+    found = posterior.at(NEW).given(np.where(seen, FURTHER, np.nan))
     assert relative_error(found.mean, mean) < MASKED
     assert relative_error(found.joint_covariance(), joint, scale=1.0) < DIFFERENCE
     diagonal = np.einsum("nana->na", joint)
@@ -327,7 +327,7 @@ def test_nowcasting_is_conditioning_on_everything(kernel, mask):
     assert relative_error(found.variance(include_noise=True), diagonal + NOISE) < DIFFERENCE
     values = np.where(seen, FURTHER, mean)
     assert relative_error(found.values, values) < MASKED
-    assert relative_error(found.values_std, np.where(seen, 0.0, np.sqrt(diagonal + NOISE))) < DIFFERENCE
+    assert relative_error(np.sqrt(found.values_variance()), np.where(seen, 0.0, np.sqrt(diagonal + NOISE))) < DIFFERENCE
     hidden = ~seen
     flat = np.flatnonzero(np.vstack([np.zeros_like(mask), hidden]).ravel())
     known = np.flatnonzero(everything.ravel())
@@ -339,7 +339,7 @@ def test_nowcasting_is_conditioning_on_everything(kernel, mask):
 def test_nowcasts_can_be_drawn():
     seen, n_draws = np.random.default_rng(4).random((N_NEW, N_NODES)) > 0.5, 4_000
     posterior = condition(prior_of(SIGNAL), INPUTS, SIGNALS)
-    found = posterior.at_observed(NEW, np.where(seen, FURTHER, np.nan))
+    found = posterior.at(NEW).given(np.where(seen, FURTHER, np.nan))
     for noise in (False, True):
         draws = found.sample(n_draws, np.random.default_rng(0), include_noise=noise)
         variance = found.variance(include_noise=noise)
@@ -351,10 +351,10 @@ def test_nowcasts_can_be_drawn():
 def test_nowcasting_on_a_large_graph(kernel):
     seen = np.random.default_rng(4).random((N_NEW, N_NODES)) > 0.5
     observed = np.where(seen, FURTHER, np.nan)
-    exact = condition(prior_of(kernel), INPUTS, SIGNALS).at_observed(NEW, observed)
-    large = condition(prior_of(kernel, Chebyshev(n_probes="exact")), INPUTS, SIGNALS).at_observed(NEW, observed)
+    exact = condition(prior_of(kernel), INPUTS, SIGNALS).at(NEW).given(observed)
+    large = condition(prior_of(kernel, Chebyshev(n_probes="exact")), INPUTS, SIGNALS).at(NEW).given(observed)
     assert relative_error(large.mean, exact.mean) < ITERATIVE
-    assert np.all(large.values_std[seen] == 0)
+    assert np.all(large.values_variance()[seen] == 0)
 
 
 # Leaving out

@@ -24,9 +24,9 @@ from spectralgp import Chebyshev, Exact, GraphGPRegressor
 from spectralgp._operators import CpuOperator
 from spectralgp._progress import telling
 from spectralgp.estimators import _base
+from spectralgp.fields import Mixture
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import LocalAverage, Polynomial, PseudoInverse
-from spectralgp.mixture import Mixture
 from spectralgp.plots import plot_filter
 from spectralgp.signals import Signals
 from spectralgp.spectrum import ExactSpectrum, Quadrature

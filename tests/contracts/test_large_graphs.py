@@ -11,15 +11,12 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import KERNELS, LARGE_CASES, LARGE_FILTERS, LargeCase
-from spectralgp.evidence import log_marginal_likelihood
+from spectralgp.fields import condition, graph_gp, leave_one_out, log_marginal_likelihood
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import Diffusion, LocalAverage, Polynomial, PseudoInverse
 from spectralgp.inputs import Independent
 from spectralgp.learning import Lagrangian, Limits, Outcome, Sqp, Task, hyperparameter_draws, learn, learn_all
 from spectralgp.learning.objective import Objective
-from spectralgp.leaving_out import leave_one_out
-from spectralgp.model import graph_gp
-from spectralgp.posterior import Prediction, condition
 from spectralgp.signals import read_signals
 from spectralgp.spectrum import Chebyshev, Errors, Exact
 from tolerances import EXACT, FILTERED, GRADIENT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
@@ -313,8 +310,9 @@ def test_held_out_log_densities_need_no_further_pass(name):
     expected = condition(true.model(x), case.inputs[kept], case.signals[kept])
     part, others, fold = ours.task.fold(kept, held_out)
     model = ours.model(x)
-    prediction = Prediction(condition(model, part.inputs, part.signals), fold.new_inputs(model.input_kernel))
-    densities = prediction.log_density_of(others)
+    posterior = condition(model, part.inputs, part.signals)
+    prediction = posterior.given(fold.new_inputs(model.input_kernel), fold.features)
+    densities = posterior.log_densities_of(prediction, others)
     truth = expected.at(case.inputs[held_out]).log_density(case.signals[held_out], joint=False)
     assert oracle.relative_error(densities, truth) < QUADRATURE
 

@@ -8,9 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, WEIGHTS
-from spectralgp.leaving_out import leave_one_out
-from spectralgp.model import graph_gp
-from spectralgp.posterior import condition
+from spectralgp.fields import condition, graph_gp, leave_one_out
 from tolerances import FORMULA, SMALL_NOISE
 
 N_SIGNALS = 4

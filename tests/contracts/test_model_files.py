@@ -278,8 +278,8 @@ def test_what_is_wrong_is_said_with_its_place(files, tmp_path, where, value, wor
 
 WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever holds it; a new field needs a place here
     (1, "graph fixed scaled is_flat is_in_memory shrunk is_centred_by_node"),
-    (0, "lag max_iterations n_folds n_moments max_moments n_probes"),
-    (-1, "degree n_draws random_state n_features_in n_evaluations n_stand_ins task model models signals"),
+    (0, "lag worth freedom max_iterations n_folds n_moments max_moments n_probes"),
+    (-1, "degree n_signals n_draws random_state n_features_in n_evaluations n_stand_ins task model models signals"),
     (-1.0, "upper strength amplitude amplitude_bounds strength_bounds tolerance largest_eigenvalue residual"),
     (-1.0, "noise_variance noise_floor floor weight spread divisor"),
     (0.5, "n_jobs verbose"),
@@ -287,7 +287,7 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     ("other", "recentres read_as precision kernel names columns feature_names_in coordinates carried relative offset"),
     ("other", "chebyshev log_likelihood log_posterior log_marginal_likelihood stationarity feasibility multipliers"),
     ("other", "complementarity lift truncation rounding probes limit score restarts tried eigenpairs densities"),
-    ("other", "input_recipe time"),
+    ("other", "input_recipe time shrinkage"),
     (None, "name detail method active"),
 )
 WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the others are made shorter

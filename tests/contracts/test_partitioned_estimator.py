@@ -43,6 +43,7 @@ X = np.random.default_rng(1).standard_normal((N_SIGNALS, 1))
 Y = np.sin(X + 6 * POINTS[:, 0]) + 0.3 * np.random.default_rng(2).standard_normal((N_SIGNALS, N_NODES))
 FEW = Chebyshev(n_moments=97, max_moments=97, n_probes=16)
 CLOSE = 1e-8  # of fits and predictions, as issue 12 asks
+OPTIMUM = 1e-7  # of where an optimum is, which rounding moves by about its root
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -87,7 +88,7 @@ def test_fits_and_predictions_are_those_of_one_machine(parted, name):
     assert relative_error(*at_nodes) < CLOSE
     densities = [model.log_predictive_density(new, truth, joint=False) for model in (own, other)]
     assert relative_error(*densities) < CLOSE
-    assert relative_error(own.response(), other.response()) < CLOSE
+    assert relative_error(own.response(), other.response()) < OPTIMUM
 
 
 def test_the_default_model_is_the_same(parted):

@@ -8,10 +8,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS
+from spectralgp.fields import condition, graph_gp, leave_one_out
 from spectralgp.graph_kernels import Diffusion
-from spectralgp.leaving_out import leave_one_out
-from spectralgp.model import graph_gp
-from spectralgp.posterior import condition
 from tolerances import EXACT, FORMULA, SMALL_NOISE, STANDARD_ERRORS
 
 N_SIGNALS, N_INPUTS = 5, 3

@@ -12,14 +12,12 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from spectralgp.carry import Carried, Carry
+from spectralgp.fields import condition, graph_gp, leave_one_out
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import Diffusion, Identity, Polynomial, WithResidual
 from spectralgp.inputs import Standardised, as_input_kernel
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.task import Task
-from spectralgp.leaving_out import leave_one_out
-from spectralgp.model import graph_gp
-from spectralgp.posterior import condition
 from spectralgp.signals import read_signals
 from spectralgp.spectrum import Chebyshev, Exact
 from tolerances import DIFFERENCE, FORMULA, GRADIENT, QUADRATURE, STANDARD_ERRORS

@@ -9,11 +9,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import KERNELS, node_covariance
-from spectralgp.evidence import log_marginal_likelihood
+from spectralgp.fields import condition, graph_gp, leave_one_out, log_marginal_likelihood
 from spectralgp.graph import Graph
-from spectralgp.leaving_out import leave_one_out
-from spectralgp.model import graph_gp
-from spectralgp.posterior import condition
 from spectralgp.spectrum import decompose
 from strategies import adjacencies
 from tolerances import DIFFERENCE, EXACT, FORMULA, SMALL_NOISE

@@ -19,14 +19,12 @@ from pathlib import Path
 import pytest
 
 import spectralgp
-from spectralgp.covariance import DataCovariance
+from spectralgp.fields import Covariance, Mixture, Posterior, Predictive, Rows
+from spectralgp.fields.nodes import Nodes
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.inputs import InputKernel
 from spectralgp.inputs.new import NewInputs
 from spectralgp.learning import Solver
-from spectralgp.masked.covariances import CompleteCovariance
-from spectralgp.mixture import Mixture, MixturePrediction
-from spectralgp.posterior import Filled, Posterior, Prediction
 from spectralgp.signals import Signals
 from spectralgp.spectrum import Spectrum, SpectrumSettings
 from spectralgp.spectrum.data import SpectralData
@@ -55,15 +53,9 @@ ROOMS = [
     "partitioned",
     "spectrum",
     "graph_kernels",
-    "covariance",
     "carry",
-    "model",
-    "masked",
-    "evidence",
-    "posterior",
-    "shrinkage",
-    "mixture",
-    "leaving_out",
+    "fields",
+    "stacking",
     "scores",
     "calibration",
     "datasets",
@@ -241,9 +233,9 @@ def test_a_name_that_is_not_public_is_found(tmp_path, text, found):
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        ({"graph.py": "import spectralgp.model", "model.py": ""}, "graph imports model"),
-        ({"graph.py": "def f():\n    from spectralgp import model", "model.py": ""}, "graph imports model"),
-        ({"graph.py": "from .model import GraphGP", "model.py": ""}, "graph imports model"),
+        ({"graph.py": "import spectralgp.fields", "fields.py": ""}, "graph imports fields"),
+        ({"graph.py": "def f():\n    from spectralgp import fields", "fields.py": ""}, "graph imports fields"),
+        ({"graph.py": "from .fields import GraphGP", "fields.py": ""}, "graph imports fields"),
         ({"learning/sqp.py": "from ..cli import main", "cli.py": ""}, "learning.sqp imports cli"),
         ({"graph.py": "from spectralgp import Graph"}, "graph imports __init__"),
         ({"__init__.py": "from spectralgp.cli import main", "cli.py": ""}, "__init__ imports cli"),
@@ -262,12 +254,12 @@ def test_a_wrong_arrow_is_found(tmp_path, files, complaint):
 
 def test_right_arrows_are_let_through(tmp_path):
     files = {
-        "__init__.py": "from spectralgp.model import GraphGP",
-        "model.py": "import numpy\nfrom spectralgp.graph import Graph\nfrom . import graph",
+        "__init__.py": "from spectralgp.fields import GraphGP",
+        "fields.py": "import numpy\nfrom spectralgp.graph import Graph\nfrom . import graph",
         "graph.py": "",
         "learning/__init__.py": "from spectralgp.learning.sqp import learn",
         "learning/sqp.py": "from spectralgp.learning.fit import Fit\nfrom ..graph import Graph",
-        "learning/fit.py": "def f():\n    from spectralgp import model",
+        "learning/fit.py": "def f():\n    from spectralgp import fields",
         "demo.py": "from spectralgp import GraphGP",
     }
     write_package(tmp_path / "spectralgp", files)
@@ -337,15 +329,12 @@ def test_nouns_are_frozen_and_those_with_arrays_are_compared_by_identity():
 
 SEAMS = (
     *(Spectrum, SpectrumSettings, SpectralData, InputKernel, NewInputs, GraphKernel, Signals, Solver),
-    *(Posterior, Prediction, Filled, Mixture, MixturePrediction, DataCovariance, CompleteCovariance),
+    *(Posterior, Mixture, Predictive, Covariance, Rows, Nodes),
 )
 SETTINGS = {"settings", "spectrum"}  # of which None is no kind
 # words by which users ask for kinds, and the names that such a word may stand under
 WORDS = {"precomputed", "exact", "chebyshev", "sqp", "lagrangian"}
 WORDED = {"kernel", "input_kernel", "described", "spectrum", "settings", "solver"}
-
-# rooms that one Gaussian takes the place of
-BEING_REPLACED = {"covariance", "evidence", "leaving_out", "masked", "mixture", "model", "posterior", "shrinkage"}
 
 # doors, which make objects of what a user gives
 DOORS = {
@@ -355,6 +344,7 @@ DOORS = {
     "estimators._parameters: isinstance SpectralKernel": "residual= must be a function on the spectrum",
     "estimators._parameters: isinstance SpectrumSettings": "spectrum= is a word or settings",
     "learning.task: isinstance SpectrumSettings": "Task.of() says what settings are",
+    "fields.prior: isinstance GraphKernel": "graph_gp() says what a graph kernel is",
     "learning.families: isinstance GraphKernel": "learn() says what a graph kernel is",
     "plots.filters: isinstance GraphKernel": "pictures are drawn of kernels or of fitted estimators",
 }
@@ -377,11 +367,10 @@ def kinds() -> dict[str, str]:
 def questions(package: Path, homes: dict[str, str]) -> Iterator[str]:
     """Every place where a module asks for a kind that is at home in another room."""
     for module, path in modules_of(package).items():
-        if room_of(module) not in BEING_REPLACED:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            away = {kind for kind in ours(tree, module) if homes.get(kind, room_of(module)) != room_of(module)}
-            asked = {question for node in ast.walk(tree) for question in asked_by(node, away, room_of(module))}
-            yield from sorted(f"{module}: {question}" for question in asked)
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        away = {kind for kind in ours(tree, module) if homes.get(kind, room_of(module)) != room_of(module)}
+        asked = {question for node in ast.walk(tree) for question in asked_by(node, away, room_of(module))}
+        yield from sorted(f"{module}: {question}" for question in asked)
 
 
 def ours(tree: ast.AST, module: str) -> set[str]:
@@ -418,10 +407,6 @@ def test_nobody_asks_for_a_kind_outside_its_room():
     assert set(questions(PACKAGE, kinds())) == set(DOORS)
 
 
-def test_rooms_that_are_being_replaced_are_there():
-    assert {room_of(module) for module in modules_of(PACKAGE)} >= BEING_REPLACED
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -442,7 +427,7 @@ def test_rooms_that_are_being_replaced_are_there():
 )
 def test_a_question_is_found(tmp_path, text, found):
     homes = {"Sqp": "learning", "Exact": "spectrum", "Matern": "graph_kernels"}
-    write_package(tmp_path / "spectralgp", {"report.py": text, "posterior.py": text})
+    write_package(tmp_path / "spectralgp", {"report.py": text})
     assert list(questions(tmp_path / "spectralgp", homes)) == [f"report: {one}" for one in found]
 
 

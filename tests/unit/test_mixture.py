@@ -10,11 +10,9 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS
+from spectralgp.fields import Mixture, condition, graph_gp, leave_one_out
 from spectralgp.graph_kernels import Diffusion, Identity, Polynomial
-from spectralgp.leaving_out import leave_one_out
-from spectralgp.mixture import Mixture, stacking_weights
-from spectralgp.model import graph_gp
-from spectralgp.posterior import condition
+from spectralgp.stacking import stacking_weights
 from tolerances import FORMULA, OPTIMUM, STANDARD_ERRORS
 
 RNG = np.random.default_rng(0)

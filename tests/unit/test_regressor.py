@@ -20,6 +20,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import oracle
 from spectralgp import GraphGPRegressor
+from spectralgp.fields import Mixture
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import (
     Cosine,
@@ -35,7 +36,6 @@ from spectralgp.graph_kernels import (
     Response,
     WithResidual,
 )
-from spectralgp.mixture import Mixture
 from tolerances import FORMULA, OPTIMUM, STANDARD_ERRORS
 
 N_SIGNALS, N_NODES, N_NEW = 12, 6, 4

@@ -1,9 +1,12 @@
-"""Shrinkage towards the graph: densities against scipy's, the evidence by its chain rule, predictions by matrices."""
+"""Shrinkage towards the graph: what is learnt by its evidence, and the law (18), (23) to (26) by its definition."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import approx_fprime
 from scipy.special import multigammaln
 from scipy.stats import invwishart, multivariate_t
@@ -11,18 +14,20 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from oracle import relative_error
+from spectralgp import GraphGPRegressor
+from spectralgp.fields import Shrinkage, condition, condition_shrunk, graph_gp, leave_one_out
+from spectralgp.fields.shrinkage import FREEDOM_SPREAD, _evidence
 from spectralgp.graph import Graph
 from spectralgp.graph_kernels import Polynomial, WithResidual
-from spectralgp.leaving_out import leave_one_out
-from spectralgp.model import graph_gp
-from spectralgp.posterior import condition
-from spectralgp.shrinkage import Shrinkage, condition_shrunk
-from spectralgp.shrinkage.wishart import _evidence
 from spectralgp.spectrum import Chebyshev
-from tolerances import EXACT, FORMULA, GRADIENT, STANDARD_ERRORS
+from tolerances import EXACT, FORMULA, GRADIENT, MASKED, STANDARD_ERRORS
 
 RNG = np.random.default_rng(3)
 SHAPES = {"few signals": (5, 9), "many signals": (20, 6), "square": (7, 7)}
+every_shape = pytest.mark.parametrize("shape", SHAPES)
+
+
+# What is learnt
 
 
 def whitened(shape):
@@ -31,40 +36,24 @@ def whitened(shape):
     return np.random.default_rng(n_signals).standard_normal((n_signals, n_nodes)) @ mixing.T
 
 
-def made(shape, worth=4.0):
-    rows = whitened(shape)
-    return Shrinkage(worth, rows, np.ones(rows.shape[1]), rows.shape[0])
+def predictive(worth: float, seen: np.ndarray):
+    """A further row given those seen, with ``R ~ IW(b I, b + M + 1)`` integrated out: a multivariate t."""
+    n_signals, n_nodes = seen.shape
+    freedom = worth + n_signals + 2
+    return multivariate_t(np.zeros(n_nodes), (worth * np.eye(n_nodes) + seen.T @ seen) / freedom, df=freedom)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_new_signal_is_a_multivariate_t(shape):
-    """With the degrees of freedom and the scale of the inverse-Wishart posterior."""
-    shrinkage, rows = made(shape), whitened(shape)
+@every_shape
+def test_the_covariance_is_the_mean_of_its_posterior(shape):
+    rows, worth = whitened(shape), 4.0
     n_signals, n_nodes = rows.shape
-    nu = shrinkage.worth + n_nodes + 1
-    psi = shrinkage.worth * np.eye(n_nodes) + rows.T @ rows
-    freedom = nu + n_signals - n_nodes + 1
-    errors = RNG.standard_normal((3, n_nodes))
-    expected = multivariate_t(np.zeros(n_nodes), psi / freedom, df=freedom).logpdf(errors)
-    assert oracle.relative_error(shrinkage.log_densities(errors), expected) < FORMULA
-    assert oracle.relative_error(shrinkage.log_density(errors[:1]), expected[0]) < FORMULA
-    mean = invwishart(nu + n_signals, psi).mean()
-    assert oracle.relative_error(shrinkage.scale / (shrinkage.freedom - 2), mean) < FORMULA
-    assert oracle.relative_error(shrinkage.diagonal(np.eye(n_nodes)), np.diag(mean)) < FORMULA
+    posterior = invwishart(worth + n_nodes + 1 + n_signals, worth * np.eye(n_nodes) + rows.T @ rows)
+    root = Shrinkage(worth, rows, np.ones(n_nodes), n_signals).root_of_mean
+    assert relative_error(root @ root.T, posterior.mean()) < FORMULA
+    assert np.all(np.triu(root, 1) == 0)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_signals_together_follow_the_chain_rule(shape):
-    shrinkage, rows = made(shape), whitened(shape)
-    errors = RNG.standard_normal((3, rows.shape[1]))
-    total, seen = 0.0, rows
-    for error in errors:
-        total += Shrinkage(shrinkage.worth, seen, np.ones(rows.shape[1]), len(seen)).log_densities(error[None])[0]
-        seen = np.vstack([seen, error])
-    assert oracle.relative_error(shrinkage.log_density(errors), total) < FORMULA
-
-
-@pytest.mark.parametrize("shape", SHAPES)
+@every_shape
 def test_the_evidence_is_a_product_of_predictions(shape):
     """Starting from no signals at all, at a worth and a profile that are held."""
     rows = whitened(shape)
@@ -72,17 +61,15 @@ def test_the_evidence_is_a_product_of_predictions(shape):
     design = np.polynomial.chebyshev.chebvander(np.linspace(-1, 1, n_nodes), 2)
     x = np.array([1.1, 0.3, -0.4, 0.2])
     worth, profile = np.exp(x[0]), np.exp(0.5 * design @ x[1:])
-    expected = 0.0
-    for count in range(n_signals):
-        seen = np.vstack([np.zeros((1, n_nodes)), rows[:count] / profile])
-        part = Shrinkage(worth, seen, profile, count)
-        expected += part.log_densities(rows[count : count + 1] / profile)[0] - np.sum(np.log(profile))
+    scaled = rows / profile
+    parts = [predictive(worth, scaled[:count]).logpdf(scaled[count]) for count in range(n_signals)]
+    expected = np.sum(parts) - n_signals * np.sum(np.log(profile))
     root = rows if n_signals <= n_nodes else np.linalg.qr(rows, mode="r")
     value, gradient = _evidence(x, root, design, n_signals)
     constant = -0.5 * n_signals * n_nodes * np.log(np.pi)
-    assert oracle.relative_error(value + constant, expected) < FORMULA
+    assert relative_error(value + constant, expected) < FORMULA
     numerical = approx_fprime(x, lambda point: _evidence(point, root, design, n_signals)[0], 1e-6)
-    assert oracle.relative_error(gradient, numerical) < GRADIENT
+    assert relative_error(gradient, numerical) < GRADIENT
 
 
 def test_one_node_is_known_by_hand():
@@ -90,18 +77,6 @@ def test_one_node_is_known_by_hand():
     value, _ = _evidence(np.array([0.0, 0.0, 0.0, 0.0]), np.array([[2.0]]), np.array([[1.0, -1.0, 1.0]]), 1)
     by_hand = multigammaln(2.0, 1) - multigammaln(1.5, 1) - 2.0 * np.log(1 + 4)
     assert abs(value - by_hand) < EXACT
-
-
-def test_draws_have_the_covariance_of_the_t():
-    shrinkage = made("many signals")
-    draws = np.array([shrinkage.draw(2, RNG) for _ in range(6000)])
-    expected = shrinkage.scale / (shrinkage.freedom - 2)
-    spread = np.sqrt(np.diag(expected))
-    # the fourth moment of a t is 3 (f - 2) / (f - 4) times the square of its second
-    tails = np.sqrt(2 * (shrinkage.freedom - 1) / (shrinkage.freedom - 4) / 6000)
-    for column in range(2):
-        found = np.cov(draws[:, column].T) / np.multiply.outer(spread, spread)
-        assert np.max(np.abs(found - expected / np.multiply.outer(spread, spread))) < STANDARD_ERRORS * tails
 
 
 def test_the_share_of_the_signals_grows_where_the_graph_is_wrong():
@@ -119,40 +94,279 @@ def test_a_profile_corrects_wrong_powers():
     assert np.max(np.abs(np.log(learnt.profile / true))) < 0.15
 
 
-GRAPH = Graph(oracle.random_weights(6, seed=1))
-INPUTS = RNG.uniform(-2, 2, (12, 1))
-PRIOR = graph_gp(GRAPH, Polynomial.from_coefficients([0.8, -0.5]), RBF(1.0), 0.2)
-SIGNALS = PRIOR.sample(INPUTS, 1, np.random.default_rng(0))[0] + 0.4 * RNG.standard_normal((12, 6))
+def test_more_rows_than_signals_are_summed_up():
+    """Any rows whose products are those of the signals stand for them."""
+    positions, rows = np.linspace(0, 1, 6), whitened("many signals")
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((31, 20)))[0]
+    plain, turned = Shrinkage.learnt(rows, positions), Shrinkage.learnt(turn @ rows, positions, 20)
+    assert turned.n_signals == 20
+    assert relative_error(turned.worth, plain.worth) < MASKED
+    assert relative_error(turned.root_of_mean, plain.root_of_mean) < MASKED
 
 
-def test_means_are_the_graph_s_and_covariances_are_between_it_and_the_signals():
-    plain, shrunk = (one(PRIOR, INPUTS, SIGNALS) for one in (condition, condition_shrunk))
-    new = np.array([[0.3], [1.0]])
-    left, right = plain.at(new), shrunk.at(new)
-    np.testing.assert_array_equal(left.mean, right.mean)
-    vectors, shrinkage = PRIOR.basis.require_eigenvectors(""), shrunk.shrinkage
-    variances = np.array([np.diag(vectors.T @ one @ vectors) for one in left.node_covariance(include_noise=True)])
-    coefficients = shrunk.input_modes.vectors.T @ SIGNALS @ vectors
-    rows = coefficients / np.sqrt(PRIOR.covariance(shrunk.input_modes).variances) / shrinkage.profile
-    psi = shrinkage.worth * np.eye(6) + rows.T @ rows
-    for index in range(2):
-        outer = vectors * np.sqrt(variances[index]) * shrinkage.profile
-        expected = outer @ psi @ outer.T / (shrinkage.freedom - 2)
-        assert oracle.relative_error(right.node_covariance(include_noise=True)[index], expected) < FORMULA
-        assert oracle.relative_error(right.variance(include_noise=True)[index], np.diag(expected)) < FORMULA
-        t = multivariate_t(right.mean[index], expected * (shrinkage.freedom - 2) / shrinkage.freedom, shrinkage.freedom)
-        observed = SIGNALS[:2] + 0.1
-        density = right.log_density(observed, joint=False)[index]
-        assert oracle.relative_error(density, t.logpdf(observed[index])) < FORMULA
-    assert np.all(right.variance() < right.variance(include_noise=True))
-    joint = right.joint_covariance(include_noise=True)
-    # inputs are whitened one after the other, so that the first is as if it were alone
-    assert oracle.relative_error(joint[0, :, 0], right.node_covariance(include_noise=True)[0]) < FORMULA
-    draws = right.sample(6000, np.random.default_rng(1), include_noise=True)[:, 1]
-    spread = np.sqrt(np.diag(joint[1, :, 1]))
-    tails = np.sqrt(2 * (shrinkage.freedom - 1) / (shrinkage.freedom - 4) / 6000)
-    found = np.cov(draws.T) / np.multiply.outer(spread, spread)
-    assert np.max(np.abs(found - joint[1, :, 1] / np.multiply.outer(spread, spread))) < STANDARD_ERRORS * tails
+# The law
+
+
+N_SIGNALS, N_NODES, NOISE = 12, 6, 0.2
+GRAPH = Graph(oracle.random_weights(N_NODES, seed=1))
+SIGNAL, RESIDUAL = Polynomial.from_coefficients([0.8, -0.5]), Polynomial.from_coefficients([0.5, -0.2])
+INPUTS, NEW = RNG.uniform(-2, 2, (N_SIGNALS, 1)), np.array([[0.3], [1.0], [-1.4]])
+MIXING = np.eye(N_NODES) + 0.4 * RNG.standard_normal((N_NODES, N_NODES))
+SIGNALS, FURTHER = (RNG.standard_t(4, (size, N_NODES)) @ MIXING for size in (N_SIGNALS, len(NEW)))
+KERNELS = {"plain": SIGNAL, "residual": WithResidual.of(SIGNAL, RESIDUAL)}
+every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+SOME = np.array([[True, False, True, False, True, True], [False] * N_NODES, [False, True, True, False, False, True]])
+
+
+def prior_of(kernel):
+    return graph_gp(GRAPH, kernel, RBF(1.0), NOISE)
+
+
+def shrunk_of(kernel):
+    return condition_shrunk(prior_of(kernel), INPUTS, SIGNALS)
+
+
+def dense(prior, inputs: np.ndarray) -> np.ndarray:
+    """``K (x) V D_a R D_a V^T + I (x) V D_h R D_h V^T``: equation (18)."""
+    shrinkage, basis = prior.shrinkage, prior.graph_basis
+    gamma = prior.graph_kernel.power(basis.eigenvalues)
+    eta = prior.graph_kernel.residual_power(basis.eigenvalues)
+    shared = shrinkage.worth * np.eye(N_NODES) + shrinkage.root.T @ shrinkage.root
+    shared /= shrinkage.worth + shrinkage.n_signals
+    left, right = (
+        basis.eigenvectors * (shrinkage.profile * np.sqrt(power)) for power in (gamma, eta + prior.noise_variance)
+    )
+    explained, rest = left @ shared @ left.T, right @ shared @ right.T
+    return np.kron(oracle.rbf(inputs, inputs), explained) + np.kron(np.eye(len(inputs)), rest)
+
+
+def predicted(prior) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of new signals given the training signals, noise included, flat."""
+    matrix, entries = dense(prior, np.vstack([INPUTS, NEW])), np.arange((N_SIGNALS + len(NEW)) * N_NODES)
+    return oracle.condition(matrix, entries[: SIGNALS.size], SIGNALS.ravel(), entries[SIGNALS.size :])
+
+
+def t_law(mean: np.ndarray, covariance: np.ndarray, freedom: float):
+    """The multivariate t with a covariance; scipy takes a shape."""
+    return multivariate_t(mean, covariance * (freedom - 2) / freedom, df=freedom)
+
+
+def t_given(mean, covariance, freedom, values, seen):
+    """Mean, covariance and degrees of freedom of what was not seen of a t: equation (25)."""
+    if not seen.any():
+        return mean, covariance, freedom
+    factor = cho_factor(covariance[np.ix_(seen, seen)])
+    missed, across = values[seen] - mean[seen], covariance[np.ix_(~seen, seen)]
+    length, count = missed @ cho_solve(factor, missed), np.count_nonzero(seen)
+    left = covariance[np.ix_(~seen, ~seen)] - across @ cho_solve(factor, across.T)
+    scale = (freedom - 2 + length) / (freedom - 2 + count)
+    return mean[~seen] + across @ cho_solve(factor, missed), scale * left, freedom + count
+
+
+def test_the_oracle_of_a_t_given_part_of_itself_is_a_quotient_of_densities():
+    covariance = MIXING @ MIXING.T
+    seen, values, mean = SOME[0], FURTHER[0], SIGNALS[0]
+    whole = t_law(mean, covariance, 5.0).logpdf(values)
+    part = t_law(mean[seen], covariance[np.ix_(seen, seen)], 5.0).logpdf(values[seen])
+    rest = t_law(*t_given(mean, covariance, 5.0, values, seen)).logpdf(values[~seen])
+    assert abs(whole - part - rest) < FORMULA
+
+
+@every_kernel
+def test_the_covariance_is_what_it_says(kernel):
+    posterior = shrunk_of(kernel)
+    covariance, matrix = posterior.covariance, dense(posterior.prior, INPUTS)
+    block = np.random.default_rng(0).standard_normal(SIGNALS.shape)
+    assert relative_error(covariance.times(block).ravel(), matrix @ block.ravel()) < FORMULA
+    assert relative_error(covariance.solve(block).ravel(), np.linalg.solve(matrix, block.ravel())) < FORMULA
+    assert relative_error(covariance.log_determinant(), np.linalg.slogdet(matrix)[1]) < FORMULA
+    assert relative_error(posterior.log_evidence(), oracle.log_density(SIGNALS.ravel(), 0.0, matrix)) < FORMULA
+    assert posterior.signals_share == posterior.prior.shrinkage.share
+
+
+@every_kernel
+def test_the_noise_is_as_much_as_is_white_in_it(kernel):
+    prior = shrunk_of(kernel).prior
+    rest = dense(replace(prior, graph_kernel=_without_signal(prior.graph_kernel)), INPUTS[:1])
+    smallest = float(np.linalg.eigvalsh(rest)[0])
+    assert relative_error(prior.nodes.noise_variance, min(NOISE, 0.99 * smallest)) < FORMULA
+
+
+def _without_signal(kernel):
+    silent = Polynomial.from_coefficients([0.0]).bind(GRAPH_SPECTRUM)
+    return silent if kernel.residual is None else WithResidual.of(silent, kernel.residual)
+
+
+GRAPH_SPECTRUM = prior_of(SIGNAL).spectrum
+
+
+@every_kernel
+def test_means_and_covariances_at_new_inputs(kernel):
+    """Equation (24)."""
+    posterior = shrunk_of(kernel)
+    mean, covariance = predicted(posterior.prior)
+    shape, field = FURTHER.shape, posterior.at(NEW)
+    joint, noise = covariance.reshape(*shape, *shape), posterior.prior.nodes.noise_variance
+    white = noise * np.eye(len(covariance)).reshape(joint.shape)
+    assert relative_error(field.mean, mean.reshape(shape)) < FORMULA
+    for noisy, expected in ((True, joint), (False, joint - white)):
+        assert relative_error(field.joint_covariance(noisy), expected) < FORMULA
+        blocks = np.stack([expected[row, :, row] for row in range(len(NEW))])
+        assert relative_error(field.node_covariance(noisy), blocks) < FORMULA
+        assert relative_error(field.variance(noisy), np.einsum("naa->na", blocks)) < FORMULA
+
+
+@every_kernel
+def test_one_signal_is_the_marginal_of_several(kernel):
+    posterior = shrunk_of(kernel)
+    field = posterior.at(NEW)
+    for row in range(len(NEW)):
+        alone = posterior.at(NEW[[row]])
+        assert relative_error(alone.mean[0], field.mean[row]) < FORMULA
+        assert relative_error(alone.node_covariance(True)[0], field.joint_covariance(True)[row, :, row]) < FORMULA
+        assert abs(alone.log_density(FURTHER[[row]]) - field.log_density(FURTHER, joint=False)[row]) < FORMULA
+
+
+@every_kernel
+def test_a_signal_is_a_multivariate_t(kernel):
+    posterior = shrunk_of(kernel)
+    freedom, field, (mean, covariance) = posterior.prior.freedom, posterior.at(NEW), predicted(posterior.prior)
+    assert 3 <= freedom < 60
+    holes = np.where(SOME, FURTHER, np.nan)
+    for row in range(len(NEW)):
+        own = slice(row * N_NODES, (row + 1) * N_NODES)
+        law, seen = t_law(mean[own], covariance[own, own], freedom), SOME[row]
+        assert relative_error(field.log_density(FURTHER, joint=False)[row], law.logpdf(FURTHER[row])) < FORMULA
+        if seen.any():
+            part = t_law(mean[own][seen], covariance[own, own][np.ix_(seen, seen)], freedom)
+            expected = part.logpdf(FURTHER[row, seen])
+            assert relative_error(field.log_density(holes, joint=False)[row], expected) < FORMULA
+    assert field.log_density(holes, joint=False)[1] == 0
+    nodes = np.array([2, 5])
+    found = field.value_log_densities(FURTHER[:, nodes], nodes)
+    for row, column in np.ndindex(found.shape):
+        entry = row * N_NODES + nodes[column]
+        law = t_law(mean[[entry]], covariance[[entry]][:, [entry]], freedom)
+        assert relative_error(found[row, column], law.logpdf(FURTHER[row, [nodes[column]]])) < FORMULA
+
+
+@every_kernel
+def test_part_of_a_signal_says_how_large_the_rest_is(kernel):
+    """Equation (25): other signals are conditioned on as normal ones, and its own values as those of a t."""
+    posterior = shrunk_of(kernel)
+    mean, covariance = predicted(posterior.prior)
+    field = posterior.at(NEW).given(np.where(SOME, FURTHER, np.nan))
+    noise, flat, seen = posterior.prior.nodes.noise_variance, FURTHER.ravel(), SOME.ravel()
+    rows = np.repeat(np.arange(len(NEW)), N_NODES)
+    for row in range(len(NEW)):
+        others, own = np.flatnonzero(seen & (rows != row)), np.flatnonzero(rows == row)
+        about, left = oracle.condition(covariance, others, (flat - mean)[others], own)
+        law = t_given(about + mean[own], left, posterior.prior.freedom, FURTHER[row], SOME[row])
+        hidden = ~SOME[row]
+        assert relative_error(field.values[row, hidden], law[0]) < MASKED
+        assert relative_error(field.values_variance()[row, hidden], np.diag(law[1])) < MASKED
+        assert relative_error(field.variance(True)[row, hidden], np.diag(law[1])) < MASKED
+        found = field.node_covariance(True)[row][np.ix_(hidden, hidden)]
+        assert relative_error(found, law[1]) < MASKED
+        expected = t_law(*law).logpdf(FURTHER[row, hidden])
+        assert relative_error(field.log_density(FURTHER, joint=False)[row], expected) < MASKED
+        node = np.flatnonzero(hidden)[:1]
+        single = t_law(law[0][:1], law[1][:1, :1], law[2]).logpdf(FURTHER[row, node])
+        assert relative_error(field.value_log_densities(FURTHER[:, node], node)[row, 0], single) < MASKED
+    assert np.all(field.values_variance()[SOME] == 0)
+    np.testing.assert_allclose(field.values[SOME], FURTHER[SOME], rtol=FORMULA)
+    # without noise: what is seen of a signal leaves noise of the same scale
+    stretched = field.variance(True) - field.variance(False)
+    assert relative_error(np.ptp(stretched, axis=1), np.zeros(len(NEW)), scale=noise) < MASKED
+
+
+@every_kernel
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1]], ids=["in order", "in another order"])
+def test_signals_together_are_a_product_in_their_order(kernel, order):
+    """Equation (26)."""
+    posterior = shrunk_of(kernel)
+    mean, covariance = predicted(posterior.prior)
+    entries = np.arange(FURTHER.size).reshape(FURTHER.shape)[order]
+    holes = np.where(SOME, FURTHER, np.nan)
+    for values in (FURTHER, holes):
+        seen, total = np.isfinite(values)[order], 0.0
+        for row in range(len(NEW)):
+            before, own = entries[:row][seen[:row]], entries[row][seen[row]]
+            about, left = oracle.condition(covariance, before, (values.ravel() - mean)[before], own)
+            if own.size:
+                total += t_law(about + mean[own], left, posterior.prior.freedom).logpdf(values.ravel()[own])
+        found = posterior.at(NEW[order]).log_density(values[order])
+        assert relative_error(found, total) < FORMULA
+    field = posterior.at(NEW[order])
+    first = np.where(np.arange(len(NEW))[:, None] == 0, FURTHER[order], np.nan)
+    rest = np.where(np.arange(len(NEW))[:, None] > 0, FURTHER[order], np.nan)
+    chained = field.log_density(first) + field.given(first).log_density(rest)
+    assert relative_error(chained, field.log_density(FURTHER[order])) < FORMULA
+
+
+@every_kernel
+def test_draws_have_the_covariance_and_the_tails(kernel):
+    posterior, n_draws = shrunk_of(kernel), 6_000
+    # with more degrees of freedom than were learnt, so that fourth moments have a standard error
+    posterior = replace(posterior, prior=_with_freedom(posterior.prior, 12.0))
+    freedom, field = posterior.prior.freedom, posterior.at(NEW)
+    draws = field.sample(n_draws, np.random.default_rng(1), include_noise=True) - field.mean
+    flat = draws.reshape(n_draws, -1)
+    covariance = predicted(posterior.prior)[1]
+    spread = np.sqrt(np.diag(covariance))
+    # the fourth moment of a t is 3 (f - 2) / (f - 4) times the square of its second
+    tails = np.sqrt((3 * (freedom - 2) / (freedom - 4) - 1) / n_draws)
+    found = (flat.T @ flat / n_draws - covariance) / np.multiply.outer(spread, spread)
+    assert np.max(np.abs(found)) < STANDARD_ERRORS * tails
+    # squared lengths of whitened signals follow F: their mean is M, their variance that of a t's
+    factor = np.linalg.cholesky(covariance[:N_NODES, :N_NODES])
+    lengths = np.sum(np.linalg.solve(factor, draws[:, 0].T) ** 2, axis=0)
+    second = N_NODES * (N_NODES + 2) * (freedom - 2) / (freedom - 4)
+    assert abs(np.mean(lengths) - N_NODES) < STANDARD_ERRORS * np.sqrt((second - N_NODES**2) / n_draws)
+    assert abs(np.mean(lengths**2) / second - 1) < 0.1
+    assert 0.9 * second > N_NODES * (N_NODES + 2)  # which is that of a normal signal
+    clean = field.sample(n_draws, np.random.default_rng(1)) - field.mean
+    assert np.max(np.abs(np.mean(clean**2, axis=0) / field.variance() - 1)) < STANDARD_ERRORS * tails
+
+
+def _with_freedom(prior, freedom: float):
+    return replace(prior, shrinkage=replace(prior.shrinkage, freedom=freedom))
+
+
+@every_kernel
+def test_nothing_learnt_is_the_graphs_model(kernel):
+    """``R = I``, ``r = 1`` and infinitely many degrees of freedom."""
+    nothing = Shrinkage(1.0, np.zeros((1, N_NODES)), np.ones(N_NODES), n_signals=0)
+    plain = condition(prior_of(kernel), INPUTS, SIGNALS)
+    shrunk = condition(replace(prior_of(kernel), shrinkage=nothing), INPUTS, SIGNALS)
+    observed = np.where(SOME, FURTHER, np.nan)
+    pairs = [(one.at(NEW), one.at(NEW).given(observed), one.filled(np.array([1, 5]))) for one in (shrunk, plain)]
+    # without a residual the noise is all of H, of which 99% are taken off
+    noises = (False, True) if kernel.residual is not None else (True,)
+    for found, expected in zip(*pairs, strict=True):
+        assert relative_error(found.values, expected.values) < FORMULA
+        assert relative_error(found.values_variance(), expected.values_variance(), scale=1.0) < FORMULA
+        if expected.seen is None:
+            for noisy in noises:
+                assert relative_error(found.joint_covariance(noisy), expected.joint_covariance(noisy)) < FORMULA
+    for joint in (True, False):
+        assert relative_error(*(one[0].log_density(FURTHER, joint) for one in pairs)) < FORMULA
+        assert relative_error(*(one[1].log_density(FURTHER, joint) for one in pairs)) < FORMULA
+    assert relative_error(shrunk.log_evidence(), plain.log_evidence()) < FORMULA
+
+
+def test_conditioning_keeps_what_was_learnt():
+    learnt = shrunk_of(SIGNAL)
+    again = condition(learnt.prior, INPUTS, SIGNALS)
+    assert again.prior.shrinkage is learnt.prior.shrinkage
+    np.testing.assert_array_equal(again.at(NEW).mean, learnt.at(NEW).mean)
+    more = condition(learnt.prior, np.vstack([INPUTS, NEW[:2]]), np.vstack([SIGNALS, FURTHER[:2]]))
+    assert more.prior.shrinkage is learnt.prior.shrinkage
+    given = learnt.at(NEW).given(np.where(np.arange(3)[:, None] < 2, FURTHER, np.nan))
+    assert relative_error(more.at(NEW[2:]).mean[0], given.mean[2]) < MASKED
+    assert relative_error(more.at(NEW[2:]).variance(True)[0], given.variance(True)[2]) < MASKED
+    anew = condition_shrunk(learnt.prior, np.vstack([INPUTS, NEW[:2]]), np.vstack([SIGNALS, FURTHER[:2]]))
+    assert anew.prior.shrinkage.n_signals == N_SIGNALS + 2
 
 
 def test_a_quadrature_cannot_be_shrunk():
@@ -161,32 +375,91 @@ def test_a_quadrature_cannot_be_shrunk():
         condition_shrunk(prior, INPUTS, SIGNALS)
 
 
-def test_values_alone_have_the_density_of_a_t():
-    shrunk = condition_shrunk(PRIOR, INPUTS, SIGNALS)
-    prediction, freedom = shrunk.at(np.array([[0.3]])), shrunk.shrinkage.freedom
-    scale = prediction.variance(include_noise=True)[0, 2] * (freedom - 2) / freedom
-    expected = multivariate_t(prediction.mean[0, 2], scale, df=freedom).logpdf(0.7)
-    found = prediction.value_log_densities(np.full((1, 2), 0.7), np.array([2, 5]))[0, 0]
-    assert oracle.relative_error(found, expected) < FORMULA
+# Leaving out, and degrees of freedom
+
+
+def unexplained():
+    """Inputs explain nothing: whitened signals are the rows that ``R`` was learnt from."""
+    return condition_shrunk(prior_of(WithResidual.of(Polynomial.from_coefficients([0.0]), RESIDUAL)), INPUTS, SIGNALS)
+
+
+def left_out_by_hand(posterior, index: int, freedom: float):
+    """A signal under the covariance that the others show at the same worth and profile."""
+    prior, shrinkage = posterior.prior, posterior.prior.shrinkage
+    vectors = prior.graph_basis.eigenvectors
+    residual = prior.graph_kernel.residual_power(prior.graph_basis.eigenvalues)
+    roots = np.sqrt(residual + NOISE) * shrinkage.profile
+    others = np.delete(SIGNALS @ vectors / roots, index, axis=0)
+    scale = (shrinkage.worth * np.eye(N_NODES) + others.T @ others) / (shrinkage.worth + N_SIGNALS - 1)
+    outer = vectors * roots
+    covariance = outer @ scale @ outer.T
+    return t_law(np.zeros(N_NODES), covariance, freedom).logpdf(SIGNALS[index]), covariance
 
 
 def test_leaving_out_where_inputs_explain_nothing_is_exact():
-    """Then whitened errors are the rows of ``Q``, and taking one out is learning without it at the same worth."""
-    prior = graph_gp(GRAPH, Polynomial.from_coefficients([0.8, -0.5]), None, 0.2)
-    shrunk = condition_shrunk(prior, np.empty((12, 0)), SIGNALS)
-    left, shrinkage = leave_one_out(shrunk), shrunk.shrinkage
-    vectors = prior.basis.require_eigenvectors("")
-    roots = np.sqrt(prior.power + 0.2) * shrinkage.profile
-    rows = SIGNALS @ vectors / roots
-    for index in (0, 7):
-        others = np.delete(rows, index, axis=0)
-        psi = shrinkage.worth * np.eye(6) + others.T @ others
-        freedom = shrinkage.worth + 11 + 2
-        outer = vectors * roots
-        scale = outer @ psi @ outer.T / freedom
-        expected = multivariate_t(np.zeros(6), scale, df=freedom).logpdf(SIGNALS[index])
-        assert oracle.relative_error(left.log_density[index], expected) < FORMULA
-        assert oracle.relative_error(left.std[index] ** 2, np.diag(scale) * freedom / (freedom - 2)) < FORMULA
+    """``q' = (t - 1) / t q / (1 - q / t)``, and the determinant to it."""
+    posterior = unexplained()
+    left, shrinkage = leave_one_out(posterior), posterior.prior.shrinkage
+    for index in range(N_SIGNALS):
+        expected, covariance = left_out_by_hand(posterior, index, shrinkage.freedom)
+        assert relative_error(left.log_density[index], expected) < FORMULA
+        assert relative_error(left.std[index] ** 2, np.diag(covariance)) < FORMULA
+        assert relative_error(left.mean[index], np.zeros(N_NODES)) < FORMULA
+        total, length = shrinkage.total, _length(dense(posterior.prior, INPUTS[:1]), SIGNALS[index])
+        found = shrinkage.left_out(np.array([length]))[0][0]
+        assert relative_error(found, (total - 1) / total * length / (1 - length / total)) < FORMULA
+        assert relative_error(found, _length(covariance, SIGNALS[index])) < FORMULA
+
+
+def _length(covariance: np.ndarray, error: np.ndarray) -> float:
+    return float(error @ np.linalg.solve(covariance, error))
+
+
+def test_degrees_of_freedom_are_the_likeliest_of_signals_left_out():
+    posterior = unexplained()
+    learnt, centre = posterior.prior.freedom, np.log(posterior.prior.shrinkage.total + 2)
+    grid = np.exp(np.linspace(np.log(3.0), centre, 400))
+    scores = [
+        sum(left_out_by_hand(posterior, index, freedom)[0] for index in range(N_SIGNALS))
+        - 0.5 * ((np.log(freedom) - centre) / FREEDOM_SPREAD) ** 2
+        for freedom in grid
+    ]
+    best = grid[int(np.argmax(scores))]
+    assert abs(np.log(learnt / best)) <= np.log(grid[1] / grid[0]) + 1e-3
+
+
+def test_heavy_tails_are_learnt_and_light_ones_too():
+    rng = np.random.default_rng(8)
+    prior, inputs = graph_gp(GRAPH, SIGNAL, None, NOISE), np.empty((80, 0))
+    light = rng.standard_normal((80, N_NODES))
+    heavy = light / np.sqrt(rng.chisquare(3, (80, 1)) / 3)
+    freedoms = [condition_shrunk(prior, inputs, signals).prior.freedom for signals in (heavy, light)]
+    assert freedoms[0] < 8
+    assert freedoms[1] > 25
+
+
+@every_kernel
+@pytest.mark.parametrize("by", ["entry", "node"])
+def test_entries_and_nodes_are_left_out_of_the_law_as_it_is(kernel, by):
+    posterior = shrunk_of(kernel)
+    matrix, left, freedom = dense(posterior.prior, INPUTS), leave_one_out(posterior, by), posterior.prior.freedom
+    rows = np.repeat(np.arange(N_SIGNALS), N_NODES)
+    for row, node in ((0, 0), (3, 4), (11, 5)):
+        entry = row * N_NODES + node
+        if by == "node":
+            out = np.zeros(SIGNALS.shape, dtype=bool)
+            out[:, node] = True
+            mean, spread, logs = oracle.leave_out(SIGNALS, matrix, out)
+            assert relative_error(left.mean[:, node], mean) < FORMULA
+            assert relative_error(left.std[:, node] ** 2, np.diag(spread)) < FORMULA
+            assert relative_error(left.log_density[node], logs) < FORMULA
+            continue
+        others, own = np.flatnonzero(rows != row), np.flatnonzero(rows == row)
+        about, spread = oracle.condition(matrix, others, SIGNALS.ravel()[others], own)
+        law = t_given(about, spread, freedom, SIGNALS[row], np.arange(N_NODES) != node)
+        assert relative_error(left.mean[row, node], law[0][0]) < FORMULA
+        assert relative_error(left.std[row, node] ** 2, law[1][0, 0]) < FORMULA
+        assert relative_error(left.log_density[row, node], t_law(*law).logpdf(SIGNALS.ravel()[[entry]])) < FORMULA
 
 
 # Signals with holes
@@ -195,63 +468,118 @@ def test_leaving_out_where_inputs_explain_nothing_is_exact():
 def shrunk_with_holes(share: float):
     """A shrunk posterior of signals of which a share was not observed, and those signals."""
     rng = np.random.default_rng(4)
-    graph = Graph(oracle.random_weights(6, seed=3))
-    prior = graph_gp(graph, WithResidual.of(Polynomial(1), Polynomial.from_coefficients([0.5])), RBF(1.0), 0.2)
-    inputs, mixing = rng.standard_normal((30, 1)), rng.standard_normal((6, 6))
-    signals = rng.standard_normal((30, 6)) @ mixing / 3
+    prior = prior_of(WithResidual.of(Polynomial(1), Polynomial.from_coefficients([0.5])))
+    inputs, mixing = rng.standard_normal((30, 1)), rng.standard_normal((N_NODES, N_NODES))
+    signals = rng.standard_normal((30, N_NODES)) @ mixing / 3
     signals[rng.random(signals.shape) < share] = np.nan
     return condition_shrunk(prior, inputs, signals), inputs, signals
 
 
-def dense_shrunk(posterior, inputs: np.ndarray) -> np.ndarray:
-    """``K (x) G + I (x) V S R S V^T`` from its definition."""
-    prior, shrinkage = posterior.prior, posterior.shrinkage
-    vectors, eigenvalues = posterior.basis.eigenvectors, posterior.basis.eigenvalues
-    scales = np.sqrt(prior.graph_kernel.residual_power(eigenvalues) + prior.noise_variance) * shrinkage.profile
-    mean = (shrinkage.worth * np.eye(6) + shrinkage.root.T @ shrinkage.root) / (shrinkage.freedom - 2)
-    own = vectors @ (scales[:, None] * mean * scales) @ vectors.T
-    return np.kron(oracle.rbf(inputs, inputs), prior.node_covariance()) + np.kron(np.eye(len(inputs)), own)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.2])
-def test_the_covariance_of_complete_signals_is_what_it_says(share):
-    posterior, inputs, _ = shrunk_with_holes(share)
-    complete, matrix = posterior.complete_covariance(posterior.input_modes), dense_shrunk(posterior, inputs)
-    block = np.random.default_rng(0).standard_normal((30, 6))
-    assert relative_error(complete.times(block).ravel(), matrix @ block.ravel()) < FORMULA
-    assert relative_error(complete.solved(block).ravel(), np.linalg.solve(matrix, block.ravel())) < FORMULA
-    assert relative_error(complete.log_determinant(), np.linalg.slogdet(matrix)[1]) < FORMULA
-    draws = np.stack([complete.draw_signal(np.random.default_rng(seed)).ravel() for seed in range(4_000)])
-    variances = np.diag(matrix) - complete.noise_variance
-    assert np.all(np.abs(np.mean(draws**2, axis=0) / variances - 1) < 5 * np.sqrt(2 / 4_000))
-
-
-def test_signals_known_in_part_are_conditioned_on_under_it():
+def test_the_evidence_of_signals_with_holes():
     posterior, inputs, signals = shrunk_with_holes(0.2)
-    new, observed = np.array([[0.4]]), np.array([[1.0, np.nan, 0.5, np.nan, -1.0, np.nan]])
-    both, values = np.vstack([inputs, new]), np.vstack([signals, observed])
-    seen = np.isfinite(values).ravel()
-    mean, covariance = oracle.condition(
-        dense_shrunk(posterior, both), np.flatnonzero(seen), values.ravel()[seen], np.flatnonzero(~seen)
-    )
-    found = posterior.at_observed(new, observed)
-    assert relative_error(found.values[np.isnan(observed)], mean[-3:]) < FORMULA * 10
-    assert relative_error(found.values_std[np.isnan(observed)], np.sqrt(np.diag(covariance)[-3:])) < FORMULA * 10
+    seen = np.isfinite(signals).ravel()
+    matrix = dense(posterior.prior, inputs)[np.ix_(seen, seen)]
+    assert relative_error(posterior.log_evidence(), oracle.log_density(signals.ravel()[seen], 0.0, matrix)) < MASKED
 
 
-def test_densities_of_what_was_observed_are_marginal_ts():
-    """A marginal of a multivariate t is one, of the same freedom."""
-    posterior, _, _ = shrunk_with_holes(0.0)
-    prediction, values = posterior.at(np.array([[0.1]])), np.array([[0.3, np.nan, -0.2, 0.8, np.nan, 0.1]])
-    seen, freedom = np.isfinite(values[0]), posterior.shrinkage.freedom
-    scale = prediction.node_covariance(include_noise=True)[0] * (freedom - 2) / freedom
-    expected = multivariate_t(prediction.mean[0, seen], scale[np.ix_(seen, seen)], freedom).logpdf(values[0, seen])
-    assert relative_error(prediction.log_density(values, joint=False), [expected]) < FORMULA
-    whole = np.nan_to_num(values)
-    expected = multivariate_t(prediction.mean[0], scale, freedom).logpdf(whole[0])
-    assert relative_error(prediction.log_density(whole, joint=False), [expected]) < FORMULA
+def test_predictions_from_signals_with_holes():
+    posterior, inputs, signals = shrunk_with_holes(0.2)
+    seen, both = np.flatnonzero(np.isfinite(signals).ravel()), np.vstack([inputs, NEW])
+    matrix = dense(posterior.prior, both)
+    entries = np.arange(signals.size, len(matrix))
+    mean, covariance = oracle.condition(matrix, seen, signals.ravel()[seen], entries)
+    field, freedom = posterior.at(NEW), posterior.prior.freedom
+    assert relative_error(field.mean.ravel(), mean) < MASKED
+    found = field.joint_covariance(include_noise=True).reshape(covariance.shape)
+    assert relative_error(found, covariance) < MASKED
+    singles = field.log_density(FURTHER, joint=False)
+    total, errors = 0.0, FURTHER.ravel() - mean
+    for row in range(len(NEW)):
+        own, before = np.arange(row * N_NODES, (row + 1) * N_NODES), np.arange(row * N_NODES)
+        law = t_law(mean[own], covariance[np.ix_(own, own)], freedom)
+        assert relative_error(singles[row], law.logpdf(FURTHER[row])) < MASKED
+        about, left = oracle.condition(covariance, before, errors[before], own)
+        total += t_law(about, left, freedom).logpdf(errors[own])
+    assert relative_error(field.log_density(FURTHER), total) < MASKED
+
+
+def test_training_signals_are_filled_in_as_parts_of_a_t():
+    """With the share of each taken out of the covariance that its length is measured by, which has seen it."""
+    posterior, inputs, signals = shrunk_with_holes(0.2)
+    total, freedom = posterior.prior.shrinkage.total, posterior.prior.freedom
+    matrix, seen = dense(posterior.prior, inputs), np.isfinite(signals)
+    rows = np.repeat(np.arange(len(signals)), N_NODES)
+    chosen = np.flatnonzero(~seen.all(axis=1))[:4]
+    field = posterior.filled(chosen)
+    for number, row in enumerate(chosen):
+        others, own = np.flatnonzero(seen.ravel() & (rows != row)), np.flatnonzero(rows == row)
+        about, left = oracle.condition(matrix, others, signals.ravel()[others], own)
+        mean, covariance, _ = t_given(about, left, freedom, np.nan_to_num(signals[row]), seen[row])
+        errors = (signals[row] - about)[seen[row]]
+        length = errors @ np.linalg.solve(left[np.ix_(seen[row], seen[row])], errors)
+        without = (total - 1) / total * length / (1 - length / total)
+        covariance = covariance * (freedom - 2 + without) / (freedom - 2 + length)
+        assert relative_error(field.values[number, ~seen[row]], mean) < MASKED
+        assert relative_error(field.values_variance()[number, ~seen[row]], np.diag(covariance)) < MASKED
+
+
+def test_signals_known_in_part_are_conditioned_on_beside_signals_with_holes():
+    posterior, inputs, signals = shrunk_with_holes(0.2)
+    observed = np.array([[1.0, np.nan, 0.5, np.nan, -1.0, np.nan]])
+    seen, new = np.isfinite(observed[0]), np.array([[0.4]])
+    matrix, known = dense(posterior.prior, np.vstack([inputs, new])), np.flatnonzero(np.isfinite(signals).ravel())
+    own = np.arange(signals.size, len(matrix))
+    about, left = oracle.condition(matrix, known, signals.ravel()[known], own)
+    law = t_given(about, left, posterior.prior.freedom, np.nan_to_num(observed[0]), seen)
+    found = posterior.at(new).given(observed)
+    assert relative_error(found.values[0, ~seen], law[0]) < MASKED
+    assert relative_error(found.values_variance()[0, ~seen], np.diag(law[1])) < MASKED
+    further = np.full((1, N_NODES), 0.3)
+    expected = t_law(*law).logpdf(further[0, ~seen])
+    assert relative_error(found.log_density(further), expected) < MASKED
+
+
+@pytest.mark.parametrize("by", ["signal", "entry", "node"])
+def test_leaving_out_of_signals_with_holes(by):
+    """Under the covariance as it is."""
+    posterior, inputs, signals = shrunk_with_holes(0.2)
+    matrix, seen, freedom = dense(posterior.prior, inputs), np.isfinite(signals), posterior.prior.freedom
+    left, flat = leave_one_out(posterior, by), np.nan_to_num(signals).ravel()
+    rows, nodes = (np.broadcast_to(one, signals.shape).ravel() for one in np.ogrid[:30, :N_NODES])
+    for row, node in ((0, 1), (7, 3), (21, 5)):
+        group = {"signal": rows == row, "node": nodes == node, "entry": (rows == row) & (nodes == node)}[by]
+        out = np.flatnonzero(group & seen.ravel())
+        if by == "node":
+            kept = np.flatnonzero(seen.ravel() & ~group)
+            mean, spread = oracle.condition(matrix, kept, flat[kept], out)
+            assert relative_error(left.log_density[node], oracle.log_density(flat[out], mean, spread)) < MASKED
+            continue
+        others, own = np.flatnonzero(seen.ravel() & (rows != row)), np.flatnonzero((rows == row) & seen.ravel())
+        about, spread = oracle.condition(matrix, others, flat[others], own)
+        law = t_given(about, spread, freedom, flat[own], np.isin(own, out, invert=True))
+        density = left.log_density[(row, node) if by == "entry" else row]
+        if out.size == 0:
+            assert np.isnan(density)
+            continue
+        assert relative_error(density, t_law(*law).logpdf(flat[out])) < MASKED
+        assert relative_error(left.mean.ravel()[out], law[0]) < MASKED
+        assert relative_error(left.std.ravel()[out] ** 2, np.diag(law[1])) < MASKED
 
 
 def test_shrinkage_learnt_from_few_holes_is_near_that_of_none():
-    few, none = shrunk_with_holes(0.02)[0].shrinkage, shrunk_with_holes(0.0)[0].shrinkage
+    few, none = (shrunk_with_holes(share)[0].prior.shrinkage for share in (0.02, 0.0))
     assert abs(few.share - none.share) < 0.1
+
+
+# The estimator
+
+
+def test_an_estimator_keeps_what_was_learnt_when_conditioned_on_more():
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(1.0, "fixed"), scale="global", carry=None).fit(INPUTS, SIGNALS)
+    learnt = model.posterior_.prior.shrinkage
+    more = model.condition_on(NEW[:2], FURTHER[:2])
+    assert more.posterior_.prior.shrinkage is learnt
+    observed = np.where(np.arange(3)[:, None] < 2, FURTHER, np.nan)
+    given = model.predict(NEW, return_std=True, observed=observed)
+    for found, expected in zip(more.predict(NEW[2:], return_std=True), given, strict=True):
+        assert relative_error(found[0], expected[2]) < MASKED

@@ -36,13 +36,12 @@ from spectralgp.estimators._reading import (
     rows_with_values,
     sliceable,
 )
+from spectralgp.fields import Mixture, Posterior, Predictive
 from spectralgp.fitting import FittedModels, Stacking, at_once, fit_models, n_fitting_steps
 from spectralgp.graph import GraphBase
 from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial
 from spectralgp.inputs import Independent, InputKernel, InputRecipe, Standardised, as_input_kernel
 from spectralgp.learning import Candidate, Fit, as_solver
-from spectralgp.mixture import Mixture, MixturePrediction
-from spectralgp.posterior import Filled, Posterior, Prediction
 from spectralgp.signals import Scale, read_signals
 from spectralgp.spectrum import Chebyshev, Exact, SpectrumSettings, release_passes
 
@@ -319,15 +318,16 @@ class GraphGPEstimator(OutputMixin):
 
     # ---------------------------------------------------------------------------------------------- prediction
 
-    def _prediction(self, X: Any, observed: Any = None) -> Prediction | Filled | MixturePrediction:
+    def _prediction(self, X: Any, observed: Any = None) -> Predictive:
         """Predictive distribution at new inputs, given what was observed of the signals there, if anything."""
         check_is_fitted(self)
         inputs = self._new_inputs(self._inputs_table(X))
+        prediction: Predictive = self.posterior_.at(inputs)
         if observed is None:
-            return self.posterior_.at(inputs)
+            return prediction
         self.graph_.require_whole("for predictions given what was observed")
         known = self._observed(as_one_signal(self._signals_table(observed, "observed"), self._flat))
-        return self.posterior_.at_observed(inputs, np.asarray(on_host(self._order.to_graph(known)), dtype=float))
+        return prediction.given(np.asarray(on_host(self._order.to_graph(known)), dtype=float))
 
     def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
         """New inputs in the form that kernels take; `as_given` if a matrix may be that of the training signals."""

@@ -15,10 +15,10 @@ from spectralgp._checks import Array
 from spectralgp._frames import check_same_order, frame_index, frame_names, like_table, match_columns
 from spectralgp.estimators._base import GraphGPEstimator
 from spectralgp.estimators._reading import NodeOrder, as_any_graph
+from spectralgp.fields import Predictive
 from spectralgp.fitting import FittedModels
 from spectralgp.learning import Draws
 from spectralgp.learning.objective import told_apart
-from spectralgp.posterior import Filled
 from spectralgp.signals import Indices, no_signals, read_in
 from spectralgp.units import Units
 
@@ -76,9 +76,8 @@ class FillingMixin(GraphGPEstimator):
             if not missing.any():
                 continue
             filled = self._filled(rows[chosen], features, signals, chosen)
-            mean: Any = sum(weight * part.values for weight, part in filled)
-            spread: Any = sum(weight * (part.values_std**2 + (part.values - mean) ** 2) for weight, part in filled)
-            values[missing], variances[missing] = mean[missing[chosen]], spread[missing[chosen]]
+            values[missing] = filled.values[missing[chosen]]
+            variances[missing] = filled.values_variance()[missing[chosen]]
         return self._like(values, Y), self._like(np.sqrt(variances), Y)
 
     def _given(self, Y: Any) -> Array:
@@ -119,16 +118,12 @@ class FillingMixin(GraphGPEstimator):
                 n_taken[rows[number]] += 1
         return rows
 
-    def _filled(self, rows: Indices, features: Any, signals: Array, chosen: Any) -> list[tuple[float, Filled]]:
-        """Chosen signals under every model, with its weight: training signals, or new ones beside those."""
-        filled = []
-        for weight, posterior in self.posterior_.parts:
-            if rows[0] >= 0:
-                one = posterior.filled(rows)
-            else:
-                one = posterior.at_observed(posterior.prior.input_kernel.new_subset(features, chosen), signals[chosen])
-            filled.append((weight, one))
-        return filled
+    def _filled(self, rows: Indices, features: Any, signals: Array, chosen: Any) -> Predictive:
+        """Chosen signals given what was observed of them: training signals, or new ones beside those."""
+        if rows[0] >= 0:
+            return self.posterior_.filled(rows)
+        own = self.fits_[0].model.input_kernel.new_subset(features, chosen)
+        return self.posterior_.at(own).given(signals[chosen])
 
     def _like(self, values: Array, Y: Any) -> Any:
         """Values in the graph's order as a table or array such as Y, with its order of the columns."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from spectralgp._checks import Array
+from spectralgp.fields import GraphGP
 from spectralgp.fitting import FittedModels
-from spectralgp.model import GraphGP
 from spectralgp.spectrum import Spectrum
 
 
@@ -65,8 +65,12 @@ def summary_of(learnt: FittedModels) -> str:
         if candidate.task.signals.observed is not None:
             lines.append(f"  holes:    {fit.method}")
         if candidate.shrunk:
-            share = candidate.condition(learnt.raw_fits[index].model).signals_share
-            lines.append(f"  shrunk:   {share:.0%} of the covariance from the signals, the rest from the graph")
+            shrinkage = learnt.draws[index].models[0].shrinkage
+            if shrinkage is not None:
+                lines.append(
+                    f"  shrunk:   {shrinkage.share:.0%} of the covariance from the signals, the rest from the graph"
+                )
+                lines.append(f"  tails:    those of a t with {shrinkage.freedom:.3g} degrees of freedom")
         if not fit.converged:
             lines.append(f"  fit:      {fit.message}")
     return "\n".join(lines)

@@ -21,9 +21,9 @@ from spectralgp.estimators._output import labels_of
 from spectralgp.estimators._reporting import ReportingMixin
 from spectralgp.estimators._saving import SavingMixin
 from spectralgp.estimators._words import average_response, summary_of
+from spectralgp.fields import By, LeaveOneOut, leave_one_out
 from spectralgp.graph_kernels import GraphKernel, SpectralKernel
 from spectralgp.learning import Solver
-from spectralgp.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.spectrum import SpectrumSettings
 
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it

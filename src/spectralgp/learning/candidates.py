@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from contextvars import copy_context
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,8 @@ from scipy.special import logsumexp
 from sklearn.utils.parallel import Parallel, delayed
 
 from spectralgp._checks import Array
-from spectralgp._progress import quietly, report
+from spectralgp._progress import Heard, quietly, report
+from spectralgp.fields import GraphGP, Posterior, condition, condition_shrunk, held_out_densities
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.families import learn_all
@@ -20,9 +20,6 @@ from spectralgp.learning.fit import Fit
 from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import Sqp
 from spectralgp.learning.task import Fold, Indices, Task
-from spectralgp.model import GraphGP
-from spectralgp.posterior import Posterior, condition
-from spectralgp.shrinkage import condition_shrunk
 from spectralgp.signals import Signals
 
 MOST_COMPARED = 400  # signals that candidates are compared on
@@ -60,11 +57,16 @@ class Candidate:
         """Its name, and the Laplacian that it is on."""
         return self.name if self.kernel.needs_no_graph else f"{self.name} ({self.kernel.laplacian} Laplacian)"
 
-    def condition(self, model: GraphGP, task: Task | None = None) -> Posterior:
-        """A learnt model conditioned on the signals of the task, or on those of a part of it."""
+    def condition(self, model: GraphGP, task: Task | None = None, learns_tails: bool = True) -> Posterior:
+        """A learnt model conditioned on the signals of the task, or on those of a part of it.
+
+        Where predictions are shrunk and the model does not say how, that is learnt from the signals.
+        """
         task = self.task if task is None else task
-        conditioned = condition_shrunk if self.shrunk else condition
-        return conditioned(model, task.inputs, task.signals, task.carried)
+        own = (model, task.inputs, task.signals, task.carried)
+        if self.shrunk and model.shrinkage is None:
+            return condition_shrunk(*own, learns_tails=learns_tails)
+        return condition(*own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +174,8 @@ class Folds:
         # passes over a large graph are shared by the folds, which therefore wait for each other
         workers = Parallel(1 if first.spectrum.needs_passes else self.n_jobs, prefer="threads", return_as="generator")
         found = [first_fold]
-        here = copy_context()  # with who listens to progress, which threads do not have by themselves
-        jobs = (delayed(here.copy().run)(one_fold, one, like) for one in range(1, len(self.held_out)))
-        for number, fold in enumerate(workers(jobs)):
+        heard = Heard(one_fold)
+        for number, fold in enumerate(workers(delayed(heard)(one, like) for one in range(1, len(self.held_out)))):
             found.append(fold)
             report(f"fold {number + 2} of {len(self.held_out)}")
         logs = np.concatenate([one for _, one, _ in found])
@@ -200,7 +201,7 @@ class Folds:
             models: Sequence[GraphGP] = (fit.model,)
             if self.n_draws:
                 models = hyperparameter_draws(part, fit, self.n_draws, stream).models
-            found = [_predicted(candidate.condition(model, part), fold, others, nodes) for model in models]
+            found = [_predicted(candidate, model, part, fold, others, nodes) for model in models]
             logs.append(logsumexp([one for one, _ in found], axis=0) - np.log(len(found)))
             values.append(logsumexp([one for _, one in found], axis=0) - np.log(len(found)))
         return learnt, np.stack(logs, axis=-1), np.stack(values, axis=-1)
@@ -217,14 +218,26 @@ class Folds:
         return self._parts[task, number]
 
 
-def _predicted(posterior: Posterior, fold: Fold, others: Signals, nodes: Indices | None) -> tuple[Array, Array]:
+def _predicted(
+    candidate: Candidate, model: GraphGP, part: Task, fold: Fold, others: Signals, nodes: Indices | None
+) -> tuple[Array, Array]:
     """Log densities of the signals held out, and those of their values at some nodes."""
+    is_complete = part.signals.observed is None and others.observed is None
+    is_quick = candidate.shrunk and is_complete and nodes is not None
+    posterior = (
+        condition(model, part.inputs, part.signals, part.carried)
+        if is_quick
+        else candidate.condition(model, part, learns_tails=False)
+    )
     prediction = posterior.given(fold.new_inputs(posterior.prior.input_kernel), fold.features)
+    if is_quick and nodes is not None:
+        return held_out_densities(posterior, prediction, others, nodes)
+    logs = posterior.log_densities_of(prediction, others)
     if nodes is None:
-        return prediction.log_density_of(others), np.empty((others.shape[0], 0))
+        return logs, np.empty((others.shape[0], 0))
     observed = others.units.mean(others.values)
     values = prediction.value_log_densities(observed[:, nodes], nodes)
-    return prediction.log_density_of(others), np.where(np.isfinite(observed[:, nodes]), values, 0.0)
+    return logs, np.where(np.isfinite(observed[:, nodes]), values, 0.0)
 
 
 def learn_groups(

@@ -9,11 +9,11 @@ from scipy.linalg import null_space
 from scipy.special import log_ndtr, ndtri_exp
 
 from spectralgp._checks import Array
+from spectralgp.fields import GraphGP
 from spectralgp.learning.fit import Fit, active_constraints, certify
 from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import Objective, told_apart
 from spectralgp.learning.task import Task
-from spectralgp.model import GraphGP
 
 STEP = 1e-4  # of the differences that give the curvature, in units of the parameter
 LEAST_PRECISION = 1.0  # in a direction the data say nothing about, so that no draw strays further than its unit

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.linalg import solve, solve_triangular
 
 from spectralgp._checks import Array
-from spectralgp.covariance import DataCovariance
-from spectralgp.evidence import Evidence
+from spectralgp.fields import Evidence
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.learning.descent import TRIAL, Limits, ValueAndGradient, descend, learning_rate
 from spectralgp.learning.fit import TOUCHING, Certificate, Outcome, lift_above_zero
@@ -72,8 +71,8 @@ class Frozen:
         self.objective, self.to_theta, self.x = objective, to_theta, x
         kernel, input_theta, self.noise_variance = objective.split(x)
         spectrum, (asked,) = objective.spectrum, objective.positivity(x)
-        self.modes = objective.inputs_at(input_theta)[0]
-        self.data = objective.data_in(spectrum, self.modes)
+        self.inputs = objective.inputs_at(input_theta)[0]
+        self.data = objective.data_in(spectrum, self.inputs)
         self.basis = _design(kernel, spectrum.eigenvalues) @ to_theta
         self.points = spectrum.eigenvalues
         if not np.isin(asked.points, self.points).all():  # asked of the whole interval
@@ -85,8 +84,8 @@ class Frozen:
         """Negative log posterior of the coefficients, and its gradient."""
         self.objective.n_evaluations += 1
         response = self.basis @ z
-        covariance = DataCovariance(self.modes.values, response**2, self.noise_variance)
-        evidence = Evidence(self.modes, covariance, self.data)
+        noise = np.full(response.size, self.noise_variance)
+        evidence = Evidence(self.inputs, response**2, noise, self.data)
         value = evidence.log_likelihood
         gradient = self.basis.T @ (2 * response * evidence.power_gradient)
         if self.objective.prior is not None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectralgp._checks import Array
-from spectralgp.covariance import DataCovariance
 from spectralgp.learning.objective import Objective
 
 LEAST_PRECISION = 1.0  # in nats for the square of a parameter's unit, where the data say nothing
@@ -31,7 +30,8 @@ class Separable:
 
 
 def fisher_information(
-    covariance: DataCovariance,
+    precisions: Array,
+    power: Array,
     multiplicities: Array,
     before: Sequence[Separable],
     input_slopes: Array,
@@ -41,8 +41,10 @@ def fisher_information(
 
     Parameters
     ----------
-    covariance : DataCovariance
-        ``D``.
+    precisions : ndarray of shape (n_signals, n_frequencies)
+        ``1 / D``.
+    power : ndarray of shape (n_frequencies,)
+        ``gamma``.
     multiplicities : ndarray of shape (n_frequencies,)
         How many nodes' worth of spectrum each frequency stands for.
     before, after : sequence of Separable
@@ -54,7 +56,6 @@ def fisher_information(
     -------
     ndarray of shape (n_parameters, n_parameters)
     """
-    precisions, power = covariance.precisions, covariance.power
     squares, groups = np.square(precisions), (*before, *after)
     inner = np.zeros((input_slopes.shape[2], input_slopes.shape[2]))
     if inner.size:  # else the product of signals by signals is for nothing
@@ -81,17 +82,18 @@ def _between(left: Separable, right: Separable, squares: Array, multiplicities: 
 def information_at(objective: Objective, x: Array) -> Array | None:
     """Fisher information of all hyperparameters at a point; None where the graph kernel has no Jacobian."""
     graph_kernel, input_theta, noise_variance = objective.split(x)
-    spectrum, (modes, jacobian) = objective.spectrum, objective.inputs_at(input_theta)
-    eigenvalues, each = spectrum.eigenvalues, np.ones(modes.values.size)
+    spectrum, (rows, jacobian) = objective.spectrum, objective.inputs_at(input_theta)
+    eigenvalues, each = spectrum.eigenvalues, np.ones(rows.n_signals)
     jacobians = graph_kernel.power_jacobians(eigenvalues)
     if jacobians is None:
         return None
-    covariance = objective.covariance(graph_kernel, input_theta, noise_variance)[0]
-    slopes = np.moveaxis(modes.vectors.T @ np.moveaxis(jacobian, 2, 0) @ modes.vectors, 0, 2)
-    filters = [Separable(shares, own) for shares, own in zip((modes.values, each), jacobians, strict=False)]
+    evidence = objective.read(graph_kernel, input_theta, noise_variance)[0]
+    slopes = np.moveaxis(rows.turn.T @ np.moveaxis(jacobian, 2, 0) @ rows.turn, 0, 2)
+    filters = [Separable(shares, own) for shares, own in zip((rows.modes.values, each), jacobians, strict=False)]
     noise = Separable(each, np.full((eigenvalues.size, 1), noise_variance))
+    powers = evidence.precisions, evidence.power
     return fisher_information(
-        covariance, spectrum.multiplicities, filters, slopes, [noise] if objective.learns_noise else []
+        *powers, spectrum.multiplicities, filters, slopes, [noise] if objective.learns_noise else []
     )
 
 

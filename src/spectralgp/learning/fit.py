@@ -11,8 +11,8 @@ from scipy.optimize import nnls
 
 from spectralgp._checks import Array
 from spectralgp._html import as_html
+from spectralgp.fields import GraphGP
 from spectralgp.learning.objective import Objective
-from spectralgp.model import GraphGP
 from spectralgp.signals import Signals
 from spectralgp.spectrum import Errors
 
@@ -291,7 +291,7 @@ def finish(
     """
     points = (x,) if rests_on is None else (x, rests_on)
     model, errors = objective.model(x), max(map(objective.errors, points), key=lambda errors: errors.truncation)
-    model.input_modes(objective.task.inputs)
+    model.rows(objective.task.inputs)
     if not errors.is_tolerable:
         outcome = Outcome.TOO_FEW_MOMENTS
         detail = f"truncation error of {errors.truncation:.2g} nats exceeds {errors.limit:.2g}"

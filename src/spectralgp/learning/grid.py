@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 
 from spectralgp._checks import Array
-from spectralgp.covariance import data_variances
 from spectralgp.learning.objective import Objective
 from spectralgp.spectrum import SpectralData
 
@@ -30,8 +29,8 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
     """
     task, kernel, spectrum = objective.task, objective.graph_kernel, objective.spectrum
     inputs = _first_length_scales(objective)
-    modes = objective.inputs_at(inputs)[0]
-    data = objective.data_in(spectrum, modes)
+    rows = objective.inputs_at(inputs)[0]
+    data = objective.data_in(spectrum, rows)
     powers = np.vander(spectrum.eigenvalues / spectrum.upper, objective.n_graph, increasing=True)
     amplitude = np.sqrt(task.variance)
     noises = [share * task.variance for share in NOISE_SHARES]
@@ -43,7 +42,7 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
         candidates, n_values = _candidates(grid, objective.n_graph)
         spectra = np.square(amplitude * candidates @ powers.T)
         for noise in noises:
-            values = _log_likelihoods(modes.values, spectra, noise, data)
+            values = _log_likelihoods(rows.modes.values, spectra, noise, data)
             index = int(np.argmax(values))
             if values[index] > best[0]:
                 best = (float(values[index]), amplitude * candidates[index], noise)
@@ -87,7 +86,7 @@ def _log_likelihoods(input_power: Array, spectra: Array, noise_variance: float, 
     block = max(1, BLOCK // energies.size)
     values = np.empty(spectra.shape[0])
     for start in range(0, spectra.shape[0], block):
-        variances = data_variances(input_power, spectra[start : start + block], noise_variance)
+        variances = input_power[:, None] * spectra[start : start + block, None, :] + noise_variance  # equation (15)
         values[start : start + block] = -0.5 * np.sum(
             multiplicities * np.log(variances) + energies / variances, axis=(1, 2)
         )

@@ -12,6 +12,7 @@ from scipy.linalg import cholesky
 
 from spectralgp._checks import Array
 from spectralgp._progress import mention, quietly, report
+from spectralgp.fields import GraphGP, Seen, seen_of
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.learning.fisher import precision_at
 from spectralgp.learning.fit import Certificate, Fit, Outcome, Stage, certify, lift_above_zero
@@ -20,8 +21,6 @@ from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import longest_path
 from spectralgp.learning.starts import starting_points
 from spectralgp.learning.task import Task
-from spectralgp.masked import Completion, completion_of
-from spectralgp.model import GraphGP
 from spectralgp.signals import Incomplete
 from spectralgp.spectrum import Spectrum
 
@@ -71,37 +70,37 @@ class Expectation:
             return cls(task, None)
         return cls(task, min(FIRST_DRAWS, most_draws(task)))
 
-    def _completion(self, model: GraphGP) -> Completion:
+    def _seen(self, model: GraphGP) -> Seen:
         """The signals under a model."""
         task = self.task
-        return completion_of(model, task.inputs, model.input_modes(task.inputs), _signals(task), task.carried)
+        return seen_of(model, task.inputs, _signals(task), model.rows(task.inputs), task.carried)
 
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
         """The task with signals completed under a model; coarsely, and by few draws, if that is far from the answer."""
-        completion = self._completion(model)
-        masked, centred, signals = completion.masked, completion.centred, completion.signals
+        seen, signals = self._seen(model), _signals(self.task)
         # a quadratic form at its minimum: what a solve leaves costs the square of it, for each value observed
         tolerance = max(float(np.sqrt(self.allowed / signals.size)), FINEST) * (COARSE if is_far else 1.0)
         if self.n_draws is None:
-            mean, deviations = masked.filled(centred)[0], masked.deviations(None, np.random.default_rng(SEED))
+            mean, deviations = seen.mean, seen.spread(None, np.random.default_rng(SEED))
         elif self.n_draws == 1:
             # on so many values one draw says it all: the mean is not needed
-            prior = masked.complete.unload(masked.complete.draw(np.random.default_rng(SEED)))
-            missed, solution = masked.filled(centred - prior, self._solutions[0], tolerance)
+            prior = seen.drawn(np.random.default_rng(SEED))
+            missed, solution = seen.filled(seen.values - prior, self._solutions[0], tolerance)
             self._solutions = solution, None
             mean, deviations = prior + missed, np.empty((0, *prior.shape))
         else:
             n_draws = min(FEWEST_DRAWS, self.n_draws) if is_far else self.n_draws
             first, others = self._solutions
-            mean, solution = masked.filled(centred, first, tolerance)
-            draws, solutions = masked.draws(n_draws, np.random.default_rng(SEED), _as_many(others, n_draws), tolerance)
+            mean, solution = seen.filled(seen.values, first, tolerance)
+            draws, solutions = seen.draws(n_draws, np.random.default_rng(SEED), _as_many(others, n_draws), tolerance)
             self._solutions = solution, solutions
             deviations = draws / np.sqrt(n_draws)
-        return dataclasses.replace(self.task, signals=signals.completed(mean + completion.carried, deviations))
+        carried = model.carried_values(self.task.carried, self.task.inputs, signals.units)
+        return dataclasses.replace(self.task, signals=signals.completed(mean + carried, deviations))
 
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
         """Log density of what was observed, and its standard error: equation (19)."""
-        return self._completion(model).log_density()
+        return self._seen(model).log_density()
 
 
 class ObservedObjective(Objective):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -10,14 +10,11 @@ from scipy.linalg import block_diag
 
 from spectralgp._checks import Array
 from spectralgp.carry import Carry
-from spectralgp.covariance import DataCovariance
-from spectralgp.evidence import Evidence
+from spectralgp.fields import Evidence, GraphGP, Inputs
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.graph_kernels.parameters import Positivity
 from spectralgp.learning.prior import WeakPrior
 from spectralgp.learning.task import Task
-from spectralgp.model import GraphGP
-from spectralgp.modes import Modes
 from spectralgp.spectrum import Errors, SpectralData, Spectrum
 
 
@@ -49,9 +46,9 @@ class Objective:
             self.prior = WeakPrior(task.variance_within, kernel.typical_theta(task.inputs), kernel.theta_spreads)
         self._split: tuple[Array, tuple[GraphKernel, Array, float]] | None = None
         self._evaluated: tuple[Array, float, Array] | None = None
-        self._inputs: tuple[Array, Modes, Array] | None = None
+        self._inputs: tuple[Array, Inputs, Array] | None = None
         self._read: tuple[Spectrum, SpectralData] | None = None
-        self._rotated: tuple[Spectrum, Modes, SpectralData] | None = None
+        self._rotated: tuple[Spectrum, Inputs, SpectralData] | None = None
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -106,7 +103,7 @@ class Objective:
         graph_kernel, input_theta, noise_variance = self.split(x)
         kernel, carry = self.task.input_kernel.with_theta(input_theta), None
         if self.task.carried is not None:
-            carry = self._carry(*self.covariance(graph_kernel, input_theta, noise_variance))
+            carry = self._carry(*self.read(graph_kernel, input_theta, noise_variance))
         return GraphGP(self.spectrum, graph_kernel, kernel, noise_variance, carry)
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
@@ -153,51 +150,54 @@ class Objective:
         return self._evidence(*self.split(x))
 
     def _evidence(self, graph_kernel: GraphKernel, input_theta: Array, noise_variance: float) -> Evidence:
-        covariance, basis, modes = self.covariance(graph_kernel, input_theta, noise_variance)
-        data = self.data_in(basis, modes)
-        if self.task.carried is not None:
-            # the most likely carry-over at every step: to first order nothing else depends on it
-            data = data.without_carried(self._carry(covariance, basis, modes).response(basis.eigenvalues))
-        return Evidence(modes, covariance, data)
+        evidence, basis = self.read(graph_kernel, input_theta, noise_variance)
+        if self.task.carried is None:
+            return evidence
+        # the most likely carry-over at every step: to first order nothing else depends on it
+        carry = self._carry(evidence, basis)
+        return replace(evidence, data=evidence.data.without_carried(carry.response(basis.eigenvalues)))
 
-    def covariance(
-        self, graph_kernel: GraphKernel, input_theta: Array, noise_variance: float
-    ) -> tuple[DataCovariance, Spectrum, Modes]:
-        """Covariance of the signals, and the two eigenbases that it is diagonal in."""
-        modes, basis = self.inputs_at(input_theta)[0], graph_kernel.basis(self.spectrum)
+    def read(self, graph_kernel: GraphKernel, input_theta: Array, noise_variance: float) -> tuple[Evidence, Spectrum]:
+        """Evidence of the signals as they are, with what carries over to them below them, and the basis it is on."""
+        rows, basis = self.inputs_at(input_theta)[0], graph_kernel.basis(self.spectrum)
         power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)
-        return DataCovariance(modes.values, power, noise_variance, residual), basis, modes
+        return Evidence(rows, power, residual + noise_variance, self.data_in(basis, rows)), basis
 
-    def _carry(self, covariance: DataCovariance, basis: Spectrum, modes: Modes) -> Carry:
-        return Carry.learnt(self.data_in(basis, modes), covariance, basis.eigenvalues, self.spectrum.upper)
+    def _carry(self, evidence: Evidence, basis: Spectrum) -> Carry:
+        return Carry.learnt(evidence.data, evidence.precisions, basis.eigenvalues, self.spectrum.upper)
 
     def errors(self, x: Array) -> Errors:
         """How wrong the likelihood at ``x`` may be."""
-        model, modes = self.model(x), self.inputs_at(self.split(x)[1])[0]
-        data = self.evidence(x).data
-        return self.spectrum.errors(lambda eigenvalues: model.covariance_at(modes, eigenvalues).variances, data)
+        graph_kernel, input_theta, noise_variance = self.split(x)
+        rows = self.inputs_at(input_theta)[0]
 
-    def inputs_at(self, theta: Array) -> tuple[Modes, Array]:
-        """Input covariance at `theta`: its modes, and its derivative."""
+        def variances(eigenvalues: Array) -> Array:
+            own = graph_kernel.residual_power(eigenvalues) + noise_variance
+            return rows.variances(graph_kernel.power(eigenvalues), own)
+
+        return self.spectrum.errors(variances, self.evidence(x).data)
+
+    def inputs_at(self, theta: Array) -> tuple[Inputs, Array]:
+        """How signals covary at `theta`, and the derivative of their input covariance."""
         if self._inputs is None or not np.array_equal(theta, self._inputs[0]):
             modes, jacobian = self.task.input_kernel.with_theta(theta).modes_and_gradient(self.task.inputs)
-            self._inputs = (theta.copy(), modes, jacobian)
+            self._inputs = (theta.copy(), Inputs(modes), jacobian)
         return self._inputs[1:]
 
-    def data_in(self, basis: Spectrum, modes: Modes) -> SpectralData:
+    def data_in(self, basis: Spectrum, rows: Inputs) -> SpectralData:
         """The signals on a basis, in the eigenbasis of the inputs; each remembered as long as it does not change.
 
         What carries over to the signals stands below them.
         """
-        task, vectors = self.task, modes.vectors
-        if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not modes:
+        task, vectors = self.task, rows.turn
+        if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not rows:
             if self._read is None or self._read[0] is not basis:
                 carried = None if task.carried is None else task.carried.signals(task.inputs, task.signals.units)
                 read = basis.read(task.signals) if carried is None else basis.read_pair(task.signals, carried)
                 self._read = (basis, read)
             if task.carried is not None:
                 vectors = block_diag(vectors, vectors)
-            self._rotated = (basis, modes, self._read[1].rotate(vectors))
+            self._rotated = (basis, rows, self._read[1].rotate(vectors))
         return self._rotated[2]
 
 
@@ -210,4 +210,4 @@ def told_apart(task: Task, model: GraphGP) -> GraphGP:
         return model
     kernel = model.graph_kernel.without_floor(model.spectrum.eigenvalues)
     noise_variance = model.noise_variance + (kernel.floor - model.graph_kernel.floor)
-    return dataclasses.replace(model, graph_kernel=kernel, noise_variance=noise_variance)
+    return replace(model, graph_kernel=kernel, noise_variance=noise_variance)

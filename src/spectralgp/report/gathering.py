@@ -12,11 +12,9 @@ from spectralgp import scores
 from spectralgp._arrays import on_host
 from spectralgp._checks import Array
 from spectralgp.calibration import calibration_of
+from spectralgp.fields import Mixture, Posterior, leave_one_out
 from spectralgp.fitting import FittedModels
 from spectralgp.graph import Graph
-from spectralgp.leaving_out import leave_one_out
-from spectralgp.mixture import Mixture
-from spectralgp.posterior import Posterior
 from spectralgp.report.numbers import (
     Bands,
     Counts,
@@ -113,7 +111,7 @@ def _of_training(
     """Each training signal from all others; from all of them where that has no closed form."""
     labels = tuple(f"row {number}" for number in np.flatnonzero(kept))
     is_large = not heaviest.basis.has_eigenvectors
-    if heaviest.completion is not None and is_large:
+    if heaviest.seen is not None and is_large:
         prediction = posterior.at(heaviest.prior.input_kernel.as_new(heaviest.inputs))
         mean, std = _on_host(prediction.mean), _on_host(prediction.std(include_noise=True))
         return Predictions("fitted", labels, training, mean, std, _node_means(training, training.shape))
@@ -209,8 +207,8 @@ def _scores(observed: Array, mean: Array, std: Array) -> Scores:
 
 
 def _variance(posterior: Posterior | Mixture, heaviest: Posterior, predictions: Predictions) -> Variance:
-    prior, basis = heaviest.prior, heaviest.basis
-    inputs = float(np.mean(heaviest.input_modes.values)) if heaviest.inputs.shape[0] else 1.0
+    prior, basis = heaviest.prior, heaviest.prior.graph_basis
+    inputs = heaviest.input_variance if heaviest.inputs.shape[0] else 1.0
     parts = np.array(
         [
             inputs * float(basis.mean(prior.power)),

@@ -124,8 +124,8 @@ def made(
         raise wrong("learnt", "as many candidates, fits, draws and weights that add up to one", sorted(counts))
     described = estimator.read(state["estimator"], source, "estimator")
     _require_memory(task.signals.shape[0], sum(len(one.models) for one in parts.draws))
-    posterior = conditioned(candidates, parts.weights, parts.draws)
-    learnt = FittedModels(candidates, parts.raw_fits, parts.weights, parts.draws, posterior, parts.tried)
+    draws, posterior = conditioned(candidates, parts.weights, parts.draws)
+    learnt = FittedModels(candidates, parts.raw_fits, parts.weights, draws, posterior, parts.tried)
     return learnt, parts.fits, graph, described
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from spectralgp.carry import DEGREE, Carried, Carry
+from spectralgp.fields import GraphGP, Shrinkage
 from spectralgp.graph import Graph
 from spectralgp.learning import Candidate, Certificate, Draws, Fit, Outcome, Stage, Task
-from spectralgp.model import GraphGP
 from spectralgp.saving.arrays import ArrayOf, NumberOr
 from spectralgp.saving.codecs import (
     ANY_NUMBER,
@@ -23,6 +23,7 @@ from spectralgp.saving.codecs import (
     Either,
     Integer,
     Json,
+    Later,
     Many,
     Maybe,
     Number,
@@ -220,6 +221,39 @@ class _Spectrum(Codec):
         return source.restored(parts.laplacian, parts.scaled, parts.n_moments)
 
 
+class _Shrinkage(Codec):
+    """The covariance between frequencies; files without it have it learnt from their signals when they are read."""
+
+    parts = Record(
+        Shrinkage,
+        worth=POSITIVE,
+        root=ArrayOf(("_root_rows", "n_nodes")),
+        profile=ArrayOf(("n_nodes",)),
+        n_signals=Integer(1),
+        freedom=Number(least=2.0 + 1e-9, is_finite=False),
+    )
+
+    def write(self, value: Shrinkage, into: Writing, where: str) -> Json:
+        """All fields."""
+        return self.parts.write(value, into, where)
+
+    def read(self, found: Json, source: Reading, where: str) -> Shrinkage:
+        """The covariance, if it is one."""
+        shrinkage: Shrinkage = self.parts.read(found, source, where)
+        n_rows, n_nodes = shrinkage.root.shape
+        if not min(shrinkage.n_signals, n_nodes) <= n_rows <= n_nodes:
+            raise wrong(f"{where}.root", f"of {shrinkage.n_signals} signals on {n_nodes} nodes", f"{n_rows} rows")
+        if not np.all(shrinkage.profile > 0):
+            raise wrong(f"{where}.profile", "positive numbers", "others")
+        try:
+            root = shrinkage.root_of_mean
+        except np.linalg.LinAlgError as error:
+            raise wrong(f"{where}.root", "of a covariance", "another matrix") from error
+        if not np.all(np.isfinite(root)):
+            raise wrong(f"{where}.root", "of a finite covariance", "another matrix")
+        return shrinkage
+
+
 CARRY_SIZES = {"n_carried_terms": DEGREE + 1}
 MODEL = Shared(
     "models",
@@ -237,6 +271,7 @@ MODEL = Shared(
                 covariance=Maybe(ArrayOf(("n_carried_terms", "n_carried_terms"))),
             )
         ),
+        shrinkage=Later(_Shrinkage()),
     ),
 )
 

@@ -9,6 +9,7 @@ from typing import Any, Never
 import numpy as np
 from numpy.typing import NDArray
 
+from spectralgp._arrays import without_caches
 from spectralgp._checks import Array
 from spectralgp._operators import MomentPass, Operator
 from spectralgp.signals.views import Indices, Reader, Signals
@@ -36,6 +37,8 @@ class Incomplete(Signals):
     dtype : dtype, default=float64
         Precision that they came in, which operators on a large graph follow.
     """
+
+    __getstate__ = without_caches
 
     def __init__(
         self, values: Array, units: Units, is_centred_by_node: bool, read: Reader | None = None, dtype: Any = np.float64
@@ -147,6 +150,11 @@ class Incomplete(Signals):
 
     def completed(self, mean: Array, deviations: Array | Callable[[], Array]) -> Completed:
         """The signals with all values, of which those that were not observed have a mean and deviations."""
+        if not np.all(np.isfinite(mean)):
+            raise ValueError(
+                "the completion of signals must be finite; got infinity or NaN. The hyperparameters are too "
+                "far from the size of the signals to compute with."
+            )
         return Completed(self, self._reader(self._units.mean(mean), self._units), deviations)
 
     @property
@@ -175,6 +183,8 @@ class Completed(Signals):
         makes them when they are asked for.
     """
 
+    __getstate__ = without_caches
+
     def __init__(self, incomplete: Incomplete, mean: Signals, deviations: Array | Callable[[], Array]) -> None:
         super().__init__(mean._store, mean._rows, mean._level, None)
         self.incomplete, self._known = incomplete, deviations
@@ -184,6 +194,11 @@ class Completed(Signals):
     def size(self) -> int:
         """Number of values that were observed."""
         return self.incomplete.size
+
+    @property
+    def as_observed(self) -> Array:
+        """The signals with their holes."""
+        return self.incomplete.values
 
     @cached_property
     def deviations(self) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from array_api_compat import is_dask_array
 from numpy.typing import NDArray
 
-from spectralgp._arrays import on_host
+from spectralgp._arrays import on_host, without_caches
 from spectralgp._checks import Array
 from spectralgp._operators import MomentPass, Operator
 from spectralgp.units import Units
@@ -52,6 +52,10 @@ class Store:
     rounding: float
     passes: dict[Operator, MomentPass] = field(default_factory=dict)
     transforms: list[tuple[Array, Array]] = field(default_factory=list)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without products with bases, which are made again where they are asked for."""
+        return {**without_caches(self), "transforms": []}
 
     @cached_property
     def values(self) -> Array:
@@ -150,6 +154,11 @@ class Signals:
         The sum of the deviations' outer products is the covariance of the values.
         """
         return None
+
+    @property
+    def as_observed(self) -> Array:
+        """The signals in memory, shape (n_signals, n_nodes); NaN where nothing was observed."""
+        return self.values
 
     @property
     def log_volume(self) -> float:

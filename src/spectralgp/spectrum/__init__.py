@@ -11,7 +11,7 @@ from spectralgp.spectrum.base import (
 )
 from spectralgp.spectrum.data import SpectralData, SpectralMoments, SpectralSignals
 from spectralgp.spectrum.density import Found
-from spectralgp.spectrum.exact import Eigenpairs, Exact, ExactSpectrum, decompose
+from spectralgp.spectrum.exact import Eigenpairs, Exact, ExactSpectrum, MatrixBasis, Oblique, decompose
 from spectralgp.spectrum.quadrature import Chebyshev, Quadrature, release_passes
 
 __all__ = [
@@ -24,6 +24,8 @@ __all__ = [
     "FilterSum",
     "Filters",
     "Found",
+    "MatrixBasis",
+    "Oblique",
     "OfEigenvalues",
     "Quadrature",
     "SpectralData",

@@ -215,6 +215,11 @@ class Spectrum(ABC):
     def has_eigenvectors(self) -> bool:
         """Whether eigenvectors are known, so that blocks are coefficients in rows, of which many may be stacked."""
 
+    @property
+    def log_volume(self) -> float:
+        """Logarithm of the volume that the vectors span; zero where they are orthonormal."""
+        return 0.0
+
     @abstractmethod
     def require_eigenvectors(self, message: str) -> Array:
         """Eigenvectors in columns, shape (n_nodes, n_nodes); a ValueError with the message where there are none."""
@@ -256,8 +261,16 @@ class Spectrum(ABC):
         """The signals of a block, shape (n_signals, n_nodes)."""
 
     @abstractmethod
+    def zeros(self, n_signals: int) -> Any:
+        """A block of signals that are zero."""
+
+    @abstractmethod
     def white(self, n_signals: int, random_state: np.random.Generator) -> Any:
         """A block of independent standard normal signals."""
+
+    def white_at_nodes(self, n_signals: int, random_state: np.random.Generator) -> Any:
+        """A block of signals that are white over the nodes: the same, where the vectors are orthonormal."""
+        return self.white(n_signals, random_state)
 
     @abstractmethod
     def filtered(self, block: Any, filters: Filters) -> Any:

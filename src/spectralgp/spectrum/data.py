@@ -56,8 +56,12 @@ class SpectralData(ABC):
         """The upper half of the rows less the lower half through a filter, given by its values at the frequencies."""
 
     @abstractmethod
-    def quadratic(self, factors: Array) -> float:
-        """Sum over frequencies of ``y_j^T C_j^-1 y_j``, with the lower Cholesky factors of ``C_j`` given."""
+    def quadratics(self, factors: Array) -> Array:
+        """Squares of ``L_j^-1 y_j`` summed over frequencies, per row, with lower Cholesky factors ``L_j`` given."""
+
+    @abstractmethod
+    def outer(self, vectors: Array, scales: Array) -> Array:
+        """`gram` of the rows, turned back by `vectors`: shape (n_signals, n_signals)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +121,14 @@ class SpectralSignals(SpectralData):
         signals, carried = np.split(self.coefficients, 2)
         return SpectralSignals(signals - response * carried)
 
-    def quadratic(self, factors: Array) -> float:
-        """Sum of squares after whitening."""
-        return float(np.sum(np.square(np.linalg.solve(factors, self.coefficients.T[:, :, None]))))
+    def quadratics(self, factors: Array) -> Array:
+        """Sums of squares after whitening."""
+        return np.sum(np.square(np.linalg.solve(factors, self.coefficients.T[:, :, None])), axis=(0, 2))
+
+    def outer(self, vectors: Array, scales: Array) -> Array:
+        """One product of a matrix with its own transpose, which costs half of another."""
+        turned = vectors @ (self.coefficients * scales)
+        return turned @ turned.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +195,11 @@ class SpectralMoments(SpectralData):
         matrices = self.matrices[:, :half, :half] - factor * (across + np.swapaxes(across, 1, 2))
         return SpectralMoments(matrices + factor**2 * self.matrices[:, half:, half:], self.weights, self.n_nodes)
 
-    def quadratic(self, factors: Array) -> float:
-        """Sum of the traces of ``C_q^-1 E_q``."""
+    def quadratics(self, factors: Array) -> Array:
+        """Sums of the diagonals of ``L_q^-1 E_q L_q^-T``."""
         halves = np.linalg.solve(factors, self.matrices)
-        return float(np.sum(np.trace(np.linalg.solve(factors, np.swapaxes(halves, 1, 2)), axis1=1, axis2=2)))
+        return np.diagonal(np.linalg.solve(factors, np.swapaxes(halves, 1, 2)), axis1=1, axis2=2).sum(axis=0)
+
+    def outer(self, vectors: Array, scales: Array) -> Array:
+        """The gram, turned back."""
+        return np.asarray(vectors @ self.gram(scales) @ vectors.T)

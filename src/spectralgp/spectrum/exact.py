@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,13 +12,113 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
-from spectralgp._arrays import few_threads
+from spectralgp._arrays import few_threads, without_caches
 from spectralgp._checks import Array, as_option, as_signals
 from spectralgp.graph import Graph, GraphBase, LaplacianKind
 from spectralgp.signals import Signals
 from spectralgp.spectrum.base import Errors, Filters, OfEigenvalues, Spectrum, SpectrumSettings
 from spectralgp.spectrum.data import SpectralData, SpectralSignals
 from spectralgp.spectrum.expected import ExpectedSignals, Spread
+
+
+class MatrixBasis(Spectrum):
+    """A spectrum whose vectors are known: blocks are coordinates in rows, and matrices take signals there and back.
+
+    Vectors are orthonormal for a graph's own spectrum, and need not be for another basis of the nodes.
+    """
+
+    @property
+    @abstractmethod
+    def forward(self) -> Array | None:
+        """Vectors in columns, by which coordinates become signals; None where they are the nodes themselves."""
+
+    @property
+    @abstractmethod
+    def backward(self) -> Array | None:
+        """The inverse of the transpose of `forward`, by which signals become coordinates."""
+
+    @property
+    def has_eigenvectors(self) -> bool:
+        """All of them."""
+        return True
+
+    def read(self, signals: Signals) -> SpectralData:
+        """Fourier transform of the signals."""
+        return self._expected(SpectralSignals(self.coefficients(signals)), signals)
+
+    @abstractmethod
+    def coefficients(self, signals: Signals) -> Array:
+        """Coordinates of signals, shape (n_signals, n_nodes)."""
+
+    def _expected(self, mean: SpectralSignals, signals: Signals) -> SpectralData:
+        return mean if signals.deviations is None else ExpectedSignals(mean, Spread(self.load(signals.deviations)))
+
+    def read_block(self, block: Array) -> SpectralSignals:
+        """The coefficients."""
+        return SpectralSignals(block)
+
+    def read_pair(self, signals: Signals, carried: Array) -> SpectralData:
+        """Fourier transforms, one below the other."""
+        pair = SpectralSignals(np.vstack([self.coefficients(signals), self.load(carried)]))
+        return self._expected(pair, signals)
+
+    def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
+        """Filtered coefficients."""
+        return SpectralSignals(self.filtered(self.block(signals, vectors), filters))
+
+    def read_residual(self, signals: Signals, training: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
+        """Coefficients less filtered coefficients of others."""
+        predicted = self.read_filtered(training, vectors, filters)
+        return SpectralSignals(self.coefficients(signals) - predicted.coefficients)
+
+    def block(self, signals: Signals, vectors: Array) -> Array:
+        """``U^T Y V``."""
+        return vectors.T @ self.coefficients(signals)
+
+    def load(self, signals: Any) -> Array:
+        """Fourier coefficients in rows."""
+        return np.asarray(signals if self.backward is None else signals @ self.backward)
+
+    def unload(self, block: Array) -> Array:
+        """Signals with given coefficients."""
+        return block if self.forward is None else block @ self.forward.T
+
+    def zeros(self, n_signals: int) -> Array:
+        """Coordinates that are zero."""
+        return np.zeros((n_signals, self.n_nodes))
+
+    def white(self, n_signals: int, random_state: np.random.Generator) -> Array:
+        """Coefficients of white signals are white."""
+        return random_state.standard_normal((n_signals, self.n_nodes))
+
+    def filtered(self, block: Array, filters: Filters) -> Array:
+        """Coefficients through filters."""
+        return filters.apply(block, self.eigenvalues)
+
+    def combined(self, block: Array, matrix: Array) -> Array:
+        """Combinations of the rows."""
+        return matrix @ block
+
+    def stack(self, signals: list[Array]) -> Array:
+        """Sets of signals along a new first axis."""
+        return np.stack(signals)
+
+    def diagonals(self, functions: OfEigenvalues, nodes: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
+        """``sum_j V_mj^2 f(lambda_j)``: equation (9)."""
+        values = functions(self.eigenvalues)
+        errors = np.zeros(values.shape[0])
+        if self.forward is None:
+            return values if nodes is None else values[:, nodes], errors
+        vectors = self.forward if nodes is None else self.forward[nodes]
+        return values @ np.square(vectors).T, errors
+
+    def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
+        """None."""
+        return Errors()
+
+    def refined(self) -> None:
+        """Nothing is finer."""
+        return
 
 
 @dataclass(frozen=True)
@@ -119,7 +220,7 @@ class Eigenpairs:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExactSpectrum(Spectrum):
+class ExactSpectrum(MatrixBasis):
     """Eigenvalues and eigenvectors of a graph Laplacian, ``L = V diag(lambda) V^T``.
 
     Made by `decompose`. The signals' node axis is always the last one.
@@ -144,6 +245,8 @@ class ExactSpectrum(Spectrum):
     frequencies: Array
     basis: Array | None = None
     n_moments: None = field(default=None, init=False)
+
+    __getstate__ = without_caches
 
     @property
     def found(self) -> Eigenpairs | None:
@@ -185,13 +288,22 @@ class ExactSpectrum(Spectrum):
         return self.eigenvalues
 
     @property
-    def has_eigenvectors(self) -> bool:
-        """All of them."""
-        return True
+    def forward(self) -> Array | None:
+        """The eigenvectors; None for a graph without edges."""
+        return self.basis
+
+    @property
+    def backward(self) -> Array | None:
+        """The same: they are orthonormal."""
+        return self.basis
 
     def require_eigenvectors(self, message: str) -> Array:
         """The eigenvectors."""
         return self.eigenvectors
+
+    def coefficients(self, signals: Signals) -> Array:
+        """Fourier coefficients, which the signals remember."""
+        return signals.values if self.basis is None else signals.transform(self.basis)
 
     # ------------------------------------------------------------------------------------------ for the user
 
@@ -241,85 +353,104 @@ class ExactSpectrum(Spectrum):
             )
         return self.inverse(self.transform(signals) * values)
 
-    # ------------------------------------------------------------------------------------- for the model
-
-    def read(self, signals: Signals) -> SpectralData:
-        """Fourier transform of the signals."""
-        return self._expected(SpectralSignals(self._coefficients(signals)), signals)
-
-    def _coefficients(self, signals: Signals) -> Array:
-        return signals.values if self.basis is None else signals.transform(self.basis)
-
-    def _expected(self, mean: SpectralSignals, signals: Signals) -> SpectralData:
-        return mean if signals.deviations is None else ExpectedSignals(mean, Spread(self.load(signals.deviations)))
-
-    def read_block(self, block: Array) -> SpectralSignals:
-        """The coefficients."""
-        return SpectralSignals(block)
-
-    def read_pair(self, signals: Signals, carried: Array) -> SpectralData:
-        """Fourier transforms, one below the other."""
-        pair = SpectralSignals(np.vstack([self._coefficients(signals), self.load(carried)]))
-        return self._expected(pair, signals)
-
-    def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
-        """Filtered coefficients."""
-        return SpectralSignals(self.filtered(self.block(signals, vectors), filters))
-
-    def read_residual(self, signals: Signals, training: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
-        """Coefficients less filtered coefficients of others."""
-        predicted = self.read_filtered(training, vectors, filters)
-        return SpectralSignals(self._coefficients(signals) - predicted.coefficients)
-
-    def block(self, signals: Signals, vectors: Array) -> Array:
-        """``U^T Y V``."""
-        return vectors.T @ self._coefficients(signals)
-
-    def load(self, signals: Any) -> Array:
-        """Fourier coefficients in rows."""
-        return np.asarray(signals if self.basis is None else signals @ self.basis)
-
-    def unload(self, block: Array) -> Array:
-        """Signals with given coefficients."""
-        return block if self.basis is None else block @ self.basis.T
-
-    def white(self, n_signals: int, random_state: np.random.Generator) -> Array:
-        """Coefficients of white signals are white."""
-        return random_state.standard_normal((n_signals, self.n_nodes))
-
-    def filtered(self, block: Array, filters: Filters) -> Array:
-        """Coefficients through filters."""
-        return filters.apply(block, self.eigenvalues)
-
-    def combined(self, block: Array, matrix: Array) -> Array:
-        """Combinations of the rows."""
-        return matrix @ block
-
-    def stack(self, signals: list[Array]) -> Array:
-        """Sets of signals along a new first axis."""
-        return np.stack(signals)
-
-    def diagonals(self, functions: OfEigenvalues, nodes: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
-        """``sum_j V_mj^2 f(lambda_j)``: equation (9)."""
-        values = functions(self.eigenvalues)
-        errors = np.zeros(values.shape[0])
-        if self.basis is None:
-            return values if nodes is None else values[:, nodes], errors
-        vectors = self.basis if nodes is None else self.basis[nodes]
-        return values @ np.square(vectors).T, errors
-
-    def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
-        """None."""
-        return Errors()
-
-    def refined(self) -> None:
-        """Nothing is finer."""
-        return
-
     def __repr__(self) -> str:
         """One line: size, Laplacian and range."""
         scaled = "scaled " if self.scaled else ""
         return f"ExactSpectrum({self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Oblique(MatrixBasis):
+    """Another basis of the nodes, not orthonormal, in which two covariances of nodes are diagonal: equation (23).
+
+    Its frequencies are those of no Laplacian: they number the vectors.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Of the graph.
+    vectors : ndarray of shape (n_nodes, n_nodes)
+        ``B``, in columns.
+    dual : ndarray of shape (n_nodes, n_nodes)
+        ``B^-T``.
+    """
+
+    spectrum: Spectrum
+    vectors: Array
+    dual: Array
+    n_moments: None = field(default=None, init=False)
+
+    __getstate__ = without_caches
+
+    @property
+    def found(self) -> object:
+        """That of the graph's spectrum."""
+        return self.spectrum.found
+
+    @property
+    def forward(self) -> Array:
+        """``B``."""
+        return self.vectors
+
+    @property
+    def backward(self) -> Array:
+        """``B^-T``."""
+        return self.dual
+
+    @property
+    def graph(self) -> GraphBase:  # type: ignore[override]
+        """The graph."""
+        return self.spectrum.graph
+
+    @property
+    def laplacian(self) -> LaplacianKind:  # type: ignore[override]
+        """That of the graph's spectrum."""
+        return self.spectrum.laplacian
+
+    @property
+    def scaled(self) -> bool:  # type: ignore[override]
+        """As the graph's spectrum is."""
+        return self.spectrum.scaled
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """Numbers of the vectors."""
+        return _read_only(np.arange(float(self.vectors.shape[1])))
+
+    @cached_property
+    def multiplicities(self) -> Array:
+        """One each."""
+        return np.ones(self.vectors.shape[1])
+
+    @property
+    def largest_eigenvalue(self) -> float:
+        """That of the graph's spectrum."""
+        return self.spectrum.largest_eigenvalue
+
+    @cached_property
+    def log_volume(self) -> float:
+        """``log |det B|``."""
+        return float(np.linalg.slogdet(self.vectors)[1])
+
+    def coefficients(self, signals: Signals) -> Array:
+        """Coordinates, which nobody else asks for."""
+        return signals.values @ self.dual
+
+    def white_at_nodes(self, n_signals: int, random_state: np.random.Generator) -> Array:
+        """White signals, by their coordinates."""
+        return self.load(random_state.standard_normal((n_signals, self.n_nodes)))
+
+    def within(self, points: Array) -> Array:
+        """The points."""
+        return points
+
+    def lowest(self, extrema: Callable[[], Array]) -> Array:
+        """All."""
+        return self.eigenvalues
+
+    def require_eigenvectors(self, message: str) -> Array:
+        """``B``."""
+        return self.vectors
 
 
 def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> ExactSpectrum:

@@ -119,7 +119,11 @@ class ExpectedSignals(SpectralData):
         """The mean less what it carries over."""
         return ExpectedSignals(self.mean.without_carried(response), self.spread, self.vectors)
 
-    def quadratic(self, factors: Array) -> float:
-        """Expected sum of squares after whitening."""
+    def quadratics(self, factors: Array) -> Array:
+        """Expected sums of squares after whitening."""
         rotated = self._combinations.T @ self.spread.deviations
-        return self.mean.quadratic(factors) + sum(SpectralSignals(one).quadratic(factors) for one in rotated)
+        return self.mean.quadratics(factors) + sum(SpectralSignals(one).quadratics(factors) for one in rotated)
+
+    def outer(self, vectors: Array, scales: Array) -> Array:
+        """The gram, turned back."""
+        return np.asarray(vectors @ self.gram(scales) @ vectors.T)

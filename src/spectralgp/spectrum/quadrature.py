@@ -319,6 +319,10 @@ class Quadrature(Spectrum):
         """Columns as signals."""
         return self.operator.unload(self._columns(block))
 
+    def zeros(self, n_signals: int) -> Any:
+        """Columns of zeros."""
+        return self.operator.zeros(n_signals)
+
     def white(self, n_signals: int, random_state: np.random.Generator) -> Any:
         """Columns of standard normal numbers."""
         return self.operator.random_normal(n_signals, random_state)

@@ -11,9 +11,9 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS
 from spectralgp._progress import telling
+from spectralgp.fields import condition
 from spectralgp.graph_kernels import Diffusion, Polynomial
 from spectralgp.learning import Candidate, Folds, HeldOut, Sqp, Task, hyperparameter_draws, learn_all
-from spectralgp.posterior import condition
 from spectralgp.signals import read_signals
 from tolerances import FORMULA
 

@@ -24,7 +24,8 @@ from spectralgp import (
     load,
 )
 from spectralgp.datasets import sensor_graph
-from spectralgp.evidence import log_marginal_likelihood
+from spectralgp.fields import log_marginal_likelihood
+from spectralgp.fields.nodes import SERIES_OF_DRAWS
 from spectralgp.graph_kernels import WithResidual
 from spectralgp.learning import Task
 from spectralgp.learning.missing import objective_of
@@ -60,7 +61,7 @@ RESIDUAL = WithResidual.of(Polynomial(2), Polynomial(2))
 def test_the_default_finds_the_noise_within_five_per_cent(seed: int) -> None:
     graph, inputs, signals = drawn(seed)
     model = GraphGPRegressor(graph).fit(inputs, signals)
-    assert any(residual is not None for residual in model.residual_)
+    assert any(fit.model.graph_kernel.residual is not None for fit in model.fits_)
     assert model.noise_variance_ == pytest.approx(NOISE, rel=0.05)
 
 
@@ -70,8 +71,7 @@ def test_noise_is_found_on_a_quadrature_and_draws_take_few_passes() -> None:
     prior = model.posterior_.prior
     assert prior.graph_kernel.floor > 0
     assert model.noise_variance_ == pytest.approx(NOISE, rel=0.05)
-    bank = prior.residual_bank(1)
-    assert prior.spectrum._series(bank.matrices, bank.tolerance).shape[-1] <= 256
+    assert prior.spectrum._series(prior.nodes.residual_bank(1).matrices, SERIES_OF_DRAWS).shape[-1] <= 256
     assert np.all(np.isfinite(model.sample_y(inputs[:2], 1, random_state=0)))
 
 
@@ -82,8 +82,9 @@ def test_the_covariance_of_signals_does_not_change(task: Task) -> None:
     raw = graph_gp(
         task.graph, model.graph_kernel.with_theta(model.graph_kernel.theta), RBF(1.0), model.noise_variance - floor
     )
-    modes = model.input_modes(task.inputs)
-    np.testing.assert_allclose(model.covariance(modes).variances, raw.covariance(modes).variances, rtol=1e-12)
+    rows, (power, own) = model.rows(task.inputs), model.covariance(model.rows(task.inputs)).powers
+    expected = raw.covariance(rows).powers
+    np.testing.assert_allclose(rows.variances(power, own), rows.variances(*expected), rtol=1e-12)
     assert log_marginal_likelihood(model, task.inputs, task.signals) == pytest.approx(fit.log_likelihood)
     residual = model.graph_kernel.residual_power(model.spectrum.eigenvalues)
     assert 0 <= residual.min() <= 0.02 * floor
@@ -167,6 +168,6 @@ def test_draws_on_a_quadrature_have_the_covariance_of_the_residual() -> None:
     power = models[0].graph_kernel.residual_power(models[0].spectrum.eigenvalues)
     exact = models[0].spectrum.eigenvectors * power @ models[0].spectrum.eigenvectors.T
     spectrum = models[1].spectrum
-    columns = spectrum.filtered(spectrum.load(np.eye(30)), models[1].residual_bank(30))
+    columns = spectrum.filtered(spectrum.load(np.eye(30)), models[1].nodes.residual_bank(30))
     root = spectrum.unload(columns)
     np.testing.assert_allclose(root @ root.T, exact, atol=1e-3)

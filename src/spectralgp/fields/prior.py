@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from spectralgp._checks import Array, as_integer, as_positive
+from spectralgp._arrays import without_caches
+from spectralgp._checks import Array, as_positive
 from spectralgp.carry import Carried, Carry
-from spectralgp.covariance import DataCovariance
+from spectralgp.fields.covariances import Covariance, covariance_on
+from spectralgp.fields.field import Field
+from spectralgp.fields.nodes import GraphNodes, Nodes, ShrunkNodes
+from spectralgp.fields.rows import Inputs, Rows
+from spectralgp.fields.shrinkage import Shrinkage
 from spectralgp.graph import GraphBase
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.inputs import InputKernel, KernelLike, as_input_kernel
-from spectralgp.modes import Modes, modes_of
+from spectralgp.modes import modes_of
 from spectralgp.spectrum import Exact, FilterBank, Spectrum, SpectrumSettings
 from spectralgp.units import Units
 
@@ -23,7 +28,8 @@ from spectralgp.units import Units
 class GraphGP:
     """Prior over signals on a graph, ``Cov(Y) = K (x) B B^T + I (x) H H^T + sigma^2 I``; it stores no data.
 
-    That is equation (3), with a residual that neighbours share where the graph kernel has one (equation (14)).
+    That is equation (3), with a residual that neighbours share where the graph kernel has one (equation (14)), and with
+    the covariance between frequencies that signals showed, where it was learnt (equation (18)).
 
     Made by `graph_gp`.
 
@@ -39,6 +45,8 @@ class GraphGP:
         ``sigma^2``.
     carry : Carry, optional
         Filter through which inputs with a value at each node become the mean; zero if not given.
+    shrinkage : Shrinkage, optional
+        Covariance between the frequencies, and the tails of a signal; those of the graph's model if not given.
     """
 
     spectrum: Spectrum
@@ -46,95 +54,87 @@ class GraphGP:
     input_kernel: InputKernel
     noise_variance: float
     carry: Carry | None = None
+    shrinkage: Shrinkage | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With what nodes share, and nothing else that was computed."""
+        return {**without_caches(self), "nodes": self.nodes}
 
     @cached_property
+    def nodes(self) -> Nodes:
+        """What nodes share, and the basis that it is diagonal in."""
+        graph = GraphNodes(self.spectrum, self.graph_kernel, self.noise_variance)
+        return graph if self.shrinkage is None else ShrunkNodes(graph, self.shrinkage)
+
+    @property
     def basis(self) -> Spectrum:
-        """Where ``B B^T`` is diagonal: the graph's own spectrum, unless the kernel has eigenvectors of its own."""
+        """Where covariances of nodes are diagonal."""
+        return self.nodes.basis
+
+    @property
+    def graph_basis(self) -> Spectrum:
+        """Where the graph's own covariance is diagonal: its spectrum, unless the kernel has eigenvectors of its own."""
         return self.graph_kernel.basis(self.spectrum)
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of a signal; infinite where it is normal."""
+        return np.inf if self.shrinkage is None else self.shrinkage.freedom
 
     @cached_property
     def power(self) -> Array:
-        """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of `basis`."""
-        return self.graph_kernel.power(self.basis.eigenvalues)
+        """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of the graph's basis."""
+        return self.graph_kernel.power(self.graph_basis.eigenvalues)
 
-    def input_modes(self, inputs: Array) -> Modes:
-        """Eigendecomposition of ``K`` at training inputs."""
+    def rows(self, inputs: Array) -> Inputs:
+        """How signals covary by their inputs."""
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
-            return modes_of(np.empty((0, 0)))
-        return self.input_kernel.modes(inputs).require_definite("the input covariance")
+            return Inputs(modes_of(np.empty((0, 0))))
+        return Inputs(self.input_kernel.modes(inputs).require_definite("the input covariance"))
 
-    def covariance(self, input_modes: Modes) -> DataCovariance:
-        """Covariance of signals whose inputs have the given modes."""
-        return self.covariance_at(input_modes, self.basis.eigenvalues)
-
-    def covariance_at(self, input_modes: Modes, eigenvalues: Array) -> DataCovariance:
-        """The same at other eigenvalues than those of `basis`."""
-        kernel = self.graph_kernel
-        return DataCovariance(
-            input_modes.values, kernel.power(eigenvalues), self.noise_variance, kernel.residual_power(eigenvalues)
-        )
+    def covariance(self, rows: Rows) -> Covariance:
+        """Covariance of signals as they are observed, noise included."""
+        return covariance_on(rows, self.nodes)
 
     def carried_block(self, carried: Carried | None, inputs: Array, units: Units) -> Any:
         """``b(L) x``, the mean that inputs carry over, as a block of the basis; zero where there is none."""
-        carry, basis = self.carry, self.basis
+        carry, graph = self.carry, self.graph_basis
         if carried is None or carry is None:
             return 0.0
         through = FilterBank(lambda eigenvalues: carry.response(eigenvalues)[None], np.eye(inputs.shape[0]))
-        return basis.filtered(basis.load(carried.signals(inputs, units)), through)
+        block = graph.filtered(graph.load(carried.signals(inputs, units)), through)
+        return block if self.shrinkage is None else self.basis.load(graph.unload(block))
 
     def carried_values(self, carried: Carried | None, inputs: Array, units: Units) -> Any:
-        """The same at the nodes, shape (n_inputs, n_nodes)."""
+        """The mean that inputs carry over at the nodes, shape (n_inputs, n_nodes); zero where there is none."""
         block = self.carried_block(carried, inputs, units)
         return block if carried is None or self.carry is None else self.basis.unload(block)
 
     def scaled_by(self, factor: float) -> GraphGP:
         """The prior of signals multiplied by a positive factor."""
         kernel, noise_variance = self.graph_kernel.scaled_by(factor), self.noise_variance * factor**2
-        return GraphGP(self.spectrum, kernel, self.input_kernel, noise_variance, self.carry)
+        return replace(self, graph_kernel=kernel, noise_variance=noise_variance)
 
     def residual_response(self, eigenvalues: Array) -> Array:
         """``h(lambda)``, the non-negative root of the power of the residual."""
         return np.sqrt(np.maximum(self.graph_kernel.residual_power(eigenvalues), 0.0))
 
-    def residual_bank(self, n_signals: int) -> FilterBank:
-        """The filter ``h`` of each of so many signals, for draws.
-
-        Without its floor ``h`` comes near zero as a root does, and a series for it is long. Draws are spared terms
-        below a ten-thousandth: where ``h`` is small that changes their covariance by the square of it.
-        """
-        return FilterBank(lambda eigenvalues: self.residual_response(eigenvalues)[None], np.eye(n_signals), None, 1e-4)
-
     def node_covariance(self) -> Array:
-        """``B B^T``, shape (n_nodes, n_nodes)."""
+        """``B B^T`` of what inputs explain, shape (n_nodes, n_nodes)."""
         vectors = self.basis.require_eigenvectors(
             "spectrum must be exact to write out the covariance of all nodes; got a quadrature. "
             "Use decompose(graph) where the graph is small enough, or draw samples."
         )
-        return (vectors * self.power) @ vectors.T
+        return (vectors * self.nodes.power(self.basis.eigenvalues)) @ vectors.T
 
     def sample(
         self, inputs: Array, n_samples: int, random_state: np.random.Generator, include_noise: bool = False
     ) -> Array:
         """Draw signals from the prior at the given inputs, shape (n_samples, n_inputs, n_nodes)."""
-        modes, basis = self.input_modes(inputs), self.basis
-        draws = []
-        for _ in range(as_integer(n_samples, "n_samples", 1)):
-            block = self.sample_block(modes, random_state)
-            if include_noise:
-                block = block + basis.white(inputs.shape[0], random_state) * float(np.sqrt(self.noise_variance))
-            draws.append(basis.unload(block))
-        return basis.stack(draws)
-
-    def sample_block(self, input_modes: Modes, random_state: np.random.Generator) -> Any:
-        """A draw of signals without noise, at inputs with the given modes, as a block of the basis."""
-        basis, n_signals = self.basis, input_modes.values.size
-        # the symmetric root: the same random numbers give draws that change with the model no more than it does
-        root = (input_modes.vectors * np.sqrt(input_modes.values)) @ input_modes.vectors.T
-        bank = FilterBank(lambda eigenvalues: self.graph_kernel.response(eigenvalues)[None], root)
-        block = basis.filtered(basis.white(n_signals, random_state), bank)
-        if self.graph_kernel.residual is None:
-            return block
-        return block + basis.filtered(basis.white(n_signals, random_state), self.residual_bank(n_signals))
+        covariance = self.covariance(self.rows(inputs))
+        return Field(covariance, covariance.zeros(), Units(), self.freedom).sample(
+            n_samples, random_state, include_noise
+        )
 
 
 def graph_gp(

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectralgp._checks import Array
-from spectralgp.covariance import DataCovariance
-from spectralgp.masked import completion_of
-from spectralgp.model import GraphGP
-from spectralgp.modes import Modes
-from spectralgp.signals import Incomplete, Signals, as_training
+from spectralgp.fields.conditioning import condition
+from spectralgp.fields.prior import GraphGP
+from spectralgp.fields.rows import Inputs
+from spectralgp.signals import Signals
 from spectralgp.spectrum import SpectralData
 
 
@@ -23,31 +22,50 @@ class Evidence:
 
     Parameters
     ----------
-    input_modes : Modes
-        ``K = U diag(kappa) U^T``.
-    covariance : DataCovariance
-        Of the signals, with ``kappa`` among its parts.
+    rows : Inputs
+        How signals covary.
+    power : ndarray of shape (n_frequencies,)
+        ``gamma``.
+    own : ndarray of shape (n_frequencies,)
+        ``eta + sigma^2``.
     data : SpectralData
         Signals in both eigenbases, ``Z = U^T Y V``, or their energies there.
     """
 
-    input_modes: Modes
-    covariance: DataCovariance
+    rows: Inputs
+    power: Array
+    own: Array
     data: SpectralData
+
+    @cached_property
+    def variances(self) -> Array:
+        """``D``."""
+        return self.rows.variances(self.power, self.own)
+
+    @cached_property
+    def precisions(self) -> Array:
+        """``1 / D``."""
+        return 1 / self.variances
+
+    @cached_property
+    def _energies(self) -> Array:
+        return self.data.energies * self.precisions
 
     @cached_property
     def log_likelihood(self) -> float:
         """Total in nats, the 2 pi term included: equations (5) and (13)."""
-        return self.covariance.log_likelihood(self.data)
+        logs = float(np.sum(np.log(self.variances) @ self.data.multiplicities))
+        return -0.5 * (logs + float(np.sum(self._energies)) + self.data.n_observations * float(np.log(2 * np.pi)))
 
     @cached_property
     def _slopes(self) -> Array:
-        return self.covariance.slopes(self.data)
+        """``E_ij``, the derivative in ``D_ij``: equation (6)."""
+        return 0.5 * (self._energies - self.data.multiplicities) * self.precisions
 
     @cached_property
     def power_gradient(self) -> Array:
         """Derivative in the power at each frequency, equation (6)."""
-        gradient: Array = self.input_modes.values @ self._slopes
+        gradient: Array = self.rows.modes.values @ self._slopes
         return gradient
 
     @cached_property
@@ -66,10 +84,16 @@ class Evidence:
 
         No derivative of an eigenvector enters, so repeated eigenvalues are harmless.
         """
-        vectors, power, precisions = self.input_modes.vectors, self.covariance.power, self.covariance.precisions
-        inner = self.data.gram(np.sqrt(power) * precisions)
-        inner[np.diag_indices_from(inner)] -= (power * self.data.multiplicities * precisions).sum(axis=1)
-        return 0.5 * vectors @ inner @ vectors.T
+        vectors, power = self.rows.turn, self.power
+        gradient = self.data.outer(vectors, np.sqrt(power) * self.precisions)
+        shares = (power * self.data.multiplicities * self.precisions).sum(axis=1)
+        if np.all(shares >= 0):  # else a quadrature's weights are negative somewhere
+            half = vectors * np.sqrt(shares)
+            gradient -= half @ half.T
+        else:
+            gradient -= (vectors * shares) @ vectors.T
+        gradient *= 0.5
+        return gradient
 
     @cached_property
     def node_covariance_gradient(self) -> Array:
@@ -77,15 +101,10 @@ class Evidence:
 
         Shape (n_nodes, n_nodes), in the eigenbasis of the present ``B B^T``. Only data on an exact spectrum have it.
         """
-        inputs, precisions = self.input_modes.values, self.covariance.precisions
+        inputs, precisions = self.rows.modes.values, self.precisions
         gradient = self.data.node_gram(np.sqrt(inputs)[:, None] * precisions)
         gradient[np.diag_indices_from(gradient)] -= (inputs[:, None] * precisions).sum(axis=0)
         return 0.5 * gradient
-
-
-def evidence(prior: GraphGP, input_modes: Modes, data: SpectralData) -> Evidence:
-    """Evidence of signals, read on the basis of a prior and rotated by the input modes."""
-    return Evidence(input_modes, prior.covariance(input_modes), data)
 
 
 def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | Signals) -> float:
@@ -110,9 +129,4 @@ def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | 
     >>> round(log_marginal_likelihood(prior, np.zeros((1, 0)), np.array([[0.0, 2.0]])), 4)
     -3.531
     """
-    input_modes = prior.input_modes(inputs)
-    training = as_training(signals, input_modes.values.size, prior.spectrum.n_nodes)
-    if isinstance(training, Incomplete):
-        return completion_of(prior, inputs, input_modes, training).log_density()[0]
-    data = prior.basis.read(training)
-    return prior.covariance(input_modes).log_likelihood(data.rotate(input_modes.vectors))
+    return condition(prior, inputs, signals).log_evidence()

@@ -1,0 +1,758 @@
+"""Covariances of signals on the nodes of a graph, noise included, by what they do to them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectralgp._arrays import on_host, without_caches
+from spectralgp._checks import Array
+from spectralgp.fields.nodes import LeftNodes, Nodes
+from spectralgp.fields.rows import Blocks, Inputs, Left, Rows
+from spectralgp.signals import Signals
+from spectralgp.spectrum import FilterBank, Filters, FilterSum, MatrixBasis, Quadrature, SpectralData
+
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+SLACK = 0.3  # of its smallest value, that the series of a preconditioner may leave out
+NO_COVARIANCE = (
+    "return_cov must be False on a large graph, whose covariance over the nodes would have {n_nodes}^2 entries; got "
+    "True. Ask for std at chosen nodes, or draw samples."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """What signals that were left out one by one are predicted wrong by: equation (10).
+
+    Parameters
+    ----------
+    signals, errors : block of the spectrum
+        The signals, and what is not predicted of them.
+    lengths, logs : ndarray of shape (n_signals,)
+        ``e^T C^-1 e`` and ``log |C|`` of every error, with the covariance that is stated for it.
+    variances : callable
+        That gives variances over the nodes, shape (n_signals, n_nodes), and their errors.
+    """
+
+    signals: Any
+    errors: Any
+    lengths: Array
+    logs: Array
+    variances: Callable[[], tuple[Any, Array]]
+
+
+class Covariance(ABC):
+    """Covariance ``C`` of signals as they are observed, noise included.
+
+    It is asked in two ways. What is seen through weights asks in blocks over the nodes, of its own layout, which add
+    and multiply entry by entry; densities of complete signals ask with blocks of the spectrum.
+    """
+
+    nodes: Nodes
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Numbers of signals and nodes."""
+
+    @property
+    def noise_variance(self) -> float:
+        """How much of it is white noise."""
+        return self.nodes.noise_variance
+
+    @property
+    @abstractmethod
+    def is_closed(self) -> bool:
+        """Whether what was observed of its signals can be conditioned on as it is."""
+
+    @property
+    @abstractmethod
+    def is_written_out(self) -> bool:
+        """Whether single entries of it can be had."""
+
+    @property
+    @abstractmethod
+    def finest(self) -> float:
+        """The smallest tolerance that a solve should be driven to."""
+
+    # ------------------------------------------------------------------------------- in blocks over the nodes
+
+    @abstractmethod
+    def load(self, values: Array) -> Any:
+        """Values (..., n_signals, n_nodes) as a block."""
+
+    @abstractmethod
+    def unload(self, block: Any) -> Array:
+        """The values of a block, on the host."""
+
+    @abstractmethod
+    def inner(self, left: Any, right: Any) -> Any:
+        """Sums of the products of two blocks' entries, one per set of signals, that multiply blocks."""
+
+    @abstractmethod
+    def times(self, block: Any) -> Any:
+        """``C y``."""
+
+    @abstractmethod
+    def solve(self, block: Any) -> Any:
+        """``C^-1 y``."""
+
+    @abstractmethod
+    def conditioned(self, block: Any) -> tuple[Any, Any]:
+        """``x = s C^-1 y``, or near it, with the noise ``s``, and ``(C - s) x``: a step of conjugate gradients."""
+
+    @abstractmethod
+    def draw_signal(self, random_state: np.random.Generator) -> Any:
+        """A block drawn from ``N(0, C - s)``, the signals without noise."""
+
+    @abstractmethod
+    def draw_noise(self, random_state: np.random.Generator) -> Any:
+        """A block of white noise."""
+
+    @abstractmethod
+    def inverse_diagonal(self) -> Array:
+        """Diagonal of ``C^-1``, shape (n_signals, n_nodes)."""
+
+    @abstractmethod
+    def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
+        """Entries of ``C``, or of its inverse, between the nodes of two signals, or between some of them."""
+
+    @abstractmethod
+    def among(self, chosen: Mask, inverse: bool = False) -> Array:
+        """Entries of ``C``, or of its inverse, between those that a mask chooses, row by row."""
+
+    @abstractmethod
+    def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
+        """Entries of ``C^-1`` between those that a mask chooses and some nodes of a signal."""
+
+    @abstractmethod
+    def at_node(self, node: int) -> Array:
+        """Entries of ``C^-1`` between the values of all signals at a node, shape (n_signals, n_signals)."""
+
+    @abstractmethod
+    def log_determinant(self) -> float:
+        """``log |C|``."""
+
+    @abstractmethod
+    def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
+        """Sum of the diagonal of ``log C`` over what was observed, and what ``log C`` does to blocks; or nothing."""
+
+    # ------------------------------------------------------------------------- given complete signals, equation (8)
+
+    @abstractmethod
+    def coordinates(self, block: Any) -> Any:
+        """A block of the spectrum as filters to new inputs take it."""
+
+    @abstractmethod
+    def read(self, signals: Signals) -> Any:
+        """Signals as such coordinates; read when they are used, where they are large."""
+
+    def zeros(self) -> Any:
+        """A block of the spectrum without anything in it."""
+        return self.nodes.basis.zeros(self.shape[0])
+
+    @abstractmethod
+    def at(self, new: Any) -> tuple[Filters, Covariance]:
+        """Filters from the coordinates of complete signals to their means at new inputs, and what is left there."""
+
+    @abstractmethod
+    def joined(self, new: Any) -> Covariance:
+        """Covariance of these signals and, after them, of those at new inputs."""
+
+    @abstractmethod
+    def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
+        """Every signal predicted from the others, with coordinates given.
+
+        With `shares` what is left out is left out of the nodes' means too: without signal n the mean of the others is
+        less by ``y_n / (n - 1)``, and all else follows it but for this share. With `has_energies` the block is that of
+        `signals`, whose energies may be known.
+        """
+
+    # ------------------------------------------------------------------------------------- as a distribution
+
+    @abstractmethod
+    def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
+        """Variances at all nodes or at some, and their root mean square standard error, one per signal."""
+
+    @abstractmethod
+    def errors_of(self, signals: Signals, known: Signals, centre: Any) -> SpectralData:
+        """Signals at new inputs less their mean given known ones, for densities; without another pass, if it can be."""
+
+    @abstractmethod
+    def alone(self, errors: SpectralData) -> tuple[Array, Array]:
+        """``e^T C^-1 e`` and ``log |C|`` of every signal by itself; `errors` are read on the spectrum."""
+
+    @abstractmethod
+    def chained(self, errors: SpectralData) -> tuple[Array, Array]:
+        """``e^T C^-1 e`` and ``log |C|`` of every signal given those before it."""
+
+    @abstractmethod
+    def rescaled(self, signal: Any, noise: Any, scales: Array) -> tuple[Any, Any]:
+        """Drawn signals and their noise, with what signals before it leave open of each scaled by its own factor."""
+
+
+@dataclass(frozen=True, eq=False)
+class Modal(Covariance):
+    """``C = sum_j (b_j b_j^T) (x) (p_j K_j + r_j I)``: rows of any kind in a basis of the nodes that is known.
+
+    Parameters
+    ----------
+    rows : Rows
+        How signals covary at each mode.
+    nodes : Nodes
+        The basis and its powers.
+    """
+
+    rows: Rows
+    nodes: Nodes
+
+    __getstate__ = without_caches
+
+    @property
+    def basis(self) -> MatrixBasis:
+        """Of the nodes."""
+        return cast(MatrixBasis, self.nodes.basis)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of signals and nodes."""
+        return self.rows.n_signals, self.basis.n_nodes
+
+    @property
+    def is_closed(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def is_written_out(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def finest(self) -> float:
+        """What double precision gives."""
+        return 1e-8
+
+    @cached_property
+    def powers(self) -> tuple[Array, Array]:
+        """``p`` and ``r``."""
+        eigenvalues = self.basis.eigenvalues
+        return self.nodes.power(eigenvalues), self.nodes.own(eigenvalues)
+
+    @property
+    def _forward(self) -> Array:
+        return self.basis.require_eigenvectors("")
+
+    @property
+    def _dual(self) -> Array:
+        return self._forward if self.basis.backward is None else self.basis.backward
+
+    # ------------------------------------------------------------------------------- in blocks over the nodes
+
+    def load(self, values: Array) -> Array:
+        """As they are."""
+        return values
+
+    def unload(self, block: Array) -> Array:
+        """As it is."""
+        return block
+
+    def inner(self, left: Array, right: Array) -> Array:
+        """Sums of products."""
+        return np.einsum("...ij,...ij->...", left, right)[..., None, None]
+
+    def times(self, block: Array) -> Array:
+        """In both bases."""
+        loaded = block if self.basis.forward is None else block @ self.basis.forward
+        return self.basis.unload(self.rows.unload(self.rows.times(self.rows.load(loaded), *self.powers)))
+
+    def solve(self, block: Array) -> Array:
+        """In both bases."""
+        found = self.rows.unload(self.solved(self.basis.load(block)))
+        return found if self.basis.backward is None else found @ self.basis.backward.T
+
+    def solved(self, coefficients: Array) -> Array:
+        """Coordinates of ``C^-1 y``, from those of signals in the basis of the nodes."""
+        return self.rows.solve(self.rows.load(coefficients), *self.powers)
+
+    def conditioned(self, block: Array) -> tuple[Array, Array]:
+        """Exactly: ``(C - s) x = s (y - x)`` takes no product."""
+        found = self.noise_variance * self.solve(block)
+        return found, self.noise_variance * (block - found)
+
+    def draw_signal(self, random_state: np.random.Generator) -> Array:
+        """What inputs explain by the rows' root, and what signals have each for themselves."""
+        white = self.rows.load(self.basis.white(self.shape[0], random_state))
+        shared = self.rows.unload(self.rows.drawn(white, self.powers[0], np.zeros_like(self.powers[1])))
+        return self.basis.unload(shared + self.nodes.draw_own(self.shape[0], random_state))
+
+    def draw_noise(self, random_state: np.random.Generator) -> Array:
+        """White over the nodes."""
+        return np.sqrt(self.noise_variance) * random_state.standard_normal(self.shape)
+
+    def inverse_diagonal(self) -> Array:
+        """``sum_j (C_j^-1)_nn B^-T_mj^2``."""
+        return self.rows.diagonal(*self.powers, inverse=True) @ np.square(self._dual).T
+
+    def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
+        """``B diag((C_j)_nn') B^T``."""
+        side = (self._dual if inverse else self._forward)[nodes]
+        if signal == other:
+            return (side * self.rows.diagonal(*self.powers, inverse)[signal]) @ side.T
+        return (side * self.rows.column(other, *self.powers, inverse)[signal]) @ side.T
+
+    def among(self, chosen: Mask, inverse: bool = False) -> Array:
+        """Signal by signal."""
+        signals, places = np.nonzero(chosen)
+        side, starts = (
+            (self._dual if inverse else self._forward)[places],
+            np.searchsorted(signals, np.arange(self.shape[0] + 1)),
+        )
+        entries = np.empty((signals.size, signals.size))
+        for signal in range(self.shape[0]):
+            own, others = slice(starts[signal], starts[signal + 1]), slice(0, starts[signal + 1])
+            if own.start < own.stop:
+                across = self.rows.column(signal, *self.powers, inverse)
+                entries[own, others] = side[own] @ (across[signals[others]] * side[others]).T
+                entries[others, own] = entries[own, others].T
+        return entries
+
+    def log_determinant(self) -> float:
+        """Sum over the modes, and the volume of the basis."""
+        return float(np.sum(self.rows.log_determinants(*self.powers))) + 2 * self.shape[0] * self.basis.log_volume
+
+    def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
+        """Known where the vectors of both sides are orthonormal."""
+        logs, vectors = self.rows.log_variances(*self.powers), self.basis.forward
+        if logs is None or vectors is None or vectors is not self.basis.backward:
+            return 0.0, None
+
+        def through(block: Array) -> Array:
+            return self.rows.unload(logs * self.rows.load(block @ vectors)) @ vectors.T
+
+        squares = np.square(self.rows.load(np.eye(self.shape[0]))).T
+        diagonal = squares @ logs @ np.square(vectors).T
+        return float(np.sum(diagonal, where=observed)), through
+
+    # ------------------------------------------------------------------------- given complete signals, equation (8)
+
+    def coordinates(self, block: Array) -> Array:
+        """Those of the rows."""
+        return self.rows.load(block)
+
+    def read(self, signals: Signals) -> Array:
+        """Those of the rows."""
+        return self.rows.load(self.basis.coefficients(signals))
+
+    def at(self, new: Any) -> tuple[Filters, Modal]:
+        """Blocks at every mode: the same kind of covariance."""
+        left = self.rows.at(new, self.nodes.power, self.nodes.own)
+        return left.reach, Modal(Blocks(left, self.basis.eigenvalues), LeftNodes(self.nodes))
+
+    def joined(self, new: Any) -> Modal:
+        """By the rows."""
+        return Modal(self.rows.joined(new), self.nodes)
+
+    def left_out(self, block: Array, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
+        """At every mode."""
+        rows, powers, values = self.rows, self.powers, self.rows.unload(block)
+        precisions = rows.diagonal(*powers, inverse=True)
+        errors = rows.unload(rows.solve(block, *powers)) / precisions
+        if shares:
+            sums = rows.unload(rows.solve(rows.load(np.ones(values.shape)), *powers))
+            errors = errors + sums / precisions * values / (self.shape[0] - 1)
+        lengths = np.sum(np.square(errors) * precisions, axis=1)
+        logs = 2 * self.basis.log_volume - np.log(precisions).sum(axis=1)
+        return LeftOut(values, errors, lengths, logs, lambda: self.basis.diagonals(lambda _: 1 / precisions))
+
+    @property
+    def dual(self) -> Array:
+        """The inverse of the transpose of the vectors."""
+        return self._dual
+
+    def row_sums(self) -> Array:
+        """Sums of ``C^-1`` over the signals, of every entry with its own node, shape (n_signals, n_nodes)."""
+        ones = self.rows.load(np.ones(self.shape))
+        return self.rows.unload(self.rows.solve(ones, *self.powers)) @ np.square(self._dual).T
+
+    def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
+        """``B^-T diag((C_j^-1)_nn') B^-1``, for every chosen entry."""
+        signals, places = np.nonzero(chosen)
+        column = self.rows.column(signal, *self.powers, inverse=True)
+        return (self._dual[places] * column[signals]) @ self._dual[nodes].T
+
+    def at_node(self, node: int) -> Array:
+        """``sum_j B^-T_mj^2 C_j^-1``."""
+        modes = self.rows.weighted_inverse(np.square(self._dual[node]), *self.powers)
+        return (modes.vectors * modes.values) @ modes.vectors.T
+
+    # ------------------------------------------------------------------------------------- as a distribution
+
+    def diagonal(self, nodes: Indices | None = None) -> tuple[Array, Array]:
+        """``sum_j (C_j)_nn B_mj^2``: equation (9)."""
+        return self.basis.diagonals(lambda _: self.rows.diagonal(*self.powers), nodes)
+
+    def errors_of(self, signals: Signals, known: Signals, centre: Any) -> SpectralData:
+        """Their coordinates."""
+        return self.basis.read_block(self.basis.coefficients(signals) - centre)
+
+    def alone(self, errors: SpectralData) -> tuple[Array, Array]:
+        """Diagonal at the modes."""
+        variances = self.rows.diagonal(*self.powers)
+        return np.sum(errors.energies / variances, axis=1), np.log(variances).sum(axis=1) + 2 * self.basis.log_volume
+
+    def chained(self, errors: SpectralData) -> tuple[Array, Array]:
+        """By a Cholesky factor at every mode, in the order of the signals."""
+        lengths, logs = _chained(errors, self.rows.matrices(*self.powers))
+        return lengths, logs + 2 * self.basis.log_volume
+
+    def rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
+        """By the same factors as densities: equation (26)."""
+        noisy, share = signal + noise, self.noise_variance
+        if self.shape[0] == 1:
+            return signal * scales, noise * scales
+        factors = np.linalg.cholesky(self.rows.matrices(*self.powers))
+        whitened = np.linalg.solve(factors, self.basis.load(noisy).T[:, :, None])[:, :, 0].T
+        moved = self.basis.unload(np.einsum("jab,bj->aj", factors, whitened * (scales - 1), optimize=True))
+        left = signal - noisy + share * self.solve(noisy)  # of the signals, given their noisy values
+        rescaled = signal + moved - share * self.solve(moved) + (scales - 1) * left
+        return rescaled, noisy + moved - rescaled
+
+
+class _OfSeries(Covariance):
+    """What covariances on a quadrature have in common: nothing is written out."""
+
+    @property
+    @abstractmethod
+    def basis(self) -> Quadrature:
+        """The quadrature."""
+
+    @property
+    def is_written_out(self) -> bool:
+        """No."""
+        return False
+
+    @property
+    def finest(self) -> float:
+        """What the precision of the signals gives."""
+        return 3e-7 if str(self.basis.operator.dtype).endswith("64") else 1e-5
+
+    def load(self, values: Array) -> Any:
+        """Columns over the nodes."""
+        return self.basis.load(values)
+
+    def unload(self, block: Any) -> Array:
+        """Columns as values."""
+        return np.asarray(on_host(self.basis.unload(block)))
+
+    def inner(self, left: Any, right: Any) -> float:
+        """Sum of products, in double precision."""
+        return self.basis.inner(left, right)
+
+    def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
+        """Not written out."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
+
+    def among(self, chosen: Mask, inverse: bool = False) -> Array:
+        """Not written out."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
+
+    def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
+        """Not written out."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
+
+    def at_node(self, node: int) -> Array:
+        """Not written out."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
+
+    def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
+        """Not known."""
+        return 0.0, None
+
+    def rescaled(self, signal: Any, noise: Any, scales: Array) -> tuple[Any, Any]:
+        """Signals on a large graph are normal."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Series(_OfSeries):
+    """The covariance of signals with inputs on a quadrature, by Chebyshev series.
+
+    Parameters
+    ----------
+    rows : Inputs
+        How signals covary.
+    nodes : Nodes
+        Powers as functions of the eigenvalue.
+    """
+
+    rows: Inputs
+    nodes: Nodes
+
+    __getstate__ = without_caches
+
+    @property
+    def basis(self) -> Quadrature:
+        """The quadrature."""
+        return cast(Quadrature, self.nodes.basis)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of signals and nodes."""
+        return self.rows.n_signals, self.basis.n_nodes
+
+    @property
+    def is_closed(self) -> bool:
+        """By iterations."""
+        return True
+
+    def _variances(self, eigenvalues: Array) -> Array:
+        return self.rows.variances(self.nodes.power(eigenvalues), self.nodes.own(eigenvalues))
+
+    def _precisions(self, eigenvalues: Array) -> Array:
+        return 1 / self._variances(eigenvalues)
+
+    def _through(self, block: Any, series: Array) -> Any:
+        turned = self.basis.combined(block, self.rows.turn.T)
+        return self.basis.combined(self.basis.each_filtered(turned, series), self.rows.turn)
+
+    @cached_property
+    def _series(self) -> Array:
+        return self.basis.series(self._variances)
+
+    @cached_property
+    def _short_series(self) -> Array:
+        return self.basis.series(self._precisions, SLACK)
+
+    def times(self, block: Any) -> Any:
+        """A polynomial of low degree."""
+        return self._through(block, self._series)
+
+    def solve(self, block: Any) -> Any:
+        """By a long series."""
+        return self._through(block, self.basis.series(self._precisions))
+
+    def conditioned(self, block: Any) -> tuple[Any, Any]:
+        """Near it, by a short series; then a product."""
+        found = self._through(block, self._short_series) * self.noise_variance
+        return found, self.times(found) - found * self.noise_variance
+
+    def draw_signal(self, random_state: np.random.Generator) -> Any:
+        """White columns through the roots of the filters."""
+        modes, basis = self.rows.modes, self.basis
+        root = (modes.vectors * np.sqrt(modes.values)) @ modes.vectors.T
+        bank = FilterBank(lambda eigenvalues: self.nodes.response(eigenvalues)[None], root)
+        shared = basis.filtered(basis.white(self.shape[0], random_state), bank)
+        return shared + self.nodes.draw_own(self.shape[0], random_state)
+
+    def draw_noise(self, random_state: np.random.Generator) -> Any:
+        """White columns."""
+        return self.nodes.draw_noise(self.shape[0], random_state)
+
+    def inverse_diagonal(self) -> Array:
+        """By random probes."""
+        squares, variances = np.square(self.rows.turn), self._variances(self.basis.eigenvalues)
+        diagonals, _ = self.basis.diagonals(lambda eigenvalues: squares @ self._precisions(eigenvalues))
+        largest, smallest = squares @ (1 / np.min(variances, axis=1)), squares @ (1 / np.max(variances, axis=1))
+        return np.clip(np.asarray(on_host(diagonals)), smallest[:, None], largest[:, None])
+
+    def log_determinant(self) -> float:
+        """By the quadrature."""
+        return float(np.log(self._variances(self.basis.eigenvalues)).sum(axis=0) @ self.basis.multiplicities)
+
+    def coordinates(self, block: Any) -> Any:
+        """Combined by the input modes."""
+        return self.basis.combined(block, self.rows.turn.T)
+
+    def read(self, signals: Signals) -> Any:
+        """Combined by the input modes, when they are filtered."""
+        return self.basis.block(signals, self.rows.turn)
+
+    def at(self, new: Any) -> tuple[Filters, SeriesLeft]:
+        """Filters by eigenvalue."""
+        left = self.rows.at(new, self.nodes.power, self.nodes.own)
+        return left.reach, SeriesLeft(left, self.nodes, self, new)
+
+    def joined(self, new: Any) -> Series:
+        """By the rows."""
+        return Series(self.rows.joined(new), self.nodes)
+
+    def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
+        """By filters."""
+        basis, vectors, n_signals = self.basis, self.rows.turn, self.shape[0]
+        squares, totals = np.square(vectors), vectors.sum(axis=0)
+
+        def variances(eigenvalues: Array) -> Array:
+            return 1 / (squares @ self._precisions(eigenvalues))
+
+        missed: Filters = FilterBank(self._precisions, vectors, variances)
+        if shares:
+
+            def own_shares(eigenvalues: Array) -> Array:
+                return (vectors * totals) @ self._precisions(eigenvalues) * variances(eigenvalues) / (n_signals - 1)
+
+            missed = FilterSum((missed, FilterBank(np.ones_like, vectors, own_shares)))
+        errors = basis.filtered(block, missed)
+        # reading a block overwrites it
+        data = basis.read_filtered(signals, vectors, missed) if has_energies else basis.read_block(errors * 1.0)
+        lengths, logs = _alone(data, variances(basis.eigenvalues))
+        return LeftOut(basis.combined(block, vectors), errors, lengths, logs, lambda: basis.diagonals(variances))
+
+    def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
+        """By random probes, or without error at given nodes."""
+        squares = np.square(self.rows.turn)
+        return self.basis.diagonals(lambda eigenvalues: squares @ self._variances(eigenvalues), nodes)
+
+    def errors_of(self, signals: Signals, known: Signals, centre: Any) -> SpectralData:
+        """Only what is left at new inputs is asked for this."""
+        raise NotImplementedError
+
+    def alone(self, errors: SpectralData) -> tuple[Array, Array]:
+        """By energies at the quadrature's nodes."""
+        variances = np.square(self.rows.turn) @ self._variances(self.basis.eigenvalues)
+        return _alone(errors, variances)
+
+    def chained(self, errors: SpectralData) -> tuple[Array, Array]:
+        """By a Cholesky factor at every node of the quadrature."""
+        eigenvalues = self.basis.eigenvalues
+        matrices = self.rows.matrices(self.nodes.power(eigenvalues), self.nodes.own(eigenvalues))
+        return _chained(errors, matrices)
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesLeft(_OfSeries):
+    """What complete signals leave at new inputs, on a quadrature: known by its diagonals, densities and draws.
+
+    Parameters
+    ----------
+    left : Left
+        What is left of the covariance that inputs explain.
+    nodes : Nodes
+        Powers as functions of the eigenvalue.
+    known : Series
+        The covariance of the signals that were known, for draws.
+    new : object
+        The new inputs.
+    """
+
+    left: Left
+    nodes: Nodes
+    known: Series
+    new: Any
+
+    @property
+    def basis(self) -> Quadrature:
+        """The quadrature."""
+        return self.known.basis
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of new inputs and nodes."""
+        return self.new.cross.shape[0], self.basis.n_nodes
+
+    @property
+    def is_closed(self) -> bool:
+        """What is observed in part is asked of all signals together."""
+        return False
+
+    def _variances(self, eigenvalues: Array) -> Array:
+        return self.left.variances(eigenvalues) + self.nodes.own(eigenvalues)
+
+    def times(self, block: Any) -> Any:
+        """Not computed: what is observed in part is asked of all signals together."""
+        raise NotImplementedError
+
+    def solve(self, block: Any) -> Any:
+        """Not computed."""
+        raise NotImplementedError
+
+    def conditioned(self, block: Any) -> tuple[Any, Any]:
+        """Not computed."""
+        raise NotImplementedError
+
+    def inverse_diagonal(self) -> Array:
+        """Not computed."""
+        raise NotImplementedError
+
+    def coordinates(self, block: Any) -> Any:
+        """All inputs are asked for at once."""
+        raise NotImplementedError
+
+    def read(self, signals: Signals) -> Any:
+        """All inputs are asked for at once."""
+        raise NotImplementedError
+
+    def at(self, new: Any) -> tuple[Filters, Covariance]:
+        """All inputs are asked for at once."""
+        raise NotImplementedError
+
+    def joined(self, new: Any) -> Covariance:
+        """All inputs are asked for at once."""
+        raise NotImplementedError
+
+    def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
+        """All inputs are asked for at once."""
+        raise NotImplementedError
+
+    def log_determinant(self) -> float:
+        """By the quadrature."""
+        factors = np.linalg.slogdet(self._matrices())[1]
+        return float(factors @ self.basis.multiplicities)
+
+    def _matrices(self) -> Array:
+        eigenvalues = self.basis.eigenvalues
+        own = self.nodes.own(eigenvalues)[:, None, None] * np.eye(self.shape[0])
+        return self.left.covariances(eigenvalues) + own
+
+    def draw_signal(self, random_state: np.random.Generator) -> Any:
+        """A draw at all inputs, corrected by what it misses at the known ones (Matheron's rule)."""
+        basis, n_known = self.basis, self.known.shape[0]
+        joint = self.known.rows.joined(self.new)
+        drawn = Series(joint, self.nodes).draw_signal(random_state)
+        everything = np.eye(n_known + self.shape[0])
+        missed = basis.combined(drawn, everything[:n_known]) + self.nodes.draw_noise(n_known, random_state)
+        corrected = basis.filtered(self.known.coordinates(missed), self.left.reach)
+        return basis.combined(drawn, everything[n_known:]) - corrected
+
+    def draw_noise(self, random_state: np.random.Generator) -> Any:
+        """White columns."""
+        return self.nodes.draw_noise(self.shape[0], random_state)
+
+    def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
+        """By random probes, or without error at given nodes."""
+        return self.basis.diagonals(self._variances, nodes)
+
+    def errors_of(self, signals: Signals, known: Signals, centre: Any) -> SpectralData:
+        """Their energies."""
+        return self.basis.read_residual(signals, known, self.known.rows.turn, self.left.reach)
+
+    def alone(self, errors: SpectralData) -> tuple[Array, Array]:
+        """By energies at the quadrature's nodes."""
+        return _alone(errors, self._variances(self.basis.eigenvalues))
+
+    def chained(self, errors: SpectralData) -> tuple[Array, Array]:
+        """By a Cholesky factor at every node of the quadrature."""
+        return _chained(errors, self._matrices())
+
+
+def _alone(data: SpectralData, variances: Array) -> tuple[Array, Array]:
+    return np.sum(data.energies / variances, axis=1), np.log(variances) @ data.multiplicities
+
+
+def _chained(data: SpectralData, matrices: Array) -> tuple[Array, Array]:
+    factors = np.asarray(np.linalg.cholesky(matrices), dtype=float)
+    logs = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).T @ data.multiplicities
+    return data.quadratics(factors), logs
+
+
+def covariance_on(rows: Any, nodes: Nodes) -> Covariance:
+    """Covariance of signals in a basis of the nodes that is known, or by series on a quadrature."""
+    return Modal(rows, nodes) if nodes.basis.has_eigenvectors else Series(rows, nodes)

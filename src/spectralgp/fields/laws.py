@@ -1,0 +1,31 @@
+"""Laws of a signal: normal, or a multivariate t; densities by squared lengths of whitened errors."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln
+
+from spectralgp._checks import Array
+
+
+def t_log_density(
+    quadratics: Array, log_determinants: Array | float, n_values: Array | int, freedom: Array | float
+) -> Array:
+    """Log densities of errors under multivariate t laws with given covariances; normal ones for infinite `freedom`.
+
+    Parameters
+    ----------
+    quadratics : ndarray of shape (n_signals,)
+        ``e^T C^-1 e``, with the covariance ``C`` of each.
+    log_determinants : ndarray of shape (n_signals,) or float
+        ``log |C|``.
+    n_values : ndarray of shape (n_signals,) or int
+        Length of each error.
+    freedom : float or ndarray of shape (n_signals,)
+        Degrees of freedom, more than two.
+    """
+    if np.all(np.isinf(freedom)):
+        return -0.5 * (quadratics + log_determinants + n_values * np.log(2 * np.pi))
+    # the scale matrix is C (nu - 2) / nu, so that the covariance is C
+    constant = gammaln((freedom + n_values) / 2) - gammaln(freedom / 2) - 0.5 * n_values * np.log((freedom - 2) * np.pi)
+    return constant - 0.5 * log_determinants - 0.5 * (freedom + n_values) * np.log1p(quadratics / (freedom - 2))

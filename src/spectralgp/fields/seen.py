@@ -1,0 +1,573 @@
+"""Signals seen through weights: one per entry, zero where nothing was observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, eigh, eigh_tridiagonal, solve_triangular
+
+from spectralgp._arrays import without_caches
+from spectralgp._checks import Array
+from spectralgp._progress import mention
+from spectralgp.fields.covariances import Covariance, Mask
+
+Method = Literal["missing", "observed", "iterative"]
+
+MOST_DENSE, MOST_SOLVED_DENSELY = 2_500, 1_500  # entries whose covariance is written out for densities, and to solve
+MOST_ITERATIONS = 2_000
+FORM_TOLERANCE, ROUGH_FORM_TOLERANCE = 1e-5, 1e-3  # of a solve for a quadratic form; where its determinant is rough
+RECENT_ITERATIONS = 4  # whose gain stands for what is left
+PROBES, FEWEST_PROBES = 32, 6
+MOST_PROBED = 2**20  # values of all probes together, unless they are the fewest; beyond it there are two
+MOST_LANCZOS_STEPS, FEW_LANCZOS_STEPS = 200, 20  # the second on more values than that
+STEPS_BETWEEN = 10
+LANCZOS_TOLERANCE = 1e-5  # relative change of a quadrature at which Lanczos stops
+MOST_EXACT_VALUES = 2**22  # of deviations that are kept to know a covariance without error
+DRAWS, FEWEST_DRAWS = 64, 2
+MOST_DRAWN = 2**22  # values, of all draws together
+DRAW_TOLERANCE, ROUGH_DRAW_TOLERANCE = 1e-3, 1e-2  # of solves for draws, whose number limits them; of few draws
+DRAW_SEED, PROBE_SEED = 1, 0
+LEAST_LEFT = 1e-9  # of a precision, that rounding or draws leave where nothing is left
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Values of signals with a weight each, and what they say of all entries: ``Q = (C + s (1/w - 1))^-1`` among them.
+
+    Signals have the covariance ``C``, of which ``s`` is white noise. An entry of weight one is observed with that
+    noise, of weight ``w`` with the variance ``s / w``, and of weight zero not at all. Few entries of other weight than
+    one, or few observed ones, are handled by a dense matrix of their number: equation (19). Else systems are solved by
+    conjugate gradients, of which a step is one solve for complete signals.
+
+    Parameters
+    ----------
+    covariance : Covariance
+        Of complete signals.
+    values : ndarray of shape (n_signals, n_nodes)
+        About their mean; anything finite where the weight is zero.
+    weights : ndarray of shape (n_signals, n_nodes)
+        Not negative.
+    most_deviations : int, optional
+        How many deviations may stand for a covariance; as many as there is memory for if not given.
+    start : ndarray of shape (n_signals, n_nodes), optional
+        A guess of `solution`.
+    """
+
+    covariance: Covariance
+    values: Array
+    weights: Array
+    most_deviations: int | None = None
+    start: Array | None = None
+
+    __getstate__ = without_caches
+
+    # ------------------------------------------------------------------------------------------------- what is seen
+
+    @cached_property
+    def observed(self) -> Mask:
+        """Where something was observed."""
+        return self.weights > 0
+
+    @cached_property
+    def missing(self) -> Mask:
+        """Where nothing was."""
+        return ~self.observed
+
+    @cached_property
+    def is_mask(self) -> bool:
+        """Whether every weight is one or zero."""
+        return bool(np.all(self.weights[self.observed] == 1.0))
+
+    @cached_property
+    def _others(self) -> Mask:
+        """Entries of another weight than one."""
+        return self.weights != 1.0
+
+    @cached_property
+    def _side(self) -> Method:
+        """What there is less of: entries of other weights, or observed ones."""
+        return "missing" if 2 * np.count_nonzero(self._others) <= self.weights.size else "observed"
+
+    @cached_property
+    def _n_dense(self) -> int:
+        return int(np.count_nonzero(self._others if self._side == "missing" else self.observed))
+
+    @property
+    def _is_written_out(self) -> bool:
+        return self.covariance.is_written_out and self._n_dense <= MOST_DENSE
+
+    @cached_property
+    def method(self) -> Method:
+        """By which matrix, if any, systems are solved."""
+        is_small = self._is_written_out and self._n_dense <= MOST_SOLVED_DENSELY
+        return self._side if is_small else "iterative"
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether there are few enough values to take a determinant well."""
+        return self.observed.size <= MOST_PROBED
+
+    @cached_property
+    def _excess(self) -> Array:
+        """``s (1/w - 1)`` where something was observed: the variance beyond that of the noise."""
+        weights = np.where(self.observed, self.weights, 1.0)
+        return self.covariance.noise_variance * (1 / weights - 1)
+
+    # ------------------------------------------------------------------------------------------------------- solves
+
+    @cached_property
+    def _factor(self) -> tuple[Array, Array] | Array:
+        """What is inverted: a Cholesky factor of ``C_oo``, or of ``(C^-1)_hh`` with what weights add to it.
+
+        Weights above one make the second indefinite: then by its eigenvalues, of either sign, and eigenvectors.
+        """
+        if self._side == "observed":
+            entries = self.covariance.among(self.observed)
+            entries[np.diag_indices_from(entries)] += self._excess[self.observed]
+            return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
+        if not self.is_mask:
+            return self._others_modes
+        entries = self.covariance.among(self._others, inverse=True)
+        return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
+
+    def _inner_solve(self, right: Array) -> Array:
+        """The inverse of what is factored, times columns."""
+        if isinstance(self._factor, tuple):
+            values, vectors = self._factor
+            return vectors @ ((vectors.T @ right) / (values[:, None] if right.ndim > 1 else values))
+        return cho_solve((self._factor, True), right, check_finite=False)
+
+    def solved(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> Array:
+        """``Q y`` of values about their mean, shape (..., n_signals, n_nodes); zero where nothing was observed.
+
+        Parameters
+        ----------
+        values : ndarray
+            Anything finite where nothing was observed.
+        start : ndarray of the same shape, optional
+            A guess, where the solution is iterative.
+        tolerance : float, optional
+            Of an iterative one: the root of the share of its energy that may be missed; as fine as precision allows
+            if not given.
+        """
+        values = np.where(self.observed, values, 0.0)
+        if self.method == "missing":
+            return self._around_others(values)
+        if self.method == "observed":
+            return self._among_observed(values)
+        return self._iterated(values, start, tolerance)
+
+    def _around_others(self, values: Array) -> Array:
+        known = self.covariance.solve(values)
+        correction = np.zeros(values.shape)
+        correction[..., self._others] = self._inner_solve(known[..., self._others].T).T
+        found = known - self.covariance.solve(correction)
+        found[..., self.missing] = 0.0  # but for rounding
+        return found
+
+    def _around_holes(self, values: Array) -> Array:
+        """Values with every hole filled by its mean: equation (19)."""
+        completed = np.where(self.observed, values, 0.0)
+        pulled = self.covariance.solve(completed)[..., self.missing]
+        completed[..., self.missing] = -self._inner_solve(pulled.T).T
+        return completed
+
+    def _among_observed(self, values: Array) -> Array:
+        found = np.zeros(values.shape)
+        found[..., self.observed] = self._inner_solve(values[..., self.observed].T).T
+        return found
+
+    def _iterated(self, values: Array, start: Array | None, tolerance: float) -> Array:
+        complete = self.covariance
+        if values.ndim > 2 and not complete.is_written_out:  # one set at a time, for the memory of what each takes
+            starts = [None] * len(values) if start is None else start
+            return np.stack([self._iterated(one, first, tolerance) for one, first in zip(values, starts, strict=True)])
+        first = None if start is None else complete.load(start.copy())
+        found = self._conjugate_gradients(complete.load(values), first, max(tolerance, complete.finest))
+        return complete.unload(found)
+
+    def _conjugate_gradients(self, right: Any, start: Any, tolerance: float) -> Any:
+        """Solve ``(I + W A) u = W y`` in the inner product of ``A = C - s``, with ``W = w / s``.
+
+        It is ``I + A^1/2 W A^1/2`` without the root: no inverse of ``A``, and nothing special about holes.
+        Preconditioned by ``(I + A / s)^-1``, the solution for complete signals. The gains in energy of the last steps
+        stand for what is left.
+        """
+        complete, noise = self.covariance, self.covariance.noise_variance
+        weights = complete.load(self.weights / noise)
+        rest = weights * right
+        solution, reached_by_start = rest * 0.0, 0.0
+        if start is not None:
+            solution = start
+            image = complete.times(start) - start * noise
+            moved = start + weights * image
+            reached_by_start = complete.inner(image, moved)
+            rest = rest - moved
+        direction = image = solution * 0.0
+        before: Any = 1.0
+        gains: list[Any] = []
+        while len(gains) < MOST_ITERATIONS:
+            found, reached = complete.conditioned(rest)
+            now = complete.inner(rest, reached)
+            direction = found + direction * (now / before)
+            image = reached + image * (now / before)
+            moved = direction + weights * image
+            length = now / np.maximum(complete.inner(image, moved), 1e-300)
+            solution = solution + direction * length
+            rest = rest - moved * length
+            before = np.maximum(now, 1e-300)
+            gains.append(length * now)
+            left = sum(gains[-RECENT_ITERATIONS:])
+            if len(gains) > RECENT_ITERATIONS and np.all(left <= tolerance**2 * (sum(gains) + reached_by_start)):
+                break
+            mention(f"solving, iteration {len(gains)}")
+        return solution * complete.load(self.observed.astype(float))
+
+    # --------------------------------------------------------------------------------------------------- completion
+
+    def completed(self, values: Array, solution: Array) -> Array:
+        """What was observed, and the conditional mean of the rest, from the solution for the values."""
+        complete = self.covariance
+        if self.method == "iterative" and not complete.is_written_out and solution.ndim > 2:
+            return np.stack([self.completed(one, own) for one, own in zip(values, solution, strict=True)])
+        expected = complete.unload(complete.times(complete.load(solution)))
+        return np.where(self.observed, values, expected)
+
+    def filled(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> tuple[Array, Array]:
+        """`completed` values, and the solution that they follow from."""
+        if self.method == "missing" and self.is_mask:
+            completed = self._around_holes(values)
+            return completed, np.where(self.observed, self.covariance.solve(completed), 0.0)
+        solution = self.solved(values, start, tolerance)
+        return self.completed(values, solution), solution
+
+    @cached_property
+    def solution(self) -> Array:
+        """``Q y``."""
+        if self.method == "missing" and self.is_mask:
+            return np.where(self.observed, self.covariance.solve(self.mean), 0.0)
+        return self.solved(self.values, self.start)
+
+    @cached_property
+    def mean(self) -> Array:
+        """What was observed, and the conditional mean of the rest."""
+        if self.method == "missing" and self.is_mask:
+            return self._around_holes(self.values)
+        return self.completed(self.values, self.solution)
+
+    @property
+    def signal_mean(self) -> Array:
+        """Conditional mean of the signals without noise, at every entry: ``A Q y``."""
+        if self.is_mask:
+            return self.mean - self.covariance.noise_variance * self.solution
+        complete = self.covariance
+        image = complete.unload(complete.times(complete.load(self.solution)))
+        return image - complete.noise_variance * self.solution
+
+    # --------------------------------------------------------------------------------------------------- deviations
+
+    @cached_property
+    def n_draws(self) -> int | None:
+        """How many draws stand for the covariance of what was not observed; None where it is known."""
+        n_missing = int(np.count_nonzero(self._others))
+        most = DRAWS if self.most_deviations is None else self.most_deviations
+        exact = MOST_EXACT_VALUES // self.weights.size if self.most_deviations is None else most
+        if self.covariance.is_written_out and n_missing <= exact:
+            return None
+        return max(FEWEST_DRAWS, min(most, MOST_DRAWN // self.weights.size))
+
+    @cached_property
+    def deviations(self) -> Array:
+        """What the mean may deviate by: outer products add up to its covariance, or estimate it."""
+        is_long = self.weights.size > MOST_DRAWN
+        tolerance = ROUGH_DRAW_TOLERANCE if is_long else DRAW_TOLERANCE
+        return self.spread(self.n_draws, np.random.default_rng(DRAW_SEED), tolerance)
+
+    def spread(self, n_draws: int | None, random_state: np.random.Generator, tolerance: float = 0.0) -> Array:
+        """Deviations by a number of draws, or without error, one per missing value.
+
+        Their outer products add up to the covariance of complete values given what was observed, or estimate it.
+        """
+        if n_draws is not None:
+            return self.draws(n_draws, random_state, tolerance=tolerance)[0] / np.sqrt(n_draws)
+        if not self.is_mask:
+            values, vectors = self._others_modes
+            deviations = np.zeros((values.size, *self.weights.shape))
+            deviations[:, self._others] = (vectors / np.sqrt(np.abs(values))).T
+            return deviations
+        factor = self._precision_factor
+        deviations = np.zeros((factor.shape[0], *self.weights.shape))
+        deviations[:, self.missing] = solve_triangular(factor, np.eye(factor.shape[0]), lower=True)
+        return deviations
+
+    @cached_property
+    def _others_modes(self) -> tuple[Array, Array]:
+        """Eigenvalues, of either sign, and eigenvectors of what entries of other weight than one are solved by."""
+        entries, weights = self.covariance.among(self._others, inverse=True), self.weights[self._others]
+        entries[np.diag_indices_from(entries)] += weights / (self.covariance.noise_variance * (1 - weights))
+        values, vectors = eigh(entries, check_finite=False)
+        return values, vectors
+
+    @cached_property
+    def _signs(self) -> Array:
+        """Signs with which outer products of `pulled` are taken from ``C^-1`` to give ``Q``."""
+        if not self.is_mask and self.n_draws is not None:
+            raise NotImplementedError(
+                "entries of the covariance under weights are known where few weights differ from 1"
+            )
+        return np.ones(len(self.deviations)) if self.is_mask else np.sign(self._others_modes[0])
+
+    def _summed(self, left: Array, right: Array) -> Array:
+        """Sum of signed products."""
+        return np.tensordot(self._signs, left * right, axes=1)
+
+    @cached_property
+    def _precision_factor(self) -> Array:
+        """Lower Cholesky factor of ``(C^-1)_hh``, the precision of what is missing given what was observed."""
+        if self._side == "missing" and not isinstance(self._factor, tuple):
+            return self._factor
+        entries = self.covariance.among(self.missing, inverse=True)
+        return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
+
+    def draws(
+        self,
+        n_draws: int,
+        random_state: np.random.Generator,
+        start: Array | None = None,
+        tolerance: float = 0.0,
+    ) -> tuple[Array, Array | None]:
+        """Draws of what complete values deviate by from their mean, one solve each (Matheron's rule).
+
+        Returns the draws, shape (n_draws, n_signals, n_nodes), and the solutions they took, where iterative.
+        """
+        if self.method == "missing" and self.is_mask:
+            white = random_state.standard_normal((n_draws, self._precision_factor.shape[0]))
+            draws = np.zeros((n_draws, *self.weights.shape))
+            draws[:, self.missing] = solve_triangular(self._precision_factor, white.T, lower=True, trans="T").T
+            return draws, None
+        prior = np.stack([self.drawn(random_state) for _ in range(n_draws)])
+        completed, solutions = self.filled(prior, start, tolerance)
+        return prior - completed, solutions
+
+    def drawn(self, random_state: np.random.Generator) -> Array:
+        """Complete values with noise, drawn from the covariance."""
+        complete = self.covariance
+        return complete.unload(complete.draw_signal(random_state) + complete.draw_noise(random_state))
+
+    @cached_property
+    def pulled(self) -> Array:
+        """``C^-1`` times each of the deviations."""
+        complete = self.covariance
+        if complete.is_written_out:
+            return np.asarray(complete.solve(self.deviations))
+        return np.stack([complete.unload(complete.solve(complete.load(one))) for one in self.deviations])
+
+    # ---------------------------------------------------------------------------------------------------- variances
+
+    @cached_property
+    def variance(self) -> Array:
+        """Variance of every value as it would be observed, shape (n_signals, n_nodes); zero where it was.
+
+        Where the covariance is by draws, only what other signals leave open of a signal is: what is left given those is
+        known (the law of total variance).
+        """
+        if self.n_draws is None:
+            return np.where(self.observed, 0.0, self._summed(self.deviations, self.deviations))
+        return self._variance_by_signals() if self.covariance.is_written_out else self._variance_by_entries()
+
+    def _variance_by_signals(self) -> Array:
+        """Given the other signals, what is missing of a signal has a precision that is part of ``C^-1``."""
+        variance = np.zeros(self.weights.shape)
+        for signal, own in enumerate(self.missing):
+            if own.any():
+                entries = self.covariance.between(signal, signal, inverse=True, nodes=own)
+                factor = cholesky(entries, lower=True), True
+                given = cho_solve(factor, np.eye(int(np.count_nonzero(own)))).diagonal()
+                left = self.deviations[:, signal, own] - cho_solve(factor, self.pulled[:, signal, own].T).T
+                variance[signal, own] = given + np.sum(np.square(left), axis=0)
+        return variance
+
+    def _variance_by_entries(self) -> Array:
+        """Given all other entries, where signals are too long for that."""
+        precisions = self.inverse_diagonal
+        total = 1 / precisions
+        for deviation, pulled in zip(self.deviations, self.pulled, strict=True):
+            total += np.square(deviation - pulled / precisions)
+        return np.where(self.observed, 0.0, total)
+
+    @cached_property
+    def inverse_diagonal(self) -> Array:
+        """Diagonal of ``C^-1``."""
+        return self.covariance.inverse_diagonal()
+
+    @cached_property
+    def precisions(self) -> Array:
+        """Diagonal of ``Q`` where something was observed: what is known of an entry from all others, inverted."""
+        known = self.inverse_diagonal
+        return np.maximum(known - self._summed(self.pulled, self.pulled), LEAST_LEFT * known)
+
+    @cached_property
+    def signal_variance(self) -> Array:
+        """Variance of the signals without noise, at every entry."""
+        noise = self.covariance.noise_variance
+        if not self.is_mask:
+            if self.n_draws is not None:
+                draws = self.signal_draws(self.n_draws, np.random.default_rng(DRAW_SEED))
+                return np.mean(np.square(draws), axis=0)
+            moved = self.deviations - noise * self.pulled
+            return np.maximum(noise - noise**2 * self.inverse_diagonal + self._summed(moved, moved), 0.0)
+        rest = self.inverse_diagonal - np.sum(np.square(self.pulled), axis=0)
+        of_observed = noise - noise**2 * np.maximum(rest, 0.0)
+        return np.maximum(np.where(self.observed, of_observed, self.variance - noise), 0.0)
+
+    def signal_between(self, signal: int, other: int) -> Array:
+        """Covariance of the signals without noise, between the nodes of two: equation (21)."""
+        noise = self.covariance.noise_variance
+        given = -(noise**2) * self.covariance.between(signal, other, inverse=True)
+        if signal == other:
+            given[np.diag_indices_from(given)] += noise
+        moved = [self.deviations[:, row] - noise * self.pulled[:, row] for row in (signal, other)]
+        return given + (moved[0].T * self._signs) @ moved[1]
+
+    def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
+        """Draws of what signals without noise deviate by from their mean, one solve each (Matheron's rule)."""
+        complete, noise, draws = self.covariance, self.covariance.noise_variance, []
+        for _ in range(n_draws):
+            signal, white = complete.draw_signal(random_state), complete.draw_noise(random_state)
+            drawn = complete.unload(signal)
+            values = drawn + complete.unload(white) / np.sqrt(np.where(self.observed, self.weights, 1.0))
+            solution = complete.load(self.solved(values))
+            image = complete.times(solution) - solution * noise
+            draws.append(drawn - complete.unload(image))
+        return np.stack(draws)
+
+    @cached_property
+    def has_groups(self) -> bool:
+        """Whether ``Q`` is known among the values of a signal, and not by draws alone."""
+        return self._is_written_out
+
+    def group(self, signal: int) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of ``Q`` among what was observed of a signal: equation (22).
+
+        Its inverse is the covariance of those values given all others.
+        """
+        own = self.observed[signal]
+        if self._side == "observed":
+            start = int(np.count_nonzero(self.observed[:signal]))
+            places = slice(start, start + int(np.count_nonzero(own)))
+            entries = self._observed_inverse[places, places]
+        else:
+            known = self.covariance.between(signal, signal, inverse=True, nodes=own)
+            across = self.covariance.across(self._others, signal, own)
+            if self.is_mask:
+                half = solve_triangular(self._precision_factor, across, lower=True, check_finite=False)
+                entries = known - half.T @ half
+            else:
+                values, vectors = self._others_modes
+                half = vectors.T @ across
+                entries = known - (half.T / values) @ half
+        values, axes = np.linalg.eigh(entries)
+        return np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0)), axes
+
+    def node_group(self, node: int) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of ``Q`` among what was observed at a node, over the signals."""
+        own = self.observed[:, node]
+        pulled = self.pulled[:, own, node]
+        entries = self.covariance.at_node(node)[np.ix_(own, own)] - (pulled.T * self._signs) @ pulled
+        values, axes = np.linalg.eigh(entries)
+        return np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0)), axes
+
+    @cached_property
+    def _observed_inverse(self) -> Array:
+        """``Q`` among all that was observed, row by row, where that is little."""
+        return self._inner_solve(np.eye(self._n_dense))
+
+    def length(self, signal: int) -> tuple[float, float, int]:
+        """``e^T C^-1 e``, ``log |C|`` and the number of the values observed of a signal, given all others."""
+        own = self.observed[signal]
+        if not own.any():
+            return 0.0, 0.0, 0
+        values, axes = self.group(signal)
+        turned = axes.T @ self.solution[signal, own]
+        return float(np.sum(turned**2 / values)), -float(np.sum(np.log(values))), int(np.count_nonzero(own))
+
+    # ---------------------------------------------------------------------------------------------------- densities
+
+    def log_density(self, random_state: np.random.Generator | None = None) -> tuple[float, float]:
+        """Log density of what was observed, a total in nats with the 2 pi term, and its standard error: equation (19).
+
+        It is exact where a dense matrix serves; else the determinant is by stochastic Lanczos quadrature.
+        """
+        random_state = np.random.default_rng(PROBE_SEED) if random_state is None else random_state
+        if "solution" in self.__dict__:
+            solution = self.solution
+        elif self._is_written_out:
+            values = np.where(self.observed, self.values, 0.0)
+            solution = (self._around_others if self._side == "missing" else self._among_observed)(values)
+        else:  # a form at its minimum: errors count squared
+            solution = self.solved(self.values, self.start, FORM_TOLERANCE if self._is_short else ROUGH_FORM_TOLERANCE)
+        quadratic = float(np.sum(np.where(self.observed, self.values * solution, 0.0)))
+        logs, error = self._log_determinant(random_state)
+        constant = np.count_nonzero(self.observed) * np.log(2 * np.pi)
+        return float(-0.5 * (quadratic + logs + constant)), 0.5 * error
+
+    def _log_determinant(self, random_state: np.random.Generator) -> tuple[float, float]:
+        if not self._is_written_out:
+            return self._lanczos(random_state)
+        if isinstance(self._factor, tuple):
+            weights, noise = self.weights[self._others], self.covariance.noise_variance
+            own = float(np.sum(np.log(np.abs(self._factor[0]))))
+            # a hole takes its row out; another weight adds s (1 - w) / w to the diagonal
+            added = np.abs(noise * (1 - weights[weights > 0]) / weights[weights > 0])
+            return self.covariance.log_determinant() + own + float(np.sum(np.log(added))), 0.0
+        own = 2 * float(np.sum(np.log(np.diag(self._factor))))
+        return (own + self.covariance.log_determinant() if self._side == "missing" else own), 0.0
+
+    def _lanczos(self, random_state: np.random.Generator) -> tuple[float, float]:
+        """``log |C_oo|`` from random probes; what ``log C`` says of the same probes is taken out, and added exactly."""
+        complete = self.covariance
+        known, log_complete = complete.log_diagonal(self.observed) if self.is_mask else (0.0, None)
+        n_observed = int(np.count_nonzero(self.observed))
+        n_probes = max(FEWEST_PROBES, min(PROBES, MOST_PROBED // self.weights.size)) if self._is_short else 2
+        estimates = []
+        for _ in range(n_probes):
+            signs = random_state.integers(0, 2, self.weights.shape) * 2.0 - 1.0
+            probe = complete.load(np.where(self.observed, signs, 0.0))
+            control = 0.0 if log_complete is None else float(np.squeeze(complete.inner(probe, log_complete(probe))))
+            moment = self._log_moment(probe, MOST_LANCZOS_STEPS if self._is_short else FEW_LANCZOS_STEPS)
+            estimates.append(n_observed * moment - control)
+        error = float(np.std(estimates, ddof=1) / np.sqrt(len(estimates)))
+        return known + float(np.mean(estimates)), error
+
+    def _log_moment(self, probe: Any, most_steps: int) -> float:
+        """``z^T log(Q^-1) z / z^T z`` by Gauss quadrature after some steps of Lanczos."""
+        complete, seen = self.covariance, self.covariance.load(self.observed.astype(float))
+        excess = None if self.is_mask else self.covariance.load(np.where(self.observed, self._excess, 0.0))
+        diagonal: list[float] = []
+        below: list[float] = []
+
+        def inner(left: Any, right: Any) -> float:
+            return float(np.squeeze(complete.inner(left, right)))
+
+        current, previous, last = probe * (1 / float(np.sqrt(inner(probe, probe)))), None, np.inf
+        for step in range(most_steps):
+            following = seen * complete.times(current)
+            if excess is not None:
+                following = following + excess * current
+            if previous is not None:
+                following = following - previous * below[-1]
+            diagonal.append(inner(following, current))
+            following = following - current * diagonal[-1]
+            norm = float(np.sqrt(max(inner(following, following), 0.0)))
+            if step % STEPS_BETWEEN == STEPS_BETWEEN - 1 or norm < 1e-12:
+                values, vectors = eigh_tridiagonal(diagonal, below)
+                moment = float(np.square(vectors[0]) @ np.log(np.maximum(values, 1e-300)))
+                if abs(moment - last) <= LANCZOS_TOLERANCE * max(abs(moment), 1.0) or norm < 1e-12:
+                    return moment
+                last = moment
+            below.append(norm)
+            previous, current = current, following * (1 / norm)
+        return last

@@ -1,0 +1,196 @@
+"""The covariance of prediction errors between the identity and what the errors say, and the tails of signals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebvander
+from scipy.linalg import cho_solve, cholesky, qr, solve_triangular
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import gammaln, psi
+
+from spectralgp._arrays import without_caches
+from spectralgp._checks import Array
+from spectralgp.fields.laws import t_log_density
+
+PROFILE_DEGREE = 2
+PROFILE_SPREADS = (2.0, 2.0, 1.0)  # standard deviations of the coefficients of the logarithm of the profile
+WORTH_SPREAD = 1.5  # of the logarithm of how many signals the graph is worth, about their number
+EVIDENCE_TOLERANCE_NATS = 1e-3  # that the highest evidence may be missed by in a step
+WORTH_BOUNDS = (-3.0, 9.0)
+LARGEST_OWN_SHARE = 0.999  # of a signal in the covariance that is taken out
+LEAST_FREEDOM = 3.0
+FREEDOM_SPREAD = 1.5  # of the logarithm of the degrees of freedom, about those of the covariance's posterior
+
+
+@dataclass(frozen=True, eq=False)
+class Shrinkage:
+    """Covariance ``R`` of prediction errors that the graph's model whitened, and the tails of a signal.
+
+    In each frequency errors are divided by the standard deviation that the graph's model states and by a smooth
+    profile. Were that model right, ``R`` would be the identity; it is the centre of an inverse-Wishart prior,
+    ``R ~ IW((nu - M - 1) I, nu)``. The posterior has the scale ``Psi = b I + Q^T Q`` with ``b = nu - M - 1`` and the
+    whitened training signals ``Q``; its mean, ``R = Psi / (b + N)``, is that of the process: equation (18). How many
+    signals the graph is worth, ``b``, and the profile are those of the highest evidence, in which ``R`` is integrated
+    out.
+
+    Parameters
+    ----------
+    worth : float
+        ``b``.
+    root : ndarray of shape (k, n_frequencies)
+        Any matrix with ``root^T root = Q^T Q``.
+    profile : ndarray of shape (n_frequencies,)
+        What standard deviations are multiplied by.
+    n_signals : int
+        Number of training signals.
+    freedom : float, default=inf
+        Degrees of freedom of a signal, a multivariate t: equation (25).
+    """
+
+    worth: float
+    root: Array
+    profile: Array
+    n_signals: int
+    freedom: float = np.inf
+
+    __getstate__ = without_caches
+
+    @classmethod
+    def learnt(cls, whitened: Array, positions: Array, n_signals: int | None = None) -> Shrinkage:
+        """The shrinkage of highest evidence.
+
+        Parameters
+        ----------
+        whitened : ndarray of shape (n_rows, n_frequencies)
+            ``Z / sqrt(D)``; with more rows than signals, any matrix whose products add up to those expected.
+        positions : ndarray of shape (n_frequencies,)
+            Frequencies on ``[0, 1]``.
+        n_signals : int, optional
+            Number of signals; that of the rows if not given.
+        """
+        n_rows, n_nodes = whitened.shape
+        n_signals = n_rows if n_signals is None else n_signals
+        root = whitened
+        if n_rows > n_nodes:
+            root = qr(whitened, mode="r")[0][:n_nodes] if n_rows == n_signals else _root_of(whitened.T @ whitened)
+        design: Array = chebvander(2 * positions - 1, PROFILE_DEGREE).astype(float, copy=False)
+        spreads, centre = np.array([WORTH_SPREAD, *PROFILE_SPREADS]), np.array([np.log(n_signals), 0.0, 0.0, 0.0])
+
+        def negative(x: Array) -> tuple[float, Array]:
+            value, gradient = _evidence(x, root, design, n_signals)
+            deviations = (x - centre) / spreads
+            return 0.5 * float(deviations @ deviations) - value, deviations / spreads - gradient
+
+        bounds = [WORTH_BOUNDS, *[(-8.0, 8.0)] * (PROFILE_DEGREE + 1)]
+        options = {"ftol": EVIDENCE_TOLERANCE_NATS / max(1.0, abs(negative(centre)[0]))}
+        found = minimize(negative, centre, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+        profile = np.exp(0.5 * design @ found[1:])
+        return cls(float(np.exp(found[0])), root / profile, profile, n_signals)
+
+    @property
+    def share(self) -> float:
+        """Weight of the signals, beside the graph, in the covariance: ``N / (N + b)``."""
+        return self.n_signals / (self.n_signals + self.worth)
+
+    @cached_property
+    def _inner(self) -> tuple[Array, bool]:
+        """Factor of ``b I + root root^T``, the smaller matrix of the two that have the determinant of ``Psi``."""
+        inner = self.root @ self.root.T
+        inner[np.diag_indices_from(inner)] += self.worth
+        return cholesky(inner, lower=True, check_finite=False), True
+
+    def lengths(self, errors: Array) -> tuple[Array, float]:
+        """``w^T R^-1 w`` of whitened errors in rows, and ``log |R|``, from the smaller of two matrices."""
+        across = errors @ self.root.T
+        inner = np.sum(across * cho_solve(self._inner, across.T, check_finite=False).T, axis=1)
+        n_rows, n_nodes = self.root.shape
+        logs = (n_nodes - n_rows) * np.log(self.worth) + 2 * float(np.sum(np.log(np.diag(self._inner[0]))))
+        lengths = (np.sum(errors**2, axis=1) - inner) / self.worth * self.total
+        return lengths, float(logs - n_nodes * np.log(self.total))
+
+    def diagonal(self, vectors: Array) -> Array:
+        """Diagonal of ``A R A^T`` for a matrix ``A``."""
+        across = np.sum(np.square(vectors @ self.root.T), axis=-1)
+        return (self.worth * np.sum(np.square(vectors), axis=-1) + across) / self.total
+
+    @property
+    def total(self) -> float:
+        """Signals that ``R`` is worth, ``b + N``."""
+        return self.n_signals + self.worth
+
+    @cached_property
+    def root_of_mean(self) -> Array:
+        """Lower Cholesky factor of ``R``."""
+        scale: Array = self.root.T @ self.root
+        scale[np.diag_indices_from(scale)] += self.worth
+        return cholesky(scale / self.total, lower=True, check_finite=False)
+
+    def left_out(self, quadratics: Array) -> tuple[Array, Array]:
+        """Squared lengths of whitened errors after the share of each in ``R`` is taken out of it.
+
+        Returns those, and what is added to the logarithms of the determinants.
+        """
+        shares = np.minimum(quadratics / self.total, LARGEST_OWN_SHARE)
+        lengths = (self.total - 1) * shares / (1 - shares)
+        return lengths, np.log1p(-shares) + self.root.shape[1] * np.log(self.total / (self.total - 1))
+
+    def with_freedom(self, quadratics: Array, n_values: Array) -> Self:
+        """The same covariance with the degrees of freedom under which signals that were left out are likeliest.
+
+        Parameters
+        ----------
+        quadratics : ndarray of shape (n_signals,)
+            Squared lengths of the whitened errors of signals, each predicted from the others.
+        n_values : ndarray of shape (n_signals,)
+            How many values of each were observed.
+        """
+        centre = np.log(self.total + 2)
+        lengths = self.left_out(quadratics)[0]
+
+        def negative(log_freedom: float) -> float:
+            logs = t_log_density(lengths, 0.0, n_values, float(np.exp(log_freedom)))
+            return 0.5 * ((log_freedom - centre) / FREEDOM_SPREAD) ** 2 - float(np.sum(logs))
+
+        found = minimize_scalar(
+            negative,
+            bounds=(np.log(LEAST_FREEDOM), max(centre, np.log(LEAST_FREEDOM) + 1e-3)),
+            method="bounded",
+            options={"xatol": 1e-4},
+        )
+        return replace(self, freedom=float(np.exp(found.x)))
+
+
+def _root_of(products: Array) -> Array:
+    """A matrix whose products are the given ones."""
+    values, vectors = np.linalg.eigh(products)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))).T)
+
+
+def _evidence(x: Array, root: Array, design: Array, n_signals: int) -> tuple[float, Array]:
+    """Log evidence of ``b`` and the profile up to a constant, and its gradient: a matrix t in closed form."""
+    worth, logs = float(np.exp(x[0])), design @ x[1:]
+    n_rows, n_nodes = root.shape
+    freedom = worth + n_nodes + 1
+    scaled = root * np.exp(-0.5 * logs)
+    inner = scaled @ scaled.T
+    inner[np.diag_indices_from(inner)] += worth
+    factor = cholesky(inner, lower=True, check_finite=False)
+    own = np.sum(np.square(solve_triangular(factor, scaled, lower=True, check_finite=False)), axis=0)
+    trace = (n_nodes - np.sum(own)) / worth  # of Psi^-1
+    determinant = (n_nodes - n_rows) * x[0] + 2 * float(np.sum(np.log(np.diag(factor))))
+    total = freedom + n_signals
+    orders = np.arange(n_nodes) / 2
+    value = (
+        np.sum(gammaln(total / 2 - orders) - gammaln(freedom / 2 - orders))
+        + 0.5 * freedom * n_nodes * x[0]
+        - 0.5 * total * determinant
+        - 0.5 * n_signals * float(np.sum(logs))
+    )
+    digammas = float(np.sum(psi(total / 2 - orders) - psi(freedom / 2 - orders)))
+    slope = 0.5 * worth * (digammas + n_nodes * x[0] - determinant) + 0.5 * freedom * n_nodes
+    slope -= 0.5 * total * worth * trace
+    return float(value), np.concatenate([[slope], 0.5 * design.T @ (total * own - n_signals)])
