@@ -1,0 +1,564 @@
+"""Every kind of covariance against the dense matrix that it stands for, and every answer that is built on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import scipy.linalg
+from filtered import Filtered
+from sklearn.gaussian_process.kernels import Matern
+
+import oracle
+from oracle import relative_error
+from spectralgp import Chebyshev, Graph, Polynomial, condition, graph_gp
+from spectralgp.fields import Covariance, Modal, Posterior, Seen, Series, Shrinkage, leave_one_out, seen_of
+from spectralgp.fields import seen as seeing
+from spectralgp.fields.rows import Blocks
+from spectralgp.graph_kernels import LocalAverage, WithResidual
+from spectralgp.signals import read_signals
+from spectralgp.spectrum import Exact
+from tolerances import DIFFERENCE, EXACT, FORMULA, ITERATIVE, MASKED, QUADRATURE, STANDARD_ERRORS
+
+N_SIGNALS, N_NODES, N_NEW, N_DRAWS = 6, 5, 3, 4_000
+LENGTH, NOISE = 1.3, 0.3
+RNG = np.random.default_rng(7)
+MOMENTS = RNG.permutation(0.7 * np.arange(N_SIGNALS + N_NEW) + 0.3 * RNG.random(N_SIGNALS + N_NEW))[:, None]
+INPUTS, NEW = MOMENTS[:N_SIGNALS], MOMENTS[N_SIGNALS:]
+SIGNALS, FURTHER = RNG.standard_normal((N_SIGNALS, N_NODES)), RNG.standard_normal((N_NEW, N_NODES))
+ROOT, PROFILE = RNG.standard_normal((9, N_NODES)), np.array([0.7, 0.9, 1.0, 1.2, 1.5])
+SHRINKAGE = Shrinkage(4.0, ROOT, PROFILE, n_signals=9, freedom=7.0)
+WEIGHTS = oracle.random_weights(N_NODES, seed=2)
+KERNEL = WithResidual.of(Polynomial.from_coefficients([1.2, -1.5, 0.6]), Polynomial.from_coefficients([0.6, -0.4]))
+
+
+def between(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """``K`` of the inputs, Matern of smoothness 1/2."""
+    return np.exp(-np.abs(left - right.T) / LENGTH)
+
+
+def prior_of(graph=None, kernel=KERNEL, spectrum=Exact(), shrinkage=None):
+    graph = Graph(WEIGHTS) if graph is None else graph
+    prior = graph_gp(graph, kernel, Matern(LENGTH, nu=0.5), NOISE, spectrum=spectrum)
+    return replace(prior, shrinkage=shrinkage)
+
+
+def nodes_of(prior) -> tuple[np.ndarray, np.ndarray]:
+    """``G`` and ``H`` from their definition; the basis is that of the graph for every kind but the quadrature."""
+    exact = graph_gp(prior.spectrum.graph, prior.graph_kernel, None, NOISE)
+    vectors, eigenvalues = exact.graph_basis.require_eigenvectors(""), exact.graph_basis.eigenvalues
+    roots = np.sqrt(exact.power), np.sqrt(prior.graph_kernel.residual_power(eigenvalues) + NOISE)
+    shared = np.eye(N_NODES)
+    if prior.shrinkage is not None:
+        shared = (4.0 * np.eye(N_NODES) + ROOT.T @ ROOT) / (4.0 + 9)
+        roots = roots[0] * PROFILE, roots[1] * PROFILE
+    explained, rest = (vectors @ (np.multiply.outer(root, root) * shared) @ vectors.T for root in roots)
+    return explained, rest
+
+
+def dense_of(prior, inputs: np.ndarray) -> np.ndarray:
+    """Covariance of signals at inputs, noise included."""
+    explained, rest = nodes_of(prior)
+    return np.kron(between(inputs, inputs), explained) + np.kron(np.eye(len(inputs)), rest)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A covariance, and what it stands for."""
+
+    covariance: Covariance
+    dense: np.ndarray
+    together: np.ndarray | None = None  # with the new inputs, where they may be asked for
+    limit: float = FORMULA
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.covariance.shape
+
+    def block(self, seed: int = 0, *sets: int) -> np.ndarray:
+        return np.random.default_rng(seed).standard_normal((*sets, *self.shape))
+
+    def coordinates(self, values: np.ndarray):
+        return self.covariance.coordinates(self.covariance.nodes.basis.load(values))
+
+    def at_nodes(self, block) -> np.ndarray:
+        return np.asarray(self.covariance.nodes.basis.unload(block))
+
+
+def kinds() -> dict[str, Kind]:
+    graph, shrunk = prior_of(), prior_of(shrinkage=SHRINKAGE)
+    own = prior_of(kernel=LocalAverage(strength=0.7))
+    edgeless = prior_of(Graph(np.zeros((N_NODES, N_NODES))), Polynomial.from_coefficients([1.2]))
+    large = prior_of(spectrum=Chebyshev(n_probes="exact"))
+    both = np.vstack([INPUTS, NEW])
+    filtered = Filtered(INPUTS[:, 0], LENGTH)
+    found = {}
+    for name, prior in {"graph": graph, "shrunk": shrunk, "own vectors": own, "no edges": edgeless}.items():
+        dense = dense_of(prior, INPUTS), dense_of(prior, both)
+        found[f"inputs, {name}"] = Kind(prior.covariance(prior.rows(INPUTS)), *dense)
+        if name in ("graph", "shrunk"):
+            found[f"filtered, {name}"] = Kind(prior.covariance(filtered), *dense)
+    found["series"] = Kind(
+        large.covariance(large.rows(INPUTS)), dense_of(graph, INPUTS), dense_of(graph, both), QUADRATURE
+    )
+    for name in ("inputs, graph", "inputs, shrunk", "filtered, graph", "series"):
+        kind = found[name]
+        known, entries = np.arange(len(kind.dense)), np.arange(len(kind.dense), len(kind.together))
+        left = oracle.condition(kind.together, known, np.zeros(known.size), entries)[1]
+        found[f"left by {name}"] = Kind(kind.covariance.at(new_of(graph))[1], left, None, kind.limit)
+    return found
+
+
+def new_of(prior):
+    return prior.input_kernel.at(INPUTS, NEW)
+
+
+KINDS = kinds()
+IN_MEMORY = {name: kind for name, kind in KINDS.items() if kind.covariance.is_written_out}
+CLOSED = {name: kind for name, kind in KINDS.items() if kind.covariance.is_closed}
+KNOWN = {name: kind for name, kind in KINDS.items() if kind.together is not None}
+every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+written_out = pytest.mark.parametrize("kind", IN_MEMORY.values(), ids=IN_MEMORY)
+closed = pytest.mark.parametrize("kind", CLOSED.values(), ids=CLOSED)
+known = pytest.mark.parametrize("kind", KNOWN.values(), ids=KNOWN)
+
+
+# Algebra
+
+
+def test_kinds_are_what_they_are_called():
+    for name, kind in KINDS.items():
+        assert isinstance(kind.covariance, Modal) is ("series" not in name)
+    assert isinstance(KINDS["series"].covariance, Series)
+    assert isinstance(KINDS["filtered, graph"].covariance.rows, Filtered)
+    assert isinstance(KINDS["left by filtered, graph"].covariance.rows, Blocks)
+
+
+@every_kind
+def test_the_noise_is_white_and_part_of_it(kind):
+    noise = kind.covariance.noise_variance
+    assert 0 < noise <= NOISE
+    assert np.linalg.eigvalsh(kind.dense)[0] > noise
+
+
+@closed
+def test_products_and_solutions(kind):
+    covariance, values = kind.covariance, kind.block()
+    block = covariance.load(values)
+    assert relative_error(covariance.unload(covariance.times(block)).ravel(), kind.dense @ values.ravel()) < kind.limit
+    solution = np.linalg.solve(kind.dense, values.ravel())
+    assert relative_error(covariance.unload(covariance.solve(block)).ravel(), solution) < kind.limit
+
+
+@written_out
+def test_sets_of_signals_are_taken_together(kind):
+    values = kind.block(0, 4)
+    for verb in (kind.covariance.times, kind.covariance.solve):
+        assert relative_error(verb(values), np.stack([verb(one) for one in values])) < EXACT
+    left, right = kind.block(1, 4), kind.block(2, 4)
+    expected = [np.sum(one * other) for one, other in zip(left, right, strict=True)]
+    assert relative_error(np.squeeze(kind.covariance.inner(left, right)), expected) < EXACT
+
+
+@closed
+def test_a_step_of_conjugate_gradients(kind):
+    """The first may be near what it stands for; the second belongs to the first without error."""
+    covariance, values = kind.covariance, kind.block()
+    found, reached = (covariance.unload(one) for one in covariance.conditioned(covariance.load(values)))
+    noise = covariance.noise_variance
+    expected = noise * np.linalg.solve(kind.dense, values.ravel())
+    # short series leave out up to a share of their smallest value
+    assert relative_error(found.ravel(), expected) < (FORMULA if covariance.is_written_out else 0.5)
+    image = kind.dense @ found.ravel() - noise * found.ravel()
+    assert relative_error(reached.ravel(), image) < kind.limit
+
+
+@every_kind
+def test_the_log_determinant(kind):
+    assert relative_error(kind.covariance.log_determinant(), np.linalg.slogdet(kind.dense)[1]) < kind.limit
+
+
+@every_kind
+def test_variances(kind):
+    diagonal = np.diag(kind.dense).reshape(kind.shape)
+    found, error = kind.covariance.diagonal()
+    bound = kind.limit + STANDARD_ERRORS * np.max(error)
+    assert np.sqrt(np.mean((np.asarray(found) - diagonal) ** 2)) < bound
+    found, error = kind.covariance.diagonal(np.array([3, 1]))
+    assert relative_error(found, diagonal[:, [3, 1]]) < kind.limit
+    assert np.all(error == 0)
+
+
+@written_out
+def test_diagonals_of_the_inverse(kind):
+    inverse = np.linalg.inv(kind.dense)
+    assert relative_error(kind.covariance.inverse_diagonal(), np.diag(inverse).reshape(kind.shape)) < kind.limit
+    of_signals = inverse.reshape(*kind.shape, *kind.shape)
+    for node in range(N_NODES):
+        assert relative_error(kind.covariance.at_node(node), of_signals[:, node, :, node]) < kind.limit
+    sums = np.einsum("nama->na", of_signals)
+    assert relative_error(kind.covariance.row_sums(), sums) < kind.limit
+
+
+def test_the_diagonal_of_the_inverse_by_probes():
+    kind = KINDS["series"]
+    expected = np.diag(np.linalg.inv(kind.dense)).reshape(kind.shape)
+    assert relative_error(kind.covariance.inverse_diagonal(), expected) < 0.5  # a preconditioner
+
+
+@written_out
+@pytest.mark.parametrize("inverse", [False, True])
+def test_entries(kind, inverse):
+    dense = np.linalg.inv(kind.dense) if inverse else kind.dense
+    blocks = dense.reshape(*kind.shape, *kind.shape)
+    for one, other in ((0, 0), (1, 2), (2, 0)):
+        assert relative_error(kind.covariance.between(one, other, inverse), blocks[one, :, other]) < kind.limit
+    some = np.array([True, False, True, True, False])
+    expected = blocks[1, :, 2][np.ix_(some, some)]
+    assert relative_error(kind.covariance.between(1, 2, inverse, some), expected) < kind.limit
+    mask = np.random.default_rng(0).random(kind.shape) < 0.5
+    mask[1] = False
+    expected = dense[np.ix_(mask.ravel(), mask.ravel())]
+    assert relative_error(kind.covariance.among(mask, inverse), expected) < kind.limit
+
+
+def test_a_quadrature_writes_nothing_out():
+    for name in ("series", "left by series"):
+        covariance = KINDS[name].covariance
+        for verb in (lambda c: c.between(0, 0), lambda c: c.among(np.ones(c.shape, bool)), lambda c: c.at_node(0)):
+            with pytest.raises(ValueError, match="return_cov must be False on a large graph"):
+                verb(covariance)
+
+
+@written_out
+def test_logarithms_where_they_are_known(kind):
+    mask = np.random.default_rng(0).random(kind.shape) < 0.5
+    total, through = kind.covariance.log_diagonal(mask)
+    if through is None:
+        assert total == 0
+        return
+    logarithm, values = scipy.linalg.logm(kind.dense), kind.block()
+    assert relative_error(total, np.sum(np.diag(logarithm)[mask.ravel()])) < kind.limit
+    assert relative_error(through(values).ravel(), logarithm @ values.ravel()) < kind.limit
+
+
+def test_logarithms_are_known_where_both_sides_are_orthonormal():
+    assert KINDS["inputs, graph"].covariance.log_diagonal(np.ones((N_SIGNALS, N_NODES), bool))[1] is not None
+
+
+# Draws
+
+
+@every_kind
+def test_draws_have_the_covariance(kind):
+    covariance, random_state = kind.covariance, np.random.default_rng(3)
+    n_draws = N_DRAWS if covariance.is_written_out else 600  # a pass over the graph each
+    signals = np.stack([_drawn(kind, covariance.draw_signal(random_state)) for _ in range(n_draws)])
+    noise = np.stack([_drawn(kind, covariance.draw_noise(random_state)) for _ in range(n_draws)])
+    white = covariance.noise_variance * np.eye(len(kind.dense))
+    for draws, expected in ((signals + noise, kind.dense), (signals, kind.dense - white), (noise, white)):
+        flat, variances = draws.reshape(n_draws, -1), np.diag(expected)
+        spreads = np.sqrt((np.outer(variances, variances) + expected**2) / n_draws)
+        assert np.all(np.abs(flat.T @ flat / n_draws - expected) < STANDARD_ERRORS * spreads)
+        assert np.all(np.abs(flat.mean(axis=0)) < STANDARD_ERRORS * np.sqrt(variances / n_draws))
+
+
+def _drawn(kind: Kind, block) -> np.ndarray:
+    """A draw at the nodes: blocks over the nodes are columns on a quadrature."""
+    return block if kind.covariance.is_written_out else kind.at_nodes(block)
+
+
+@written_out
+def test_scales_of_one_change_no_draw(kind):
+    signal, noise = kind.block(1), kind.block(2)
+    found = kind.covariance.rescaled(signal, noise, np.ones((kind.shape[0], 1)))
+    assert relative_error(found[0], signal) < kind.limit
+    assert relative_error(found[1], noise) < kind.limit
+
+
+@written_out
+def test_scales_stretch_what_signals_before_leave_open(kind):
+    """Equation (26): what is new in a signal is scaled, and all that is predicted from it moves along."""
+    n_signals, size = kind.shape[0], N_NODES
+    scales = np.linspace(0.5, 2.0, n_signals)[:, None]
+    signal, noise = kind.block(1), kind.block(2)
+    noisy, moved = (signal + noise).ravel(), np.zeros(kind.dense.shape[0])
+    for row in range(n_signals):
+        own, before = slice(row * size, (row + 1) * size), slice(0, row * size)
+        reach = np.linalg.solve(kind.dense[before, before], kind.dense[before, own]).T
+        moved[own] = reach @ moved[before] + scales[row] * (noisy[own] - reach @ noisy[before])
+    share = kind.covariance.noise_variance
+
+    def smooth(values):
+        return values - share * np.linalg.solve(kind.dense, values)
+
+    expected = smooth(moved) + np.repeat(scales[:, 0], size) * (signal.ravel() - smooth(noisy))
+    found = kind.covariance.rescaled(signal, noise, scales)
+    assert relative_error(found[0].ravel(), expected) < kind.limit
+    assert relative_error((found[0] + found[1]).ravel(), moved) < kind.limit
+
+
+# Given complete signals
+
+
+@known
+def test_means_at_new_inputs_and_what_is_left(kind):
+    covariance, basis, n_known = kind.covariance, kind.covariance.nodes.basis, kind.dense.shape[0]
+    entries = np.arange(len(kind.together))
+    mean, left = oracle.condition(kind.together, entries[:n_known], SIGNALS.ravel(), entries[n_known:])
+    reach, rest = covariance.at(new_of(prior_of()))
+    assert rest.shape == (N_NEW, N_NODES)
+    found = basis.filtered(kind.coordinates(SIGNALS), reach)
+    assert relative_error(kind.at_nodes(found).ravel(), mean) < kind.limit
+    read = basis.filtered(covariance.read(read_signals(SIGNALS)), reach)
+    assert relative_error(kind.at_nodes(read).ravel(), mean) < kind.limit
+    assert relative_error(rest.log_determinant(), np.linalg.slogdet(left)[1]) < kind.limit
+    if covariance.is_written_out:
+        eigenvalues, coordinates = basis.eigenvalues, kind.coordinates(SIGNALS)
+        by_matrices = np.einsum("xnj,nj->xj", reach.matrices(eigenvalues), coordinates)
+        assert relative_error(by_matrices, found) < kind.limit
+    errors = rest.errors_of(read_signals(FURTHER), read_signals(SIGNALS), found)
+    lengths, _ = rest.alone(errors)
+    blocks = left.reshape(N_NEW, N_NODES, N_NEW, N_NODES)
+    for row, missed in enumerate(FURTHER - mean.reshape(FURTHER.shape)):
+        assert relative_error(lengths[row], missed @ np.linalg.solve(blocks[row, :, row], missed)) < kind.limit
+
+
+@known
+def test_signals_join(kind):
+    joined = kind.covariance.joined(new_of(prior_of()))
+    values = np.vstack([SIGNALS, FURTHER])
+    found = joined.unload(joined.times(joined.load(values)))
+    assert relative_error(found.ravel(), kind.together @ values.ravel()) < kind.limit
+    assert relative_error(joined.log_determinant(), np.linalg.slogdet(kind.together)[1]) < kind.limit
+
+
+@closed
+@pytest.mark.parametrize("has_energies", [True, False], ids=["energies", "no energies"])
+@pytest.mark.parametrize("shares", [False, True], ids=["as it is", "out of the nodes' means too"])
+def test_signals_are_left_out_one_by_one(kind, shares, has_energies):
+    n_signals, values = kind.shape[0], kind.block(4)
+    values = values - values.mean(axis=0) if shares else values
+    coordinates = kind.coordinates(values)
+    missed = kind.covariance.left_out(coordinates, read_signals(values), shares, has_energies)
+    errors, variances = kind.at_nodes(missed.errors), np.asarray(missed.variances()[0])
+    assert relative_error(kind.at_nodes(missed.signals), values) < kind.limit
+    for row in range(n_signals):
+        # without it the mean of the others is less by its share, and all are about that mean
+        shown = values + values[row] / (n_signals - 1) if shares else values
+        out = np.zeros(kind.shape, dtype=bool)
+        out[row] = True
+        mean, covariance, _ = oracle.leave_out(shown, kind.dense, out)
+        error = shown[row] - mean
+        assert relative_error(errors[row], error) < kind.limit
+        assert relative_error(missed.lengths[row], error @ np.linalg.solve(covariance, error)) < kind.limit
+        assert relative_error(missed.logs[row], np.linalg.slogdet(covariance)[1], scale=1.0) < kind.limit
+        if kind.covariance.is_written_out:
+            assert relative_error(variances[row], np.diag(covariance)) < kind.limit
+
+
+# As a distribution
+
+
+@every_kind
+def test_signals_alone_and_in_order(kind):
+    values = kind.block(5)
+    covariance, basis = kind.covariance, kind.covariance.nodes.basis
+    data = basis.read_block(basis.load(values))
+    alone, chained = covariance.alone(data), covariance.chained(data)
+    flat, entries = values.ravel(), np.arange(values.size)
+    for row in range(kind.shape[0]):
+        own, before = entries[row * N_NODES : (row + 1) * N_NODES], entries[: row * N_NODES]
+        marginal = kind.dense[np.ix_(own, own)]
+        given, left = oracle.condition(kind.dense, before, flat[before], own)
+        for found, error, spread in ((alone, flat[own], marginal), (chained, flat[own] - given, left)):
+            assert relative_error(found[0][row], error @ np.linalg.solve(spread, error)) < kind.limit
+            assert relative_error(found[1][row], np.linalg.slogdet(spread)[1], scale=1.0) < kind.limit
+
+
+# Seen through weights
+
+
+def random_weights(share_of_ones: float, share_of_zeros: float) -> np.ndarray:
+    """From 1e-3 to 1e3, with ones and zeros among them."""
+    rng = np.random.default_rng(11)
+    weights = 10 ** rng.uniform(-3, 3, (N_SIGNALS, N_NODES))
+    weights.ravel()[:2] = 1e-3, 1e3
+    kind = rng.random(weights.shape)
+    kind.ravel()[:2] = 1.0
+    weights[kind < share_of_ones + share_of_zeros] = 1.0
+    weights[kind < share_of_zeros] = 0.0
+    return weights
+
+
+SEEN = {
+    "mostly ones": random_weights(0.6, 0.15),
+    "none is one": random_weights(0.0, 0.2),
+    "mostly zeros": random_weights(0.1, 0.7),
+}
+WEIGHED = ["inputs, graph", "inputs, shrunk", "filtered, graph", "inputs, no edges"]
+
+
+def dense_seen(kind: Kind, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Solution, mean and covariance of signals without noise, and the log density of what was observed."""
+    noise, chosen, values = kind.covariance.noise_variance, weights.ravel() > 0, SIGNALS.ravel()
+    signal = kind.dense - noise * np.eye(len(kind.dense))
+    observed = signal[np.ix_(chosen, chosen)] + np.diag(noise / weights.ravel()[chosen])
+    solution = np.zeros(values.size)
+    solution[chosen] = np.linalg.solve(observed, values[chosen])
+    left = signal - signal[:, chosen] @ np.linalg.solve(observed, signal[chosen])
+    return solution, signal @ solution, left, oracle.log_density(values[chosen], 0.0, observed)
+
+
+def dense_lengths(kind: Kind, weights: np.ndarray) -> tuple[list[tuple[float, float]], np.ndarray]:
+    """``e^T C^-1 e`` and ``log |C|`` of what was observed of a signal given the others; the diagonal of ``Q``."""
+    noise, chosen = kind.covariance.noise_variance, weights.ravel() > 0
+    observed = (kind.dense - noise * np.eye(len(kind.dense)))[np.ix_(chosen, chosen)]
+    inverse = np.linalg.inv(observed + np.diag(noise / weights.ravel()[chosen]))
+    solution, lengths = inverse @ SIGNALS.ravel()[chosen], []
+    for row in range(N_SIGNALS):
+        own = np.flatnonzero(chosen) // N_NODES == row
+        block = inverse[np.ix_(own, own)]
+        length = float(solution[own] @ np.linalg.solve(block, solution[own]))
+        lengths.append((length, -float(np.linalg.slogdet(block)[1])))
+    return lengths, np.diag(inverse)
+
+
+def _as_observed(kind: Kind, weights: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """Variances of values with noise, where nothing was observed."""
+    return np.where(weights > 0, 0.0, np.diag(left).reshape(weights.shape) + kind.covariance.noise_variance)
+
+
+@pytest.mark.parametrize("name", WEIGHED)
+@pytest.mark.parametrize("weights", SEEN.values(), ids=SEEN)
+@pytest.mark.parametrize("exact", [True, False], ids=["dense", "iterative"])
+def test_entries_with_a_noise_of_their_own(name, weights, exact, monkeypatch):
+    if not exact:
+        monkeypatch.setattr(seeing, "MOST_DENSE", -1)
+        monkeypatch.setattr(seeing, "MOST_SOLVED_DENSELY", -1)
+    kind = KINDS[name]
+    seen = Seen(kind.covariance, np.where(weights > 0, SIGNALS, 99.0), weights)
+    solution, mean, left, log_density = dense_seen(kind, weights)
+    blocks, limit = left.reshape(*kind.shape, *kind.shape), MASKED if exact else ITERATIVE
+    assert (seen.method == "iterative") is not exact
+    assert relative_error(seen.solution.ravel(), solution) < limit
+    assert np.all(seen.solution[weights == 0] == 0)
+    assert relative_error(seen.signal_mean.ravel(), mean) < limit
+    assert relative_error(seen.signal_variance.ravel(), np.diag(left)) < MASKED
+    for one, other in ((0, 0), (1, 4), (5, 2)):
+        assert relative_error(seen.signal_between(one, other), blocks[one, :, other], np.max(np.diag(left))) < MASKED
+    assert relative_error(seen.variance, _as_observed(kind, weights, left)) < MASKED
+    lengths, precisions = dense_lengths(kind, weights)
+    assert relative_error(seen.precisions[weights > 0], precisions) < MASKED
+    for row in range(N_SIGNALS):
+        length, logs, count = seen.length(row)
+        assert count == np.count_nonzero(weights[row])
+        assert relative_error([length, logs], lengths[row], scale=1.0) < DIFFERENCE
+    found, error = seen.log_density()
+    assert (error == 0) is exact
+    assert abs(found - log_density) < MASKED * abs(log_density) + STANDARD_ERRORS * error
+
+
+@pytest.mark.parametrize("weights", SEEN.values(), ids=SEEN)
+def test_entries_with_a_noise_of_their_own_on_a_quadrature(weights):
+    kind = KINDS["series"]
+    seen = Seen(kind.covariance, np.where(weights > 0, SIGNALS, 99.0), weights)
+    solution, mean, _, log_density = dense_seen(kind, weights)
+    assert relative_error(seen.solution.ravel(), solution) < ITERATIVE
+    assert relative_error(seen.signal_mean.ravel(), mean) < ITERATIVE
+    found, error = seen.log_density()
+    assert abs(found - log_density) < ITERATIVE * abs(log_density) + STANDARD_ERRORS * error
+
+
+@pytest.mark.parametrize("weights", SEEN.values(), ids=SEEN)
+def test_draws_given_entries_with_a_noise_of_their_own(weights):
+    kind = KINDS["inputs, shrunk"]
+    left = dense_seen(kind, weights)[2]
+    draws = Seen(kind.covariance, SIGNALS, weights).signal_draws(N_DRAWS, np.random.default_rng(0))
+    flat, variances = draws.reshape(N_DRAWS, -1), np.diag(left)
+    spreads = np.sqrt((np.outer(variances, variances) + left**2) / N_DRAWS)
+    assert np.all(np.abs(flat.T @ flat / N_DRAWS - left) < STANDARD_ERRORS * spreads)
+
+
+def test_few_draws_stand_for_entries_with_a_noise_of_their_own(monkeypatch):
+    monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
+    kind, weights = KINDS["inputs, graph"], SEEN["none is one"]
+    seen, variances = Seen(kind.covariance, SIGNALS, weights), np.diag(dense_seen(kind, weights)[2])
+    assert seen.n_draws == seeing.DRAWS
+    error = np.abs(seen.signal_variance.ravel() - variances)
+    assert np.all(error < STANDARD_ERRORS * np.sqrt(2 / seen.n_draws) * variances)
+
+
+@pytest.mark.xfail(strict=True, reason="draws of complete values do not know of weights other than zero and one")
+@pytest.mark.parametrize("verb", [lambda s: s.signal_between(0, 1), lambda s: s.precisions, lambda s: s.node_group(0)])
+def test_few_draws_say_all_of_entries_with_a_noise_of_their_own(verb, monkeypatch):
+    monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
+    verb(Seen(KINDS["inputs, graph"].covariance, SIGNALS, SEEN["none is one"]))
+
+
+# The same answers from another kind of rows
+
+
+MASK = np.random.default_rng(5).random((N_SIGNALS, N_NODES)) > 0.3
+PRIORS = {"graph": prior_of(), "shrunk": prior_of(shrinkage=SHRINKAGE)}
+every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
+with_holes = pytest.mark.parametrize("holes", [False, True], ids=["complete", "holes"])
+
+
+def both_posteriors(prior, holes: bool) -> tuple[Posterior, Posterior]:
+    """By eigenvectors of the inputs, and by filters in time."""
+    plain = condition(prior, INPUTS, np.where(MASK, SIGNALS, np.nan) if holes else SIGNALS)
+    rows = Filtered(INPUTS[:, 0], LENGTH)
+    filtered = replace(plain, covariance=prior.covariance(rows))
+    if not holes:
+        return plain, filtered
+    signals = read_signals(np.where(MASK, SIGNALS, np.nan))
+    seen = seen_of(prior, INPUTS, signals, rows)
+    return plain, replace(filtered, signals=signals.completed(seen.mean, lambda: seen.deviations), seen=seen)
+
+
+def assert_same_law(found, expected) -> None:
+    for name in ("mean", "values"):
+        assert relative_error(getattr(found, name), getattr(expected, name)) < MASKED
+    assert relative_error(found.values_variance(), expected.values_variance()) < MASKED
+    for noisy in (False, True):
+        assert relative_error(found.variance(noisy), expected.variance(noisy)) < MASKED
+        assert relative_error(found.node_covariance(noisy), expected.node_covariance(noisy)) < MASKED
+        assert relative_error(found.joint_covariance(noisy), expected.joint_covariance(noisy)) < MASKED
+
+
+@every_prior
+@with_holes
+def test_predictions_and_nowcasts_by_filters(prior, holes):
+    plain, filtered = (posterior.at(NEW) for posterior in both_posteriors(prior, holes))
+    assert_same_law(filtered, plain)
+    observed = np.where(np.random.default_rng(6).random(FURTHER.shape) < 0.5, FURTHER, np.nan)
+    assert_same_law(filtered.given(observed), plain.given(observed))
+    for one, other in ((filtered, plain), (filtered.given(observed), plain.given(observed))):
+        for signals in (FURTHER, observed, np.where(np.isnan(observed), FURTHER, np.nan)):
+            for joint in (True, False):
+                found, expected = one.log_density(signals, joint), other.log_density(signals, joint)
+                assert relative_error(found, expected, scale=1.0) < DIFFERENCE
+        nodes = np.array([0, 3])
+        assert relative_error(*(law.value_log_densities(FURTHER[:, nodes], nodes) for law in (one, other))) < MASKED
+
+
+@every_prior
+@with_holes
+def test_filling_in_by_filters(prior, holes):
+    plain, filtered = both_posteriors(prior, holes)
+    assert_same_law(filtered.filled(np.array([4, 1])), plain.filled(np.array([4, 1])))
+    assert relative_error(filtered.log_evidence(), plain.log_evidence()) < MASKED
+
+
+@every_prior
+@with_holes
+@pytest.mark.parametrize("by", ["signal", "node", "entry"])
+def test_leaving_out_by_filters(prior, holes, by):
+    plain, filtered = (leave_one_out(posterior, by) for posterior in both_posteriors(prior, holes))
+    assert relative_error(filtered.mean, plain.mean) < MASKED
+    assert relative_error(filtered.std, plain.std) < MASKED
+    np.testing.assert_array_equal(np.isnan(filtered.log_density), np.isnan(plain.log_density))
+    found, expected = (np.nan_to_num(one.log_density) for one in (filtered, plain))
+    assert relative_error(found, expected) < MASKED
