@@ -25,6 +25,7 @@ matplotlib.use("Agg")
 # no deadline: the first example pays for imports and decompositions, and the machines are shared
 hypothesis.settings.register_profile("default", deadline=None, max_examples=30)
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=30, derandomize=True)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=1_000)  # --hypothesis-profile=long
 hypothesis.settings.load_profile("ci" if IN_CI else "default")
 
 
