@@ -14,8 +14,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("inputs", ("modes", "inputs")),
     ("signals", ("_operators", "units", "signals")),
     ("the graph", ("graph", "partitioned", "spectrum", "graph_kernels")),
-    ("the model", ("covariance", "carry", "model", "masked", "evidence")),
-    ("conditioning", ("posterior", "shrinkage", "mixture", "leaving_out")),
+    ("the field", ("carry", "fields", "stacking")),
     ("beside it", ("scores", "calibration", "datasets", "reading")),
     ("learning", ("learning", "fitting", "automatic", "saving")),
     ("faces", ("report", "estimators", "plots", "__init__")),
@@ -31,11 +30,10 @@ FIT: tuple[tuple[str, str], ...] = (
     ("spectrum", "6  the spectrum that a kernel asks for"),
     ("graph_kernels", "7  gamma = g², eta = h², constraints, prior"),
     ("inputs", "8  K = U diag(kappa) Uᵀ"),
-    ("covariance", "9  D = kappa gamma + eta + sigma², once"),
-    ("evidence", "10  log likelihood and gradient"),
-    ("fitting", "11  folds, weights, draws"),
-    ("posterior", "12  condition on all signals"),
-    ("mixture", "13  what predict asks"),
+    ("fields", "9  D = kappa gamma + eta + sigma²; log likelihood and gradient"),
+    ("fitting", "10  folds, draws"),
+    ("stacking", "11  weights of several models"),
+    ("fields", "12  condition on all signals: what predict asks"),
 )
 WIDTH, HEIGHT, GAP = 10.0, 0.62, 0.3
 
@@ -66,8 +64,8 @@ def rooms_picture() -> Figure:
             ax.add_patch(box)
             label = "spectralgp" if room == "__init__" else room
             ax.text(left + width / 2, bottom + HEIGHT / 2, label, ha="center", va="center", fontsize=11)
-            for number in numbers:
-                _circled(ax, left + 0.16, bottom + HEIGHT - 0.14, number)
+            for place, number in enumerate(numbers):
+                _circled(ax, left + 0.16 + 0.3 * place, bottom + HEIGHT - 0.14, number)
     top = len(FLOORS) * (HEIGHT + GAP)
     ax.add_patch(FancyArrowPatch((-1.75, top - GAP), (-1.75, 0.0), arrowstyle="-|>", mutation_scale=14, color="0.35"))
     ax.text(-1.9, top / 2, "imports point down", rotation=90, ha="right", va="center", fontsize=10, color="0.35")

@@ -29,9 +29,9 @@ covered = coverage(measured[hidden], completed[hidden], std[hidden], 0.9)
 print(f"{covered:.1%} of {hidden.sum()} values are inside their 90% intervals")
 
 # %%
-# Where the histogram is flat and the coverage on the diagonal, the intervals hold. Here the histogram has a
-# hump: errors have heavier tails than a Gaussian, so that most are smaller than their standard deviation
-# says, while few are far off.
+# Where the histogram is flat and the coverage on the diagonal, the intervals hold. Here the histogram is
+# nearly flat. Errors have heavier tails than a Gaussian: a little more than half of them lie in its middle
+# half, while few are far off.
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
 plot_calibration(measured[hidden], completed[hidden], std[hidden], axes=axes)
