@@ -44,7 +44,7 @@ def intervals(names):
     hidden = names["hidden"]
     z = (names["measured"] - names["completed"])[hidden] / names["std"][hidden]
     assert 0.5 < np.mean(np.abs(z) < 0.674) < 0.56  # a little more than half in a Gaussian's middle half
-    assert np.mean(z**4) > 3.5 * np.mean(z**2) ** 2  # while the tails are heavier
+    assert np.mean(z**4) > 3.2 * np.mean(z**2) ** 2  # while the tails are heavier: a Gaussian has three
     assert 0.88 < names["covered"] < 0.95
     assert names["halved"] < 0.75
 
