@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Matern
 import oracle
 from oracle import relative_error
 from spectralgp import Chebyshev, Graph, Polynomial, condition, graph_gp
-from spectralgp.fields import Covariance, Modal, Posterior, Seen, Series, Shrinkage, leave_one_out, seen_of
+from spectralgp.fields import Covariance, Modal, Posterior, Seen, Series, Shrinkage, leave_one_out, seen_about
 from spectralgp.fields import seen as seeing
 from spectralgp.fields.rows import Blocks
 from spectralgp.graph_kernels import LocalAverage, WithResidual
@@ -514,7 +514,7 @@ def both_posteriors(prior, holes: bool) -> tuple[Posterior, Posterior]:
     if not holes:
         return plain, filtered
     signals = read_signals(np.where(MASK, SIGNALS, np.nan))
-    seen = seen_of(prior, INPUTS, signals, rows)
+    seen = seen_about(0.0, prior.covariance(rows), signals)
     return plain, replace(filtered, signals=signals.completed(seen.mean, lambda: seen.deviations), seen=seen)
 
 

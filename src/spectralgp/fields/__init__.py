@@ -6,7 +6,7 @@ from spectralgp.fields.conditioning import (
     condition,
     condition_shrunk,
     held_out_densities,
-    seen_of,
+    seen_about,
 )
 from spectralgp.fields.covariances import Covariance, Modal, Series
 from spectralgp.fields.evidence import Evidence, log_marginal_likelihood
@@ -41,5 +41,5 @@ __all__ = [
     "held_out_densities",
     "leave_one_out",
     "log_marginal_likelihood",
-    "seen_of",
+    "seen_about",
 ]

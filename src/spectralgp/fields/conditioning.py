@@ -15,9 +15,8 @@ from spectralgp.carry import Carried
 from spectralgp.fields.covariances import Covariance, Indices, Modal
 from spectralgp.fields.field import Field, MixedField
 from spectralgp.fields.laws import t_log_density
-from spectralgp.fields.nodes import ShrunkNodes
 from spectralgp.fields.prior import GraphGP
-from spectralgp.fields.rows import Inputs
+from spectralgp.fields.rows import Rows
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
 from spectralgp.inputs import NewInputs
@@ -274,34 +273,30 @@ def _conditioned(
     prior: GraphGP,
     inputs: Array,
     signals: Signals,
-    rows: Inputs,
+    rows: Rows,
     carried: Carried | None,
     most_deviations: int | None = None,
     start: Array | None = None,
 ) -> Posterior:
-    covariance = prior.covariance(rows)
     if signals.observed is None:
-        return Posterior(prior, inputs, signals, covariance, carried)
-    seen = seen_of(prior, inputs, signals, rows, carried, most_deviations, start)
+        return Posterior(prior, inputs, signals, prior.covariance(rows), carried)
     mean = prior.carried_values(carried, inputs, signals.units)
+    seen = seen_about(mean, prior.covariance(rows), signals, most_deviations, start)
     completed = cast(Incomplete, signals).completed(seen.mean + mean, partial(getattr, seen, "deviations"))
-    return Posterior(prior, inputs, completed, covariance, carried, seen)
+    return Posterior(prior, inputs, completed, seen.covariance, carried, seen)
 
 
-def seen_of(
-    prior: GraphGP,
-    inputs: Array,
+def seen_about(
+    mean: Any,
+    covariance: Covariance,
     signals: Signals,
-    rows: Inputs,
-    carried: Carried | None = None,
     most_deviations: int | None = None,
     start: Array | None = None,
 ) -> Seen:
-    """Signals with holes about the mean that inputs carry over, under a prior."""
-    mean = prior.carried_values(carried, inputs, signals.units)
+    """Signals with holes about a mean, that inputs carry over or zero, under a covariance."""
     values = signals.as_observed - mean
     observed = np.isfinite(values)
-    return Seen(prior.covariance(rows), np.where(observed, values, 0.0), observed.astype(float), most_deviations, start)
+    return Seen(covariance, np.where(observed, values, 0.0), observed.astype(float), most_deviations, start)
 
 
 def condition_shrunk(
@@ -340,7 +335,9 @@ def condition_shrunk(
     """
     plain = condition(replace(prior, shrinkage=None), inputs, signals, carried)
     plain.basis.require_eigenvectors(NOT_EXACT)
-    rows = prior.rows(plain.inputs)
+    covariance = plain.covariance
+    assert isinstance(covariance, Modal)
+    rows = covariance.rows
     if plain.seen is None:
         shrunk = replace(plain.prior, shrinkage=_shrinkage(plain))
         latest = _conditioned(shrunk, plain.inputs, plain.signals, rows, carried)
@@ -406,16 +403,12 @@ def _with_tails(posterior: Posterior, learns: bool) -> Posterior:
     assert isinstance(covariance, Modal)
     lengths, counts = np.empty(0), np.empty(0)  # of none: what is known by draws alone says too little of lengths
     if learns and posterior.seen is None:
-        solved = covariance.rows.unload(covariance.rows.solve(posterior.block, *covariance.powers))
-        precisions = covariance.rows.diagonal(*covariance.powers, inverse=True)
-        lengths, counts = np.sum(solved**2 / precisions, axis=1), np.full(len(solved), covariance.shape[1])
+        left_out = covariance.left_out(posterior.block, posterior.signals, shares=False, has_energies=False)
+        lengths, counts = left_out.lengths, np.full(covariance.shape[0], covariance.shape[1])
     elif learns and posterior.seen is not None and posterior.seen.has_groups:
         groups = [posterior.seen.length(row) for row in range(covariance.shape[0])]
         lengths, counts = np.array([one[0] for one in groups]), np.array([one[2] for one in groups])
-    prior = replace(posterior.prior, shrinkage=shrinkage.with_freedom(lengths, counts))
-    if isinstance(posterior.prior.nodes, ShrunkNodes):  # the basis is the same
-        prior.__dict__["nodes"] = posterior.prior.nodes
-    return replace(posterior, prior=prior)
+    return replace(posterior, prior=posterior.prior.with_tails(shrinkage.with_freedom(lengths, counts)))
 
 
 def _as_inputs(n_features: int) -> Any:

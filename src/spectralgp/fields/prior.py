@@ -86,6 +86,12 @@ class GraphGP:
         """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of the graph's basis."""
         return self.graph_kernel.power(self.graph_basis.eigenvalues)
 
+    def with_tails(self, shrinkage: Shrinkage) -> GraphGP:
+        """The prior with a shrinkage that differs in the tails of a signal alone: what nodes share is the same."""
+        other = replace(self, shrinkage=shrinkage)
+        other.__dict__["nodes"] = self.nodes  # the basis took an eigendecomposition
+        return other
+
     def rows(self, inputs: Array) -> Inputs:
         """How signals covary by their inputs."""
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input

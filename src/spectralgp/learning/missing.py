@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import cholesky
 
 from spectralgp._checks import Array
 from spectralgp._progress import mention, quietly, report
-from spectralgp.fields import GraphGP, Seen, seen_of
+from spectralgp.fields import GraphGP, Seen, seen_about
 from spectralgp.graph_kernels import GraphKernel
 from spectralgp.learning.fisher import precision_at
 from spectralgp.learning.fit import Certificate, Fit, Outcome, Stage, certify, lift_above_zero
@@ -73,7 +73,12 @@ class Expectation:
     def _seen(self, model: GraphGP) -> Seen:
         """The signals under a model."""
         task = self.task
-        return seen_of(model, task.inputs, _signals(task), model.rows(task.inputs), task.carried)
+        covariance = model.covariance(model.rows(task.inputs))
+        return seen_about(self._carried(model), covariance, _signals(task))
+
+    def _carried(self, model: GraphGP) -> Any:
+        """The mean that inputs carry over to the signals."""
+        return model.carried_values(self.task.carried, self.task.inputs, _signals(self.task).units)
 
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
         """The task with signals completed under a model; coarsely, and by few draws, if that is far from the answer."""
@@ -95,8 +100,7 @@ class Expectation:
             draws, solutions = seen.draws(n_draws, np.random.default_rng(SEED), _as_many(others, n_draws), tolerance)
             self._solutions = solution, solutions
             deviations = draws / np.sqrt(n_draws)
-        carried = model.carried_values(self.task.carried, self.task.inputs, signals.units)
-        return dataclasses.replace(self.task, signals=signals.completed(mean + carried, deviations))
+        return dataclasses.replace(self.task, signals=signals.completed(mean + self._carried(model), deviations))
 
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
         """Log density of what was observed, and its standard error: equation (19)."""
