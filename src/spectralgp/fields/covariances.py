@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spectralgp._arrays import on_host, without_caches
 from spectralgp._checks import Array
-from spectralgp.fields.nodes import LeftNodes, Nodes
+from spectralgp.fields.nodes import Nodes
 from spectralgp.fields.rows import Blocks, Inputs, Left, Rows
 from spectralgp.signals import Signals
 from spectralgp.spectrum import FilterBank, Filters, FilterSum, MatrixBasis, Quadrature, SpectralData
@@ -355,7 +355,7 @@ class Modal(Covariance):
     def at(self, new: Any) -> tuple[Filters, Modal]:
         """Blocks at every mode: the same kind of covariance."""
         left = self.rows.at(new, self.nodes.power, self.nodes.own)
-        return left.reach, Modal(Blocks(left, self.basis.eigenvalues), LeftNodes(self.nodes))
+        return left.reach, Modal(Blocks(left, self.basis.eigenvalues), self.nodes)
 
     def joined(self, new: Any) -> Modal:
         """By the rows."""
@@ -473,6 +473,13 @@ class _OfSeries(Covariance):
         """Not written out."""
         raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
 
+    def draw_noise(self, random_state: np.random.Generator) -> Any:
+        """White columns."""
+        return self._white_noise(self.shape[0], random_state)
+
+    def _white_noise(self, n_signals: int, random_state: np.random.Generator) -> Any:
+        return self.basis.white(n_signals, random_state) * float(np.sqrt(self.noise_variance))
+
     def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
         """Not known."""
         return 0.0, None
@@ -552,10 +559,6 @@ class Series(_OfSeries):
         bank = FilterBank(lambda eigenvalues: self.nodes.response(eigenvalues)[None], root)
         shared = basis.filtered(basis.white(self.shape[0], random_state), bank)
         return shared + self.nodes.draw_own(self.shape[0], random_state)
-
-    def draw_noise(self, random_state: np.random.Generator) -> Any:
-        """White columns."""
-        return self.nodes.draw_noise(self.shape[0], random_state)
 
     def inverse_diagonal(self) -> Array:
         """By random probes."""
@@ -718,13 +721,9 @@ class SeriesLeft(_OfSeries):
         joint = self.known.rows.joined(self.new)
         drawn = Series(joint, self.nodes).draw_signal(random_state)
         everything = np.eye(n_known + self.shape[0])
-        missed = basis.combined(drawn, everything[:n_known]) + self.nodes.draw_noise(n_known, random_state)
+        missed = basis.combined(drawn, everything[:n_known]) + self._white_noise(n_known, random_state)
         corrected = basis.filtered(self.known.coordinates(missed), self.left.reach)
         return basis.combined(drawn, everything[n_known:]) - corrected
-
-    def draw_noise(self, random_state: np.random.Generator) -> Any:
-        """White columns."""
-        return self.nodes.draw_noise(self.shape[0], random_state)
 
     def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
         """By random probes, or without error at given nodes."""

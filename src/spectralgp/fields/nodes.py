@@ -49,10 +49,6 @@ class Nodes(ABC):
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
         """A block drawn from ``N(0, H - noise)``."""
 
-    def draw_noise(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        """A block of white noise."""
-        return self.basis.white_at_nodes(n_signals, random_state) * float(np.sqrt(self.noise_variance))
-
 
 @dataclass(frozen=True, eq=False)
 class GraphNodes(Nodes):
@@ -188,42 +184,3 @@ class ShrunkNodes(Nodes):
         root = axes * np.sqrt(np.maximum(values - self.noise_variance, 0.0))
         white = random_state.standard_normal((n_signals, values.size))
         return self.basis.load(white @ root.T @ vectors.T)
-
-
-@dataclass(frozen=True, eq=False)
-class LeftNodes(Nodes):
-    """Nodes whose rows say all of what inputs explain: ``G`` has power one at every mode.
-
-    Parameters
-    ----------
-    nodes : Nodes
-        Those of the known signals.
-    """
-
-    nodes: Nodes
-
-    @property
-    def noise_variance(self) -> float:  # type: ignore[override]
-        """That of the known signals."""
-        return self.nodes.noise_variance
-
-    @property
-    def basis(self) -> Spectrum:
-        """That of the known signals."""
-        return self.nodes.basis
-
-    def power(self, eigenvalues: Array) -> Array:
-        """One."""
-        return np.ones(np.shape(eigenvalues))
-
-    def response(self, eigenvalues: Array) -> Array:
-        """One."""
-        return np.ones(np.shape(eigenvalues))
-
-    def own(self, eigenvalues: Array) -> Array:
-        """That of the known signals."""
-        return self.nodes.own(eigenvalues)
-
-    def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        """That of the known signals."""
-        return self.nodes.draw_own(n_signals, random_state)

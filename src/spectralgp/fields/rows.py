@@ -238,7 +238,9 @@ class LeftOfInputs(Left):
 
 @dataclass(frozen=True, eq=False)
 class Blocks(Rows):
-    """A covariance of its own at every mode, ``p_j S_j + r_j I``: what complete signals leave at new inputs.
+    """A covariance of its own at every mode, ``S_j + r_j I``: what complete signals leave at new inputs.
+
+    ``S_j`` has the power of the mode in it, so that none is asked for.
 
     Parameters
     ----------
@@ -279,39 +281,39 @@ class Blocks(Rows):
         turned = np.einsum("jab,...aj->...bj", vectors, coordinates, optimize=True) * values.T
         return np.einsum("jab,...bj->...aj", vectors, turned, optimize=True)
 
-    def _spectrum(self, power: Array, own: Array) -> Array:
-        return power[:, None] * self._modes[0] + own[:, None]
+    def _spectrum(self, own: Array) -> Array:
+        return self._modes[0] + own[:, None]
 
     def times(self, coordinates: Array, power: Array, own: Array) -> Array:
         """In the eigenbasis of every block."""
-        return self._through(coordinates, self._spectrum(power, own))
+        return self._through(coordinates, self._spectrum(own))
 
     def solve(self, coordinates: Array, power: Array, own: Array) -> Array:
         """In the eigenbasis of every block."""
-        return self._through(coordinates, 1 / self._spectrum(power, own))
+        return self._through(coordinates, 1 / self._spectrum(own))
 
     def log_determinants(self, power: Array, own: Array) -> Array:
         """Sum of the logarithms of the eigenvalues."""
-        return np.log(self._spectrum(power, own)).sum(axis=1)
+        return np.log(self._spectrum(own)).sum(axis=1)
 
     def drawn(self, white: Array, power: Array, own: Array) -> Array:
         """By the symmetric root of every block."""
-        return self._through(white, np.sqrt(self._spectrum(power, own)))
+        return self._through(white, np.sqrt(self._spectrum(own)))
 
     def whitened(self, coordinates: Array, power: Array, own: Array) -> Array:
         """By the symmetric root of every block."""
-        return self._through(coordinates, 1 / np.sqrt(self._spectrum(power, own)))
+        return self._through(coordinates, 1 / np.sqrt(self._spectrum(own)))
 
     def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
         """One column of every block."""
-        values, vectors = self._spectrum(power, own), self._modes[1]
+        values, vectors = self._spectrum(own), self._modes[1]
         return np.einsum("jab,jb->aj", vectors, vectors[:, signal] * (1 / values if inverse else values))
 
     def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
         """Known without the blocks, but for the inverse."""
         if not inverse:
-            return power * self._variances + own
-        return np.einsum("jab,jb->aj", np.square(self._modes[1]), 1 / self._spectrum(power, own))
+            return self._variances + own
+        return np.einsum("jab,jb->aj", np.square(self._modes[1]), 1 / self._spectrum(own))
 
     def log_variances(self, power: Array, own: Array) -> None:
         """Not diagonal in the signals."""
@@ -320,7 +322,7 @@ class Blocks(Rows):
     def weighted_inverse(self, weights: Array, power: Array, own: Array) -> Modes:
         """Sum over the blocks."""
         vectors = self._modes[1]
-        scaled = vectors * (weights[:, None] / self._spectrum(power, own))[:, None, :]
+        scaled = vectors * (weights[:, None] / self._spectrum(own))[:, None, :]
         return modes_of(np.einsum("jab,jcb->ac", scaled, vectors, optimize=True))
 
     def at(self, new: Any, power: OfEigenvalues, own: OfEigenvalues) -> Left:
@@ -333,8 +335,7 @@ class Blocks(Rows):
 
     def matrices(self, power: Array, own: Array) -> Array:
         """As they are left."""
-        blocks = power[:, None, None] * self.left.covariances(self.eigenvalues)
-        return blocks + own[:, None, None] * np.eye(self.n_signals)
+        return self.left.covariances(self.eigenvalues) + own[:, None, None] * np.eye(self.n_signals)
 
 
 def _refuse_contradiction(smallest: float, largest: float) -> None:

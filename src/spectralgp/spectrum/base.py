@@ -268,10 +268,6 @@ class Spectrum(ABC):
     def white(self, n_signals: int, random_state: np.random.Generator) -> Any:
         """A block of independent standard normal signals."""
 
-    def white_at_nodes(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        """A block of signals that are white over the nodes: the same, where the vectors are orthonormal."""
-        return self.white(n_signals, random_state)
-
     @abstractmethod
     def filtered(self, block: Any, filters: Filters) -> Any:
         """The signals of a block through filters."""

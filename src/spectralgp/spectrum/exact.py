@@ -436,10 +436,6 @@ class Oblique(MatrixBasis):
         """Coordinates, which nobody else asks for."""
         return signals.values @ self.dual
 
-    def white_at_nodes(self, n_signals: int, random_state: np.random.Generator) -> Array:
-        """White signals, by their coordinates."""
-        return self.load(random_state.standard_normal((n_signals, self.n_nodes)))
-
     def within(self, points: Array) -> Array:
         """The points."""
         return points
