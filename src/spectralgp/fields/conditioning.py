@@ -21,7 +21,7 @@ from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
 from spectralgp.inputs import NewInputs
 from spectralgp.signals import Incomplete, Signals, as_training
-from spectralgp.spectrum import Spectrum
+from spectralgp.spectrum import Filters, Spectrum
 
 NOT_EXACT = (
     "prior must be on an exact spectrum to shrink a covariance, a matrix of nodes by nodes; got a quadrature. "
@@ -117,8 +117,16 @@ class Posterior:
         if self.seen is not None or not left.is_closed:
             onward = partial(self._observing, new, features)
         if self.seen is not None:
-            spread = _Spread(self, reach)
+            spread = partial(self._open_means, self.seen, reach)
         return Field(left, centre, self.signals.units, self.prior.freedom, spread=spread, onward=onward)
+
+    def _open_means(self, seen: Seen, reach: Filters) -> list[Any]:
+        """What means at new inputs may deviate by, for what was not observed of the training signals: equation (20)."""
+        basis = self.basis
+        # all at once where blocks may be stacked, else one by one
+        sets = [seen.deviations] if basis.has_eigenvectors else seen.deviations
+        moved = [basis.unload(basis.filtered(self.covariance.coordinates(basis.load(one)), reach)) for one in sets]
+        return list(moved[0]) if basis.has_eigenvectors else moved
 
     def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
         """Log densities of signals that are views of the same ones as the training signals, with the same centre.
@@ -173,36 +181,6 @@ class Posterior:
         whole = self.basis.load(self.values) - self.carried_block(self.inputs)
         lengths, logs = self.covariance.chained(self.basis.read_block(whole))
         return -0.5 * float(np.sum(lengths + logs) + self.signals.size * np.log(2 * np.pi))
-
-
-@dataclass(frozen=True, eq=False)
-class _Spread:
-    """What means at new inputs may deviate by, for what was not observed of the training signals: equation (20).
-
-    A sequence of arrays (n_inputs, n_nodes), made when it is first looked at.
-    """
-
-    posterior: Posterior
-    reach: Any
-
-    @cached_property
-    def _moved(self) -> list[Any]:
-        posterior, basis, covariance = self.posterior, self.posterior.basis, self.posterior.covariance
-        assert posterior.seen is not None
-        deviations = posterior.seen.deviations
-        # all at once where blocks may be stacked, else one by one
-        sets = [deviations] if basis.has_eigenvectors else deviations
-        moved = [basis.unload(basis.filtered(covariance.coordinates(basis.load(one)), self.reach)) for one in sets]
-        return list(moved[0]) if basis.has_eigenvectors else moved
-
-    def __len__(self) -> int:
-        return len(self._moved)
-
-    def __iter__(self) -> Any:
-        return iter(self._moved)
-
-    def __getitem__(self, number: int) -> Any:
-        return self._moved[number]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from spectralgp._arrays import on_host, without_caches
 from spectralgp._checks import Array
+from spectralgp.fields.laws import rescaled
 from spectralgp.fields.nodes import Nodes
 from spectralgp.fields.rows import Blocks, Inputs, Left, Rows
 from spectralgp.signals import Signals
@@ -416,15 +417,15 @@ class Modal(Covariance):
 
     def rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
         """By the same factors as densities: equation (26)."""
-        noisy, share = signal + noise, self.noise_variance
         if self.shape[0] == 1:
             return signal * scales, noise * scales
         factors = np.linalg.cholesky(self.rows.matrices(*self.powers))
-        whitened = np.linalg.solve(factors, self.basis.load(noisy).T[:, :, None])[:, :, 0].T
-        moved = self.basis.unload(np.einsum("jab,bj->aj", factors, whitened * (scales - 1), optimize=True))
-        left = signal - noisy + share * self.solve(noisy)  # of the signals, given their noisy values
-        rescaled = signal + moved - share * self.solve(moved) + (scales - 1) * left
-        return rescaled, noisy + moved - rescaled
+
+        def moved(noisy: Array) -> Array:
+            whitened = np.linalg.solve(factors, self.basis.load(noisy).T[:, :, None])[:, :, 0].T
+            return self.basis.unload(np.einsum("jab,bj->aj", factors, whitened * (scales - 1), optimize=True))
+
+        return rescaled(signal, noise, scales, self.noise_variance, moved, self.solve)
 
 
 class _OfSeries(Covariance):

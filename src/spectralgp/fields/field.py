@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from scipy.stats import t as student
 from spectralgp._arrays import non_negative_root, on_host, take
 from spectralgp._checks import Array, as_integer, as_signals
 from spectralgp.fields.covariances import Covariance, Indices
-from spectralgp.fields.laws import t_log_density
+from spectralgp.fields.laws import rescaled, t_log_density
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
 from spectralgp.spectrum import SpectralData
@@ -126,8 +126,9 @@ class Field(Predictive):
         What was observed; nothing if not given.
     shown : ndarray of int, optional
         The signals that are predicted; all if not given. Others are only conditioned on.
-    spread : ndarray of shape (n_deviations, n_signals, n_nodes), or sequence of such arrays, optional
-        What the mean may deviate by besides: outer products add to the covariance.
+    spread : callable, optional
+        That gives what the mean may deviate by besides, a sequence of arrays (n_signals, n_nodes) whose outer products
+        add to the covariance.
     learnt_from_them : Shrinkage, optional
         What was learnt from the first of the signals, whose share in it is taken out of the scale of each.
     onward : callable, optional
@@ -140,7 +141,7 @@ class Field(Predictive):
     freedom: float = np.inf
     seen: Seen | None = None
     shown: Indices | None = None
-    spread: Any = field(default=None)
+    spread: Callable[[], Sequence[Any]] | None = None
     learnt_from_them: Shrinkage | None = None
     onward: Callable[[Array], Field] | None = None
 
@@ -257,10 +258,18 @@ class Field(Predictive):
     def _diagonal(self) -> tuple[Any, Array]:
         return self.covariance.diagonal()
 
+    @cached_property
+    def _spread(self) -> Sequence[Any]:
+        return () if self.spread is None else self.spread()
+
+    @cached_property
+    def _stacked_spread(self) -> Array:
+        return np.stack([np.asarray(on_host(one)) for one in self._spread])
+
     def _open_variance(self, nodes: Indices | None) -> Any:
         """What `spread` adds to variances, in the units that the signals came in."""
         total: Any = 0.0
-        for one in () if self.spread is None else self.spread:
+        for one in self._spread:
             moved = self.units.std(one)
             total = total + (moved if nodes is None else on_host(take(moved, nodes, axis=1))) ** 2
         return total
@@ -287,8 +296,7 @@ class Field(Predictive):
         if number == other:
             covariance[np.diag_indices_from(covariance)] += noise
         if self.spread is not None:
-            spread = np.asarray(self.spread)
-            covariance = covariance + spread[:, number].T @ spread[:, other]
+            covariance = covariance + self._stacked_spread[:, number].T @ self._stacked_spread[:, other]
         scales = np.sqrt(self._tails[1])
         divisor = np.broadcast_to(np.asarray(on_host(self.units.divisor)), self.covariance.shape[1:])
         return np.asarray(covariance * np.multiply.outer(divisor, divisor) * (scales[number] * scales[other]))
@@ -324,8 +332,8 @@ class Field(Predictive):
             signal = signal if complete.is_written_out else basis.unload(signal)
             signal = signal if self.shown is None else signal[self._rows]
             if self.spread is not None:
-                white = random_state.standard_normal(len(self.spread))
-                signal = signal + sum(weight * one for weight, one in zip(white, self.spread, strict=True))
+                white = random_state.standard_normal(len(self._spread))
+                signal = signal + sum(weight * one for weight, one in zip(white, self._spread, strict=True))
         noise: Any = 0.0
         if include_noise or is_t:
             noise = complete.draw_noise(random_state)
@@ -345,14 +353,16 @@ class Field(Predictive):
             return self.covariance.rescaled(signal, noise, scales)
         if self.n_signals == 1 or signal.size > MOST_RESCALED:
             return signal * scales, noise * scales
-        share, factor = self._noise, self._joint_factor
-        noisy, n_nodes = (signal + noise).ravel(), self._n_nodes
-        whitened = solve_triangular(factor, noisy, lower=True, check_finite=False)
-        moved = factor @ (whitened * np.repeat(scales[:, 0] - 1, n_nodes))
-        pulled = cho_solve((factor, True), np.column_stack([noisy, moved]), check_finite=False) * share
-        left = signal.ravel() - noisy + pulled[:, 0]  # of the signals, given their noisy values
-        rescaled = signal.ravel() + moved - pulled[:, 1] + np.repeat(scales[:, 0] - 1, n_nodes) * left
-        return rescaled.reshape(signal.shape), (noisy + moved - rescaled).reshape(signal.shape)
+        factor = self._joint_factor
+
+        def moved(noisy: Array) -> Array:
+            whitened = solve_triangular(factor, noisy.ravel(), lower=True, check_finite=False).reshape(noisy.shape)
+            return np.asarray(factor @ (whitened * (scales - 1)).ravel()).reshape(noisy.shape)
+
+        def solve(noisy: Array) -> Array:
+            return np.asarray(cho_solve((factor, True), noisy.ravel(), check_finite=False)).reshape(noisy.shape)
+
+        return rescaled(signal, noise, scales, self._noise, moved, solve)
 
     @cached_property
     def _joint_factor(self) -> Array:
