@@ -253,7 +253,8 @@ class Modal(Covariance):
         return self.basis.require_eigenvectors("")
 
     @property
-    def _dual(self) -> Array:
+    def dual(self) -> Array:
+        """The inverse of the transpose of the vectors."""
         return self._forward if self.basis.backward is None else self.basis.backward
 
     # ------------------------------------------------------------------------------- in blocks over the nodes
@@ -277,12 +278,8 @@ class Modal(Covariance):
 
     def solve(self, block: Array) -> Array:
         """In both bases."""
-        found = self.rows.unload(self.solved(self.basis.load(block)))
+        found = self.rows.unload(self.rows.solve(self.rows.load(self.basis.load(block)), *self.powers))
         return found if self.basis.backward is None else found @ self.basis.backward.T
-
-    def solved(self, coefficients: Array) -> Array:
-        """Coordinates of ``C^-1 y``, from those of signals in the basis of the nodes."""
-        return self.rows.solve(self.rows.load(coefficients), *self.powers)
 
     def conditioned(self, block: Array) -> tuple[Array, Array]:
         """Exactly: ``(C - s) x = s (y - x)`` takes no product."""
@@ -301,11 +298,11 @@ class Modal(Covariance):
 
     def inverse_diagonal(self) -> Array:
         """``sum_j (C_j^-1)_nn B^-T_mj^2``."""
-        return self.rows.diagonal(*self.powers, inverse=True) @ np.square(self._dual).T
+        return self.rows.diagonal(*self.powers, inverse=True) @ np.square(self.dual).T
 
     def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
         """``B diag((C_j)_nn') B^T``."""
-        side = (self._dual if inverse else self._forward)[nodes]
+        side = (self.dual if inverse else self._forward)[nodes]
         if signal == other:
             return (side * self.rows.diagonal(*self.powers, inverse)[signal]) @ side.T
         return (side * self.rows.column(other, *self.powers, inverse)[signal]) @ side.T
@@ -313,10 +310,8 @@ class Modal(Covariance):
     def among(self, chosen: Mask, inverse: bool = False) -> Array:
         """Signal by signal."""
         signals, places = np.nonzero(chosen)
-        side, starts = (
-            (self._dual if inverse else self._forward)[places],
-            np.searchsorted(signals, np.arange(self.shape[0] + 1)),
-        )
+        side = (self.dual if inverse else self._forward)[places]
+        starts = np.searchsorted(signals, np.arange(self.shape[0] + 1))
         entries = np.empty((signals.size, signals.size))
         for signal in range(self.shape[0]):
             own, others = slice(starts[signal], starts[signal + 1]), slice(0, starts[signal + 1])
@@ -374,25 +369,20 @@ class Modal(Covariance):
         logs = 2 * self.basis.log_volume - np.log(precisions).sum(axis=1)
         return LeftOut(values, errors, lengths, logs, lambda: self.basis.diagonals(lambda _: 1 / precisions))
 
-    @property
-    def dual(self) -> Array:
-        """The inverse of the transpose of the vectors."""
-        return self._dual
-
     def row_sums(self) -> Array:
         """Sums of ``C^-1`` over the signals, of every entry with its own node, shape (n_signals, n_nodes)."""
         ones = self.rows.load(np.ones(self.shape))
-        return self.rows.unload(self.rows.solve(ones, *self.powers)) @ np.square(self._dual).T
+        return self.rows.unload(self.rows.solve(ones, *self.powers)) @ np.square(self.dual).T
 
     def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
         """``B^-T diag((C_j^-1)_nn') B^-1``, for every chosen entry."""
         signals, places = np.nonzero(chosen)
         column = self.rows.column(signal, *self.powers, inverse=True)
-        return (self._dual[places] * column[signals]) @ self._dual[nodes].T
+        return (self.dual[places] * column[signals]) @ self.dual[nodes].T
 
     def at_node(self, node: int) -> Array:
         """``sum_j B^-T_mj^2 C_j^-1``."""
-        modes = self.rows.weighted_inverse(np.square(self._dual[node]), *self.powers)
+        modes = self.rows.weighted_inverse(np.square(self.dual[node]), *self.powers)
         return (modes.vectors * modes.values) @ modes.vectors.T
 
     # ------------------------------------------------------------------------------------- as a distribution

@@ -135,9 +135,9 @@ class Inputs(Rows):
         """``U z``."""
         return self.turn @ coordinates
 
-    def variances(self, power: Array, own: Array) -> Array:
-        """``D``, shape (n_signals, n_modes): the one place that says so."""
-        return self.modes.values[:, None] * power + own
+    def variances(self, power: Array, own: Array | float) -> Array:
+        """``D``, shape (..., n_signals, n_modes): the one place that says so; leading axes of `power` are filters."""
+        return self.modes.values[:, None] * power[..., None, :] + own
 
     def times(self, coordinates: Array, power: Array, own: Array) -> Array:
         """``D z``."""

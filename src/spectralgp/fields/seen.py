@@ -245,18 +245,18 @@ class Seen:
         return self.completed(values, solution), solution
 
     @cached_property
-    def solution(self) -> Array:
-        """``Q y``."""
-        if self.method == "missing" and self.is_mask:
-            return np.where(self.observed, self.covariance.solve(self.mean), 0.0)
-        return self.solved(self.values, self.start)
+    def _filled(self) -> tuple[Array, Array]:
+        return self.filled(self.values, self.start)
 
-    @cached_property
+    @property
     def mean(self) -> Array:
         """What was observed, and the conditional mean of the rest."""
-        if self.method == "missing" and self.is_mask:
-            return self._around_holes(self.values)
-        return self.completed(self.values, self.solution)
+        return self._filled[0]
+
+    @property
+    def solution(self) -> Array:
+        """``Q y``."""
+        return self._filled[1]
 
     @property
     def signal_mean(self) -> Array:
@@ -502,7 +502,7 @@ class Seen:
         It is exact where a dense matrix serves; else the determinant is by stochastic Lanczos quadrature.
         """
         random_state = np.random.default_rng(PROBE_SEED) if random_state is None else random_state
-        if "solution" in self.__dict__:
+        if "_filled" in self.__dict__:
             solution = self.solution
         elif self._is_written_out:
             values = np.where(self.observed, self.values, 0.0)

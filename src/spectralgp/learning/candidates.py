@@ -222,16 +222,13 @@ def _predicted(
     candidate: Candidate, model: GraphGP, part: Task, fold: Fold, others: Signals, nodes: Indices | None
 ) -> tuple[Array, Array]:
     """Log densities of the signals held out, and those of their values at some nodes."""
+    new = fold.new_inputs(model.input_kernel)
     is_complete = part.signals.observed is None and others.observed is None
-    is_quick = candidate.shrunk and is_complete and nodes is not None
-    posterior = (
-        condition(model, part.inputs, part.signals, part.carried)
-        if is_quick
-        else candidate.condition(model, part, learns_tails=False)
-    )
-    prediction = posterior.given(fold.new_inputs(posterior.prior.input_kernel), fold.features)
-    if is_quick and nodes is not None:
-        return held_out_densities(posterior, prediction, others, nodes)
+    if candidate.shrunk and is_complete and nodes is not None:
+        plain = condition(model, part.inputs, part.signals, part.carried)
+        return held_out_densities(plain, plain.given(new, fold.features), others, nodes)
+    posterior = candidate.condition(model, part, learns_tails=False)
+    prediction = posterior.given(new, fold.features)
     logs = posterior.log_densities_of(prediction, others)
     if nodes is None:
         return logs, np.empty((others.shape[0], 0))

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from spectralgp._checks import Array
+from spectralgp.fields import Inputs
 from spectralgp.learning.objective import Objective
 from spectralgp.spectrum import SpectralData
 
@@ -42,7 +43,7 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
         candidates, n_values = _candidates(grid, objective.n_graph)
         spectra = np.square(amplitude * candidates @ powers.T)
         for noise in noises:
-            values = _log_likelihoods(rows.modes.values, spectra, noise, data)
+            values = _log_likelihoods(rows, spectra, noise, data)
             index = int(np.argmax(values))
             if values[index] > best[0]:
                 best = (float(values[index]), amplitude * candidates[index], noise)
@@ -80,13 +81,13 @@ def _candidates(values: Array, n_coefficients: int) -> tuple[Array, int]:
     return np.pad(half, ((0, 0), (0, n_coefficients - free))), n_values
 
 
-def _log_likelihoods(input_power: Array, spectra: Array, noise_variance: float, data: SpectralData) -> Array:
+def _log_likelihoods(rows: Inputs, spectra: Array, noise_variance: float, data: SpectralData) -> Array:
     """Equation (5), up to its constant, for many filters at once, in blocks that fit the cache."""
     energies, multiplicities = data.energies, data.multiplicities
     block = max(1, BLOCK // energies.size)
     values = np.empty(spectra.shape[0])
     for start in range(0, spectra.shape[0], block):
-        variances = input_power[:, None] * spectra[start : start + block, None, :] + noise_variance  # equation (15)
+        variances = rows.variances(spectra[start : start + block], noise_variance)
         values[start : start + block] = -0.5 * np.sum(
             multiplicities * np.log(variances) + energies / variances, axis=(1, 2)
         )
