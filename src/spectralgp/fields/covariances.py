@@ -50,12 +50,8 @@ class LeftOut:
     variances: Callable[[], tuple[Any, Array]]
 
 
-class Covariance(ABC):
-    """Covariance ``C`` of signals as they are observed, noise included.
-
-    It is asked in two ways. What is seen through weights asks in blocks over the nodes, of its own layout, which add
-    and multiply entry by entry; densities of complete signals ask with blocks of the spectrum.
-    """
+class Distribution(ABC):
+    """Covariance ``C`` of signals as they are observed, noise included, by what predictions ask of it."""
 
     nodes: Nodes
 
@@ -78,6 +74,46 @@ class Covariance(ABC):
     @abstractmethod
     def is_written_out(self) -> bool:
         """Whether single entries of it can be had."""
+
+    @abstractmethod
+    def draw_signal(self, random_state: np.random.Generator) -> Any:
+        """A block drawn from ``N(0, C - s)``, the signals without noise."""
+
+    @abstractmethod
+    def draw_noise(self, random_state: np.random.Generator) -> Any:
+        """A block of white noise."""
+
+    @abstractmethod
+    def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
+        """Entries of ``C``, or of its inverse, between the nodes of two signals, or between some of them."""
+
+    @abstractmethod
+    def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
+        """Variances at all nodes or at some, and their root mean square standard error, one per signal."""
+
+    @abstractmethod
+    def log_determinant(self) -> float:
+        """``log |C|``."""
+
+    @abstractmethod
+    def errors_of(self, signals: Signals, known: Signals, centre: Any) -> SpectralData:
+        """Signals at new inputs less their mean given known ones, for densities; without another pass, if it can be."""
+
+    @abstractmethod
+    def alone(self, errors: SpectralData) -> tuple[Array, Array]:
+        """``e^T C^-1 e`` and ``log |C|`` of every signal by itself; `errors` are read on the spectrum."""
+
+    @abstractmethod
+    def chained(self, errors: SpectralData) -> tuple[Array, Array]:
+        """``e^T C^-1 e`` and ``log |C|`` of every signal given those before it."""
+
+
+class Covariance(Distribution):
+    """A covariance ``C`` that can be solved with, so that its signals can be conditioned on.
+
+    What is seen through weights asks in blocks over the nodes, of a layout of their own, which add and multiply entry
+    by entry.
+    """
 
     @property
     @abstractmethod
@@ -111,20 +147,8 @@ class Covariance(ABC):
         """``x = s C^-1 y``, or near it, with the noise ``s``, and ``(C - s) x``: a step of conjugate gradients."""
 
     @abstractmethod
-    def draw_signal(self, random_state: np.random.Generator) -> Any:
-        """A block drawn from ``N(0, C - s)``, the signals without noise."""
-
-    @abstractmethod
-    def draw_noise(self, random_state: np.random.Generator) -> Any:
-        """A block of white noise."""
-
-    @abstractmethod
     def inverse_diagonal(self) -> Array:
         """Diagonal of ``C^-1``, shape (n_signals, n_nodes)."""
-
-    @abstractmethod
-    def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
-        """Entries of ``C``, or of its inverse, between the nodes of two signals, or between some of them."""
 
     @abstractmethod
     def among(self, chosen: Mask, inverse: bool = False) -> Array:
@@ -137,10 +161,6 @@ class Covariance(ABC):
     @abstractmethod
     def at_node(self, node: int) -> Array:
         """Entries of ``C^-1`` between the values of all signals at a node, shape (n_signals, n_signals)."""
-
-    @abstractmethod
-    def log_determinant(self) -> float:
-        """``log |C|``."""
 
     @abstractmethod
     def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
@@ -161,7 +181,7 @@ class Covariance(ABC):
         return self.nodes.basis.zeros(self.shape[0])
 
     @abstractmethod
-    def at(self, new: Any) -> tuple[Filters, Covariance]:
+    def at(self, new: Any) -> tuple[Filters, Distribution]:
         """Filters from the coordinates of complete signals to their means at new inputs, and what is left there."""
 
     @abstractmethod
@@ -176,28 +196,6 @@ class Covariance(ABC):
         less by ``y_n / (n - 1)``, and all else follows it but for this share. With `has_energies` the block is that of
         `signals`, whose energies may be known.
         """
-
-    # ------------------------------------------------------------------------------------- as a distribution
-
-    @abstractmethod
-    def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
-        """Variances at all nodes or at some, and their root mean square standard error, one per signal."""
-
-    @abstractmethod
-    def errors_of(self, signals: Signals, known: Signals, centre: Any) -> SpectralData:
-        """Signals at new inputs less their mean given known ones, for densities; without another pass, if it can be."""
-
-    @abstractmethod
-    def alone(self, errors: SpectralData) -> tuple[Array, Array]:
-        """``e^T C^-1 e`` and ``log |C|`` of every signal by itself; `errors` are read on the spectrum."""
-
-    @abstractmethod
-    def chained(self, errors: SpectralData) -> tuple[Array, Array]:
-        """``e^T C^-1 e`` and ``log |C|`` of every signal given those before it."""
-
-    @abstractmethod
-    def rescaled(self, signal: Any, noise: Any, scales: Array) -> tuple[Any, Any]:
-        """Drawn signals and their noise, with what signals before it leave open of each scaled by its own factor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,7 +416,7 @@ class Modal(Covariance):
         return rescaled(signal, noise, scales, self.noise_variance, moved, self.solve)
 
 
-class _OfSeries(Covariance):
+class _OfSeries(Distribution):
     """What covariances on a quadrature have in common: nothing is written out."""
 
     @property
@@ -431,36 +429,7 @@ class _OfSeries(Covariance):
         """No."""
         return False
 
-    @property
-    def finest(self) -> float:
-        """What the precision of the signals gives."""
-        return 3e-7 if str(self.basis.operator.dtype).endswith("64") else 1e-5
-
-    def load(self, values: Array) -> Any:
-        """Columns over the nodes."""
-        return self.basis.load(values)
-
-    def unload(self, block: Any) -> Array:
-        """Columns as values."""
-        return np.asarray(on_host(self.basis.unload(block)))
-
-    def inner(self, left: Any, right: Any) -> float:
-        """Sum of products, in double precision."""
-        return self.basis.inner(left, right)
-
     def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
-        """Not written out."""
-        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
-
-    def among(self, chosen: Mask, inverse: bool = False) -> Array:
-        """Not written out."""
-        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
-
-    def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
-        """Not written out."""
-        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
-
-    def at_node(self, node: int) -> Array:
         """Not written out."""
         raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
 
@@ -471,17 +440,9 @@ class _OfSeries(Covariance):
     def _white_noise(self, n_signals: int, random_state: np.random.Generator) -> Any:
         return self.basis.white(n_signals, random_state) * float(np.sqrt(self.noise_variance))
 
-    def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
-        """Not known."""
-        return 0.0, None
-
-    def rescaled(self, signal: Any, noise: Any, scales: Array) -> tuple[Any, Any]:
-        """Signals on a large graph are normal."""
-        raise NotImplementedError
-
 
 @dataclass(frozen=True, eq=False)
-class Series(_OfSeries):
+class Series(_OfSeries, Covariance):
     """The covariance of signals with inputs on a quadrature, by Chebyshev series.
 
     Parameters
@@ -511,6 +472,39 @@ class Series(_OfSeries):
     def is_closed(self) -> bool:
         """By iterations."""
         return True
+
+    @property
+    def finest(self) -> float:
+        """What the precision of the signals gives."""
+        return 3e-7 if str(self.basis.operator.dtype).endswith("64") else 1e-5
+
+    def load(self, values: Array) -> Any:
+        """Columns over the nodes."""
+        return self.basis.load(values)
+
+    def unload(self, block: Any) -> Array:
+        """Columns as values."""
+        return np.asarray(on_host(self.basis.unload(block)))
+
+    def inner(self, left: Any, right: Any) -> float:
+        """Sum of products, in double precision."""
+        return self.basis.inner(left, right)
+
+    def among(self, chosen: Mask, inverse: bool = False) -> Array:
+        """Not written out."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
+
+    def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
+        """Not written out."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
+
+    def at_node(self, node: int) -> Array:
+        """Not written out."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
+
+    def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
+        """Not known."""
+        return 0.0, None
 
     def _variances(self, eigenvalues: Array) -> Array:
         return self.rows.variances(self.nodes.power(eigenvalues), self.nodes.own(eigenvalues))
@@ -606,8 +600,8 @@ class Series(_OfSeries):
         return self.basis.diagonals(lambda eigenvalues: squares @ self._variances(eigenvalues), nodes)
 
     def errors_of(self, signals: Signals, known: Signals, centre: Any) -> SpectralData:
-        """Only what is left at new inputs is asked for this."""
-        raise NotImplementedError
+        """Their energies, by a pass of their own."""
+        return self.basis.read_block(self.basis.load(signals.values) - centre)
 
     def alone(self, errors: SpectralData) -> tuple[Array, Array]:
         """By energies at the quadrature's nodes."""
@@ -660,46 +654,9 @@ class SeriesLeft(_OfSeries):
     def _variances(self, eigenvalues: Array) -> Array:
         return self.left.variances(eigenvalues) + self.nodes.own(eigenvalues)
 
-    def times(self, block: Any) -> Any:
-        """Not computed: what is observed in part is asked of all signals together."""
-        raise NotImplementedError
-
-    def solve(self, block: Any) -> Any:
-        """Not computed."""
-        raise NotImplementedError
-
-    def conditioned(self, block: Any) -> tuple[Any, Any]:
-        """Not computed."""
-        raise NotImplementedError
-
-    def inverse_diagonal(self) -> Array:
-        """Not computed."""
-        raise NotImplementedError
-
-    def coordinates(self, block: Any) -> Any:
-        """All inputs are asked for at once."""
-        raise NotImplementedError
-
-    def read(self, signals: Signals) -> Any:
-        """All inputs are asked for at once."""
-        raise NotImplementedError
-
-    def at(self, new: Any) -> tuple[Filters, Covariance]:
-        """All inputs are asked for at once."""
-        raise NotImplementedError
-
-    def joined(self, new: Any) -> Covariance:
-        """All inputs are asked for at once."""
-        raise NotImplementedError
-
-    def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
-        """All inputs are asked for at once."""
-        raise NotImplementedError
-
     def log_determinant(self) -> float:
         """By the quadrature."""
-        factors = np.linalg.slogdet(self._matrices())[1]
-        return float(factors @ self.basis.multiplicities)
+        return float(np.linalg.slogdet(self._matrices())[1] @ self.basis.multiplicities)
 
     def _matrices(self) -> Array:
         eigenvalues = self.basis.eigenvalues

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
@@ -17,7 +17,7 @@ from scipy.stats import t as student
 
 from spectralgp._arrays import non_negative_root, on_host, take
 from spectralgp._checks import Array, as_integer, as_signals
-from spectralgp.fields.covariances import Covariance, Indices
+from spectralgp.fields.covariances import Covariance, Distribution, Indices, Modal
 from spectralgp.fields.laws import rescaled, t_log_density
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
@@ -114,8 +114,8 @@ class Field(Predictive):
 
     Parameters
     ----------
-    covariance : Covariance
-        Of all signals, noise included.
+    covariance : Distribution
+        Of all signals, noise included; a `Covariance` where values were observed, or may be.
     centre : block of the spectrum
         Their mean before anything was observed, centred and scaled.
     units : Units
@@ -135,7 +135,7 @@ class Field(Predictive):
         What conditions on observed values, where `covariance` is not all there is to know.
     """
 
-    covariance: Covariance
+    covariance: Distribution
     centre: Any
     units: Units
     freedom: float = np.inf
@@ -164,7 +164,7 @@ class Field(Predictive):
         scaled[self._rows] = self.units.apply(observed)
         values[places] = (scaled - self._centre_values)[places]
         weights[places] = 1.0
-        return replace(self, seen=Seen(self.covariance, values, weights))
+        return replace(self, seen=Seen(cast(Covariance, self.covariance), values, weights))
 
     @property
     def _n_nodes(self) -> int:
@@ -350,7 +350,7 @@ class Field(Predictive):
         from the covariance between signals.
         """
         if self.seen is None and self.spread is None:
-            return self.covariance.rescaled(signal, noise, scales)
+            return cast(Modal, self.covariance).rescaled(signal, noise, scales)  # tails are learnt where it is one
         if self.n_signals == 1 or signal.size > MOST_RESCALED:
             return signal * scales, noise * scales
         factor = self._joint_factor
@@ -433,7 +433,7 @@ class Field(Predictive):
         assert more.shown is not None
         weights = more.seen.weights.copy()
         weights[more.shown] = 0.0
-        return Seen(more.covariance, more.seen.values, weights).log_density()[0]
+        return Seen(more.seen.covariance, more.seen.values, weights).log_density()[0]
 
     def _further(self, signals: Array) -> Array:
         """Values that were not observed before."""
