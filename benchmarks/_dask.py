@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from _large import GIGABYTE, Stopwatch, peak_memory, present_memory, watched_passes
 
-from spectralgp._operators import MomentPass, Operator
+from spectralgp.operators import MomentPass, Operator
 
 N_WORKERS = 2
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

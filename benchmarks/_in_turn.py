@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from spectralgp import Graph, PartitionedGraph
-from spectralgp._arrays import on_host
-from spectralgp._operators import MomentPass
+from spectralgp._basics.arrays import on_host
+from spectralgp.operators import MomentPass
 from spectralgp.partitioned.operator import PartitionedOperator
 
 N_NODES, N_PARTITIONS, N_HOPS, N_COLUMNS = 20_000, 5, 4, 6

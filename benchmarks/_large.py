@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
 from spectralgp import Graph, Polynomial, SpectralKernel
-from spectralgp._operators import (
+from spectralgp.operators import (
     CpuOperator,
     Operator,
     chebyshev_coefficients,
@@ -184,7 +184,7 @@ def watched_passes(operator: type[Operator]) -> Stopwatch:
     """A stopwatch on what every fit by passes over the graph does, with operators of a kind."""
     from spectralgp.estimators import _base
     from spectralgp.signals import Signals
-    from spectralgp.spectrum.density import Density
+    from spectralgp.spectra.density import Density
 
     watch = Stopwatch()
     watch.watch(_base, "read_signals", "reading the signals")
@@ -196,7 +196,7 @@ def watched_passes(operator: type[Operator]) -> Stopwatch:
 
 def watched_stages() -> Stopwatch:
     """A stopwatch on the stages of a fit on a large graph."""
-    from spectralgp.spectrum import Quadrature, quadrature
+    from spectralgp.spectra import Quadrature, quadrature
 
     watch = watched_passes(Operator)
     watch.watch(Graph, "operator", "operator and ordering")

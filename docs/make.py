@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from rooms import rooms_picture
 
 from spectralgp import GraphGPRegressor, Polynomial
-from spectralgp._files import atomic_write
+from spectralgp._basics.files import atomic_write
+from spectralgp.cli.demo import picture, run_demo
 from spectralgp.datasets import load_fertility, load_weather
-from spectralgp.demo import picture, run_demo
 from spectralgp.plots import plot_filled, plot_filter, plot_signal
 
 IMAGES = Path(__file__).parent / "images"

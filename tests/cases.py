@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import oracle
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import (
+from spectralgp.graphs import Graph
+from spectralgp.kernels import (
     Cosine,
     Diffusion,
     GlobalFilter,
@@ -24,7 +24,7 @@ from spectralgp.graph_kernels import (
     RegularizedLaplacian,
     Response,
 )
-from spectralgp.spectrum import ExactSpectrum, decompose
+from spectralgp.spectra import ExactSpectrum, decompose
 
 WEIGHTS = {
     "random": oracle.random_weights(7, seed=0),

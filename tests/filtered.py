@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from spectralgp.fields.rows import Left, Rows
-from spectralgp.inputs.new import KernelInputs
-from spectralgp.modes import Modes, modes_of
-from spectralgp.spectrum import Filters, OfEigenvalues
+from spectralgp.kernels.new_inputs import KernelInputs
+from spectralgp.spectra import Filters, OfEigenvalues
+from spectralgp.spectra.modes import Modes, modes_of
 
 Array = np.ndarray
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from spectralgp.datasets import load_traffic, load_weather
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
 
 
 @dataclass(frozen=True, eq=False)

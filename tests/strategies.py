@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
 
 
 @st.composite

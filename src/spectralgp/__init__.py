@@ -13,8 +13,8 @@ from spectralgp.fields import (
     leave_one_out,
     log_marginal_likelihood,
 )
-from spectralgp.graph import Graph, as_graph
-from spectralgp.graph_kernels import (
+from spectralgp.graphs import Graph, as_graph
+from spectralgp.kernels import (
     Cosine,
     Diffusion,
     GlobalFilter,
@@ -32,7 +32,7 @@ from spectralgp.graph_kernels import (
 )
 from spectralgp.learning import Lagrangian, Sqp, Task, learn
 from spectralgp.signals import Signals, read_signals
-from spectralgp.spectrum import Chebyshev, Exact, Spectrum, decompose
+from spectralgp.spectra import Chebyshev, Exact, Spectrum, decompose
 
 if TYPE_CHECKING:
     from spectralgp.partitioned import PartitionedGraph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from spectralgp._extras import require
+from spectralgp._basics.extras import require
 
 
 def main() -> None:

@@ -13,9 +13,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import r2_score
 
 import oracle
-from spectralgp import Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, condition, decompose, fitting
-from spectralgp.automatic import Setting, automatic
+from spectralgp import Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, condition, decompose
 from spectralgp.datasets import sensor_graph
+from spectralgp.learning import fitting
+from spectralgp.learning.automatic import Setting, automatic
 from spectralgp.learning.candidates import ENOUGH, MOST_COMPARED, Folds
 from spectralgp.signals import read_signals
 from tolerances import EXACT, FORMULA, OPTIMUM

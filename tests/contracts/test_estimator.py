@@ -22,10 +22,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import oracle
-import spectralgp.spectrum
+import spectralgp.spectra
 from spectralgp import GraphGPRegressor
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import Diffusion, Identity, Polynomial
+from spectralgp.graphs import Graph
+from spectralgp.kernels import Diffusion, Identity, Polynomial
 
 WEIGHTS = oracle.random_weights(6, seed=4)
 RNG = np.random.default_rng(0)
@@ -103,13 +103,13 @@ def test_the_array_api_check_passes_in_a_process_that_allows_it():
 def decompositions(monkeypatch):
     """Sizes of the Laplacians decomposed while a test runs."""
     sizes = []
-    original = spectralgp.spectrum.exact._eigenpairs
+    original = spectralgp.spectra.exact._eigenpairs
 
     def counted(graph, laplacian):
         sizes.append((graph.n_nodes, laplacian))
         return original(graph, laplacian)
 
-    monkeypatch.setattr(spectralgp.spectrum.exact, "_eigenpairs", counted)
+    monkeypatch.setattr(spectralgp.spectra.exact, "_eigenpairs", counted)
     return sizes
 
 

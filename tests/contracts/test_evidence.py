@@ -9,9 +9,9 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, node_covariance
 from spectralgp.fields import Evidence, Inputs, graph_gp, log_marginal_likelihood
-from spectralgp.graph_kernels import Polynomial
-from spectralgp.modes import modes_of
+from spectralgp.kernels import Polynomial
 from spectralgp.signals import read_signals
+from spectralgp.spectra.modes import modes_of
 from tolerances import FORMULA, GRADIENT, SMALL_NOISE
 
 N_SIGNALS = 5

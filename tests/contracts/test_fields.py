@@ -16,9 +16,9 @@ from spectralgp import Chebyshev, Graph, Polynomial, condition, graph_gp
 from spectralgp.fields import Covariance, Modal, Posterior, Seen, Series, Shrinkage, leave_one_out, seen_about
 from spectralgp.fields import seen as seeing
 from spectralgp.fields.rows import Blocks
-from spectralgp.graph_kernels import LocalAverage, WithResidual
+from spectralgp.kernels import LocalAverage, WithResidual
 from spectralgp.signals import read_signals
-from spectralgp.spectrum import Exact
+from spectralgp.spectra import Exact
 from tolerances import DIFFERENCE, EXACT, FORMULA, ITERATIVE, MASKED, QUADRATURE, STANDARD_ERRORS
 
 N_SIGNALS, N_NODES, N_NEW, N_DRAWS = 6, 5, 3, 4_000

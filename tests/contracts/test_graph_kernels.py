@@ -13,8 +13,8 @@ from sklearn.base import clone
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, bump, bump_jacobian, node_covariance
 from spectralgp.estimators import GraphGPRegressor
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import (
+from spectralgp.graphs import Graph
+from spectralgp.kernels import (
     Cosine,
     Diffusion,
     GlobalFilter,

@@ -25,7 +25,7 @@ from spectralgp import (
 )
 from spectralgp.fields import Seen, leave_one_out, log_marginal_likelihood, seen_about
 from spectralgp.fields import seen as seeing
-from spectralgp.graph_kernels import WithResidual
+from spectralgp.kernels import WithResidual
 from spectralgp.learning.missing import Expectation, ObservedObjective
 from spectralgp.signals import read_signals
 from tolerances import DIFFERENCE, EXACT, GRADIENT, ITERATIVE, MASKED, STANDARD_ERRORS

@@ -21,16 +21,16 @@ from sklearn.model_selection import cross_val_score
 import oracle
 from cases import LARGE_FILTERS, Columns, LargeCase
 from spectralgp import Chebyshev, Exact, GraphGPRegressor
-from spectralgp._operators import CpuOperator
-from spectralgp._progress import telling
+from spectralgp._basics.progress import telling
 from spectralgp.estimators import _base
 from spectralgp.fields import Mixture
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import LocalAverage, Polynomial, PseudoInverse
+from spectralgp.graphs import Graph
+from spectralgp.kernels import LocalAverage, Polynomial, PseudoInverse
+from spectralgp.operators import CpuOperator
 from spectralgp.plots import plot_filter
 from spectralgp.signals import Signals
-from spectralgp.spectrum import ExactSpectrum, Quadrature
-from spectralgp.spectrum.density import Density
+from spectralgp.spectra import ExactSpectrum, Quadrature
+from spectralgp.spectra.density import Density
 from tolerances import EXACT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
 
 CASE = LargeCase(LARGE_FILTERS["low-pass"], 0.1)
@@ -445,7 +445,7 @@ def test_too_little_memory_says_how_much_and_what_to_reduce(monkeypatch):
         regressor(spectrum="chebyshev").fit(X, Y.astype(np.float32))
     with pytest.raises(MemoryError, match=r"about 0\.15 GB for 100001 moments of 8 by 8 signals.*max_moments"):
         regressor(spectrum=Chebyshev(n_moments=100_001, max_moments=100_001)).fit(X, Y)
-    monkeypatch.setattr("spectralgp.spectrum.exact.eigh", full)
+    monkeypatch.setattr("spectralgp.spectra.exact.eigh", full)
     graph = Graph(GRAPH.weights)
     with pytest.raises(
         MemoryError, match=r"0\.0022 GB for the exact spectrum of 300 nodes; got less\. Use spectrum='ch"
@@ -546,7 +546,7 @@ def test_the_states_of_recurrences_do_not_outlive_a_fit(monkeypatch):
         assert model.spectrum_.refined().multiplicities.size == 65
         raise KeyboardInterrupt("stop")
 
-    monkeypatch.setattr("spectralgp.fitting.learn_groups", fail)
+    monkeypatch.setattr("spectralgp.learning.fitting.learn_groups", fail)
     with pytest.raises(KeyboardInterrupt, match="stop"):
         GraphGPRegressor(graph, Polynomial(1), spectrum=Chebyshev(n_moments=33), **LARGE).fit(X, Y)
     assert all(known.is_released for known in density._passes)

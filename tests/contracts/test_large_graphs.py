@@ -12,13 +12,12 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import KERNELS, LARGE_CASES, LARGE_FILTERS, LargeCase
 from spectralgp.fields import condition, graph_gp, leave_one_out, log_marginal_likelihood
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import Diffusion, LocalAverage, Polynomial, PseudoInverse
-from spectralgp.inputs import Independent
+from spectralgp.graphs import Graph
+from spectralgp.kernels import Diffusion, Independent, LocalAverage, Polynomial, PseudoInverse
 from spectralgp.learning import Lagrangian, Limits, Outcome, Sqp, Task, hyperparameter_draws, learn, learn_all
 from spectralgp.learning.objective import Objective
 from spectralgp.signals import read_signals
-from spectralgp.spectrum import Chebyshev, Errors, Exact
+from spectralgp.spectra import Chebyshev, Errors, Exact
 from tolerances import EXACT, FILTERED, GRADIENT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
 
 EXACTLY = Chebyshev(n_moments=257, n_probes="exact")

@@ -14,7 +14,7 @@ from clusters import cluster, machines
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, PartitionedGraph, Polynomial
-from spectralgp._operators import MomentPass
+from spectralgp.operators import MomentPass
 from spectralgp.partitioned import running
 
 N_NODES, N_PARTITIONS, N_HOPS, N_SIGNALS, N_MOMENTS = 20_000, 8, 8, 16, 129

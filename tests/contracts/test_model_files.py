@@ -21,8 +21,8 @@ from safetensors.numpy import save
 
 import spectralgp
 from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial
-from spectralgp.inputs import InputRecipe
-from spectralgp.saving.container import FORMAT_VERSION, digest
+from spectralgp.files.container import FORMAT_VERSION, digest
+from spectralgp.kernels import InputRecipe
 
 RNG = np.random.default_rng(0)
 RING = Graph.from_edges([(node, (node + 1) % 4) for node in range(4)])
@@ -366,7 +366,7 @@ def test_a_short_file_that_describes_a_model_larger_than_the_machine_is_refused(
         name: np.repeat(one, 2_000, axis=0) if len(one) == 5 and "graph" not in name else one
         for name, one in arrays.items()
     }
-    monkeypatch.setattr("spectralgp.saving.fitted._memory", lambda: 1e9)
+    monkeypatch.setattr("spectralgp.files.fitted._memory", lambda: 1e9)
     path = tmp_path / "model.sgp"
     path.write_bytes(packed(metadata, state, arrays))
     with pytest.raises(ValueError, match=r"one for 1 GB of memory; got 'one that takes 2.4 GB'"):

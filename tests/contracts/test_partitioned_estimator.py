@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 
 from oracle import relative_error
 from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, LocalAverage, PartitionedGraph, Polynomial
-from spectralgp._operators import MomentPass
+from spectralgp.operators import MomentPass
 from spectralgp.partitioned import running
 
 N_NODES, N_SIGNALS = 600, 10

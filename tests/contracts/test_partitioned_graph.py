@@ -19,8 +19,8 @@ from scipy.sparse.csgraph import shortest_path
 from sklearn.base import clone
 
 from spectralgp import Graph, decompose
-from spectralgp.graph import GraphBase, whole_graph
-from spectralgp.graph.points import ExactSum
+from spectralgp.graphs import GraphBase, whole_graph
+from spectralgp.graphs.points import ExactSum
 from spectralgp.partitioned import PartitionedGraph, building
 from spectralgp.partitioned.folder import ARRAYS, checksum, read_owners, read_verified
 from spectralgp.partitioned.hilbert import hilbert_index

@@ -13,7 +13,7 @@ from clusters import cluster
 
 from oracle import relative_error
 from spectralgp import Graph, PartitionedGraph
-from spectralgp._operators import MomentPass
+from spectralgp.operators import MomentPass
 from tolerances import EXACT, SINGLE
 
 N_NODES, N_COLUMNS = 700, 4

@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS
 from spectralgp.fields import condition, graph_gp, leave_one_out
-from spectralgp.graph_kernels import Diffusion
+from spectralgp.kernels import Diffusion
 from tolerances import EXACT, FORMULA, SMALL_NOISE, STANDARD_ERRORS
 
 N_SIGNALS, N_INPUTS = 5, 3

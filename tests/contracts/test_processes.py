@@ -17,7 +17,7 @@ import oracle
 import spectralgp
 from cases import LARGE_FILTERS, LargeCase
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial
-from spectralgp._arrays import few_threads
+from spectralgp._basics.arrays import few_threads
 
 CASE = LargeCase(LARGE_FILTERS["low-pass"], 0.1, n_nodes=60)
 SETUP = """
@@ -96,7 +96,7 @@ def test_nothing_to_write_to_is_no_reason_to_fail(tmp_path):
     printed = run(
         """
         from numba.core.caching import NullCache
-        from spectralgp._operators import _loops
+        from spectralgp.operators import _loops
         loops = (_loops.step, _loops.step_gram, _loops.step_columns)
         print(all(isinstance(loop._cache, NullCache) for loop in loops))
         """,
@@ -104,7 +104,7 @@ def test_nothing_to_write_to_is_no_reason_to_fail(tmp_path):
     )
     assert printed.split() == ["True"]
     assert (
-        run("from spectralgp._operators import _loops; print(type(_loops.step._cache).__name__)").strip()
+        run("from spectralgp.operators import _loops; print(type(_loops.step._cache).__name__)").strip()
         == "FunctionCache"
     )
 
@@ -128,7 +128,7 @@ def test_without_numba_the_graph_is_computed_by_scipy():
         import sys, warnings
         sys.modules["numba"] = None
         from importlib.machinery import PathFinder
-        import spectralgp._operators.choose as choose
+        import spectralgp.operators.choose as choose
         choose.find_spec = lambda name: None if name == "numba" else PathFinder.find_spec(name)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

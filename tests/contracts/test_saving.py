@@ -37,7 +37,7 @@ from spectralgp import (
     Sqp,
     WithResidual,
 )
-from spectralgp.inputs import InputRecipe
+from spectralgp.kernels import InputRecipe
 from spectralgp.learning import Limits
 from strategies import graphs
 from tolerances import OTHER_MACHINE
@@ -333,8 +333,8 @@ def test_nothing_is_decomposed_or_learnt_when_a_model_is_loaded(tmp_path, monkey
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("computed anew")
 
-    monkeypatch.setattr("spectralgp.spectrum.exact._eigenpairs", never)
-    monkeypatch.setattr("spectralgp._operators.base.Operator.largest_eigenvalue", never)
+    monkeypatch.setattr("spectralgp.spectra.exact._eigenpairs", never)
+    monkeypatch.setattr("spectralgp.operators.base.Operator.largest_eigenvalue", never)
     monkeypatch.setattr("spectralgp.learning.sqp.Sqp.fit", never)
     assert same(spectralgp.load(tmp_path / "exact.sgp").predict(NEW), exact.predict(NEW))
     again = spectralgp.load(tmp_path / "large.sgp")
@@ -360,7 +360,7 @@ def test_another_process_predicts_the_same_bits(tmp_path):
 def test_a_model_told_to_compute_on_a_device_computes_where_the_reader_says(tmp_path):
     model = fit(POINTS, X[:5], LARGE_Y, spectrum=few_moments(), device="cpu", **LARGE)
     model.save(tmp_path / "model.sgp")
-    state, _ = spectralgp.saving.read_file(tmp_path / "model.sgp")
+    state, _ = spectralgp.files.read_file(tmp_path / "model.sgp")
     assert state["shared"]["tasks"][0]["device"] == "cpu"
     assert same(spectralgp.load(tmp_path / "model.sgp", device="cpu").predict(NEW), model.predict(NEW))
     with pytest.raises(ValueError, match="device must be one of"):
@@ -424,7 +424,7 @@ def test_how_inputs_were_made_is_kept(tmp_path):
 
 def test_there_is_a_file_of_every_version():
     found = {path.name.split("-")[0] for path in DATA.glob("*.sgp")}
-    assert found == {f"version{number}" for number in range(1, spectralgp.saving.FORMAT_VERSION + 1)}
+    assert found == {f"version{number}" for number in range(1, spectralgp.files.FORMAT_VERSION + 1)}
 
 
 # ------------------------------------------------------------------------------------------- what cannot be saved
@@ -485,7 +485,7 @@ def test_a_model_must_be_fitted_to_be_saved(tmp_path):
 
 
 def test_names_that_take_more_than_a_header_holds_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("spectralgp.saving.container.LARGEST_HEADER", 1_000)
+    monkeypatch.setattr("spectralgp.files.container.LARGEST_HEADER", 1_000)
     with pytest.raises(ValueError, match="names and settings must take less than 1,000 bytes"):
         fit(graph_kernel=Identity()).save(tmp_path / "model.sgp")
 

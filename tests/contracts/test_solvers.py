@@ -14,13 +14,13 @@ import oracle
 from cases import GRAPHS, WEIGHTS
 from spectralgp import GraphGPRegressor
 from spectralgp.datasets import sensor_graph
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import Diffusion, Identity, Matern, Polynomial, RegularizedLaplacian
+from spectralgp.graphs import Graph
+from spectralgp.kernels import Diffusion, Identity, Matern, Polynomial, RegularizedLaplacian
 from spectralgp.learning import Lagrangian, Limits, Outcome, Sqp, Task, learn
 from spectralgp.learning import ascent as ascent_module
 from spectralgp.learning import lagrangian as lagrangian_module
 from spectralgp.learning.objective import Objective
-from spectralgp.spectrum import Chebyshev, Exact, ExactSpectrum, decompose
+from spectralgp.spectra import Chebyshev, Exact, ExactSpectrum, decompose
 from tolerances import CONVERGED, FORMULA, GRADIENT, OPTIMUM
 
 N_SIGNALS = 8

@@ -11,15 +11,14 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
-from spectralgp.carry import Carried, Carry
 from spectralgp.fields import condition, graph_gp, leave_one_out
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import Diffusion, Identity, Polynomial, WithResidual
-from spectralgp.inputs import Standardised, as_input_kernel
+from spectralgp.graphs import Graph
+from spectralgp.kernels import Diffusion, Identity, Polynomial, Standardised, WithResidual, as_input_kernel
+from spectralgp.kernels.carry import Carried, Carry
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.task import Task
 from spectralgp.signals import read_signals
-from spectralgp.spectrum import Chebyshev, Exact
+from spectralgp.spectra import Chebyshev, Exact
 from tolerances import DIFFERENCE, FORMULA, GRADIENT, QUADRATURE, STANDARD_ERRORS
 
 WEIGHTS = oracle.random_weights(7, seed=0)

@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 import oracle
 from cases import LARGE_FILTERS, LargeCase
 from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Response, Task, learn
-from spectralgp.graph_kernels import LocalAverage
+from spectralgp.kernels import LocalAverage
 from tolerances import EXACT, FORMULA, OPTIMUM
 
 N_SIGNALS, N_NODES, N_NEW = 14, 6, 4
@@ -487,7 +487,7 @@ def test_kernels_add():
 
 
 def test_many_outputs_without_a_graph_cost_no_matrix_of_them(monkeypatch):
-    monkeypatch.setattr("spectralgp.spectrum.exact.eigh", None)
+    monkeypatch.setattr("spectralgp.spectra.exact.eigh", None)
     rng = np.random.default_rng(0)
     signals = rng.standard_normal((10, 5000))
     paper = {"graph": None, "kernel": Identity()}

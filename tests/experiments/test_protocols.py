@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import oracle
 from spectralgp import GraphGPRegressor, Sqp, decompose
-from spectralgp.graph_kernels import (
+from spectralgp.kernels import (
     Cosine,
     Diffusion,
     GlobalFilter,

@@ -10,8 +10,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from spectralgp import GraphGPRegressor
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import Diffusion, Polynomial
+from spectralgp.graphs import Graph
+from spectralgp.kernels import Diffusion, Polynomial
 from spectralgp.learning import Task, hyperparameter_draws, learn
 from strategies import adjacencies
 from tolerances import OPTIMUM

@@ -7,14 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracle
-from spectralgp._operators import chebyshev_coefficients
 from spectralgp.fields import condition, graph_gp
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import Polynomial
+from spectralgp.graphs import Graph
+from spectralgp.kernels import Polynomial
 from spectralgp.learning import Task
 from spectralgp.learning.objective import Objective
+from spectralgp.operators import chebyshev_coefficients
 from spectralgp.signals import read_signals
-from spectralgp.spectrum import Chebyshev, Exact, decompose
+from spectralgp.spectra import Chebyshev, Exact, decompose
 from strategies import graphs, graphs_and_permutations
 from tolerances import EXACT, FORMULA, QUADRATURE
 

@@ -20,12 +20,12 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 import spectralgp
 from oracle import random_weights, relative_error
 from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial
-from spectralgp.carry import Carried, Carry
 from spectralgp.fields import Field, Posterior, Seen, condition, condition_shrunk, graph_gp
 from spectralgp.fields.conditioning import FEW_DRAWS
-from spectralgp.graph_kernels import WithResidual
+from spectralgp.kernels import WithResidual
+from spectralgp.kernels.carry import Carried, Carry
 from spectralgp.signals import read_in, read_signals
-from spectralgp.spectrum import Exact
+from spectralgp.spectra import Exact
 from strategies import adjacencies
 from tolerances import EXACT, FORMULA, ITERATIVE, MASKED, OPTIMUM, STANDARD_ERRORS
 

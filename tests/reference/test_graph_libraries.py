@@ -19,7 +19,7 @@ import pytest
 
 import spectralgp
 from spectralgp import Diffusion, GraphGPRegressor
-from spectralgp.graph import Graph, as_graph
+from spectralgp.graphs import Graph, as_graph
 
 ROUNDING = 1e-13  # relative
 
@@ -251,7 +251,7 @@ import sys
 libraries = ("networkx", "pygsp", "libpysal", "pandas")
 sys.modules.update(dict.fromkeys(libraries))
 import numpy as np
-from spectralgp.graph import Graph, as_graph
+from spectralgp.graphs import Graph, as_graph
 as_graph(np.eye(2)[::-1])
 Graph.from_edges({"source": ["a"], "target": ["b"]})
 Graph.from_points(np.eye(3), 1)

@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, Ration
 import oracle
 from spectralgp import GraphGPRegressor, log_marginal_likelihood
 from spectralgp.fields import graph_gp
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import Identity
+from spectralgp.graphs import Graph
+from spectralgp.kernels import Identity
 from tolerances import FORMULA, OPTIMUM
 
 N_SIGNALS, N_NODES = 14, 4

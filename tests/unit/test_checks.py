@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectralgp._checks import as_integer, as_option, as_positive, as_real_array, as_signals
+from spectralgp._basics.checks import as_integer, as_option, as_positive, as_real_array, as_signals
 
 AXES = ("n_signals", "n_nodes")
 

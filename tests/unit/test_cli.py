@@ -11,8 +11,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import spectralgp
-from spectralgp import GraphGPRegressor, Polynomial, cli, demo
-from spectralgp.cli import demonstration
+from spectralgp import GraphGPRegressor, Polynomial, cli
+from spectralgp.cli import demo, demonstration
 from spectralgp.cli.tables import table_of
 
 

@@ -21,10 +21,10 @@ import pytest
 from typer.testing import CliRunner
 
 import spectralgp
-from spectralgp import Diffusion, Graph, GraphGPRegressor, Matern, Polynomial, RandomWalk, cli, demo, load
-from spectralgp.cli import demonstration
+from spectralgp import Diffusion, Graph, GraphGPRegressor, Matern, Polynomial, RandomWalk, cli, load
+from spectralgp.cli import demo, demonstration
 from spectralgp.cli.models import KERNELS, kernel_named
-from spectralgp.inputs import InputRecipe
+from spectralgp.kernels import InputRecipe
 from spectralgp.scores import coverage, crps, root_mean_square_error
 
 SOURCE = Path(spectralgp.__file__).parents[1]
@@ -546,7 +546,7 @@ SLOW = """
 import signal
 import time
 from spectralgp import GraphGPRegressor, cli
-from spectralgp._files import atomic_write
+from spectralgp._basics.files import atomic_write
 
 def save(self, path):
     with atomic_write(path) as beside:

@@ -12,8 +12,8 @@ from matplotlib.image import imread
 from scipy.stats import norm
 
 from spectralgp import GraphGPRegressor, Identity, Polynomial
+from spectralgp.cli.demo import METHODS, OUTAGE, PICTURE, Row, _conclusion, interpolate, made_outages, run_demo
 from spectralgp.datasets import load_air_quality
-from spectralgp.demo import METHODS, OUTAGE, PICTURE, Row, _conclusion, interpolate, made_outages, run_demo
 
 FEW = {"interpolation": interpolate}
 

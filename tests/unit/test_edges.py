@@ -9,7 +9,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
 from strategies import adjacencies
 
 PATH = np.array([[0, 2.0, 0], [2, 0, 1], [0, 1, 0]])

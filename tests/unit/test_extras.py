@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import spectralgp
-from spectralgp._extras import require
+from spectralgp._basics.extras import require
 
 HIDE = """
 import sys
@@ -47,16 +47,16 @@ def run(script, *hidden):
 @pytest.mark.parametrize(
     ("library", "extra", "statement"),
     [
-        ("pandas", "cli", "reading.signals_from_file('table.csv', graph)"),
-        ("pyarrow", "parquet", "reading.signals_from_file('table.parquet', graph)"),
-        ("networkx", "networkx", "reading.graph_from_file('graph.graphml')"),
+        ("pandas", "cli", "signals.signals_from_file('table.csv', graph)"),
+        ("pyarrow", "parquet", "signals.signals_from_file('table.parquet', graph)"),
+        ("networkx", "networkx", "graphs.graph_from_file('graph.graphml')"),
     ],
 )
 def test_what_files_need_says_how_to_install_it(tmp_path, monkeypatch, library, extra, statement):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
-    imports = "from spectralgp import Graph; from spectralgp import reading; graph = Graph.from_edges([('a', 'b')])"
-    script = f"{imports}; {statement}"
+    imports = "from spectralgp import Graph; from spectralgp.files import graphs, signals"
+    script = f"{imports}; graph = Graph.from_edges([('a', 'b')]); {statement}"
     status, _, error = run(script, library)
     assert status == 1
     assert f"{library} must be installed" in error

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import spectralgp
-from spectralgp._files import atomic_write
+from spectralgp._basics.files import atomic_write
 
 GOOD, NEW = b"a good picture", b"a better picture"
 
@@ -106,7 +106,7 @@ def test_a_block_that_writes_nothing_leaves_the_old_file(picture):
 def test_a_file_size_limit_of_the_system_leaves_the_old_file(picture):
     pytest.importorskip("resource")
     script = (
-        "import resource, sys; from pathlib import Path; from spectralgp._files import atomic_write\n"
+        "import resource, sys; from pathlib import Path; from spectralgp._basics.files import atomic_write\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "with atomic_write(sys.argv[1]) as beside: beside.write_bytes(bytes(5000))"
     )

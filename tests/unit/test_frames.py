@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_info
 
-from spectralgp._arrays import SMALL, few_threads
-from spectralgp._frames import frame_index, frame_names, match_columns, series_index
+from spectralgp._basics.arrays import SMALL, few_threads
+from spectralgp._basics.tables import frame_index, frame_names, match_columns, series_index
 
 FRAME = pd.DataFrame([[1.0, 2.0]], columns=["b", "a"], index=["row"])
 

@@ -11,7 +11,7 @@ import scipy.sparse
 from hypothesis import given
 from sklearn.base import clone
 
-from spectralgp.graph import Graph, as_graph
+from spectralgp.graphs import Graph, as_graph
 from strategies import adjacencies, graphs, graphs_and_permutations
 
 ROUNDING = 1e-13  # relative, a few operations on doubles

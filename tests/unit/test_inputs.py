@@ -15,8 +15,15 @@ from sklearn.gaussian_process.kernels import (
 )
 
 import oracle
-from spectralgp.graph_kernels import Diffusion
-from spectralgp.inputs import Independent, Learnt, Precomputed, Standardised, as_input_kernel, length_scale_centres
+from spectralgp.kernels import (
+    Diffusion,
+    Independent,
+    Learnt,
+    Precomputed,
+    Standardised,
+    as_input_kernel,
+    length_scale_centres,
+)
 from tolerances import EXACT, FORMULA, GRADIENT
 
 INPUTS = np.random.default_rng(0).standard_normal((7, 3)) * [1.0, 10.0, 0.1]

@@ -7,7 +7,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS, KERNELS, WEIGHTS
 from spectralgp.fields import graph_gp
-from spectralgp.graph_kernels import Diffusion, Polynomial
+from spectralgp.kernels import Diffusion, Polynomial
 from tolerances import FORMULA, STANDARD_ERRORS
 
 INPUTS = np.array([[0.0], [0.7], [2.0]])

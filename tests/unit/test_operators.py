@@ -12,10 +12,10 @@ from scipy.sparse import csr_array
 
 import oracle
 from cases import GRAPHS, WEIGHTS, Columns
-from spectralgp._operators import CpuOperator, CudaOperator, PlainOperator, _loops, make_operator, precision_of
-from spectralgp._operators import cpu as cpu_module
-from spectralgp._operators.cpu import gershgorin_bound
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
+from spectralgp.operators import CpuOperator, CudaOperator, PlainOperator, loops, make_operator, precision_of
+from spectralgp.operators import cpu as cpu_module
+from spectralgp.operators.cpu import gershgorin_bound
 from tolerances import EXACT, LANCZOS, ROUND_TRIP, SINGLE
 
 N_COLUMNS = 3
@@ -93,7 +93,7 @@ def test_a_step_is_the_dense_recurrence(path, name, laplacian, gram):
 
 def test_sums_over_many_blocks_of_rows_are_those_of_one(monkeypatch):
     """More rows than one thread takes at a time, and more than fit the parts evenly."""
-    n_nodes = 3 * _loops.BLOCK + 17
+    n_nodes = 3 * loops.BLOCK + 17
     path = Graph.from_edges(np.column_stack([np.arange(n_nodes - 1), np.arange(1, n_nodes)]))
     parts = path.laplacian_parts()
     fused = CpuOperator(*parts)
@@ -285,7 +285,7 @@ def test_compiled_loops_are_found_again_by_the_next_process():
     """A compiled function in a closure has another key in each process: nothing would ever be found in the cache."""
     from numba.core.dispatcher import Dispatcher
 
-    for kernel in (_loops.step, _loops.step_gram, _loops.step_columns):
+    for kernel in (loops.step, loops.step_gram, loops.step_columns):
         assert isinstance(kernel, Dispatcher)
         cells = [cell.cell_contents for cell in kernel.py_func.__closure__ or ()]
         assert not any(isinstance(content, Dispatcher) for content in cells)
@@ -332,7 +332,7 @@ def test_other_types_are_refused(dtype):
 @pytest.fixture
 def _no_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)  # as if it were not installed, also where it is
-    monkeypatch.setattr("spectralgp._operators.choose.find_spec", lambda name: None)
+    monkeypatch.setattr("spectralgp.operators.choose.find_spec", lambda name: None)
 
 
 @pytest.mark.usefixtures("_no_cupy")

@@ -7,15 +7,15 @@ import pytest
 from numpy.polynomial import chebyshev as series
 
 import oracle
-from spectralgp._operators import CpuOperator
-from spectralgp._operators.passes import (
+from spectralgp._basics.progress import telling
+from spectralgp.graphs import Graph
+from spectralgp.operators import CpuOperator
+from spectralgp.operators.passes import (
     MomentPass,
     chebyshev_coefficients,
     chebyshev_points,
     quadrature_weights,
 )
-from spectralgp._progress import telling
-from spectralgp.graph import Graph
 from tolerances import EXACT, SINGLE
 
 N_NODES, N_COLUMNS = 12, 4

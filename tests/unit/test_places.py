@@ -9,7 +9,7 @@ import pytest
 from shapely.geometry import Polygon
 from sklearn.metrics.pairwise import haversine_distances
 
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
 
 ROUNDING = 1e-13  # relative
 EARTH_RADIUS = 6371.0088  # km, the mean radius of the ellipsoid WGS 84

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from spectralgp.graph import Graph
-from spectralgp.graph.points import ExactSum
+from spectralgp.graphs import Graph
+from spectralgp.graphs.points import ExactSum
 
 ROUNDING = 1e-13  # relative, a few operations on doubles
 

@@ -5,8 +5,8 @@ import pytest
 
 import oracle
 from cases import GRAPHS, WEIGHTS, bound
-from spectralgp.graph_kernels import Polynomial
-from spectralgp.spectrum import decompose
+from spectralgp.kernels import Polynomial
+from spectralgp.spectra import decompose
 from tolerances import EXACT, FORMULA, POWER_COEFFICIENTS, ROUND_TRIP
 
 GRID = np.linspace(0, 1, 201)

@@ -14,7 +14,7 @@ import pytest
 
 import spectralgp
 from spectralgp import Graph, Identity, Task, read_signals
-from spectralgp._progress import progress_bar, telling
+from spectralgp._basics.progress import progress_bar, telling
 from spectralgp.learning import Candidate, Folds
 
 pty = pytest.importorskip("pty")
@@ -22,7 +22,7 @@ pty = pytest.importorskip("pty")
 WORK = """
 import sys
 if {without_rich}: sys.modules["rich"] = None
-from spectralgp._progress import progress_bar
+from spectralgp._basics.progress import progress_bar
 with progress_bar("fit", 3, show={show}) as progress:
     for step in ("one", "two", "three"):
         if progress is not None:

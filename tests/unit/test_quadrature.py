@@ -12,10 +12,10 @@ import pytest
 
 import oracle
 from cases import GRAPHS, WEIGHTS
-from spectralgp._operators import CpuOperator, chebyshev_coefficients
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
+from spectralgp.operators import CpuOperator, chebyshev_coefficients
 from spectralgp.signals import read_signals
-from spectralgp.spectrum import Chebyshev, decompose
+from spectralgp.spectra import Chebyshev, decompose
 from tolerances import EXACT, FORMULA, STANDARD_ERRORS
 
 N_SIGNALS = 4

@@ -13,19 +13,13 @@ from scipy.sparse import csr_array, save_npz
 
 from spectralgp import Graph
 from spectralgp.datasets import load_fertility, load_us_income
-from spectralgp.reading import (
-    graph_from_file,
-    graph_from_points,
-    inputs_from_file,
-    lagged,
-    read_table,
-    signals_from_file,
-    time_inputs,
-    times_of,
-    with_points,
-    write_tables,
-)
-from spectralgp.reading.geojson import _names
+from spectralgp.files.geojson import _names
+from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
+from spectralgp.files.inputs import inputs_from_file, lagged, time_inputs
+from spectralgp.files.labels import times_of
+from spectralgp.files.signals import signals_from_file
+from spectralgp.files.tables import read_table
+from spectralgp.files.writing import write_tables
 
 MATRIX = "%%MatrixMarket matrix coordinate real general\n"
 POINT = '{"features": [{"geometry": {"type": "Point", "coordinates": [1, 2]}, "id": 1}, '

@@ -21,8 +21,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 import oracle
 from spectralgp import GraphGPRegressor
 from spectralgp.fields import Mixture
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import (
+from spectralgp.graphs import Graph
+from spectralgp.kernels import (
     Cosine,
     Diffusion,
     GlobalFilter,
@@ -368,7 +368,7 @@ def test_stacked_likelihood_is_that_of_the_mixture(stacked):
 
 def test_a_vanishing_weight_does_not_spoil_the_likelihood(monkeypatch):
     """Expectation maximisation ends with weights as small as 1e-320; warnings are errors."""
-    monkeypatch.setattr("spectralgp.fitting.stacking_weights", lambda densities: np.array([1.0, 5e-324]))
+    monkeypatch.setattr("spectralgp.learning.fitting.stacking_weights", lambda densities: np.array([1.0, 5e-324]))
     model = regressor([Identity(), Polynomial(3)], n_draws=0).fit(X, Y)
     weak, strong = (fit.log_likelihood for fit in model.fits_)
     assert strong > weak
@@ -432,7 +432,7 @@ def drawn_filters(model, eigenvalues):
 
 def test_the_spread_of_a_stacked_filter_counts_each_draw_by_its_weight(monkeypatch):
     """Draws of one kernel share its weight, and the spread is about the average with those weights."""
-    monkeypatch.setattr("spectralgp.fitting.stacking_weights", lambda densities: np.array([0.1, 0.0, 0.9]))
+    monkeypatch.setattr("spectralgp.learning.fitting.stacking_weights", lambda densities: np.array([0.1, 0.0, 0.9]))
     model = regressor([Polynomial(1), Polynomial(2), Polynomial(3)], n_draws=3, n_folds=2).fit(X, Y)
     eigenvalues = np.linspace(0, 1, 9)
     filters, shares = drawn_filters(model, eigenvalues), np.array([0.1] * 3 + [0.9] * 3) / 3

@@ -23,13 +23,12 @@ from spectralgp import (
     condition,
     graph_gp,
 )
-from spectralgp.calibration import LEVELS, calibration_of
 from spectralgp.report import gather, words
 from spectralgp.report.data import MOST_VALUES, as_json, drawn, shown_signals
 from spectralgp.report.numbers import Bands, Counts, LearntFilter, Variance
 from spectralgp.report.page import page_of
 from spectralgp.report.places import MOST_NODES, places_of
-from spectralgp.scores import coverage, crps, mean_log_density, pit, root_mean_square_error
+from spectralgp.scores import LEVELS, calibration_of, coverage, crps, mean_log_density, pit, root_mean_square_error
 from tolerances import EXACT, FORMULA
 
 NASTY = [

@@ -17,9 +17,9 @@ from oracle import relative_error
 from spectralgp import GraphGPRegressor
 from spectralgp.fields import Shrinkage, condition, condition_shrunk, graph_gp, leave_one_out
 from spectralgp.fields.shrinkage import FREEDOM_SPREAD, _evidence
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import Polynomial, WithResidual
-from spectralgp.spectrum import Chebyshev
+from spectralgp.graphs import Graph
+from spectralgp.kernels import Polynomial, WithResidual
+from spectralgp.spectra import Chebyshev
 from tolerances import EXACT, FORMULA, GRADIENT, MASKED, STANDARD_ERRORS
 
 RNG = np.random.default_rng(3)

@@ -11,9 +11,9 @@ import pytest
 import oracle
 from cases import GRAPHS, WEIGHTS, Columns
 from spectralgp import Graph, GraphGPRegressor, LocalAverage
-from spectralgp._operators import make_operator
+from spectralgp.operators import make_operator
 from spectralgp.signals import as_training, read_in, read_signals, reading, state_of, views
-from spectralgp.units import Units
+from spectralgp.signals.units import Units
 from tolerances import EXACT, FORMULA, QUADRATURE
 
 N_SIGNALS, N_NODES = 5, 7

@@ -34,8 +34,11 @@ from spectralgp.cli.files import (
     times_given,
 )
 from spectralgp.cli.models import scored
-from spectralgp.inputs import InputRecipe
-from spectralgp.reading import index_of, inputs_from_file, read_table, time_inputs, write_tables
+from spectralgp.files.inputs import inputs_from_file, time_inputs
+from spectralgp.files.labels import index_of
+from spectralgp.files.tables import read_table
+from spectralgp.files.writing import write_tables
+from spectralgp.kernels import InputRecipe
 
 if TYPE_CHECKING:
     import pandas as pd

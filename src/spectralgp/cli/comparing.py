@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from spectralgp import GraphGPRegressor
-from spectralgp._progress import progress_bar
+from spectralgp._basics.progress import progress_bar
 from spectralgp.cli.app import AsJson, Debug, answering, print_json
 from spectralgp.cli.files import (
     Data,

@@ -10,13 +10,13 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from spectralgp._extras import require
-from spectralgp._progress import progress_bar
+from spectralgp._basics.extras import require
+from spectralgp._basics.progress import progress_bar
 from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
+from spectralgp.cli.demo import LEVEL, METHODS, OUTAGE, DemoResult, run_demo
 from spectralgp.cli.tables import Column, table_of
 from spectralgp.datasets import load_us_income
-from spectralgp.demo import LEVEL, METHODS, OUTAGE, DemoResult, run_demo
-from spectralgp.reading import write_tables
+from spectralgp.files.writing import write_tables
 
 COLUMNS = {
     "RMS error": Column("{row.rmse:.3f}", "rmse", False),

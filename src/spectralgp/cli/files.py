@@ -13,22 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectralgp import Graph, GraphGPRegressor
-from spectralgp._extras import require
-from spectralgp._frames import some
-from spectralgp.graph import GraphBase
-from spectralgp.inputs import InputRecipe
-from spectralgp.inputs.recipe import Clock
-from spectralgp.reading import (
-    clock_of,
-    graph_from_file,
-    graph_from_points,
-    inputs_from_file,
-    lagged,
-    parsed_index,
-    signals_from_file,
-    time_inputs,
-    with_points,
-)
+from spectralgp._basics.extras import require
+from spectralgp._basics.tables import some
+from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
+from spectralgp.files.inputs import clock_of, inputs_from_file, lagged, time_inputs
+from spectralgp.files.labels import parsed_index
+from spectralgp.files.signals import signals_from_file
+from spectralgp.graphs import GraphBase
+from spectralgp.kernels import InputRecipe
+from spectralgp.kernels.recipe import Clock
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spectralgp._extras import require
-from spectralgp._progress import mention, progress_bar, report
+from spectralgp._basics.extras import require
+from spectralgp._basics.progress import mention, progress_bar, report
 
 N_STEPS = 100
 CHUNK = 2**16

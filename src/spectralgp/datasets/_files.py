@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spectralgp._extras import require
-from spectralgp._files import atomic_write
+from spectralgp._basics.extras import require
+from spectralgp._basics.files import atomic_write
 from spectralgp.datasets._download import download
 
 REPOSITORY = "github.com/yincong-zhi/Polynomial_Kernel_Learning"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from spectralgp._checks import Array
-from spectralgp.graph import Graph
+from spectralgp._basics.checks import Array
+from spectralgp.graphs import Graph
 
 
 def neighbour_graph(points: Array, n_neighbors: int) -> Graph:

@@ -8,7 +8,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
 
 
 def read_places(nodes: str, edges: str) -> tuple[Graph, tuple[str, ...]]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp.datasets._tables import read_points, read_table
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
 
 NEIGHBOURS = 5
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.datasets._files import ReleasedFile, fetch_file, variables
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
 
 VOXELS = ReleasedFile("A_cerebellum.mat", "e6f3471a5ea813260728c886065588aa5dbe80ed118401cb6af6e0dfff0a102b")
 SIGNALS = ReleasedFile(

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist, squareform
 
-from spectralgp._checks import Array, as_integer, as_positive, as_real_array
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import Polynomial
-from spectralgp.spectrum import decompose
+from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
+from spectralgp.graphs import Graph
+from spectralgp.kernels import Polynomial
+from spectralgp.spectra import decompose
 
 NEAREST = 2  # neighbours that a sensor is joined to however far they are
 WEIGHT_AT_RANGE = 0.6

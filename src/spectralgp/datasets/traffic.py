@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.datasets._files import ReleasedFile, fetch_file, variables
-from spectralgp.graph import Graph
-from spectralgp.graph.places import Sphere
+from spectralgp.graphs import Graph
+from spectralgp.graphs.places import Sphere
 
 DELAYS = ReleasedFile(
     "traffic_delay_san_francisco.mat", "54556e144e9ddf371c4c718b1704a8bb006a7a1ec13da5283a39558b22d40fac"

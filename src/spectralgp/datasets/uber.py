@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.datasets._files import ReleasedFile, fetch_file, variables
 from spectralgp.datasets._neighbours import neighbour_graph
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
 
 UBER = ReleasedFile("uber_data.mat", shapes=(("lon", (29, 1)), ("lat", (29, 1)), ("X1", (29, 744))))
 N_NEIGHBORS = 4

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp.datasets._tables import read_places, read_years
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
 
 
 @dataclass(frozen=True, eq=False)

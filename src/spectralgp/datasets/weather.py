@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.datasets._files import ReleasedFile, fetch_file, variables
 from spectralgp.datasets._neighbours import neighbour_graph
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
 
 CITIES = ReleasedFile("city45data.mat", "7c82c3554c7c4eb63772b5e637a98c7c8d8b75432acdcd722ec04f4c0c99b77b")
 TEMPERATURES = ReleasedFile("smhi_temp_17.mat", "d7d72fc1b06836b6d559160c53851c90af00a8efd0a366a215d25abfa635ade0")

@@ -11,13 +11,18 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from spectralgp._arrays import as_generator, on_host, take
-from spectralgp._checks import Array
-from spectralgp._frames import WRITTEN, Table, as_table, check_same_order, frame_names, is_data_array, match_columns
-from spectralgp._operators import precision_of
-from spectralgp._progress import progress_bar, quietly
-from spectralgp.automatic import MOST_SHRUNK, Setting, automatic, likelier_scale
-from spectralgp.carry import Indices
+from spectralgp._basics.arrays import as_generator, on_host, take
+from spectralgp._basics.checks import Array
+from spectralgp._basics.progress import progress_bar, quietly
+from spectralgp._basics.tables import (
+    WRITTEN,
+    Table,
+    as_table,
+    check_same_order,
+    frame_names,
+    is_data_array,
+    match_columns,
+)
 from spectralgp.estimators._output import OutputMixin
 from spectralgp.estimators._parameters import check_parameters, warn_of_noise
 from spectralgp.estimators._reading import (
@@ -37,13 +42,24 @@ from spectralgp.estimators._reading import (
     sliceable,
 )
 from spectralgp.fields import Mixture, Posterior, Predictive
-from spectralgp.fitting import FittedModels, Stacking, at_once, fit_models, n_fitting_steps
-from spectralgp.graph import GraphBase
-from spectralgp.graph_kernels import GraphKernel, Identity, Polynomial
-from spectralgp.inputs import Independent, InputKernel, InputRecipe, Standardised, as_input_kernel
+from spectralgp.graphs import GraphBase
+from spectralgp.kernels import (
+    GraphKernel,
+    Identity,
+    Independent,
+    InputKernel,
+    InputRecipe,
+    Polynomial,
+    Standardised,
+    as_input_kernel,
+)
+from spectralgp.kernels.carry import Indices
 from spectralgp.learning import Candidate, Fit, as_solver
+from spectralgp.learning.automatic import MOST_SHRUNK, Setting, automatic, likelier_scale
+from spectralgp.learning.fitting import FittedModels, Stacking, at_once, fit_models, n_fitting_steps
+from spectralgp.operators import precision_of
 from spectralgp.signals import Scale, read_signals
-from spectralgp.spectrum import Chebyshev, Exact, SpectrumSettings, release_passes
+from spectralgp.spectra import Chebyshev, Exact, SpectrumSettings, release_passes
 
 LARGE = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._arrays import on_host
-from spectralgp._checks import Array
-from spectralgp._frames import check_same_order, frame_index, frame_names, like_table, match_columns
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import Array
+from spectralgp._basics.tables import check_same_order, frame_index, frame_names, like_table, match_columns
 from spectralgp.estimators._base import GraphGPEstimator
 from spectralgp.estimators._reading import NodeOrder, as_any_graph
 from spectralgp.fields import Predictive
-from spectralgp.fitting import FittedModels
 from spectralgp.learning import Draws
+from spectralgp.learning.fitting import FittedModels
 from spectralgp.learning.objective import told_apart
 from spectralgp.signals import Indices, no_signals, read_in
-from spectralgp.units import Units
+from spectralgp.signals.units import Units
 
 SAME = 64 * np.finfo(float).eps  # of the size of a node, by which scaling and scaling back may change its values
 A_FEW = 8  # nodes by which signals are told apart first

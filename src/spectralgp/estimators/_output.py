@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._arrays import on_host
-from spectralgp._checks import as_option
-from spectralgp._frames import LIBRARIES, Layout, as_table, frame_index, written
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import as_option
+from spectralgp._basics.tables import LIBRARIES, Layout, as_table, frame_index, written
 from spectralgp.estimators._reading import NodeOrder
 
 OUTPUTS = ("default", "numpy", *LIBRARIES)

@@ -6,11 +6,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from spectralgp._checks import Array, as_integer, as_option, as_positive
-from spectralgp.graph_kernels import GraphKernel, SpectralKernel
-from spectralgp.inputs import as_input_kernel
+from spectralgp._basics.checks import Array, as_integer, as_option, as_positive
+from spectralgp.kernels import GraphKernel, SpectralKernel, as_input_kernel
 from spectralgp.learning import Fit, as_solver
-from spectralgp.spectrum import SpectrumSettings
+from spectralgp.spectra import SpectrumSettings
 
 
 def check_parameters(estimator: Any) -> None:

@@ -12,14 +12,14 @@ from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
-from spectralgp._arrays import take
-from spectralgp._checks import Array, as_option, numbers_of, without_mask
-from spectralgp._frames import Table, frame_names, match_columns
-from spectralgp._operators import precision_of
-from spectralgp.graph import Graph, GraphBase, as_graph
-from spectralgp.graph.nodes import chosen_nodes
+from spectralgp._basics.arrays import take
+from spectralgp._basics.checks import Array, as_option, numbers_of, without_mask
+from spectralgp._basics.tables import Table, frame_names, match_columns
+from spectralgp.graphs import Graph, GraphBase, as_graph
+from spectralgp.graphs.nodes import chosen_nodes
+from spectralgp.operators import precision_of
 from spectralgp.signals import Center
-from spectralgp.spectrum import SpectrumSettings
+from spectralgp.spectra import SpectrumSettings
 
 Indices = NDArray[np.intp]
 

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._arrays import on_host
-from spectralgp._checks import Array, as_positive
-from spectralgp._frames import check_same_order, frame_index
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import Array, as_positive
+from spectralgp._basics.tables import check_same_order, frame_index
 from spectralgp.estimators._base import GraphGPEstimator
-from spectralgp.graph import whole_graph
+from spectralgp.graphs import whole_graph
 
 
 class ReportingMixin(GraphGPEstimator):

@@ -11,25 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._arrays import on_host
-from spectralgp._frames import WRITTEN, Layout
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.tables import WRITTEN, Layout
 from spectralgp.estimators._base import GraphGPEstimator
 from spectralgp.estimators._output import OUTPUTS
 from spectralgp.estimators._reading import NodeOrder
-from spectralgp.graph import whole_graph
-from spectralgp.inputs import InputRecipe
-from spectralgp.learning import Lagrangian, Limits, Sqp
-from spectralgp.saving import (
+from spectralgp.files.arrays import ArrayOf, NumberOr
+from spectralgp.files.codecs import (
     ANY_NUMBER,
-    DEVICE,
     FLAG,
-    GRAPH_KERNEL,
-    INPUT_FORMULA,
     NAME,
     POSITIVE,
-    SETTINGS,
     TEXT,
-    ArrayOf,
     Codec,
     Either,
     Integer,
@@ -38,18 +31,20 @@ from spectralgp.saving import (
     Many,
     Maybe,
     Number,
-    NumberOr,
     Option,
     Reading,
     Record,
     Tagged,
     Writing,
-    made,
-    read_file,
-    write_file,
-    written,
     wrong,
 )
+from spectralgp.files.container import read_file, write_file
+from spectralgp.files.fitted import made, written
+from spectralgp.files.kernels import GRAPH_KERNEL, INPUT_FORMULA
+from spectralgp.files.models import DEVICE, SETTINGS
+from spectralgp.graphs import whole_graph
+from spectralgp.kernels import InputRecipe
+from spectralgp.learning import Lagrangian, Limits, Sqp
 
 
 class _OneOrList(Codec):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.fields import GraphGP
-from spectralgp.fitting import FittedModels
-from spectralgp.spectrum import Spectrum
+from spectralgp.learning.fitting import FittedModels
+from spectralgp.spectra import Spectrum
 
 
 def average_response(

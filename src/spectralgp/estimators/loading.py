@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import Literal
 
-from spectralgp._checks import as_option
+from spectralgp._basics.checks import as_option
 from spectralgp.estimators.regressor import GraphGPRegressor
 
 

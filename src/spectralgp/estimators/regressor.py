@@ -13,18 +13,18 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._arrays import as_generator, moved_last, on_host, take
-from spectralgp._checks import as_option
-from spectralgp._frames import Layout, check_same_order, written
+from spectralgp._basics.arrays import as_generator, moved_last, on_host, take
+from spectralgp._basics.checks import as_option
+from spectralgp._basics.tables import Layout, check_same_order, written
 from spectralgp.estimators._filling import FillingMixin
 from spectralgp.estimators._output import labels_of
 from spectralgp.estimators._reporting import ReportingMixin
 from spectralgp.estimators._saving import SavingMixin
 from spectralgp.estimators._words import average_response, summary_of
 from spectralgp.fields import By, LeaveOneOut, leave_one_out
-from spectralgp.graph_kernels import GraphKernel, SpectralKernel
+from spectralgp.kernels import GraphKernel, SpectralKernel
 from spectralgp.learning import Solver
-from spectralgp.spectrum import SpectrumSettings
+from spectralgp.spectra import SpectrumSettings
 
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
 

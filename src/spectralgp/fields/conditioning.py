@@ -9,9 +9,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectralgp._arrays import without_caches
-from spectralgp._checks import Array, as_real_array
-from spectralgp.carry import Carried
+from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.checks import Array, as_real_array
 from spectralgp.fields.covariances import Covariance, Indices, Modal
 from spectralgp.fields.field import Field, MixedField
 from spectralgp.fields.laws import t_log_density
@@ -19,9 +18,10 @@ from spectralgp.fields.prior import GraphGP
 from spectralgp.fields.rows import Rows
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
-from spectralgp.inputs import NewInputs
+from spectralgp.kernels import NewInputs
+from spectralgp.kernels.carry import Carried
 from spectralgp.signals import Incomplete, Signals, as_training
-from spectralgp.spectrum import Filters, Spectrum
+from spectralgp.spectra import Filters, Spectrum
 
 NOT_EXACT = (
     "prior must be on an exact spectrum to shrink a covariance, a matrix of nodes by nodes; got a quadrature. "

@@ -11,13 +11,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._arrays import on_host, without_caches
-from spectralgp._checks import Array
+from spectralgp._basics.arrays import on_host, without_caches
+from spectralgp._basics.checks import Array
 from spectralgp.fields.laws import rescaled
 from spectralgp.fields.nodes import Nodes
 from spectralgp.fields.rows import Blocks, Inputs, Left, Rows
 from spectralgp.signals import Signals
-from spectralgp.spectrum import FilterBank, Filters, FilterSum, MatrixBasis, Quadrature, SpectralData
+from spectralgp.spectra import FilterBank, Filters, FilterSum, MatrixBasis, Quadrature, SpectralData
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]

@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.fields.conditioning import condition
 from spectralgp.fields.prior import GraphGP
 from spectralgp.fields.rows import Inputs
 from spectralgp.signals import Signals
-from spectralgp.spectrum import SpectralData
+from spectralgp.spectra import SpectralData
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,14 +15,14 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from spectralgp._arrays import non_negative_root, on_host, take
-from spectralgp._checks import Array, as_integer, as_signals
+from spectralgp._basics.arrays import non_negative_root, on_host, take
+from spectralgp._basics.checks import Array, as_integer, as_signals
 from spectralgp.fields.covariances import Covariance, Distribution, Indices, Modal
 from spectralgp.fields.laws import rescaled, t_log_density
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
-from spectralgp.spectrum import SpectralData
-from spectralgp.units import Units
+from spectralgp.signals.units import Units
+from spectralgp.spectra import SpectralData
 
 MOST_CHAINED = 6_000  # values of signals with holes whose joint covariance is written out for a density
 MOST_RESCALED = 2_000  # values of signals known in part whose joint covariance is written out for draws with tails

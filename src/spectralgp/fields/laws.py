@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import gammaln
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 
 
 def t_log_density(

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import logsumexp
 
-from spectralgp._arrays import non_negative_root
-from spectralgp._checks import Array, as_option
+from spectralgp._basics.arrays import non_negative_root
+from spectralgp._basics.checks import Array, as_option
 from spectralgp.fields.conditioning import Mixture, Posterior
 from spectralgp.fields.covariances import Modal
 from spectralgp.fields.laws import t_log_density

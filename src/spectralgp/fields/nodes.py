@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from spectralgp._arrays import without_caches
-from spectralgp._checks import Array
+from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.checks import Array
 from spectralgp.fields.shrinkage import Shrinkage
-from spectralgp.graph_kernels import GraphKernel
-from spectralgp.spectrum import FilterBank, Oblique, Spectrum
+from spectralgp.kernels import GraphKernel
+from spectralgp.spectra import FilterBank, Oblique, Spectrum
 
 SERIES_OF_DRAWS = 1e-4  # of the largest term, below which the series of a residual's filter is cut for draws
 LARGEST_NOISE = 0.99  # of the smallest variance of what inputs do not explain

@@ -8,20 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from spectralgp._arrays import without_caches
-from spectralgp._checks import Array, as_positive
-from spectralgp.carry import Carried, Carry
+from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.checks import Array, as_positive
 from spectralgp.fields.covariances import Covariance, covariance_on
 from spectralgp.fields.field import Field
 from spectralgp.fields.nodes import GraphNodes, Nodes, ShrunkNodes
 from spectralgp.fields.rows import Inputs, Rows
 from spectralgp.fields.shrinkage import Shrinkage
-from spectralgp.graph import GraphBase
-from spectralgp.graph_kernels import GraphKernel
-from spectralgp.inputs import InputKernel, KernelLike, as_input_kernel
-from spectralgp.modes import modes_of
-from spectralgp.spectrum import Exact, FilterBank, Spectrum, SpectrumSettings
-from spectralgp.units import Units
+from spectralgp.graphs import GraphBase
+from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, as_input_kernel
+from spectralgp.kernels.carry import Carried, Carry
+from spectralgp.signals.units import Units
+from spectralgp.spectra import Exact, FilterBank, Spectrum, SpectrumSettings
+from spectralgp.spectra.modes import modes_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from spectralgp._checks import Array
-from spectralgp.inputs import NewInputs
-from spectralgp.modes import Modes, modes_of
-from spectralgp.spectrum import FilterBank, Filters, OfEigenvalues
+from spectralgp._basics.checks import Array
+from spectralgp.kernels import NewInputs
+from spectralgp.spectra import FilterBank, Filters, OfEigenvalues
+from spectralgp.spectra.modes import Modes, modes_of
 
 CONTRADICTION = 1e-8  # of the prior variance: a predictive one below zero by more than this is no rounding
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigh, eigh_tridiagonal, solve_triangular
 
-from spectralgp._arrays import without_caches
-from spectralgp._checks import Array
-from spectralgp._progress import mention
+from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.checks import Array
+from spectralgp._basics.progress import mention
 from spectralgp.fields.covariances import Covariance, Mask
 
 Method = Literal["missing", "observed", "iterative"]

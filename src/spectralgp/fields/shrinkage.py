@@ -12,8 +12,8 @@ from scipy.linalg import cho_solve, cholesky, qr, solve_triangular
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln, psi
 
-from spectralgp._arrays import without_caches
-from spectralgp._checks import Array
+from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.checks import Array
 from spectralgp.fields.laws import t_log_density
 
 PROFILE_DEGREE = 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.learning.fisher import precision_at
 from spectralgp.learning.fit import certify
 from spectralgp.learning.objective import Objective

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils.parallel import Parallel, delayed
 
-from spectralgp._checks import Array
-from spectralgp._progress import Heard, quietly, report
+from spectralgp._basics.checks import Array
+from spectralgp._basics.progress import Heard, quietly, report
 from spectralgp.fields import GraphGP, Posterior, condition, condition_shrunk, held_out_densities
-from spectralgp.graph_kernels import GraphKernel
+from spectralgp.kernels import GraphKernel
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit

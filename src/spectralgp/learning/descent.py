@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 
 Indices = NDArray[np.intp]
 ValueAndGradient = Callable[[Array], tuple[float, Array]]

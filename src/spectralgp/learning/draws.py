@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.special import log_ndtr, ndtri_exp
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.fields import GraphGP
 from spectralgp.learning.fit import Fit, active_constraints, certify
 from spectralgp.learning.missing import objective_of

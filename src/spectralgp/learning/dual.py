@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve, solve_triangular
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.fields import Evidence
-from spectralgp.graph_kernels import GraphKernel
+from spectralgp.kernels import GraphKernel
 from spectralgp.learning.descent import TRIAL, Limits, ValueAndGradient, descend, learning_rate
 from spectralgp.learning.fit import TOUCHING, Certificate, Outcome, lift_above_zero
 from spectralgp.learning.objective import Objective
-from spectralgp.spectrum import Spectrum
+from spectralgp.spectra import Spectrum
 
 RESIDUAL = 1e-3  # of the conditions of optimality, where a stage counts as converged
 FEASIBLE = 1e-9  # how far below zero a filter may fall for its rounding, relative to its largest value

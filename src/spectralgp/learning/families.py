@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from spectralgp._checks import as_option
-from spectralgp._progress import Progress, telling
-from spectralgp.graph_kernels import GraphKernel
+from spectralgp._basics.checks import as_option
+from spectralgp._basics.progress import Progress, telling
+from spectralgp.kernels import GraphKernel
 from spectralgp.learning.descent import Limits
 from spectralgp.learning.fit import Fit
 from spectralgp.learning.lagrangian import Lagrangian

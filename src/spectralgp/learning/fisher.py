@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.learning.objective import Objective
 
 LEAST_PRECISION = 1.0  # in nats for the square of a parameter's unit, where the data say nothing

@@ -9,12 +9,12 @@ from enum import Enum
 import numpy as np
 from scipy.optimize import nnls
 
-from spectralgp._checks import Array
-from spectralgp._html import as_html
+from spectralgp._basics.checks import Array
+from spectralgp._basics.html import as_html
 from spectralgp.fields import GraphGP
 from spectralgp.learning.objective import Objective
 from spectralgp.signals import Signals
-from spectralgp.spectrum import Errors
+from spectralgp.spectra import Errors
 
 TOUCHING = 1e-6  # of a filter's largest value, below which a constraint counts as active
 LEAST_RESPONSE = 1e-15  # of a filter's largest value: below this, another order of summation may find it negative

@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.fields import Inputs
 from spectralgp.learning.objective import Objective
-from spectralgp.spectrum import SpectralData
+from spectralgp.spectra import SpectralData
 
 GRIDS = (np.linspace(-5, 5, 11), np.linspace(-10, 10, 11))  # the paper's: for low-pass, and for other spectra
 NOISE_SHARES = (0.1, 0.2)  # of the signals' variance, the paper's

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import solve
 
-from spectralgp._checks import Array, as_integer, as_option, as_positive
-from spectralgp._progress import report
-from spectralgp.graph_kernels import GraphKernel
+from spectralgp._basics.checks import Array, as_integer, as_option, as_positive
+from spectralgp._basics.progress import report
+from spectralgp.kernels import GraphKernel
 from spectralgp.learning.descent import Limits, descend, group_rates
 from spectralgp.learning.dual import RESIDUAL, Ended, Frozen, orthonormal, powers, solve_dual
 from spectralgp.learning.fit import Fit, Outcome, Stage, certify, finish, lift_above_zero

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.learning.descent import Limits, ValueAndGradient, learning_rate
 from spectralgp.learning.dual import FEASIBLE, Ended, Frozen
 from spectralgp.learning.fit import Outcome

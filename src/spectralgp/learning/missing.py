@@ -10,10 +10,10 @@ from typing import Any, cast
 import numpy as np
 from scipy.linalg import cholesky
 
-from spectralgp._checks import Array
-from spectralgp._progress import mention, quietly, report
+from spectralgp._basics.checks import Array
+from spectralgp._basics.progress import mention, quietly, report
 from spectralgp.fields import GraphGP, Seen, seen_about
-from spectralgp.graph_kernels import GraphKernel
+from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fisher import precision_at
 from spectralgp.learning.fit import Certificate, Fit, Outcome, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective
@@ -22,7 +22,7 @@ from spectralgp.learning.sqp import longest_path
 from spectralgp.learning.starts import starting_points
 from spectralgp.learning.task import Task
 from spectralgp.signals import Incomplete
-from spectralgp.spectrum import Spectrum
+from spectralgp.spectra import Spectrum
 
 SEED = 0
 FIRST_DRAWS, FEWEST_DRAWS, MOST_DRAWS = 8, 2, 1_024

@@ -8,14 +8,14 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import block_diag
 
-from spectralgp._checks import Array
-from spectralgp.carry import Carry
+from spectralgp._basics.checks import Array
 from spectralgp.fields import Evidence, GraphGP, Inputs
-from spectralgp.graph_kernels import GraphKernel
-from spectralgp.graph_kernels.parameters import Positivity
+from spectralgp.kernels import GraphKernel
+from spectralgp.kernels.carry import Carry
+from spectralgp.kernels.parameters import Positivity
 from spectralgp.learning.prior import WeakPrior
 from spectralgp.learning.task import Task
-from spectralgp.spectrum import Errors, SpectralData, Spectrum
+from spectralgp.spectra import Errors, SpectralData, Spectrum
 
 
 class Objective:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 
 NOISE_SHARE = 0.1  # most probable noise variance, as a share of the signals' variance
 NOISE_DEGREES_OF_FREEDOM = 3.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from spectralgp.graph_kernels import GraphKernel
+from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Fit
 from spectralgp.learning.task import Task
 

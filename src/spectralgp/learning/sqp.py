@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectralgp._checks import Array, as_integer, as_positive
-from spectralgp._progress import mention, report
-from spectralgp.graph_kernels import GraphKernel
+from spectralgp._basics.checks import Array, as_integer, as_positive
+from spectralgp._basics.progress import mention, report
+from spectralgp.kernels import GraphKernel
 from spectralgp.learning.ascent import GAIN, VIOLATION, Ascent, ascend, stationarity_limit
 from spectralgp.learning.fisher import precision_at
 from spectralgp.learning.fit import Fit, Outcome, Stage, certify, finish, lift_above_zero
@@ -19,7 +19,7 @@ from spectralgp.learning.objective import Objective
 from spectralgp.learning.solver import Solver
 from spectralgp.learning.starts import random_start, starting_points
 from spectralgp.learning.task import Task
-from spectralgp.spectrum import Spectrum
+from spectralgp.spectra import Spectrum
 
 ROUGHLY = 0.3  # nats that a fit may fall short of its maximum where it is compared and thrown away
 APART = 4 * ROUGHLY  # nats, in height or along a parabola, from which rough solutions are not of one maximum

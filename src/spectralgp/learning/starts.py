@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.learning.objective import Objective
 
 SPREAD = 2.0  # standard deviation of random graph parameters about typical ones, in their units

@@ -10,13 +10,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectralgp._checks import Array, as_option, as_positive, as_real_array
-from spectralgp.carry import Carried
-from spectralgp.graph import GraphBase
-from spectralgp.graph_kernels import GraphKernel
-from spectralgp.inputs import InputKernel, KernelLike, NewInputs, as_input_kernel
+from spectralgp._basics.checks import Array, as_option, as_positive, as_real_array
+from spectralgp.graphs import GraphBase
+from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
+from spectralgp.kernels.carry import Carried
 from spectralgp.signals import Signals, as_training
-from spectralgp.spectrum import Exact, Spectrum, SpectrumSettings
+from spectralgp.spectra import Exact, Spectrum, SpectrumSettings
 
 NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
 NOISE_CEILING = 10.0

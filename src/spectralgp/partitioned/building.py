@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from spectralgp._checks import Array, as_integer
-from spectralgp._files import atomic_write
-from spectralgp._progress import report
-from spectralgp.graph.points import small_integers
-from spectralgp.graph.weights import check_sums
+from spectralgp._basics.checks import Array, as_integer
+from spectralgp._basics.files import atomic_write
+from spectralgp._basics.progress import report
+from spectralgp.graphs.points import small_integers
+from spectralgp.graphs.weights import check_sums
 from spectralgp.partitioned.folder import (
     ARRAYS,
     COORDINATES,

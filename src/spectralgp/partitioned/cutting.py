@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from spectralgp._checks import Array, as_integer, as_option
-from spectralgp._extras import require
+from spectralgp._basics.checks import Array, as_integer, as_option
+from spectralgp._basics.extras import require
 from spectralgp.partitioned.hilbert import curve_keys
 
 PARTITIONERS = ("auto", "hilbert", "metis", "rcm", "contiguous")

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from spectralgp._checks import Array, as_integer
-from spectralgp._progress import report
-from spectralgp.graph.edges import as_integers, as_labels, edge_columns, edge_values, refuse_loops, unique_edges
-from spectralgp.graph.nodes import Names, as_names, missing_labels
-from spectralgp.graph.points import small_integers
+from spectralgp._basics.checks import Array, as_integer
+from spectralgp._basics.progress import report
+from spectralgp.graphs.edges import as_integers, as_labels, edge_columns, edge_values, refuse_loops, unique_edges
+from spectralgp.graphs.nodes import Names, as_names, missing_labels
+from spectralgp.graphs.points import small_integers
 from spectralgp.partitioned.site import Site
 from spectralgp.partitioned.sources import Blocks
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._files import atomic_write
+from spectralgp._basics.files import atomic_write
 from spectralgp.partitioned.partition import Partition, damage_of
 
 FORMAT = "spectralgp partitioned graph"

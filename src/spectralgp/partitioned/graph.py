@@ -11,11 +11,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._checks import as_integer
-from spectralgp._html import as_html
-from spectralgp._operators import Operator
-from spectralgp.graph import Graph, LaplacianKind
-from spectralgp.graph.base import GraphBase
+from spectralgp._basics.checks import as_integer
+from spectralgp._basics.html import as_html
+from spectralgp.graphs import Graph, LaplacianKind
+from spectralgp.graphs.base import GraphBase
+from spectralgp.operators import Operator
 from spectralgp.partitioned.folder import (
     COORDINATES,
     NAMES,

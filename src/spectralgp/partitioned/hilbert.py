@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 
 BITS = 21  # of each axis: three of them fit 64 bits
 

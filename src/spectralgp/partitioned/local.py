@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from spectralgp._arrays import on_host
-from spectralgp._checks import Array
-from spectralgp._operators.cpu import gershgorin_bound, row_squares, summed_column_products, summed_products
-from spectralgp.graph.laplacians import normalized_parts
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import Array
+from spectralgp.graphs.laplacians import normalized_parts
+from spectralgp.operators.cpu import gershgorin_bound, row_squares, summed_column_products, summed_products
 from spectralgp.partitioned.folder import read_partition, read_verified
 
 KEPT = 0.2  # of a worker's memory, for partitions of the graph that stay open
@@ -167,21 +167,21 @@ class LocalLaplacian:
     def step(self, scale: float, current: Any, previous: Any, n_rows: int) -> None:
         """``scale L current - 2 current - previous`` in place of `previous`, in the first rows."""
         if self._is_compiled:
-            from spectralgp._operators import _loops
+            from spectralgp.operators import loops
 
-            _loops.step_rows(self.matrix, current.dtype.type(scale), current, previous, 0, n_rows)
+            loops.step_rows(self.matrix, current.dtype.type(scale), current, previous, 0, n_rows)
         else:
             self._plain_step(scale, current, previous, n_rows)
 
     def advance(self, scale: float, current: Any, previous: Any, n_rows: int, gram: bool) -> tuple[Array, Array]:
         """The same, with products of own rows: of the new block with itself, and with the current one."""
         if self._is_compiled:
-            from spectralgp._operators import _loops
+            from spectralgp.operators import loops
 
             arguments = (self.matrix, current.dtype.type(scale), current, previous)
-            loop: Any = _loops.gram_rows if gram else _loops.columns_rows
+            loop: Any = loops.gram_rows if gram else loops.columns_rows
             squares, crosses = loop(*arguments, self.n_own)
-            _loops.step_rows(*arguments, self.n_own, n_rows)
+            loops.step_rows(*arguments, self.n_own, n_rows)
             return squares, crosses
         self._plain_step(scale, current, previous, n_rows)
         own, other = previous[: self.n_own], current[: self.n_own]

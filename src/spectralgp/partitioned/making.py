@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array
 
-from spectralgp._checks import Array, as_option
-from spectralgp._progress import progress_bar, report
-from spectralgp.graph import Graph
-from spectralgp.graph.nodes import as_coordinates, as_names
-from spectralgp.graph.places import Plane, Sphere
-from spectralgp.graph.points import as_joining
+from spectralgp._basics.checks import Array, as_option
+from spectralgp._basics.progress import progress_bar, report
+from spectralgp.graphs import Graph
+from spectralgp.graphs.nodes import as_coordinates, as_names
+from spectralgp.graphs.places import Plane, Sphere
+from spectralgp.graphs.points import as_joining
 from spectralgp.partitioned.building import DEEPEST, as_n_hops, finish, keep_rows
 from spectralgp.partitioned.cutting import as_n_partitions, as_partitioner, curve_order, cut_nodes, in_equal_pieces
 from spectralgp.partitioned.edges import as_edge_table, rows_from_edges, shuffle

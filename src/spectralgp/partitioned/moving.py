@@ -10,8 +10,8 @@ import numpy as np
 from array_api_compat import is_dask_array
 from numpy.typing import NDArray
 
-from spectralgp._arrays import on_host
-from spectralgp._extras import require
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.extras import require
 from spectralgp.partitioned.folder import read_owners
 from spectralgp.partitioned.local import Place, laplacian
 from spectralgp.partitioned.running import PURPOSE, Computing

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._checks import Array
-from spectralgp._operators import Operator, Recurrence, precision_of
-from spectralgp._operators.base import Tridiagonal
-from spectralgp._operators.randomness import node_normals, node_signs
-from spectralgp._progress import mention
+from spectralgp._basics.checks import Array
+from spectralgp._basics.progress import mention
+from spectralgp.operators import Operator, Recurrence, precision_of
+from spectralgp.operators.base import Tridiagonal
+from spectralgp.operators.randomness import node_normals, node_signs
 from spectralgp.partitioned import tasks, verbs
 from spectralgp.partitioned.blocks import PartitionedBlock
 from spectralgp.partitioned.homes import Homes, Told, at

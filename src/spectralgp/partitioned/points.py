@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from spectralgp._checks import Array
-from spectralgp.graph.places import Plane, Sphere
-from spectralgp.graph.points import ExactSum, Joining, others_of, symmetrized, weigh
+from spectralgp._basics.checks import Array
+from spectralgp.graphs.places import Plane, Sphere
+from spectralgp.graphs.points import ExactSum, Joining, others_of, symmetrized, weigh
 from spectralgp.partitioned.edges import by_owner, pieces
 from spectralgp.partitioned.site import Site
 

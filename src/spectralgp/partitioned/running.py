@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._extras import require
+from spectralgp._basics.extras import require
 from spectralgp.partitioned.local import Place
 from spectralgp.partitioned.partition import Partition
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._files import atomic_write
-from spectralgp._progress import report
-from spectralgp.graph.points import small_integers
+from spectralgp._basics.files import atomic_write
+from spectralgp._basics.progress import report
+from spectralgp.graphs.points import small_integers
 from spectralgp.partitioned.cutting import Cut
 from spectralgp.partitioned.folder import COORDINATES, HEAD, NAMES, OWNERS, PLACES, UNFINISHED, read_array, write_arrays
 

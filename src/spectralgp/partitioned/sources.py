@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from spectralgp._extras import require
-from spectralgp.graph.places import as_points
+from spectralgp._basics.extras import require
+from spectralgp.graphs.places import as_points
 
 EDGE = ("source", "target", "weight")
 ROWS = 1 << 20  # of an array that are read at once

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._extras import require
+from spectralgp._basics.extras import require
 from spectralgp.partitioned.sources import is_dask_table, open_parquet
 
 PURPOSE = "to read signals from tables larger than memory"

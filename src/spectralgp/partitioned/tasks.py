@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from spectralgp._arrays import few_threads
-from spectralgp._checks import Array
+from spectralgp._basics.arrays import few_threads
+from spectralgp._basics.checks import Array
 from spectralgp.partitioned.local import LocalLaplacian, Message, Place, laplacian, products
 
 

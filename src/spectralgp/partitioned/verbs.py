@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from spectralgp._checks import Array
+from spectralgp._basics.checks import Array
 from spectralgp.partitioned.local import Place, laplacian, row_facts
 
 

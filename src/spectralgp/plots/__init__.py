@@ -4,7 +4,7 @@
 figure of its own, and returns the axes. `COLOURS` and `LINE_STYLES` are those that the curves take, in order.
 """
 
-from spectralgp._extras import require
+from spectralgp._basics.extras import require
 from spectralgp.plots.calibration import plot_calibration
 from spectralgp.plots.filled import plot_filled
 from spectralgp.plots.filters import plot_filter, plot_fourier

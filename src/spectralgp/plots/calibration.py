@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectralgp._checks import as_integer
-from spectralgp.calibration import CHANCE, LEVELS, Calibration, calibration_of
+from spectralgp._basics.checks import as_integer
 from spectralgp.plots.style import COLOURS
-from spectralgp.scores import pit
+from spectralgp.scores import CHANCE, LEVELS, Calibration, calibration_of, pit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

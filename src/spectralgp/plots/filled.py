@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectralgp._checks import Array, as_integer, as_real_array
-from spectralgp._frames import as_table, frame_index, frame_names
+from spectralgp._basics.checks import Array, as_integer, as_real_array
+from spectralgp._basics.tables import as_table, frame_index, frame_names
 from spectralgp.plots.positions import Positions, name_of, read_positions, write_names
 from spectralgp.plots.style import COLOURS, FILLED_MARKER, axes, interval_label, legend_above, mark_size, size_in_points
 from spectralgp.scores import interval_half_width

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._checks import Array, as_option, as_real_array
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import GraphKernel, Polynomial
+from spectralgp._basics.checks import Array, as_option, as_real_array
+from spectralgp.graphs import Graph
+from spectralgp.kernels import GraphKernel, Polynomial
 from spectralgp.plots.style import COLOURS, LINE_STYLES, axes, eigenvalue_label, legend
-from spectralgp.spectrum import ExactSpectrum, decompose
+from spectralgp.spectra import ExactSpectrum, decompose
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

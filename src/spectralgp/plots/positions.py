@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralgp._checks import Array, as_real_array
+from spectralgp._basics.checks import Array, as_real_array
 from spectralgp.plots.style import size_in_points
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectralgp._checks import Array, as_real_array
+from spectralgp._basics.checks import Array, as_real_array
 from spectralgp.plots.positions import name_of, read_positions, use_whole_numbers, write_names
 from spectralgp.plots.style import COLOURS, axes, interval_label, legend_above, mark_size, size_in_points
 from spectralgp.scores import interval_half_width

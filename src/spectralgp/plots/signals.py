@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectralgp._checks import Array, as_real_array
-from spectralgp._frames import match_columns, series_index
-from spectralgp.graph import Graph
-from spectralgp.graph.edges import heaviest_edges
-from spectralgp.graph.nodes import is_range
+from spectralgp._basics.checks import Array, as_real_array
+from spectralgp._basics.tables import match_columns, series_index
+from spectralgp.graphs import Graph
+from spectralgp.graphs.edges import heaviest_edges
+from spectralgp.graphs.nodes import is_range
 from spectralgp.plots.style import FILLED_MARKER, axes, size_in_points
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralgp._colours import COLOURS as COLOURS
+from spectralgp._basics.colours import COLOURS as COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._checks import Array
-from spectralgp.calibration import LEVELS, Calibration
-from spectralgp.graph.edges import heaviest_edges
+from spectralgp._basics.checks import Array
+from spectralgp.graphs.edges import heaviest_edges
 from spectralgp.report.numbers import Bands, Numbers, Predictions
 from spectralgp.report.places import Places
 from spectralgp.report.words import SYMBOLS
-from spectralgp.scores import interval_half_width
+from spectralgp.scores import LEVELS, Calibration, interval_half_width
 
 MOST_EDGES = 40_000  # that can be drawn
 FEW_EDGES = 10_000  # that are drawn unasked: of more a map without a graphics card is slow

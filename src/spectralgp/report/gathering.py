@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp import scores
-from spectralgp._arrays import on_host
-from spectralgp._checks import Array
-from spectralgp.calibration import calibration_of
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import Array
 from spectralgp.fields import Mixture, Posterior, leave_one_out
-from spectralgp.fitting import FittedModels
-from spectralgp.graph import Graph
+from spectralgp.graphs import Graph
+from spectralgp.learning.fitting import FittedModels
 from spectralgp.report.numbers import (
     Bands,
     Counts,
@@ -26,7 +25,8 @@ from spectralgp.report.numbers import (
     Variance,
     Which,
 )
-from spectralgp.spectrum import Spectrum
+from spectralgp.scores import calibration_of
+from spectralgp.spectra import Spectrum
 
 N_POINTS = 200  # at which filters are drawn
 N_BINS = 30  # of the spectrum

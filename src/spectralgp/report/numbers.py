@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from spectralgp._checks import Array
-from spectralgp.calibration import Calibration
-from spectralgp.fitting import Tried
-from spectralgp.graph import Graph
+from spectralgp._basics.checks import Array
+from spectralgp.graphs import Graph
 from spectralgp.learning import Fit
+from spectralgp.learning.fitting import Tried
+from spectralgp.scores import Calibration
 
 Source = Literal["left out", "held out", "fitted"]
 """Where predictions come from: each training signal from all others; new signals; the fit to the training signals."""

@@ -7,8 +7,8 @@ from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 
-from spectralgp._extras import require
-from spectralgp._files import atomic_write
+from spectralgp._basics.extras import require
+from spectralgp._basics.files import atomic_write
 from spectralgp.report import sections, words
 from spectralgp.report.data import as_json, drawn, shown_signals
 from spectralgp.report.numbers import Numbers

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, eye_array
 
-from spectralgp._checks import Array
-from spectralgp.graph import Graph
+from spectralgp._basics.checks import Array
+from spectralgp.graphs import Graph
 
 MOST_NODES = 50_000  # that are drawn
 MOST_PUSHED = 1_000  # nodes that are laid out by forces, of which there are as many as pairs

@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from spectralgp._checks import Array
-from spectralgp.calibration import Calibration
+from spectralgp._basics.checks import Array
 from spectralgp.report.numbers import Bands, Counts, LearntFilter, Member, Numbers, Source, Variance, Which
+from spectralgp.scores import Calibration
 
 Kind = Literal["none", "band-pass", "low-pass", "high-pass", "flat"]
 

@@ -11,12 +11,12 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
 from numpy.typing import ArrayLike
 
-from spectralgp._arrays import on_host
-from spectralgp._checks import Array, as_training_signals
-from spectralgp._extras import require
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import Array, as_training_signals
+from spectralgp._basics.extras import require
 from spectralgp.signals.incomplete import Incomplete
+from spectralgp.signals.units import Units
 from spectralgp.signals.views import Center, Scale, Signals, Store
-from spectralgp.units import Units
 
 BLOCK = 2**22  # values read at a time
 LARGEST = 1e140  # size of values whose squares are still numbers, and one over the smallest

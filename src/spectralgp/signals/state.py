@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from spectralgp._arrays import on_host
-from spectralgp._checks import Array
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import Array
 from spectralgp.signals.incomplete import Incomplete
+from spectralgp.signals.units import Units
 from spectralgp.signals.views import Center, Indices, Reader, Signals, Store
-from spectralgp.units import Units
 
 
 @dataclass(frozen=True, eq=False)

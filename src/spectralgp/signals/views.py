@@ -12,10 +12,10 @@ import numpy as np
 from array_api_compat import is_dask_array
 from numpy.typing import NDArray
 
-from spectralgp._arrays import on_host, without_caches
-from spectralgp._checks import Array
-from spectralgp._operators import MomentPass, Operator
-from spectralgp.units import Units
+from spectralgp._basics.arrays import on_host, without_caches
+from spectralgp._basics.checks import Array
+from spectralgp.operators import MomentPass, Operator
+from spectralgp.signals.units import Units
 
 Center = Literal["global", "node"] | None
 Scale = Literal["global", "node"] | None

@@ -8,7 +8,7 @@ from scipy.optimize import nnls
 
 import oracle
 from spectralgp import Graph, Polynomial, Task, learn
-from spectralgp.graph_kernels import WithResidual
+from spectralgp.kernels import WithResidual
 from spectralgp.learning import ascent
 from spectralgp.learning.ascent import _climb, _quadratic_program, _updated
 from tolerances import EXACT

@@ -10,9 +10,9 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS
-from spectralgp._progress import telling
+from spectralgp._basics.progress import telling
 from spectralgp.fields import condition
-from spectralgp.graph_kernels import Diffusion, Polynomial
+from spectralgp.kernels import Diffusion, Polynomial
 from spectralgp.learning import Candidate, Folds, HeldOut, Sqp, Task, hyperparameter_draws, learn_all
 from spectralgp.signals import read_signals
 from tolerances import FORMULA

@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, WEIGHTS
-from spectralgp.graph_kernels import Diffusion, Identity, Polynomial
+from spectralgp.kernels import Diffusion, Identity, Polynomial
 from spectralgp.learning import Task, hyperparameter_draws, learn
 from spectralgp.learning.objective import Objective
 from tolerances import STANDARD_ERRORS

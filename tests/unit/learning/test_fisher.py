@@ -9,12 +9,12 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import oracle
 from cases import KERNELS, WEIGHTS
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import LocalAverage, Polynomial
+from spectralgp.graphs import Graph
+from spectralgp.kernels import LocalAverage, Polynomial
 from spectralgp.learning import Task
 from spectralgp.learning.fisher import Separable, fisher_information, information_at, precision_at
 from spectralgp.learning.objective import Objective
-from spectralgp.spectrum import Chebyshev, Exact, decompose
+from spectralgp.spectra import Chebyshev, Exact, decompose
 from tolerances import FORMULA, GRADIENT, QUADRATURE
 
 N_SIGNALS = 5

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from cases import GRAPHS
-from spectralgp.graph_kernels import Polynomial
+from spectralgp.kernels import Polynomial
 from spectralgp.learning import Task
 from spectralgp.learning.fit import certify
 from spectralgp.learning.objective import Objective
-from spectralgp.spectrum import decompose
+from spectralgp.spectra import decompose
 
 SIGNALS = np.random.default_rng(0).standard_normal((6, 7))
 

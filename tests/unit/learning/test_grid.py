@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, WEIGHTS, bound
-from spectralgp.graph_kernels import Polynomial
+from spectralgp.kernels import Polynomial
 from spectralgp.learning import Task, learn
 from spectralgp.learning.grid import GRID_LIMIT, _candidates, grid_search
 from spectralgp.learning.objective import Objective

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from cases import GRAPHS
-from spectralgp._progress import telling
-from spectralgp.graph_kernels import Diffusion, Identity, LocalAverage, Polynomial
+from spectralgp._basics.progress import telling
+from spectralgp.kernels import Diffusion, Identity, LocalAverage, Polynomial
 from spectralgp.learning import Lagrangian, Limits, Sqp, Task, learn, learn_all, n_steps
 from tolerances import OPTIMUM
 

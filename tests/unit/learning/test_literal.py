@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS, WEIGHTS
 from spectralgp import GraphGPRegressor
-from spectralgp.graph_kernels import Polynomial
+from spectralgp.kernels import Polynomial
 from spectralgp.learning import Lagrangian, Limits, Outcome, Task, learn
 from tolerances import CONVERGED, FORMULA, OPTIMUM
 

@@ -23,7 +23,7 @@ from spectralgp import (
     learn,
     log_marginal_likelihood,
 )
-from spectralgp.graph_kernels import WithResidual
+from spectralgp.kernels import WithResidual
 from spectralgp.learning import Lagrangian, Sqp, missing
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.missing import Expectation, ObservedObjective, objective_of

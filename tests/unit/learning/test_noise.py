@@ -26,7 +26,7 @@ from spectralgp import (
 from spectralgp.datasets import sensor_graph
 from spectralgp.fields import log_marginal_likelihood
 from spectralgp.fields.nodes import SERIES_OF_DRAWS
-from spectralgp.graph_kernels import WithResidual
+from spectralgp.kernels import WithResidual
 from spectralgp.learning import Task
 from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import told_apart

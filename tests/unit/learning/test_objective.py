@@ -9,8 +9,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 
 import oracle
 from cases import GRAPHS, KERNELS, WEIGHTS, bound
-from spectralgp.graph import Graph
-from spectralgp.graph_kernels import Polynomial
+from spectralgp.graphs import Graph
+from spectralgp.kernels import Polynomial
 from spectralgp.learning import Task
 from spectralgp.learning.objective import Objective
 from tolerances import FORMULA, GRADIENT

@@ -11,11 +11,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import oracle
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Response, Sqp, Task, learn
-from spectralgp.graph_kernels import WithResidual
-from spectralgp.inputs import as_input_kernel
+from spectralgp.kernels import WithResidual, as_input_kernel
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.starts import random_start, starting_points
-from spectralgp.spectrum import Chebyshev
+from spectralgp.spectra import Chebyshev
 from tolerances import EXACT, SAME_EVIDENCE, STANDARD_ERRORS
 
 WEIGHTS = oracle.random_weights(6, 1)

@@ -1,0 +1,67 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def atomic_write(path: Path | str) -> Iterator[Path]:
+    """Path beside `path` to write to; what stands there when the block ends takes the place of `path`.
+
+    A full disk, an error or an interruption leaves the old file as it was and nothing half-written. Readers see the
+    old file or the new one. A symbolic link stays one: the file it points to is replaced. Permissions are kept.
+
+    Parameters
+    ----------
+    path : path
+        The file to make or to replace; its folder must exist.
+
+    Yields
+    ------
+    Path
+        In the same folder and with the same suffix; the block must make this file.
+
+    Raises
+    ------
+    ValueError
+        If `path` is there and is no plain file, such as a folder or a device.
+    OSError
+        If the file is write-protected, or the file system fails.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from spectralgp._basics.files import atomic_write
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_write(Path(folder) / "numbers.txt") as beside:
+    ...         n_characters = beside.write_text("1 2 3")
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['numbers.txt']
+    """
+    target = Path(os.path.realpath(path))
+    old = target.stat() if target.exists() else None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        raise ValueError(f"path must name a file; got {path}. Pass the name of a new file or of one to replace.")
+    if old is not None and not os.access(target, os.W_OK):
+        # replacing asks permission of the folder alone: a protected file would go without a word
+        raise PermissionError(f"path must name a file that may be written; got {path}. Change its permissions first.")
+    # names may be as long as the file system allows: that of this one is cut
+    beside = target.with_name(f".{target.stem[:40]}-{secrets.token_hex(8)}{target.suffix}")
+    try:
+        yield beside
+        with beside.open("rb+") as written:
+            os.fsync(written.fileno())
+        if old is not None:
+            beside.chmod(stat.S_IMODE(old.st_mode))
+        os.replace(beside, target)
+    except BaseException:
+        with suppress(OSError):  # the first error is the one to report
+            beside.unlink(missing_ok=True)
+        raise

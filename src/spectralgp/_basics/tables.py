@@ -1,0 +1,488 @@
+"""Tables from outside, whatever library they come from: read, matched by name, and written again.
+
+Libraries are reached through narwhals, which is loaded where a table is met; arrays of xarray are read beside it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj
+from numpy.typing import DTypeLike, NDArray
+
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.extras import require
+
+if TYPE_CHECKING:
+    from narwhals.stable import v2 as nw
+
+NODE = "node"  # what the dimension of the nodes is called where nothing else is known
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What kind of table something is, so that answers can be of the same kind.
+
+    Parameters
+    ----------
+    library : str
+        "xarray", or a library as narwhals calls it: "pandas", "polars", "pyarrow" and others.
+    dims : pair of str, or None
+        Dimensions of an array of xarray: that of the rows, and that of the columns.
+    is_turned : bool
+        Whether that of the columns comes first.
+    """
+
+    library: str
+    dims: tuple[str, str] | None = None
+    is_turned: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table that was read.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_columns), or (n_rows,) for a single column without a frame
+        Numbers, NaN for nulls.
+    names : tuple or None
+        Of the columns; None if they have none.
+    index : pandas Index or None
+        Labels of the rows; None in libraries without.
+    layout : Layout
+        What kind of table it was.
+    native : object
+        The table itself; rows first, as pandas', if it was xarray's.
+    source : object
+        The table as it came.
+    """
+
+    values: NDArray[Any]
+    names: tuple[Hashable, ...] | None
+    index: Any
+    layout: Layout
+    native: Any
+    source: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return self.values.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the values."""
+        return self.values.dtype
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """The values."""
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
+    def as_one_row(self) -> Table:
+        """A series over the columns as a table with one row."""
+        names = self.names if self.index is None else tuple(self.index)
+        return Table(self.values[None, :], names, None, self.layout, self.native, self.source)
+
+
+def as_table(thing: Any, argument: str, *, names: Collection[Hashable] | None = None, rows: str | None = None) -> Any:
+    """A table of any library as a `Table`; arrays, and all else that is no table, as they are.
+
+    Parameters
+    ----------
+    thing : object
+        What the caller passed.
+    argument : str
+        Its name, for messages.
+    names : collection, optional
+        Of the columns that are expected, by which an array of xarray says which dimension is which.
+    rows : str, optional
+        The dimension of the rows, where that is known.
+
+    Raises
+    ------
+    TypeError
+        If it holds words, dates or anything else that is no number, or is not in memory.
+    ValueError
+        If column names repeat, or nothing says which dimension is which.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> table = as_table(pyarrow.table({"a": [1, None], "b": [0.5, 2.5]}), "Y")
+    >>> table.names, table.layout.library, table.values.tolist()
+    (('a', 'b'), 'pyarrow', [[1.0, 0.5], [nan, 2.5]])
+    >>> as_table([[1, 2]], "Y")
+    [[1, 2]]
+    """
+    if thing is None or isinstance(thing, Table | np.ndarray | list | tuple | dict | str) or is_array_api_obj(thing):
+        return thing
+    if is_data_array(thing):
+        return _from_xarray(thing, argument, names, rows)
+    from narwhals.exceptions import DuplicateError
+    from narwhals.stable import v2 as nw
+
+    try:
+        found = nw.from_native(thing, allow_series=True, pass_through=True)
+        if isinstance(found, nw.LazyFrame):
+            remedy = "compute" if hasattr(thing, "compute") else "collect"
+            raise TypeError(
+                f"{argument} must be a table in memory; got a lazy one, {type(thing).__module__.partition('.')[0]}."
+                f"{type(thing).__name__}. Pass {argument}.{remedy}()."
+            )
+        if isinstance(found, nw.Series):
+            return _from_series(found, argument)
+        if not isinstance(found, nw.DataFrame):
+            return thing
+        columns = tuple(found.columns)
+    except DuplicateError:
+        given = getattr(thing, "column_names", None) or thing.columns
+        repeated = Counter(given).most_common(1)[0][0]
+        raise ValueError(
+            f"{argument} must have distinct column names; got {repeated!r} more than once. Rename them."
+        ) from None
+    library = found.implementation.value
+    return Table(_frame_values(found, argument), columns, _index_of(thing), Layout(library), thing, thing)
+
+
+def _index_of(thing: Any) -> Any:
+    return getattr(thing, "index", None) if hasattr(thing, "iloc") else None
+
+
+# --------------------------------------------------------------------------------------------------------- values
+
+
+def _frame_values(frame: nw.DataFrame[Any], argument: str) -> NDArray[Any]:
+    native: Any = frame.to_native()
+    if hasattr(native, "iloc"):
+        kinds = {dtype: getattr(dtype, "kind", "O") for dtype in native.dtypes.unique()}
+        if not all(kind in "biuf" for kind in kinds.values()):
+            _check_columns(frame, argument)
+        is_single = all(str(dtype).lower() == "float32" for dtype in kinds)
+        return _converted(native, argument, np.float32 if is_single and kinds else np.float64)
+    _check_columns(frame, argument)
+    from narwhals.stable import v2 as nw
+
+    if frame.shape[1] == 0:
+        return np.empty(frame.shape)
+    single = all(dtype == nw.Float32 for dtype in frame.schema.values())
+    return frame.select(nw.all().cast(nw.Float32 if single else nw.Float64)).to_numpy()
+
+
+def _from_series(series: nw.Series[Any], argument: str) -> Table:
+    native: Any = series.to_native()
+    index = _index_of(native)
+    if index is not None:
+        if getattr(native.dtype, "kind", "O") not in "biuf":
+            _check_columns(series.to_frame(), argument)
+        values = _converted(native, argument, np.float64)
+    else:
+        from narwhals.stable import v2 as nw
+
+        _check_columns(series.to_frame(), argument)
+        values = series.cast(nw.Float64).to_numpy()
+    return Table(values, None, index, Layout(series.implementation.value), native, native)
+
+
+def _converted(native: Any, argument: str, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+    """Values of a pandas table; what stands for nothing there is NaN."""
+    try:
+        if not any(kind == np.dtype(object) for kind in np.ravel(native.dtypes)):
+            return native.to_numpy(dtype=dtype, na_value=np.nan)
+        objects = native.to_numpy(dtype=object, copy=True)
+        objects[native.isna().to_numpy()] = np.nan
+        return objects.astype(dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{argument} must hold numbers; got {error}. Convert it to numbers first.") from error
+
+
+def _check_columns(frame: nw.DataFrame[Any], argument: str) -> None:
+    """Refuse columns that do not hold numbers, each named; what to do about them depends on their kind."""
+    from narwhals.stable import v2 as nw
+
+    schema = frame.schema
+    words = [name for name, dtype in schema.items() if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Binary)]
+    words += [name for name, dtype in schema.items() if dtype == nw.Object and _holds_words(frame[name])]
+    dates = [name for name, dtype in schema.items() if dtype.is_temporal()]
+    library = frame.implementation.value
+    if words and len(schema) - len(words) <= 2 and argument == "Y":
+        remedy = {
+            "pandas": f": {argument}.pivot(index=<time>, columns=<node>, values=<value>)",
+            "polars": f": {argument}.pivot(on=<node>, index=<time>, values=<value>)",
+        }.get(library, "")
+        raise TypeError(
+            f"{argument} must be a wide table, one row a signal and one column a node; got a long one, with words in "
+            f"column {words[0]!r}. Turn it into a wide one{remedy}."
+        )
+    if words:
+        raise TypeError(
+            f"{argument} must hold numbers; got words in column {words[0]!r} ({len(words)} such columns in all). "
+            "Drop or encode them."
+        )
+    if dates:
+        days = f"({argument}[{dates[0]!r}] - {argument}[{dates[0]!r}].min()) / numpy.timedelta64(1, 'D')"
+        raise TypeError(
+            f"{argument} must hold numbers; got dates in column {dates[0]!r} ({len(dates)} such columns in all). "
+            f"Make numbers of them, for example days{': ' + days if library == 'pandas' else ' since the first'}."
+        )
+    complex_ones = [name for name in schema if "complex" in str(getattr(frame[name].to_native(), "dtype", ""))]
+    if complex_ones:
+        raise ValueError(
+            f"Complex data not supported: {argument} must hold real numbers; got column {complex_ones[0]!r}. "
+            "Pass the real part or the modulus."
+        )
+    nested = [name for name, dtype in schema.items() if dtype.is_nested()]
+    if nested:
+        raise TypeError(f"{argument} must hold numbers; got {schema[nested[0]]} in column {nested[0]!r}. Unnest it.")
+
+
+def _holds_words(column: nw.Series[Any]) -> bool:
+    return any(isinstance(value, str | bytes) for value in column.to_list())
+
+
+# --------------------------------------------------------------------------------------------------------- xarray
+
+
+def is_data_array(thing: Any) -> bool:
+    """Whether something is an array of xarray, which is not loaded to find out."""
+    xarray: Any = sys.modules.get("xarray")
+    return xarray is not None and isinstance(thing, xarray.DataArray)
+
+
+def _from_xarray(array: Any, argument: str, names: Collection[Hashable] | None, rows: str | None) -> Table:
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"{argument} must have two dimensions, of signals and of nodes; got {array.dims}. Select some of it, or "
+            "stack dimensions into one."
+        )
+    if array.dtype.kind not in "biuf":
+        kind = {"M": "dates", "m": "durations", "c": "complex numbers"}.get(array.dtype.kind, f"dtype {array.dtype}")
+        raise TypeError(f"{argument} must hold numbers; got {kind}. Convert it to real numbers first.")
+    if array.ndim == 1:
+        index = array.indexes.get(array.dims[0])
+        layout = Layout("xarray", (str(array.dims[0]), NODE))
+        return Table(np.asarray(array.to_numpy(), dtype=float), None, index, layout, array, array)
+    along = _dimension_of_columns(array, argument, names, rows)
+    first = next(dim for dim in array.dims if dim != along)
+    turned = array.transpose(first, along)
+    frame = turned.to_pandas()
+    known = along in array.indexes
+    values = np.asarray(turned.to_numpy())
+    values = values if values.dtype.kind == "f" and values.itemsize in (4, 8) else values.astype(float)
+    layout = Layout("xarray", (str(first), str(along)), is_turned=array.dims[0] == along)
+    if known and not frame.columns.is_unique:
+        repeated = Counter(frame.columns).most_common(1)[0][0]
+        raise ValueError(
+            f"{argument} must have distinct names along {along!r}; got {repeated!r} more than once. Rename them."
+        )
+    return Table(
+        values,
+        tuple(frame.columns.tolist()) if known else None,
+        frame.index if first in array.indexes else None,
+        layout,
+        frame if known else values,
+        array,
+    )
+
+
+def _dimension_of_columns(array: Any, argument: str, names: Collection[Hashable] | None, rows: str | None) -> Any:
+    """The dimension of the nodes: the one that has their names, or that is called so; or the one beside the rows."""
+    if rows is not None and rows in array.dims:
+        return next(dim for dim in array.dims if dim != rows)
+    if argument == "X":  # whose columns are features, of any names
+        return array.dims[1]
+    wanted = set(names or ())
+    found = {dim: set(array.indexes[dim].tolist()) if dim in array.indexes else set() for dim in array.dims}
+    for chosen in (
+        [dim for dim in array.dims if wanted and found[dim] == wanted],
+        [dim for dim in array.dims if dim == NODE],
+        [dim for dim in array.dims if found[dim] & wanted],
+    ):
+        if len(chosen) == 1:
+            return chosen[0]
+    _ambiguous(array, argument)
+
+
+def _ambiguous(array: Any, argument: str) -> NoReturn:
+    raise ValueError(
+        f"{argument} must have one dimension whose coordinate holds the names of the nodes, or that is called "
+        f"{NODE!r}; got {array.dims}, of which neither is, or both are. Say which it is: "
+        f"{argument}.rename({{{array.dims[-1]!r}: {NODE!r}}})."
+    )
+
+
+def frame_names(table: Any) -> tuple[Any, ...] | None:
+    """Column names of a table; None for anything else."""
+    if isinstance(table, Table):
+        return table.names
+    columns = getattr(table, "column_names", None) or getattr(table, "columns", None)  # pyarrow's columns are values
+    return None if columns is None else tuple(columns)
+
+
+def frame_index(table: Any) -> Any:
+    """Index of a table that has one, as those of pandas do; None for anything else, and for a single column."""
+    if isinstance(table, Table):
+        return table.index if len(table.shape) == 2 else None
+    return getattr(table, "index", None) if hasattr(table, "columns") else None
+
+
+def series_index(values: Any) -> tuple[Any, ...] | None:
+    """Index of a pandas Series, or of one dimension of xarray; None for anything else."""
+    if is_data_array(values):
+        return tuple(values.indexes[values.dims[0]].tolist()) if values.ndim == 1 and values.indexes else None
+    return tuple(values.index) if hasattr(values, "iloc") and not hasattr(values, "columns") else None
+
+
+def check_same_order(X: Any, Y: Any) -> None:
+    """Refuse two tables with the same row labels in different orders: rows are paired by position.
+
+    Raises
+    ------
+    ValueError
+        If the labels are the same but their order is not.
+    """
+    left, right = (table.index if isinstance(table, Table) else None for table in (X, Y))
+    if left is None or right is None or len(left) != len(right) or left.equals(right):
+        return
+    if left.is_unique and right.is_unique and set(left) == set(right):
+        is_pandas = X.layout.library == Y.layout.library == "pandas"
+        remedy = "Pass Y.loc[X.index]." if is_pandas else "Select the rows of Y by the labels of X."
+        raise ValueError(
+            "X and Y must have their rows in the same order; got the same row labels in different orders. " + remedy
+        )
+
+
+def match_columns(
+    columns: tuple[Hashable, ...], names: tuple[Hashable, ...], argument: str = "Y", item: str = "column"
+) -> NDArray[np.intp]:
+    """Positions of the columns that belong to the graph's nodes, in the nodes' order; `item` is a column's word.
+
+    Raises
+    ------
+    ValueError
+        If a node has no column, or a column no node, or two columns the same name.
+
+    Examples
+    --------
+    >>> match_columns(("b", "a"), ("a", "b")).tolist()
+    [1, 0]
+    """
+    positions = {column: index for index, column in enumerate(columns)}
+    missing = [name for name in names if name not in positions]
+    known = set(names)
+    unknown = [column for column in columns if column not in known]
+    if missing or unknown or len(positions) != len(columns):
+        raise ValueError(
+            f"{argument} must have one {item} for each node of the graph, by name; got {len(columns)} {item}s, of "
+            f"which {some(unknown)} belong to no node, while {some(missing)} are missing. "
+            f"Rename or select {item}s, or pass {argument}.to_numpy() with its {item}s in the order of the nodes."
+        )
+    return np.array([positions[name] for name in names], dtype=np.intp)
+
+
+def some(items: list[Any]) -> str:
+    """A few of the items, for a message."""
+    if not items:
+        return "none"
+    shown = ", ".join(repr(item) for item in items[:5])
+    return shown if len(items) <= 5 else f"{shown} and {len(items) - 5} more"
+
+
+LIBRARIES = ("pandas", "polars", "pyarrow", "xarray")
+WRITTEN = (*LIBRARIES, "modin", "cudf")  # those that narwhals can make, too
+SIGNAL = "signal"  # what the dimension of the rows is called where nothing else is known
+
+
+def written(values: Any, layout: Layout, names: Sequence[Hashable] | None = None, index: Any = None) -> Any:
+    """Numbers in one or two dimensions as a table.
+
+    Parameters
+    ----------
+    values : array of shape (n_rows, n_columns) or (n_rows,)
+        The numbers.
+    layout : Layout
+        The kind of table.
+    names : sequence of length n_columns, optional
+        Of the columns. Libraries that know texts only have them as texts; without names, columns are numbered.
+    index : pandas Index, optional
+        Labels of the rows, for libraries that have such.
+
+    Raises
+    ------
+    ImportError
+        If the library is not installed.
+
+    Examples
+    --------
+    >>> written(np.array([[1.0, 2.0]]), Layout("polars"), ["a", "b"]).to_dict(as_series=False)
+    {'a': [1.0], 'b': [2.0]}
+    """
+    numbers = np.asarray(on_host(values))
+    extra = layout.library if layout.library in LIBRARIES else "all"
+    library = require(layout.library, extra, f"to answer as a table of {layout.library}")
+    if layout.library == "xarray":
+        return _data_array(library, numbers, layout, names, index)
+    if layout.library == "pandas":
+        if numbers.ndim == 1:
+            return library.Series(numbers, index=index)
+        columns = None if names is None else list(names)
+        return library.DataFrame(numbers, index=index, columns=columns)
+    from narwhals.stable import v2 as nw
+
+    backend: Any = layout.library
+    if numbers.ndim == 1:
+        return nw.new_series("", numbers, nw.Float64, backend=backend).to_native()
+    texts = [str(name) for name in (range(numbers.shape[1]) if names is None else names)]
+    if len(set(texts)) < len(texts):
+        repeated = next(text for place, text in enumerate(texts) if text in texts[:place])
+        raise ValueError(
+            f"names of nodes must differ as texts to be columns of {layout.library}; got {repeated!r} more than once. "
+            "Ask for pandas, whose columns may have any names."
+        )
+    return nw.from_numpy(np.ascontiguousarray(numbers), schema=texts, backend=backend).to_native()
+
+
+def _data_array(xarray: Any, numbers: Any, layout: Layout, names: Sequence[Hashable] | None, index: Any) -> Any:
+    own = getattr(index, "name", None)
+    rows, nodes = layout.dims or (SIGNAL if own is None or own == NODE else str(own), NODE)
+    coordinates = _coordinate(xarray, rows, index)
+    if numbers.ndim == 1:
+        return xarray.DataArray(numbers, dims=(rows,), coords=coordinates)
+    if names is not None:
+        listed = np.empty(len(names), dtype=object)
+        listed[:] = names
+        coordinates |= {nodes: np.array(names) if all(isinstance(name, str) for name in names) else listed}
+    array = xarray.DataArray(numbers, dims=(rows, nodes), coords=coordinates)
+    return array.transpose(nodes, rows) if layout.is_turned else array
+
+
+def _coordinate(xarray: Any, dim: str, index: Any) -> dict[Hashable, Any]:
+    if index is None:
+        return {}
+    if index.nlevels > 1:
+        return dict(xarray.Coordinates.from_pandas_multiindex(index, dim))
+    return {dim: index.rename(None)}
+
+
+def like_table(values: Any, table: Any) -> Any:
+    """An array as what a table or array is: a table with its names and index, or an array of its library."""
+    if isinstance(table, Table):
+        source, layout = table.source, table.layout
+        if layout.library == "xarray":
+            return source.copy(data=values.T if layout.is_turned else values)
+        if hasattr(source, "iloc"):
+            named = {"columns": source.columns} if hasattr(source, "columns") else {"name": source.name}
+            return type(source)(values, index=source.index, **named)
+        return written(values, layout, table.names) if layout.library in WRITTEN else values
+    if is_array_api_obj(table) and not isinstance(table, np.ndarray):
+        return array_namespace(table).asarray(values, dtype=table.dtype, device=device(table))
+    return values

@@ -1,0 +1,159 @@
+"""The file: JSON and arrays in the safetensors format, with a version and a checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+from numpy.typing import NDArray
+
+from spectralgp._basics.extras import require
+from spectralgp._basics.files import atomic_write
+from spectralgp.files.codecs import Json
+
+FORMAT, FORMAT_VERSION = "spectralgp model", 2
+LARGEST_HEADER = 100_000_000  # bytes, beyond which the format's own readers refuse it
+PARTS_OF_ANY_MODEL = 100_000
+PURPOSE = "to save and load models"
+TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1"}
+TYPES |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1"}
+
+
+def write_file(path: str | PathLike[str], state: Json, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write JSON and arrays to a file, which is there whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        The file to make or to replace.
+    state : JSON
+        What is not arrays.
+    arrays : dict
+        By name, contiguous, of the byte order that is called little-endian.
+
+    Raises
+    ------
+    ValueError
+        If names and settings take more than a header can hold, or `path` is no plain file.
+    OSError
+        If the file system fails, as a full disk does.
+    """
+    safetensors, numpy_files = require("safetensors", "files", PURPOSE), require("safetensors.numpy", "files", PURPOSE)
+    text = json.dumps(state, allow_nan=False, separators=(",", ":"))
+    libraries = {"spectralgp": _own_version(), "python": platform.python_version(), "numpy": np.__version__}
+    libraries |= {"scipy": scipy.__version__, "scikit-learn": sklearn.__version__}
+    metadata = {
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        "written_by": json.dumps(libraries),
+        "model": text,
+    }
+    metadata["sha256"] = digest(metadata, arrays)
+    n_bytes = len(json.dumps(metadata)) + 200 * len(arrays)
+    if n_bytes > LARGEST_HEADER:
+        raise ValueError(
+            f"names and settings must take less than {LARGEST_HEADER:,} bytes to be saved; got about {n_bytes:,}. "
+            "Give the nodes shorter names, or none."
+        )
+    with atomic_write(Path(path)) as beside:
+        beside.touch()
+        mode = beside.stat().st_mode  # that of any new file; the library makes one that nobody else can read
+        try:
+            numpy_files.save_file(arrays, beside, metadata=metadata)
+        except safetensors.SafetensorError as error:
+            raise OSError(f"{path} could not be written: {error}. What was there before is as it was.") from error
+        beside.chmod(mode)
+
+
+def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]]]:
+    """JSON and arrays of a file; nothing is made of either.
+
+    Sizes are held against that of the file before any memory is taken. Nothing in a file is ever run.
+
+    Raises
+    ------
+    ValueError
+        If the file is none of ours, of a version that is not known, cut off, or changed since it was written.
+    OSError
+        If it cannot be read.
+    """
+    safetensors = require("safetensors", "files", PURPOSE)
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"path must name a model file; got {path}, where there is no file. Check the name.")
+    try:
+        with safetensors.safe_open(path, framework="numpy") as opened:
+            metadata = opened.metadata() or {}
+            _require_ours(path, metadata)
+            slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118, it is no dict
+            strange = [one.get_dtype() for one in slices.values() if one.get_dtype() not in TYPES]
+            if strange:
+                raise ValueError(f"{path} must hold arrays of real numbers; got {strange[0]}.")
+            # copies of our own: what a library hands out may be aligned in another way, and sums depend on it
+            arrays = {name: np.array(opened.get_tensor(name), order="C") for name in slices}
+    except safetensors.SafetensorError as error:
+        raise ValueError(
+            f"{path} must be a whole model file, as model.save writes it; got one that is cut off, changed or of "
+            f"another kind ({error}). Save the model again, or copy the file again."
+        ) from error
+    if digest(metadata, arrays) != metadata.get("sha256"):
+        raise ValueError(
+            f"{path} must be as it was written; got other bytes than its checksum is of. Copy the file again, or save "
+            "the model again."
+        )
+    # JSON takes many times its length in memory; names of nodes are most of it, and each node has numbers in arrays
+    n_parts = metadata.get("model", "").count(",")
+    most = PARTS_OF_ANY_MODEL + sum(one.nbytes for one in arrays.values())
+    if n_parts > most:
+        raise ValueError(
+            f"{path} must hold a model as model.save writes it; got JSON with {n_parts:,} commas, more parts than "
+            f"its arrays account for ({most:,}). Save the model again."
+        )
+    try:
+        return json.loads(metadata["model"]), arrays
+    except (KeyError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} must hold a model in JSON; got {type(error).__name__}. Save it again.") from error
+
+
+def _require_ours(path: str | PathLike[str], metadata: dict[str, str]) -> None:
+    """Refuse files of others, and of versions that this one does not know."""
+    if metadata.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} must be a model file, as model.save writes it; got a safetensors file of another kind. "
+            "Check the name."
+        )
+    version = metadata.get("format_version", "")
+    number = int(version) if version.isascii() and version.isdecimal() and len(version) < 10 else 0
+    if number > FORMAT_VERSION:
+        raise ValueError(
+            f"{path} must be of format version {FORMAT_VERSION} or older to be read by this spectralgp; got version "
+            f"{number}, written by {metadata.get('written_by', 'a newer one')[:200]}. Upgrade: pip install --upgrade "
+            "spectralgp."
+        )
+    if number < 1:
+        raise ValueError(f"{path} must have a format version from 1 to {FORMAT_VERSION}; got {version[:20]!r}.")
+
+
+def digest(metadata: dict[str, str], arrays: dict[str, NDArray[Any]]) -> str:
+    """SHA-256 of all that is in a file, but for itself."""
+    described = sorted((key, value) for key, value in metadata.items() if key != "sha256")
+    total = hashlib.sha256(json.dumps(described).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        total.update(json.dumps([name, array.dtype.str, array.shape]).encode())
+        total.update(np.ascontiguousarray(array).data if array.size else b"")
+    return total.hexdigest()
+
+
+def _own_version() -> str:
+    try:
+        return version("spectralgp")
+    except PackageNotFoundError:  # run from a checkout that was never installed
+        return "unknown"

@@ -1,0 +1,191 @@
+"""Inputs of signals: a table, the signals of the row before, or time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralgp._basics.extras import require
+from spectralgp._basics.tables import some
+from spectralgp.files.labels import following, index_of, times_of
+from spectralgp.files.tables import Table, read_table
+from spectralgp.kernels.recipe import Clock
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TIME = "time"
+
+
+def inputs_from_file(
+    path: Path | str,
+    index: pd.Index[Any] | None = None,
+    *,
+    features: Sequence[str] | None = None,
+    date_format: str | None = None,
+) -> pd.DataFrame:
+    """Read inputs from a CSV or Parquet file.
+
+    Parameters
+    ----------
+    path : path
+        A table of numbers, one row a signal.
+    index : Index, optional
+        That of the signals. If they have one of their own (not only counts), the first column of the table is its index
+        too, and rows are matched by it, in any order; rows without a signal are left out, as they are there to be
+        predicted. Else rows are paired by position.
+    features : sequence of str, optional
+        Columns wanted, such as those of a fitted model. The first column that is none of them is the index.
+    date_format : str, optional
+        How dates are written in the index; ISO 8601 if not given.
+
+    Raises
+    ------
+    ValueError
+        If a signal has no row, a row comes twice, a column is missing, or a cell is no number.
+    """
+    table = read_table(path)
+    has_own = index is not None and not _only_counts(index)
+    has_index = has_own if features is None else table.names[0] not in features
+    columns = _columns(table, has_index, features)
+    frame = _frame(table, columns)
+    if has_index:
+        frame.index = index_of(table, 0, date_format)
+    if index is None:
+        return frame
+    if has_own and has_index:
+        return _aligned(frame, index, table)
+    if len(frame) != len(index):
+        raise ValueError(
+            f"{table.path} must have a row for each of the {len(index)} signals where rows have no index to be matched "
+            f"by; got {len(frame)}. Give both files a first column of dates or labels."
+        )
+    return frame
+
+
+def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Inputs that are the signals `lag` rows before, and the signals that they belong to: all but the first `lag`.
+
+    Parameters
+    ----------
+    signals : DataFrame
+        In the order of time.
+    lag : int, default=1
+        Number of rows between a signal and its input.
+    ahead : bool, default=False
+        Go on beyond the last row: inputs for the signal `lag` rows after every row, of which only labels are known. The
+        second table then has no values (NaN), and one row for each row of `signals`.
+
+    Raises
+    ------
+    ValueError
+        If rows are not in the order of time, two have the same time, or a value that is an input is missing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from spectralgp.files.inputs import lagged
+    >>> inputs, targets = lagged(pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=[2001, 2002, 2003]))
+    >>> inputs["a"].tolist(), targets["a"].tolist(), targets.index.tolist()
+    ([1.0, 2.0], [2.0, 3.0], [2002, 2003])
+    """
+    pandas = require("pandas", "cli", "to read signals from files")
+    index = signals.index
+    wrong = np.flatnonzero(index.dtype != object and np.asarray(index[1:] <= index[:-1]))
+    if wrong.size:
+        before, after = index[wrong[0]], index[wrong[0] + 1]
+        got = f"two rows of {after}" if before == after else f"{after} after {before}"
+        raise ValueError(
+            f"signals must be in the order of time for lag:{lag}, one row for each time; got {got}. Sort them, and "
+            "drop or average copies."
+        )
+    before = signals if ahead else signals.iloc[:-lag]
+    if not len(before):
+        raise ValueError(f"signals must have at least {lag + 1} rows for lag:{lag}; got {len(signals)}. Add rows.")
+    holes = np.argwhere(before.isna().to_numpy())
+    if len(holes):
+        row, column = holes[0]
+        raise ValueError(
+            f"signals must be complete where they are inputs, as lag:{lag} has it; got an empty cell in the row of "
+            f"{before.index[row]}, column {before.columns[column]!r} ({len(holes)} such cells in all). Fill them in "
+            "first (spectralgp impute, from a model with --inputs time), or choose other inputs."
+        )
+    if not ahead:
+        return before.set_axis(index[lag:]), signals.iloc[lag:]
+    labels = pandas.Index([*index, *following(index, lag)][lag:], name=index.name)
+    return before.set_axis(labels), pandas.DataFrame(np.nan, index=labels, columns=signals.columns)
+
+
+def time_inputs(index: pd.Index[Any], clock: Clock | None = None) -> pd.DataFrame:
+    """Inputs that are the time of each signal, as `times_of` has it, in a column named "time".
+
+    Parameters
+    ----------
+    index : Index
+        That of the signals.
+    clock : {"numbers", "dates"}, optional
+        What times must be, such as those that a model was fitted to; either if not given.
+
+    Raises
+    ------
+    ValueError
+        If the index has other labels, or times of the other kind.
+    """
+    pandas = require("pandas", "cli", "to read signals from files")
+    times = times_of(index)
+    if clock not in (None, clock_of(index)):
+        raise ValueError(
+            f"time must be {clock}, as the model was fitted to; got {clock_of(index)} such as {index[0]}. Write times "
+            "as they were written for the fit."
+        )
+    return pandas.DataFrame({TIME: times}, index=index)
+
+
+def clock_of(index: pd.Index[Any]) -> Clock:
+    """Whether times are numbers or dates."""
+    return "dates" if hasattr(index, "tz_localize") else "numbers"
+
+
+def _only_counts(index: pd.Index[Any]) -> bool:
+    return index.name is None and index.dtype.kind in "iu" and bool(np.array_equal(index, np.arange(len(index))))
+
+
+def _columns(table: Table, has_index: bool, features: Sequence[str] | None) -> list[int]:
+    given = list(table.names[has_index:])
+    if features is None:
+        if not given:
+            raise ValueError(
+                f"{table.path} must have columns of numbers beside the index, its first column; got "
+                f"{table.names[0]!r} alone. Add columns, or leave the index out of the signals too."
+            )
+        return list(range(int(has_index), len(table.names)))
+    missing = [name for name in features if name not in given]
+    if missing:
+        raise ValueError(
+            f"{table.path} must have the columns that the model was fitted to; got none named {some(missing)}. "
+            "Rename or add them."
+        )
+    return [table.names.index(name) for name in features]
+
+
+def _frame(table: Table, columns: list[int]) -> pd.DataFrame:
+    pandas = require("pandas", "cli", "to read signals from files")
+    return pandas.DataFrame(table.numbers(columns), columns=[table.names[column] for column in columns])
+
+
+def _aligned(frame: pd.DataFrame, index: pd.Index[Any], table: Table) -> pd.DataFrame:
+    again = np.flatnonzero(frame.index.duplicated())
+    if again.size:
+        row = int(again[0])
+        table.refuse("have one row for each label", f"{frame.index[row]} again", row, 0, "Drop copies.")
+    lost = np.flatnonzero(~index.isin(frame.index))
+    if lost.size:
+        found = f"The first labels there are {some([str(label) for label in frame.index[:3]])}."
+        raise ValueError(
+            f"{table.path} must have a row for every signal, matched by its first column, {table.names[0]!r}; got none "
+            f"for {some([str(label) for label in index[lost]])}. {found}"
+        )
+    return frame.loc[index]

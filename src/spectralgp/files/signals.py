@@ -1,0 +1,183 @@
+"""Signals from files: wide tables, one row a signal and one column a node, or long ones (time, node, value)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from spectralgp._basics.checks import as_option
+from spectralgp._basics.extras import require
+from spectralgp._basics.tables import some
+from spectralgp.files.labels import index_of
+from spectralgp.files.tables import Table, read_table
+from spectralgp.graphs import GraphBase
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Layout = Literal["auto", "wide", "long"]
+Nodes = Literal["exact", "graph"]
+
+
+def signals_from_file(
+    path: Path | str,
+    graph: GraphBase,
+    *,
+    layout: Layout = "auto",
+    nodes: Nodes = "exact",
+    date_format: str | None = None,
+) -> pd.DataFrame:
+    r"""Read signals on a graph from a CSV or Parquet file.
+
+    Parameters
+    ----------
+    path : path
+        The file. Empty cells (also NA, N/A, NaN and null) are what was not observed.
+    graph : Graph
+        The graph, by whose names columns are matched, in any order. Where it has no names, columns are in the order of
+        its nodes; those named by the numbers from 0 or from 1 on are in the order of the numbers.
+    layout : {"auto", "wide", "long"}, default="auto"
+        A wide table has one row a signal and one column a node; its first column is the index (dates, times, labels)
+        unless it is named as a node. A long one has the columns ``node``, ``value`` and one more, the index; its
+        rows may come in any order, and become signals in the order of their numbers or dates, or as they come where
+        they have other labels. "auto" takes a table for long if it has columns ``node`` and ``value``.
+    nodes : {"exact", "graph"}, default="exact"
+        What to do where the nodes of file and graph differ: it is an error, or the graph decides. In the latter case
+        nodes that the file lacks count as not observed, and others in the file are left out.
+    date_format : str, optional
+        How dates are written in the index, such as ``"%d.%m.%Y"``; ISO 8601 if not given.
+
+    Returns
+    -------
+    DataFrame of shape (n_signals, n_nodes)
+        Columns are the nodes, in the order of a wide table (then those that it lacks), or in the graph's for a long
+        one; a model matches them by name. Without an index in the file, rows are counted from zero.
+
+    Raises
+    ------
+    ValueError
+        If names do not match, or a cell is no number; the message names file, row and column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from spectralgp import Graph
+    >>> from spectralgp.files.signals import signals_from_file
+    >>> graph = Graph.from_edges([("a", "b")])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "signals.csv"
+    ...     n_characters = path.write_text("day,b,a\n2024-01-31,2.5,1\n2024-02-01,,3\n")
+    ...     signals_from_file(path, graph)
+                  b    a
+    day
+    2024-01-31  2.5  1.0
+    2024-02-01  NaN  3.0
+    """
+    as_option(layout, "layout", ("auto", "wide", "long"))
+    as_option(nodes, "nodes", ("exact", "graph"))
+    table = read_table(path)
+    is_long = layout == "long" or (
+        layout == "auto" and table.place("node") is not None and table.place("value") is not None
+    )
+    signals = (_from_long if is_long else _from_wide)(table, graph, nodes, date_format)
+    return signals.rename(columns={str(name): name for name in graph.names or ()})
+
+
+def _from_wide(table: Table, graph: GraphBase, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
+    pandas = require("pandas", "cli", "to read signals from files")
+    known = None if graph.names is None else {str(name) for name in graph.names}
+    has_index = len(table.names) == graph.n_nodes + 1 if known is None else table.names[0] not in known
+    columns = dict(zip(table.names[has_index:], range(has_index, len(table.names)), strict=True))
+    names = matched(list(columns), graph, nodes, table, "column", _index_note(table) if has_index else "")
+    present = [name for name in names if name in columns]
+    values = pandas.DataFrame(table.numbers([columns[name] for name in present], allow_missing=True), columns=present)
+    if has_index:
+        values.index = index_of(table, 0, date_format)
+    return values.reindex(columns=names) if len(present) < len(names) else values
+
+
+def _index_note(table: Table) -> str:
+    return f" (the first column, {table.names[0]!r}, is the index)" if table.names[0] else ""
+
+
+def _from_long(table: Table, graph: GraphBase, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
+    pandas = require("pandas", "cli", "to read signals from files")
+    node, value = table.place("node"), table.place("value")
+    others = [place for place in range(len(table.names)) if place not in (node, value)]
+    if len(others) == 2 and not table.names[0]:
+        others = others[1:]  # a nameless index, which pandas writes beside
+    if node is None or value is None or len(others) != 1:
+        raise ValueError(
+            f"{table.path} must have the columns node, value and one more, the time or label of the signal, to be a "
+            f"long table; got {some(list(table.names))}. Rename or drop columns, or pass a wide table."
+        )
+    labels, index = table.labels(node), index_of(table, others[0], date_format)
+    if "" in labels:
+        table.refuse("name a node in every row", "an empty cell", labels.index(""), node, "Drop the row.")
+    names = matched(list(dict.fromkeys(labels)), graph, nodes, table, "node", "")
+    names = names if graph.names is None else [str(name) for name in graph.names]
+    cells = table.numbers([value], allow_missing=True)[:, 0]
+    codes, signals = pandas.factorize(index, sort=index.dtype != object)
+    place = {name: position for position, name in enumerate(names)}
+    known = np.array([place.get(label, -1) for label in labels])
+    _require_once(table, codes * (len(names) + 1) + known, known, node)
+    values = np.full((len(signals), len(names)), np.nan)
+    values[codes[known >= 0], known[known >= 0]] = cells[known >= 0]
+    return pandas.DataFrame(values, index=signals.rename(index.name), columns=names)
+
+
+def _require_once(table: Table, entries: np.ndarray, known: np.ndarray, node: int) -> None:
+    """Refuse two values of one signal at one node."""
+    _, first, copies = np.unique(entries, return_index=True, return_inverse=True)
+    again = np.flatnonzero((first[copies] != np.arange(len(entries))) & (known >= 0))
+    if again.size:
+        row = int(again[0])
+        table.refuse(
+            "have one value for each signal and node",
+            f"another one than in row {table.rows[first[copies[row]]]}",
+            row,
+            node,
+            "Drop or average copies.",
+        )
+
+
+def matched(given: list[str], graph: GraphBase, nodes: Nodes, table: Table, item: str, note: str) -> list[str]:
+    """Names of the nodes in a file's order, then those that it lacks, once they are compared with the graph's."""
+    if graph.names is None:
+        if len(given) != graph.n_nodes:
+            raise ValueError(
+                f"{table.path} must have {graph.n_nodes} {item}s, one for each node of a graph without names; got "
+                f"{len(given)}{note}. Use a graph whose nodes have names, or add or drop {item}s."
+            )
+        return _in_order(given, table, item)
+    names = [str(name) for name in graph.names]
+    present, known = set(given), set(names)
+    missing = [name for name in names if name not in present]
+    unknown = [name for name in given if name not in known]
+    if (missing or unknown) and (nodes == "exact" or len(missing) == len(names)):
+        lacks = f"no {item} for {some(missing)}" if missing else ""
+        extra = f"{item}s that are no node: {some(unknown)}" if unknown else ""
+        choice = "Correct the names"
+        if len(missing) < len(names):
+            choice += ", or choose nodes='graph' (--nodes graph): what is missing then counts as not observed, and "
+            choice += "what is no node is left out"
+        raise ValueError(
+            f"{table.path} must have one {item} for each of the {len(names)} nodes of the graph, by name; got "
+            f"{' and '.join(part for part in (lacks, extra) if part)}{note}. {choice}."
+        )
+    return [name for name in given if name in known] + missing
+
+
+def _in_order(given: list[str], table: Table, item: str) -> list[str]:
+    """Names of columns for a graph without names: as they come, numbers in their order."""
+    if sorted(given) in (sorted(map(str, range(first, len(given) + first))) for first in (0, 1)):
+        return sorted(given, key=int)
+    if item == "node":
+        raise ValueError(
+            f"{table.path} must name nodes by their numbers where the graph has no names; got {some(given)}. "
+            "Use a graph with names, or a wide table with columns in the order of the nodes."
+        )
+    return given

@@ -1,0 +1,156 @@
+"""Graphs from the graphs of other libraries, without importing what is not there.
+
+A library is recognised by the module that an object's class, or a class it inherits from, was defined in. If
+the object exists, its library is installed and loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array
+
+from spectralgp.graphs.base import GraphBase
+from spectralgp.graphs.core import Graph
+from spectralgp.graphs.weights import as_weights
+
+
+def whole_graph(graph: GraphBase, purpose: str) -> Graph:
+    """A graph that must be in memory for a purpose, which the message states.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else, such as a graph in partitions.
+
+    Examples
+    --------
+    >>> whole_graph(Graph.edgeless(2), "to be drawn")
+    Graph(2 nodes, 0 edges)
+    """
+    graph.require_whole(purpose)
+    assert isinstance(graph, Graph), "no other graph is whole"
+    return graph
+
+
+def as_graph(graph: Any) -> Graph:
+    """Graph from whatever holds one.
+
+    Parameters
+    ----------
+    graph : Graph, array, sparse matrix, or a graph of another library
+        - a `Graph`, returned as it is;
+        - a NumPy array or SciPy sparse matrix, the adjacency;
+        - a pandas DataFrame, the adjacency, with the same node names in index and columns;
+        - a networkx ``Graph``: nodes become names, the edge attribute ``weight`` (1 where missing) the
+          weights;
+        - a PyGSP graph, with its coordinates;
+        - a libpysal ``W`` or ``libpysal.graph.Graph``: ids become names.
+
+        Labels are names even where they only count the nodes, so that a DataFrame of signals is matched by them.
+
+    Returns
+    -------
+    Graph
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    ValueError
+        If it is directed (also by row-standardised weights), or anything else that `Graph` refuses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import as_graph
+    >>> as_graph(np.array([[0, 1], [1, 0]]))
+    Graph(2 nodes, 1 edge)
+    """
+    if isinstance(graph, GraphBase):
+        return whole_graph(graph, "here")
+    for base in type(graph).__mro__:
+        library = base.__module__.partition(".")[0]
+        if library in _READERS:
+            return _READERS[library](graph)
+    return Graph(graph)
+
+
+def _from_networkx(graph: Any) -> Graph:
+    import networkx
+
+    if not isinstance(graph, networkx.Graph):
+        raise TypeError(f"graph must be a networkx.Graph; got {type(graph).__name__}. Pass the graph itself.")
+    if graph.is_directed():
+        raise ValueError(
+            f"graph must be undirected; got a networkx {type(graph).__name__}. Pass graph.to_undirected()."
+        )
+    if graph.is_multigraph() and graph.number_of_edges() > networkx.Graph(graph).number_of_edges():
+        raise ValueError(
+            "graph must have one edge between two nodes; got a networkx MultiGraph with parallel edges. "
+            "Add or average their weights first; networkx.Graph(graph) keeps the last of them."
+        )
+    nodes = list(graph)
+    if not nodes:
+        raise ValueError("graph must have at least one node; got an empty networkx graph. Add nodes to it.")
+    for source, target, weight in graph.edges(data="weight", default=1):
+        if not isinstance(weight, Real | np.bool_):
+            raise ValueError(
+                f"graph must have numbers as its edge attribute 'weight'; got {weight!r} between {source!r} and "
+                f"{target!r}. Convert or remove the attribute."
+            )
+    weights = networkx.to_scipy_sparse_array(graph, nodelist=nodes, weight="weight", dtype=np.float64)
+    return Graph(weights, nodes)
+
+
+def _from_pygsp(graph: Any) -> Graph:
+    if not hasattr(graph, "W"):
+        raise TypeError(f"graph must be a PyGSP graph; got pygsp {type(graph).__name__}. Pass the graph itself.")
+    coordinates = getattr(graph, "coords", None)
+    if coordinates is not None:
+        coordinates = np.asarray(coordinates)
+        coordinates = coordinates[:, np.newaxis] if coordinates.ndim == 1 else coordinates
+    return Graph(graph.W, coordinates=coordinates)
+
+
+_PYSAL_REMEDY = (
+    "Row-standardised or otherwise transformed weights are not symmetric: use the binary transform "
+    '(w.transform = "b", or graph.transform("b")); for nearest neighbours also make them mutual '
+    "(w.symmetrize(), or a union with the transpose)."
+)
+
+
+def _from_libpysal(graph: Any) -> Graph:
+    if hasattr(graph, "unique_ids"):  # libpysal.graph.Graph; its isolated nodes are self-loops of weight zero
+        ids, adjacency = graph.unique_ids, graph.adjacency
+        ends = [ids.get_indexer(adjacency.index.get_level_values(level)) for level in (0, 1)]
+        weights = coo_array((adjacency.to_numpy(dtype=np.float64), tuple(ends)), shape=(len(ids), len(ids)))
+        return Graph._built(as_weights(weights, remedy=_PYSAL_REMEDY), ids.tolist(), None)
+    if not hasattr(graph, "sparse"):
+        raise TypeError(
+            f"graph must be a libpysal W or libpysal.graph.Graph; got {type(graph).__name__}. Pass the weights."
+        )
+    return Graph._built(as_weights(graph.sparse, remedy=_PYSAL_REMEDY), getattr(graph, "id_order", None), None)
+
+
+def _from_pandas(frame: Any) -> Graph:
+    index, columns = frame.index.tolist(), getattr(frame, "columns", frame.index).tolist()
+    if frame.ndim != 2 or index != columns:
+        hint = "Reorder it by frame.loc[frame.columns]" if set(index) == set(columns) else "Label both by the nodes"
+        raise ValueError(
+            f"graph must have the same names in its index and columns, in the same order; got a pandas "
+            f"{type(frame).__name__} of shape {frame.shape} whose labels differ. "
+            f"{hint}, or use Graph.from_edges for a table of edges."
+        )
+    return Graph(frame.to_numpy(), index)
+
+
+_READERS: dict[str, Callable[[Any], Graph]] = {
+    "networkx": _from_networkx,
+    "pygsp": _from_pygsp,
+    "libpysal": _from_libpysal,
+    "pandas": _from_pandas,
+}

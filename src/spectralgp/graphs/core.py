@@ -1,0 +1,388 @@
+"""The graph: weights between nodes, names, coordinates; builders and Laplacians."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.csgraph import connected_components
+
+from spectralgp._basics.checks import Array, as_integer, as_option
+from spectralgp.graphs.base import GraphBase
+from spectralgp.graphs.edges import weights_from_edges
+from spectralgp.graphs.laplacians import LAPLACIANS, LaplacianKind, largest_eigenvalue, normalized_parts
+from spectralgp.graphs.nodes import as_coordinates, as_names, chosen_nodes, positions_of, shown
+from spectralgp.graphs.places import as_places
+from spectralgp.graphs.points import as_joining, weights_from_points
+from spectralgp.graphs.weights import as_weights, finished, read_only, with_small_indices
+from spectralgp.operators import Operator, make_operator
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph(GraphBase):
+    """An undirected weighted graph that never changes.
+
+    Copying a graph, also by `sklearn.base.clone`, returns the graph itself; two graphs are equal only if they
+    are the same object. Expensive results, such as the eigendecomposition, are remembered on it and left out
+    of pickles.
+
+    Parameters
+    ----------
+    weights : array-like or SciPy sparse matrix of shape (n_nodes, n_nodes)
+        Adjacency matrix: symmetric, non-negative, with a zero diagonal. Stored as a sparse ``csr_array`` of
+        float64 with read-only arrays and without stored zeros; nothing is shared with what was given. Directions
+        that differ by rounding are averaged: by no more than 1e-8 of the larger weight in float64, 1e-5 in float32
+        and 1e-2 in float16. Any larger difference, and any between integers, is an error.
+    names : sequence of hashables of length n_nodes, optional
+        Distinct node names, in the order of the rows of `weights`, by which tables of signals are matched. They may
+        be integers, but where nodes are chosen an integer is a position (see `subgraph` and `positions`).
+    coordinates : array-like of shape (n_nodes, n_dimensions), optional
+        Where the nodes are; used for drawing only.
+
+    Raises
+    ------
+    TypeError
+        If `weights` is not a matrix of real numbers (see `as_graph` for other libraries' graphs).
+    ValueError
+        If `weights` is empty, not square, directed, negative, not finite or has self-loops, or `names` or
+        `coordinates` do not fit it.
+
+    Examples
+    --------
+    >>> from spectralgp import Graph
+    >>> graph = Graph([[0, 2, 0], [2, 0, 1], [0, 1, 0]], names=["a", "b", "c"])
+    >>> graph
+    Graph(3 nodes, 2 edges)
+    >>> graph.degrees
+    array([2., 3., 1.])
+    >>> graph.subgraph(["c", "b"]).weights.toarray()
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    weights: Any
+    names: Sequence[Hashable] | None = None
+    coordinates: Any = None
+    _cache: dict[Hashable, Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check and freeze the fields."""
+        self._fill(as_weights(self.weights), self.names, self.coordinates)
+
+    @classmethod
+    def _built(cls, weights: Any, names: Any, coordinates: Any) -> Self:
+        """Graph on a matrix that this package made and froze: it is neither checked nor copied again."""
+        graph = cls.__new__(cls)
+        graph._fill(weights, names, coordinates)
+        return graph
+
+    def _fill(self, weights: Any, names: Any, coordinates: Any) -> None:
+        n_nodes = weights.shape[0]
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "names", None if names is None else as_names(names, n_nodes))
+        object.__setattr__(self, "coordinates", None if coordinates is None else as_coordinates(coordinates, n_nodes))
+        object.__setattr__(self, "_cache", {})
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: Any,
+        weights: ArrayLike | None = None,
+        *,
+        names: Any = None,
+        n_nodes: int | None = None,
+        coordinates: ArrayLike | None = None,
+    ) -> Self:
+        """Graph from a list or a table of edges.
+
+        Parameters
+        ----------
+        edges : sequence of (u, v) or (u, v, weight), array of shape (n_edges, 2) or (n_edges, 3), or a table
+            A table is a pandas DataFrame or a dict of columns, with the columns ``source``, ``target`` and
+            optionally ``weight``; other columns are ignored. Nodes are integers counted from zero, or labels
+            (any hashables, such as strings). Integers are labels too if `names` consists of integers. An edge
+            may be listed several times, in either direction, if its weight is the same each time; it counts
+            once. An edge of weight zero is no edge.
+        weights : array-like of shape (n_edges,), optional
+            Edge weights; 1 if neither these nor the edges say otherwise.
+        names : sequence of hashables, optional
+            Node names in the order wanted; it may include nodes without edges. By default, labels become
+            names in the order of their first appearance, and integers give a graph without names.
+        n_nodes : int, optional
+            Number of nodes, for integer edges that leave some node without an edge.
+        coordinates : array-like of shape (n_nodes, n_dimensions), optional
+            Where the nodes are.
+
+        Raises
+        ------
+        ValueError
+            If edges conflict, form self-loops, mention unknown nodes, or skip a node and `n_nodes` is not
+            given.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> Graph.from_edges([(0, 1), (1, 2)])
+        Graph(3 nodes, 2 edges)
+        >>> table = {"source": ["Oslo", "Bergen"], "target": ["Bergen", "Voss"], "weight": [0.5, 2.0]}
+        >>> Graph.from_edges(table).names
+        ('Oslo', 'Bergen', 'Voss')
+        """
+        matrix, labels = weights_from_edges(edges, weights, names, n_nodes)
+        return cls._built(matrix, labels, coordinates)
+
+    @classmethod
+    def from_points(
+        cls,
+        points: Any,
+        n_neighbors: int | None = None,
+        *,
+        radius: float | None = None,
+        weights: Literal["gaussian", "inverse", "binary"] = "gaussian",
+        bandwidth: float | None = None,
+        symmetrize: Literal["maximum", "average", "minimum"] = "maximum",
+        metric: Literal["euclidean", "haversine"] = "euclidean",
+        names: Any = None,
+    ) -> Self:
+        """Graph that joins nearby points, by number of neighbours or within a radius.
+
+        Parameters
+        ----------
+        points : array-like, table or geopandas geometry of shape (n_nodes, n_dimensions)
+            Where the nodes are; these become the graph's coordinates. The index of a DataFrame, or of a GeoSeries
+            or GeoDataFrame of points, becomes the names, unless it only counts 0, 1, 2, ...
+        n_neighbors : int, optional
+            Join every node to this many nearest others; 10 if `radius` is not given either. Among equally
+            distant candidates, as on a regular grid, the choice is arbitrary: use `radius` there.
+        radius : float, optional
+            Join all nodes with ``d <= radius`` instead, where a relative 1e-9 is left to rounding: on a grid, the
+            spacing itself is a radius.
+        weights : {"gaussian", "inverse", "binary"}, default="gaussian"
+            Edge weights ``exp(-d^2 / bandwidth)``, ``1 / d`` or 1.
+        bandwidth : float, optional
+            Of the Gaussian weights, a distance squared. By default the mean of ``d^2`` over all pairs of
+            neighbours (over every node and each of its nearest neighbours).
+        symmetrize : {"maximum", "average", "minimum"}, default="maximum"
+            Nearness is not mutual. With W from each node to its neighbours, the weights are the elementwise
+            maximum of W and W^T (an edge if either is a neighbour of the other), ``(W + W^T) / 2`` (one-sided
+            edges get half the weight) or the elementwise minimum (an edge if both are). Nothing changes with
+            `radius`.
+        metric : {"euclidean", "haversine"}, default="euclidean"
+            What a distance d is. With "haversine" points are longitude and latitude in degrees, and d is the
+            length of the great circle in kilometres on a sphere of radius 6371.0088 km; `radius` is in kilometres
+            and `bandwidth` in square kilometres.
+        names : sequence of hashables of length n_nodes, optional
+            Node names, instead of those of a table.
+
+        Raises
+        ------
+        ValueError
+            If there are too few points for `n_neighbors`, or distances and weights do not go together.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spectralgp import Graph
+        >>> Graph.from_points(np.random.default_rng(0).random((50, 2)), n_neighbors=5)
+        Graph(50 nodes, ... edges)
+        >>> Graph.from_points([[0.0], [1.0], [3.0]], radius=2, weights="inverse").weights.toarray()
+        array([[0. , 1. , 0. ],
+               [1. , 0. , 0.5],
+               [0. , 0.5, 0. ]])
+        """
+        places, labels = as_places(points, metric)
+        joining = as_joining(len(places.points), n_neighbors, radius, weights, bandwidth, symmetrize)
+        return cls._built(weights_from_points(places, joining), labels if names is None else names, places.points)
+
+    @classmethod
+    def edgeless(cls, n_nodes: int, names: Any = None) -> Self:
+        """Graph without edges, for models whose nodes have nothing to do with each other; no matrix is built.
+
+        Parameters
+        ----------
+        n_nodes : int
+            Number of nodes.
+        names : sequence of hashables of length n_nodes, optional
+            Node names.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> Graph.edgeless(1_000_000)
+        Graph(1000000 nodes, 0 edges)
+        """
+        n_nodes = as_integer(n_nodes, "n_nodes", 1)
+        return cls._built(finished(csr_array((n_nodes, n_nodes), dtype=np.float64)), names, None)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.weights.shape[0])
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, each counted once."""
+        return int(self.weights.nnz) // 2
+
+    @property
+    def degrees(self) -> Array:
+        """Sum of the weights at each node, shape (n_nodes,)."""
+        if "degrees" not in self._cache:
+            self._cache["degrees"] = _read_only(np.asarray(self.weights.sum(axis=1), dtype=np.float64))
+        degrees: Array = self._cache["degrees"]
+        return degrees
+
+    @property
+    def components(self) -> NDArray[np.int32]:
+        """Label of each node's connected component, from 0 to ``n_components - 1``, shape (n_nodes,)."""
+        if "components" not in self._cache:
+            _, labels = connected_components(self.weights, directed=False)
+            self._cache["components"] = _read_only(labels)
+        components: NDArray[np.int32] = self._cache["components"]
+        return components
+
+    @property
+    def n_components(self) -> int:
+        """Number of connected components; an isolated node is one."""
+        return int(self.components.max()) + 1
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether every node can be reached from every other."""
+        return self.n_components == 1
+
+    def laplacian(self, kind: LaplacianKind = "combinatorial", *, scaled: bool = False) -> Any:
+        """Graph Laplacian, ``D - W`` or ``I - D^-1/2 W D^-1/2``, where D holds the degrees.
+
+        Parameters
+        ----------
+        kind : {"combinatorial", "normalized"}, default="combinatorial"
+            Which Laplacian. The row of an isolated node is zero in both.
+        scaled : bool, default=False
+            Divide by the largest eigenvalue, equation (2), so that eigenvalues lie in [0, 1]. A graph without
+            edges has the zero Laplacian, which scaling leaves as it is.
+
+        Returns
+        -------
+        csr_array of shape (n_nodes, n_nodes)
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> Graph.from_edges([(0, 1), (1, 2)]).laplacian().toarray()
+        array([[ 1., -1.,  0.],
+               [-1.,  2., -1.],
+               [ 0., -1.,  1.]])
+        """
+        weights, diagonal = self.laplacian_parts(kind)
+        laplacian = with_small_indices(csr_array(diags_array(diagonal) - weights))
+        if scaled:
+            laplacian.data /= self.largest_eigenvalue(kind) or 1.0
+        return laplacian
+
+    def laplacian_parts(self, kind: LaplacianKind = "combinatorial") -> tuple[csr_array, Array]:
+        """Weights and diagonal of a Laplacian, which is ``diag(diagonal) - weights``, without adding them up.
+
+        Parameters
+        ----------
+        kind : {"combinatorial", "normalized"}, default="combinatorial"
+            Which Laplacian.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> Graph.from_edges([(0, 1), (1, 2)]).laplacian_parts()[1]
+        array([1., 2., 1.])
+        """
+        as_option(kind, "kind", LAPLACIANS)
+        return (self.weights, self.degrees) if kind == "combinatorial" else normalized_parts(self.weights, self.degrees)
+
+    def operator(self, kind: LaplacianKind = "combinatorial", like: Any = None, device: str | None = None) -> Operator:
+        """Laplacian as an operator on blocks of signals such as `like`, for a graph too large to be decomposed."""
+        return make_operator(*self.laplacian_parts(kind), np.empty((0, 0)) if like is None else like, device)
+
+    def largest_eigenvalue(self, kind: LaplacianKind = "combinatorial") -> float:
+        """Largest eigenvalue of a Laplacian, to a relative 1e-9 or better; zero for a graph without edges.
+
+        Parameters
+        ----------
+        kind : {"combinatorial", "normalized"}, default="combinatorial"
+            Which Laplacian.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> round(Graph.from_edges([(0, 1), (1, 2)]).largest_eigenvalue(), 9)
+        3.0
+        """
+        key = ("largest_eigenvalue", as_option(kind, "kind", LAPLACIANS))
+        if key not in self._cache:
+            self._cache[key] = largest_eigenvalue(self.laplacian(kind)) if self.n_edges else 0.0
+        return float(self._cache[key])
+
+    def positions(self, names: Any) -> NDArray[np.int64]:
+        """Positions of named nodes, in the order given; the way to choose nodes by names that are integers.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> Graph.from_edges([("a", "b"), ("b", "c")]).positions(["c", "a"])
+        array([2, 0])
+        """
+        if self.names is None:
+            raise ValueError("names must belong to a graph with names; got a graph without. Use positions 0, 1, ...")
+        if "positions" not in self._cache:
+            self._cache["positions"] = {name: position for position, name in enumerate(self.names)}
+        return positions_of(names, self._cache["positions"])
+
+    def subgraph(self, nodes: Any) -> Graph:
+        """Graph on some of the nodes with the edges among them, in the order given.
+
+        Parameters
+        ----------
+        nodes : sequence of int, of bool or of names
+            Positions, or a mask of length n_nodes, or names. A sequence of integers is always positions, also
+            where the names are integers (which is the same if they count 0, 1, 2, ...): for such names pass
+            ``graph.positions(names)``.
+
+        Returns
+        -------
+        Graph
+            Names and coordinates are carried along.
+
+        Examples
+        --------
+        >>> from spectralgp import Graph
+        >>> Graph.from_edges([("a", "b"), ("b", "c")]).subgraph(["a", "b"])
+        Graph(2 nodes, 1 edge)
+        """
+        chosen = chosen_nodes(nodes, self.n_nodes, self.positions)
+        names = None if self.names is None else [self.names[node] for node in chosen.tolist()]
+        coordinates = None if self.coordinates is None else self.coordinates[chosen]
+        return Graph._built(finished(self.weights[chosen][:, chosen]), names, coordinates)
+
+    def __repr__(self) -> str:
+        """One line: numbers of nodes and edges."""
+        nodes, edges = "node" + "s" * (self.n_nodes != 1), "edge" + "s" * (self.n_edges != 1)
+        return f"Graph({self.n_nodes} {nodes}, {self.n_edges} {edges})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return shown(self.n_nodes, self.n_edges, self.n_components, self.names, self.coordinates)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickling, without what can be computed again."""
+        return {"weights": self.weights, "names": self.names, "coordinates": self.coordinates}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore from a pickle; arrays come out of it writable."""
+        self._fill(read_only(state["weights"]), state["names"], state["coordinates"])
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,520 @@
+"""What every graph kernel is: a covariance between nodes with learnt parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import block_diag
+
+from spectralgp._basics.checks import Array
+from spectralgp.graphs import LaplacianKind
+from spectralgp.kernels.parameters import Positivity, Slopes
+from spectralgp.spectra import Spectrum
+
+SHARE_OF_NOISE = 0.999  # of the least power of a residual: the rest keeps it positive under rounding
+
+
+class GraphKernel(ABC):
+    """Covariance ``B B^T`` between the nodes of a graph, with parameters that learning may change.
+
+    A kernel is a frozen dataclass: `with_theta` returns another one. ``theta`` holds the free parameters as the
+    optimiser sees them (logarithms of positive parameters, Chebyshev coefficients of a polynomial), as in scikit-learn.
+    Kernels of one Laplacian add: ``Polynomial(2) + Identity()`` has the sum of both covariances.
+    """
+
+    laplacian: LaplacianKind
+    scaled: bool
+    floor: float = 0.0  # variance that was taken off the residual's power, since it counts as noise
+
+    # --------------------------------------------------------------------------------------------- parameters
+
+    @property
+    @abstractmethod
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the free parameters, in the order of `theta`."""
+
+    @property
+    @abstractmethod
+    def theta(self) -> Array:
+        """The free parameters as the optimiser sees them."""
+
+    @abstractmethod
+    def bounds(self, variance: float = 1.0) -> Array:
+        """Bounds of `theta` for signals with the given variance, shape (n_parameters, 2)."""
+
+    @abstractmethod
+    def with_theta(self, theta: ArrayLike) -> Self:
+        """Same kernel with other values of its free parameters."""
+
+    @abstractmethod
+    def scaled_by(self, factor: float) -> Self:
+        """The kernel of signals multiplied by a positive factor, with everything that has their units."""
+
+    def theta_units(self, variance: float) -> Array:
+        """A typical change of each entry of `theta`, for signals with the given variance."""
+        return np.ones(self.theta.size)
+
+    # --------------------------------------------------------------------------------------------- covariance
+
+    def bind(self, spectrum: Spectrum) -> Self:
+        """Same kernel with whatever it must know of a spectrum filled in.
+
+        Raises
+        ------
+        ValueError
+            If it cannot live on such a spectrum.
+        """
+        return self
+
+    def basis(self, spectrum: Spectrum) -> Spectrum:
+        """Where ``B B^T`` is diagonal: the spectrum itself, or one with eigenvectors of the kernel's own."""
+        return spectrum
+
+    @abstractmethod
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        """Covariance spectrum ``gamma(lambda) = g(lambda)^2`` at eigenvalues of `basis`."""
+
+    def residual_power(self, eigenvalues: ArrayLike) -> Array:
+        """``eta(lambda)``, covariance spectrum of what each signal has to itself; zero unless one is modelled."""
+        return np.zeros(np.shape(eigenvalues))
+
+    @property
+    def signal(self) -> GraphKernel:
+        """The kernel of what the inputs explain: this one, unless it has a residual beside it."""
+        return self
+
+    @property
+    def residual(self) -> GraphKernel | None:
+        """The kernel of what the inputs do not explain, if there is one."""
+        return None
+
+    def with_residual(self, residual: SpectralKernel) -> GraphKernel:
+        """The kernel with a residual filter beside it; itself where it has one, or is no function on the spectrum."""
+        return self
+
+    def moved_to(self, spectrum: Spectrum) -> Self:
+        """The learnt kernel on the spectrum of another graph.
+
+        Raises
+        ------
+        ValueError
+            If what was learnt says nothing there.
+        """
+        return self
+
+    def without_floor(self, eigenvalues: Array) -> Self:
+        """Same kernel with what its residual has at every frequency taken off; `floor` says how much that is."""
+        return self
+
+    def response(self, eigenvalues: ArrayLike) -> Array:
+        """The filter ``g(lambda)``; the non-negative root of `power` unless the kernel is itself a filter."""
+        return np.sqrt(self.power(eigenvalues))
+
+    @abstractmethod
+    def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
+        """Gradient of a log likelihood in `theta`, from that in the covariance."""
+
+    def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...] | None:
+        """Derivatives of the signal's power, and of the residual's if there is one, each in its own parameters.
+
+        Shapes (n_eigenvalues, n_parameters); None where the kernel has eigenvectors of its own.
+        """
+        return None
+
+    def mean_power(self, spectrum: Spectrum) -> float:
+        """Variance that the kernel gives a node, averaged over the nodes."""
+        basis = self.basis(spectrum)
+        return float(basis.mean(self.power(basis.eigenvalues)))
+
+    # ----------------------------------------------------------------------------------------------- learning
+
+    @abstractmethod
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        """Values of `theta` to start learning from, for signals with the given variance on a graph."""
+
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
+        """Weak log prior of the parameters up to a constant, and its gradients in `theta` and in the log noise."""
+        return 0.0, np.zeros(self.theta.size), 0.0
+
+    def log_prior_precision(self, spectrum: Spectrum, noise_variance: float) -> Array:
+        """Negative second derivatives of the log prior in `theta`, shape (n_parameters, n_parameters)."""
+        return np.zeros((self.theta.size, self.theta.size))
+
+    def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+        """Where filters must not be negative and could be lowest; none unless the kernel is constrained."""
+        return ()
+
+    def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+        """A few such points of each filter, to ask for at first."""
+        return ()
+
+    @property
+    def family(self) -> Hashable:
+        """Equal for kernels that one continuation learns together; None for a kernel on its own."""
+        return None
+
+    def path(self) -> tuple[GraphKernel, ...]:
+        """Forms of growing complexity to learn one after the other, each from the last; ends with this one."""
+        return (self,)
+
+    def grown_from(self, simpler: GraphKernel) -> Array:
+        """`theta` with which this form is the same function as the one before it on the `path`."""
+        return simpler.theta  # of this very form, as it was learnt beside another that has grown
+
+    def guides(self) -> tuple[GraphKernel, ...]:
+        """Forms of the same size whose solutions are worth starting from too."""
+        return ()
+
+    def given_starts(self) -> tuple[Array, ...]:
+        """Values of `theta` that the user gave, to start from at the end of a `path` too."""
+        return ()
+
+    def with_powers(self, coefficients: Array) -> Self | None:
+        """The filter ``sum_p beta_p (lambda / upper)^p``; None for kernels that are no polynomials."""
+        return None
+
+    def linear_design(self, eigenvalues: ArrayLike) -> Array | None:
+        """Matrix with which the filter is ``design @ theta``; None where it is not linear in its parameters."""
+        return None
+
+    def members(self) -> tuple[GraphKernel, ...]:
+        """The kernels to stack that this one stands for: itself, unless it leaves something open."""
+        return (self,)
+
+    # ----------------------------------------------------------------------------------------------- manners
+
+    @property
+    def shares_eigenvectors(self) -> bool:
+        """Whether the kernel is a function on the graph's own spectrum, so that it has a filter to look at."""
+        return True
+
+    @property
+    def is_positive_everywhere(self) -> bool:
+        """Whether the filter is held non-negative on the whole interval, and not at the eigenvalues alone."""
+        return False
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        """Whether a factor of the whole covariance is among the free parameters."""
+        return False
+
+    @property
+    def needs_no_graph(self) -> bool:
+        """Whether the kernel is the same whatever the graph."""
+        return False
+
+    @property
+    def label(self) -> str:
+        """A short name for legends and tables."""
+        return type(self).__name__
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Constructor arguments by name, so that grid searches reach them as ``graph_kernel__degree``."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    def __sklearn_clone__(self) -> Self:
+        """A frozen object is its own clone."""
+        return self
+
+
+class SpectralKernel(GraphKernel):
+    """A graph kernel that is a function on the spectrum: ``B B^T = V diag(power(lambda)) V^T``.
+
+    Derive kernels of your own from it: a frozen dataclass with `power`, `power_jacobian` and the parameters' verbs.
+    """
+
+    @abstractmethod
+    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
+        """Derivative of `power` in `theta`, shape (n_eigenvalues, n_parameters)."""
+
+    def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
+        """Equation (6) through the Jacobian."""
+        gradient: Array = self.power_jacobian(spectrum.eigenvalues).T @ slopes.power_gradient
+        return gradient
+
+    def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...]:
+        """That of the power."""
+        return (self.power_jacobian(eigenvalues),)
+
+    def with_residual(self, residual: SpectralKernel) -> WithResidual:
+        """Both, on one spectrum."""
+        return WithResidual.of(self, residual)
+
+    def __add__(self, other: object) -> Sum:
+        """Kernel with the sum of both covariances."""
+        return Sum.of(self, other) if isinstance(other, SpectralKernel) else NotImplemented
+
+
+@dataclass(frozen=True)
+class Parts(SpectralKernel):
+    """Kernels on one spectrum that are learnt together: their parameters stand one after the other.
+
+    Parameters
+    ----------
+    kernels : tuple of SpectralKernel
+        The parts.
+    laplacian, scaled
+        The spectrum that all of them are functions of.
+    """
+
+    kernels: tuple[SpectralKernel, ...]
+    laplacian: LaplacianKind
+    scaled: bool
+
+    @classmethod
+    def of(cls, *parts: SpectralKernel) -> Self:
+        """Kernels of one Laplacian, of which those that do not care take that of the others."""
+        decided = [part for part in parts if not part.needs_no_graph] or parts[:1]
+        spectra = {(part.laplacian, part.scaled) for part in decided}
+        if len(spectra) > 1:
+            raise ValueError(
+                f"kernels must be functions of one Laplacian to go together; got {_in_words(spectra)}. "
+                "Give them the same laplacian and scaled, or stack them in a list instead."
+            )
+        return cls(parts, *spectra.pop())
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [part.theta.size for part in self.kernels]
+
+    def _split(self, theta: ArrayLike) -> list[Array]:
+        return np.split(np.asarray(theta, dtype=float), np.cumsum(self._sizes)[:-1])
+
+    def _with(self, parts: Iterable[Any]) -> Self:
+        return dataclasses.replace(self, kernels=tuple(parts))
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parts' parameters, with the number of the part."""
+        return tuple(f"kernels[{i}].{name}" for i, part in enumerate(self.kernels) for name in part.parameter_names)
+
+    @property
+    def theta(self) -> Array:
+        """Parameters of the parts, one after the other."""
+        return np.concatenate([part.theta for part in self.kernels])
+
+    def bounds(self, variance: float = 1.0) -> Array:
+        """Bounds of the parts."""
+        return np.vstack([part.bounds(variance) for part in self.kernels])
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        """Same parts with other values of their free parameters."""
+        return self._with(part.with_theta(own) for part, own in zip(self.kernels, self._split(theta), strict=True))
+
+    def scaled_by(self, factor: float) -> Self:
+        """Every part scaled."""
+        return self._with(part.scaled_by(factor) for part in self.kernels)
+
+    def theta_units(self, variance: float) -> Array:
+        """Those of the parts."""
+        return np.concatenate([part.theta_units(variance) for part in self.kernels])
+
+    def bind(self, spectrum: Spectrum) -> Self:
+        """Every part bound."""
+        return self._with(part.bind(spectrum) for part in self.kernels)
+
+    def moved_to(self, spectrum: Spectrum) -> Self:
+        """Every part moved."""
+        return self._with(part.moved_to(spectrum) for part in self.kernels)
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        """Whether every part has one."""
+        return all(part.has_free_amplitude for part in self.kernels)
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        """What was given, then starts of the parts, each with an equal share of the variance."""
+        share = variance / len(self.kernels)
+        starts = [part.starting_points(spectrum, share)[len(part.given_starts()) :] for part in self.kernels]
+        rounds = range(max(map(len, starts)))
+        found = [np.concatenate([own[min(turn, len(own) - 1)] for own in starts]) for turn in rounds]
+        return [*self.given_starts(), *found]
+
+    def given_starts(self) -> tuple[Array, ...]:
+        """Those of the parts, where one has any."""
+        return (self.theta,) if any(part.given_starts() for part in self.kernels) else ()
+
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
+        """Sum over the parts."""
+        values, slopes, noise = zip(*(part.log_prior(spectrum, noise_variance) for part in self.kernels), strict=True)
+        return sum(values), np.concatenate(slopes), sum(noise)
+
+    def log_prior_precision(self, spectrum: Spectrum, noise_variance: float) -> Array:
+        """Those of the parts."""
+        return np.asarray(block_diag(*(part.log_prior_precision(spectrum, noise_variance) for part in self.kernels)))
+
+    def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+        """Those of the parts."""
+        return self._padded([part.positivity(spectrum) for part in self.kernels])
+
+    def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+        """Those of the parts."""
+        return self._padded([part.first_positivity(spectrum) for part in self.kernels])
+
+    def _padded(self, parts: list[tuple[Positivity, ...]]) -> tuple[Positivity, ...]:
+        before = np.cumsum([0, *self._sizes])
+        return tuple(
+            one.padded(int(start), int(before[-1])) for start, own in zip(before, parts, strict=False) for one in own
+        )
+
+    @property
+    def family(self) -> Hashable:
+        """Sums whose parts are of the same families."""
+        families = tuple(part.family for part in self.kernels)
+        return None if families.count(None) == len(families) else (*families, *map(type, self.kernels))
+
+    def path(self) -> tuple[GraphKernel, ...]:
+        """Every part along its own path, those with a shorter one waiting at their end."""
+        paths = [part.path() for part in self.kernels]
+        rounds = range(max(map(len, paths)))
+        return tuple(self._with(own[min(turn, len(own) - 1)] for own in paths) for turn in rounds)
+
+    def grown_from(self, simpler: GraphKernel) -> Array:
+        """Every part from its own."""
+        parts = simpler.kernels if isinstance(simpler, Parts) else ()
+        return np.concatenate(
+            [part.theta if part == old else part.grown_from(old) for part, old in zip(self.kernels, parts, strict=True)]
+        )
+
+
+@dataclass(frozen=True)
+class Sum(Parts):
+    """Sum of kernels on one spectrum: their covariances add, and so do their powers. Made by ``+``.
+
+    Parameters
+    ----------
+    kernels, laplacian, scaled
+        The parts, and their spectrum.
+
+    Examples
+    --------
+    >>> from spectralgp import Diffusion, Identity
+    >>> (Diffusion(strength=2.0) + Identity()).power([0.0, 1.0]).round(4).tolist()
+    [2.0, 1.3679]
+    """
+
+    @classmethod
+    def of(cls, *parts: SpectralKernel) -> Self:
+        """Sum of kernels; a sum among them counts as its parts."""
+        return super().of(*(own for part in parts for own in (part.kernels if isinstance(part, Sum) else (part,))))
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        """Sum of the parts' powers."""
+        return np.sum([part.power(eigenvalues) for part in self.kernels], axis=0)
+
+    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
+        """Derivatives of the parts, side by side."""
+        return np.hstack([part.power_jacobian(eigenvalues) for part in self.kernels])
+
+    @property
+    def label(self) -> str:
+        """The parts' names."""
+        return " + ".join(part.label for part in self.kernels)
+
+
+@dataclass(frozen=True)
+class WithResidual(Parts):
+    """Two kernels: ``g`` of what the inputs explain, and ``h`` of what each signal has to itself: equation (14).
+
+    A signal is ``g(L) f(x) + h(L) e + noise`` with white ``e``. The residual ``h(L) e`` is shared by neighbours, but
+    not by signals, so that no input predicts it. Made by ``WithResidual.of(signal, residual)``.
+
+    What the residual has at every frequency is white, and no data tell it from noise. Whatever is constant over
+    frequencies counts as noise: learning ends with it taken off the residual and added to the noise.
+
+    Parameters
+    ----------
+    kernels : pair of SpectralKernel
+        The signal's, and the residual's.
+    laplacian, scaled
+        The spectrum that both are functions of.
+    floor : float, default=0.0
+        Variance that was taken off the power of the residual's kernel.
+
+    Examples
+    --------
+    >>> from spectralgp import Diffusion, Identity
+    >>> from spectralgp.kernels import WithResidual
+    >>> both = WithResidual.of(Identity(), Diffusion(strength=2.0))
+    >>> both.power([0.0, 1.0]).tolist(), both.residual_power([0.0, 1.0]).round(4).tolist()
+    ([1.0, 1.0], [1.0, 0.3679])
+    """
+
+    floor: float = 0.0
+
+    @property
+    def signal(self) -> SpectralKernel:
+        """The kernel of what the inputs explain."""
+        return self.kernels[0]
+
+    @property
+    def residual(self) -> SpectralKernel:
+        """The kernel of what they do not, before `floor` is taken off its power."""
+        return self.kernels[1]
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        """``gamma``, the power of the signal."""
+        return self.signal.power(eigenvalues)
+
+    def response(self, eigenvalues: ArrayLike) -> Array:
+        """The filter ``g`` of the signal."""
+        return self.signal.response(eigenvalues)
+
+    def residual_power(self, eigenvalues: ArrayLike) -> Array:
+        """``eta``, the power of the residual."""
+        return self.residual.power(eigenvalues) - self.floor
+
+    def without_floor(self, eigenvalues: Array) -> Self:
+        """With the least power of the residual at frequencies taken off; as it is where the residual was not learnt."""
+        if self.residual.theta.size == 0:
+            return self
+        least = float(np.min(self.residual.power(np.append(eigenvalues, 0.0))))  # zero is a frequency of every graph
+        return dataclasses.replace(self, floor=SHARE_OF_NOISE * least)
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        """Same kernels with other values of their free parameters, and no floor: that was another filter's."""
+        return dataclasses.replace(super().with_theta(theta), floor=0.0)
+
+    def scaled_by(self, factor: float) -> Self:
+        """Both kernels scaled, and the floor with them."""
+        return dataclasses.replace(super().scaled_by(factor), floor=self.floor * factor**2)
+
+    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
+        """Derivative of the signal's power: the residual's parameters do not enter."""
+        own = self.signal.power_jacobian(eigenvalues)
+        return np.pad(own, ((0, 0), (0, self.residual.theta.size)))
+
+    def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
+        """Each part from its own slope: equations (6) and (16)."""
+        residual = self.residual.power_jacobian(spectrum.eigenvalues).T @ slopes.residual_gradient
+        return np.concatenate([self.signal.pull_back(slopes, spectrum), residual])
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        """Whether the signal has one."""
+        return self.signal.has_free_amplitude
+
+    @property
+    def label(self) -> str:
+        """The signal's name, and that of what is beside it."""
+        return f"{self.signal.label} | {self.residual.label}"
+
+    def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...]:
+        """Of the signal's power, and of the residual's."""
+        return self.signal.power_jacobian(eigenvalues), self.residual.power_jacobian(eigenvalues)
+
+    def with_residual(self, residual: SpectralKernel) -> WithResidual:
+        """Itself: it has one."""
+        return self
+
+
+def _in_words(spectra: set[tuple[LaplacianKind, bool]]) -> str:
+    return " and ".join(sorted(f"{'scaled ' if scaled else ''}{kind}" for kind, scaled in spectra))

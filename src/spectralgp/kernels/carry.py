@@ -1,0 +1,102 @@
+"""Carry-over: inputs that have a value at every node, and the filter through which they become part of the mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebvander
+from numpy.typing import ArrayLike, NDArray
+
+from spectralgp._basics.checks import Array
+from spectralgp.signals.units import Units
+from spectralgp.spectra import SpectralData
+
+Indices = NDArray[np.intp]
+
+DEGREE = 2
+RIDGE = 1e-9  # of the mean information on a coefficient, so that what inputs say nothing of is nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """Which columns of the inputs hold a value for each node, and what is subtracted from them.
+
+    Parameters
+    ----------
+    columns : ndarray of int, shape (n_nodes,)
+        One for each node of the graph.
+    offset : ndarray of shape (n_nodes,)
+        Mean of each over the training inputs.
+    """
+
+    columns: Indices
+    offset: Array
+
+    @classmethod
+    def of(cls, columns: Indices, inputs: Array) -> Carried:
+        """Columns of training inputs; one that does not vary is zero without it to the last bit."""
+        chosen = inputs[:, columns]
+        is_constant = np.all(chosen == chosen[:1], axis=0) & (len(chosen) > 0)
+        return cls(columns, np.where(is_constant, chosen[:1].sum(axis=0), chosen.mean(axis=0)))
+
+    def signals(self, inputs: Array, units: Units) -> Array:
+        """The columns as signals: centred, and in the scales of the signals that they carry over to."""
+        return (inputs[:, self.columns] - self.offset) / np.asarray(units.divisor)
+
+
+@dataclass(frozen=True, eq=False)
+class Carry:
+    """The filter ``b`` of equation (14), a polynomial of any sign: the mean of a signal is ``b(L) x``.
+
+    Parameters
+    ----------
+    chebyshev : ndarray of shape (degree + 1,)
+        Coefficients of Chebyshev polynomials on ``[0, upper]``.
+    upper : float
+        Right end of the spectrum's interval.
+    covariance : ndarray of shape (degree + 1, degree + 1), optional
+        Of the coefficients, as far as the signals leave them open; zero if not given.
+    """
+
+    chebyshev: Array
+    upper: float
+    covariance: Array | None = None
+
+    @classmethod
+    def learnt(cls, data: SpectralData, precisions: Array, eigenvalues: Array, upper: float) -> Carry:
+        """The most likely filter given the covariance, by generalised least squares in both eigenbases.
+
+        Parameters
+        ----------
+        data : SpectralData
+            Signals and, in as many rows below them, what is carried over.
+        precisions : ndarray of shape (n_signals, n_frequencies)
+            ``1 / D`` of the signals about their mean.
+        eigenvalues, upper
+            Of the spectrum.
+        """
+        design = _design(eigenvalues, upper)
+        own, across = data.carried_energies
+        information = design.T @ ((own * precisions).sum(axis=0)[:, None] * design)
+        size = float(np.trace(information)) / design.shape[1]
+        if size < np.finfo(float).tiny / RIDGE:  # inputs that do not vary
+            return cls(np.zeros(design.shape[1]), upper, np.zeros(information.shape))
+        slope = design.T @ (across * precisions).sum(axis=0)
+        open_still = np.linalg.inv(information + RIDGE * size * np.eye(design.shape[1]))
+        return cls(open_still @ slope, upper, np.asarray(open_still, dtype=float))
+
+    def response(self, eigenvalues: ArrayLike) -> Array:
+        """``b(lambda)``."""
+        response: Array = _design(np.asarray(eigenvalues, dtype=float), self.upper) @ self.chebyshev
+        return response
+
+    def variance(self, eigenvalues: ArrayLike) -> Array:
+        """Variance of ``b(lambda)``."""
+        design = _design(np.asarray(eigenvalues, dtype=float), self.upper)
+        return np.zeros(len(design)) if self.covariance is None else np.sum((design @ self.covariance) * design, axis=1)
+
+
+def _design(eigenvalues: Array, upper: float) -> Array:
+    design: Array = chebvander(2 * eigenvalues / upper - 1, DEGREE).astype(float, copy=False)
+    return design

@@ -1,0 +1,371 @@
+"""The learnt filter of the paper: a polynomial on the graph's spectrum."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Literal, Self
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+from numpy.polynomial import Polynomial as PowerSeries
+from numpy.polynomial.chebyshev import chebvander
+from numpy.typing import ArrayLike
+
+from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
+from spectralgp.graphs import LaplacianKind
+from spectralgp.kernels.base import GraphKernel, SpectralKernel
+from spectralgp.kernels.parameters import Positivity
+from spectralgp.kernels.positive import SIGNAL_SHARE
+from spectralgp.spectra import Spectrum
+
+ROUNDING = 1e-9  # of an interval, by which the largest eigenvalue may lie beyond it
+AUTO_DEGREES = (0, 1, 2, 3, 5, 8)
+HIGHEST_DEGREE = 30
+ROUGHNESS = 0.1  # weight of the weak prior's penalty on high Chebyshev coefficients
+MOST_DESIGNS = 32  # remembered
+
+_designs: OrderedDict[tuple[int, int, float], tuple[Array, Array]] = OrderedDict()
+
+
+@dataclass(frozen=True)
+class Polynomial(SpectralKernel):
+    """A polynomial filter, ``B = sum_p beta_p L^p`` (equation (4)), the paper's learnt kernel.
+
+    Inside it is a Chebyshev series on ``[0, upper]``, which stays well conditioned where powers do not;
+    `coefficients` reports the ``beta_p``.
+
+    Parameters
+    ----------
+    degree : int or "auto", default=3
+        Degree of the polynomial. "auto" stands for the degrees 0, 1, 2, 3, 5 and 8 stacked with held-out weights.
+    constraint : {"eigenvalues", "interval"} or None, default="eigenvalues"
+        Where learning keeps ``g >= 0``: at every eigenvalue (the paper), on the whole interval (so that the
+        filter is valid on other graphs too), or nowhere.
+    laplacian : {"combinatorial", "normalized"}, default="combinatorial"
+        Which Laplacian.
+    scaled : bool, default=True
+        Whether it is divided by its largest eigenvalue.
+    chebyshev : tuple of float, optional
+        Coefficients of the Chebyshev series, lowest first; the constant filter 1 if not given. Learning starts from
+        them too where they are given.
+    upper : float, default=1.0
+        Right end of the interval of the Chebyshev series. Learning sets it from the spectrum.
+    fixed : bool, default=False
+        Keep the coefficients, which are in the units of the signals, and learn everything else: for a filter that was
+        learnt elsewhere.
+
+    See Also
+    --------
+    Polynomial.from_coefficients : a filter with given ``beta``.
+
+    Examples
+    --------
+    >>> from spectralgp import Polynomial
+    >>> band_pass = Polynomial.from_coefficients([0, 1, 4, 1, -6])
+    >>> band_pass.response([0.0, 0.5, 1.0]).round(6).tolist()
+    [0.0, 1.25, 0.0]
+    >>> band_pass.coefficients.round(6).tolist()
+    [0.0, 1.0, 4.0, 1.0, -6.0]
+    """
+
+    degree: int | Literal["auto"] = 3
+    constraint: Literal["eigenvalues", "interval"] | None = "eigenvalues"
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = True
+    chebyshev: tuple[float, ...] | None = field(default=None, kw_only=True)
+    upper: float = field(default=1.0, kw_only=True)
+    fixed: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check the degree, the constraint and the coefficients."""
+        if self.degree != "auto":
+            as_integer(self.degree, "degree", 0, HIGHEST_DEGREE)
+        if self.constraint not in ("eigenvalues", "interval", None):
+            raise ValueError(
+                f"constraint must be 'eigenvalues', 'interval' or None; got {self.constraint!r}. "
+                "Use 'eigenvalues' to keep the filter non-negative on the graph it is learnt on."
+            )
+        as_positive(self.upper, "upper")
+        if self.chebyshev is not None and (self.degree == "auto" or len(self.chebyshev) != self.degree + 1):
+            raise ValueError(
+                f"chebyshev must hold degree + 1 coefficients; got {len(self.chebyshev)} for degree {self.degree}. "
+                "Use Polynomial.from_coefficients to give the powers' coefficients and let the degree follow."
+            )
+        if self.fixed and self.chebyshev is None:
+            raise ValueError(
+                "fixed must be False for a polynomial without coefficients; got True. "
+                "Pass Polynomial.from_coefficients(..., fixed=True)."
+            )
+
+    @classmethod
+    def from_coefficients(
+        cls,
+        coefficients: ArrayLike,
+        *,
+        constraint: Literal["eigenvalues", "interval"] | None = "eigenvalues",
+        laplacian: LaplacianKind = "combinatorial",
+        scaled: bool = True,
+        upper: float = 1.0,
+        fixed: bool = False,
+    ) -> Polynomial:
+        """Polynomial with given coefficients ``beta_0, beta_1, ...`` of the powers of ``lambda``."""
+        beta = as_real_array(coefficients, "coefficients", ("degree + 1",))
+        if beta.size == 0:
+            raise ValueError("coefficients must hold at least one number; got none. Pass [1.0] for a constant one.")
+        series = PowerSeries(beta).convert(kind=Chebyshev, domain=[0.0, upper])
+        padded = np.zeros(beta.size)
+        padded[: series.coef.size] = series.coef
+        given = tuple(padded.tolist())
+        return cls(beta.size - 1, constraint, laplacian, scaled, chebyshev=given, upper=upper, fixed=fixed)
+
+    def members(self) -> tuple[Polynomial, ...]:
+        """The fixed degrees that "auto" stands for; the polynomial itself otherwise."""
+        if self.degree != "auto":
+            return (self,)
+        return tuple(dataclasses.replace(self, degree=degree) for degree in AUTO_DEGREES)
+
+    @property
+    def coefficients(self) -> Array:
+        """Coefficients ``beta_p`` of the powers of ``lambda``, lowest first."""
+        beta = np.zeros(self._fixed_degree + 1)
+        converted = self._series.convert(kind=PowerSeries).coef
+        beta[: converted.size] = converted
+        return beta
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """One name for each Chebyshev coefficient."""
+        return tuple(f"chebyshev[{order}]" for order in range(0 if self.fixed else self._fixed_degree + 1))
+
+    @property
+    def theta(self) -> Array:
+        """Chebyshev coefficients; none where they are fixed."""
+        return np.empty(0) if self.fixed else self._coefficients
+
+    def bounds(self, variance: float = 1.0) -> Array:
+        """The coefficients are free."""
+        return np.tile([-np.inf, np.inf], (self.theta.size, 1))
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        """Same polynomial with other Chebyshev coefficients."""
+        return self if self.fixed else self._with(theta)
+
+    def with_degree(self, degree: int) -> Polynomial:
+        """The same function written with more coefficients, or truncated to fewer."""
+        theta = np.zeros(degree + 1)
+        kept = self._coefficients[: degree + 1]
+        theta[: kept.size] = kept
+        return dataclasses.replace(self, degree=degree, chebyshev=tuple(theta.tolist()))
+
+    def scaled_by(self, factor: float) -> Self:
+        """Same polynomial with every coefficient multiplied; one without coefficients has no units yet."""
+        return self if self.chebyshev is None else self._with(self._coefficients * factor)
+
+    def theta_units(self, variance: float) -> Array:
+        """The signals' standard deviation: the coefficients have the units of the signals."""
+        return np.full(self.theta.size, np.sqrt(variance))
+
+    def bind(self, spectrum: Spectrum) -> Self:
+        """Same polynomial with its Chebyshev series on the spectrum's interval."""
+        if self.upper == spectrum.upper:
+            return self
+        if self.chebyshev is None:
+            return dataclasses.replace(self, upper=spectrum.upper)
+        series = self._series.convert(domain=[0.0, spectrum.upper])
+        theta = np.zeros(self._fixed_degree + 1)
+        theta[: series.coef.size] = series.coef
+        return dataclasses.replace(self, chebyshev=tuple(theta.tolist()), upper=spectrum.upper)
+
+    # ----------------------------------------------------------------------------------------------- learning
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        """The coefficients where they are given, and the constant filter, from which continuation goes on."""
+        if self.fixed:
+            return [np.empty(0)]
+        constant = np.zeros(self._fixed_degree + 1)
+        constant[0] = np.sqrt(SIGNAL_SHARE * variance)
+        return [*self.given_starts(), constant]
+
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
+        """Penalty on a rough filter, ``-(0.1/2) sum_p p^6 c_p^2 / (mean g^2 + sigma^2)`` on its coefficients."""
+        theta = self.theta
+        weights = ROUGHNESS * np.arange(theta.size) ** 6.0
+        scale = self.mean_power(spectrum) + noise_variance
+        value = -0.5 * float(weights @ theta**2) / scale
+        slope = spectrum.mean(self.power_jacobian(spectrum.eigenvalues))
+        return value, -weights * theta / scale - value / scale * slope, -value / scale * noise_variance
+
+    def log_prior_precision(self, spectrum: Spectrum, noise_variance: float) -> Array:
+        """That of the penalty, in which the scale is a function of the coefficients too."""
+        theta, scale = self.theta, self.mean_power(spectrum) + noise_variance
+        weighted = ROUGHNESS * np.arange(theta.size) ** 6.0 * theta
+        slope = spectrum.mean(self.power_jacobian(spectrum.eigenvalues)) / scale
+        design = self.design(spectrum.eigenvalues)[:, : theta.size]
+        bend = 2 * np.asarray((spectrum.multiplicities[:, None] * design).T @ design) / (spectrum.n_nodes * scale)
+        penalty = 0.5 * float(weighted @ theta) / scale
+        crossed = np.multiply.outer(weighted, slope) / scale
+        curvature = np.diag(ROUGHNESS * np.arange(theta.size) ** 6.0 / scale) - crossed - crossed.T
+        return np.asarray(curvature + penalty * (2 * np.multiply.outer(slope, slope) - bend), dtype=float)
+
+    @property
+    def is_positive_everywhere(self) -> bool:
+        """Whether the constraint is."""
+        return self.constraint == "interval"
+
+    def moved_to(self, spectrum: Spectrum) -> Self:
+        """The same polynomial, if it was held non-negative wherever the spectrum may have an eigenvalue."""
+        if not self.is_positive_everywhere and self.degree != 0:
+            raise ValueError(
+                f"constraint must be 'interval' to transfer a polynomial to another graph, where it may be negative "
+                f"else; got {self.constraint!r}. Fit with Polynomial({self.degree}, constraint='interval')."
+            )
+        if not self.scaled and spectrum.upper > self.upper * (1 + ROUNDING):
+            raise ValueError(
+                f"graph must have no frequency above {self.upper:g}, where the filter was learnt; got "
+                f"{spectrum.upper:g}. Use a polynomial of a scaled Laplacian."
+            )
+        return self
+
+    def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+        """The eigenvalues, or the points of the interval where the filter could be lowest."""
+        if self.constraint is None or self.fixed:
+            return ()
+        points = self.extrema() if self.constraint == "interval" else spectrum.lowest(self.extrema)
+        return (self._positivity(points),)
+
+    def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+        """A few eigenvalues, or points of the interval, spread like Chebyshev points."""
+        if self.constraint is None or self.fixed:
+            return ()
+        spread = self.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * self.theta.size))) / 2
+        return (self._positivity(spread if self.constraint == "interval" else spectrum.within(spread)),)
+
+    def _positivity(self, points: Array) -> Positivity:
+        return Positivity(points, self.design(points), np.eye(self.theta.size)[0])
+
+    @property
+    def family(self) -> Hashable:
+        """Polynomials that differ in degree only, unless they bring coefficients of their own."""
+        return (Polynomial, self.constraint, self.laplacian, self.scaled) if self.chebyshev is None else None
+
+    def path(self) -> tuple[GraphKernel, ...]:
+        """All degrees up to this one."""
+        if self.fixed:
+            return (self,)
+        unlearnt = dataclasses.replace(self, chebyshev=None)
+        lower = [dataclasses.replace(unlearnt, degree=degree) for degree in range(self._fixed_degree)]
+        return (*lower, self)
+
+    def grown_from(self, simpler: GraphKernel) -> Array:
+        """The coefficients of the lower degree, and a zero."""
+        theta = np.zeros(self._fixed_degree + 1)
+        theta[: simpler.theta.size] = simpler.theta
+        return theta
+
+    def guides(self) -> tuple[GraphKernel, ...]:
+        """Without a constraint there are many more local maxima: the constrained one is a good start."""
+        is_guided = self.constraint is None and not self.fixed
+        return (dataclasses.replace(self, constraint="eigenvalues"),) if is_guided else ()
+
+    def given_starts(self) -> tuple[Array, ...]:
+        """The coefficients, where they are given."""
+        return () if self.fixed or self.chebyshev is None else (self._coefficients,)
+
+    def with_powers(self, coefficients: Array) -> Self | None:
+        """The polynomial with these coefficients of powers of ``lambda / upper``."""
+        if self.fixed:
+            return None
+        series = PowerSeries(coefficients, domain=[0.0, 1.0], window=[0.0, 1.0]).convert(
+            kind=Chebyshev, domain=[0.0, 1.0]
+        )
+        theta = np.zeros(coefficients.size)
+        theta[: series.coef.size] = series.coef
+        return self._with(theta)
+
+    def linear_design(self, eigenvalues: ArrayLike) -> Array | None:
+        """`design`, unless the coefficients are fixed."""
+        return None if self.fixed else self.design(eigenvalues)
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        """Unless the coefficients are fixed."""
+        return not self.fixed
+
+    @property
+    def label(self) -> str:
+        """With the degree."""
+        return f"Polynomial({self.degree!r})"
+
+    # --------------------------------------------------------------------------------------------- the filter
+
+    def design(self, eigenvalues: ArrayLike) -> Array:
+        """Chebyshev polynomials at the eigenvalues, so that ``response = design @ theta``."""
+        points = np.asarray(eigenvalues, dtype=float)
+        key = (id(points), self._fixed_degree, self.upper)
+        known = _designs.get(key)
+        if known is not None and known[0] is points:
+            return known[1]
+        design: Array = chebvander(2 * points / self.upper - 1, self._fixed_degree).astype(float, copy=False)
+        if not points.flags.writeable:  # the eigenvalues of a spectrum: learning asks for them at every step
+            while len(_designs) >= MOST_DESIGNS:
+                _designs.popitem(last=False)
+            _designs[key] = (points, design)
+        return design
+
+    def response(self, eigenvalues: ArrayLike) -> Array:
+        """The filter ``g(lambda)``."""
+        response: Array = self.design(eigenvalues) @ self._coefficients
+        return response
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        """Covariance spectrum ``g(lambda)^2``."""
+        return np.square(self.response(eigenvalues))
+
+    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
+        """``2 g(lambda)`` times `design`."""
+        design = self.design(eigenvalues)
+        return 2 * (design @ self._coefficients)[:, None] * design[:, : self.theta.size]
+
+    def extrema(self) -> Array:
+        """Points of ``[0, upper]`` where the filter can be smallest or largest: its ends and stationary points."""
+        ends = np.array([0.0, self.upper])
+        if self._fixed_degree < 2:
+            return ends
+        slope = self._series.deriv().trim(1e-13 * np.max(np.abs(self._coefficients), initial=0.0))
+        roots = np.asarray(slope.roots() if slope.degree() > 0 else [])
+        real = roots[np.abs(roots.imag) < 1e-6 * self.upper].real
+        return np.union1d(ends, np.clip(real, 0.0, self.upper))
+
+    def rescaled(self) -> Self:
+        """The filter divided by its maximum over the interval, ``g / c``, as the paper compares filters."""
+        peak = float(np.max(self.response(self.extrema())))
+        if peak <= 0:
+            raise ValueError(
+                f"the filter must be positive somewhere to be rescaled; got a maximum of {peak:.3g}. "
+                "Learn it with a constraint, or change its sign."
+            )
+        return self.scaled_by(1 / peak)
+
+    @property
+    def _coefficients(self) -> Array:
+        """Chebyshev coefficients; those of the constant filter 1 if none were given."""
+        return np.eye(self._fixed_degree + 1)[0] if self.chebyshev is None else np.array(self.chebyshev)
+
+    def _with(self, coefficients: ArrayLike) -> Self:
+        return dataclasses.replace(self, chebyshev=tuple(np.asarray(coefficients, dtype=float).tolist()))
+
+    @property
+    def _series(self) -> Chebyshev:
+        return Chebyshev(self._coefficients, domain=[0.0, self.upper])
+
+    @property
+    def _fixed_degree(self) -> int:
+        if self.degree == "auto":
+            raise ValueError(
+                "degree must be an integer to evaluate a polynomial; got 'auto'. "
+                "Fit a GraphGPRegressor, which stacks several degrees, or choose one of them."
+            )
+        return self.degree

@@ -1,0 +1,125 @@
+"""Which operator serves which signals: computation follows the data."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj
+from scipy.sparse import diags_array
+
+from spectralgp._basics.checks import Array
+from spectralgp.operators.base import Operator
+from spectralgp.operators.cpu import CpuOperator, gershgorin_bound, row_squares
+from spectralgp.operators.cuda import CudaOperator
+from spectralgp.operators.plain import PlainOperator
+
+
+def make_operator(weights: Any, diagonal: Array, like: Any, device: str | None = None) -> Operator:
+    """Operator of the Laplacian ``diag(diagonal) - weights`` for signals such as `like`.
+
+    Parameters
+    ----------
+    weights : scipy.sparse.csr_array
+        Weights on the host.
+    diagonal : ndarray of shape (n_nodes,)
+        Diagonal on the host.
+    like : array
+        The signals: NumPy and anything NumPy reads run on the CPU, CuPy arrays and torch CUDA tensors on their device;
+        arrays of any other library that follows the array API are computed there with dense matrices.
+    device : {"cpu", "cuda"}, optional
+        Where to compute signals that are on the host.
+
+    Raises
+    ------
+    TypeError
+        If the signals are not float32 or float64 (integers count as float64).
+    ImportError
+        If a device is asked for and no library for it is installed.
+    """
+    precision = precision_of(like)
+    library = type(like).__module__.partition(".")[0]
+    if library == "cupy":
+        return _cuda(weights, diagonal, precision, "cupy")
+    if library == "torch":
+        if like.device.type == "cuda" and find_spec("cupy") is not None:
+            return _cuda(weights, diagonal, precision, "torch")
+        return _torch(weights, diagonal, like)
+    if library != "numpy" and is_array_api_obj(like):  # of a library without sparse matrices that we know of
+        xp = array_namespace(like)
+        dense = xp.asarray(np.diag(diagonal) - weights.toarray(), dtype=like.dtype, device=like.device)
+        return PlainOperator(dense, gershgorin_bound(weights, diagonal), _rows(weights, diagonal), like)
+    if device in (None, "cpu"):
+        return CpuOperator(weights, diagonal, precision) if _has_numba() else _scipy(weights, diagonal, precision)
+    if find_spec("cupy") is None:
+        raise ImportError(
+            f"device must be 'cpu' or None where CuPy is not installed; got {device!r}. "
+            "Install CuPy for your CUDA version, or pass torch CUDA tensors."
+        )
+    return _cuda(weights, diagonal, precision, "numpy")
+
+
+def precision_of(like: Any) -> Any:
+    """Type in which to compute: float32 stays float32, integers and float64 become float64, nothing else will do."""
+    name = str(like.dtype).rpartition(".")[2]
+    if name == "float32":
+        return np.dtype(np.float32)
+    if name == "float64" or name.startswith(("int", "uint")):
+        return np.dtype(np.float64)
+    raise TypeError(
+        f"Y must be of type float32 or float64 on a large graph; got {name}. "
+        "Convert it first: half precision, for one, loses the small differences that the recurrence lives on."
+    )
+
+
+def _cuda(weights: Any, diagonal: Array, precision: Any, outside: Literal["cupy", "torch", "numpy"]) -> Operator:
+    import cupy
+
+    indices = cupy.asarray(weights.indices.astype(np.int32, copy=False))
+    indptr = cupy.asarray(weights.indptr)
+    return CudaOperator(
+        indptr, indices, cupy.asarray(weights.data, dtype=precision), cupy.asarray(diagonal, dtype=precision), outside
+    )
+
+
+def _torch(weights: Any, diagonal: Array, like: Any) -> Operator:
+    import torch
+
+    laplacian = (diags_array(diagonal) - weights).tocsr()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse")  # torch says that its CSR matrices are in beta
+        matrix = torch.sparse_csr_tensor(
+            torch.as_tensor(laplacian.indptr.astype(np.int64)),
+            torch.as_tensor(laplacian.indices.astype(np.int64)),
+            torch.as_tensor(laplacian.data),
+            size=laplacian.shape,
+            dtype=like.dtype,
+            device=like.device,
+        )
+    return PlainOperator(matrix, gershgorin_bound(weights, diagonal), _rows(weights, diagonal), like)
+
+
+@cache
+def _has_numba() -> bool:
+    """Whether the compiled loops can be had; where they cannot, that is said once."""
+    found = find_spec("numba") is not None
+    if not found:
+        warnings.warn(
+            "Numba is not installed, so large graphs are computed by SciPy, several times slower. "
+            "Install it with: pip install 'spectralgp[large]'.",
+            stacklevel=2,
+        )
+    return found
+
+
+def _scipy(weights: Any, diagonal: Array, precision: Any) -> Operator:
+    laplacian = (diags_array(diagonal) - weights).tocsr().astype(precision)
+    like = np.empty(0, dtype=precision)
+    return PlainOperator(laplacian, gershgorin_bound(weights, diagonal), _rows(weights, diagonal), like)
+
+
+def _rows(weights: Any, diagonal: Array) -> Array:
+    return np.column_stack([diagonal, row_squares(weights.indptr, weights.data)])

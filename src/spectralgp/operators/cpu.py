@@ -1,0 +1,196 @@
+"""The operator on the CPU: one fused pass over memory a step, rows in parallel."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from spectralgp._basics.checks import Array
+from spectralgp.operators.base import Operator
+from spectralgp.operators.randomness import node_normals, node_signs
+
+REORDER_FROM = 50_000  # nodes, from which a better order is worth finding
+LOADED = 2**22  # values read at a time
+SUMMED = 2**20  # values of single precision that are added up in double precision at a time
+
+_running = threading.Lock()  # one parallel loop at a time: not every thread pool under Numba stands two
+_first_process: list[int] = []  # where threads were started; a process forked from it must not start any
+os.register_at_fork(after_in_child=lambda: globals().update(_running=threading.Lock()))
+
+
+class CpuOperator(Operator):
+    """Laplacian of a SciPy sparse graph, applied by compiled loops.
+
+    Parameters
+    ----------
+    weights : scipy.sparse.csr_array
+        Symmetric weights, already divided by the roots of the degrees for a normalised Laplacian.
+    diagonal : ndarray of shape (n_nodes,)
+        Diagonal of the Laplacian.
+    dtype : float64 or float32
+        Precision of the blocks.
+    reorder : bool, optional
+        Renumber the nodes so that neighbours lie close in memory; from 50,000 nodes if not given.
+    """
+
+    def __init__(self, weights: Any, diagonal: Array, dtype: Any = np.float64, reorder: bool | None = None) -> None:
+        super().__init__(weights.shape[0], gershgorin_bound(weights, diagonal))
+        self.dtype = np.dtype(dtype)
+        self.order: NDArray[np.intp] | None = None
+        if self.n_nodes >= REORDER_FROM if reorder is None else reorder:
+            self.order = reverse_cuthill_mckee(weights, symmetric_mode=True)
+            weights = weights[self.order][:, self.order]
+            diagonal = diagonal[self.order]
+        self.indptr, self.indices = weights.indptr, weights.indices
+        self.weights = weights.data.astype(self.dtype, copy=False)
+        self.diagonal = diagonal.astype(self.dtype, copy=False)
+
+    def load(self, signals: Any) -> Any:
+        """Read signals by blocks of columns, so that they may be larger than memory."""
+        n_signals = signals.shape[0]
+        block = np.empty((self.n_nodes, n_signals), dtype=self.dtype)
+        place = None if self.order is None else np.argsort(self.order)
+        width = max(1, LOADED // max(1, n_signals))
+        for start in range(0, self.n_nodes, width):
+            columns = slice(start, min(start + width, self.n_nodes))
+            rows: Any = columns if place is None else place[columns]
+            block[rows] = np.asarray(signals[:, columns]).T
+        return block
+
+    def unload(self, block: Any) -> Any:
+        """Signals in the user's order of the nodes."""
+        if self.order is None:
+            return np.ascontiguousarray(block.T)
+        signals = np.empty((block.shape[1], self.n_nodes), dtype=self.dtype)
+        signals[:, self.order] = block.T
+        return signals
+
+    def zeros(self, n_columns: int) -> Any:
+        """Block of zeros."""
+        return np.zeros((self.n_nodes, n_columns), dtype=self.dtype)
+
+    def unit_vectors(self, nodes: NDArray[np.intp]) -> Any:
+        """Block with a one at a node in each column."""
+        block = self.zeros(len(nodes))
+        block[nodes if self.order is None else np.argsort(self.order)[nodes], np.arange(len(nodes))] = 1
+        return block
+
+    @property
+    def _numbers(self) -> NDArray[np.uint64]:
+        """Numbers of the nodes, in the operator's order."""
+        return (np.arange(self.n_nodes) if self.order is None else self.order).astype(np.uint64)
+
+    def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
+        """Block of random signs."""
+        return node_signs(self._numbers, n_columns, random_state, self.dtype)
+
+    def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
+        """Block of standard normal numbers."""
+        return node_normals(self._numbers, n_columns, random_state, self.dtype)
+
+    def rows(self) -> Any:
+        """Diagonal of ``L``, and sums of squares of its other entries in each row."""
+        return np.column_stack([self.diagonal, row_squares(self.indptr, self.weights)]).astype(self.dtype)
+
+    def row_products(self, left: Any, right: Any) -> Any:
+        """Inner products of the rows."""
+        return np.einsum("mn,mn->m", left, right)[:, None]
+
+    def stack(self, signals: list[Any]) -> Any:
+        """Sets of signals along a new first axis."""
+        return np.stack(signals)
+
+    def step(self, current: Any, previous: Any) -> Any:
+        """``2 A current - previous`` in place of `previous`."""
+        self._run("step", current, previous)
+        return previous
+
+    def advance(self, current: Any, previous: Any, gram: bool) -> tuple[Any, Array, Array]:
+        """Fused step: sparse product, recurrence and products in one pass over memory."""
+        squares, crosses = self._run("step_gram" if gram else "step_columns", current, previous)
+        return previous, squares, crosses
+
+    def _run(self, loop: str, current: Any, previous: Any) -> Any:
+        """One step by a compiled loop, on as many threads as there are blocks of rows for them.
+
+        Arrays go in read-only, since Numba would compile anew for those that are not.
+        """
+        from numba import get_num_threads, set_num_threads
+
+        from spectralgp.operators import loops
+
+        matrix = [array.view() for array in (self.indptr, self.indices, self.weights, self.diagonal)]
+        for view in matrix:
+            view.flags.writeable = False
+        arguments = (tuple(matrix), self.dtype.type(4 / self.bound), current, previous)
+        if _first_process and _first_process[0] != os.getpid():
+            return getattr(loops, f"serial_{loop}")(*arguments)
+        with _running:
+            _first_process[:] = [os.getpid()]
+            n_threads = get_num_threads()
+            # threads without work still wait for each other, on busy cores for longer than the work takes
+            set_num_threads(min(n_threads, max(1, self.n_nodes // loops.BLOCK)))
+            try:
+                return getattr(loops, loop)(*arguments)
+            except SystemError as error:  # what Numba makes of an interrupt that comes while a loop runs
+                if _stems_from_interrupt(error):
+                    raise KeyboardInterrupt from None
+                raise
+            finally:
+                set_num_threads(n_threads)
+
+    def product(self, left: Any, right: Any) -> Array:
+        """``left^T right``, added up in double precision."""
+        return summed_products(left, right)
+
+    def column_products(self, left: Any, right: Any) -> Array:
+        """Inner products of the columns."""
+        return summed_column_products(left, right)
+
+    def combine(self, block: Any, matrix: Array) -> Any:
+        """``block @ matrix``."""
+        return block @ matrix.astype(self.dtype)
+
+    def scale(self, block: Any, factors: Array) -> Any:
+        """``block * factors``."""
+        return block * factors.astype(self.dtype)
+
+
+def _stems_from_interrupt(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def summed_products(left: NDArray[Any], right: NDArray[Any]) -> Array:
+    """``left^T right``, added up in double precision: of single precision, a piece at a time."""
+    if left.dtype == np.float64:
+        return np.asarray(left.T @ right)
+    height = max(1, SUMMED // max(1, left.shape[1] + right.shape[1]))
+    total = np.zeros((left.shape[1], right.shape[1]))
+    for start in range(0, len(left), height):
+        rows = slice(start, start + height)
+        total += left[rows].astype(np.float64).T @ right[rows].astype(np.float64)
+    return total
+
+
+def summed_column_products(left: NDArray[Any], right: NDArray[Any]) -> Array:
+    """Inner products of the columns, added up in double precision."""
+    return np.asarray(np.einsum("mn,mn->n", left, right, dtype=np.float64))
+
+
+def row_squares(indptr: Any, weights: Any) -> Array:
+    """Sum of squares of the entries in each row of a sparse matrix."""
+    sums = np.concatenate([[0.0], np.cumsum(np.square(weights, dtype=np.float64))])
+    return np.diff(sums[indptr])
+
+
+def gershgorin_bound(weights: Any, diagonal: Array) -> float:
+    """Largest row sum of absolute values, a bound on every eigenvalue."""
+    rows = np.asarray(abs(weights).sum(axis=1)).ravel() + diagonal
+    return float(np.max(rows, initial=0.0))

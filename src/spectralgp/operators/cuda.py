@@ -1,0 +1,179 @@
+"""The operator on a CUDA device, through CuPy: one thread a node and column, the sparse product fused with the step."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectralgp._basics.checks import Array
+from spectralgp.operators.base import Operator
+from spectralgp.operators.randomness import node_normals, node_signs
+
+THREADS = 256
+AT_ONCE = 2**26  # random numbers made at a time
+
+SOURCE = """
+extern "C" __global__ void chebyshev_step(
+    const long long n_nodes, const int n_columns, const {index}* indptr, const int* indices, const {real}* weights,
+    const {real}* diagonal, const {real} scale, const {real}* current, {real}* previous)
+{{
+    const long long position = blockIdx.x * (long long) blockDim.x + threadIdx.x;
+    const long long row = position / n_columns;
+    if (row >= n_nodes) return;
+    const int column = (int) (position - row * n_columns);
+    const {index} stop = indptr[row + 1];
+    {real} total = 0;
+    for ({index} entry = indptr[row]; entry < stop; ++entry)
+        total += weights[entry] * current[(long long) indices[entry] * n_columns + column];
+    const {real} value = current[position];
+    previous[position] = scale * (diagonal[row] * value - total) - 2 * value - previous[position];
+}}
+"""
+
+
+class CudaOperator(Operator):
+    """Laplacian on a CUDA device.
+
+    Parameters
+    ----------
+    indptr, indices, weights : CuPy arrays
+        Symmetric weights in compressed rows, divided by the roots of the degrees for a normalised Laplacian.
+    diagonal : CuPy array of shape (n_nodes,)
+        Diagonal of the Laplacian.
+    outside : {"cupy", "torch", "numpy"}, default="cupy"
+        What the user gave, and gets back.
+    """
+
+    def __init__(
+        self,
+        indptr: Any,
+        indices: Any,
+        weights: Any,
+        diagonal: Any,
+        outside: Literal["cupy", "torch", "numpy"] = "cupy",
+    ) -> None:
+        self.indptr, self.indices, self.weights, self.diagonal = indptr, indices, weights, diagonal
+        bound = float(self.cupy.max(self._row_sums(self.cupy.abs(weights)) + diagonal))
+        super().__init__(int(diagonal.size), bound)
+        self.dtype = weights.dtype
+        self.outside = outside
+
+    @property
+    def cupy(self) -> Any:
+        """The library; not an attribute, since modules cannot be pickled."""
+        import cupy
+
+        return cupy
+
+    def load(self, signals: Any) -> Any:
+        """Signals as columns on the device; those on the host go there in one copy."""
+        signals = signals[:] if not hasattr(signals, "__dlpack__") else signals
+        array = self.cupy.from_dlpack(signals) if _is_torch(signals) else self.cupy.asarray(signals)
+        return self.cupy.array(array.T, dtype=self.dtype, order="C", copy=True)
+
+    def unload(self, block: Any) -> Any:
+        """Columns as signals, of the kind the user gave."""
+        signals = self.cupy.ascontiguousarray(block.T)
+        if self.outside == "numpy":
+            return self.cupy.asnumpy(signals)
+        if self.outside == "torch":
+            import torch
+
+            return torch.from_dlpack(signals)
+        return signals
+
+    def zeros(self, n_columns: int) -> Any:
+        """Block of zeros."""
+        return self.cupy.zeros((self.n_nodes, n_columns), dtype=self.dtype)
+
+    def unit_vectors(self, nodes: NDArray[np.intp]) -> Any:
+        """Block with a one at a node in each column."""
+        block = self.zeros(len(nodes))
+        block[self.cupy.asarray(nodes), self.cupy.arange(len(nodes))] = 1
+        return block
+
+    @property
+    def _numbers(self) -> Any:
+        return self.cupy.arange(self.n_nodes, dtype=np.uint64)
+
+    def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
+        """Block of random signs, drawn on the device."""
+        return node_signs(self._numbers, n_columns, random_state, self.dtype, self.cupy, AT_ONCE)
+
+    def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
+        """Block of standard normal numbers, drawn on the device."""
+        return node_normals(self._numbers, n_columns, random_state, self.dtype, self.cupy, AT_ONCE)
+
+    def rows(self) -> Any:
+        """Diagonal of ``L``, and sums of squares of its other entries in each row."""
+        return self.cupy.stack([self.diagonal, self._row_sums(self.weights**2)], axis=1)
+
+    def _row_sums(self, entries: Any) -> Any:
+        """Sum of the given entries over each row; reduceat gives an empty row the entry after it."""
+        if entries.size == 0:
+            return self.cupy.zeros(self.diagonal.size, dtype=entries.dtype)
+        starts = self.cupy.minimum(self.indptr[:-1], entries.size - 1)
+        sums = self.cupy.add.reduceat(entries, starts)
+        return self.cupy.where(self.indptr[1:] > self.indptr[:-1], sums, 0)
+
+    def step(self, current: Any, previous: Any) -> Any:
+        """``2 A current - previous`` in place of `previous`."""
+        n_columns = current.shape[1]
+        kernel = _kernel(self.indptr.dtype.str, self.dtype.str)
+        blocks = (self.n_nodes * n_columns + THREADS - 1) // THREADS
+        arguments = (
+            np.int64(self.n_nodes),
+            np.int32(n_columns),
+            self.indptr,
+            self.indices,
+            self.weights,
+            self.diagonal,
+            self.dtype.type(4 / self.bound),
+            self.cupy.ascontiguousarray(current),
+            previous,
+        )
+        kernel((blocks,), (THREADS,), arguments)
+        return previous
+
+    def product(self, left: Any, right: Any) -> Array:
+        """``left^T right`` on the host."""
+        return self.cupy.asnumpy(left.T @ right).astype(np.float64)
+
+    def column_products(self, left: Any, right: Any) -> Array:
+        """Inner products of the columns on the host."""
+        return np.diagonal(self.product(left, right)).copy()  # a whole product is faster than a reduction by columns
+
+    def row_products(self, left: Any, right: Any) -> Any:
+        """Inner products of the rows."""
+        return self.cupy.einsum("mn,mn->m", left, right)[:, None]
+
+    def combine(self, block: Any, matrix: Array) -> Any:
+        """``block @ matrix``."""
+        return block @ self.cupy.asarray(matrix, dtype=self.dtype)
+
+    def scale(self, block: Any, factors: Array) -> Any:
+        """``block * factors``."""
+        return block * self.cupy.asarray(factors, dtype=self.dtype)
+
+    def stack(self, signals: list[Any]) -> Any:
+        """Sets of signals along a new first axis."""
+        if _is_torch(signals[0]):
+            import torch
+
+            return torch.stack(signals)
+        return (np if isinstance(signals[0], np.ndarray) else self.cupy).stack(signals)
+
+
+@cache
+def _kernel(index: str, real: str) -> Any:
+    import cupy
+
+    names = {"<i4": "int", "<i8": "long long", "<f4": "float", "<f8": "double"}
+    return cupy.RawKernel(SOURCE.format(index=names[index], real=names[real]), "chebyshev_step")
+
+
+def _is_torch(array: Any) -> bool:
+    return type(array).__module__.partition(".")[0] == "torch"

@@ -1,0 +1,112 @@
+"""The operator for any array library: dense algebra by the array API, sparse products by the library's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device
+from numpy.typing import NDArray
+
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import Array
+from spectralgp.operators.base import Operator
+from spectralgp.operators.randomness import node_normals, node_signs
+
+
+class PlainOperator(Operator):
+    """Laplacian as a matrix of an array library that follows the array API, applied with ``@``.
+
+    It serves CuPy, torch and array-api-strict, and SciPy as the plain path that the fused kernels are tested against.
+
+    Parameters
+    ----------
+    laplacian : matrix
+        ``L``, sparse or dense, of the library of `like`, on its device.
+    gershgorin : float
+        Bound on its eigenvalues.
+    rows : ndarray of shape (n_nodes, 2)
+        Diagonal of ``L``, and sums of squares of its other entries in each row.
+    like : array
+        An array whose library, device and dtype the blocks take.
+    """
+
+    def __init__(self, laplacian: Any, gershgorin: float, rows: Array, like: Any) -> None:
+        super().__init__(laplacian.shape[0], gershgorin)
+        self.laplacian = laplacian
+        self.dtype, self.device = like.dtype, device(like)
+        self._empty = array_namespace(like).zeros(0, dtype=self.dtype, device=self.device)
+        self._rows = self._array(rows)
+
+    @property
+    def xp(self) -> Any:
+        """The library; not an attribute, since modules cannot be pickled."""
+        return array_namespace(self._empty)
+
+    def _array(self, values: Any) -> Any:
+        return self.xp.asarray(values, dtype=self.dtype, device=self.device)
+
+    def load(self, signals: Any) -> Any:
+        """Signals as columns on the device."""
+        return self.xp.asarray(self._array(signals).T, copy=True)
+
+    def unload(self, block: Any) -> Any:
+        """Columns as signals, of the same library."""
+        return block.T
+
+    def zeros(self, n_columns: int) -> Any:
+        """Block of zeros."""
+        return self.xp.zeros((self.n_nodes, n_columns), dtype=self.dtype, device=self.device)
+
+    def unit_vectors(self, nodes: NDArray[np.intp]) -> Any:
+        """Block with a one at a node in each column."""
+        block = np.zeros((self.n_nodes, len(nodes)), dtype=np.float32)
+        block[nodes, np.arange(len(nodes))] = 1
+        return self._array(block)
+
+    @property
+    def _numbers(self) -> NDArray[np.uint64]:
+        return np.arange(self.n_nodes, dtype=np.uint64)
+
+    def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
+        """Block of random signs, drawn on the host."""
+        return self._array(node_signs(self._numbers, n_columns, random_state, np.float32))
+
+    def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
+        """Block of standard normal numbers, drawn on the host."""
+        return self._array(node_normals(self._numbers, n_columns, random_state, np.float64))
+
+    def rows(self) -> Any:
+        """Diagonal of ``L``, and sums of squares of its other entries in each row."""
+        return self._rows
+
+    def row_products(self, left: Any, right: Any) -> Any:
+        """Inner products of the rows."""
+        return self.xp.sum(left * right, axis=1)[:, None]
+
+    def stack(self, signals: list[Any]) -> Any:
+        """Sets of signals along a new first axis."""
+        return self.xp.stack(signals)
+
+    def step(self, current: Any, previous: Any) -> Any:
+        """``2 A current - previous``."""
+        return (self.laplacian @ current) * (4 / self.bound) - current * 2 - previous
+
+    def product(self, left: Any, right: Any) -> Array:
+        """``left^T right``."""
+        return self._host(left.T @ right)
+
+    def column_products(self, left: Any, right: Any) -> Array:
+        """Inner products of the columns."""
+        return self._host(self.xp.sum(left * right, axis=0))
+
+    def combine(self, block: Any, matrix: Array) -> Any:
+        """``block @ matrix``."""
+        return block @ self._array(matrix)
+
+    def scale(self, block: Any, factors: Array) -> Any:
+        """``block * factors``."""
+        return block * self._array(factors)
+
+    def _host(self, array: Any) -> Array:
+        return np.asarray(on_host(array), dtype=np.float64)

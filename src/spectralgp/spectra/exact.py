@@ -1,0 +1,506 @@
+"""The exact spectrum of a graph: frequencies, the graph Fourier transform and filtering."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh
+
+from spectralgp._basics.arrays import few_threads, without_caches
+from spectralgp._basics.checks import Array, as_option, as_signals
+from spectralgp.graphs import Graph, GraphBase, LaplacianKind
+from spectralgp.signals import Signals
+from spectralgp.spectra.base import Errors, Filters, OfEigenvalues, Spectrum, SpectrumSettings
+from spectralgp.spectra.data import SpectralData, SpectralSignals
+from spectralgp.spectra.expected import ExpectedSignals, Spread
+
+
+class MatrixBasis(Spectrum):
+    """A spectrum whose vectors are known: blocks are coordinates in rows, and matrices take signals there and back.
+
+    Vectors are orthonormal for a graph's own spectrum, and need not be for another basis of the nodes.
+    """
+
+    @property
+    @abstractmethod
+    def forward(self) -> Array | None:
+        """Vectors in columns, by which coordinates become signals; None where they are the nodes themselves."""
+
+    @property
+    @abstractmethod
+    def backward(self) -> Array | None:
+        """The inverse of the transpose of `forward`, by which signals become coordinates."""
+
+    @property
+    def has_eigenvectors(self) -> bool:
+        """All of them."""
+        return True
+
+    def read(self, signals: Signals) -> SpectralData:
+        """Fourier transform of the signals."""
+        return self._expected(SpectralSignals(self.coefficients(signals)), signals)
+
+    @abstractmethod
+    def coefficients(self, signals: Signals) -> Array:
+        """Coordinates of signals, shape (n_signals, n_nodes)."""
+
+    def _expected(self, mean: SpectralSignals, signals: Signals) -> SpectralData:
+        return mean if signals.deviations is None else ExpectedSignals(mean, Spread(self.load(signals.deviations)))
+
+    def read_block(self, block: Array) -> SpectralSignals:
+        """The coefficients."""
+        return SpectralSignals(block)
+
+    def read_pair(self, signals: Signals, carried: Array) -> SpectralData:
+        """Fourier transforms, one below the other."""
+        pair = SpectralSignals(np.vstack([self.coefficients(signals), self.load(carried)]))
+        return self._expected(pair, signals)
+
+    def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
+        """Filtered coefficients."""
+        return SpectralSignals(self.filtered(self.block(signals, vectors), filters))
+
+    def read_residual(self, signals: Signals, training: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
+        """Coefficients less filtered coefficients of others."""
+        predicted = self.read_filtered(training, vectors, filters)
+        return SpectralSignals(self.coefficients(signals) - predicted.coefficients)
+
+    def block(self, signals: Signals, vectors: Array) -> Array:
+        """``U^T Y V``."""
+        return vectors.T @ self.coefficients(signals)
+
+    def load(self, signals: Any) -> Array:
+        """Fourier coefficients in rows."""
+        return np.asarray(signals if self.backward is None else signals @ self.backward)
+
+    def unload(self, block: Array) -> Array:
+        """Signals with given coefficients."""
+        return block if self.forward is None else block @ self.forward.T
+
+    def zeros(self, n_signals: int) -> Array:
+        """Coordinates that are zero."""
+        return np.zeros((n_signals, self.n_nodes))
+
+    def white(self, n_signals: int, random_state: np.random.Generator) -> Array:
+        """Coefficients of white signals are white."""
+        return random_state.standard_normal((n_signals, self.n_nodes))
+
+    def filtered(self, block: Array, filters: Filters) -> Array:
+        """Coefficients through filters."""
+        return filters.apply(block, self.eigenvalues)
+
+    def combined(self, block: Array, matrix: Array) -> Array:
+        """Combinations of the rows."""
+        return matrix @ block
+
+    def stack(self, signals: list[Array]) -> Array:
+        """Sets of signals along a new first axis."""
+        return np.stack(signals)
+
+    def diagonals(self, functions: OfEigenvalues, nodes: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
+        """``sum_j V_mj^2 f(lambda_j)``: equation (9)."""
+        values = functions(self.eigenvalues)
+        errors = np.zeros(values.shape[0])
+        if self.forward is None:
+            return values if nodes is None else values[:, nodes], errors
+        vectors = self.forward if nodes is None else self.forward[nodes]
+        return values @ np.square(vectors).T, errors
+
+    def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
+        """None."""
+        return Errors()
+
+    def refined(self) -> None:
+        """Nothing is finer."""
+        return
+
+
+@dataclass(frozen=True)
+class Exact(SpectrumSettings):
+    """Settings of the exact spectrum, by an eigendecomposition: there are none.
+
+    Examples
+    --------
+    >>> from spectralgp import Exact, Graph
+    >>> Exact().of(Graph.from_edges([(0, 1), (1, 2)]))
+    ExactSpectrum(3 frequencies of the combinatorial Laplacian)
+    """
+
+    def of(
+        self,
+        graph: GraphBase,
+        laplacian: LaplacianKind = "combinatorial",
+        scaled: bool = False,
+        like: Any = None,
+        device: str | None = None,
+    ) -> ExactSpectrum:
+        """Exact spectrum of a graph, on the host whatever the signals are like."""
+        return decompose(graph, laplacian, scaled=scaled)
+
+    def restored(
+        self,
+        graph: GraphBase,
+        laplacian: LaplacianKind,
+        scaled: bool,
+        like: Any,
+        device: str | None,
+        found: object,
+        n_moments: int | None,
+    ) -> ExactSpectrum:
+        """Exact spectrum from its eigenpairs, which a graph without edges does not need."""
+        if n_moments is not None:
+            raise ValueError(f"n_moments must be None for an exact spectrum; got {n_moments}.")
+        if isinstance(found, Eigenpairs):
+            if np.any(found.eigenvalues < 0) or np.any(np.diff(found.eigenvalues) < 0):
+                raise ValueError("eigenpairs must have eigenvalues that ascend from zero; got others.")
+            graph._cache["eigenpairs", laplacian] = tuple(map(_read_only, (found.eigenvalues, found.eigenvectors)))
+        elif graph.n_edges:
+            raise ValueError(f"eigenpairs must be those of the {laplacian} Laplacian; got none.")
+        return self.of(graph, laplacian, scaled)
+
+    def check(self, graph: GraphBase | None, device: str | None) -> None:
+        """Refuse a graph that is nowhere whole, and a device."""
+        if graph is not None and not graph.is_whole:
+            raise ValueError(
+                "spectrum must be 'auto', 'chebyshev' or Chebyshev(...) on a partitioned graph, which is nowhere "
+                "whole; got the exact one. Use a Graph to decompose it."
+            )
+        if device == "cuda":
+            raise ValueError(
+                "device must be None or 'cpu' where the spectrum is exact, which is computed on the host; got 'cuda'. "
+                "Pass spectrum='chebyshev' to compute on the device."
+            )
+
+    def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
+        """That of the eigendecomposition."""
+        remedy = "Use spectrum='chebyshev', which needs no matrix of nodes by nodes."
+        return 3 * 8 * n_nodes**2, f"the exact spectrum of {n_nodes} nodes", remedy
+
+    @property
+    def tolerance(self) -> float:
+        """Zero: nothing is truncated."""
+        return 0.0
+
+    @property
+    def reads_into_memory(self) -> bool:
+        """Signals fit into memory where eigenvectors do."""
+        return True
+
+    @property
+    def needs_passes(self) -> bool:
+        """Eigenvectors serve every prediction."""
+        return False
+
+    @property
+    def has_node_covariances(self) -> bool:
+        """They are no larger than the eigenvectors."""
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenpairs:
+    """What is found of a Laplacian to know its exact spectrum.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (n_nodes,)
+        Ascending, before scaling.
+    eigenvectors : ndarray of shape (n_nodes, n_nodes)
+        In columns.
+    """
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactSpectrum(MatrixBasis):
+    """Eigenvalues and eigenvectors of a graph Laplacian, ``L = V diag(lambda) V^T``.
+
+    Made by `decompose`. The signals' node axis is always the last one.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph that was decomposed.
+    laplacian : {"combinatorial", "normalized"}
+        Which Laplacian.
+    scaled : bool
+        Whether the eigenvalues were divided by the largest one, so that they lie in [0, 1] (equation (2)).
+    frequencies : ndarray of shape (n_nodes,)
+        The eigenvalues before scaling, ascending.
+    basis : ndarray of shape (n_nodes, n_nodes), optional
+        The eigenvectors in columns, in the same order; the nodes themselves, as on a graph without edges, if not given.
+    """
+
+    graph: Graph
+    laplacian: LaplacianKind
+    scaled: bool
+    frequencies: Array
+    basis: Array | None = None
+    n_moments: None = field(default=None, init=False)
+
+    __getstate__ = without_caches
+
+    @property
+    def found(self) -> Eigenpairs | None:
+        """The eigenpairs; None on a graph without edges."""
+        return None if self.basis is None else Eigenpairs(self.frequencies, self.basis)
+
+    @cached_property
+    def eigenvectors(self) -> Array:
+        """In columns, in the order of `eigenvalues`."""
+        return np.eye(self.n_nodes) if self.basis is None else self.basis
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """Graph frequencies, ascending, shape (n_nodes,)."""
+        return _read_only(self.frequencies / self.largest_eigenvalue) if self.scaled else self.frequencies
+
+    @cached_property
+    def multiplicities(self) -> Array:
+        """One each."""
+        return np.ones(self.frequencies.size)
+
+    @property
+    def largest_eigenvalue(self) -> float:
+        """The largest eigenvalue before scaling; one for a graph without edges."""
+        return float(self.frequencies[-1]) or 1.0
+
+    def mean(self, values: Array) -> Array:
+        """Average over the nodes of a function of the eigenvalues, given its values at them along the first axis."""
+        return np.mean(values, axis=0)
+
+    def within(self, points: Array) -> Array:
+        """The eigenvalues nearest to points, each once."""
+        eigenvalues = self.eigenvalues
+        nearest = np.searchsorted((eigenvalues[1:] + eigenvalues[:-1]) / 2, points)
+        return np.unique(eigenvalues[nearest])
+
+    def lowest(self, extrema: Callable[[], Array]) -> Array:
+        """All eigenvalues."""
+        return self.eigenvalues
+
+    @property
+    def forward(self) -> Array | None:
+        """The eigenvectors; None for a graph without edges."""
+        return self.basis
+
+    @property
+    def backward(self) -> Array | None:
+        """The same: they are orthonormal."""
+        return self.basis
+
+    def require_eigenvectors(self, message: str) -> Array:
+        """The eigenvectors."""
+        return self.eigenvectors
+
+    def coefficients(self, signals: Signals) -> Array:
+        """Fourier coefficients, which the signals remember."""
+        return signals.values if self.basis is None else signals.transform(self.basis)
+
+    # ------------------------------------------------------------------------------------------ for the user
+
+    def transform(self, signals: ArrayLike) -> Array:
+        """Graph Fourier transform of signals, ``Y V``.
+
+        Parameters
+        ----------
+        signals : array of shape (n_signals, n_nodes) or (n_nodes,)
+            Signals in rows.
+
+        Returns
+        -------
+        ndarray of the same shape
+            Coefficient j belongs to ``eigenvalues[j]``.
+        """
+        return self.load(as_signals(signals, self.n_nodes))
+
+    def inverse(self, spectral_signals: ArrayLike) -> Array:
+        """Signals with the given graph Fourier coefficients; undoes `transform`."""
+        return self.unload(as_signals(spectral_signals, self.n_nodes, name="spectral_signals"))
+
+    def filter(self, signals: ArrayLike, response: Callable[[Array], ArrayLike] | ArrayLike) -> Array:
+        """Filter signals: ``g(L) y = V diag(g(lambda)) V^T y``.
+
+        Parameters
+        ----------
+        signals : array of shape (n_signals, n_nodes) or (n_nodes,)
+            Signals in rows.
+        response : callable or array of shape (n_nodes,)
+            The filter ``g``, as a function of the eigenvalues or as its values at `eigenvalues`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spectralgp import Graph, decompose
+        >>> path = Graph.from_edges([(0, 1), (1, 2)])
+        >>> spectrum = decompose(path)
+        >>> spectrum.filter([1.0, 0.0, 0.0], lambda eigenvalues: eigenvalues).round(6)
+        array([ 1., -1.,  0.])
+        """
+        values = np.asarray(response(self.eigenvalues) if callable(response) else response, dtype=float)
+        if values.shape != (self.n_nodes,):
+            raise ValueError(
+                f"response must give one value for each of the {self.n_nodes} eigenvalues; got shape {values.shape}. "
+                "Pass a function of the eigenvalues, or its values at spectrum.eigenvalues."
+            )
+        return self.inverse(self.transform(signals) * values)
+
+    def __repr__(self) -> str:
+        """One line: size, Laplacian and range."""
+        scaled = "scaled " if self.scaled else ""
+        return f"ExactSpectrum({self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Oblique(MatrixBasis):
+    """Another basis of the nodes, not orthonormal, in which two covariances of nodes are diagonal: equation (23).
+
+    Its frequencies are those of no Laplacian: they number the vectors.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Of the graph.
+    vectors : ndarray of shape (n_nodes, n_nodes)
+        ``B``, in columns.
+    dual : ndarray of shape (n_nodes, n_nodes)
+        ``B^-T``.
+    """
+
+    spectrum: Spectrum
+    vectors: Array
+    dual: Array
+    n_moments: None = field(default=None, init=False)
+
+    __getstate__ = without_caches
+
+    @property
+    def found(self) -> object:
+        """That of the graph's spectrum."""
+        return self.spectrum.found
+
+    @property
+    def forward(self) -> Array:
+        """``B``."""
+        return self.vectors
+
+    @property
+    def backward(self) -> Array:
+        """``B^-T``."""
+        return self.dual
+
+    @property
+    def graph(self) -> GraphBase:  # type: ignore[override]
+        """The graph."""
+        return self.spectrum.graph
+
+    @property
+    def laplacian(self) -> LaplacianKind:  # type: ignore[override]
+        """That of the graph's spectrum."""
+        return self.spectrum.laplacian
+
+    @property
+    def scaled(self) -> bool:  # type: ignore[override]
+        """As the graph's spectrum is."""
+        return self.spectrum.scaled
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """Numbers of the vectors."""
+        return _read_only(np.arange(float(self.vectors.shape[1])))
+
+    @cached_property
+    def multiplicities(self) -> Array:
+        """One each."""
+        return np.ones(self.vectors.shape[1])
+
+    @property
+    def largest_eigenvalue(self) -> float:
+        """That of the graph's spectrum."""
+        return self.spectrum.largest_eigenvalue
+
+    @cached_property
+    def log_volume(self) -> float:
+        """``log |det B|``."""
+        return float(np.linalg.slogdet(self.vectors)[1])
+
+    def coefficients(self, signals: Signals) -> Array:
+        """Coordinates, which nobody else asks for."""
+        return signals.values @ self.dual
+
+    def within(self, points: Array) -> Array:
+        """The points."""
+        return points
+
+    def lowest(self, extrema: Callable[[], Array]) -> Array:
+        """All."""
+        return self.eigenvalues
+
+    def require_eigenvectors(self, message: str) -> Array:
+        """``B``."""
+        return self.vectors
+
+
+def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> ExactSpectrum:
+    """Eigendecomposition of a graph's Laplacian, computed once for each graph and remembered on it.
+
+    Parameters
+    ----------
+    graph : Graph
+        Any graph; disconnected ones and isolated nodes are fine.
+    laplacian : {"combinatorial", "normalized"}, default="combinatorial"
+        ``D - W`` or ``I - D^-1/2 W D^-1/2``.
+    scaled : bool, default=False
+        Divide by the largest eigenvalue, so that the frequencies fill [0, 1].
+
+    Returns
+    -------
+    ExactSpectrum
+        Every connected component contributes one eigenvalue that is zero by theory; those are set to exactly
+        zero, and rounding below zero is removed elsewhere.
+
+    Examples
+    --------
+    >>> from spectralgp import Graph, decompose
+    >>> decompose(Graph.from_edges([(0, 1), (1, 2)])).eigenvalues.round(6)
+    array([0., 1., 3.])
+    """
+    if isinstance(graph, GraphBase) and not isinstance(graph, Graph):
+        raise TypeError(
+            f"graph must be in memory to be decomposed; got {type(graph).__name__}. Pass spectrum=Chebyshev(), which "
+            "needs no eigenvectors."
+        )
+    if not isinstance(graph, Graph):
+        raise TypeError(
+            f"graph must be a Graph; got {type(graph).__name__}. Convert adjacencies, networkx graphs and others with "
+            "as_graph first."
+        )
+    as_option(laplacian, "laplacian", ("combinatorial", "normalized"))
+    if graph.n_edges == 0:
+        return ExactSpectrum(graph, laplacian, bool(scaled), _read_only(np.zeros(graph.n_nodes)))
+    key = ("eigenpairs", laplacian)
+    if key not in graph._cache:  # not the spectrum itself, which knows its graph: they would keep each other alive
+        graph._cache[key] = _eigenpairs(graph, laplacian)
+    return ExactSpectrum(graph, laplacian, bool(scaled), *graph._cache[key])
+
+
+def _eigenpairs(graph: Graph, laplacian: LaplacianKind) -> tuple[Array, Array]:
+    dense: Any = graph.laplacian(laplacian).toarray()
+    with few_threads(graph.n_nodes):
+        eigenvalues, eigenvectors = eigh(dense, overwrite_a=True, check_finite=False, driver="evd")
+    eigenvalues[: graph.n_components] = 0.0
+    np.maximum(eigenvalues, 0.0, out=eigenvalues)
+    return _read_only(eigenvalues), _read_only(eigenvectors)
+
+
+def _read_only(array: Array) -> Array:
+    array.flags.writeable = False
+    return array
