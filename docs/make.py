@@ -14,7 +14,7 @@ from rooms import rooms_picture
 
 from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp._basics.files import atomic_write
-from spectralgp.cli.demo import picture, run_demo
+from spectralgp.cli.showcase import picture, run_demo
 from spectralgp.datasets import load_fertility, load_weather
 from spectralgp.plots import plot_filled, plot_filter, plot_signal
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectralgp.cli.demo import METHODS, made_outages
+from spectralgp.cli.showcase import METHODS, made_outages
 from tolerances import FORMULA
 
 ROOT = Path(__file__).resolve().parents[2]

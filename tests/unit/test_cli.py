@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import spectralgp
 from spectralgp import GraphGPRegressor, Polynomial, cli
-from spectralgp.cli import demo, demonstration
+from spectralgp.cli import demonstration
+from spectralgp.cli import showcase as demo
 from spectralgp.cli.tables import table_of
 
 

@@ -22,7 +22,8 @@ from typer.testing import CliRunner
 
 import spectralgp
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Matern, Polynomial, RandomWalk, cli, load
-from spectralgp.cli import demo, demonstration
+from spectralgp.cli import demonstration
+from spectralgp.cli import showcase as demo
 from spectralgp.cli.models import KERNELS, kernel_named
 from spectralgp.kernels import InputRecipe
 from spectralgp.scores import coverage, crps, root_mean_square_error

@@ -12,7 +12,7 @@ from matplotlib.image import imread
 from scipy.stats import norm
 
 from spectralgp import GraphGPRegressor, Identity, Polynomial
-from spectralgp.cli.demo import METHODS, OUTAGE, PICTURE, Row, _conclusion, interpolate, made_outages, run_demo
+from spectralgp.cli.showcase import METHODS, OUTAGE, PICTURE, Row, _conclusion, interpolate, made_outages, run_demo
 from spectralgp.datasets import load_air_quality
 
 FEW = {"interpolation": interpolate}

@@ -131,7 +131,7 @@ def made_outages() -> Outages:
 
     Examples
     --------
-    >>> from spectralgp.cli.demo import made_outages
+    >>> from spectralgp.cli.showcase import made_outages
     >>> data = made_outages()
     >>> data.known.shape, int(data.hidden.sum())
     ((90, 50), 676)
