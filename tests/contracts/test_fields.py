@@ -324,7 +324,7 @@ def test_means_at_new_inputs_and_what_is_left(kind):
         eigenvalues, coordinates = basis.eigenvalues, kind.coordinates(SIGNALS)
         by_matrices = np.einsum("xnj,nj->xj", reach.matrices(eigenvalues), coordinates)
         assert relative_error(by_matrices, found) < kind.limit
-    errors = rest.errors_of(read_signals(FURTHER), read_signals(SIGNALS), found)
+    errors = rest.errors_of(read_signals(FURTHER), read_signals(SIGNALS), lambda: found)
     lengths, _ = rest.alone(errors)
     blocks = left.reshape(N_NEW, N_NODES, N_NEW, N_NODES)
     for row, missed in enumerate(FURTHER - mean.reshape(FURTHER.shape)):

@@ -516,6 +516,16 @@ def test_cross_validation_visits_the_graph_once(monkeypatch):
     assert len(runs) == 1
 
 
+def test_folds_filter_no_signals(monkeypatch):
+    """Densities of signals that were held out ask for energies, which all folds share, and for no means."""
+    runs, original = [], Quadrature.filtered
+    monkeypatch.setattr(Quadrature, "filtered", lambda self, *given: runs.append(1) or original(self, *given))
+    model = regressor([Polynomial(1), Polynomial(2)], Chebyshev(n_moments=33)).fit(X, Y)
+    assert runs == []
+    model.predict(NEW)
+    assert len(runs) == sum(model.kernel_weights_ > 0)
+
+
 def test_a_mixture_states_the_error_of_its_variances():
     kernels = [Polynomial(1), Polynomial(1, laplacian="normalized")]
     model = regressor(kernels, Chebyshev(n_probes=16)).fit(X, Y)

@@ -112,13 +112,23 @@ class Posterior:
     def given(self, new: NewInputs, features: Any) -> Field:
         """What is predicted, from the covariances of new inputs; `features` are for what carries over."""
         reach, left = self.covariance.at(new)
-        centre = self.basis.filtered(self.block, reach) + self.carried_block(features)
         spread, onward = None, None
         if self.seen is not None or not left.is_closed:
             onward = partial(self._observing, new, features)
         if self.seen is not None:
             spread = partial(self._open_means, self.seen, reach)
-        return Field(left, centre, self.signals.units, self.prior.freedom, spread=spread, onward=onward)
+        return Field(
+            left,
+            partial(self._mean_block, reach, features),
+            self.signals.units,
+            self.prior.freedom,
+            spread=spread,
+            onward=onward,
+        )
+
+    def _mean_block(self, reach: Filters, features: Any) -> Any:
+        """Means at new inputs."""
+        return self.basis.filtered(self.block, reach) + self.carried_block(features)
 
     def _open_means(self, seen: Seen, reach: Filters) -> list[Any]:
         """What means at new inputs may deviate by, for what was not observed of the training signals: equation (20)."""
@@ -138,7 +148,7 @@ class Posterior:
         if self.carried is not None:
             errors = self.basis.read_block(self.basis.load(signals.values) - prediction.centre)
         else:
-            errors = prediction.covariance.errors_of(signals, self.signals, prediction.centre)
+            errors = prediction.covariance.errors_of(signals, self.signals, lambda: prediction.centre)
         return np.asarray(prediction.log_density_of(errors))
 
     def _observing(self, new: NewInputs, features: Any, observed: Array) -> Field:
@@ -146,9 +156,8 @@ class Posterior:
         joint, units, n_known = self.covariance.joined(new), self.signals.units, self.covariance.shape[0]
         values = np.vstack([self.values, units.apply(observed)])
         inputs = np.vstack([self.inputs, features]) if self.carried is not None else np.empty((len(values), 0))
-        centre = self.prior.carried_block(self.carried, inputs, units)
-        centre = joint.zeros() + centre
-        field = Field(joint, centre, units, self.prior.freedom, shown=np.arange(n_known, len(values)))
+        centre = joint.zeros() + self.prior.carried_block(self.carried, inputs, units)
+        field = Field(joint, lambda: centre, units, self.prior.freedom, shown=np.arange(n_known, len(values)))
         about = np.where(np.isfinite(values), values - field._centre_values, 0.0)
         return replace(field, seen=Seen(joint, about, np.isfinite(values).astype(float)))
 
@@ -162,7 +171,7 @@ class Posterior:
         centre = self.covariance.zeros() + self.carried_block(self.inputs)
         field = Field(
             self.covariance,
-            centre,
+            lambda: centre,
             self.signals.units,
             self.prior.freedom,
             self.seen,

@@ -96,7 +96,7 @@ class Distribution(ABC):
         """``log |C|``."""
 
     @abstractmethod
-    def errors_of(self, signals: Signals, known: Signals, centre: Any) -> SpectralData:
+    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
         """Signals at new inputs less their mean given known ones, for densities; without another pass, if it can be."""
 
     @abstractmethod
@@ -389,9 +389,9 @@ class Modal(Covariance):
         """``sum_j (C_j)_nn B_mj^2``: equation (9)."""
         return self.basis.diagonals(lambda _: self.rows.diagonal(*self.powers), nodes)
 
-    def errors_of(self, signals: Signals, known: Signals, centre: Any) -> SpectralData:
+    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
         """Their coordinates."""
-        return self.basis.read_block(self.basis.coefficients(signals) - centre)
+        return self.basis.read_block(self.basis.coefficients(signals) - centre())
 
     def alone(self, errors: SpectralData) -> tuple[Array, Array]:
         """Diagonal at the modes."""
@@ -599,9 +599,9 @@ class Series(_OfSeries, Covariance):
         squares = np.square(self.rows.turn)
         return self.basis.diagonals(lambda eigenvalues: squares @ self._variances(eigenvalues), nodes)
 
-    def errors_of(self, signals: Signals, known: Signals, centre: Any) -> SpectralData:
+    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
         """Their energies, by a pass of their own."""
-        return self.basis.read_block(self.basis.load(signals.values) - centre)
+        return self.basis.read_block(self.basis.load(signals.values) - centre())
 
     def alone(self, errors: SpectralData) -> tuple[Array, Array]:
         """By energies at the quadrature's nodes."""
@@ -677,7 +677,7 @@ class SeriesLeft(_OfSeries):
         """By random probes, or without error at given nodes."""
         return self.basis.diagonals(self._variances, nodes)
 
-    def errors_of(self, signals: Signals, known: Signals, centre: Any) -> SpectralData:
+    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
         """Their energies."""
         return self.basis.read_residual(signals, known, self.known.rows.turn, self.left.reach)
 

@@ -116,8 +116,9 @@ class Field(Predictive):
     ----------
     covariance : Distribution
         Of all signals, noise included; a `Covariance` where values were observed, or may be.
-    centre : block of the spectrum
-        Their mean before anything was observed, centred and scaled.
+    centred : callable
+        That gives `centre`, their mean before anything was observed, centred and scaled, as a block of the spectrum. On
+        a large graph it takes a pass, which densities may do without.
     units : Units
         That the signals came in.
     freedom : float, default=inf
@@ -136,7 +137,7 @@ class Field(Predictive):
     """
 
     covariance: Distribution
-    centre: Any
+    centred: Callable[[], Any]
     units: Units
     freedom: float = np.inf
     seen: Seen | None = None
@@ -144,6 +145,11 @@ class Field(Predictive):
     spread: Callable[[], Sequence[Any]] | None = None
     learnt_from_them: Shrinkage | None = None
     onward: Callable[[Array], Field] | None = None
+
+    @cached_property
+    def centre(self) -> Any:
+        """Mean of the signals before anything was observed, as a block of the spectrum."""
+        return self.centred()
 
     # ------------------------------------------------------------------------------------------------- conditioning
 

@@ -126,7 +126,10 @@ class SpectralSignals(SpectralData):
         return np.sum(np.square(np.linalg.solve(factors, self.coefficients.T[:, :, None])), axis=(0, 2))
 
     def outer(self, vectors: Array, scales: Array) -> Array:
-        """One product of a matrix with its own transpose, which costs half of another."""
+        """By a product of a matrix with its own transpose, which costs half of another, turned before or after it."""
+        n_signals, n_nodes = self.coefficients.shape
+        if n_nodes > 2 * n_signals:
+            return np.asarray(vectors @ self.gram(scales) @ vectors.T)
         turned = vectors @ (self.coefficients * scales)
         return turned @ turned.T
 
