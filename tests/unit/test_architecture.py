@@ -13,8 +13,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import is_dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
@@ -307,6 +309,20 @@ def test_nouns_are_frozen_and_those_with_arrays_are_compared_by_identity():
     by_value = {kind.__name__ for kind in found if kind.__dataclass_params__.eq}
     parts = {kind.__name__ for kind in found if issubclass(kind, (GraphKernel, Solver))}
     assert by_value == COMPARED_BY_VALUE | parts
+
+
+def test_every_public_method_is_documented_by_its_class_or_a_base():
+    methods = (FunctionType, property, cached_property, classmethod, staticmethod)
+    for module in set(modules_of(PACKAGE)) - {"__main__", "operators.loops"}:
+        loaded = importlib.import_module(f"spectralgp.{module}".rstrip("."))
+        for kind in vars(loaded).values():
+            if isinstance(kind, type) and kind.__module__ == loaded.__name__ and not kind.__name__.startswith("_"):
+                for name, member in vars(kind).items():
+                    if isinstance(member, methods) and not name.startswith("_"):
+                        assert any(vars(base)[name].__doc__ for base in kind.__mro__ if name in vars(base)), (
+                            kind,
+                            name,
+                        )
 
 
 SEAMS = (

@@ -51,11 +51,9 @@ class _OneOrList(Codec):
     """A graph kernel, or a list of them."""
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A JSON object, or a list."""
         return (Many(GRAPH_KERNEL) if isinstance(value, list | tuple) else GRAPH_KERNEL).write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Any:
-        """The kernel or kernels."""
         if isinstance(found, list):
             return list(Many(GRAPH_KERNEL).read(found, source, where))
         return GRAPH_KERNEL.read(found, source, where)

@@ -222,22 +222,18 @@ class Modal(Covariance):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of signals and nodes."""
         return self.rows.n_signals, self.basis.n_nodes
 
     @property
     def is_closed(self) -> bool:
-        """Always."""
         return True
 
     @property
     def is_written_out(self) -> bool:
-        """Yes."""
         return True
 
     @property
     def finest(self) -> float:
-        """What double precision gives."""
         return 1e-8
 
     @cached_property
@@ -258,24 +254,19 @@ class Modal(Covariance):
     # ------------------------------------------------------------------------------- in blocks over the nodes
 
     def load(self, values: Array) -> Array:
-        """As they are."""
         return values
 
     def unload(self, block: Array) -> Array:
-        """As it is."""
         return block
 
     def inner(self, left: Array, right: Array) -> Array:
-        """Sums of products."""
         return np.einsum("...ij,...ij->...", left, right)[..., None, None]
 
     def times(self, block: Array) -> Array:
-        """In both bases."""
         loaded = block if self.basis.forward is None else block @ self.basis.forward
         return self.basis.unload(self.rows.unload(self.rows.times(self.rows.load(loaded), *self.powers)))
 
     def solve(self, block: Array) -> Array:
-        """In both bases."""
         found = self.rows.unload(self.rows.solve(self.rows.load(self.basis.load(block)), *self.powers))
         return found if self.basis.backward is None else found @ self.basis.backward.T
 
@@ -285,13 +276,11 @@ class Modal(Covariance):
         return found, self.noise_variance * (block - found)
 
     def draw_signal(self, random_state: np.random.Generator) -> Array:
-        """What inputs explain by the rows' root, and what signals have each for themselves."""
         white = self.rows.load(self.basis.white(self.shape[0], random_state))
         shared = self.rows.unload(self.rows.drawn(white, self.powers[0], np.zeros_like(self.powers[1])))
         return self.basis.unload(shared + self.nodes.draw_own(self.shape[0], random_state))
 
     def draw_noise(self, random_state: np.random.Generator) -> Array:
-        """White over the nodes."""
         return np.sqrt(self.noise_variance) * random_state.standard_normal(self.shape)
 
     def inverse_diagonal(self) -> Array:
@@ -306,7 +295,6 @@ class Modal(Covariance):
         return (side * self.rows.column(other, *self.powers, inverse)[signal]) @ side.T
 
     def among(self, chosen: Mask, inverse: bool = False) -> Array:
-        """Signal by signal."""
         signals, places = np.nonzero(chosen)
         side = (self.dual if inverse else self._forward)[places]
         starts = np.searchsorted(signals, np.arange(self.shape[0] + 1))
@@ -320,11 +308,9 @@ class Modal(Covariance):
         return entries
 
     def log_determinant(self) -> float:
-        """Sum over the modes, and the volume of the basis."""
         return float(np.sum(self.rows.log_determinants(*self.powers))) + 2 * self.shape[0] * self.basis.log_volume
 
     def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
-        """Known where the vectors of both sides are orthonormal."""
         logs, vectors = self.rows.log_variances(*self.powers), self.basis.forward
         if logs is None or vectors is None or vectors is not self.basis.backward:
             return 0.0, None
@@ -339,11 +325,9 @@ class Modal(Covariance):
     # ------------------------------------------------------------------------- given complete signals, equation (8)
 
     def coordinates(self, block: Array) -> Array:
-        """Those of the rows."""
         return self.rows.load(block)
 
     def read(self, signals: Signals) -> Array:
-        """Those of the rows."""
         return self.rows.load(self.basis.coefficients(signals))
 
     def at(self, new: Any) -> tuple[Filters, Modal]:
@@ -352,11 +336,9 @@ class Modal(Covariance):
         return left.reach, Modal(Blocks(left, self.basis.eigenvalues), self.nodes)
 
     def joined(self, new: Any) -> Modal:
-        """By the rows."""
         return Modal(self.rows.joined(new), self.nodes)
 
     def left_out(self, block: Array, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
-        """At every mode."""
         rows, powers, values = self.rows, self.powers, self.rows.unload(block)
         precisions = rows.diagonal(*powers, inverse=True)
         errors = rows.unload(rows.solve(block, *powers)) / precisions
@@ -390,16 +372,13 @@ class Modal(Covariance):
         return self.basis.diagonals(lambda _: self.rows.diagonal(*self.powers), nodes)
 
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
-        """Their coordinates."""
         return self.basis.read_block(self.basis.coefficients(signals) - centre())
 
     def alone(self, errors: SpectralData) -> tuple[Array, Array]:
-        """Diagonal at the modes."""
         variances = self.rows.diagonal(*self.powers)
         return np.sum(errors.energies / variances, axis=1), np.log(variances).sum(axis=1) + 2 * self.basis.log_volume
 
     def chained(self, errors: SpectralData) -> tuple[Array, Array]:
-        """By a Cholesky factor at every mode, in the order of the signals."""
         lengths, logs = _chained(errors, self.rows.matrices(*self.powers))
         return lengths, logs + 2 * self.basis.log_volume
 
@@ -426,15 +405,12 @@ class _OfSeries(Distribution):
 
     @property
     def is_written_out(self) -> bool:
-        """No."""
         return False
 
     def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
-        """Not written out."""
         raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
 
     def draw_noise(self, random_state: np.random.Generator) -> Any:
-        """White columns."""
         return self._white_noise(self.shape[0], random_state)
 
     def _white_noise(self, n_signals: int, random_state: np.random.Generator) -> Any:
@@ -460,50 +436,39 @@ class Series(_OfSeries, Covariance):
 
     @property
     def basis(self) -> Quadrature:
-        """The quadrature."""
         return cast(Quadrature, self.nodes.basis)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of signals and nodes."""
         return self.rows.n_signals, self.basis.n_nodes
 
     @property
     def is_closed(self) -> bool:
-        """By iterations."""
         return True
 
     @property
     def finest(self) -> float:
-        """What the precision of the signals gives."""
         return 3e-7 if str(self.basis.operator.dtype).endswith("64") else 1e-5
 
     def load(self, values: Array) -> Any:
-        """Columns over the nodes."""
         return self.basis.load(values)
 
     def unload(self, block: Any) -> Array:
-        """Columns as values."""
         return np.asarray(on_host(self.basis.unload(block)))
 
     def inner(self, left: Any, right: Any) -> float:
-        """Sum of products, in double precision."""
         return self.basis.inner(left, right)
 
     def among(self, chosen: Mask, inverse: bool = False) -> Array:
-        """Not written out."""
         raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
 
     def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
-        """Not written out."""
         raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
 
     def at_node(self, node: int) -> Array:
-        """Not written out."""
         raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
 
     def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
-        """Not known."""
         return 0.0, None
 
     def _variances(self, eigenvalues: Array) -> Array:
@@ -525,20 +490,16 @@ class Series(_OfSeries, Covariance):
         return self.basis.series(self._precisions, SLACK)
 
     def times(self, block: Any) -> Any:
-        """A polynomial of low degree."""
         return self._through(block, self._series)
 
     def solve(self, block: Any) -> Any:
-        """By a long series."""
         return self._through(block, self.basis.series(self._precisions))
 
     def conditioned(self, block: Any) -> tuple[Any, Any]:
-        """Near it, by a short series; then a product."""
         found = self._through(block, self._short_series) * self.noise_variance
         return found, self.times(found) - found * self.noise_variance
 
     def draw_signal(self, random_state: np.random.Generator) -> Any:
-        """White columns through the roots of the filters."""
         modes, basis = self.rows.modes, self.basis
         root = (modes.vectors * np.sqrt(modes.values)) @ modes.vectors.T
         bank = FilterBank(lambda eigenvalues: self.nodes.response(eigenvalues)[None], root)
@@ -546,35 +507,28 @@ class Series(_OfSeries, Covariance):
         return shared + self.nodes.draw_own(self.shape[0], random_state)
 
     def inverse_diagonal(self) -> Array:
-        """By random probes."""
         squares, variances = np.square(self.rows.turn), self._variances(self.basis.eigenvalues)
         diagonals, _ = self.basis.diagonals(lambda eigenvalues: squares @ self._precisions(eigenvalues))
         largest, smallest = squares @ (1 / np.min(variances, axis=1)), squares @ (1 / np.max(variances, axis=1))
         return np.clip(np.asarray(on_host(diagonals)), smallest[:, None], largest[:, None])
 
     def log_determinant(self) -> float:
-        """By the quadrature."""
         return float(np.log(self._variances(self.basis.eigenvalues)).sum(axis=0) @ self.basis.multiplicities)
 
     def coordinates(self, block: Any) -> Any:
-        """Combined by the input modes."""
         return self.basis.combined(block, self.rows.turn.T)
 
     def read(self, signals: Signals) -> Any:
-        """Combined by the input modes, when they are filtered."""
         return self.basis.block(signals, self.rows.turn)
 
     def at(self, new: Any) -> tuple[Filters, SeriesLeft]:
-        """Filters by eigenvalue."""
         left = self.rows.at(new, self.nodes.power, self.nodes.own)
         return left.reach, SeriesLeft(left, self.nodes, self, new)
 
     def joined(self, new: Any) -> Series:
-        """By the rows."""
         return Series(self.rows.joined(new), self.nodes)
 
     def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
-        """By filters."""
         basis, vectors, n_signals = self.basis, self.rows.turn, self.shape[0]
         squares, totals = np.square(vectors), vectors.sum(axis=0)
 
@@ -595,21 +549,17 @@ class Series(_OfSeries, Covariance):
         return LeftOut(basis.combined(block, vectors), errors, lengths, logs, lambda: basis.diagonals(variances))
 
     def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
-        """By random probes, or without error at given nodes."""
         squares = np.square(self.rows.turn)
         return self.basis.diagonals(lambda eigenvalues: squares @ self._variances(eigenvalues), nodes)
 
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
-        """Their energies, by a pass of their own."""
         return self.basis.read_block(self.basis.load(signals.values) - centre())
 
     def alone(self, errors: SpectralData) -> tuple[Array, Array]:
-        """By energies at the quadrature's nodes."""
         variances = np.square(self.rows.turn) @ self._variances(self.basis.eigenvalues)
         return _alone(errors, variances)
 
     def chained(self, errors: SpectralData) -> tuple[Array, Array]:
-        """By a Cholesky factor at every node of the quadrature."""
         eigenvalues = self.basis.eigenvalues
         matrices = self.rows.matrices(self.nodes.power(eigenvalues), self.nodes.own(eigenvalues))
         return _chained(errors, matrices)
@@ -638,24 +588,20 @@ class SeriesLeft(_OfSeries):
 
     @property
     def basis(self) -> Quadrature:
-        """The quadrature."""
         return self.known.basis
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of new inputs and nodes."""
         return self.new.cross.shape[0], self.basis.n_nodes
 
     @property
     def is_closed(self) -> bool:
-        """What is observed in part is asked of all signals together."""
         return False
 
     def _variances(self, eigenvalues: Array) -> Array:
         return self.left.variances(eigenvalues) + self.nodes.own(eigenvalues)
 
     def log_determinant(self) -> float:
-        """By the quadrature."""
         return float(np.linalg.slogdet(self._matrices())[1] @ self.basis.multiplicities)
 
     def _matrices(self) -> Array:
@@ -664,7 +610,6 @@ class SeriesLeft(_OfSeries):
         return self.left.covariances(eigenvalues) + own
 
     def draw_signal(self, random_state: np.random.Generator) -> Any:
-        """A draw at all inputs, corrected by what it misses at the known ones (Matheron's rule)."""
         basis, n_known = self.basis, self.known.shape[0]
         joint = self.known.rows.joined(self.new)
         drawn = Series(joint, self.nodes).draw_signal(random_state)
@@ -674,19 +619,15 @@ class SeriesLeft(_OfSeries):
         return basis.combined(drawn, everything[n_known:]) - corrected
 
     def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
-        """By random probes, or without error at given nodes."""
         return self.basis.diagonals(self._variances, nodes)
 
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
-        """Their energies."""
         return self.basis.read_residual(signals, known, self.known.rows.turn, self.left.reach)
 
     def alone(self, errors: SpectralData) -> tuple[Array, Array]:
-        """By energies at the quadrature's nodes."""
         return _alone(errors, self._variances(self.basis.eigenvalues))
 
     def chained(self, errors: SpectralData) -> tuple[Array, Array]:
-        """By a Cholesky factor at every node of the quadrature."""
         return _chained(errors, self._matrices())
 
 

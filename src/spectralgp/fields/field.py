@@ -154,7 +154,6 @@ class Field(Predictive):
     # ------------------------------------------------------------------------------------------------- conditioning
 
     def given(self, observed: Any) -> Field:
-        """The field given what was observed of the signals shown, in the units they came in; NaN where nothing was."""
         observed = np.asarray(on_host(_as_observed(observed, self.n_signals, self._n_nodes, "observed")), dtype=float)
         new = np.isfinite(observed)
         if not new.any():
@@ -225,7 +224,6 @@ class Field(Predictive):
 
     @cached_property
     def mean(self) -> Any:
-        """Mean of the signals without noise."""
         if self.seen is None:
             mean = self._basis.unload(self.centre)
             return self.units.mean(mean if self.shown is None else mean[self._rows])
@@ -233,20 +231,17 @@ class Field(Predictive):
 
     @property
     def values(self) -> Array:
-        """What was observed as it is, and the mean of the rest."""
         if self.seen is None:
             return np.asarray(on_host(self.mean))
         return np.asarray(self.units.mean((self.seen.mean + self._centre_values)[self._rows]))
 
     def values_variance(self) -> Array:
-        """Variance of the values as they would be observed; zero where they were."""
         if self.seen is None:
             return np.asarray(on_host(self.variance(include_noise=True)))
         variance = self.seen.variance[self._rows] * self._tails[1][:, None]
         return np.asarray(variance * np.asarray(on_host(self.units.divisor)) ** 2)
 
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
-        """Variance at every node, or at those given by position."""
         if self.seen is not None:
             known = self.seen.signal_variance[self._rows] + (self._noise if include_noise else 0.0)
             variance = known * self._tails[1][:, None] * np.asarray(on_host(self.units.divisor)) ** 2
@@ -308,11 +303,9 @@ class Field(Predictive):
         return np.asarray(covariance * np.multiply.outer(divisor, divisor) * (scales[number] * scales[other]))
 
     def node_covariance(self, include_noise: bool = False) -> Array:
-        """Covariance over the nodes of every signal."""
         return np.stack([self._between(one, one, include_noise) for one in range(self.n_signals)])
 
     def joint_covariance(self, include_noise: bool = False) -> Array:
-        """Covariance over signals and nodes together."""
         numbers = range(self.n_signals)
         blocks = [[self._between(one, other, include_noise) for other in numbers] for one in numbers]
         return np.array(blocks).transpose(0, 2, 1, 3)
@@ -320,7 +313,6 @@ class Field(Predictive):
     # --------------------------------------------------------------------------------------------------------- draws
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
-        """Joint draws over signals and nodes; a t by scaling the deviation of every signal from its mean."""
         draws = [self._drawn(random_state, include_noise) for _ in range(as_integer(n_samples, "n_samples", 1))]
         return self._basis.stack(draws)
 
@@ -385,7 +377,6 @@ class Field(Predictive):
         return 0.0 if self.seen is None else self.seen.log_density()[0]
 
     def log_density(self, signals: Any, joint: bool = True) -> Any:
-        """Log density of further values given those that were observed."""
         signals = _as_observed(signals, self.n_signals, self._n_nodes)
         xp = array_namespace(signals)
         has_holes = bool(xp.any(xp.isnan(signals)))
@@ -495,7 +486,6 @@ class Field(Predictive):
         return _whitened_density((signals - np.asarray(self.mean))[seen], covariance, starts, self.freedom)
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
-        """Log density of each value alone at some nodes."""
         mean, std = on_host(self.mean)[:, nodes], self.std(include_noise=True, nodes=nodes)
         if np.isinf(self.freedom):
             return np.asarray(norm.logpdf(signals, mean, std))
@@ -527,7 +517,6 @@ class MixedField(Predictive):
 
     @cached_property
     def mean(self) -> Any:
-        """Weighted mean."""
         total: Any = 0.0
         for weight, part in self._parts:
             total = total + weight * part.mean
@@ -535,18 +524,15 @@ class MixedField(Predictive):
 
     @cached_property
     def values(self) -> Array:
-        """What was observed as it is, and the weighted mean of the rest."""
         total: Any = sum(weight * part.values for weight, part in self._parts)
         return np.asarray(total)
 
     def values_variance(self) -> Array:
-        """Variances of the models, and of their means about the common one."""
         parts = self._parts
         total: Any = sum(weight * (part.values_variance() + (part.values - self.values) ** 2) for weight, part in parts)
         return np.asarray(total)
 
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
-        """Variances of the models, and of their means about the common one."""
         total: Any = 0.0
         for weight, part in self._parts:
             apart = part.mean - self.mean
@@ -560,7 +546,6 @@ class MixedField(Predictive):
         return np.sum([weight * part.variance_error for weight, part in self._parts], axis=0)
 
     def node_covariance(self, include_noise: bool = False) -> Array:
-        """Covariances of the models, and of their means about the common one."""
         total = np.zeros((*self.mean.shape, self.mean.shape[1]))
         for weight, part in self._parts:
             apart = part.mean - self.mean
@@ -568,7 +553,6 @@ class MixedField(Predictive):
         return total
 
     def joint_covariance(self, include_noise: bool = False) -> Array:
-        """Covariances of the models, and of their means about the common one."""
         total = np.zeros(self.mean.shape * 2)
         for weight, part in self._parts:
             apart = part.mean - self.mean
@@ -576,7 +560,6 @@ class MixedField(Predictive):
         return total
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
-        """Draws from one model each."""
         counts = random_state.multinomial(n_samples, self.weights)
         draws = [
             part.sample(int(count), random_state, include_noise)
@@ -586,18 +569,15 @@ class MixedField(Predictive):
         return take(array_namespace(*draws).concat(draws), random_state.permutation(n_samples), axis=0)
 
     def log_density(self, signals: Any, joint: bool = True) -> Any:
-        """Logarithm of the weighted densities."""
         parts = [np.log(weight) + part.log_density(signals, joint) for weight, part in self._parts]
         total = logsumexp(parts, axis=0)
         return float(total) if joint else total
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
-        """Logarithm of the weighted densities."""
         parts = [np.log(weight) + part.value_log_densities(signals, nodes) for weight, part in self._parts]
         return np.asarray(logsumexp(parts, axis=0))
 
     def given(self, observed: Any) -> MixedField:
-        """Every model given what was observed; the weights stay."""
         return MixedField(self.weights, tuple(part.given(observed) for part in self.fields))
 
 

@@ -72,7 +72,6 @@ class GraphNodes(Nodes):
 
     @cached_property
     def basis(self) -> Spectrum:
-        """The graph's own spectrum, unless the kernel has eigenvectors of its own."""
         return self.kernel.basis(self.spectrum)
 
     def power(self, eigenvalues: Array) -> Array:
@@ -91,7 +90,6 @@ class GraphNodes(Nodes):
         return self.kernel.residual_power(eigenvalues) + self.noise_variance
 
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        """White signals through the residual's filter; nothing where there is none."""
         if self.kernel.residual is None:
             return 0.0
         return self.basis.filtered(self.basis.white(n_signals, random_state), self.residual_bank(n_signals))
@@ -174,7 +172,6 @@ class ShrunkNodes(Nodes):
         return np.sqrt(self._turned[0])
 
     def own(self, eigenvalues: Array) -> Array:
-        """One at every mode."""
         return np.ones(self._turned[0].size)
 
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:

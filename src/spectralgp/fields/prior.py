@@ -137,9 +137,7 @@ class GraphGP:
     ) -> Array:
         """Draw signals from the prior at the given inputs, shape (n_samples, n_inputs, n_nodes)."""
         covariance = self.covariance(self.rows(inputs))
-        return Field(covariance, covariance.zeros, Units(), self.freedom).sample(
-            n_samples, random_state, include_noise
-        )
+        return Field(covariance, covariance.zeros, Units(), self.freedom).sample(n_samples, random_state, include_noise)
 
 
 def graph_gp(

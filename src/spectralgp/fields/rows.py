@@ -124,7 +124,6 @@ class Inputs(Rows):
 
     @property
     def n_signals(self) -> int:
-        """Number of inputs."""
         return self.modes.values.size
 
     def load(self, signals: Array) -> Array:
@@ -174,15 +173,12 @@ class Inputs(Rows):
         return np.log(self.variances(power, own))
 
     def weighted_inverse(self, weights: Array, power: Array, own: Array) -> Modes:
-        """Diagonal in the same vectors."""
         return Modes((1 / self.variances(power, own)) @ weights, self.turn)
 
     def at(self, new: NewInputs, power: OfEigenvalues, own: OfEigenvalues) -> LeftOfInputs:
-        """By the covariances of the new inputs."""
         return LeftOfInputs(self, new, power, own)
 
     def joined(self, new: NewInputs) -> Inputs:
-        """By the eigendecomposition of the covariance of all."""
         known = (self.turn * self.modes.values) @ self.turn.T
         together = modes_of(np.block([[known, new.cross.T], [new.cross, new.covariance]]))
         return Inputs(together.require_definite("the input covariance"))
@@ -229,7 +225,6 @@ class LeftOfInputs(Left):
         return np.maximum(left, 0.0)  # removes rounding
 
     def covariances(self, eigenvalues: Array) -> Array:
-        """The same between inputs."""
         self.variances(eigenvalues)  # raises where covariances contradict each other
         power = self.power(eigenvalues)[:, None, None]
         scaled = self._weights[None] * self._precisions(eigenvalues).T[:, None, :]
@@ -265,7 +260,6 @@ class Blocks(Rows):
 
     @property
     def n_signals(self) -> int:
-        """Number of new inputs."""
         return self._variances.shape[0]
 
     def load(self, signals: Array) -> Array:
@@ -273,7 +267,6 @@ class Blocks(Rows):
         return signals
 
     def unload(self, coordinates: Array) -> Array:
-        """The coordinates themselves."""
         return coordinates
 
     def _through(self, coordinates: Array, values: Array) -> Array:
@@ -285,56 +278,44 @@ class Blocks(Rows):
         return self._modes[0] + own[:, None]
 
     def times(self, coordinates: Array, power: Array, own: Array) -> Array:
-        """In the eigenbasis of every block."""
         return self._through(coordinates, self._spectrum(own))
 
     def solve(self, coordinates: Array, power: Array, own: Array) -> Array:
-        """In the eigenbasis of every block."""
         return self._through(coordinates, 1 / self._spectrum(own))
 
     def log_determinants(self, power: Array, own: Array) -> Array:
-        """Sum of the logarithms of the eigenvalues."""
         return np.log(self._spectrum(own)).sum(axis=1)
 
     def drawn(self, white: Array, power: Array, own: Array) -> Array:
-        """By the symmetric root of every block."""
         return self._through(white, np.sqrt(self._spectrum(own)))
 
     def whitened(self, coordinates: Array, power: Array, own: Array) -> Array:
-        """By the symmetric root of every block."""
         return self._through(coordinates, 1 / np.sqrt(self._spectrum(own)))
 
     def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
-        """One column of every block."""
         values, vectors = self._spectrum(own), self._modes[1]
         return np.einsum("jab,jb->aj", vectors, vectors[:, signal] * (1 / values if inverse else values))
 
     def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
-        """Known without the blocks, but for the inverse."""
         if not inverse:
             return self._variances + own
         return np.einsum("jab,jb->aj", np.square(self._modes[1]), 1 / self._spectrum(own))
 
     def log_variances(self, power: Array, own: Array) -> None:
-        """Not diagonal in the signals."""
         return
 
     def weighted_inverse(self, weights: Array, power: Array, own: Array) -> Modes:
-        """Sum over the blocks."""
         vectors = self._modes[1]
         scaled = vectors * (weights[:, None] / self._spectrum(own))[:, None, :]
         return modes_of(np.einsum("jab,jcb->ac", scaled, vectors, optimize=True))
 
     def at(self, new: Any, power: OfEigenvalues, own: OfEigenvalues) -> Left:
-        """All inputs are asked for at once."""
         raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
 
     def joined(self, new: Any) -> Rows:
-        """All inputs are asked for at once."""
         raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
 
     def matrices(self, power: Array, own: Array) -> Array:
-        """As they are left."""
         return self.left.covariances(self.eigenvalues) + own[:, None, None] * np.eye(self.n_signals)
 
 

@@ -36,7 +36,6 @@ class ArrayOf(Codec):
     is_fixed: bool = False
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """The array's name and order."""
 
         def keep() -> Json:
             array = np.asarray(value)
@@ -52,7 +51,6 @@ class ArrayOf(Codec):
         return into.once(value, keep)
 
     def read(self, found: Json, source: Reading, where: str) -> NDArray[Any]:
-        """The array, of the right kind and shape; the same one wherever it has the same name."""
         reference = Record(dict, array=TEXT, order=Option("C", "F")).read(found, source, where)
         name = reference["array"]
         if name not in source.arrays:
@@ -82,9 +80,7 @@ class NumberOr(Codec):
     number: Number
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A JSON number, or the array's name."""
         return (self.number if np.ndim(value) == 0 else self.array).write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Any:
-        """A float, or the array."""
         return (self.array if isinstance(found, dict) else self.number).read(found, source, where)

@@ -111,14 +111,12 @@ class Number(Codec):
     is_finite: bool = True
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A JSON number, or a word for what JSON has no number for."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
             raise refused(where, "a number", value, SET)
         number = float(value)
         return number if math.isfinite(number) else next(w for w, v in NOT_FINITE.items() if repr(v) == repr(number))
 
     def read(self, found: Json, source: Reading, where: str) -> float:
-        """A float within its limits."""
         number = NOT_FINITE.get(found, found) if isinstance(found, str) and not self.is_finite else found
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise wrong(where, "a number", found)
@@ -144,13 +142,11 @@ class Integer(Codec):
     most: int = 2**53
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A JSON number."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
             raise refused(where, "a whole number", value, SET)
         return int(value)
 
     def read(self, found: Json, source: Reading, where: str) -> int:
-        """An int within its limits."""
         if isinstance(found, bool) or not isinstance(found, int) or not self.least <= found <= self.most:
             raise wrong(where, f"a whole number from {self.least} to {self.most}", found)
         return found
@@ -160,13 +156,11 @@ class _Flag(Codec):
     """True or false."""
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A JSON truth value."""
         if not isinstance(value, bool | np.bool_):
             raise refused(where, "True or False", value, SET)
         return bool(value)
 
     def read(self, found: Json, source: Reading, where: str) -> bool:
-        """A bool."""
         if not isinstance(found, bool):
             raise wrong(where, "true or false", found)
         return found
@@ -176,13 +170,11 @@ class _Text(Codec):
     """A text."""
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A JSON string."""
         if not isinstance(value, str):
             raise refused(where, "a text", value, SET)
         return str(value)
 
     def read(self, found: Json, source: Reading, where: str) -> str:
-        """A str."""
         if not isinstance(found, str):
             raise wrong(where, "a text", found)
         return found
@@ -198,13 +190,11 @@ class Option(Codec):
         self.words = words
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """The word."""
         if not isinstance(value, str) or value not in self.words:
             raise refused(where, f"one of {', '.join(map(repr, self.words))}", value, SET)
         return str(value)
 
     def read(self, found: Json, source: Reading, where: str) -> str:
-        """The word, if it is one of them."""
         if not isinstance(found, str) or found not in self.words:
             raise wrong(where, f"one of {', '.join(map(repr, self.words))}", found)
         return found
@@ -217,11 +207,9 @@ class Maybe(Codec):
     codec: Codec
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """The value, or null."""
         return None if value is None else self.codec.write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Any:
-        """The value, or None."""
         return None if found is None else self.codec.read(found, source, where)
 
 
@@ -232,7 +220,6 @@ class Later(Maybe):
     default: Any = None
 
     def read(self, found: Json, source: Reading, where: str) -> Any:
-        """The value, or the default."""
         return self.default if found is None else self.codec.read(found, source, where)
 
 
@@ -244,11 +231,9 @@ class Either(Codec):
     codec: Codec
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A string is a word."""
         return (self.words if isinstance(value, str) else self.codec).write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Any:
-        """A string is a word."""
         return (self.words if isinstance(found, str) else self.codec).read(found, source, where)
 
 
@@ -261,13 +246,11 @@ class Many(Codec):
     most: int | None = None
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A JSON list."""
         if isinstance(value, str) or not hasattr(value, "__iter__"):
             raise refused(where, "a sequence", value, SET)
         return [self.codec.write(one, into, f"{where}.{number}") for number, one in enumerate(value)]
 
     def read(self, found: Json, source: Reading, where: str) -> tuple[Any, ...]:
-        """A tuple of so many."""
         if not isinstance(found, list) or len(found) < self.least or (self.most is not None and len(found) > self.most):
             raise wrong(where, f"a list of at least {self.least}", found)
         return tuple(self.codec.read(one, source, f"{where}.{number}") for number, one in enumerate(found))
@@ -288,11 +271,9 @@ class Record(Codec):
         self.cls, self.fields = cls, fields
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A JSON object."""
         return {name: codec.write(getattr(value, name), into, f"{where}.{name}") for name, codec in self.fields.items()}
 
     def read(self, found: Json, source: Reading, where: str) -> Any:
-        """The object, made anew."""
         return self.cls(**self.read_fields(found, source, where))
 
     def read_fields(self, found: Json, source: Reading, where: str) -> dict[str, Any]:
@@ -326,14 +307,12 @@ class Tagged(Codec):
         self.kinds |= {record.cls.__name__: record for record in records}
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A JSON object with the name of the type."""
         record = self.kinds.get(type(value).__name__)
         if record is None or record.cls is not type(value):  # not even a derived type, whose code a file cannot hold
             raise refused(where, self.expected, value, self.remedy)
         return {"type": type(value).__name__, **record.write(value, into, where)}
 
     def read(self, found: Json, source: Reading, where: str) -> Any:
-        """The object, made anew."""
         name = found.get("type") if isinstance(found, dict) else None
         if not isinstance(name, str) or name not in self.kinds:
             raise wrong(where, f"one of {', '.join(self.kinds)}", found if name is None else name)
@@ -348,7 +327,6 @@ class Shared(Codec):
     codec: Codec
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """Its number in the table."""
 
         def append() -> int:
             table = into.shared.setdefault(self.table, [])
@@ -360,7 +338,6 @@ class Shared(Codec):
         return into.once(value, append)
 
     def read(self, found: Json, source: Reading, where: str) -> Any:
-        """The object, made when it is first asked for."""
         table = source.shared.get(self.table) if isinstance(source.shared, dict) else None
         if not isinstance(table, list):
             raise wrong(f"shared.{self.table}", "a list", table)
@@ -374,7 +351,6 @@ class Name(Codec):
     """The name of a node or a column: a text, a number, or a tuple of those."""
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """The name itself; a tuple as a list."""
         if isinstance(value, tuple):
             return [self.write(one, into, where) for one in value]
         if isinstance(value, np.bool_ | np.integer | np.floating):
@@ -384,7 +360,6 @@ class Name(Codec):
         raise refused(where, "texts, numbers or tuples of them", value, "Name nodes and columns by texts, as str(...).")
 
     def read(self, found: Json, source: Reading, where: str) -> Any:
-        """The name again."""
         if isinstance(found, list):
             return tuple(self.read(one, source, where) for one in found)
         if isinstance(found, str | int) or (isinstance(found, float) and math.isfinite(found)):

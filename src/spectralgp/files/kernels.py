@@ -91,11 +91,9 @@ class _NumberOrRow(Codec):
         self.number, self.row = number, Many(number, least=1)
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A JSON number, or a list."""
         return (self.number if np.ndim(value) == 0 else self.row).write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Any:
-        """A float, or an array."""
         if not isinstance(found, list):
             return self.number.read(found, source, where)
         return np.array(self.row.read(found, source, where))
@@ -105,11 +103,9 @@ class _Limits(Codec):
     """A pair, or one for each feature."""
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A JSON list."""
         return (PAIR if np.ndim(value) == 1 else Many(PAIR)).write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Any:
-        """A tuple, or an array of pairs."""
         if isinstance(found, list) and found and isinstance(found[0], list):
             return np.array(Many(PAIR).read(found, source, where))
         return PAIR.read(found, source, where)
@@ -119,11 +115,9 @@ class _Exponent(Codec):
     """A number that stays whole if it is, as the kernel shows it."""
 
     def write(self, value: Any, into: Writing, where: str) -> Json:
-        """A JSON number."""
         return int(value) if isinstance(value, int | np.integer) else REAL.write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> float:
-        """An int or a float."""
         REAL.read(found, source, where)
         return found
 

@@ -59,13 +59,11 @@ class _Graph(Codec):
     )
 
     def write(self, value: Graph, into: Writing, where: str) -> Json:
-        """The parts of the sparse matrix."""
         weights, names, coordinates = value.weights, value.names, value.coordinates
         arrays = {"data": weights.data, "indices": weights.indices, "indptr": weights.indptr}
         return self.parts.write(SimpleNamespace(**arrays, names=names, coordinates=coordinates), into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Graph:
-        """The graph, checked as one from outside is; all else in the file is held against its size."""
         parts = self.parts.read(found, source, where)
         n_nodes, n_entries = parts.indptr.size - 1, parts.data.size
         # before SciPy sees them, whose own checks let some through that its compiled code stumbles over
@@ -118,11 +116,9 @@ class _Signals(Codec):
     """Signals, by what they are made of."""
 
     def write(self, value: Signals, into: Writing, where: str) -> Json:
-        """What they are made of."""
         return _STATE.write(state_of(value), into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Signals:
-        """The signals again, if their parts go together."""
         state = _STATE.read(found, source, where)
         divisors = [state.units.divisor]
         if isinstance(state, CompleteState):
@@ -158,11 +154,9 @@ class _Settings(Codec):
     )
 
     def write(self, value: SpectrumSettings, into: Writing, where: str) -> Json:
-        """The fields, or null."""
         return None if value == Exact() else self.parts.write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> SpectrumSettings:
-        """The settings again."""
         return Exact() if found is None else self.parts.read(found, source, where)
 
 
@@ -187,11 +181,9 @@ class _Task(Codec):
     )
 
     def write(self, value: Task, into: Writing, where: str) -> Json:
-        """All fields but the graph."""
         return self.parts.write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Task:
-        """The task, which computes where the reader wants it to."""
         parts = self.parts.read(found, source, where)
         if parts.carried is not None and not _are_places(parts.carried.columns, parts.inputs.shape[1]):
             raise wrong(where, "of columns of the inputs", "others")
@@ -210,12 +202,10 @@ class _Spectrum(Codec):
     parts = Record(SimpleNamespace, laplacian=LAPLACIAN, scaled=FLAG, n_moments=Maybe(Integer(3, MOST_MOMENTS)))
 
     def write(self, value: Spectrum, into: Writing, where: str) -> Json:
-        """A reference to the spectrum."""
         into.spectra[value.laplacian] = value
         return self.parts.write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Spectrum:
-        """The spectrum, from what was found of it."""
         parts = self.parts.read(found, source, where)
         assert source.restored is not None, "tasks are read first"
         return source.restored(parts.laplacian, parts.scaled, parts.n_moments)
@@ -234,11 +224,9 @@ class _Shrinkage(Codec):
     )
 
     def write(self, value: Shrinkage, into: Writing, where: str) -> Json:
-        """All fields."""
         return self.parts.write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Shrinkage:
-        """The covariance, if it is one."""
         shrinkage: Shrinkage = self.parts.read(found, source, where)
         n_rows, n_nodes = shrinkage.root.shape
         if not min(shrinkage.n_signals, n_nodes) <= n_rows <= n_nodes:
@@ -282,11 +270,9 @@ class _Outcome(Codec):
     names = Option(*(outcome.name for outcome in Outcome))
 
     def write(self, value: Outcome, into: Writing, where: str) -> Json:
-        """The name."""
         return value.name
 
     def read(self, found: Json, source: Reading, where: str) -> Outcome:
-        """The outcome of that name."""
         return Outcome[self.names.read(found, source, where)]
 
 

@@ -220,12 +220,10 @@ class Graph(GraphBase):
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes."""
         return int(self.weights.shape[0])
 
     @property
     def n_edges(self) -> int:
-        """Number of edges, each counted once."""
         return int(self.weights.nnz) // 2
 
     @property
@@ -302,7 +300,6 @@ class Graph(GraphBase):
         return (self.weights, self.degrees) if kind == "combinatorial" else normalized_parts(self.weights, self.degrees)
 
     def operator(self, kind: LaplacianKind = "combinatorial", like: Any = None, device: str | None = None) -> Operator:
-        """Laplacian as an operator on blocks of signals such as `like`, for a graph too large to be decomposed."""
         return make_operator(*self.laplacian_parts(kind), np.empty((0, 0)) if like is None else like, device)
 
     def largest_eigenvalue(self, kind: LaplacianKind = "combinatorial") -> float:

@@ -241,11 +241,9 @@ class SpectralKernel(GraphKernel):
         return gradient
 
     def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...]:
-        """That of the power."""
         return (self.power_jacobian(eigenvalues),)
 
     def with_residual(self, residual: SpectralKernel) -> WithResidual:
-        """Both, on one spectrum."""
         return WithResidual.of(self, residual)
 
     def __add__(self, other: object) -> Sum:
@@ -293,45 +291,35 @@ class Parts(SpectralKernel):
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of the parts' parameters, with the number of the part."""
         return tuple(f"kernels[{i}].{name}" for i, part in enumerate(self.kernels) for name in part.parameter_names)
 
     @property
     def theta(self) -> Array:
-        """Parameters of the parts, one after the other."""
         return np.concatenate([part.theta for part in self.kernels])
 
     def bounds(self, variance: float = 1.0) -> Array:
-        """Bounds of the parts."""
         return np.vstack([part.bounds(variance) for part in self.kernels])
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        """Same parts with other values of their free parameters."""
         return self._with(part.with_theta(own) for part, own in zip(self.kernels, self._split(theta), strict=True))
 
     def scaled_by(self, factor: float) -> Self:
-        """Every part scaled."""
         return self._with(part.scaled_by(factor) for part in self.kernels)
 
     def theta_units(self, variance: float) -> Array:
-        """Those of the parts."""
         return np.concatenate([part.theta_units(variance) for part in self.kernels])
 
     def bind(self, spectrum: Spectrum) -> Self:
-        """Every part bound."""
         return self._with(part.bind(spectrum) for part in self.kernels)
 
     def moved_to(self, spectrum: Spectrum) -> Self:
-        """Every part moved."""
         return self._with(part.moved_to(spectrum) for part in self.kernels)
 
     @property
     def has_free_amplitude(self) -> bool:
-        """Whether every part has one."""
         return all(part.has_free_amplitude for part in self.kernels)
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
-        """What was given, then starts of the parts, each with an equal share of the variance."""
         share = variance / len(self.kernels)
         starts = [part.starting_points(spectrum, share)[len(part.given_starts()) :] for part in self.kernels]
         rounds = range(max(map(len, starts)))
@@ -339,24 +327,19 @@ class Parts(SpectralKernel):
         return [*self.given_starts(), *found]
 
     def given_starts(self) -> tuple[Array, ...]:
-        """Those of the parts, where one has any."""
         return (self.theta,) if any(part.given_starts() for part in self.kernels) else ()
 
     def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
-        """Sum over the parts."""
         values, slopes, noise = zip(*(part.log_prior(spectrum, noise_variance) for part in self.kernels), strict=True)
         return sum(values), np.concatenate(slopes), sum(noise)
 
     def log_prior_precision(self, spectrum: Spectrum, noise_variance: float) -> Array:
-        """Those of the parts."""
         return np.asarray(block_diag(*(part.log_prior_precision(spectrum, noise_variance) for part in self.kernels)))
 
     def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
-        """Those of the parts."""
         return self._padded([part.positivity(spectrum) for part in self.kernels])
 
     def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
-        """Those of the parts."""
         return self._padded([part.first_positivity(spectrum) for part in self.kernels])
 
     def _padded(self, parts: list[tuple[Positivity, ...]]) -> tuple[Positivity, ...]:
@@ -367,18 +350,15 @@ class Parts(SpectralKernel):
 
     @property
     def family(self) -> Hashable:
-        """Sums whose parts are of the same families."""
         families = tuple(part.family for part in self.kernels)
         return None if families.count(None) == len(families) else (*families, *map(type, self.kernels))
 
     def path(self) -> tuple[GraphKernel, ...]:
-        """Every part along its own path, those with a shorter one waiting at their end."""
         paths = [part.path() for part in self.kernels]
         rounds = range(max(map(len, paths)))
         return tuple(self._with(own[min(turn, len(own) - 1)] for own in paths) for turn in rounds)
 
     def grown_from(self, simpler: GraphKernel) -> Array:
-        """Every part from its own."""
         parts = simpler.kernels if isinstance(simpler, Parts) else ()
         return np.concatenate(
             [part.theta if part == old else part.grown_from(old) for part, old in zip(self.kernels, parts, strict=True)]
@@ -403,20 +383,16 @@ class Sum(Parts):
 
     @classmethod
     def of(cls, *parts: SpectralKernel) -> Self:
-        """Sum of kernels; a sum among them counts as its parts."""
         return super().of(*(own for part in parts for own in (part.kernels if isinstance(part, Sum) else (part,))))
 
     def power(self, eigenvalues: ArrayLike) -> Array:
-        """Sum of the parts' powers."""
         return np.sum([part.power(eigenvalues) for part in self.kernels], axis=0)
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
-        """Derivatives of the parts, side by side."""
         return np.hstack([part.power_jacobian(eigenvalues) for part in self.kernels])
 
     @property
     def label(self) -> str:
-        """The parts' names."""
         return " + ".join(part.label for part in self.kernels)
 
 
@@ -452,12 +428,10 @@ class WithResidual(Parts):
 
     @property
     def signal(self) -> SpectralKernel:
-        """The kernel of what the inputs explain."""
         return self.kernels[0]
 
     @property
     def residual(self) -> SpectralKernel:
-        """The kernel of what they do not, before `floor` is taken off its power."""
         return self.kernels[1]
 
     def power(self, eigenvalues: ArrayLike) -> Array:
@@ -473,7 +447,6 @@ class WithResidual(Parts):
         return self.residual.power(eigenvalues) - self.floor
 
     def without_floor(self, eigenvalues: Array) -> Self:
-        """With the least power of the residual at frequencies taken off; as it is where the residual was not learnt."""
         if self.residual.theta.size == 0:
             return self
         least = float(np.min(self.residual.power(np.append(eigenvalues, 0.0))))  # zero is a frequency of every graph
@@ -484,7 +457,6 @@ class WithResidual(Parts):
         return dataclasses.replace(super().with_theta(theta), floor=0.0)
 
     def scaled_by(self, factor: float) -> Self:
-        """Both kernels scaled, and the floor with them."""
         return dataclasses.replace(super().scaled_by(factor), floor=self.floor * factor**2)
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
@@ -499,16 +471,13 @@ class WithResidual(Parts):
 
     @property
     def has_free_amplitude(self) -> bool:
-        """Whether the signal has one."""
         return self.signal.has_free_amplitude
 
     @property
     def label(self) -> str:
-        """The signal's name, and that of what is beside it."""
         return f"{self.signal.label} | {self.residual.label}"
 
     def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...]:
-        """Of the signal's power, and of the residual's."""
         return self.signal.power_jacobian(eigenvalues), self.residual.power_jacobian(eigenvalues)
 
     def with_residual(self, residual: SpectralKernel) -> WithResidual:

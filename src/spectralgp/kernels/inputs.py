@@ -162,25 +162,20 @@ class Learnt(InputKernel):
 
     @property
     def described(self) -> KernelLike:
-        """The kernel itself."""
         return self.kernel
 
     def without_amplitude(self) -> Self:
-        """The kernel with a constant that multiplies all of it held at its value."""
         return dataclasses.replace(self, kernel=_holding_amplitude(self.kernel))
 
     @property
     def theta(self) -> Array:
-        """Logarithms of the free parameters."""
         return np.asarray(self.kernel.theta, dtype=float)
 
     @property
     def bounds(self) -> Array:
-        """Logarithms of their bounds."""
         return np.reshape(np.asarray(self.kernel.bounds, dtype=float), (-1, 2))
 
     def with_theta(self, theta: Array) -> Self:
-        """Same kernel with other values of its free parameters."""
         return dataclasses.replace(self, kernel=self.kernel.clone_with_theta(theta)) if theta.size else self
 
     def covariance(self, inputs: Array) -> Array:
@@ -193,11 +188,9 @@ class Learnt(InputKernel):
         return modes_of(covariance), np.asarray(gradient)
 
     def at(self, training: Array, inputs: Array) -> NewInputs:
-        """Covariances of new inputs."""
         return KernelInputs(self.kernel, training, inputs)
 
     def typical_theta(self, inputs: Array) -> Array:
-        """Logarithm of the typical distance of the inputs, for the length scales that are compared with distances."""
         return length_scale_centres(self.kernel, inputs)
 
     def starting_points(self, inputs: Array) -> list[Array]:
@@ -214,56 +207,45 @@ class Precomputed(InputKernel):
 
     @property
     def described(self) -> KernelLike:
-        """The word for it."""
         return "precomputed"
 
     @property
     def has_features(self) -> bool:
-        """Columns are signals."""
         return False
 
     @property
     def is_pairwise(self) -> bool:
-        """Rows and columns are signals."""
         return True
 
     def covariance(self, inputs: Array) -> Array:
-        """The inputs, if they look like a covariance."""
         return as_covariance(inputs)
 
     def training(self, inputs: Array) -> Array:
-        """The inputs, if they look like a covariance."""
         return as_covariance(inputs)
 
     def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
-        """The matrix or the pair of matrices as given."""
         return inputs
 
     def as_new(self, training: Any) -> Any:
-        """A square matrix as the pair of it and itself."""
         is_square = not isinstance(training, tuple) and np.ndim(training) == 2 and len(set(np.shape(training))) == 1
         return (training, training) if is_square else training
 
     def with_kept(self, inputs: Any, given: int, kept: Indices) -> Any:
-        """Cross-covariances with all signals that were given lose the columns of those that were not kept."""
         cross, *test = inputs if isinstance(inputs, tuple) else (inputs,)
         if np.ndim(cross) == 2 and np.shape(cross)[1] == given:
             cross = np.asarray(cross)[:, kept]
         return (cross, *test) if isinstance(inputs, tuple) else cross
 
     def new_subset(self, inputs: Any, rows: Any) -> Any:
-        """Rows of the cross-covariance, and the test covariance or variances of the same."""
         if not isinstance(inputs, tuple):
             return np.asarray(inputs)[rows]
         cross, *test = (np.asarray(part)[rows] for part in inputs)
         return (cross, *(part if part.ndim == 1 else part[:, rows] for part in test))
 
     def equal_rows(self, training: Array, inputs: Any) -> list[list[int]]:
-        """By the cross-covariances."""
         return super().equal_rows(training, inputs[0] if isinstance(inputs, tuple) else inputs)
 
     def at(self, training: Array, inputs: Any) -> NewInputs:
-        """The cross-covariance (n_inputs, n_signals), or the pair of it and the test covariance or variances."""
         remedy = "Pass the cross-covariance of test and training inputs, or the pair (cross, test covariance)."
         if isinstance(inputs, tuple) and len(inputs) != 2:
             raise ValueError(
@@ -284,16 +266,13 @@ class Precomputed(InputKernel):
         return GivenInputs(cross, np.diag(covariance).copy(), covariance)
 
     def together(self, training: Array, inputs: Any) -> Array:
-        """The matrix of training and new inputs together."""
         new = self.at(training, inputs)
         return np.block([[training, new.cross.T], [new.cross, new.covariance]])
 
     def subset(self, inputs: Array, rows: Indices) -> Array:
-        """Rows and columns of the matrix."""
         return inputs[np.ix_(rows, rows)]
 
     def between(self, inputs: Array, kept: Indices, held_out: Indices) -> NewInputs:
-        """Parts of the matrix."""
         test = inputs[np.ix_(held_out, held_out)]
         return GivenInputs(inputs[np.ix_(held_out, kept)], np.diag(test).copy(), test)
 
@@ -304,28 +283,22 @@ class Independent(InputKernel):
 
     @property
     def has_features(self) -> bool:
-        """There are no inputs."""
         return False
 
     @property
     def described(self) -> KernelLike:
-        """None."""
         return None
 
     def covariance(self, inputs: Array) -> Array:
-        """The identity."""
         return np.eye(inputs.shape[0])
 
     def modes(self, inputs: Array) -> Modes:
-        """Nothing to decompose."""
         return Modes(np.ones(inputs.shape[0]), np.eye(inputs.shape[0]))
 
     def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
-        """None stands for one new signal."""
         return np.empty((1, 0)) if inputs is None else inputs
 
     def at(self, training: Array, inputs: Any) -> NewInputs:
-        """Nothing shared with the training signals, nor among new ones."""
         shape = np.shape(inputs)
         if len(shape) != 2 or shape[1] != 0:
             raise ValueError(

@@ -65,11 +65,9 @@ class LocalAverage(PositiveParameters):
 
     @property
     def shares_eigenvectors(self) -> bool:
-        """It has its own."""
         return False
 
     def bind(self, spectrum: Spectrum) -> Self:
-        """Refused where eigenvectors cannot be had."""
         spectrum.require_eigenvectors(
             f"graph_kernel must be a function on the spectrum for a large graph; got {self!r}, with eigenvectors of "
             "its own. Use another kernel, or spectrum='exact' where the graph is small enough."

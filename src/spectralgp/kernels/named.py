@@ -31,11 +31,9 @@ class NamedKernel(PositiveParameters, SpectralKernel):
         return {}
 
     def power(self, eigenvalues: ArrayLike) -> Array:
-        """Covariance spectrum at the given eigenvalues."""
         return self.amplitude**2 * self._formula(np.asarray(eigenvalues, dtype=float))
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
-        """Derivative of `power` in the logarithms of the free parameters."""
         values = np.asarray(eigenvalues, dtype=float)
         slopes = {"amplitude": 2 * self._formula(values)} | self._slopes(values)
         columns = [self.amplitude**2 * slopes[name] for name in self.parameter_names]
@@ -60,7 +58,6 @@ class Identity(NamedKernel):
 
     @property
     def needs_no_graph(self) -> bool:
-        """It does not look at the graph."""
         return True
 
     def _formula(self, eigenvalues: Array) -> Array:
@@ -202,7 +199,6 @@ class RandomWalk(NamedKernel):
     _starts: ClassVar[dict[str, tuple[float, ...]]] = {"shift": (3.0, 20.0)}
 
     def __post_init__(self) -> None:
-        """Check the number of steps and that the kernel stays positive on every normalised Laplacian."""
         super().__post_init__()
         as_integer(self.steps, "steps", 1)
         _require_bounded_spectrum(self)
@@ -239,7 +235,6 @@ class Cosine(NamedKernel):
     scaled: bool = False
 
     def __post_init__(self) -> None:
-        """Check that the cosine stays positive on the Laplacian's whole range."""
         super().__post_init__()
         _require_bounded_spectrum(self)
 
@@ -269,7 +264,6 @@ class Matern(NamedKernel):
     _starts: ClassVar[dict[str, tuple[float, ...]]] = {"length_scale": (0.3, 5.0)}
 
     def __post_init__(self) -> None:
-        """Check the smoothness too."""
         super().__post_init__()
         as_positive(self.nu, "nu")
 

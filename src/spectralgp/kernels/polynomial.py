@@ -122,7 +122,6 @@ class Polynomial(SpectralKernel):
         return cls(beta.size - 1, constraint, laplacian, scaled, chebyshev=given, upper=upper, fixed=fixed)
 
     def members(self) -> tuple[Polynomial, ...]:
-        """The fixed degrees that "auto" stands for; the polynomial itself otherwise."""
         if self.degree != "auto":
             return (self,)
         return tuple(dataclasses.replace(self, degree=degree) for degree in AUTO_DEGREES)
@@ -137,20 +136,16 @@ class Polynomial(SpectralKernel):
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """One name for each Chebyshev coefficient."""
         return tuple(f"chebyshev[{order}]" for order in range(0 if self.fixed else self._fixed_degree + 1))
 
     @property
     def theta(self) -> Array:
-        """Chebyshev coefficients; none where they are fixed."""
         return np.empty(0) if self.fixed else self._coefficients
 
     def bounds(self, variance: float = 1.0) -> Array:
-        """The coefficients are free."""
         return np.tile([-np.inf, np.inf], (self.theta.size, 1))
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        """Same polynomial with other Chebyshev coefficients."""
         return self if self.fixed else self._with(theta)
 
     def with_degree(self, degree: int) -> Polynomial:
@@ -161,7 +156,6 @@ class Polynomial(SpectralKernel):
         return dataclasses.replace(self, degree=degree, chebyshev=tuple(theta.tolist()))
 
     def scaled_by(self, factor: float) -> Self:
-        """Same polynomial with every coefficient multiplied; one without coefficients has no units yet."""
         return self if self.chebyshev is None else self._with(self._coefficients * factor)
 
     def theta_units(self, variance: float) -> Array:
@@ -169,7 +163,6 @@ class Polynomial(SpectralKernel):
         return np.full(self.theta.size, np.sqrt(variance))
 
     def bind(self, spectrum: Spectrum) -> Self:
-        """Same polynomial with its Chebyshev series on the spectrum's interval."""
         if self.upper == spectrum.upper:
             return self
         if self.chebyshev is None:
@@ -182,7 +175,6 @@ class Polynomial(SpectralKernel):
     # ----------------------------------------------------------------------------------------------- learning
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
-        """The coefficients where they are given, and the constant filter, from which continuation goes on."""
         if self.fixed:
             return [np.empty(0)]
         constant = np.zeros(self._fixed_degree + 1)
@@ -199,7 +191,6 @@ class Polynomial(SpectralKernel):
         return value, -weights * theta / scale - value / scale * slope, -value / scale * noise_variance
 
     def log_prior_precision(self, spectrum: Spectrum, noise_variance: float) -> Array:
-        """That of the penalty, in which the scale is a function of the coefficients too."""
         theta, scale = self.theta, self.mean_power(spectrum) + noise_variance
         weighted = ROUGHNESS * np.arange(theta.size) ** 6.0 * theta
         slope = spectrum.mean(self.power_jacobian(spectrum.eigenvalues)) / scale
@@ -212,11 +203,9 @@ class Polynomial(SpectralKernel):
 
     @property
     def is_positive_everywhere(self) -> bool:
-        """Whether the constraint is."""
         return self.constraint == "interval"
 
     def moved_to(self, spectrum: Spectrum) -> Self:
-        """The same polynomial, if it was held non-negative wherever the spectrum may have an eigenvalue."""
         if not self.is_positive_everywhere and self.degree != 0:
             raise ValueError(
                 f"constraint must be 'interval' to transfer a polynomial to another graph, where it may be negative "
@@ -230,14 +219,12 @@ class Polynomial(SpectralKernel):
         return self
 
     def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
-        """The eigenvalues, or the points of the interval where the filter could be lowest."""
         if self.constraint is None or self.fixed:
             return ()
         points = self.extrema() if self.constraint == "interval" else spectrum.lowest(self.extrema)
         return (self._positivity(points),)
 
     def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
-        """A few eigenvalues, or points of the interval, spread like Chebyshev points."""
         if self.constraint is None or self.fixed:
             return ()
         spread = self.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * self.theta.size))) / 2
@@ -248,11 +235,9 @@ class Polynomial(SpectralKernel):
 
     @property
     def family(self) -> Hashable:
-        """Polynomials that differ in degree only, unless they bring coefficients of their own."""
         return (Polynomial, self.constraint, self.laplacian, self.scaled) if self.chebyshev is None else None
 
     def path(self) -> tuple[GraphKernel, ...]:
-        """All degrees up to this one."""
         if self.fixed:
             return (self,)
         unlearnt = dataclasses.replace(self, chebyshev=None)
@@ -260,7 +245,6 @@ class Polynomial(SpectralKernel):
         return (*lower, self)
 
     def grown_from(self, simpler: GraphKernel) -> Array:
-        """The coefficients of the lower degree, and a zero."""
         theta = np.zeros(self._fixed_degree + 1)
         theta[: simpler.theta.size] = simpler.theta
         return theta
@@ -271,7 +255,6 @@ class Polynomial(SpectralKernel):
         return (dataclasses.replace(self, constraint="eigenvalues"),) if is_guided else ()
 
     def given_starts(self) -> tuple[Array, ...]:
-        """The coefficients, where they are given."""
         return () if self.fixed or self.chebyshev is None else (self._coefficients,)
 
     def with_powers(self, coefficients: Array) -> Self | None:
@@ -286,17 +269,14 @@ class Polynomial(SpectralKernel):
         return self._with(theta)
 
     def linear_design(self, eigenvalues: ArrayLike) -> Array | None:
-        """`design`, unless the coefficients are fixed."""
         return None if self.fixed else self.design(eigenvalues)
 
     @property
     def has_free_amplitude(self) -> bool:
-        """Unless the coefficients are fixed."""
         return not self.fixed
 
     @property
     def label(self) -> str:
-        """With the degree."""
         return f"Polynomial({self.degree!r})"
 
     # --------------------------------------------------------------------------------------------- the filter

@@ -53,39 +53,32 @@ class PositiveParameters(GraphKernel):
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of the parameters that are not fixed."""
         return tuple(name for name in self._names if getattr(self, f"{name}_bounds") != "fixed")
 
     @property
     def theta(self) -> Array:
-        """Logarithms of the free parameters."""
         return np.log([getattr(self, name) for name in self.parameter_names])
 
     def bounds(self, variance: float = 1.0) -> Array:
-        """Logarithms of the bounds of the free parameters."""
         pairs = [getattr(self, f"{name}_bounds") for name in self.parameter_names]
         default = tuple(np.sqrt(variance) * np.array(AMPLITUDE_RANGE))
         return np.log(np.reshape([default if pair is None else pair for pair in pairs], (-1, 2)))
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        """Same kernel with other values of its free parameters."""
         values = dict(zip(self.parameter_names, np.exp(theta).tolist(), strict=True))
         return _replace(self, values)
 
     @property
     def has_free_amplitude(self) -> bool:
-        """Unless it is fixed."""
         return "amplitude" in self.parameter_names
 
     def scaled_by(self, factor: float) -> Self:
-        """Same kernel with its amplitude, and the bounds of it, multiplied."""
         bounds = self.amplitude_bounds
         if isinstance(bounds, tuple):
             bounds = (bounds[0] * factor, bounds[1] * factor)
         return _replace(self, {"amplitude": self.amplitude * factor, "amplitude_bounds": bounds})
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
-        """Present values first, then each parameter's other starts, the amplitude matched to the variance."""
         candidates = [self]
         for name, values in self._starts.items():
             if name in self.parameter_names:

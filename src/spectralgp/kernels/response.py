@@ -70,21 +70,17 @@ class Response(SpectralKernel):
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """The amplitude, then the function's parameters by number."""
         return ("amplitude", *(f"parameters[{index}]" for index in range(len(self.parameters))))
 
     @property
     def has_free_amplitude(self) -> bool:
-        """It always has."""
         return True
 
     @property
     def theta(self) -> Array:
-        """Logarithm of the amplitude, then the parameters as they are."""
         return np.array([np.log(self.amplitude), *self.parameters])
 
     def bounds(self, variance: float = 1.0) -> Array:
-        """Bounds of `theta`; the amplitude's are relative to the signals' standard deviation."""
         amplitude = np.log(AMPLITUDE_RANGE) + 0.5 * np.log(variance)
         return np.vstack([amplitude, self._parameter_bounds])
 
@@ -94,16 +90,13 @@ class Response(SpectralKernel):
         return np.reshape(np.asarray(self.parameter_bounds or free, dtype=float), (-1, 2))
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        """Same function with other parameters."""
         log_amplitude, *parameters = np.asarray(theta, dtype=float).tolist()
         return dataclasses.replace(self, amplitude=float(np.exp(log_amplitude)), parameters=tuple(parameters))
 
     def scaled_by(self, factor: float) -> Self:
-        """Same function with its amplitude multiplied."""
         return dataclasses.replace(self, amplitude=self.amplitude * factor)
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
-        """The given parameters, with the amplitude matched to the signals' variance."""
         mean_power = dataclasses.replace(self, amplitude=1.0).mean_power(spectrum)
         amplitude = np.sqrt(SIGNAL_SHARE * variance / mean_power) if mean_power > 0 else np.sqrt(variance)
         return [dataclasses.replace(self, amplitude=float(amplitude)).theta]
@@ -117,7 +110,6 @@ class Response(SpectralKernel):
         return np.square(self.response(eigenvalues))
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
-        """Derivative of `power` in `theta`."""
         points = np.asarray(eigenvalues, dtype=float)
         response = self.response(points)
         slopes = self.amplitude * self._shape_jacobian(points)

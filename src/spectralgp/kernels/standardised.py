@@ -62,7 +62,6 @@ class Standardised(InputKernel):
 
     @property
     def described(self) -> Kernel:
-        """The kernel as one of scikit-learn's, of standardised inputs."""
         values = np.exp(self.logarithms)
         linear, level = DotProduct(0.0, "fixed"), ConstantKernel(values[-1])
         if self.terms == ("linear",):
@@ -72,17 +71,14 @@ class Standardised(InputKernel):
 
     @property
     def theta(self) -> Array:
-        """Logarithms of the parameters."""
         return self.logarithms
 
     @property
     def bounds(self) -> Array:
-        """A wide interval about where they are expected."""
         widths = np.where(self._is_length_scale, np.log(1e3), np.log(1e5))
         return self.centres[:, None] + np.multiply.outer(widths, [-1.0, 1.0])
 
     def with_theta(self, theta: Array) -> Self:
-        """Same kernel with other values of its parameters."""
         return dataclasses.replace(self, logarithms=np.array(theta, dtype=float))
 
     def covariance(self, inputs: Array) -> Array:
@@ -119,16 +115,13 @@ class Standardised(InputKernel):
         return squares, products
 
     def at(self, training: Array, inputs: Array) -> NewInputs:
-        """Covariances of new inputs."""
         return KernelInputs(self.described, self._standardised(training), self._standardised(inputs))
 
     def typical_theta(self, inputs: Array) -> Array:
-        """Length scales at the typical distance; the other terms' variances at that of the first."""
         return self.centres
 
     @property
     def theta_spreads(self) -> Array:
-        """Wide for what is no length scale; the level is the last of all."""
         spreads = np.where(self._is_length_scale, LENGTH_SCALE_SPREAD, LINEAR_SPREAD)
         spreads[-1] = LEVEL_SPREAD
         return spreads

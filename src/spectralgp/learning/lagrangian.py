@@ -120,7 +120,6 @@ class Lagrangian(Solver):
         as_integer(self.random_state, "random_state", 0)
 
     def n_steps(self, kernels: Sequence[GraphKernel]) -> int:
-        """Two stages without a constraint, three with one."""
         (kernel,) = kernels
         if kernel.linear_design(np.zeros(1)) is None:
             return self._fallback.n_steps(kernels)
@@ -128,7 +127,6 @@ class Lagrangian(Solver):
 
     @property
     def only_papers_model(self) -> bool:
-        """Algorithm 1 is the paper's."""
         return True
 
     @property
@@ -136,7 +134,6 @@ class Lagrangian(Solver):
         return Sqp(self.limits.descent)
 
     def fit(self, task: Task, kernels: Sequence[GraphKernel], like: Sequence[Fit] | None = None) -> list[Fit]:
-        """The fit of one kernel, from Algorithm 1's own start whatever it is like."""
         (kernel,) = kernels
         if kernel.linear_design(np.zeros(1)) is None:
             return self._fallback.fit(task, kernels, like)

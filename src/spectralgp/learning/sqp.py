@@ -91,25 +91,20 @@ class Sqp(Solver):
             as_positive(self.enough, "enough")
 
     def roughly(self, n_signals: int = 0) -> Sqp:
-        """The same, as far as predictions can tell, and without restarts."""
         enough = max(ROUGHLY, A_SIGNAL * n_signals) if self.enough is None else self.enough
         return dataclasses.replace(self, enough=enough, n_restarts=0)
 
     def without_restarts(self) -> Sqp:
-        """The solver without random starts."""
         return self if self.n_restarts == 0 else dataclasses.replace(self, n_restarts=0)
 
     @property
     def shares_families(self) -> bool:
-        """Kernels of one family are steps of one continuation."""
         return True
 
     def n_steps(self, kernels: Sequence[GraphKernel]) -> int:
-        """One for each form on the longest path."""
         return len(longest_path(kernels))
 
     def fit(self, task: Task, kernels: Sequence[GraphKernel], like: Sequence[Fit] | None = None) -> list[Fit]:
-        """Fits along one continuation, or each from a fit that is like it where that leads to a maximum."""
         warm = None if like is None else self._fit_like(task, kernels, like)
         return self._fit_cold(task, kernels) if warm is None else warm
 

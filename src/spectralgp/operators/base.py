@@ -290,7 +290,6 @@ class Steps(Recurrence):
         return self.operator.product if self.gram else self.operator.column_products
 
     def advance(self, n_steps: int) -> Iterator[tuple[Array, Array]]:
-        """So many steps on."""
         return (self._step() for _ in range(n_steps))
 
     def _step(self) -> tuple[Array, Array]:

@@ -51,7 +51,6 @@ class CpuOperator(Operator):
         self.diagonal = diagonal.astype(self.dtype, copy=False)
 
     def load(self, signals: Any) -> Any:
-        """Read signals by blocks of columns, so that they may be larger than memory."""
         n_signals = signals.shape[0]
         block = np.empty((self.n_nodes, n_signals), dtype=self.dtype)
         place = None if self.order is None else np.argsort(self.order)
@@ -63,7 +62,6 @@ class CpuOperator(Operator):
         return block
 
     def unload(self, block: Any) -> Any:
-        """Signals in the user's order of the nodes."""
         if self.order is None:
             return np.ascontiguousarray(block.T)
         signals = np.empty((block.shape[1], self.n_nodes), dtype=self.dtype)
@@ -71,11 +69,9 @@ class CpuOperator(Operator):
         return signals
 
     def zeros(self, n_columns: int) -> Any:
-        """Block of zeros."""
         return np.zeros((self.n_nodes, n_columns), dtype=self.dtype)
 
     def unit_vectors(self, nodes: NDArray[np.intp]) -> Any:
-        """Block with a one at a node in each column."""
         block = self.zeros(len(nodes))
         block[nodes if self.order is None else np.argsort(self.order)[nodes], np.arange(len(nodes))] = 1
         return block
@@ -86,11 +82,9 @@ class CpuOperator(Operator):
         return (np.arange(self.n_nodes) if self.order is None else self.order).astype(np.uint64)
 
     def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        """Block of random signs."""
         return node_signs(self._numbers, n_columns, random_state, self.dtype)
 
     def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        """Block of standard normal numbers."""
         return node_normals(self._numbers, n_columns, random_state, self.dtype)
 
     def rows(self) -> Any:
@@ -98,11 +92,9 @@ class CpuOperator(Operator):
         return np.column_stack([self.diagonal, row_squares(self.indptr, self.weights)]).astype(self.dtype)
 
     def row_products(self, left: Any, right: Any) -> Any:
-        """Inner products of the rows."""
         return np.einsum("mn,mn->m", left, right)[:, None]
 
     def stack(self, signals: list[Any]) -> Any:
-        """Sets of signals along a new first axis."""
         return np.stack(signals)
 
     def step(self, current: Any, previous: Any) -> Any:
@@ -149,7 +141,6 @@ class CpuOperator(Operator):
         return summed_products(left, right)
 
     def column_products(self, left: Any, right: Any) -> Array:
-        """Inner products of the columns."""
         return summed_column_products(left, right)
 
     def combine(self, block: Any, matrix: Array) -> Any:

@@ -69,13 +69,11 @@ class CudaOperator(Operator):
         return cupy
 
     def load(self, signals: Any) -> Any:
-        """Signals as columns on the device; those on the host go there in one copy."""
         signals = signals[:] if not hasattr(signals, "__dlpack__") else signals
         array = self.cupy.from_dlpack(signals) if _is_torch(signals) else self.cupy.asarray(signals)
         return self.cupy.array(array.T, dtype=self.dtype, order="C", copy=True)
 
     def unload(self, block: Any) -> Any:
-        """Columns as signals, of the kind the user gave."""
         signals = self.cupy.ascontiguousarray(block.T)
         if self.outside == "numpy":
             return self.cupy.asnumpy(signals)
@@ -86,11 +84,9 @@ class CudaOperator(Operator):
         return signals
 
     def zeros(self, n_columns: int) -> Any:
-        """Block of zeros."""
         return self.cupy.zeros((self.n_nodes, n_columns), dtype=self.dtype)
 
     def unit_vectors(self, nodes: NDArray[np.intp]) -> Any:
-        """Block with a one at a node in each column."""
         block = self.zeros(len(nodes))
         block[self.cupy.asarray(nodes), self.cupy.arange(len(nodes))] = 1
         return block
@@ -100,11 +96,9 @@ class CudaOperator(Operator):
         return self.cupy.arange(self.n_nodes, dtype=np.uint64)
 
     def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        """Block of random signs, drawn on the device."""
         return node_signs(self._numbers, n_columns, random_state, self.dtype, self.cupy, AT_ONCE)
 
     def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        """Block of standard normal numbers, drawn on the device."""
         return node_normals(self._numbers, n_columns, random_state, self.dtype, self.cupy, AT_ONCE)
 
     def rows(self) -> Any:
@@ -143,11 +137,9 @@ class CudaOperator(Operator):
         return self.cupy.asnumpy(left.T @ right).astype(np.float64)
 
     def column_products(self, left: Any, right: Any) -> Array:
-        """Inner products of the columns on the host."""
         return np.diagonal(self.product(left, right)).copy()  # a whole product is faster than a reduction by columns
 
     def row_products(self, left: Any, right: Any) -> Any:
-        """Inner products of the rows."""
         return self.cupy.einsum("mn,mn->m", left, right)[:, None]
 
     def combine(self, block: Any, matrix: Array) -> Any:
@@ -159,7 +151,6 @@ class CudaOperator(Operator):
         return block * self.cupy.asarray(factors, dtype=self.dtype)
 
     def stack(self, signals: list[Any]) -> Any:
-        """Sets of signals along a new first axis."""
         if _is_torch(signals[0]):
             import torch
 

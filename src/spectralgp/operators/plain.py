@@ -47,19 +47,15 @@ class PlainOperator(Operator):
         return self.xp.asarray(values, dtype=self.dtype, device=self.device)
 
     def load(self, signals: Any) -> Any:
-        """Signals as columns on the device."""
         return self.xp.asarray(self._array(signals).T, copy=True)
 
     def unload(self, block: Any) -> Any:
-        """Columns as signals, of the same library."""
         return block.T
 
     def zeros(self, n_columns: int) -> Any:
-        """Block of zeros."""
         return self.xp.zeros((self.n_nodes, n_columns), dtype=self.dtype, device=self.device)
 
     def unit_vectors(self, nodes: NDArray[np.intp]) -> Any:
-        """Block with a one at a node in each column."""
         block = np.zeros((self.n_nodes, len(nodes)), dtype=np.float32)
         block[nodes, np.arange(len(nodes))] = 1
         return self._array(block)
@@ -69,11 +65,9 @@ class PlainOperator(Operator):
         return np.arange(self.n_nodes, dtype=np.uint64)
 
     def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        """Block of random signs, drawn on the host."""
         return self._array(node_signs(self._numbers, n_columns, random_state, np.float32))
 
     def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        """Block of standard normal numbers, drawn on the host."""
         return self._array(node_normals(self._numbers, n_columns, random_state, np.float64))
 
     def rows(self) -> Any:
@@ -81,11 +75,9 @@ class PlainOperator(Operator):
         return self._rows
 
     def row_products(self, left: Any, right: Any) -> Any:
-        """Inner products of the rows."""
         return self.xp.sum(left * right, axis=1)[:, None]
 
     def stack(self, signals: list[Any]) -> Any:
-        """Sets of signals along a new first axis."""
         return self.xp.stack(signals)
 
     def step(self, current: Any, previous: Any) -> Any:
@@ -97,7 +89,6 @@ class PlainOperator(Operator):
         return self._host(left.T @ right)
 
     def column_products(self, left: Any, right: Any) -> Array:
-        """Inner products of the columns."""
         return self._host(self.xp.sum(left * right, axis=0))
 
     def combine(self, block: Any, matrix: Array) -> Any:

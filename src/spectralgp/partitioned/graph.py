@@ -246,12 +246,10 @@ class PartitionedGraph(GraphBase):
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes."""
         return self._head.n_nodes
 
     @property
     def n_edges(self) -> int:
-        """Number of edges, each counted once."""
         return self._head.n_edges
 
     @property
@@ -286,7 +284,6 @@ class PartitionedGraph(GraphBase):
 
     @property
     def names(self) -> Sequence[Hashable] | None:
-        """Names of the nodes, if they have any; read when they are first asked for."""
         if not self._head.has_names:
             return None
         if "names" not in self._cache:
@@ -297,7 +294,6 @@ class PartitionedGraph(GraphBase):
 
     @property
     def coordinates(self) -> Any:
-        """Where the nodes are, shape (n_nodes, n_dimensions), memory-mapped; None if that is not known."""
         if not self._head.has_coordinates:
             return None
         if "coordinates" not in self._cache:
@@ -311,7 +307,6 @@ class PartitionedGraph(GraphBase):
         return False
 
     def adopted(self, signals: Any) -> Any:
-        """Signals as they are, Zarr arrays as Dask's; an error where values are missing, for Dask's when computed."""
         return complete(as_dask(signals))
 
     @property
@@ -361,7 +356,6 @@ class PartitionedGraph(GraphBase):
         return read_partition(self.folder, as_integer(number, "number", 0, self.n_partitions - 1))
 
     def operator(self, kind: LaplacianKind = "combinatorial", like: Any = None, device: str | None = None) -> Operator:
-        """Laplacian as an operator on blocks of signals such as `like`, computed by partitions."""
         from spectralgp.partitioned.operator import make_partitioned_operator
 
         return make_partitioned_operator(self, kind, like, device)

@@ -144,31 +144,24 @@ class PartitionedOperator(Operator):
     # ------------------------------------------------------------------------------------------------- blocks
 
     def load(self, signals: Any) -> PartitionedBlock:
-        """Signals from an array in memory, a memory map, a Dask or a Zarr array, in the user's order of the nodes."""
         return PartitionedBlock(self, loaded(self, signals), int(signals.shape[0]))
 
     def unload(self, block: PartitionedBlock) -> Any:
-        """Signals as a Dask array in the user's order of the nodes."""
         return unloaded(self, block.parts, block.n_columns)
 
     def stack(self, signals: list[Any]) -> Any:
-        """Sets of signals along a new first axis."""
         return stacked(signals)
 
     def zeros(self, n_columns: int) -> PartitionedBlock:
-        """Block of zeros."""
         return self._made(verbs.zeros, n_columns, n_columns)
 
     def unit_vectors(self, nodes: NDArray[np.intp]) -> PartitionedBlock:
-        """Block with a one at a node in each column."""
         return self._made(verbs.unit_vectors, len(nodes), np.asarray(nodes))
 
     def random_signs(self, n_columns: int, random_state: np.random.Generator) -> PartitionedBlock:
-        """Block of random signs."""
         return self._random(node_signs, n_columns, random_state)
 
     def random_normal(self, n_columns: int, random_state: np.random.Generator) -> PartitionedBlock:
-        """Block of standard normal numbers."""
         return self._random(node_normals, n_columns, random_state)
 
     def _random(self, draw: Any, n_columns: int, random_state: np.random.Generator) -> PartitionedBlock:
@@ -181,15 +174,12 @@ class PartitionedOperator(Operator):
         return self._made(verbs.rows, 2)
 
     def row_products(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
-        """Inner products of the rows."""
         return self._mapped(verbs.row_products, 1, left, right)
 
     def beside(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
-        """Block with the columns of two."""
         return self._mapped(verbs.beside, left.n_columns + right.n_columns, left, right)
 
     def chosen(self, block: PartitionedBlock, columns: NDArray[np.intp]) -> PartitionedBlock:
-        """Block with some of the columns of another."""
         return self._mapped(verbs.chosen, len(columns), block, np.asarray(columns))
 
     def combine(self, block: PartitionedBlock, matrix: Array) -> PartitionedBlock:
@@ -205,7 +195,6 @@ class PartitionedOperator(Operator):
         return self._summed(self._mapped(products, 0, left, right, True).parts)
 
     def column_products(self, left: PartitionedBlock, right: PartitionedBlock) -> Array:
-        """Inner products of the columns."""
         return self._summed(self._mapped(products, 0, left, right, False).parts)
 
     def _summed(self, futures: Futures) -> Array:
@@ -313,7 +302,6 @@ class PartitionedRecurrence(Recurrence):
         self._kept: list[Told] = []
 
     def advance(self, n_steps: int) -> Iterator[tuple[Array, Array]]:
-        """So many steps on."""
         while n_steps > 0:
             several = min(n_steps, self.operator.n_hops)
             yield from self._several(several)

@@ -58,54 +58,44 @@ class Incomplete(Signals):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of signals and of nodes."""
         n_signals, n_nodes = self._values.shape
         return n_signals, n_nodes
 
     @property
     def size(self) -> int:
-        """Number of values that were observed."""
         return int(np.count_nonzero(self.observed))
 
     @cached_property
     def observed(self) -> NDArray[np.bool_]:
-        """Which values were observed, shape (n_signals, n_nodes)."""
         return np.isfinite(self._values)
 
     @property
     def like(self) -> Array:
-        """An array of the host's, in the precision that the signals came in."""
         return np.empty((0, 0), dtype=self._dtype)
 
     @property
     def is_centred_by_node(self) -> bool:
-        """Whether each node's own mean was subtracted."""
         return self._by_node
 
     @property
     def units(self) -> Units:
-        """What turns these signals back into those that came in."""
         return self._units
 
     @property
     def log_volume(self) -> float:
-        """Logarithm of what the density of the observed values is divided by in the units they came in."""
         return float(self._units.log_volume(self.observed))
 
     @property
     def mean_square(self) -> float:
-        """Mean of the squares of the observed values."""
         return float(np.mean(np.square(self._values), where=self.observed))
 
     @property
     def variance(self) -> float:
-        """Variance of the observed values about their mean; zero where there is nothing but rounding."""
         seen = self._values[self.observed]
         return self._unless_rounding(float(np.var(seen)))
 
     @property
     def variance_within(self) -> float:
-        """Variance of the observed values about their nodes' means; zero where there is nothing but rounding."""
         counts = np.maximum(self.observed.sum(axis=0), 1)
         means = np.sum(self._values, axis=0, where=self.observed) / counts
         return self._unless_rounding(float(np.mean(np.square(self._values - means), where=self.observed)))
@@ -115,34 +105,27 @@ class Incomplete(Signals):
         return variance if variance > (ROUNDING * largest) ** 2 else 0.0
 
     def fold(self, kept: Indices, held_out: Indices) -> tuple[Signals, Signals]:
-        """Some of the signals, and others, both with the centre of the former subtracted, and in its scales."""
         raw = self._units.mean(self._values)
         chosen = self._reader(raw[kept])
         return chosen, self._reader(raw[held_out], chosen.units)
 
     def said_in(self, units: Units) -> Signals:
-        """The same values, said to be in other units."""
         return Incomplete(self._values, units, False, self._read, self._dtype)
 
     def followed_by(self, other: Signals) -> None:
-        """Nothing is shared."""
         return
 
     @property
     def values(self) -> Array:
-        """The signals in memory, shape (n_signals, n_nodes); NaN where nothing was observed."""
         return self._values
 
     def transform(self, matrix: Array) -> Never:
-        """Not before they are completed."""
         raise self._refusal("transformed")
 
     def columns(self, operator: Operator) -> Never:
-        """Not before they are completed."""
         raise self._refusal("filtered")
 
     def moments(self, operator: Operator, n_moments: int) -> Never:
-        """Not before they are completed."""
         raise self._refusal("read on a spectrum")
 
     def release(self) -> None:
@@ -192,32 +175,26 @@ class Completed(Signals):
 
     @property
     def size(self) -> int:
-        """Number of values that were observed."""
         return self.incomplete.size
 
     @property
     def as_observed(self) -> Array:
-        """The signals with their holes."""
         return self.incomplete.values
 
     @cached_property
     def deviations(self) -> Array:
-        """What the values may deviate by."""
         return self._known() if callable(self._known) else self._known
 
     @property
     def is_centred_by_node(self) -> bool:
-        """Whether each node's own mean was subtracted."""
         return self.incomplete.is_centred_by_node
 
     @property
     def units(self) -> Units:
-        """What turns these signals back into those that came in."""
         return self.incomplete.units
 
     @property
     def log_volume(self) -> float:
-        """Logarithm of what the density of the observed values is divided by in the units they came in."""
         return self.incomplete.log_volume
 
     @property
@@ -227,11 +204,9 @@ class Completed(Signals):
 
     @property
     def variance_within(self) -> float:
-        """Variance of the observed values about their nodes' means."""
         return self.incomplete.variance_within
 
     def followed_by(self, other: Signals) -> None:
-        """Nothing is shared."""
         return
 
     def moments(self, operator: Operator, n_moments: int) -> Array:
@@ -239,7 +214,6 @@ class Completed(Signals):
         return super().moments(operator, n_moments) + self.spread_moments(operator, n_moments)
 
     def spread_moments(self, operator: Operator, n_moments: int) -> Array:
-        """What the deviations add to them."""
         known = self._spread_moments.get(operator)
         if known is None or known.shape[0] < n_moments:
             n_signals = self.shape[0]

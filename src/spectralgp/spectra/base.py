@@ -40,11 +40,9 @@ class FilterSum(Filters):
     parts: tuple[Filters, ...]
 
     def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
-        """Sum of what goes out."""
         return np.sum([part.apply(coefficients, eigenvalues) for part in self.parts], axis=0)
 
     def matrices(self, eigenvalues: Array) -> Array:
-        """Sum of the matrices."""
         return np.sum([part.matrices(eigenvalues) for part in self.parts], axis=0)
 
 
@@ -72,12 +70,10 @@ class FilterBank(Filters):
     tolerance: float = 0.0
 
     def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
-        """The signals that go out, all given by their Fourier coefficients in rows."""
         filtered: Array = self.combination @ (self.before(eigenvalues) * coefficients)
         return filtered if self.after is None else self.after(eigenvalues) * filtered
 
     def matrices(self, eigenvalues: Array) -> Array:
-        """The matrix at each eigenvalue, shape (n_out, n_in, n_eigenvalues)."""
         matrices = self.combination[:, :, None] * self.before(eigenvalues)
         return matrices if self.after is None else matrices * self.after(eigenvalues)[:, None, :]
 

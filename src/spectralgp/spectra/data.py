@@ -83,7 +83,6 @@ class SpectralSignals(SpectralData):
 
     @property
     def n_observations(self) -> int:
-        """Number of observed values."""
         return int(self.coefficients.size)
 
     @property
@@ -122,11 +121,9 @@ class SpectralSignals(SpectralData):
         return SpectralSignals(signals - response * carried)
 
     def quadratics(self, factors: Array) -> Array:
-        """Sums of squares after whitening."""
         return np.sum(np.square(np.linalg.solve(factors, self.coefficients.T[:, :, None])), axis=(0, 2))
 
     def outer(self, vectors: Array, scales: Array) -> Array:
-        """By a product of a matrix with its own transpose, which costs half of another, turned before or after it."""
         n_signals, n_nodes = self.coefficients.shape
         if n_nodes > 2 * n_signals:
             return np.asarray(vectors @ self.gram(scales) @ vectors.T)
@@ -154,12 +151,10 @@ class SpectralMoments(SpectralData):
 
     @property
     def multiplicities(self) -> Array:
-        """The quadrature's weights."""
         return self.weights
 
     @property
     def n_observations(self) -> int:
-        """Number of observed values."""
         return int(self.matrices.shape[1] * self.n_nodes)
 
     @property
@@ -204,5 +199,4 @@ class SpectralMoments(SpectralData):
         return np.diagonal(np.linalg.solve(factors, np.swapaxes(halves, 1, 2)), axis1=1, axis2=2).sum(axis=0)
 
     def outer(self, vectors: Array, scales: Array) -> Array:
-        """The gram, turned back."""
         return np.asarray(vectors @ self.gram(scales) @ vectors.T)

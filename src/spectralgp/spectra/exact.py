@@ -39,11 +39,9 @@ class MatrixBasis(Spectrum):
 
     @property
     def has_eigenvectors(self) -> bool:
-        """All of them."""
         return True
 
     def read(self, signals: Signals) -> SpectralData:
-        """Fourier transform of the signals."""
         return self._expected(SpectralSignals(self.coefficients(signals)), signals)
 
     @abstractmethod
@@ -54,20 +52,16 @@ class MatrixBasis(Spectrum):
         return mean if signals.deviations is None else ExpectedSignals(mean, Spread(self.load(signals.deviations)))
 
     def read_block(self, block: Array) -> SpectralSignals:
-        """The coefficients."""
         return SpectralSignals(block)
 
     def read_pair(self, signals: Signals, carried: Array) -> SpectralData:
-        """Fourier transforms, one below the other."""
         pair = SpectralSignals(np.vstack([self.coefficients(signals), self.load(carried)]))
         return self._expected(pair, signals)
 
     def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
-        """Filtered coefficients."""
         return SpectralSignals(self.filtered(self.block(signals, vectors), filters))
 
     def read_residual(self, signals: Signals, training: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
-        """Coefficients less filtered coefficients of others."""
         predicted = self.read_filtered(training, vectors, filters)
         return SpectralSignals(self.coefficients(signals) - predicted.coefficients)
 
@@ -76,31 +70,24 @@ class MatrixBasis(Spectrum):
         return vectors.T @ self.coefficients(signals)
 
     def load(self, signals: Any) -> Array:
-        """Fourier coefficients in rows."""
         return np.asarray(signals if self.backward is None else signals @ self.backward)
 
     def unload(self, block: Array) -> Array:
-        """Signals with given coefficients."""
         return block if self.forward is None else block @ self.forward.T
 
     def zeros(self, n_signals: int) -> Array:
-        """Coordinates that are zero."""
         return np.zeros((n_signals, self.n_nodes))
 
     def white(self, n_signals: int, random_state: np.random.Generator) -> Array:
-        """Coefficients of white signals are white."""
         return random_state.standard_normal((n_signals, self.n_nodes))
 
     def filtered(self, block: Array, filters: Filters) -> Array:
-        """Coefficients through filters."""
         return filters.apply(block, self.eigenvalues)
 
     def combined(self, block: Array, matrix: Array) -> Array:
-        """Combinations of the rows."""
         return matrix @ block
 
     def stack(self, signals: list[Array]) -> Array:
-        """Sets of signals along a new first axis."""
         return np.stack(signals)
 
     def diagonals(self, functions: OfEigenvalues, nodes: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
@@ -113,11 +100,9 @@ class MatrixBasis(Spectrum):
         return values @ np.square(vectors).T, errors
 
     def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
-        """None."""
         return Errors()
 
     def refined(self) -> None:
-        """Nothing is finer."""
         return
 
 
@@ -140,7 +125,6 @@ class Exact(SpectrumSettings):
         like: Any = None,
         device: str | None = None,
     ) -> ExactSpectrum:
-        """Exact spectrum of a graph, on the host whatever the signals are like."""
         return decompose(graph, laplacian, scaled=scaled)
 
     def restored(
@@ -153,7 +137,6 @@ class Exact(SpectrumSettings):
         found: object,
         n_moments: int | None,
     ) -> ExactSpectrum:
-        """Exact spectrum from its eigenpairs, which a graph without edges does not need."""
         if n_moments is not None:
             raise ValueError(f"n_moments must be None for an exact spectrum; got {n_moments}.")
         if isinstance(found, Eigenpairs):
@@ -165,7 +148,6 @@ class Exact(SpectrumSettings):
         return self.of(graph, laplacian, scaled)
 
     def check(self, graph: GraphBase | None, device: str | None) -> None:
-        """Refuse a graph that is nowhere whole, and a device."""
         if graph is not None and not graph.is_whole:
             raise ValueError(
                 "spectrum must be 'auto', 'chebyshev' or Chebyshev(...) on a partitioned graph, which is nowhere "
@@ -178,7 +160,6 @@ class Exact(SpectrumSettings):
             )
 
     def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
-        """That of the eigendecomposition."""
         remedy = "Use spectrum='chebyshev', which needs no matrix of nodes by nodes."
         return 3 * 8 * n_nodes**2, f"the exact spectrum of {n_nodes} nodes", remedy
 
@@ -189,17 +170,14 @@ class Exact(SpectrumSettings):
 
     @property
     def reads_into_memory(self) -> bool:
-        """Signals fit into memory where eigenvectors do."""
         return True
 
     @property
     def needs_passes(self) -> bool:
-        """Eigenvectors serve every prediction."""
         return False
 
     @property
     def has_node_covariances(self) -> bool:
-        """They are no larger than the eigenvectors."""
         return True
 
 
@@ -250,7 +228,6 @@ class ExactSpectrum(MatrixBasis):
 
     @property
     def found(self) -> Eigenpairs | None:
-        """The eigenpairs; None on a graph without edges."""
         return None if self.basis is None else Eigenpairs(self.frequencies, self.basis)
 
     @cached_property
@@ -260,36 +237,29 @@ class ExactSpectrum(MatrixBasis):
 
     @cached_property
     def eigenvalues(self) -> Array:
-        """Graph frequencies, ascending, shape (n_nodes,)."""
         return _read_only(self.frequencies / self.largest_eigenvalue) if self.scaled else self.frequencies
 
     @cached_property
     def multiplicities(self) -> Array:
-        """One each."""
         return np.ones(self.frequencies.size)
 
     @property
     def largest_eigenvalue(self) -> float:
-        """The largest eigenvalue before scaling; one for a graph without edges."""
         return float(self.frequencies[-1]) or 1.0
 
     def mean(self, values: Array) -> Array:
-        """Average over the nodes of a function of the eigenvalues, given its values at them along the first axis."""
         return np.mean(values, axis=0)
 
     def within(self, points: Array) -> Array:
-        """The eigenvalues nearest to points, each once."""
         eigenvalues = self.eigenvalues
         nearest = np.searchsorted((eigenvalues[1:] + eigenvalues[:-1]) / 2, points)
         return np.unique(eigenvalues[nearest])
 
     def lowest(self, extrema: Callable[[], Array]) -> Array:
-        """All eigenvalues."""
         return self.eigenvalues
 
     @property
     def forward(self) -> Array | None:
-        """The eigenvectors; None for a graph without edges."""
         return self.basis
 
     @property
@@ -298,11 +268,9 @@ class ExactSpectrum(MatrixBasis):
         return self.basis
 
     def require_eigenvectors(self, message: str) -> Array:
-        """The eigenvectors."""
         return self.eigenvectors
 
     def coefficients(self, signals: Signals) -> Array:
-        """Fourier coefficients, which the signals remember."""
         return signals.values if self.basis is None else signals.transform(self.basis)
 
     # ------------------------------------------------------------------------------------------ for the user
@@ -384,7 +352,6 @@ class Oblique(MatrixBasis):
 
     @property
     def found(self) -> object:
-        """That of the graph's spectrum."""
         return self.spectrum.found
 
     @property
@@ -414,17 +381,14 @@ class Oblique(MatrixBasis):
 
     @cached_property
     def eigenvalues(self) -> Array:
-        """Numbers of the vectors."""
         return _read_only(np.arange(float(self.vectors.shape[1])))
 
     @cached_property
     def multiplicities(self) -> Array:
-        """One each."""
         return np.ones(self.vectors.shape[1])
 
     @property
     def largest_eigenvalue(self) -> float:
-        """That of the graph's spectrum."""
         return self.spectrum.largest_eigenvalue
 
     @cached_property
@@ -433,15 +397,12 @@ class Oblique(MatrixBasis):
         return float(np.linalg.slogdet(self.vectors)[1])
 
     def coefficients(self, signals: Signals) -> Array:
-        """Coordinates, which nobody else asks for."""
         return signals.values @ self.dual
 
     def within(self, points: Array) -> Array:
-        """The points."""
         return points
 
     def lowest(self, extrema: Callable[[], Array]) -> Array:
-        """All."""
         return self.eigenvalues
 
     def require_eigenvectors(self, message: str) -> Array:

@@ -83,7 +83,6 @@ class ExpectedSignals(SpectralData):
 
     @property
     def n_observations(self) -> int:
-        """Number of values, as if all had been observed."""
         return self.mean.n_observations
 
     @property
@@ -116,14 +115,11 @@ class ExpectedSignals(SpectralData):
         return self.mean.carried_energies
 
     def without_carried(self, response: Array) -> ExpectedSignals:
-        """The mean less what it carries over."""
         return ExpectedSignals(self.mean.without_carried(response), self.spread, self.vectors)
 
     def quadratics(self, factors: Array) -> Array:
-        """Expected sums of squares after whitening."""
         rotated = self._combinations.T @ self.spread.deviations
         return self.mean.quadratics(factors) + sum(SpectralSignals(one).quadratics(factors) for one in rotated)
 
     def outer(self, vectors: Array, scales: Array) -> Array:
-        """The gram, turned back."""
         return np.asarray(vectors @ self.gram(scales) @ vectors.T)

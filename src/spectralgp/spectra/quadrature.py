@@ -89,7 +89,6 @@ class Chebyshev(SpectrumSettings):
         device: str | None = None,
         found: Found | None = None,
     ) -> Quadrature:
-        """Quadrature spectrum of a graph, for signals such as `like` (NumPy's, if not given), by what was `found`."""
         as_option(laplacian, "laplacian", ("combinatorial", "normalized"))
         like = np.empty((0, 0)) if like is None else like
         place: Hashable = (type(like).__module__.partition(".")[0], device_of(like), device, str(precision_of(like)))
@@ -109,7 +108,6 @@ class Chebyshev(SpectrumSettings):
         found: object,
         n_moments: int | None,
     ) -> Quadrature:
-        """Quadrature from moments of the density of its spectrum."""
         if not isinstance(found, Found):
             raise ValueError(f"densities must hold one of the {laplacian} Laplacian; got none.")
         most, n_probes = self.max_moments | 1, self._probes_on(graph.n_nodes)
@@ -124,7 +122,6 @@ class Chebyshev(SpectrumSettings):
         """Every graph and device will do."""
 
     def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
-        """That of blocks of signals and probes, and of the moments of signals."""
         n_probes = self._probes_on(n_nodes)
         # two blocks of each recurrence, one on the way and the copy for the signals, two for the probes; and the
         # moments, their quadrature and a rotation of it
@@ -141,17 +138,14 @@ class Chebyshev(SpectrumSettings):
 
     @property
     def reads_into_memory(self) -> bool:
-        """Signals may be larger than memory, and are read in blocks."""
         return False
 
     @property
     def needs_passes(self) -> bool:
-        """There are no eigenvectors."""
         return True
 
     @property
     def has_node_covariances(self) -> bool:
-        """They would be larger than the graph."""
         return False
 
 
@@ -206,7 +200,6 @@ class Quadrature(Spectrum):
 
     @property
     def found(self) -> Found:
-        """The moments of the density, and the largest eigenvalue."""
         return self.density.found
 
     # --------------------------------------------------------------------------------------------- frequencies
@@ -218,7 +211,6 @@ class Quadrature(Spectrum):
 
     @property
     def largest_eigenvalue(self) -> float:
-        """The largest eigenvalue before scaling, by Lanczos; `Density.residual` says how well it was found."""
         return self.density.largest_eigenvalue
 
     @property
@@ -232,7 +224,6 @@ class Quadrature(Spectrum):
 
     @cached_property
     def eigenvalues(self) -> Array:
-        """Nodes of the quadrature, ascending."""
         eigenvalues = self.points(self.n_moments)[::-1]
         eigenvalues.flags.writeable = False
         return eigenvalues
@@ -252,11 +243,9 @@ class Quadrature(Spectrum):
 
     @property
     def has_eigenvectors(self) -> bool:
-        """None."""
         return False
 
     def require_eigenvectors(self, message: str) -> Array:
-        """There are none."""
         raise ValueError(message)
 
     # ------------------------------------------------------------------------------------------------- reading
@@ -266,13 +255,11 @@ class Quadrature(Spectrum):
         return self._data(signals.moments(self.operator, self.n_moments))
 
     def read_block(self, block: Any) -> SpectralMoments:
-        """The same of a block, which this takes over, by a pass of its own."""
         moments = MomentPass(self.operator, block, gram=True)
         moments.extend(self.n_moments)
         return self._data(moments.moments[: self.n_moments])
 
     def read_pair(self, signals: Signals, carried: Array) -> SpectralMoments:
-        """Energies of both and between them, by a pass of their own."""
         columns = signals.columns(self.operator)
         pair = self.read_block(self.operator.beside(columns, self.load(carried)))
         spread = signals.spread_moments(self.operator, self.n_moments)
@@ -285,11 +272,9 @@ class Quadrature(Spectrum):
         return SpectralMoments(quadrature_weights(moments)[::-1], self.multiplicities, self.n_nodes)
 
     def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralMoments:
-        """Energies of filtered combinations of signals, without another pass."""
         return self._mixed(self.read(signals), self._rows(filters, vectors))
 
     def read_residual(self, signals: Signals, training: Signals, vectors: Array, filters: Filters) -> SpectralMoments:
-        """Energies of what is left; without another pass where all signals are views of the same ones."""
         together = signals.followed_by(training)
         if together is None:
             columns = signals.columns(self.operator)
@@ -308,27 +293,21 @@ class Quadrature(Spectrum):
     # -------------------------------------------------------------------------------------------------- blocks
 
     def block(self, signals: Signals, vectors: Array) -> _Loaded:
-        """Combinations of signals, read from where they are when they are filtered."""
         return _Loaded(signals, vectors)
 
     def load(self, signals: Any) -> Any:
-        """Signals as columns."""
         return self.operator.load(signals)
 
     def unload(self, block: Any) -> Any:
-        """Columns as signals."""
         return self.operator.unload(self._columns(block))
 
     def zeros(self, n_signals: int) -> Any:
-        """Columns of zeros."""
         return self.operator.zeros(n_signals)
 
     def white(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        """Columns of standard normal numbers."""
         return self.operator.random_normal(n_signals, random_state)
 
     def filtered(self, block: Any, filters: Filters) -> Any:
-        """Columns through filters, by one pass of the recurrence for all of them."""
         coefficients = self._series(filters.matrices, max(SERIES_TOLERANCE, filters.tolerance))
         return self.operator.filtered(self._columns(block), np.moveaxis(coefficients, (2, 1), (0, 1)))
 
@@ -354,11 +333,9 @@ class Quadrature(Spectrum):
         return float(np.sum(self.operator.column_products(left, right)))
 
     def combined(self, block: Any, matrix: Array) -> Any:
-        """Combinations of the columns."""
         return self.operator.combine(self._columns(block), matrix.T)
 
     def stack(self, signals: list[Any]) -> Any:
-        """Sets of signals along a new first axis."""
         return self.operator.stack(signals)
 
     def _columns(self, block: Any) -> Any:
@@ -442,7 +419,6 @@ class Quadrature(Spectrum):
         )
 
     def refined(self) -> Quadrature | None:
-        """The same with twice the moments; None where no more may be added."""
         if self.n_moments >= self.settings.max_moments:
             return None
         n_moments = min(2 * self.n_moments - 1, self.settings.max_moments) | 1
