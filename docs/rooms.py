@@ -10,37 +10,33 @@ from spectralgp.plots import COLOURS
 
 # floors from the ground up: what the floor is about, and its rooms in the order of the imports
 FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("the door", ("_arrays", "_colours", "_extras", "_files", "_html", "_frames", "_progress", "_checks")),
-    ("inputs", ("modes", "inputs")),
-    ("signals", ("_operators", "units", "signals")),
-    ("the graph", ("graph", "partitioned", "spectrum", "graph_kernels")),
-    ("the field", ("carry", "fields", "stacking")),
-    ("beside it", ("scores", "calibration", "datasets", "reading")),
-    ("learning", ("learning", "fitting", "automatic", "saving")),
-    ("faces", ("report", "estimators", "plots", "__init__")),
-    ("programs", ("demo", "cli", "__main__")),
+    ("the ground", ("_basics", "operators")),
+    ("the data", ("graphs", "partitioned", "signals")),
+    ("the model", ("spectra", "kernels", "fields")),
+    ("learning", ("scores", "datasets", "learning")),
+    ("faces", ("files", "report", "estimators", "plots")),
+    ("programs", ("__init__", "cli", "__main__")),
 )
 # where a fit goes, and what it does there
 FIT: tuple[tuple[str, str], ...] = (
     ("estimators", "1  fit(X, Y): read what the user gave"),
-    ("graph", "2  the graph, checked once"),
-    ("signals", "3  Signals: centre, scale, units"),
-    ("automatic", "4  candidates: which models to try, by stages"),
-    ("learning", "5  Task: data and settings; kernels by families"),
-    ("spectrum", "6  the spectrum that a kernel asks for"),
-    ("graph_kernels", "7  gamma = g², eta = h², constraints, prior"),
-    ("inputs", "8  K = U diag(kappa) Uᵀ"),
+    ("graphs", "2  a graph in memory,"),
+    ("partitioned", "3  or one in partitions on workers: the same verbs"),
+    ("signals", "4  Signals: centre, scale, units, holes"),
+    ("learning", "5  candidates: which models to try, by stages"),
+    ("spectra", "6  the spectrum that a kernel asks for"),
+    ("operators", "7  on large graphs: moments by the Laplacian"),
+    ("kernels", "8  gamma = g², eta = h², constraints; K of the inputs"),
     ("fields", "9  D = kappa gamma + eta + sigma²; log likelihood and gradient"),
-    ("fitting", "10  folds, draws"),
-    ("stacking", "11  weights of several models"),
-    ("fields", "12  condition on all signals: what predict asks"),
+    ("learning", "10  folds, draws, weights of several models"),
+    ("fields", "11  condition on all signals: what predict asks"),
 )
-WIDTH, HEIGHT, GAP = 10.0, 0.62, 0.3
+WIDTH, HEIGHT, GAP = 10.0, 0.8, 0.4
 
 
 def rooms_picture() -> Figure:
     """Floors of rooms, with numbers where a fit passes and a list of what happens there."""
-    figure = Figure(figsize=(13.5, 7.2), layout="constrained")
+    figure = Figure(figsize=(13.5, 6.0), layout="constrained")
     ax = figure.subplots()
     places = {}
     for floor, (name, rooms) in enumerate(FLOORS):
