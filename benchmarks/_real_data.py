@@ -256,11 +256,11 @@ def _fertility() -> RealSet:
     years = [str(year) for year in range(1960, 2012)]
     rates = table[years].dropna().to_numpy(dtype=float)
     return RealSet(
-        "births a woman in a country, 1990 to 2011, from those of 1960 to 1989",
+        "births per woman in a country, 1990 to 2011, from those of 1960 to 1989",
         path(22),
         rates[:, :30],
         rates[:, 30:],
-        "births a woman",
+        "births per woman",
         "path of years",
         "World Bank, in statsmodels",
         "World Bank's terms of use, CC BY 4.0",

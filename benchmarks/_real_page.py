@@ -43,7 +43,7 @@ def with_error(value: float, error: float) -> str:
 
 
 def units(facts: Mapping[str, Any], measure: str) -> str:
-    return facts.get("density_units", "nats a signal") if measure == "log_density" else facts["units"]
+    return facts.get("density_units", "nats per signal") if measure == "log_density" else facts["units"]
 
 
 def in_order(problems: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def draw(problems: Mapping[str, Any], path: Path) -> None:
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_xlabel("advantage of the default, nats a value: right of 0 the default is better")
+    ax.set_xlabel("advantage of the default, nats per value: right of 0 the default is better")
     figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize="small")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110, metadata={"Software": None})

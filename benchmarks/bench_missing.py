@@ -135,7 +135,7 @@ def facts(data: RealSet, n_seeds: int) -> dict[str, Any]:
         "n_signals": n_signals,
         "n_splits": n_seeds,
         "units": data.units,
-        "density_units": "nats a value",
+        "density_units": "nats per value",
         "graph": data.graph_words,
         "source": data.source,
         "licence": data.licence,

@@ -55,12 +55,12 @@ def filled_in() -> Figure:
         names=data.graph.names,
         positions=data.years,
         xlabel="year",
-        ylabel="births a woman",
+        ylabel="births per woman",
     )
     over_years.set_title("Kosovo", loc="left")
     year = int(np.flatnonzero(data.years == 1980)[0])
     plot_signal(
-        data.graph, data.rates[year], filled=completed[year], ax=on_map, node_size=26, colorbar_label="births a woman"
+        data.graph, data.rates[year], filled=completed[year], ax=on_map, node_size=26, colorbar_label="births per woman"
     )
     on_map.set_title("1980: squares are filled in")
     return figure

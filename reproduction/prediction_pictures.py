@@ -138,6 +138,6 @@ def splits_figure(found: Predictions) -> Figure:
         ax.set_ylim(len(models) - 0.5, -0.5)
         ax.margins(x=0.08)
         ax.grid(axis="x", color="0.9")
-        ax.set_xlabel("test score less that of the\nstandard GP (nats a signal)")
+        ax.set_xlabel("test score less that of the\nstandard GP (nats per signal)")
         ax.set_title(f"{study.data}, {size} signals, {len(study.splits)} splits", fontsize="medium")
     return figure

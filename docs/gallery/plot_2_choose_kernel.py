@@ -32,7 +32,7 @@ models = {
 }
 densities = {name: np.mean(model.leave_one_out("signal").log_density) for name, model in models.items()}
 for name, density in densities.items():
-    print(f"{name:22} {density:8.2f} nats a year")
+    print(f"{name:22} {density:8.2f} nats per year")
 
 # %%
 # Every kernel that knows the graph is better than the one that does not. Their filters fall: patterns in

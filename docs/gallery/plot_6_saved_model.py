@@ -43,6 +43,6 @@ print(loaded.summary())
 
 figure, (filters, on_map) = plt.subplots(1, 2, figsize=(12, 4.2), layout="constrained", width_ratios=[1, 1.5])
 plot_filter(loaded, ax=filters, show_std=True, which="residual")
-plot_signal(loaded.graph_, loaded.predict([[2012.0]])[0], ax=on_map, node_size=26, colorbar_label="births a woman")
+plot_signal(loaded.graph_, loaded.predict([[2012.0]])[0], ax=on_map, node_size=26, colorbar_label="births per woman")
 on_map.set_title("Predicted for 2012")
 plt.show()

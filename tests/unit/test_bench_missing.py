@@ -236,7 +236,7 @@ def result_of(bench, ours, rival):
     runs = {"default": ours} | {name: runs_of([-3.0, -3.0], [4.0, 4.0]) for name in bench["_missing_page"].BARRED}
     runs["knn"] = rival
     facts = {"set": "weather", "removal": "outages", "words": "air", "n_nodes": 4, "n_signals": 9, "n_splits": 2}
-    facts |= {"units": "°C", "density_units": "nats a value", "graph": "path", "source": "air", "licence": "none"}
+    facts |= {"units": "°C", "density_units": "nats per value", "graph": "path", "source": "air", "licence": "none"}
     facts |= {"share": 0.2, "n_train": 4}
     today = {"default": runs_of([-1.0, -1.0], [1.0, 2.0]), "alone": runs_of([-2.0, -2.0], [2.0, 2.5])}
     return {
@@ -264,7 +264,8 @@ def test_the_page_says_where_a_rival_is_better_and_keeps_what_is_written_by_hand
     assert any("13 of 15 bars are met" in line for line in lines)  # log score of k-NN and coverage are not
     assert any("seeds: 0.650. The bar is 0.75: met." in line for line in lines)  # 1 / 2 and 2 / 2.5
     result["problems"]["weather, outages"]["runs"]["knn"] = runs_of([-0.5, -0.1], [2.0, 2.5])
-    beaten = "* **weather, outages**: in log density, nats a value, worse than: k-NN imputer by 0.950 ± 0.050 (0 of 2)."
+    told = "in log density, nats per value, worse than: k-NN imputer by 0.950 ± 0.050 (0 of 2)."
+    beaten = f"* **weather, outages**: {told}"
     assert beaten in page.write(result, tmp_path).read_text(encoding="utf-8").splitlines()
 
 

@@ -66,9 +66,8 @@ def test_the_page_says_where_the_default_loses(bench, tmp_path):
     result |= {"absent": {"traffic": "no file"}, "machine": {"python": "3", "cpus": 2}}
     result |= {"settings": {"n_workers": 2, "sklearn": "1"}}
     lines = bench["_real_page"].write(result, tmp_path).read_text(encoding="utf-8").splitlines()
-    assert (
-        "* **CO2 20**: in log density, nats a signal, worse than: ridge + Ledoit-Wolf by 1.50 ± 0.50 (0 of 2)." in lines
-    )
+    told = "in log density, nats per signal, worse than: ridge + Ledoit-Wolf by 1.50 ± 0.50 (0 of 2)."
+    assert f"* **CO2 20**: {told}" in lines
     assert "* **CO2 20**: in RMSE, ppm, worse than: ridge + Ledoit-Wolf by 0.40 ± 0.10 (0 of 2)." in lines
     assert "* **CO2 20**: the default's 90% intervals are too wide: they cover 98.0%." in lines
     assert "* *traffic*: not run: no file." in lines
