@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Integers = NDArray[np.signedinteger[Any]]
+Mask = NDArray[np.bool_]
 
 FILL = "Remove or fill in such values first."
 

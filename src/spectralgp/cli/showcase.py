@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from spectralgp import Graph, GraphGPRegressor, Identity
+from spectralgp._basics.checks import Array
 from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import Progress
 from spectralgp.datasets import load_air_quality
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 Filled = tuple[Array, Array | None]
 """Completed signals, and standard deviations where a method has them."""
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from spectralgp._basics.arrays import as_generator, on_host, take
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import progress_bar, quietly
 from spectralgp._basics.tables import (
     WRITTEN,
@@ -53,7 +53,6 @@ from spectralgp.kernels import (
     Standardised,
     as_input_kernel,
 )
-from spectralgp.kernels.carry import Indices
 from spectralgp.learning import Candidate, Fit, as_solver
 from spectralgp.learning.automatic import MOST_SHRUNK, Setting, automatic, likelier_scale
 from spectralgp.learning.fitting import FittedModels, Stacking, at_once, fit_models, n_fitting_steps

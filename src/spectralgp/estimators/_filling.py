@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.arrays import on_host
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.tables import check_same_order, frame_index, frame_names, like_table, match_columns
 from spectralgp.estimators._base import GraphGPEstimator
 from spectralgp.estimators._reading import NodeOrder, as_any_graph
@@ -19,7 +19,7 @@ from spectralgp.fields import Predictive
 from spectralgp.learning import Draws
 from spectralgp.learning.fitting import FittedModels
 from spectralgp.learning.objective import told_apart
-from spectralgp.signals import Indices, no_signals, read_in
+from spectralgp.signals import no_signals, read_in
 from spectralgp.signals.units import Units
 
 SAME = 64 * np.finfo(float).eps  # of the size of a node, by which scaling and scaling back may change its values

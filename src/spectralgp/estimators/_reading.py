@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from spectralgp._basics.arrays import take
-from spectralgp._basics.checks import Array, as_option, numbers_of, without_mask
+from spectralgp._basics.checks import Array, Indices, as_option, numbers_of, without_mask
 from spectralgp._basics.tables import Table, frame_names, match_columns
 from spectralgp.graphs import Graph, GraphBase, as_graph
 from spectralgp.graphs.nodes import chosen_nodes
 from spectralgp.operators import precision_of
 from spectralgp.signals import Center
 from spectralgp.spectra import SpectrumSettings
-
-Indices = NDArray[np.intp]
 
 DIFFERENT = 4.0  # times the variance of nodes' means by chance, beyond which nodes have levels of their own
 DROWNING = 1e4  # the same, beyond which levels are all that a model in them would see

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.arrays import without_caches
-from spectralgp._basics.checks import Array, as_real_array
-from spectralgp.fields.covariances import Covariance, Indices, Modal
+from spectralgp._basics.checks import Array, Indices, as_real_array
+from spectralgp.fields.covariances import Covariance, Modal
 from spectralgp.fields.field import Field, MixedField
 from spectralgp.fields.laws import t_log_density
 from spectralgp.fields.prior import GraphGP

@@ -9,18 +9,14 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectralgp._basics.arrays import on_host, without_caches
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.fields.laws import rescaled
 from spectralgp.fields.nodes import Nodes
 from spectralgp.fields.rows import Blocks, Inputs, Left, Rows
 from spectralgp.signals import Signals
 from spectralgp.spectra import FilterBank, Filters, FilterSum, MatrixBasis, Quadrature, SpectralData
-
-Indices = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 SLACK = 0.3  # of its smallest value, that the series of a preconditioner may leave out
 NO_COVARIANCE = (

@@ -16,8 +16,8 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from spectralgp._basics.arrays import non_negative_root, on_host, take
-from spectralgp._basics.checks import Array, as_integer, as_signals
-from spectralgp.fields.covariances import Covariance, Distribution, Indices, Modal
+from spectralgp._basics.checks import Array, Indices, as_integer, as_signals
+from spectralgp.fields.covariances import Covariance, Distribution, Modal
 from spectralgp.fields.laws import rescaled, t_log_density
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage

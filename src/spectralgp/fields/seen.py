@@ -10,9 +10,9 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigh, eigh_tridiagonal, solve_triangular
 
 from spectralgp._basics.arrays import without_caches
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import mention
-from spectralgp.fields.covariances import Covariance, Mask
+from spectralgp.fields.covariances import Covariance
 
 Method = Literal["missing", "observed", "iterative"]
 

@@ -8,15 +8,12 @@ from operator import itemgetter
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse, triu
 
-from spectralgp._basics.checks import Array, as_integer, as_real_array, without_mask
+from spectralgp._basics.checks import Array, Integers, as_integer, as_real_array, without_mask
 from spectralgp._basics.tables import frame_names
 from spectralgp.graphs.nodes import Names, as_names, missing_labels
 from spectralgp.graphs.weights import SIMILARITIES, mirrored
-
-Integers = NDArray[np.integer[Any]]
 
 
 def heaviest_edges(weights: Any, most: int) -> tuple[Integers, Integers, Array]:

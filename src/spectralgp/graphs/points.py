@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from spectralgp._basics.checks import Array, as_integer, as_option, as_positive
+from spectralgp._basics.checks import Array, Integers, as_integer, as_option, as_positive
 from spectralgp.graphs.places import Plane, Sphere
 from spectralgp.graphs.weights import finished, mirrored
-
-Integers = NDArray[np.signedinteger[Any]]
 
 DEFAULT_NEIGHBORS = 10
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices
 from spectralgp.signals.units import Units
 from spectralgp.spectra import SpectralData
-
-Indices = NDArray[np.intp]
 
 DEGREE = 2
 RIDGE = 1e-9  # of the mean information on a coefficient, so that what inputs say nothing of is nothing

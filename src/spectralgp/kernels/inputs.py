@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 from sklearn.gaussian_process.kernels import (
     RBF,
@@ -22,11 +22,10 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
-from spectralgp._basics.checks import Array, as_real_array
+from spectralgp._basics.checks import Array, Indices, as_real_array
 from spectralgp.kernels.new_inputs import GivenInputs, KernelInputs, NewInputs
 from spectralgp.spectra.modes import Modes, modes_of
 
-Indices = NDArray[np.intp]
 KernelLike: TypeAlias = Kernel | Literal["precomputed"] | None
 
 LENGTH_SCALE_SPREAD = 0.5  # standard deviation of log length scale, half that of its square

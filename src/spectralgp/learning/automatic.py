@@ -9,10 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices
 from spectralgp.graphs import GraphBase, LaplacianKind
 from spectralgp.kernels import GraphKernel, Identity, InputKernel, Polynomial, SpectralKernel, Standardised, Term
-from spectralgp.kernels.carry import Carried, Indices
+from spectralgp.kernels.carry import Carried
 from spectralgp.learning import Candidate, Solver, Task, learn_all
 from spectralgp.learning.fitting import Plan
 from spectralgp.learning.task import Prior

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils.parallel import Parallel, delayed
 
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import Heard, quietly, report
 from spectralgp.fields import GraphGP, Posterior, condition, condition_shrunk, held_out_densities
 from spectralgp.kernels import GraphKernel
@@ -19,7 +19,7 @@ from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit
 from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import Sqp
-from spectralgp.learning.task import Fold, Indices, Task
+from spectralgp.learning.task import Fold, Task
 from spectralgp.signals import Signals
 
 MOST_COMPARED = 400  # signals that candidates are compared on

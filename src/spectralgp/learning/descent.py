@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices
 
-Indices = NDArray[np.intp]
 ValueAndGradient = Callable[[Array], tuple[float, Array]]
 
 RATES = 10.0 ** np.arange(2, -13, -1)

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from spectralgp._basics.checks import Array, as_option, as_positive, as_real_array
+from spectralgp._basics.checks import Array, Indices, as_option, as_positive, as_real_array
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
 from spectralgp.kernels.carry import Carried
@@ -20,7 +20,6 @@ from spectralgp.spectra import Exact, Spectrum, SpectrumSettings
 NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
 NOISE_CEILING = 10.0
 
-Indices = NDArray[np.intp]
 Prior = Literal["weak"] | None
 
 

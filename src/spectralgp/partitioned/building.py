@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from spectralgp._basics.checks import Array, as_integer
+from spectralgp._basics.checks import Array, Integers, as_integer
 from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import report
 from spectralgp.graphs.points import small_integers
@@ -35,8 +35,6 @@ from spectralgp.partitioned.site import Site
 
 DEEPEST = 8  # rings of a halo where their number is "auto"
 LARGEST_HALO = 0.25  # of the nodes, in all halos together, where the number of rings is "auto"
-
-Integers = NDArray[np.signedinteger[Any]]
 
 
 def as_n_hops(n_hops: Any) -> int | Literal["auto"]:

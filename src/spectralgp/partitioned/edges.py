@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from spectralgp._basics.checks import Array, as_integer
+from spectralgp._basics.checks import Array, Integers, as_integer
 from spectralgp._basics.progress import report
 from spectralgp.graphs.edges import as_integers, as_labels, edge_columns, edge_values, refuse_loops, unique_edges
 from spectralgp.graphs.nodes import Names, as_names, missing_labels
 from spectralgp.graphs.points import small_integers
 from spectralgp.partitioned.site import Site
 from spectralgp.partitioned.sources import Blocks
-
-Integers = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False)

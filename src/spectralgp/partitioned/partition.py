@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._basics.checks import Array
-
-Integers = NDArray[np.signedinteger[Any]]
+from spectralgp._basics.checks import Array, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Integers
 from spectralgp.graphs.places import Plane, Sphere
 from spectralgp.graphs.points import ExactSum, Joining, others_of, symmetrized, weigh
 from spectralgp.partitioned.edges import by_owner, pieces
 from spectralgp.partitioned.site import Site
-
-Integers = NDArray[np.signedinteger[Any]]
 
 SEGMENTS = 64  # of the curve in a partition, each with a box around its points
 SLACK = 1 + 1e-9  # times a distance: rounding must hide no neighbour

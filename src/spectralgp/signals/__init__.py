@@ -3,7 +3,7 @@
 from spectralgp.signals.incomplete import Completed, Incomplete
 from spectralgp.signals.reading import ReadAs, as_training, no_signals, read_in, read_signals
 from spectralgp.signals.state import CompleteState, IncompleteState, state_of
-from spectralgp.signals.views import Center, Indices, Scale, Signals
+from spectralgp.signals.views import Center, Scale, Signals
 
 __all__ = [
     "Center",
@@ -11,7 +11,6 @@ __all__ = [
     "Completed",
     "Incomplete",
     "IncompleteState",
-    "Indices",
     "ReadAs",
     "Scale",
     "Signals",

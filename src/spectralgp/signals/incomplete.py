@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._basics.arrays import without_caches
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices
 from spectralgp.operators import MomentPass, Operator
 from spectralgp.signals.units import Units
-from spectralgp.signals.views import Indices, Reader, Signals
+from spectralgp.signals.views import Reader, Signals
 
 ROUNDING = 1e-14  # of the largest value: a variance below its square is that of a constant
 HOLES = "signals must be complete to be {verb}; got {n_missing} values that were not observed. Complete them first."

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from spectralgp._basics.arrays import on_host
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices
 from spectralgp.signals.incomplete import Incomplete
 from spectralgp.signals.units import Units
-from spectralgp.signals.views import Center, Indices, Reader, Signals, Store
+from spectralgp.signals.views import Center, Reader, Signals, Store
 
 
 @dataclass(frozen=True, eq=False)

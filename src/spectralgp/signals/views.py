@@ -13,13 +13,12 @@ from array_api_compat import is_dask_array
 from numpy.typing import NDArray
 
 from spectralgp._basics.arrays import on_host, without_caches
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices
 from spectralgp.operators import MomentPass, Operator
 from spectralgp.signals.units import Units
 
 Center = Literal["global", "node"] | None
 Scale = Literal["global", "node"] | None
-Indices = NDArray[np.intp]
 Reader = Callable[..., "Signals"]
 """What reads values in the units they came in: ``read(values)``, or ``read(values, units)`` in units that are known."""
 
