@@ -184,7 +184,7 @@ def watched_passes(operator: type[Operator]) -> Stopwatch:
     """A stopwatch on what every fit by passes over the graph does, with operators of a kind."""
     from spectralgp.estimators import _base
     from spectralgp.signals import Signals
-    from spectralgp.spectra.density import Density
+    from spectralgp.spectra.quadrature import Density
 
     watch = Stopwatch()
     watch.watch(_base, "read_signals", "reading the signals")

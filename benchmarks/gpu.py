@@ -137,7 +137,7 @@ def recover(side: int, n_signals: int, n_probes: int) -> dict[str, object]:
     read = read_signals(signals, keep_source=True)
     del signals
     mark = lap("reading the signals", mark)
-    spectrum = settings.of(graph, scaled=True, like=read.like)
+    spectrum = settings.of(graph, scaled=True, prototype=read.like)
     mark = lap("largest eigenvalue", mark)
     spectrum.density.moments(spectrum.n_moments)
     mark = lap("moments of the probes", mark)

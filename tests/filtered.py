@@ -9,8 +9,7 @@ import numpy as np
 
 from spectralgp.fields.rows import Left, Rows
 from spectralgp.kernels.new_inputs import KernelInputs
-from spectralgp.spectra import Filters, OfEigenvalues
-from spectralgp.spectra.modes import Modes, modes_of
+from spectralgp.spectra import Filters, Modes, OfEigenvalues, modes_of
 
 Array = np.ndarray
 

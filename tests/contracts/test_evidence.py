@@ -11,7 +11,7 @@ from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, node_cova
 from spectralgp.fields import Evidence, Inputs, graph_gp, log_marginal_likelihood
 from spectralgp.kernels import Polynomial
 from spectralgp.signals import read_signals
-from spectralgp.spectra.modes import modes_of
+from spectralgp.spectra import modes_of
 from tolerances import FORMULA, GRADIENT, SMALL_NOISE
 
 N_SIGNALS = 5

@@ -30,7 +30,7 @@ from spectralgp.operators import CpuOperator
 from spectralgp.plots import plot_filter
 from spectralgp.signals import Signals
 from spectralgp.spectra import ExactSpectrum, Quadrature
-from spectralgp.spectra.density import Density
+from spectralgp.spectra.quadrature import Density
 from tolerances import EXACT, OPTIMUM, QUADRATURE, SAME_FILTER, STANDARD_ERRORS
 
 CASE = LargeCase(LARGE_FILTERS["low-pass"], 0.1)

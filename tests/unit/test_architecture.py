@@ -27,8 +27,7 @@ from spectralgp.kernels import GraphKernel, InputKernel
 from spectralgp.kernels.new_inputs import NewInputs
 from spectralgp.learning import Solver
 from spectralgp.signals import Signals
-from spectralgp.spectra import Spectrum, SpectrumSettings
-from spectralgp.spectra.data import SpectralData
+from spectralgp.spectra import SpectralData, Spectrum, SpectrumSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "spectralgp"

@@ -212,7 +212,7 @@ def test_the_graph_is_probed_once_whatever_the_signals_and_tolerances(monkeypatc
     assert len(runs) == 1
     assert Chebyshev(n_probes=16).of(graph).density is not first.density
     assert Chebyshev().of(graph, "normalized").density is not first.density
-    assert Chebyshev().of(graph, like=np.empty((0, 0), dtype=np.float32)).density is not first.density
+    assert Chebyshev().of(graph, prototype=np.empty((0, 0), dtype=np.float32)).density is not first.density
 
 
 @pytest.mark.parametrize("make", [lambda graph: decompose(graph), lambda graph: Chebyshev(n_moments=9).of(graph)])

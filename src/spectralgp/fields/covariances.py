@@ -16,7 +16,7 @@ from spectralgp.fields.laws import rescaled
 from spectralgp.fields.nodes import Nodes
 from spectralgp.fields.rows import Blocks, Inputs, Left, Rows
 from spectralgp.signals import Signals
-from spectralgp.spectra import FilterBank, Filters, FilterSum, MatrixBasis, Quadrature, SpectralData
+from spectralgp.spectra import FilterBank, Filters, MatrixBasis, Quadrature, SpectralData
 
 SLACK = 0.3  # of its smallest value, that the series of a preconditioner may leave out
 NO_COVARIANCE = (
@@ -537,7 +537,7 @@ class Series(_OfSeries, Covariance):
             def own_shares(eigenvalues: Array) -> Array:
                 return (vectors * totals) @ self._precisions(eigenvalues) * variances(eigenvalues) / (n_signals - 1)
 
-            missed = FilterSum((missed, FilterBank(np.ones_like, vectors, own_shares)))
+            missed = FilterBank(self._precisions, vectors, variances, beside=own_shares)
         errors = basis.filtered(block, missed)
         # reading a block overwrites it
         data = basis.read_filtered(signals, vectors, missed) if has_energies else basis.read_block(errors * 1.0)

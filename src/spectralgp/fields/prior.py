@@ -19,8 +19,7 @@ from spectralgp.graphs import GraphBase
 from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, as_input_kernel
 from spectralgp.kernels.carry import Carried, Carry
 from spectralgp.signals.units import Units
-from spectralgp.spectra import Exact, FilterBank, Spectrum, SpectrumSettings
-from spectralgp.spectra.modes import modes_of
+from spectralgp.spectra import Exact, FilterBank, Spectrum, SpectrumSettings, modes_of
 
 
 @dataclass(frozen=True, eq=False)

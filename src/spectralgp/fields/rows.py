@@ -11,8 +11,7 @@ import numpy as np
 
 from spectralgp._basics.checks import Array
 from spectralgp.kernels import NewInputs
-from spectralgp.spectra import FilterBank, Filters, OfEigenvalues
-from spectralgp.spectra.modes import Modes, modes_of
+from spectralgp.spectra import FilterBank, Filters, Modes, OfEigenvalues, modes_of
 
 CONTRADICTION = 1e-8  # of the prior variance: a predictive one below zero by more than this is no rounding
 

@@ -30,7 +30,7 @@ from spectralgp.files.models import CANDIDATE, CARRY_SIZES, DRAWS, FIT, GRAPH
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.learning import Fit
 from spectralgp.learning.fitting import FittedModels, Tried, conditioned
-from spectralgp.spectra import Eigenpairs, Found, Spectrum
+from spectralgp.spectra import DensityState, Eigenpairs, Spectrum
 
 PAIRS = Record(
     Eigenpairs,
@@ -38,7 +38,7 @@ PAIRS = Record(
     eigenvectors=ArrayOf(("n_nodes", "n_nodes")),
 )
 DENSITY = Record(
-    Found,
+    DensityState,
     largest_eigenvalue=POSITIVE,
     residual=Number(0.0),
     moments=Maybe(ArrayOf(("_moments", "_probes"))),

@@ -24,7 +24,7 @@ from sklearn.gaussian_process.kernels import (
 
 from spectralgp._basics.checks import Array, Indices, as_real_array
 from spectralgp.kernels.new_inputs import GivenInputs, KernelInputs, NewInputs
-from spectralgp.spectra.modes import Modes, modes_of
+from spectralgp.spectra import Modes, modes_of
 
 KernelLike: TypeAlias = Kernel | Literal["precomputed"] | None
 

@@ -12,8 +12,7 @@ from spectralgp._basics.checks import Array
 from spectralgp.graphs import Graph, LaplacianKind, whole_graph
 from spectralgp.kernels.parameters import Slopes
 from spectralgp.kernels.positive import STRENGTH_BOUNDS, Bounds, PositiveParameters
-from spectralgp.spectra import ExactSpectrum, Spectrum
-from spectralgp.spectra.modes import modes_of
+from spectralgp.spectra import ExactSpectrum, Spectrum, modes_of
 
 
 @dataclass(frozen=True)

@@ -221,14 +221,20 @@ class Polynomial(SpectralKernel):
     def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
         if self.constraint is None or self.fixed:
             return ()
-        points = self.extrema() if self.constraint == "interval" else spectrum.lowest(self.extrema)
-        return (self._positivity(points),)
+        return (self._positivity(spectrum.eigenvalues if self._is_held_at(spectrum) else self.extrema()),)
 
     def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
         if self.constraint is None or self.fixed:
             return ()
         spread = self.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * self.theta.size))) / 2
-        return (self._positivity(spread if self.constraint == "interval" else spectrum.within(spread)),)
+        if self._is_held_at(spectrum):
+            eigenvalues = spectrum.eigenvalues
+            spread = np.unique(eigenvalues[np.searchsorted((eigenvalues[1:] + eigenvalues[:-1]) / 2, spread)])
+        return (self._positivity(spread),)
+
+    def _is_held_at(self, spectrum: Spectrum) -> bool:
+        """Whether the filter is held non-negative at the eigenvalues alone, which must be known for that."""
+        return self.constraint == "eigenvalues" and spectrum.has_eigenvectors
 
     def _positivity(self, points: Array) -> Positivity:
         return Positivity(points, self.design(points), np.eye(self.theta.size)[0])

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ke
 from spectralgp._basics.checks import Array
 from spectralgp.kernels.inputs import LENGTH_SCALE_SPREAD, InputKernel, half_log_median
 from spectralgp.kernels.new_inputs import KernelInputs, NewInputs
-from spectralgp.spectra.modes import Modes, modes_of
+from spectralgp.spectra import Modes, modes_of
 
 Term = Literal["smooth", "linear"]
 

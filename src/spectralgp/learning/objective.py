@@ -193,7 +193,7 @@ class Objective:
         if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not rows:
             if self._read is None or self._read[0] is not basis:
                 carried = None if task.carried is None else task.carried.signals(task.inputs, task.signals.units)
-                read = basis.read(task.signals) if carried is None else basis.read_pair(task.signals, carried)
+                read = basis.read(task.signals, carried)
                 self._read = (basis, read)
             if task.carried is not None:
                 vectors = block_diag(vectors, vectors)

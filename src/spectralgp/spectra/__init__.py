@@ -4,27 +4,27 @@ from spectralgp.spectra.base import (
     Errors,
     FilterBank,
     Filters,
-    FilterSum,
+    Modes,
     OfEigenvalues,
+    SpectralData,
     Spectrum,
     SpectrumSettings,
+    modes_of,
 )
-from spectralgp.spectra.data import SpectralData, SpectralMoments, SpectralSignals
-from spectralgp.spectra.density import Found
-from spectralgp.spectra.exact import Eigenpairs, Exact, ExactSpectrum, MatrixBasis, Oblique, decompose
-from spectralgp.spectra.quadrature import Chebyshev, Quadrature, release_passes
+from spectralgp.spectra.exact import Eigenpairs, Exact, ExactSpectrum, MatrixBasis, Oblique, SpectralSignals, decompose
+from spectralgp.spectra.quadrature import Chebyshev, DensityState, Quadrature, SpectralMoments, release_passes
 
 __all__ = [
     "Chebyshev",
+    "DensityState",
     "Eigenpairs",
     "Errors",
     "Exact",
     "ExactSpectrum",
     "FilterBank",
-    "FilterSum",
     "Filters",
-    "Found",
     "MatrixBasis",
+    "Modes",
     "Oblique",
     "OfEigenvalues",
     "Quadrature",
@@ -34,5 +34,6 @@ __all__ = [
     "Spectrum",
     "SpectrumSettings",
     "decompose",
+    "modes_of",
     "release_passes",
 ]

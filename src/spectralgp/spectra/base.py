@@ -8,15 +8,43 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.linalg import eigh
 
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices
 from spectralgp.graphs import GraphBase, LaplacianKind
 from spectralgp.signals import Signals
-from spectralgp.spectra.data import SpectralData
 
 OfEigenvalues = Callable[[Array], Array]
 """Several functions of the eigenvalues: from shape (n_eigenvalues,) to (n_functions, n_eigenvalues)."""
+
+NEGATIVE_ROUNDING = 1e-8  # of the largest eigenvalue: below zero by less than this is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """Non-negative eigenvalues and orthonormal eigenvectors (in columns) of a covariance. Made by `modes_of`."""
+
+    values: Array
+    vectors: Array
+    smallest: float = 0.0  # eigenvalue as it was found; where it is negative, zero stands for it among the values
+
+    def require_definite(self, name: str) -> Self:
+        """The modes themselves; a ValueError if an eigenvalue is negative by more than rounding."""
+        largest = float(np.max(self.values, initial=0.0))
+        if self.smallest < -NEGATIVE_ROUNDING * max(largest, abs(self.smallest)):
+            raise ValueError(
+                f"{name} must be positive semi-definite; got smallest eigenvalue {self.smallest:.3g} and largest "
+                f"{largest:.3g}. Check that the kernel is a valid covariance and that the matrix is symmetric."
+            )
+        return self
+
+
+def modes_of(covariance: Array) -> Modes:
+    """Eigendecomposition of a covariance matrix; zero stands for negative eigenvalues, of which `smallest` tells."""
+    if covariance.shape[0] == 0:
+        return Modes(np.empty(0), np.empty((0, 0)))
+    values, vectors = eigh(covariance, check_finite=False, driver="evd")
+    return Modes(np.maximum(values, 0.0), vectors, float(values[0]))
 
 
 class Filters(ABC):
@@ -26,7 +54,7 @@ class Filters(ABC):
 
     @abstractmethod
     def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
-        """The signals that go out, all given by their Fourier coefficients in rows."""
+        """Filtered signals; all signals are given by their Fourier coefficients in rows."""
 
     @abstractmethod
     def matrices(self, eigenvalues: Array) -> Array:
@@ -34,48 +62,92 @@ class Filters(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class FilterSum(Filters):
-    """Sum of filters."""
-
-    parts: tuple[Filters, ...]
-
-    def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
-        return np.sum([part.apply(coefficients, eigenvalues) for part in self.parts], axis=0)
-
-    def matrices(self, eigenvalues: Array) -> Array:
-        return np.sum([part.matrices(eigenvalues) for part in self.parts], axis=0)
-
-
-@dataclass(frozen=True, eq=False)
 class FilterBank(Filters):
-    """Signals are filtered, each by its own filter or all by one, combined, and the results filtered again.
+    """Filters with the matrix ``diag(after) combination diag(before) + diag(beside) combination``.
 
-    At an eigenvalue it is the matrix ``diag(after) combination diag(before)``.
-
-    Parameters
-    ----------
-    before : callable
-        Filters of the signals that come in, one each or one for all.
-    combination : ndarray of shape (n_out, n_in)
-        How the filtered signals are combined.
-    after : callable, optional
-        Filters of the signals that go out, one each or one for all.
-    tolerance : float, default=0.0
-        Size of terms that a series may leave out, relative to the largest; no more than rounding needs if zero.
+    Each of `before`, `after` and `beside` gives one filter per signal, or one for all.
     """
 
     before: OfEigenvalues
-    combination: Array
+    combination: Array  # shape (n_out, n_in)
     after: OfEigenvalues | None = None
     tolerance: float = 0.0
+    beside: OfEigenvalues | None = None
 
     def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
         filtered: Array = self.combination @ (self.before(eigenvalues) * coefficients)
-        return filtered if self.after is None else self.after(eigenvalues) * filtered
+        if self.after is not None:
+            filtered = self.after(eigenvalues) * filtered
+        if self.beside is not None:
+            filtered = filtered + self.beside(eigenvalues) * (self.combination @ coefficients)
+        return filtered
 
     def matrices(self, eigenvalues: Array) -> Array:
         matrices = self.combination[:, :, None] * self.before(eigenvalues)
-        return matrices if self.after is None else matrices * self.after(eigenvalues)[:, None, :]
+        if self.after is not None:
+            matrices = matrices * self.after(eigenvalues)[:, None, :]
+        if self.beside is not None:
+            matrices = matrices + self.combination[:, :, None] * self.beside(eigenvalues)[:, None, :]
+        return matrices
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How wrong a log likelihood may be, in nats."""
+
+    truncation: float = 0.0  # a bound
+    rounding: float = 0.0  # an estimate, where signals are in single precision
+    probes: float = 0.0  # standard error by random probes
+    limit: float = float("inf")  # truncation error that the settings of the spectrum allow
+
+    @property
+    def is_tolerable(self) -> bool:
+        """Whether the truncation error is within its limit."""
+        return self.truncation <= self.limit
+
+
+class SpectralData(ABC):
+    """Signals as the likelihood reads them: one row per signal or combination of signals, one column per frequency."""
+
+    @property
+    @abstractmethod
+    def multiplicities(self) -> Array:
+        """How many eigenvalues each frequency stands for, shape (n_frequencies,)."""
+
+    @property
+    @abstractmethod
+    def n_observations(self) -> int:
+        """Number of observed values, signals times nodes."""
+
+    @property
+    @abstractmethod
+    def energies(self) -> Array:
+        """Energy of each row at each frequency, shape (n_rows, n_frequencies)."""
+
+    @abstractmethod
+    def rotate(self, vectors: Array) -> SpectralData:
+        """Combinations of the rows, one for each column of `vectors`: signals in the eigenbasis of the inputs."""
+
+    @abstractmethod
+    def outer(self, vectors: Array, scales: Array) -> Array:
+        """Products of the rows, scaled at each frequency and rotated back by `vectors`: (n_signals, n_signals)."""
+
+    @abstractmethod
+    def node_gram(self, scales: Array) -> Array:
+        """Products of the frequencies after each row was scaled at each of them: (n_frequencies, n_frequencies)."""
+
+    @property
+    @abstractmethod
+    def carried_energies(self) -> tuple[Array, Array]:
+        """Where signals stand above what they carry over: energies of the latter, and products of the two."""
+
+    @abstractmethod
+    def without_carried(self, response: Array) -> SpectralData:
+        """The upper half of the rows less the lower half through a filter, given by its values at the frequencies."""
+
+    @abstractmethod
+    def quadratics(self, factors: Array) -> Array:
+        """Squares of ``L_j^-1 y_j`` summed over frequencies, per row, with lower Cholesky factors ``L_j`` given."""
 
 
 class SpectrumSettings(ABC):
@@ -91,10 +163,10 @@ class SpectrumSettings(ABC):
         graph: GraphBase,
         laplacian: LaplacianKind = "combinatorial",
         scaled: bool = False,
-        like: Any = None,
+        prototype: Any = None,
         device: str | None = None,
     ) -> Spectrum:
-        """Spectrum of a graph, for signals such as `like` (NumPy's, if not given); remembered on the graph."""
+        """Spectrum of a graph, for signals such as `prototype` (NumPy's, if not given); remembered on the graph."""
 
     @abstractmethod
     def restored(
@@ -102,18 +174,12 @@ class SpectrumSettings(ABC):
         graph: GraphBase,
         laplacian: LaplacianKind,
         scaled: bool,
-        like: Any,
+        prototype: Any,
         device: str | None,
         found: object,
         n_moments: int | None,
     ) -> Spectrum:
-        """The spectrum whose `Spectrum.found` and `Spectrum.n_moments` are given; nothing is computed.
-
-        Raises
-        ------
-        ValueError
-            If these settings cannot have found that.
-        """
+        """The spectrum with this `Spectrum.found` and `n_moments`, without computing; ValueError if there is none."""
 
     @abstractmethod
     def check(self, graph: GraphBase | None, device: str | None) -> None:
@@ -154,8 +220,7 @@ class Spectrum(ABC):
     graph: GraphBase
     laplacian: LaplacianKind
     scaled: bool
-    n_moments: int | None
-    """Number of Chebyshev moments that it is made of; None where eigenvalues are known."""
+    n_moments: int | None  # Chebyshev moments that it is made of; None where eigenvalues are known
 
     @property
     @abstractmethod
@@ -172,7 +237,7 @@ class Spectrum(ABC):
     @property
     @abstractmethod
     def multiplicities(self) -> Array:
-        """How many nodes' worth of spectrum each of the eigenvalues stands for, shape (n_frequencies,)."""
+        """How many eigenvalues of the graph each of these stands for, shape (n_frequencies,)."""
 
     @property
     def n_nodes(self) -> int:
@@ -186,10 +251,7 @@ class Spectrum(ABC):
 
     @property
     def upper(self) -> float:
-        """Right end of the interval that filters on this spectrum live on.
-
-        One for a scaled Laplacian, two (its bound) for a normalised one, else the largest eigenvalue.
-        """
+        """Right end of the interval of filters: 1 if scaled, 2 (a bound) if normalised, else the largest eigenvalue."""
         if self.scaled:
             return 1.0
         return 2.0 if self.laplacian == "normalized" else self.largest_eigenvalue
@@ -198,55 +260,29 @@ class Spectrum(ABC):
         """Average over the nodes of a function of the eigenvalues, given its values at them along the first axis."""
         return self.multiplicities @ values / self.n_nodes
 
-    @abstractmethod
-    def within(self, points: Array) -> Array:
-        """The eigenvalues nearest to points of the interval; the points themselves where eigenvalues are not known."""
-
-    @abstractmethod
-    def lowest(self, extrema: Callable[[], Array]) -> Array:
-        """Points among which a function is lowest on this spectrum, ascending; `extrema` finds its extrema."""
-
     @property
     @abstractmethod
     def has_eigenvectors(self) -> bool:
-        """Whether eigenvectors are known, so that blocks are coefficients in rows, of which many may be stacked."""
+        """Whether eigenpairs are known, so that blocks are coefficients in rows, of which many may be stacked."""
+
+    @abstractmethod
+    def require_eigenvectors(self, message: str) -> Array:
+        """Eigenvectors in columns, shape (n_nodes, n_nodes); a ValueError with the message where there are none."""
 
     @property
     def log_volume(self) -> float:
         """Logarithm of the volume that the vectors span; zero where they are orthonormal."""
         return 0.0
 
-    @abstractmethod
-    def require_eigenvectors(self, message: str) -> Array:
-        """Eigenvectors in columns, shape (n_nodes, n_nodes); a ValueError with the message where there are none."""
-
-    # ------------------------------------------------------------------------------------------------ reading
+    # ------------------------------------------------------------------------------------- signals and blocks
 
     @abstractmethod
-    def read(self, signals: Signals) -> SpectralData:
-        """Signals as the likelihood reads them."""
+    def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
+        """Signals as the likelihood reads them, above what they carry over, of the same shape, if that is given."""
 
     @abstractmethod
     def read_block(self, block: Any) -> SpectralData:
-        """The same of a block."""
-
-    @abstractmethod
-    def read_pair(self, signals: Signals, carried: Array) -> SpectralData:
-        """Signals, and below them as many others from an array (n_signals, n_nodes)."""
-
-    @abstractmethod
-    def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralData:
-        """The same of filtered combinations of signals, ``U^T`` times them."""
-
-    @abstractmethod
-    def read_residual(self, signals: Signals, training: Signals, vectors: Array, filters: Filters) -> SpectralData:
-        """What is left of signals after filtered combinations of others are taken away."""
-
-    # ------------------------------------------------------------------------------------------------- blocks
-
-    @abstractmethod
-    def block(self, signals: Signals, vectors: Array) -> Any:
-        """Combinations of signals, one for each column of `vectors`, as a block to be filtered."""
+        """The signals of a block as the likelihood reads them."""
 
     @abstractmethod
     def load(self, signals: Any) -> Any:
@@ -277,15 +313,10 @@ class Spectrum(ABC):
         """Sets of signals along a new first axis."""
 
     @abstractmethod
-    def diagonals(self, functions: OfEigenvalues, nodes: NDArray[np.intp] | None = None) -> tuple[Any, Array]:
-        """Diagonals over the nodes, or over some, of functions of the Laplacian.
+    def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Any, Array]:
+        """Diagonals of functions of the Laplacian over all nodes or some, and their root mean square standard error.
 
-        Returns
-        -------
-        diagonals : array of shape (n_functions, n_nodes)
-            Values at the nodes.
-        errors : ndarray of shape (n_functions,)
-            Their root mean square standard error, zero where they are exact.
+        Shapes (n_functions, n_nodes) and (n_functions,); the errors are zero where the diagonals are exact.
         """
 
     # ----------------------------------------------------------------------------------------------- accuracy
@@ -297,30 +328,3 @@ class Spectrum(ABC):
     @abstractmethod
     def refined(self) -> Spectrum | None:
         """A finer spectrum, or None where there is none."""
-
-
-@dataclass(frozen=True)
-class Errors:
-    """How wrong a log likelihood may be, in nats.
-
-    Parameters
-    ----------
-    truncation : float, default=0.0
-        Bound on the error by truncation.
-    rounding : float, default=0.0
-        Estimate of the error by rounding, where signals are in single precision.
-    probes : float, default=0.0
-        Standard error by random probes.
-    limit : float, default=inf
-        Truncation error that the settings of the spectrum allow.
-    """
-
-    truncation: float = 0.0
-    rounding: float = 0.0
-    probes: float = 0.0
-    limit: float = float("inf")
-
-    @property
-    def is_tolerable(self) -> bool:
-        """Whether the truncation error is within its limit."""
-        return self.truncation <= self.limit

@@ -9,16 +9,141 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
 from spectralgp._basics.arrays import few_threads, without_caches
-from spectralgp._basics.checks import Array, as_option, as_signals
+from spectralgp._basics.checks import Array, Indices, as_option, as_signals
 from spectralgp.graphs import Graph, GraphBase, LaplacianKind
 from spectralgp.signals import Signals
-from spectralgp.spectra.base import Errors, Filters, OfEigenvalues, Spectrum, SpectrumSettings
-from spectralgp.spectra.data import SpectralData, SpectralSignals
-from spectralgp.spectra.expected import ExpectedSignals, Spread
+from spectralgp.spectra.base import Errors, Filters, OfEigenvalues, SpectralData, Spectrum, SpectrumSettings
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralSignals(SpectralData):
+    """Signals in the graph Fourier domain: ``Y V``, or ``Z = U^T Y V`` of equation (5), shape (n_rows, n_nodes)."""
+
+    coefficients: Array
+
+    @cached_property
+    def multiplicities(self) -> Array:
+        return np.ones(self.coefficients.shape[1])
+
+    @property
+    def n_observations(self) -> int:
+        return int(self.coefficients.size)
+
+    @cached_property
+    def energies(self) -> Array:
+        """``Z_ij^2``."""
+        return np.square(self.coefficients)
+
+    def rotate(self, vectors: Array) -> SpectralSignals:
+        return SpectralSignals(vectors.T @ self.coefficients)
+
+    def outer(self, vectors: Array, scales: Array) -> Array:
+        scaled = self.coefficients * scales
+        if scaled.shape[1] > 2 * scaled.shape[0]:
+            return np.asarray(vectors @ (scaled @ scaled.T) @ vectors.T)
+        turned = vectors @ scaled
+        return turned @ turned.T
+
+    def node_gram(self, scales: Array) -> Array:
+        scaled = self.coefficients * scales
+        return scaled.T @ scaled
+
+    @property
+    def carried_energies(self) -> tuple[Array, Array]:
+        """``X_ij^2`` and ``X_ij Y_ij``."""
+        signals, carried = np.split(self.coefficients, 2)
+        return np.square(carried), carried * signals
+
+    def without_carried(self, response: Array) -> SpectralSignals:
+        """``Y_ij - b_j X_ij``."""
+        signals, carried = np.split(self.coefficients, 2)
+        return SpectralSignals(signals - response * carried)
+
+    def quadratics(self, factors: Array) -> Array:
+        return np.sum(np.square(np.linalg.solve(factors, self.coefficients.T[:, :, None])), axis=(0, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Covariance of signals as a sum of outer products of deviations (n_deviations, n_signals, n_nodes)."""
+
+    deviations: Array  # Fourier coefficients
+
+    @cached_property
+    def matrices(self) -> Array | None:
+        """Covariance at each frequency, (n_nodes, n_signals, n_signals), where that is smaller than the deviations."""
+        n_deviations, n_signals, _ = self.deviations.shape
+        if n_deviations <= n_signals:
+            return None
+        across = np.ascontiguousarray(self.deviations.transpose(2, 1, 0))
+        return across @ across.transpose(0, 2, 1)
+
+    def energies(self, vectors: Array) -> Array:
+        """Expected energies of combinations, one for each column of `vectors`, shape (n_rows, n_nodes)."""
+        if self.matrices is None:
+            return np.sum(np.square(vectors.T @ self.deviations), axis=0)
+        return np.sum((self.matrices @ vectors) * vectors, axis=1).T
+
+    def gram(self, vectors: Array, scales: Array) -> Array:
+        """Expected products of combinations, each scaled at each frequency, shape (n_rows, n_rows)."""
+        if self.matrices is None:
+            scaled = (vectors.T @ self.deviations) * scales
+            return np.einsum("sij,skj->ik", scaled, scaled, optimize=True)
+        rotated = vectors.T @ self.matrices @ vectors
+        return np.einsum("ij,jik,kj->ik", scales, rotated, scales, optimize=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedSignals(SpectralData):
+    """Signals with holes, known by their mean and spread: every square is an expected one.
+
+    The mean may stand above what is carried over, which is known and has no spread.
+    """
+
+    mean: SpectralSignals
+    spread: Spread
+    vectors: Array  # combinations of the signals that the rows are, shape (n_signals, n_rows)
+
+    @property
+    def multiplicities(self) -> Array:
+        return self.mean.multiplicities
+
+    @property
+    def n_observations(self) -> int:
+        return self.mean.n_observations
+
+    @cached_property
+    def energies(self) -> Array:
+        """``E[Z_ij^2]``."""
+        return self.mean.energies + self.spread.energies(self.vectors)
+
+    def rotate(self, vectors: Array) -> ExpectedSignals:
+        n_signals = self.vectors.shape[1]
+        own = vectors[:n_signals, :n_signals] if vectors.shape[0] == 2 * n_signals else vectors
+        return ExpectedSignals(self.mean.rotate(vectors), self.spread, self.vectors @ own)
+
+    def outer(self, vectors: Array, scales: Array) -> Array:
+        spread: Array = vectors @ self.spread.gram(self.vectors, scales) @ vectors.T
+        return self.mean.outer(vectors, scales) + spread
+
+    def node_gram(self, scales: Array) -> Array:
+        deviations = ((self.vectors.T @ self.spread.deviations) * scales).reshape(-1, scales.shape[1])
+        return self.mean.node_gram(scales) + deviations.T @ deviations
+
+    @property
+    def carried_energies(self) -> tuple[Array, Array]:
+        return self.mean.carried_energies
+
+    def without_carried(self, response: Array) -> ExpectedSignals:
+        return ExpectedSignals(self.mean.without_carried(response), self.spread, self.vectors)
+
+    def quadratics(self, factors: Array) -> Array:
+        rotated = self.vectors.T @ self.spread.deviations
+        return self.mean.quadratics(factors) + sum(SpectralSignals(one).quadratics(factors) for one in rotated)
 
 
 class MatrixBasis(Spectrum):
@@ -41,33 +166,22 @@ class MatrixBasis(Spectrum):
     def has_eigenvectors(self) -> bool:
         return True
 
-    def read(self, signals: Signals) -> SpectralData:
-        return self._expected(SpectralSignals(self.coefficients(signals)), signals)
-
     @abstractmethod
     def coefficients(self, signals: Signals) -> Array:
         """Coordinates of signals, shape (n_signals, n_nodes)."""
 
-    def _expected(self, mean: SpectralSignals, signals: Signals) -> SpectralData:
-        return mean if signals.deviations is None else ExpectedSignals(mean, Spread(self.load(signals.deviations)))
+    def require_eigenvectors(self, message: str) -> Array:
+        return np.eye(self.n_nodes) if self.forward is None else self.forward
+
+    def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
+        own = self.coefficients(signals)
+        mean = SpectralSignals(own if carried is None else np.vstack([own, self.load(carried)]))
+        if signals.deviations is None:
+            return mean
+        return ExpectedSignals(mean, Spread(self.load(signals.deviations)), np.eye(len(own)))
 
     def read_block(self, block: Array) -> SpectralSignals:
         return SpectralSignals(block)
-
-    def read_pair(self, signals: Signals, carried: Array) -> SpectralData:
-        pair = SpectralSignals(np.vstack([self.coefficients(signals), self.load(carried)]))
-        return self._expected(pair, signals)
-
-    def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
-        return SpectralSignals(self.filtered(self.block(signals, vectors), filters))
-
-    def read_residual(self, signals: Signals, training: Signals, vectors: Array, filters: Filters) -> SpectralSignals:
-        predicted = self.read_filtered(training, vectors, filters)
-        return SpectralSignals(self.coefficients(signals) - predicted.coefficients)
-
-    def block(self, signals: Signals, vectors: Array) -> Array:
-        """``U^T Y V``."""
-        return vectors.T @ self.coefficients(signals)
 
     def load(self, signals: Any) -> Array:
         return np.asarray(signals if self.backward is None else signals @ self.backward)
@@ -90,7 +204,7 @@ class MatrixBasis(Spectrum):
     def stack(self, signals: list[Array]) -> Array:
         return np.stack(signals)
 
-    def diagonals(self, functions: OfEigenvalues, nodes: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
+    def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Array, Array]:
         """``sum_j V_mj^2 f(lambda_j)``: equation (9)."""
         values = functions(self.eigenvalues)
         errors = np.zeros(values.shape[0])
@@ -122,7 +236,7 @@ class Exact(SpectrumSettings):
         graph: GraphBase,
         laplacian: LaplacianKind = "combinatorial",
         scaled: bool = False,
-        like: Any = None,
+        prototype: Any = None,
         device: str | None = None,
     ) -> ExactSpectrum:
         return decompose(graph, laplacian, scaled=scaled)
@@ -132,7 +246,7 @@ class Exact(SpectrumSettings):
         graph: GraphBase,
         laplacian: LaplacianKind,
         scaled: bool,
-        like: Any,
+        prototype: Any,
         device: str | None,
         found: object,
         n_moments: int | None,
@@ -165,7 +279,6 @@ class Exact(SpectrumSettings):
 
     @property
     def tolerance(self) -> float:
-        """Zero: nothing is truncated."""
         return 0.0
 
     @property
@@ -183,15 +296,7 @@ class Exact(SpectrumSettings):
 
 @dataclass(frozen=True, eq=False)
 class Eigenpairs:
-    """What is found of a Laplacian to know its exact spectrum.
-
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (n_nodes,)
-        Ascending, before scaling.
-    eigenvectors : ndarray of shape (n_nodes, n_nodes)
-        In columns.
-    """
+    """Eigenvalues of a Laplacian, ascending and before scaling, and its eigenvectors in columns."""
 
     eigenvalues: Array
     eigenvectors: Array
@@ -250,25 +355,13 @@ class ExactSpectrum(MatrixBasis):
     def mean(self, values: Array) -> Array:
         return np.mean(values, axis=0)
 
-    def within(self, points: Array) -> Array:
-        eigenvalues = self.eigenvalues
-        nearest = np.searchsorted((eigenvalues[1:] + eigenvalues[:-1]) / 2, points)
-        return np.unique(eigenvalues[nearest])
-
-    def lowest(self, extrema: Callable[[], Array]) -> Array:
-        return self.eigenvalues
-
     @property
     def forward(self) -> Array | None:
         return self.basis
 
     @property
     def backward(self) -> Array | None:
-        """The same: they are orthonormal."""
         return self.basis
-
-    def require_eigenvectors(self, message: str) -> Array:
-        return self.eigenvectors
 
     def coefficients(self, signals: Signals) -> Array:
         return signals.values if self.basis is None else signals.transform(self.basis)
@@ -329,23 +422,14 @@ class ExactSpectrum(MatrixBasis):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Oblique(MatrixBasis):
-    """Another basis of the nodes, not orthonormal, in which two covariances of nodes are diagonal: equation (23).
+    """Another basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (23).
 
     Its frequencies are those of no Laplacian: they number the vectors.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-        Of the graph.
-    vectors : ndarray of shape (n_nodes, n_nodes)
-        ``B``, in columns.
-    dual : ndarray of shape (n_nodes, n_nodes)
-        ``B^-T``.
     """
 
     spectrum: Spectrum
-    vectors: Array
-    dual: Array
+    vectors: Array  # B, in columns
+    dual: Array  # B^-T
     n_moments: None = field(default=None, init=False)
 
     __getstate__ = without_caches
@@ -356,12 +440,10 @@ class Oblique(MatrixBasis):
 
     @property
     def forward(self) -> Array:
-        """``B``."""
         return self.vectors
 
     @property
     def backward(self) -> Array:
-        """``B^-T``."""
         return self.dual
 
     @property
@@ -376,7 +458,7 @@ class Oblique(MatrixBasis):
 
     @property
     def scaled(self) -> bool:  # type: ignore[override]
-        """As the graph's spectrum is."""
+        """Whether the graph's spectrum is."""
         return self.spectrum.scaled
 
     @cached_property
@@ -398,16 +480,6 @@ class Oblique(MatrixBasis):
 
     def coefficients(self, signals: Signals) -> Array:
         return signals.values @ self.dual
-
-    def within(self, points: Array) -> Array:
-        return points
-
-    def lowest(self, extrema: Callable[[], Array]) -> Array:
-        return self.eigenvalues
-
-    def require_eigenvectors(self, message: str) -> Array:
-        """``B``."""
-        return self.vectors
 
 
 def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> ExactSpectrum:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebval
-from numpy.typing import NDArray
+from numpy.polynomial.chebyshev import chebval, chebvander
 
 from spectralgp._basics.arrays import device_of
-from spectralgp._basics.checks import Array, as_integer, as_option, as_positive
+from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
 from spectralgp.graphs import GraphBase, LaplacianKind
 from spectralgp.operators import (
     MomentPass,
@@ -25,19 +25,182 @@ from spectralgp.operators import (
     quadrature_weights,
 )
 from spectralgp.signals import Signals
-from spectralgp.spectra.base import Errors, Filters, OfEigenvalues, Spectrum, SpectrumSettings
-from spectralgp.spectra.data import SpectralData, SpectralMoments
-from spectralgp.spectra.density import Density, Found
-from spectralgp.spectra.probing import UNIT_VECTORS, closest_quadratics, diagonals_at
+from spectralgp.spectra.base import Errors, Filters, OfEigenvalues, SpectralData, Spectrum, SpectrumSettings
 
 FIRST_MOMENTS = 129
-FINER = 4  # times as many points as moments, to see the tail of a Chebyshev series
-LEAST_POINTS = 1024  # however few the moments: their tail may be longer than a few times their number
+TAIL_POINTS_PER_MOMENT = 4  # times as many points as moments, to see the tail of a Chebyshev series
+MIN_TAIL_POINTS = 1024  # however few the moments: their tail may be longer than a few times their number
 # where a series is held against its function, besides the points it goes through: ever closer to both ends
-CHECKED = np.concatenate([[0.0], np.geomspace(1e-16, 0.5, 40), 1 - np.geomspace(1e-16, 0.5, 40), [1.0]])
+CHECKED_POINTS = np.concatenate([[0.0], np.geomspace(1e-16, 0.5, 40), 1 - np.geomspace(1e-16, 0.5, 40), [1.0]])
 SERIES_TOLERANCE = 1e-10  # of the last coefficients of a filter's series, relative to its largest
-MOST_TERMS = 2**14
-NOTICEABLE = 1e-7  # of the largest coefficient, where a series that is cut off is worth a warning
+MAX_TERMS = 2**14
+WARNED_TERM = 1e-7  # of the largest coefficient, where a series that is cut off is worth a warning
+PROBES_PER_BLOCK = 32
+CONTROLS = slice(1, 3)  # moments of the density that sums over the sparse matrix give exactly
+UNIT_VECTORS_PER_BLOCK = 32
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralMoments(SpectralData):
+    """Energies ``E_q`` of signals at the nodes of a quadrature, equation (12), instead of their Fourier transform."""
+
+    matrices: Array  # E_q, or U^T E_q U of equation (13), shape (n_frequencies, n_rows, n_rows)
+    weights: Array  # m_q; they add up to the number of nodes, but single ones may be negative
+    n_nodes: int
+
+    @property
+    def multiplicities(self) -> Array:
+        return self.weights
+
+    @property
+    def n_observations(self) -> int:
+        return int(self.matrices.shape[1] * self.n_nodes)
+
+    @cached_property
+    def energies(self) -> Array:
+        """``(E_q)_ii``."""
+        return np.diagonal(self.matrices, axis1=1, axis2=2).T.copy()
+
+    def rotate(self, vectors: Array) -> SpectralMoments:
+        """``U^T E_q U``."""
+        return SpectralMoments(vectors.T @ self.matrices @ vectors, self.weights, self.n_nodes)
+
+    def outer(self, vectors: Array, scales: Array) -> Array:
+        gram = np.einsum("iq,qik,kq->ik", scales, self.matrices, scales, optimize=True)
+        return np.asarray(vectors @ gram @ vectors.T)
+
+    def node_gram(self, scales: Array) -> Array:
+        raise ValueError("data must be on an exact spectrum to have products between frequencies; got a quadrature's.")
+
+    @property
+    def carried_energies(self) -> tuple[Array, Array]:
+        """Diagonals of the lower right and the upper right block of ``E_q``."""
+        half = self.matrices.shape[1] // 2
+        own, across = self.matrices[:, half:, half:], self.matrices[:, :half, half:]
+        return np.diagonal(own, axis1=1, axis2=2).T, np.diagonal(across, axis1=1, axis2=2).T
+
+    def without_carried(self, response: Array) -> SpectralMoments:
+        """``E_yy - b (E_xy + E_yx) + b^2 E_xx``."""
+        half, factor = self.matrices.shape[1] // 2, response[:, None, None]
+        across = self.matrices[:, :half, half:]
+        matrices = self.matrices[:, :half, :half] - factor * (across + np.swapaxes(across, 1, 2))
+        return SpectralMoments(matrices + factor**2 * self.matrices[:, half:, half:], self.weights, self.n_nodes)
+
+    def quadratics(self, factors: Array) -> Array:
+        """Sums of the diagonals of ``L_q^-1 E_q L_q^-T``."""
+        halves = np.linalg.solve(factors, self.matrices)
+        return np.diagonal(np.linalg.solve(factors, np.swapaxes(halves, 1, 2)), axis1=1, axis2=2).sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityState:
+    """What is known of a density so far, from which another one of the same graph can start."""
+
+    largest_eigenvalue: float
+    residual: float  # of the largest eigenvalue, by Lanczos
+    moments: Array | None  # of every probe, or of every node where they are exact, shape (n_moments, n_probes)
+
+
+class Density:
+    """Moments of the density of a Laplacian's spectrum, as many as were asked for. They belong to the graph alone.
+
+    Probes are random signs, drawn with `random_state`, or one unit vector per node where `n_probes` is "exact". The
+    interval of the operator is shrunk to its spectrum.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        n_probes: int | Literal["exact"],
+        random_state: int,
+        has_edges: bool = True,
+        found: DensityState | None = None,
+    ) -> None:
+        self.operator, self.n_probes, self.random_state = operator, n_probes, random_state
+        self._passes: list[MomentPass] = []
+        if found is not None:
+            self.largest_eigenvalue, self.residual = found.largest_eigenvalue, found.residual
+            if found.moments is not None:
+                self._passes = [MomentPass.known(found.moments, gram=False)]
+        else:
+            self.largest_eigenvalue, self.residual = operator.largest_eigenvalue() if has_edges else (1.0, 0.0)
+        operator.tighten(self.largest_eigenvalue, self.residual)
+        self._lock = threading.RLock()  # fits on one graph may run in several threads
+
+    @property
+    def found(self) -> DensityState:
+        """What was found so far."""
+        with self._lock:
+            least = min((known.n_moments for known in self._passes), default=0)
+            moments = np.concatenate([known.moments[:least] for known in self._passes], axis=1) if least else None
+        return DensityState(self.largest_eigenvalue, self.residual, moments)
+
+    def moments(self, n_moments: int) -> Array:
+        """``mu_k = tr T_k(A)``, shape (n_moments,)."""
+        probes = self.probe_moments(n_moments)
+        return self._raw(n_moments).sum(axis=1) if probes is None else probes.mean(axis=1)
+
+    def probe_moments(self, n_moments: int) -> Array | None:
+        """Moments of each probe after the control variates, shape (n_moments, n_probes); None if exact."""
+        if self.n_probes == "exact":
+            return None
+        raw = self._raw(n_moments)
+        centred = raw - raw.mean(axis=1, keepdims=True)
+        slopes = np.linalg.lstsq(centred[CONTROLS].T, centred.T, rcond=None)[0]
+        return raw - slopes.T @ (raw[CONTROLS] - self._traces[:, None])
+
+    def spread(self, coefficients: Array) -> float:
+        """Standard error of ``tr f(A)`` from the spread over the probes, for the Chebyshev coefficients of ``f``."""
+        probes = self.probe_moments(coefficients.size)
+        if probes is None:
+            return 0.0
+        values = coefficients @ probes
+        return float(np.std(values, ddof=1 + probes[CONTROLS].shape[0]) / np.sqrt(values.size))
+
+    def release(self) -> None:
+        """Forget the states of the recurrences, which more moments would need, and keep the moments."""
+        with self._lock:
+            for known in self._passes:
+                known.release()
+
+    def _raw(self, n_moments: int) -> Array:
+        """Moments of every probe (random signs), or of every node (unit vectors) for exact moments."""
+        with self._lock:
+            if any(known.is_released and known.n_moments < n_moments for known in self._passes):
+                self._passes = []  # the same probes again, from the start
+            self._passes = self._passes or list(self._start())
+            for known in self._passes:
+                known.extend(n_moments)
+            return np.concatenate([known.moments[:n_moments] for known in self._passes], axis=1)
+
+    def _start(self) -> Iterator[MomentPass]:
+        random_state, n_nodes = np.random.default_rng(self.random_state), self.operator.n_nodes
+        total = n_nodes if self.n_probes == "exact" else self.n_probes
+        for start in range(0, total, PROBES_PER_BLOCK):
+            width = min(PROBES_PER_BLOCK, total - start)
+            if self.n_probes == "exact":
+                block = self.operator.unit_vectors(np.arange(start, start + width))
+            else:
+                block = self.operator.random_signs(width, random_state)
+            yield MomentPass(self.operator, block, gram=False)
+
+    @property
+    def _traces(self) -> Array:
+        """``tr T_1(A)`` and ``tr T_2(A)`` from sums over the sparse matrix."""
+        operator = self.operator
+        trace, square = operator.traces
+        scale, n_nodes = 2 / operator.bound, operator.n_nodes
+        first = scale * trace - n_nodes
+        second = scale**2 * square - 2 * scale * trace + n_nodes  # tr A^2
+        return np.array([first, 2 * second - n_nodes])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickling, without the lock."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore from a pickle."""
+        self.__dict__ = state | {"_lock": threading.RLock()}
 
 
 @dataclass(frozen=True)
@@ -85,16 +248,17 @@ class Chebyshev(SpectrumSettings):
         graph: GraphBase,
         laplacian: LaplacianKind = "combinatorial",
         scaled: bool = False,
-        like: Any = None,
+        prototype: Any = None,
         device: str | None = None,
-        found: Found | None = None,
+        found: DensityState | None = None,
     ) -> Quadrature:
         as_option(laplacian, "laplacian", ("combinatorial", "normalized"))
-        like = np.empty((0, 0)) if like is None else like
-        place: Hashable = (type(like).__module__.partition(".")[0], device_of(like), device, str(precision_of(like)))
+        prototype = np.empty((0, 0)) if prototype is None else prototype
+        library = type(prototype).__module__.partition(".")[0]
+        place: Hashable = (library, device_of(prototype), device, str(precision_of(prototype)))
         key = ("density", laplacian, self.n_probes, self.random_state, place)
         if key not in graph._cache:
-            operator = graph.operator(laplacian, like, device)
+            operator = graph.operator(laplacian, prototype, device)
             graph._cache[key] = Density(operator, self.n_probes, self.random_state, graph.n_edges > 0, found)
         return Quadrature(graph, laplacian, bool(scaled), self, graph._cache[key], self.n_moments | 1)
 
@@ -103,12 +267,12 @@ class Chebyshev(SpectrumSettings):
         graph: GraphBase,
         laplacian: LaplacianKind,
         scaled: bool,
-        like: Any,
+        prototype: Any,
         device: str | None,
         found: object,
         n_moments: int | None,
     ) -> Quadrature:
-        if not isinstance(found, Found):
+        if not isinstance(found, DensityState):
             raise ValueError(f"densities must hold one of the {laplacian} Laplacian; got none.")
         most, n_probes = self.max_moments | 1, self._probes_on(graph.n_nodes)
         if n_moments is None or n_moments % 2 == 0 or n_moments > most:
@@ -116,7 +280,7 @@ class Chebyshev(SpectrumSettings):
         shape = (1, n_probes) if found.moments is None else found.moments.shape
         if shape[1] != n_probes or shape[0] % 2 == 0:
             raise ValueError(f"densities must hold an odd number of moments of {n_probes} probes; got {shape}.")
-        return dataclasses.replace(self.of(graph, laplacian, scaled, like, device, found), n_moments=n_moments)
+        return dataclasses.replace(self.of(graph, laplacian, scaled, prototype, device, found), n_moments=n_moments)
 
     def check(self, graph: GraphBase | None, device: str | None) -> None:
         """Every graph and device will do."""
@@ -174,21 +338,6 @@ class Quadrature(Spectrum):
 
     It answers as an exact spectrum does, with the eigenvalues replaced by a few nodes and eigenvectors by Chebyshev
     filters. It holds no signals.
-
-    Parameters
-    ----------
-    graph : Graph
-        The graph.
-    laplacian : {"combinatorial", "normalized"}
-        Which Laplacian.
-    scaled : bool
-        Whether eigenvalues are divided by the largest one.
-    settings : Chebyshev
-        Tolerance, probes and limits.
-    density : Density
-        The Laplacian as an operator, and the moments of its spectrum.
-    n_moments : int
-        How many of them are used; an odd number.
     """
 
     graph: GraphBase
@@ -196,10 +345,10 @@ class Quadrature(Spectrum):
     scaled: bool
     settings: Chebyshev
     density: Density
-    n_moments: int
+    n_moments: int  # of the density that are used; an odd number
 
     @property
-    def found(self) -> Found:
+    def found(self) -> DensityState:
         return self.density.found
 
     # --------------------------------------------------------------------------------------------- frequencies
@@ -233,14 +382,6 @@ class Quadrature(Spectrum):
         """``m_q`` of equation (12); they add up to the number of nodes."""
         return quadrature_weights(self.density.moments(self.n_moments))[::-1]
 
-    def within(self, points: Array) -> Array:
-        """The points: no eigenvalue is known."""
-        return points
-
-    def lowest(self, extrema: Callable[[], Array]) -> Array:
-        """The extrema: the whole interval is asked for."""
-        return extrema()
-
     @property
     def has_eigenvectors(self) -> bool:
         return False
@@ -250,31 +391,31 @@ class Quadrature(Spectrum):
 
     # ------------------------------------------------------------------------------------------------- reading
 
-    def read(self, signals: Signals) -> SpectralMoments:
+    def read(self, signals: Signals, carried: Array | None = None) -> SpectralMoments:
         """Energies of the signals at the quadrature's nodes, equation (12)."""
-        return self._data(signals.moments(self.operator, self.n_moments))
-
-    def read_block(self, block: Any) -> SpectralMoments:
-        moments = MomentPass(self.operator, block, gram=True)
-        moments.extend(self.n_moments)
-        return self._data(moments.moments[: self.n_moments])
-
-    def read_pair(self, signals: Signals, carried: Array) -> SpectralMoments:
-        columns = signals.columns(self.operator)
-        pair = self.read_block(self.operator.beside(columns, self.load(carried)))
+        if carried is None:
+            return self._data(signals.moments(self.operator, self.n_moments))
+        pair = self.read_block(self.operator.beside(signals.columns(self.operator), self.load(carried)))
         spread = signals.spread_moments(self.operator, self.n_moments)
         if spread is not None:  # what is carried over is known: it has none
             n_signals = signals.shape[0]
             pair.matrices[:, :n_signals, :n_signals] += self._data(spread).matrices
         return pair
 
+    def read_block(self, block: Any) -> SpectralMoments:
+        moments = MomentPass(self.operator, block, gram=True)
+        moments.extend(self.n_moments)
+        return self._data(moments.moments[: self.n_moments])
+
     def _data(self, moments: Array) -> SpectralMoments:
         return SpectralMoments(quadrature_weights(moments)[::-1], self.multiplicities, self.n_nodes)
 
     def read_filtered(self, signals: Signals, vectors: Array, filters: Filters) -> SpectralMoments:
+        """Filtered combinations of signals, ``U^T`` times them, as the likelihood reads them."""
         return self._mixed(self.read(signals), self._rows(filters, vectors))
 
     def read_residual(self, signals: Signals, training: Signals, vectors: Array, filters: Filters) -> SpectralMoments:
+        """What is left of signals after filtered combinations of others are taken away."""
         together = signals.followed_by(training)
         if together is None:
             columns = signals.columns(self.operator)
@@ -293,6 +434,7 @@ class Quadrature(Spectrum):
     # -------------------------------------------------------------------------------------------------- blocks
 
     def block(self, signals: Signals, vectors: Array) -> _Loaded:
+        """Combinations of signals, one for each column of `vectors`, as a block to be filtered."""
         return _Loaded(signals, vectors)
 
     def load(self, signals: Any) -> Any:
@@ -350,19 +492,19 @@ class Quadrature(Spectrum):
             significant = np.flatnonzero(sizes > tolerance * max(np.max(sizes), 1e-300))
             converged = significant.size == 0 or significant[-1] < 0.9 * n_terms
             last = float(sizes[-1] / max(np.max(sizes), 1e-300))
-            if n_terms >= MOST_TERMS and last > NOTICEABLE:
+            if n_terms >= MAX_TERMS and last > WARNED_TERM:
                 warnings.warn(
-                    f"A filter is too steep for a series of {MOST_TERMS} Chebyshev polynomials: terms of "
+                    f"A filter is too steep for a series of {MAX_TERMS} Chebyshev polynomials: terms of "
                     f"{last:.1e} of the largest are cut off. Use a filter of lower degree, more "
                     f"noise, or an exact spectrum.",
                     RuntimeWarning,
                     stacklevel=2,
                 )
-            if n_terms >= MOST_TERMS or converged:
+            if n_terms >= MAX_TERMS or converged:
                 return coefficients[..., : (significant[-1] if significant.size else 0) + 1]
             n_terms *= 2
 
-    def diagonals(self, functions: OfEigenvalues, nodes: NDArray[np.intp] | None = None) -> tuple[Any, Array]:
+    def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Any, Array]:
         """Diagonals at given nodes without error, or at all nodes by probes with random signs.
 
         For all nodes the best quadratic on the spectrum is taken out of each function first: its diagonal is known
@@ -376,7 +518,7 @@ class Quadrature(Spectrum):
         quadratics = closest_quadratics(coefficients, 2 * self.eigenvalues / self.end - 1, self.multiplicities)
         left = coefficients.copy()
         left[:, : quadratics.shape[1]] -= quadratics
-        n_probes = 2 * UNIT_VECTORS if self.settings.n_probes == "exact" else self.settings.n_probes
+        n_probes = 2 * UNIT_VECTORS_PER_BLOCK if self.settings.n_probes == "exact" else self.settings.n_probes
         random_state = np.random.default_rng(self.settings.random_state + 1)
         halves = [operator.probed(operator.random_signs(n_probes // 2, random_state), left) for _ in range(2)]
         difference = halves[0] - halves[1]
@@ -394,8 +536,8 @@ class Quadrature(Spectrum):
         of the signals, bounds the error of equation (13). The coefficients are those of a fine interpolation, whose own
         error is looked for at further points, ever closer to the ends of the interval, and added.
         """
-        n_points = max(FINER * self.n_moments, LEAST_POINTS)
-        checked = self.end * CHECKED
+        n_points = max(TAIL_POINTS_PER_MOMENT * self.n_moments, MIN_TAIL_POINTS)
+        checked = self.end * CHECKED_POINTS
         fine, further = variances(self.points(n_points)), variances(checked)
         energies = np.abs(data.energies.sum(axis=1))
         truncation = rounding = 0.0
@@ -405,7 +547,7 @@ class Quadrature(Spectrum):
             (1 / fine, 1 / further, energies),
         ):
             coefficients = chebyshev_coefficients(values)
-            missed = np.max(np.abs(truth - chebval(2 * CHECKED - 1, coefficients.T)), axis=1)
+            missed = np.max(np.abs(truth - chebval(2 * CHECKED_POINTS - 1, coefficients.T)), axis=1)
             # a term beyond the degree is lost, and aliased into a lower one: twice its size at most, half of it in (13)
             truncation += float(sizes @ (np.sum(np.abs(coefficients[:, self.n_moments :]), axis=1) + missed))
             rounding += 0.5 * precision * float(sizes @ np.sum(np.abs(coefficients), axis=1))
@@ -429,3 +571,22 @@ class Quadrature(Spectrum):
         scaled = "scaled " if self.scaled else ""
         of = f"{self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian"
         return f"Quadrature({self.n_moments} nodes for {of})"
+
+
+def closest_quadratics(coefficients: Array, points: Array, multiplicities: Array) -> Array:
+    """Chebyshev coefficients of the quadratics closest to functions in the mean over a spectrum, on [-1, 1]."""
+    roots = np.sqrt(np.maximum(multiplicities, 0.0))[:, None]
+    design = chebvander(points, min(2, coefficients.shape[1] - 1))
+    values = chebval(points, coefficients.T).T
+    return np.asarray(np.linalg.lstsq(roots * design, roots * values, rcond=None)[0].T, dtype=np.float64)
+
+
+def diagonals_at(operator: Operator, coefficients: Array, nodes: Indices) -> Array:
+    """Diagonals at some nodes without error, shape (n_functions, n_some_nodes)."""
+    values = []
+    for start in range(0, len(nodes), UNIT_VECTORS_PER_BLOCK):
+        chosen = nodes[start : start + UNIT_VECTORS_PER_BLOCK]
+        moments = MomentPass(operator, operator.unit_vectors(chosen), gram=False)
+        moments.extend(coefficients.shape[1])
+        values.append(coefficients @ moments.moments[: coefficients.shape[1]])
+    return np.concatenate(values, axis=1)
