@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from spectralgp.fields.rows import Left, Rows
-from spectralgp.kernels.new_inputs import KernelInputs
+from spectralgp.kernels.inputs import NewInputs
 from spectralgp.spectra import Filters, Modes, OfEigenvalues, modes_of
 
 Array = np.ndarray
@@ -136,11 +136,11 @@ class Filtered(Rows):
         columns = [self.column(signal, power, own, inverse=True) @ weights for signal in range(self.n_signals)]
         return modes_of(np.array(columns))
 
-    def at(self, new: KernelInputs, power: OfEigenvalues, own: OfEigenvalues) -> LeftOfFiltered:
+    def at(self, new: NewInputs, power: OfEigenvalues, own: OfEigenvalues) -> LeftOfFiltered:
         """By the moments of the new inputs."""
         return LeftOfFiltered(self, self.joined(new), power, own)
 
-    def joined(self, new: KernelInputs) -> Filtered:
+    def joined(self, new: NewInputs) -> Filtered:
         """All moments."""
         return replace(self, moments=np.concatenate([self.moments, new.inputs[:, 0]]))
 

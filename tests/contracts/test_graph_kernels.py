@@ -9,6 +9,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS, KERNELS, KERNELS_AND_GRAPHS, WEIGHTS, bound, bump, bump_jacobian, node_covariance
@@ -26,8 +27,10 @@ from spectralgp.kernels import (
     RandomWalk,
     RegularizedLaplacian,
     Response,
+    SpectralKernel,
 )
-from tolerances import EXACT, FORMULA, GRADIENT, ROUND_TRIP
+from spectralgp.learning import Task, learn
+from tolerances import EXACT, FORMULA, GRADIENT, OPTIMUM, ROUND_TRIP
 
 every_kernel_and_graph = pytest.mark.parametrize(("name", "graph"), KERNELS_AND_GRAPHS)
 every_kernel = pytest.mark.parametrize("name", KERNELS)
@@ -53,6 +56,39 @@ def test_jacobian_is_that_of_finite_differences(name, graph):
     for index in range(kernel.theta.size):
         assert oracle.relative_error(actual[..., index], expected[..., index]) < GRADIENT
     assert actual.shape[-1] == kernel.theta.size
+
+
+@dataclasses.dataclass(frozen=True)
+class Heat(SpectralKernel):
+    """The smallest kernel of one's own: five members. `Diffusion` at unit strength, with a free amplitude."""
+
+    log_amplitude: float = 0.0
+    laplacian: str = "normalized"
+    scaled: bool = False
+
+    @property
+    def theta(self):
+        return np.array([self.log_amplitude])
+
+    def with_theta(self, theta):
+        return dataclasses.replace(self, log_amplitude=float(theta[0]))
+
+    def scaled_by(self, factor):
+        return dataclasses.replace(self, log_amplitude=self.log_amplitude + np.log(factor))
+
+    def power(self, eigenvalues):
+        return np.exp(2 * self.log_amplitude - 0.5 * np.asarray(eigenvalues))
+
+    def power_jacobian(self, eigenvalues):
+        return 2 * self.power(eigenvalues)[:, None]
+
+
+def test_a_kernel_of_ones_own_needs_five_members():
+    signals = np.random.default_rng(0).standard_normal((8, GRAPHS["ring"].n_nodes))
+    task = Task.of(GRAPHS["ring"], RBF(1.0), np.arange(8.0)[:, None], signals)
+    own, named = (learn(task, kernel) for kernel in (Heat(), Diffusion(strength_bounds="fixed")))
+    assert own.log_likelihood == pytest.approx(named.log_likelihood, abs=OPTIMUM)
+    assert own.model.graph_kernel.parameter_names == ("theta[0]",)
 
 
 def test_jacobian_without_free_parameters_is_empty():

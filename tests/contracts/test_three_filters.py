@@ -14,7 +14,7 @@ import oracle
 from spectralgp.fields import condition, graph_gp, leave_one_out
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Diffusion, Identity, Polynomial, Standardised, WithResidual, as_input_kernel
-from spectralgp.kernels.carry import Carried, Carry
+from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.task import Task
 from spectralgp.signals import read_signals
@@ -58,7 +58,7 @@ def task_of(spectrum, scale="node", carried=True, kernel="default"):
         signals,
         prior=None,
         spectrum=SPECTRA[spectrum],
-        carried=Carried.of(COLUMNS, INPUTS) if carried else None,
+        carried=CarryColumns.of(COLUMNS, INPUTS) if carried else None,
     )
 
 
@@ -118,7 +118,7 @@ def test_carry_over_is_by_generalised_least_squares(spectrum):
     carried = (INPUTS[:, COLUMNS] - INPUTS[:, COLUMNS].mean(axis=0)) / task.signals.units.divisor
     columns = []
     for order in range(3):
-        response = Carry(np.eye(3)[order], 1.0).response(eigenvalues)
+        response = CarryFilter(np.eye(3)[order], 1.0).response(eigenvalues)
         columns.append((task.signals.units.divisor * (carried @ (vectors * response) @ vectors.T)).ravel())
     design, target = np.column_stack(columns), (SIGNALS - task.signals.units.offset).ravel()
     weighted = np.linalg.solve(covariance, design)

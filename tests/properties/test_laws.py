@@ -23,7 +23,7 @@ from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, 
 from spectralgp.fields import Field, Posterior, Seen, condition, condition_shrunk, graph_gp
 from spectralgp.fields.conditioning import FEW_DRAWS
 from spectralgp.kernels import WithResidual
-from spectralgp.kernels.carry import Carried, Carry
+from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.signals import read_in, read_signals
 from spectralgp.spectra import Exact
 from strategies import adjacencies
@@ -93,9 +93,9 @@ def problems(draw, spectrum: Chebyshev | Exact = Exact()) -> Problem:
     training = np.where(rng.random((n_signals, n_nodes)) < share, np.nan, signals[:n_signals])
     training[:, 0] = signals[:n_signals, 0]
     center, scale = draw(st.sampled_from([None, "global", "node"])), draw(st.sampled_from(["global", "node"]))
-    carried = Carried.of(np.arange(n_nodes), inputs[:n_signals]) if carries else None
+    carried = CarryColumns.of(np.arange(n_nodes), inputs[:n_signals]) if carries else None
     if carries:
-        prior = replace(prior, carry=Carry(np.array([0.5, -0.2, 0.1]), prior.spectrum.upper))
+        prior = replace(prior, carry=CarryFilter(np.array([0.5, -0.2, 0.1]), prior.spectrum.upper))
     conditions = condition_shrunk if is_exact and draw(st.booleans()) else condition
     posterior = conditions(prior, inputs[:n_signals], read_signals(training, center, scale), carried)
     return Problem(posterior, training, inputs[n_signals:], signals[n_signals:], rng)
@@ -291,7 +291,7 @@ def test_the_order_of_nodes_does_not_matter(problem):
     turned = read_in(replace(units, offset=offset, relative=relative), problem.signals[:, order])
     carried = posterior.carried
     if carried is not None:
-        carried = Carried(carried.columns[order], carried.offset[order])
+        carried = CarryColumns(carried.columns[order], carried.offset[order])
     conditions = condition if prior.shrinkage is None else condition_shrunk
     plain = conditions(
         replace(prior, shrinkage=None), posterior.inputs, posterior.signals.as_observed, posterior.carried

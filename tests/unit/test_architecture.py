@@ -24,7 +24,7 @@ import spectralgp
 from spectralgp.fields import Covariance, Mixture, Posterior, Predictive, Rows
 from spectralgp.fields.nodes import Nodes
 from spectralgp.kernels import GraphKernel, InputKernel
-from spectralgp.kernels.new_inputs import NewInputs
+from spectralgp.kernels.inputs import NewInputs
 from spectralgp.learning import Solver
 from spectralgp.signals import Signals
 from spectralgp.spectra import SpectralData, Spectrum, SpectrumSettings

@@ -21,7 +21,7 @@ from spectralgp.files.labels import parsed_index
 from spectralgp.files.signals import signals_from_file
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import InputRecipe
-from spectralgp.kernels.recipe import Clock
+from spectralgp.kernels.inputs import Clock
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,7 +19,7 @@ from spectralgp.fields.rows import Rows
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
 from spectralgp.kernels import NewInputs
-from spectralgp.kernels.carry import Carried
+from spectralgp.kernels.carry import CarryColumns
 from spectralgp.signals import Incomplete, Signals, as_training
 from spectralgp.spectra import Filters, Spectrum
 
@@ -46,7 +46,7 @@ class Posterior:
         that given the completion's mean, and its covariance grows by what the completion leaves open: equation (20).
     covariance : Covariance
         Of the training signals, noise included.
-    carried : Carried, optional
+    carried : CarryColumns, optional
         Columns of the inputs that carry over to the signals.
     seen : Seen, optional
         What was observed of the training signals, where they have holes.
@@ -56,7 +56,7 @@ class Posterior:
     inputs: Array
     signals: Signals
     covariance: Covariance
-    carried: Carried | None = None
+    carried: CarryColumns | None = None
     seen: Seen | None = None
 
     __getstate__ = without_caches
@@ -214,7 +214,7 @@ class Mixture:
 
 
 def condition(
-    prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals, carried: Carried | None = None
+    prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals, carried: CarryColumns | None = None
 ) -> Posterior:
     """Condition a prior on signals observed at inputs.
 
@@ -227,7 +227,7 @@ def condition(
     signals : array of shape (n_signals, n_nodes), or Signals
         Training signals, as they are or read by `read_signals`, which centres and scales them. The prior is of signals
         after that; predictions are in the units from before. An array is copied. NaN is what was not observed.
-    carried : Carried, optional
+    carried : CarryColumns, optional
         Which columns of the inputs carry over to the signals, where the prior has a filter for that.
 
     Returns
@@ -250,7 +250,7 @@ def condition(
     if (prior.carry is None) != (carried is None):
         raise ValueError(
             f"carried must be given where the prior has a carry-over filter, and only there; got {carried}. "
-            "Make it with Carried.of(columns, inputs)."
+            "Make it with CarryColumns.of(columns, inputs)."
         )
     training = as_training(signals, given.shape[0], prior.spectrum.n_nodes)
     return _conditioned(prior, given, training, prior.rows(given), carried)
@@ -261,7 +261,7 @@ def _conditioned(
     inputs: Array,
     signals: Signals,
     rows: Rows,
-    carried: Carried | None,
+    carried: CarryColumns | None,
     most_deviations: int | None = None,
     start: Array | None = None,
 ) -> Posterior:
@@ -290,7 +290,7 @@ def condition_shrunk(
     prior: GraphGP,
     inputs: ArrayLike,
     signals: ArrayLike | Signals,
-    carried: Carried | None = None,
+    carried: CarryColumns | None = None,
     *,
     learns_tails: bool = True,
 ) -> Posterior:

@@ -17,7 +17,7 @@ from spectralgp.fields.rows import Inputs, Rows
 from spectralgp.fields.shrinkage import Shrinkage
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, as_input_kernel
-from spectralgp.kernels.carry import Carried, Carry
+from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.signals.units import Units
 from spectralgp.spectra import Exact, FilterBank, Spectrum, SpectrumSettings, modes_of
 
@@ -41,7 +41,7 @@ class GraphGP:
         Covariance ``k(x, x')`` between signals.
     noise_variance : float
         ``sigma^2``.
-    carry : Carry, optional
+    carry : CarryFilter, optional
         Filter through which inputs with a value at each node become the mean; zero if not given.
     shrinkage : Shrinkage, optional
         Covariance between the frequencies, and the tails of a signal; those of the graph's model if not given.
@@ -51,7 +51,7 @@ class GraphGP:
     graph_kernel: GraphKernel
     input_kernel: InputKernel
     noise_variance: float
-    carry: Carry | None = None
+    carry: CarryFilter | None = None
     shrinkage: Shrinkage | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class GraphGP:
         """Covariance of signals as they are observed, noise included."""
         return covariance_on(rows, self.nodes)
 
-    def carried_block(self, carried: Carried | None, inputs: Array, units: Units) -> Any:
+    def carried_block(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
         """``b(L) x``, the mean that inputs carry over, as a block of the basis; zero where there is none."""
         carry, graph = self.carry, self.graph_basis
         if carried is None or carry is None:
@@ -109,7 +109,7 @@ class GraphGP:
         block = graph.filtered(graph.load(carried.signals(inputs, units)), through)
         return block if self.shrinkage is None else self.basis.load(graph.unload(block))
 
-    def carried_values(self, carried: Carried | None, inputs: Array, units: Units) -> Any:
+    def carried_values(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
         """The mean that inputs carry over at the nodes, shape (n_inputs, n_nodes); zero where there is none."""
         block = self.carried_block(carried, inputs, units)
         return block if carried is None or self.carry is None else self.basis.unload(block)

@@ -12,7 +12,7 @@ from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
 from spectralgp.files.labels import following, index_of, times_of
 from spectralgp.files.tables import Table, read_table
-from spectralgp.kernels.recipe import Clock
+from spectralgp.kernels.inputs import Clock
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -34,7 +34,7 @@ from spectralgp.files.codecs import (
 )
 from spectralgp.files.kernels import GRAPH_KERNEL, INPUT_KERNEL, LAPLACIAN
 from spectralgp.graphs import Graph
-from spectralgp.kernels.carry import DEGREE, Carried, Carry
+from spectralgp.kernels.carry import DEGREE, CarryColumns, CarryFilter
 from spectralgp.learning import Candidate, Certificate, Draws, Fit, Outcome, Stage, Task
 from spectralgp.signals import CompleteState, IncompleteState, ReadAs, Signals, state_of
 from spectralgp.signals.units import Units
@@ -177,7 +177,7 @@ class _Task(Codec):
         noise_floor=Maybe(POSITIVE),
         spectrum=SETTINGS,
         device=DEVICE,
-        carried=Maybe(Record(Carried, columns=ArrayOf(("n_nodes",), "i"), offset=ArrayOf(("n_nodes",)))),
+        carried=Maybe(Record(CarryColumns, columns=ArrayOf(("n_nodes",), "i"), offset=ArrayOf(("n_nodes",)))),
     )
 
     def write(self, value: Task, into: Writing, where: str) -> Json:
@@ -253,7 +253,7 @@ MODEL = Shared(
         noise_variance=NOT_NEGATIVE,
         carry=Maybe(
             Record(
-                Carry,
+                CarryFilter,
                 chebyshev=ArrayOf(("n_carried_terms",)),
                 upper=POSITIVE,
                 covariance=Maybe(ArrayOf(("n_carried_terms", "n_carried_terms"))),

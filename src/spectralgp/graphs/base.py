@@ -61,8 +61,10 @@ class GraphBase(ABC):
         return signals
 
     @abstractmethod
-    def operator(self, kind: LaplacianKind = "combinatorial", like: Any = None, device: str | None = None) -> Operator:
-        """Laplacian as an operator on blocks of signals such as `like`."""
+    def operator(
+        self, kind: LaplacianKind = "combinatorial", prototype: Any = None, device: str | None = None
+    ) -> Operator:
+        """Laplacian as an operator on blocks of signals such as `prototype`."""
 
     def __copy__(self) -> Self:
         """Return the graph itself: it cannot change."""

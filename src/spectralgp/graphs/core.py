@@ -299,8 +299,10 @@ class Graph(GraphBase):
         as_option(kind, "kind", LAPLACIANS)
         return (self.weights, self.degrees) if kind == "combinatorial" else normalized_parts(self.weights, self.degrees)
 
-    def operator(self, kind: LaplacianKind = "combinatorial", like: Any = None, device: str | None = None) -> Operator:
-        return make_operator(*self.laplacian_parts(kind), np.empty((0, 0)) if like is None else like, device)
+    def operator(
+        self, kind: LaplacianKind = "combinatorial", prototype: Any = None, device: str | None = None
+    ) -> Operator:
+        return make_operator(*self.laplacian_parts(kind), np.empty((0, 0)) if prototype is None else prototype, device)
 
     def largest_eigenvalue(self, kind: LaplacianKind = "combinatorial") -> float:
         """Largest eigenvalue of a Laplacian, to a relative 1e-9 or better; zero for a graph without edges.

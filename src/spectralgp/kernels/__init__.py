@@ -7,41 +7,40 @@ from spectralgp.kernels.base import GraphKernel, SpectralKernel, Sum, WithResidu
 from spectralgp.kernels.inputs import (
     Independent,
     InputKernel,
+    InputRecipe,
     KernelLike,
     Learnt,
+    NewInputs,
     Precomputed,
+    Standardised,
+    Term,
     as_covariance,
     as_input_kernel,
     length_scale_centres,
 )
-from spectralgp.kernels.local_average import LocalAverage
 from spectralgp.kernels.named import (
     Cosine,
     Diffusion,
     GlobalFilter,
     Identity,
+    LocalAverage,
     Matern,
     PseudoInverse,
     RandomWalk,
     RegularizedLaplacian,
+    Response,
 )
-from spectralgp.kernels.new_inputs import GivenInputs, KernelInputs, NewInputs
 from spectralgp.kernels.polynomial import Polynomial
-from spectralgp.kernels.recipe import InputRecipe
-from spectralgp.kernels.response import Response
-from spectralgp.kernels.standardised import Standardised, Term
 
 __all__ = [
     "Cosine",
     "Diffusion",
-    "GivenInputs",
     "GlobalFilter",
     "GraphKernel",
     "Identity",
     "Independent",
     "InputKernel",
     "InputRecipe",
-    "KernelInputs",
     "KernelLike",
     "Learnt",
     "LocalAverage",

@@ -1,4 +1,4 @@
-"""What every graph kernel is: a covariance between nodes with learnt parameters."""
+"""What every graph kernel is: a covariance between nodes with learnt parameters; sums, and pairs with a residual."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,42 @@ from scipy.linalg import block_diag
 
 from spectralgp._basics.checks import Array
 from spectralgp.graphs import LaplacianKind
-from spectralgp.kernels.parameters import Positivity, Slopes
 from spectralgp.spectra import Spectrum
 
-SHARE_OF_NOISE = 0.999  # of the least power of a residual: the rest keeps it positive under rounding
+SIGNAL_SHARE = 0.8  # of the signals' variance that learning starts with, the rest being noise
+FLOOR_SHARE = 0.999  # of the least power of a residual that counts as noise: the rest keeps it positive under rounding
+
+
+class Slopes(Protocol):
+    """Derivatives of a log likelihood in a covariance between nodes, as `Evidence` has them."""
+
+    @property
+    def power_gradient(self) -> Array:
+        """In the power at each frequency."""
+
+    @property
+    def residual_gradient(self) -> Array:
+        """In the power of the residual at each frequency."""
+
+    @property
+    def node_covariance_gradient(self) -> Array:
+        """In the entries of the covariance, in its own eigenbasis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Positivity:
+    """Where a filter must not be negative, and its values there as linear functions of its parameters."""
+
+    points: Array  # eigenvalues, ascending
+    rows: Array  # the filter at the points is ``rows @ theta``, shape (n_points, n_parameters)
+    constant: Array  # what to add to `theta` to raise the filter by one everywhere
+
+    def padded(self, before: int, n_parameters: int) -> Positivity:
+        """The constraint on a vector of parameters in which others stand before and after those of the filter."""
+        rows, constant = np.zeros((self.points.size, n_parameters)), np.zeros(n_parameters)
+        own = slice(before, before + self.constant.size)
+        rows[:, own], constant[own] = self.rows, self.constant
+        return Positivity(self.points, rows, constant)
 
 
 class GraphKernel(ABC):
@@ -25,7 +57,8 @@ class GraphKernel(ABC):
 
     A kernel is a frozen dataclass: `with_theta` returns another one. ``theta`` holds the free parameters as the
     optimiser sees them (logarithms of positive parameters, Chebyshev coefficients of a polynomial), as in scikit-learn.
-    Kernels of one Laplacian add: ``Polynomial(2) + Identity()`` has the sum of both covariances.
+    A kernel of one's own needs five members: `theta`, `with_theta`, `scaled_by`, `power`, and the derivative of the
+    latter, `power_jacobian` of a `SpectralKernel`.
     """
 
     laplacian: LaplacianKind
@@ -36,17 +69,8 @@ class GraphKernel(ABC):
 
     @property
     @abstractmethod
-    def parameter_names(self) -> tuple[str, ...]:
-        """Names of the free parameters, in the order of `theta`."""
-
-    @property
-    @abstractmethod
     def theta(self) -> Array:
         """The free parameters as the optimiser sees them."""
-
-    @abstractmethod
-    def bounds(self, variance: float = 1.0) -> Array:
-        """Bounds of `theta` for signals with the given variance, shape (n_parameters, 2)."""
 
     @abstractmethod
     def with_theta(self, theta: ArrayLike) -> Self:
@@ -56,6 +80,15 @@ class GraphKernel(ABC):
     def scaled_by(self, factor: float) -> Self:
         """The kernel of signals multiplied by a positive factor, with everything that has their units."""
 
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the free parameters, in the order of `theta`."""
+        return tuple(f"theta[{index}]" for index in range(self.theta.size))
+
+    def bounds(self, variance: float = 1.0) -> Array:
+        """Bounds of `theta` for signals with the given variance, shape (n_parameters, 2); none unless overridden."""
+        return np.tile([-np.inf, np.inf], (self.theta.size, 1))
+
     def theta_units(self, variance: float) -> Array:
         """A typical change of each entry of `theta`, for signals with the given variance."""
         return np.ones(self.theta.size)
@@ -63,13 +96,7 @@ class GraphKernel(ABC):
     # --------------------------------------------------------------------------------------------- covariance
 
     def bind(self, spectrum: Spectrum) -> Self:
-        """Same kernel with whatever it must know of a spectrum filled in.
-
-        Raises
-        ------
-        ValueError
-            If it cannot live on such a spectrum.
-        """
+        """Same kernel with whatever it must know of a spectrum filled in; a ValueError if it cannot live on that."""
         return self
 
     def basis(self, spectrum: Spectrum) -> Spectrum:
@@ -99,13 +126,7 @@ class GraphKernel(ABC):
         return self
 
     def moved_to(self, spectrum: Spectrum) -> Self:
-        """The learnt kernel on the spectrum of another graph.
-
-        Raises
-        ------
-        ValueError
-            If what was learnt says nothing there.
-        """
+        """The learnt kernel on the spectrum of another graph; a ValueError if what was learnt says nothing there."""
         return self
 
     def without_floor(self, eigenvalues: Array) -> Self:
@@ -121,9 +142,9 @@ class GraphKernel(ABC):
         """Gradient of a log likelihood in `theta`, from that in the covariance."""
 
     def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...] | None:
-        """Derivatives of the signal's power, and of the residual's if there is one, each in its own parameters.
+        """Derivatives (n_eigenvalues, n_parameters) of the signal's power, and of the residual's if there is one.
 
-        Shapes (n_eigenvalues, n_parameters); None where the kernel has eigenvectors of its own.
+        None where the kernel has eigenvectors of its own.
         """
         return None
 
@@ -134,9 +155,9 @@ class GraphKernel(ABC):
 
     # ----------------------------------------------------------------------------------------------- learning
 
-    @abstractmethod
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         """Values of `theta` to start learning from, for signals with the given variance on a graph."""
+        return [self.theta]
 
     def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
         """Weak log prior of the parameters up to a constant, and its gradients in `theta` and in the log noise."""
@@ -146,12 +167,8 @@ class GraphKernel(ABC):
         """Negative second derivatives of the log prior in `theta`, shape (n_parameters, n_parameters)."""
         return np.zeros((self.theta.size, self.theta.size))
 
-    def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
-        """Where filters must not be negative and could be lowest; none unless the kernel is constrained."""
-        return ()
-
-    def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
-        """A few such points of each filter, to ask for at first."""
+    def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
+        """Where filters must not be negative and could be lowest, or a few such points to begin with (`coarse`)."""
         return ()
 
     @property
@@ -228,7 +245,8 @@ class GraphKernel(ABC):
 class SpectralKernel(GraphKernel):
     """A graph kernel that is a function on the spectrum: ``B B^T = V diag(power(lambda)) V^T``.
 
-    Derive kernels of your own from it: a frozen dataclass with `power`, `power_jacobian` and the parameters' verbs.
+    Kernels of one Laplacian add: ``Polynomial(2) + Identity()`` has the sum of both covariances. Derive kernels of your
+    own from it.
     """
 
     @abstractmethod
@@ -253,15 +271,7 @@ class SpectralKernel(GraphKernel):
 
 @dataclass(frozen=True)
 class Parts(SpectralKernel):
-    """Kernels on one spectrum that are learnt together: their parameters stand one after the other.
-
-    Parameters
-    ----------
-    kernels : tuple of SpectralKernel
-        The parts.
-    laplacian, scaled
-        The spectrum that all of them are functions of.
-    """
+    """Kernels on one spectrum that are learnt together: their parameters stand one after the other."""
 
     kernels: tuple[SpectralKernel, ...]
     laplacian: LaplacianKind
@@ -273,18 +283,12 @@ class Parts(SpectralKernel):
         decided = [part for part in parts if not part.needs_no_graph] or parts[:1]
         spectra = {(part.laplacian, part.scaled) for part in decided}
         if len(spectra) > 1:
+            words = " and ".join(sorted(f"{'scaled ' if scaled else ''}{kind}" for kind, scaled in spectra))
             raise ValueError(
-                f"kernels must be functions of one Laplacian to go together; got {_in_words(spectra)}. "
+                f"kernels must be functions of one Laplacian to go together; got {words}. "
                 "Give them the same laplacian and scaled, or stack them in a list instead."
             )
         return cls(parts, *spectra.pop())
-
-    @property
-    def _sizes(self) -> list[int]:
-        return [part.theta.size for part in self.kernels]
-
-    def _split(self, theta: ArrayLike) -> list[Array]:
-        return np.split(np.asarray(theta, dtype=float), np.cumsum(self._sizes)[:-1])
 
     def _with(self, parts: Iterable[Any]) -> Self:
         return dataclasses.replace(self, kernels=tuple(parts))
@@ -301,7 +305,9 @@ class Parts(SpectralKernel):
         return np.vstack([part.bounds(variance) for part in self.kernels])
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        return self._with(part.with_theta(own) for part, own in zip(self.kernels, self._split(theta), strict=True))
+        ends = np.cumsum([part.theta.size for part in self.kernels])
+        split = np.split(np.asarray(theta, dtype=float), ends[:-1])
+        return self._with(part.with_theta(own) for part, own in zip(self.kernels, split, strict=True))
 
     def scaled_by(self, factor: float) -> Self:
         return self._with(part.scaled_by(factor) for part in self.kernels)
@@ -336,16 +342,12 @@ class Parts(SpectralKernel):
     def log_prior_precision(self, spectrum: Spectrum, noise_variance: float) -> Array:
         return np.asarray(block_diag(*(part.log_prior_precision(spectrum, noise_variance) for part in self.kernels)))
 
-    def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
-        return self._padded([part.positivity(spectrum) for part in self.kernels])
-
-    def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
-        return self._padded([part.first_positivity(spectrum) for part in self.kernels])
-
-    def _padded(self, parts: list[tuple[Positivity, ...]]) -> tuple[Positivity, ...]:
-        before = np.cumsum([0, *self._sizes])
+    def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
+        *before, n_parameters = np.cumsum([0, *(part.theta.size for part in self.kernels)]).tolist()
         return tuple(
-            one.padded(int(start), int(before[-1])) for start, own in zip(before, parts, strict=False) for one in own
+            one.padded(start, n_parameters)
+            for start, part in zip(before, self.kernels, strict=True)
+            for one in part.positivity(spectrum, coarse)
         )
 
     @property
@@ -450,7 +452,7 @@ class WithResidual(Parts):
         if self.residual.theta.size == 0:
             return self
         least = float(np.min(self.residual.power(np.append(eigenvalues, 0.0))))  # zero is a frequency of every graph
-        return dataclasses.replace(self, floor=SHARE_OF_NOISE * least)
+        return dataclasses.replace(self, floor=FLOOR_SHARE * least)
 
     def with_theta(self, theta: ArrayLike) -> Self:
         """Same kernels with other values of their free parameters, and no floor: that was another filter's."""
@@ -481,9 +483,4 @@ class WithResidual(Parts):
         return self.signal.power_jacobian(eigenvalues), self.residual.power_jacobian(eigenvalues)
 
     def with_residual(self, residual: SpectralKernel) -> WithResidual:
-        """Itself: it has one."""
         return self
-
-
-def _in_words(spectra: set[tuple[LaplacianKind, bool]]) -> str:
-    return " and ".join(sorted(f"{'scaled ' if scaled else ''}{kind}" for kind, scaled in spectra))

@@ -1,4 +1,4 @@
-"""Carry-over: inputs that have a value at every node, and the filter through which they become part of the mean."""
+"""Inputs that have a value at every node, and the filter through which they carry over to the mean of the signals."""
 
 from __future__ import annotations
 
@@ -17,22 +17,14 @@ RIDGE = 1e-9  # of the mean information on a coefficient, so that what inputs sa
 
 
 @dataclass(frozen=True, eq=False)
-class Carried:
-    """Which columns of the inputs hold a value for each node, and what is subtracted from them.
+class CarryColumns:
+    """Which columns of the inputs hold a value for each node, and what is subtracted from them."""
 
-    Parameters
-    ----------
-    columns : ndarray of int, shape (n_nodes,)
-        One for each node of the graph.
-    offset : ndarray of shape (n_nodes,)
-        Mean of each over the training inputs.
-    """
-
-    columns: Indices
-    offset: Array
+    columns: Indices  # one for each node of the graph
+    offset: Array  # mean of each over the training inputs
 
     @classmethod
-    def of(cls, columns: Indices, inputs: Array) -> Carried:
+    def of(cls, columns: Indices, inputs: Array) -> CarryColumns:
         """Columns of training inputs; one that does not vary is zero without it to the last bit."""
         chosen = inputs[:, columns]
         is_constant = np.all(chosen == chosen[:1], axis=0) & (len(chosen) > 0)
@@ -44,35 +36,18 @@ class Carried:
 
 
 @dataclass(frozen=True, eq=False)
-class Carry:
-    """The filter ``b`` of equation (14), a polynomial of any sign: the mean of a signal is ``b(L) x``.
+class CarryFilter:
+    """The filter ``b`` of equation (14), a polynomial of any sign: the mean of a signal is ``b(L) x``."""
 
-    Parameters
-    ----------
-    chebyshev : ndarray of shape (degree + 1,)
-        Coefficients of Chebyshev polynomials on ``[0, upper]``.
-    upper : float
-        Right end of the spectrum's interval.
-    covariance : ndarray of shape (degree + 1, degree + 1), optional
-        Of the coefficients, as far as the signals leave them open; zero if not given.
-    """
-
-    chebyshev: Array
+    chebyshev: Array  # coefficients of Chebyshev polynomials on [0, upper]
     upper: float
-    covariance: Array | None = None
+    covariance: Array | None = None  # of the coefficients, as far as the signals leave them open; zero if not given
 
     @classmethod
-    def learnt(cls, data: SpectralData, precisions: Array, eigenvalues: Array, upper: float) -> Carry:
-        """The most likely filter given the covariance, by generalised least squares in both eigenbases.
+    def learnt(cls, data: SpectralData, precisions: Array, eigenvalues: Array, upper: float) -> CarryFilter:
+        """The most likely filter given ``1 / D`` of the signals about their mean, by generalised least squares.
 
-        Parameters
-        ----------
-        data : SpectralData
-            Signals and, in as many rows below them, what is carried over.
-        precisions : ndarray of shape (n_signals, n_frequencies)
-            ``1 / D`` of the signals about their mean.
-        eigenvalues, upper
-            Of the spectrum.
+        `data` has the signals and, in as many rows below them, what is carried over.
         """
         design = _design(eigenvalues, upper)
         own, across = data.carried_energies
@@ -81,8 +56,8 @@ class Carry:
         if size < np.finfo(float).tiny / RIDGE:  # inputs that do not vary
             return cls(np.zeros(design.shape[1]), upper, np.zeros(information.shape))
         slope = design.T @ (across * precisions).sum(axis=0)
-        open_still = np.linalg.inv(information + RIDGE * size * np.eye(design.shape[1]))
-        return cls(open_still @ slope, upper, np.asarray(open_still, dtype=float))
+        covariance = np.linalg.inv(information + RIDGE * size * np.eye(design.shape[1]))
+        return cls(covariance @ slope, upper, np.asarray(covariance, dtype=float))
 
     def response(self, eigenvalues: ArrayLike) -> Array:
         """``b(lambda)``."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
+    DotProduct,
     Exponentiation,
     Kernel,
     KernelOperator,
@@ -22,15 +24,95 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
-from spectralgp._basics.checks import Array, Indices, as_real_array
-from spectralgp.kernels.new_inputs import GivenInputs, KernelInputs, NewInputs
+from spectralgp._basics.checks import Array, Indices, Mask, as_real_array
 from spectralgp.spectra import Modes, modes_of
 
 KernelLike: TypeAlias = Kernel | Literal["precomputed"] | None
+Clock = Literal["numbers", "dates"]
+Term = Literal["smooth", "linear"]
 
 LENGTH_SCALE_SPREAD = 0.5  # standard deviation of log length scale, half that of its square
-SHORTER = 1 / 3  # of the typical length scales, to start learning from as well
+LINEAR_SPREAD = 2.0  # of the log variance of the linear term relative to the smooth one
+LEVEL_SPREAD = 3.0  # of the log variance of the nodes' levels
+SHORTER_START = 1 / 3  # of the typical length scales, to start learning from as well
 _OF_A_DISTANCE = (RBF, Matern, RationalQuadratic)  # functions of |x - x'| / length_scale
+
+
+@dataclass(frozen=True)
+class InputRecipe:
+    """How inputs were made: from time, from earlier signals, from a table, from several of these, or from nothing.
+
+    A model file keeps it, so that later commands make inputs in the same way instead of guessing it from names.
+
+    Parameters
+    ----------
+    time : {"numbers", "dates"}, optional
+        A column "time" has the time of each signal: a number as it is written, or a date as days since 1970-01-01, UTC.
+    lag : int, optional
+        There is one column per node with the signal this many rows before.
+    columns : tuple of str, default=()
+        Columns that come from a table.
+
+    Examples
+    --------
+    >>> from spectralgp.kernels import InputRecipe
+    >>> print(InputRecipe("dates", 1, ("rain", "wind")))
+    time (dates), lag:1 and a table with rain, wind
+    >>> print(InputRecipe())
+    no inputs
+    """
+
+    time: Clock | None = None
+    lag: int | None = None
+    columns: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The recipe in words."""
+        parts = [] if self.time is None else [f"time ({self.time})"]
+        parts += [] if self.lag is None else [f"lag:{self.lag}"]
+        more = f", ... ({len(self.columns)} columns)" if len(self.columns) > 5 else ""
+        parts += [f"a table with {', '.join(self.columns[:5])}{more}"] if self.columns else []
+        return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts) or "no inputs"
+
+
+@dataclass(frozen=True, eq=False)
+class NewInputs:
+    """Covariances of new inputs with the training inputs and among themselves: all that prediction needs of them."""
+
+    cross: Array  # k(x*, x_n), shape (n_inputs, n_signals)
+    find_variances: Callable[[], Array]
+    find_covariance: Callable[[], Array]
+    inputs: Array | None = None  # the new inputs themselves, where they are features
+
+    @classmethod
+    def by_kernel(cls, kernel: Kernel, training: Array, inputs: Array) -> NewInputs:
+        """Covariances by a scikit-learn kernel, those among new inputs where they are asked for."""
+        cross = np.asarray(kernel(inputs, training))
+        return cls(cross, partial(kernel.diag, inputs), partial(kernel, inputs), inputs)
+
+    @classmethod
+    def given(cls, cross: Array, variances: Array | None = None, covariance: Array | None = None) -> NewInputs:
+        """Covariances that were given as matrices; those among new inputs may be missing."""
+        return cls(cross, partial(_required, variances), partial(_required, covariance))
+
+    @cached_property
+    def variances(self) -> Array:
+        """``k(x*, x*)``, shape (n_inputs,)."""
+        return np.asarray(self.find_variances())
+
+    @cached_property
+    def covariance(self) -> Array:
+        """``k(x*, x*')``, shape (n_inputs, n_inputs)."""
+        return np.asarray(self.find_covariance())
+
+
+def _required(matrix: Array | None) -> Array:
+    if matrix is None:
+        raise ValueError(
+            "X must hold the covariance of the test inputs where covariances are wanted; got the cross-covariance "
+            "only. Pass X = (cross, test covariance)."
+        )
+    return matrix
 
 
 class InputKernel(ABC):
@@ -77,7 +159,7 @@ class InputKernel(ABC):
         return modes_of(self.covariance(inputs))
 
     def modes_and_gradient(self, inputs: Array) -> tuple[Modes, Array]:
-        """The same, and the derivative of ``K`` in `theta`, shape (n_signals, n_signals, n_parameters)."""
+        """Modes of ``K``, and its derivative in `theta`, shape (n_signals, n_signals, n_parameters)."""
         return self.modes(inputs), np.empty((inputs.shape[0], inputs.shape[0], 0))
 
     def training(self, inputs: Array) -> Array:
@@ -124,22 +206,22 @@ class InputKernel(ABC):
         return self.at(inputs[kept], inputs[held_out])
 
     def typical_theta(self, inputs: Array) -> Array:
-        """Where each parameter is to be expected, as the inputs' own scale for length scales; NaN for others."""
+        """Prior centre of each parameter: the scale of the inputs for length scales, NaN for others."""
         return np.empty(0)
 
     def expected_theta(self, inputs: Array) -> Array:
-        """`typical_theta`, and the present value where there is none."""
+        """`typical_theta`, and the present value where that is NaN."""
         typical = self.typical_theta(inputs)
         return np.where(np.isnan(typical), self.theta, typical)
 
     def starting_points(self, inputs: Array) -> list[Array]:
-        """Values of `theta` to start learning from: the present ones, and last those to be expected."""
+        """Values of `theta` to start learning from: the present ones, and last `expected_theta`."""
         expected = self.expected_theta(inputs)
         return [expected] if np.allclose(expected, self.theta) else [self.theta, expected]
 
     @property
     def theta_spreads(self) -> Array:
-        """How far from that, as the standard deviation of a normal distribution."""
+        """Prior standard deviation of each parameter about `typical_theta`."""
         return np.full(self.theta.size, LENGTH_SCALE_SPREAD)
 
     def without_amplitude(self) -> InputKernel:
@@ -149,13 +231,7 @@ class InputKernel(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Learnt(InputKernel):
-    """A scikit-learn kernel, whose free parameters are learnt.
-
-    Parameters
-    ----------
-    kernel : scikit-learn kernel
-        With the present values of its parameters.
-    """
+    """A scikit-learn kernel, whose free parameters are learnt."""
 
     kernel: Kernel
 
@@ -178,16 +254,14 @@ class Learnt(InputKernel):
         return dataclasses.replace(self, kernel=self.kernel.clone_with_theta(theta)) if theta.size else self
 
     def covariance(self, inputs: Array) -> Array:
-        """``K`` at training inputs."""
         return np.asarray(self.kernel(inputs))
 
     def modes_and_gradient(self, inputs: Array) -> tuple[Modes, Array]:
-        """Modes of ``K``, and its derivative in the logarithms of the free parameters."""
         covariance, gradient = self.kernel(inputs, eval_gradient=True)
         return modes_of(covariance), np.asarray(gradient)
 
     def at(self, training: Array, inputs: Array) -> NewInputs:
-        return KernelInputs(self.kernel, training, inputs)
+        return NewInputs.by_kernel(self.kernel, training, inputs)
 
     def typical_theta(self, inputs: Array) -> Array:
         return length_scale_centres(self.kernel, inputs)
@@ -196,7 +270,7 @@ class Learnt(InputKernel):
         """Shorter length scales than the typical ones too: from those, a search may end where nothing varies fast."""
         *given, expected = super().starting_points(inputs)
         is_scale = ~np.isnan(self.typical_theta(inputs))
-        shorter = [expected + np.log(SHORTER) * is_scale] if is_scale.any() else []
+        shorter = [expected + np.log(SHORTER_START) * is_scale] if is_scale.any() else []
         return [*given, *shorter, expected]
 
 
@@ -255,14 +329,14 @@ class Precomputed(InputKernel):
         sizes = {"n_signals": training.shape[0]}
         cross = as_real_array(given, "X", ("n_inputs", "n_signals"), sizes=sizes, remedy=remedy)
         if test is None:
-            return GivenInputs(cross)
+            return NewInputs.given(cross)
         size = {"n_inputs": cross.shape[0]}
         if np.ndim(test) == 1:
             variances = as_real_array(test, "the test variances in X", ("n_inputs",), sizes=size, remedy=remedy)
-            return GivenInputs(cross, variances)
+            return NewInputs.given(cross, variances)
         axes = ("n_inputs", "n_inputs")
         covariance = as_real_array(test, "the test covariance in X", axes, sizes=size, remedy=remedy)
-        return GivenInputs(cross, np.diag(covariance).copy(), covariance)
+        return NewInputs.given(cross, np.diag(covariance).copy(), covariance)
 
     def together(self, training: Array, inputs: Any) -> Array:
         new = self.at(training, inputs)
@@ -273,7 +347,7 @@ class Precomputed(InputKernel):
 
     def between(self, inputs: Array, kept: Indices, held_out: Indices) -> NewInputs:
         test = inputs[np.ix_(held_out, held_out)]
-        return GivenInputs(inputs[np.ix_(held_out, kept)], np.diag(test).copy(), test)
+        return NewInputs.given(inputs[np.ix_(held_out, kept)], np.diag(test).copy(), test)
 
 
 @dataclass(frozen=True)
@@ -304,7 +378,106 @@ class Independent(InputKernel):
                 "X must be None, or have no columns, where the model was fitted with X=None, in which signals are "
                 f"independent; got shape {shape}. Fit with inputs X to predict from them."
             )
-        return GivenInputs(np.zeros((shape[0], training.shape[0])), np.ones(shape[0]), np.eye(shape[0]))
+        return NewInputs.given(np.zeros((shape[0], training.shape[0])), np.ones(shape[0]), np.eye(shape[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Standardised(InputKernel):
+    """The default kernel, of inputs with every column centred and divided by its standard deviation.
+
+    A squared exponential, a linear term, or both, and a constant, which gives every node a level of its own. Their
+    variances are relative to that of the first term: the graph kernel has the overall one.
+    """
+
+    terms: tuple[Term, ...]
+    logarithms: Array  # of length scale, variance of the linear term where it is not the first, variance of the levels
+    centres: Array  # prior centres of the logarithms, derived from the scale of the inputs
+    offset: Array  # mean of each column
+    spread: Array  # standard deviation of each column; one where it is constant
+    _products: list[tuple[Array, Array, Array]] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of(cls, inputs: Array, terms: tuple[Term, ...] = ("smooth", "linear")) -> Standardised:
+        """The kernel with some of its terms, started at the inputs' own scale."""
+        offset, spread = inputs.mean(axis=0), inputs.std(axis=0)
+        spread = np.where(spread > 1e-12 * np.max(np.abs(inputs), axis=0, initial=0.0), spread, 1.0)
+        centres = [0.0]
+        if "smooth" in terms:
+            half = half_log_median((inputs - offset) / spread) if inputs.shape[0] > 1 else 0.0
+            linear = [-float(np.log(max(1, offset.size)))] if "linear" in terms else []
+            centres = [0.0 if np.isnan(half) else half, *linear, 0.0]
+        return cls(terms, np.array(centres), np.array(centres), offset, spread)
+
+    @property
+    def described(self) -> Kernel:
+        values = np.exp(self.logarithms)
+        linear, level = DotProduct(0.0, "fixed"), ConstantKernel(values[-1])
+        if self.terms == ("linear",):
+            return ConstantKernel(1 / max(1, self.offset.size), "fixed") * linear + level
+        smooth = RBF(values[0])
+        return smooth + ConstantKernel(values[1]) * linear + level if "linear" in self.terms else smooth + level
+
+    @property
+    def theta(self) -> Array:
+        return self.logarithms
+
+    @property
+    def bounds(self) -> Array:
+        widths = np.where(self._is_length_scale, np.log(1e3), np.log(1e5))
+        return self.centres[:, None] + np.multiply.outer(widths, [-1.0, 1.0])
+
+    def with_theta(self, theta: Array) -> Self:
+        return dataclasses.replace(self, logarithms=np.array(theta, dtype=float))
+
+    def covariance(self, inputs: Array) -> Array:
+        return np.sum(self._terms(inputs)[0], axis=0)
+
+    def modes_and_gradient(self, inputs: Array) -> tuple[Modes, Array]:
+        terms, slopes = self._terms(inputs)
+        return modes_of(np.sum(terms, axis=0)), np.stack(slopes, axis=-1)
+
+    def _terms(self, inputs: Array) -> tuple[list[Array], list[Array]]:
+        """The terms of ``K``, and their derivatives."""
+        squares, products = self._geometry(inputs)
+        values = np.exp(self.logarithms)
+        level = np.full(products.shape, values[-1])
+        if self.terms == ("linear",):
+            return [products / max(1, self.offset.size), level], [level]
+        scaled = squares / values[0] ** 2
+        smooth = np.exp(-0.5 * scaled)
+        if "linear" not in self.terms:
+            return [smooth, level], [scaled * smooth, level]
+        linear = values[1] * products
+        return [smooth, linear, level], [scaled * smooth, linear, level]
+
+    def _geometry(self, inputs: Array) -> tuple[Array, Array]:
+        """Squared distances and products of the inputs, remembered for those that learning asks for again."""
+        for known, squares, products in self._products:
+            if known is inputs:
+                return squares, products
+        standardised = self._standardised(inputs)
+        squares, products = squareform(pdist(standardised, "sqeuclidean")), standardised @ standardised.T
+        self._products[:] = [(inputs, squares, products)]
+        return squares, products
+
+    def at(self, training: Array, inputs: Array) -> NewInputs:
+        return NewInputs.by_kernel(self.described, self._standardised(training), self._standardised(inputs))
+
+    def typical_theta(self, inputs: Array) -> Array:
+        return self.centres
+
+    @property
+    def theta_spreads(self) -> Array:
+        spreads = np.where(self._is_length_scale, LENGTH_SCALE_SPREAD, LINEAR_SPREAD)
+        spreads[-1] = LEVEL_SPREAD
+        return spreads
+
+    @property
+    def _is_length_scale(self) -> Mask:
+        return (np.arange(self.logarithms.size) == 0) & ("smooth" in self.terms)
+
+    def _standardised(self, inputs: Array) -> Array:
+        return (inputs - self.offset) / self.spread
 
 
 def as_input_kernel(kernel: InputKernel | KernelLike) -> InputKernel:

@@ -1,19 +1,126 @@
-"""The kernels on graphs of the literature, each a closed formula on the spectrum."""
+"""The kernels on graphs of the literature, each a closed formula, and filters of the user's own."""
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectralgp._basics.checks import Array, as_integer, as_positive
-from spectralgp.graphs import LaplacianKind
-from spectralgp.kernels.base import SpectralKernel
-from spectralgp.kernels.positive import STRENGTH_BOUNDS, Bounds, PositiveParameters
-from spectralgp.spectra import Spectrum
+from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
+from spectralgp.graphs import Graph, LaplacianKind, whole_graph
+from spectralgp.kernels.base import SIGNAL_SHARE, GraphKernel, Slopes, SpectralKernel
+from spectralgp.spectra import ExactSpectrum, Spectrum, modes_of
+
+Bounds = tuple[float, float] | Literal["fixed"]
+
+AMPLITUDE_RANGE = (1e-8, 1e8)  # times the standard deviation of the signals, where no bounds are given
+STRENGTH_BOUNDS = (1e-5, 1e5)
+BOUND_ROUNDING = 1e-9  # by which a learnt parameter may lie beyond its bound
+
+
+class PositiveParameters(GraphKernel):
+    """A kernel whose parameters are positive numbers, learnt on a logarithmic scale.
+
+    Subclasses are dataclasses; each name in `_names` is a field with a companion field ``<name>_bounds``, which is a
+    pair or "fixed". The amplitude, which has the units of the signals, may also have bounds of None, for eight orders
+    of magnitude to either side of their standard deviation. `_starts` gives further values to start learning from.
+    """
+
+    _names: ClassVar[tuple[str, ...]] = ("amplitude",)
+    _starts: ClassVar[dict[str, tuple[float, ...]]] = {}
+    amplitude: float
+    amplitude_bounds: Bounds | None
+
+    def __post_init__(self) -> None:
+        """Check every parameter and its bounds."""
+        for name in self._names:
+            value = as_positive(getattr(self, name), name)
+            bounds: Bounds | None = getattr(self, f"{name}_bounds")
+            if bounds == "fixed" or (bounds is None and name == "amplitude"):
+                continue
+            if bounds is None or isinstance(bounds, str) or np.shape(bounds) != (2,):
+                raise ValueError(
+                    f"{name}_bounds must be a pair (low, high) or 'fixed'; got {bounds!r}. Pass such as (0.1, 10.0)."
+                )
+            low, high = np.asarray(bounds, dtype=float)
+            if not 0 < low * (1 - BOUND_ROUNDING) <= value <= high * (1 + BOUND_ROUNDING):
+                raise ValueError(
+                    f"{name} must lie within {name}_bounds, themselves positive and ascending; got {name} = {value} "
+                    f"and bounds {bounds}. Widen {name}_bounds or pass 'fixed'."
+                )
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return tuple(name for name in self._names if getattr(self, f"{name}_bounds") != "fixed")
+
+    @property
+    def theta(self) -> Array:
+        return np.log([getattr(self, name) for name in self.parameter_names])
+
+    def bounds(self, variance: float = 1.0) -> Array:
+        pairs = [getattr(self, f"{name}_bounds") for name in self.parameter_names]
+        default = tuple(np.sqrt(variance) * np.array(AMPLITUDE_RANGE))
+        return np.log(np.reshape([default if pair is None else pair for pair in pairs], (-1, 2)))
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        values = dict(zip(self.parameter_names, np.exp(theta).tolist(), strict=True))
+        return _replace(self, values)
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        return "amplitude" in self.parameter_names
+
+    def scaled_by(self, factor: float) -> Self:
+        bounds = self.amplitude_bounds
+        if isinstance(bounds, tuple):
+            bounds = (bounds[0] * factor, bounds[1] * factor)
+        return _replace(self, {"amplitude": self.amplitude * factor, "amplitude_bounds": bounds})
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        candidates = [self]
+        for name, values in self._starts.items():
+            if name in self.parameter_names:
+                candidates += [_replace(self, {name: value}) for value in values]
+        if not self.has_free_amplitude:
+            return [candidate.theta for candidate in candidates]
+        starts = []
+        for candidate in candidates:
+            unit = _replace(candidate, {"amplitude": 1.0})
+            starts.append(_replace(candidate, {"amplitude": _first_amplitude(unit, spectrum, variance)}).theta)
+        return starts
+
+
+def _first_amplitude(unit: GraphKernel, spectrum: Spectrum, variance: float) -> float:
+    """Amplitude to start learning from, given the kernel of amplitude one."""
+    mean_power = unit.mean_power(spectrum)
+    return float(np.sqrt(SIGNAL_SHARE * variance / mean_power if mean_power > 0 else variance))
+
+
+def _replace(kernel: Any, values: dict[str, Any]) -> Any:
+    """Copy of a kernel with other parameter values, not held to the bounds: those bind learning, not arithmetic."""
+    other = object.__new__(type(kernel))
+    for field in dataclasses.fields(kernel):
+        object.__setattr__(other, field.name, values.get(field.name, getattr(kernel, field.name)))
+    return other
+
+
+@dataclass(frozen=True)
+class StrengthParameter(PositiveParameters):
+    """Fields of a kernel with a strength and an amplitude."""
+
+    strength: float = 1.0
+    amplitude: float = 1.0
+    strength_bounds: Bounds = STRENGTH_BOUNDS
+    amplitude_bounds: Bounds | None = None
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = False
+    _names: ClassVar[tuple[str, ...]] = ("amplitude", "strength")
+    _starts: ClassVar[dict[str, tuple[float, ...]]] = {"strength": (0.1, 10.0)}
 
 
 class NamedKernel(PositiveParameters, SpectralKernel):
@@ -65,7 +172,7 @@ class Identity(NamedKernel):
 
 
 @dataclass(frozen=True)
-class GlobalFilter(NamedKernel):
+class GlobalFilter(StrengthParameter, NamedKernel):
     """Global filtering (Venkitaraman et al.): ``B = (I + a L)^-1`` with `strength` a.
 
     Examples
@@ -74,15 +181,6 @@ class GlobalFilter(NamedKernel):
     >>> GlobalFilter(strength=1.0).response([0.0, 1.0]).tolist()
     [1.0, 0.5]
     """
-
-    strength: float = 1.0
-    amplitude: float = 1.0
-    strength_bounds: Bounds = STRENGTH_BOUNDS
-    amplitude_bounds: Bounds | None = None
-    laplacian: LaplacianKind = "combinatorial"
-    scaled: bool = False
-    _names: ClassVar[tuple[str, ...]] = ("amplitude", "strength")
-    _starts: ClassVar[dict[str, tuple[float, ...]]] = {"strength": (0.1, 10.0)}
 
     def _formula(self, eigenvalues: Array) -> Array:
         return (1 + self.strength * eigenvalues) ** -2.0
@@ -124,7 +222,7 @@ class PseudoInverse(NamedKernel):
 
 
 @dataclass(frozen=True)
-class RegularizedLaplacian(NamedKernel):
+class RegularizedLaplacian(StrengthParameter, NamedKernel):
     """Regularised Laplacian (Smola and Kondor): ``B B^T = (I + a L)^-1`` with `strength` a.
 
     Examples
@@ -134,14 +232,7 @@ class RegularizedLaplacian(NamedKernel):
     [0.25]
     """
 
-    strength: float = 1.0
-    amplitude: float = 1.0
-    strength_bounds: Bounds = STRENGTH_BOUNDS
-    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
-    scaled: bool = False
-    _names: ClassVar[tuple[str, ...]] = ("amplitude", "strength")
-    _starts: ClassVar[dict[str, tuple[float, ...]]] = {"strength": (0.1, 10.0)}
 
     def _formula(self, eigenvalues: Array) -> Array:
         return 1 / (1 + self.strength * eigenvalues)
@@ -151,7 +242,7 @@ class RegularizedLaplacian(NamedKernel):
 
 
 @dataclass(frozen=True)
-class Diffusion(NamedKernel):
+class Diffusion(StrengthParameter, NamedKernel):
     """Diffusion, or heat, kernel (Smola and Kondor): ``B B^T = exp(-a/2 L)`` with `strength` a.
 
     Examples
@@ -161,14 +252,7 @@ class Diffusion(NamedKernel):
     [1.0, 0.3679]
     """
 
-    strength: float = 1.0
-    amplitude: float = 1.0
-    strength_bounds: Bounds = STRENGTH_BOUNDS
-    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
-    scaled: bool = False
-    _names: ClassVar[tuple[str, ...]] = ("amplitude", "strength")
-    _starts: ClassVar[dict[str, tuple[float, ...]]] = {"strength": (0.1, 10.0)}
 
     def _formula(self, eigenvalues: Array) -> Array:
         return np.exp(-0.5 * self.strength * eigenvalues)
@@ -273,6 +357,210 @@ class Matern(NamedKernel):
     def _slopes(self, eigenvalues: Array) -> dict[str, Array]:
         shift = 2 * self.nu / self.length_scale**2
         return {"length_scale": 2 * self.nu * shift * (shift + eigenvalues) ** (-self.nu - 1)}
+
+
+@dataclass(frozen=True)
+class LocalAverage(StrengthParameter):
+    """Local averaging (Ng et al.): ``B = (I + a D)^-1 (I + a W)`` with `strength` a.
+
+    ``B`` is not symmetric and has no eigenvectors in common with the Laplacian, so ``B B^T`` is decomposed anew at
+    every step of learning: meant for graphs of up to about a thousand nodes.
+
+    Examples
+    --------
+    >>> from spectralgp import Graph, LocalAverage
+    >>> pair = Graph.from_edges([(0, 1)])
+    >>> LocalAverage(strength=1.0).filter_matrix(pair).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+
+    def filter_matrix(self, graph: Graph) -> Array:
+        """The filter ``B``, shape (n_nodes, n_nodes)."""
+        rows = self.amplitude / (1 + self.strength * graph.degrees)
+        matrix: Array = rows[:, None] * (np.eye(graph.n_nodes) + self.strength * graph.weights.toarray())
+        return matrix
+
+    def covariance(self, graph: Graph) -> Array:
+        """``B B^T``, shape (n_nodes, n_nodes)."""
+        matrix = self.filter_matrix(graph)
+        return matrix @ matrix.T
+
+    def covariance_jacobian(self, graph: Graph) -> Array:
+        """Derivative of `covariance` in `theta`, shape (n_parameters, n_nodes, n_nodes)."""
+        matrix = self.filter_matrix(graph)
+        degrees = graph.degrees[:, None]
+        rows = self.amplitude / (1 + self.strength * degrees)
+        # d/d log a of a row: (a W) / (1 + a d), less the row itself times a d / (1 + a d)
+        slope = self.strength * (rows * graph.weights.toarray() - matrix * degrees / (1 + self.strength * degrees))
+        product = slope @ matrix.T
+        slopes = {"amplitude": 2 * matrix @ matrix.T, "strength": product + product.T}
+        chosen = [slopes[name] for name in self.parameter_names]
+        return np.stack(chosen) if chosen else np.empty((0, graph.n_nodes, graph.n_nodes))
+
+    @property
+    def shares_eigenvectors(self) -> bool:
+        return False
+
+    def bind(self, spectrum: Spectrum) -> Self:
+        spectrum.require_eigenvectors(
+            f"graph_kernel must be a function on the spectrum for a large graph; got {self!r}, with eigenvectors of "
+            "its own. Use another kernel, or spectrum='exact' where the graph is small enough."
+        )
+        return self
+
+    def basis(self, spectrum: Spectrum) -> Spectrum:
+        """The eigenvectors of ``B B^T`` itself, with its eigenvalues as frequencies."""
+        graph = whole_graph(spectrum.graph, "for LocalAverage")
+        modes = modes_of(self.covariance(graph))
+        return ExactSpectrum(graph, self.laplacian, False, modes.values, modes.vectors)
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        """The eigenvalues of `basis`, which are those of ``B B^T``."""
+        return np.asarray(eigenvalues, dtype=float)
+
+    def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
+        """Gradient through the derivative of ``B B^T``."""
+        vectors = self.basis(spectrum).require_eigenvectors("")
+        slope = vectors @ slopes.node_covariance_gradient @ vectors.T
+        graph = whole_graph(spectrum.graph, "for LocalAverage")
+        return np.tensordot(self.covariance_jacobian(graph), slope, axes=2)
+
+
+@dataclass(frozen=True)
+class Response(SpectralKernel):
+    """The user's own filter, ``B = amplitude * function(L, *parameters)``.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(eigenvalues, *parameters)`` gives the filter ``g`` at an array of eigenvalues.
+    parameters : tuple of float, default=()
+        Starting values of the parameters to learn, on the scale on which they should be learnt.
+    parameter_bounds : tuple of pairs, optional
+        A (low, high) pair for each parameter; free if not given.
+    jacobian : callable, optional
+        ``jacobian(eigenvalues, *parameters)`` gives the derivatives of ``g``, shape (n_eigenvalues, n_parameters).
+        Differences of `function` within the bounds stand in for it if not given.
+    amplitude : float, default=1.0
+        Positive factor, learnt on a logarithmic scale.
+    laplacian, scaled
+        Which Laplacian the eigenvalues are of, as in `decompose`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import Response
+    >>> bump = Response(lambda eigenvalues, centre: np.exp(-50 * (eigenvalues - centre) ** 2), (0.5,))
+    >>> bump.response([0.5, 1.0]).round(4).tolist()
+    [1.0, 0.0]
+    """
+
+    function: Callable[..., ArrayLike]
+    parameters: tuple[float, ...] = ()
+    parameter_bounds: tuple[tuple[float, float], ...] | None = None
+    jacobian: Callable[..., ArrayLike] | None = None
+    amplitude: float = 1.0
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = True
+
+    def __post_init__(self) -> None:
+        """Check that the function is one, and that bounds and parameters match."""
+        if not callable(self.function):
+            raise TypeError(
+                f"function must be callable as function(eigenvalues, *parameters); got {self.function!r}. "
+                "Pass for example lambda eigenvalues, rate: np.exp(-rate * eigenvalues)."
+            )
+        as_positive(self.amplitude, "amplitude")
+        if self.parameter_bounds is not None and len(self.parameter_bounds) != len(self.parameters):
+            raise ValueError(
+                f"parameter_bounds must hold one pair for each of the {len(self.parameters)} parameters; "
+                f"got {len(self.parameter_bounds)}. Pass (-np.inf, np.inf) for a free one."
+            )
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return ("amplitude", *(f"parameters[{index}]" for index in range(len(self.parameters))))
+
+    @property
+    def has_free_amplitude(self) -> bool:
+        return True
+
+    @property
+    def theta(self) -> Array:
+        return np.array([np.log(self.amplitude), *self.parameters])
+
+    def bounds(self, variance: float = 1.0) -> Array:
+        amplitude = np.log(AMPLITUDE_RANGE) + 0.5 * np.log(variance)
+        return np.vstack([amplitude, self._parameter_bounds])
+
+    @property
+    def _parameter_bounds(self) -> Array:
+        free = ((-np.inf, np.inf),) * len(self.parameters)
+        return np.reshape(np.asarray(self.parameter_bounds or free, dtype=float), (-1, 2))
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        log_amplitude, *parameters = np.asarray(theta, dtype=float).tolist()
+        return dataclasses.replace(self, amplitude=float(np.exp(log_amplitude)), parameters=tuple(parameters))
+
+    def scaled_by(self, factor: float) -> Self:
+        return dataclasses.replace(self, amplitude=self.amplitude * factor)
+
+    def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
+        unit = dataclasses.replace(self, amplitude=1.0)
+        return [dataclasses.replace(unit, amplitude=_first_amplitude(unit, spectrum, variance)).theta]
+
+    def response(self, eigenvalues: ArrayLike) -> Array:
+        """The filter ``g(lambda)``."""
+        return self.amplitude * self._shape(np.asarray(eigenvalues, dtype=float), *self.parameters)
+
+    def power(self, eigenvalues: ArrayLike) -> Array:
+        """Covariance spectrum ``g(lambda)^2``."""
+        return np.square(self.response(eigenvalues))
+
+    def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
+        points = np.asarray(eigenvalues, dtype=float)
+        response = self.response(points)
+        slopes = self.amplitude * self._shape_jacobian(points)
+        return np.column_stack([2 * response**2, 2 * response[:, None] * slopes])
+
+    def _shape(self, eigenvalues: Array, *parameters: float) -> Array:
+        values = as_real_array(self.function(eigenvalues, *parameters), "the values of function", ("n_eigenvalues",))
+        if values.shape != eigenvalues.shape:
+            raise ValueError(
+                f"function must give one value for each eigenvalue; got shape {values.shape} for {eigenvalues.shape}. "
+                "Write it with NumPy operations on the array of eigenvalues."
+            )
+        return values
+
+    def _shape_jacobian(self, eigenvalues: Array) -> Array:
+        if self.jacobian is not None:
+            slopes = np.asarray(self.jacobian(eigenvalues, *self.parameters), dtype=float)
+            if slopes.shape != (eigenvalues.size, len(self.parameters)):
+                raise ValueError(
+                    f"jacobian must give shape (n_eigenvalues, n_parameters) = "
+                    f"({eigenvalues.size}, {len(self.parameters)}); got {slopes.shape}. One column a parameter."
+                )
+            return slopes
+        columns = []
+        for index, (value, (low, high)) in enumerate(zip(self.parameters, self._parameter_bounds, strict=True)):
+            step = np.finfo(float).eps ** (1 / 3) * max(1.0, abs(value))
+            # the function need not exist beyond the bounds: at one, the differences are one-sided
+            offsets = [offset for offset in (-2, -1, 0, 1, 2) if low <= value + offset * step <= high]
+            columns.append(self._difference(eigenvalues, index, step, offsets))
+        return np.column_stack(columns) if columns else np.empty((eigenvalues.size, 0))
+
+    def _difference(self, eigenvalues: Array, index: int, step: float, offsets: list[int]) -> Array:
+        """Derivative in one parameter from values at multiples of a step away from it, to second order."""
+        weights = {(-1, 1): (-0.5, 0.5), (0, 1, 2): (-1.5, 2.0, -0.5), (-2, -1, 0): (0.5, -2.0, 1.5)}
+        for chosen, factors in weights.items():
+            if set(chosen) <= set(offsets):
+                moved = []
+                for offset in chosen:
+                    parameters = list(self.parameters)
+                    parameters[index] += offset * step
+                    moved.append(self._shape(eigenvalues, *parameters))
+                return np.tensordot(factors, moved, axes=1) / step
+        return np.zeros(eigenvalues.size)  # no room to move between the bounds
 
 
 def _require_bounded_spectrum(kernel: RandomWalk | Cosine) -> None:

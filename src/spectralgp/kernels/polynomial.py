@@ -6,26 +6,24 @@ import dataclasses
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.polynomial import Polynomial as PowerSeries
 from numpy.polynomial.chebyshev import chebvander
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
 from spectralgp.graphs import LaplacianKind
-from spectralgp.kernels.base import GraphKernel, SpectralKernel
-from spectralgp.kernels.parameters import Positivity
-from spectralgp.kernels.positive import SIGNAL_SHARE
+from spectralgp.kernels.base import SIGNAL_SHARE, GraphKernel, Positivity, SpectralKernel
 from spectralgp.spectra import Spectrum
 
-ROUNDING = 1e-9  # of an interval, by which the largest eigenvalue may lie beyond it
+UPPER_ROUNDING = 1e-9  # of an interval, by which the largest eigenvalue may lie beyond it
 AUTO_DEGREES = (0, 1, 2, 3, 5, 8)
 HIGHEST_DEGREE = 30
 ROUGHNESS = 0.1  # weight of the weak prior's penalty on high Chebyshev coefficients
-MOST_DESIGNS = 32  # remembered
+MAX_DESIGNS = 32  # remembered
 
 _designs: OrderedDict[tuple[int, int, float], tuple[Array, Array]] = OrderedDict()
 
@@ -116,9 +114,7 @@ class Polynomial(SpectralKernel):
         if beta.size == 0:
             raise ValueError("coefficients must hold at least one number; got none. Pass [1.0] for a constant one.")
         series = PowerSeries(beta).convert(kind=Chebyshev, domain=[0.0, upper])
-        padded = np.zeros(beta.size)
-        padded[: series.coef.size] = series.coef
-        given = tuple(padded.tolist())
+        given = tuple(_padded(series.coef, beta.size).tolist())
         return cls(beta.size - 1, constraint, laplacian, scaled, chebyshev=given, upper=upper, fixed=fixed)
 
     def members(self) -> tuple[Polynomial, ...]:
@@ -129,10 +125,7 @@ class Polynomial(SpectralKernel):
     @property
     def coefficients(self) -> Array:
         """Coefficients ``beta_p`` of the powers of ``lambda``, lowest first."""
-        beta = np.zeros(self._fixed_degree + 1)
-        converted = self._series.convert(kind=PowerSeries).coef
-        beta[: converted.size] = converted
-        return beta
+        return _padded(self._series.convert(kind=PowerSeries).coef, self._fixed_degree + 1)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -142,18 +135,8 @@ class Polynomial(SpectralKernel):
     def theta(self) -> Array:
         return np.empty(0) if self.fixed else self._coefficients
 
-    def bounds(self, variance: float = 1.0) -> Array:
-        return np.tile([-np.inf, np.inf], (self.theta.size, 1))
-
     def with_theta(self, theta: ArrayLike) -> Self:
         return self if self.fixed else self._with(theta)
-
-    def with_degree(self, degree: int) -> Polynomial:
-        """The same function written with more coefficients, or truncated to fewer."""
-        theta = np.zeros(degree + 1)
-        kept = self._coefficients[: degree + 1]
-        theta[: kept.size] = kept
-        return dataclasses.replace(self, degree=degree, chebyshev=tuple(theta.tolist()))
 
     def scaled_by(self, factor: float) -> Self:
         return self if self.chebyshev is None else self._with(self._coefficients * factor)
@@ -168,9 +151,8 @@ class Polynomial(SpectralKernel):
         if self.chebyshev is None:
             return dataclasses.replace(self, upper=spectrum.upper)
         series = self._series.convert(domain=[0.0, spectrum.upper])
-        theta = np.zeros(self._fixed_degree + 1)
-        theta[: series.coef.size] = series.coef
-        return dataclasses.replace(self, chebyshev=tuple(theta.tolist()), upper=spectrum.upper)
+        chebyshev = tuple(_padded(series.coef, self._fixed_degree + 1).tolist())
+        return dataclasses.replace(self, chebyshev=chebyshev, upper=spectrum.upper)
 
     # ----------------------------------------------------------------------------------------------- learning
 
@@ -211,33 +193,22 @@ class Polynomial(SpectralKernel):
                 f"constraint must be 'interval' to transfer a polynomial to another graph, where it may be negative "
                 f"else; got {self.constraint!r}. Fit with Polynomial({self.degree}, constraint='interval')."
             )
-        if not self.scaled and spectrum.upper > self.upper * (1 + ROUNDING):
+        if not self.scaled and spectrum.upper > self.upper * (1 + UPPER_ROUNDING):
             raise ValueError(
                 f"graph must have no frequency above {self.upper:g}, where the filter was learnt; got "
                 f"{spectrum.upper:g}. Use a polynomial of a scaled Laplacian."
             )
         return self
 
-    def positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
+    def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
         if self.constraint is None or self.fixed:
             return ()
-        return (self._positivity(spectrum.eigenvalues if self._is_held_at(spectrum) else self.extrema()),)
-
-    def first_positivity(self, spectrum: Spectrum) -> tuple[Positivity, ...]:
-        if self.constraint is None or self.fixed:
-            return ()
-        spread = self.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * self.theta.size))) / 2
-        if self._is_held_at(spectrum):
+        points = self.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * self.theta.size))) / 2 if coarse else self.extrema()
+        if self.constraint == "eigenvalues" and spectrum.has_eigenvectors:
             eigenvalues = spectrum.eigenvalues
-            spread = np.unique(eigenvalues[np.searchsorted((eigenvalues[1:] + eigenvalues[:-1]) / 2, spread)])
-        return (self._positivity(spread),)
-
-    def _is_held_at(self, spectrum: Spectrum) -> bool:
-        """Whether the filter is held non-negative at the eigenvalues alone, which must be known for that."""
-        return self.constraint == "eigenvalues" and spectrum.has_eigenvectors
-
-    def _positivity(self, points: Array) -> Positivity:
-        return Positivity(points, self.design(points), np.eye(self.theta.size)[0])
+            nearest = np.searchsorted((eigenvalues[1:] + eigenvalues[:-1]) / 2, points)
+            points = np.unique(eigenvalues[nearest]) if coarse else eigenvalues
+        return (Positivity(points, self.design(points), np.eye(self.theta.size)[0]),)
 
     @property
     def family(self) -> Hashable:
@@ -251,9 +222,7 @@ class Polynomial(SpectralKernel):
         return (*lower, self)
 
     def grown_from(self, simpler: GraphKernel) -> Array:
-        theta = np.zeros(self._fixed_degree + 1)
-        theta[: simpler.theta.size] = simpler.theta
-        return theta
+        return _padded(simpler.theta, self._fixed_degree + 1)
 
     def guides(self) -> tuple[GraphKernel, ...]:
         """Without a constraint there are many more local maxima: the constrained one is a good start."""
@@ -264,15 +233,10 @@ class Polynomial(SpectralKernel):
         return () if self.fixed or self.chebyshev is None else (self._coefficients,)
 
     def with_powers(self, coefficients: Array) -> Self | None:
-        """The polynomial with these coefficients of powers of ``lambda / upper``."""
         if self.fixed:
             return None
-        series = PowerSeries(coefficients, domain=[0.0, 1.0], window=[0.0, 1.0]).convert(
-            kind=Chebyshev, domain=[0.0, 1.0]
-        )
-        theta = np.zeros(coefficients.size)
-        theta[: series.coef.size] = series.coef
-        return self._with(theta)
+        powers = PowerSeries(coefficients, domain=[0.0, 1.0], window=[0.0, 1.0])
+        return self._with(_padded(powers.convert(kind=Chebyshev, domain=[0.0, 1.0]).coef, coefficients.size))
 
     def linear_design(self, eigenvalues: ArrayLike) -> Array | None:
         return None if self.fixed else self.design(eigenvalues)
@@ -296,7 +260,7 @@ class Polynomial(SpectralKernel):
             return known[1]
         design: Array = chebvander(2 * points / self.upper - 1, self._fixed_degree).astype(float, copy=False)
         if not points.flags.writeable:  # the eigenvalues of a spectrum: learning asks for them at every step
-            while len(_designs) >= MOST_DESIGNS:
+            while len(_designs) >= MAX_DESIGNS:
                 _designs.popitem(last=False)
             _designs[key] = (points, design)
         return design
@@ -355,3 +319,10 @@ class Polynomial(SpectralKernel):
                 "Fit a GraphGPRegressor, which stacks several degrees, or choose one of them."
             )
         return self.degree
+
+
+def _padded(coefficients: NDArray[Any], size: int) -> Array:
+    """Coefficients with zeros for those of higher orders, which conversions leave out."""
+    padded = np.zeros(size)
+    padded[: coefficients.size] = coefficients
+    return padded

@@ -12,7 +12,7 @@ import numpy as np
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.graphs import GraphBase, LaplacianKind
 from spectralgp.kernels import GraphKernel, Identity, InputKernel, Polynomial, SpectralKernel, Standardised, Term
-from spectralgp.kernels.carry import Carried
+from spectralgp.kernels.carry import CarryColumns
 from spectralgp.learning import Candidate, Solver, Task, learn_all
 from spectralgp.learning.fitting import Plan
 from spectralgp.learning.task import Prior
@@ -77,7 +77,7 @@ class Setting:
             signals = self.signals[scale]
             kernel = Standardised.of(self.inputs, terms) if self.kernel is None else self.kernel
             noise = None if self.noise_variance is None else self.noise_variance / signals.units.spread**2
-            carried = Carried.of(self.columns, self.inputs) if carries and self.columns is not None else None
+            carried = CarryColumns.of(self.columns, self.inputs) if carries and self.columns is not None else None
             settings = (self.prior, self.noise_floor, self.spectrum, self.device)
             self._tasks[key] = Task(self.graph, kernel, self.inputs, signals, noise, *settings, carried)
         return self._tasks[key]

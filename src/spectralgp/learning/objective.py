@@ -11,8 +11,8 @@ from scipy.linalg import block_diag
 from spectralgp._basics.checks import Array
 from spectralgp.fields import Evidence, GraphGP, Inputs
 from spectralgp.kernels import GraphKernel
-from spectralgp.kernels.carry import Carry
-from spectralgp.kernels.parameters import Positivity
+from spectralgp.kernels.base import Positivity
+from spectralgp.kernels.carry import CarryFilter
 from spectralgp.learning.prior import WeakPrior
 from spectralgp.learning.task import Task
 from spectralgp.spectra import Errors, SpectralData, Spectrum
@@ -163,8 +163,8 @@ class Objective:
         power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)
         return Evidence(rows, power, residual + noise_variance, self.data_in(basis, rows)), basis
 
-    def _carry(self, evidence: Evidence, basis: Spectrum) -> Carry:
-        return Carry.learnt(evidence.data, evidence.precisions, basis.eigenvalues, self.spectrum.upper)
+    def _carry(self, evidence: Evidence, basis: Spectrum) -> CarryFilter:
+        return CarryFilter.learnt(evidence.data, evidence.precisions, basis.eigenvalues, self.spectrum.upper)
 
     def errors(self, x: Array) -> Errors:
         """How wrong the likelihood at ``x`` may be."""

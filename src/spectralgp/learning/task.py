@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from spectralgp._basics.checks import Array, Indices, as_option, as_positive, as_real_array
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
-from spectralgp.kernels.carry import Carried
+from spectralgp.kernels.carry import CarryColumns
 from spectralgp.signals import Signals, as_training
 from spectralgp.spectra import Exact, Spectrum, SpectrumSettings
 
@@ -47,7 +47,7 @@ class Task:
         How spectra of the graph are found: `Exact`, or `Chebyshev` for a large graph.
     device : {"cpu", "cuda"} or None
         Where to compute on a large graph, if the signals are on the host.
-    carried : Carried or None
+    carried : CarryColumns or None
         Columns of the inputs that carry over to the signals.
     """
 
@@ -60,7 +60,7 @@ class Task:
     noise_floor: float | None = None
     spectrum: SpectrumSettings = Exact()
     device: str | None = None
-    carried: Carried | None = None
+    carried: CarryColumns | None = None
 
     @classmethod
     def of(
@@ -144,7 +144,7 @@ class Task:
         """
         signals, others = self.signals.fold(kept, held_out) if cut is None else cut
         inputs = self.input_kernel.subset(self.inputs, kept)
-        carried = None if self.carried is None else Carried.of(self.carried.columns, inputs)
+        carried = None if self.carried is None else CarryColumns.of(self.carried.columns, inputs)
         part = dataclasses.replace(self, inputs=inputs, signals=signals, carried=carried)
         return part, others, Fold(self.inputs, kept, held_out)
 

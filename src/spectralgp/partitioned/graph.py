@@ -355,10 +355,12 @@ class PartitionedGraph(GraphBase):
         """One partition, its arrays memory-mapped."""
         return read_partition(self.folder, as_integer(number, "number", 0, self.n_partitions - 1))
 
-    def operator(self, kind: LaplacianKind = "combinatorial", like: Any = None, device: str | None = None) -> Operator:
+    def operator(
+        self, kind: LaplacianKind = "combinatorial", prototype: Any = None, device: str | None = None
+    ) -> Operator:
         from spectralgp.partitioned.operator import make_partitioned_operator
 
-        return make_partitioned_operator(self, kind, like, device)
+        return make_partitioned_operator(self, kind, prototype, device)
 
     def __repr__(self) -> str:
         """One line: numbers of nodes, edges and partitions, the cut and the halos."""
