@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial
+from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial, Stacking
 from spectralgp.scores import log_density
 
 Array = np.ndarray
@@ -56,7 +56,7 @@ def paper(graph: Graph, inputs: Array) -> GraphGPRegressor:
 
 
 def standard(graph: Graph, inputs: Array) -> GraphGPRegressor:
-    return GraphGPRegressor(graph, Identity(), **PAPER | {"center": "node"}, n_draws=N_DRAWS)
+    return GraphGPRegressor(graph, Identity(), **PAPER | {"center": "node"}, stacking=Stacking(n_draws=N_DRAWS))
 
 
 def learnt(make: Callable[[Graph, Array], GraphGPRegressor]) -> Callable[[Graph, Array, Array, Array], Forecast]:

@@ -83,7 +83,7 @@ def estimator(graph: Graph, signals: np.ndarray, spectrum: str) -> dict[str, Any
     return {
         "seconds": took,
         "log_likelihood": model.log_marginal_likelihood_,
-        "filter_error": filter_error(TRUTH, model.graph_kernel_, UPPER),
+        "filter_error": filter_error(TRUTH, model.graph_kernel_[0], UPPER),
         "noise_variance": model.noise_variance_,
         **(errors if spectrum == "chebyshev" else {}),
     }

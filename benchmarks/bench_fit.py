@@ -49,7 +49,7 @@ def fit_ratios() -> dict[str, object]:
     matrix = rng.standard_normal((400, 400))
     matrix = matrix + matrix.T
 
-    settings = {"kernel": paper_kernel(inputs), **PAPER}
+    settings = {"input_kernel": paper_kernel(inputs), **PAPER}
 
     def fit(degree: int | str, **options: Any) -> Callable[[], object]:
         # a new Graph each time, so that its decomposition is paid for too

@@ -83,7 +83,7 @@ def found_by(model: GraphGPRegressor, took: float) -> dict[str, Any]:
     return {
         "seconds": {"fit": took},
         "gigabytes": peak_memory(),
-        "filter_error": filter_error(TRUTH, model.graph_kernel_),
+        "filter_error": filter_error(TRUTH, model.graph_kernel_[0]),
         "method": str(learnt.method),
         "converged": bool(learnt.converged),
     }

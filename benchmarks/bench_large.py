@@ -96,7 +96,7 @@ def fit(folder: Path) -> dict[str, Any]:
         "stages": watch.seconds,
         "warm_up_seconds": compiling,
         "gigabytes": {"before": before, "peak": peak_memory(), "signals": signals.nbytes / 1e9},
-        "filter_error": filter_error(TRUTH, model.graph_kernel_),
+        "filter_error": filter_error(TRUTH, model.graph_kernel_[0]),
         "noise_ratio": model.noise_variance_ / float(rest["noise_variance"]),
         "log_likelihood": model.log_marginal_likelihood_,
         "truncation_error_nats": learnt.truncation_error,

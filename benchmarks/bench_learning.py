@@ -59,7 +59,7 @@ def measure(folder: Path) -> dict[str, Any]:
         times.append(time.process_time() - start)
     (fit,) = model.fits_
     return {
-        "evaluations": int(model.n_evaluations_),
+        "evaluations": int(fit.n_evaluations),
         "seconds": float(np.median(times[1:])),
         "log_posterior": float(fit.log_posterior),
         "converged": bool(fit.converged),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,8 @@ def agreement() -> dict[str, object]:
         pass
     found: dict[str, object] = {}
     for name, given in kinds.items():
-        device = "cuda" if name == "device=cuda" else None
-        model = GraphGPRegressor(graph, *kernels, **paper, spectrum=settings, device=device).fit(inputs, given)
+        own = replace(settings, device="cuda") if name == "device=cuda" else settings
+        model = GraphGPRegressor(graph, *kernels, **paper, spectrum=own).fit(inputs, given)
         mean, std = model.predict(inputs[:4], return_std=True, nodes=[0, 7])
         everywhere = model.predict(inputs[:4])
         assert type(everywhere) is type(given), (name, type(everywhere))

@@ -29,7 +29,7 @@ from reproduction.experiments import (
 )
 from reproduction.problems import Folder, Problem, paper_graph, problem
 from reproduction.released import run_released
-from spectralgp import Graph, GraphGPRegressor, Lagrangian, Polynomial, Sqp, decompose
+from spectralgp import Graph, GraphGPRegressor, Lagrangian, Polynomial, Sqp, Stacking, decompose
 from spectralgp.datasets import (
     FilteredSignals,
     barabasi_albert_graph,
@@ -242,7 +242,7 @@ def _fit(model: GraphGPRegressor, inputs: Any, signals: Any) -> GraphGPRegressor
 def _recovery(model: GraphGPRegressor, truth: Polynomial, true_response: Any) -> dict[str, Any]:
     """Relative L2 error on the eigenvalues, of the filter itself and of both divided by their maximum."""
     eigenvalues = model.spectrum_.eigenvalues
-    kernel: Polynomial = model.graph_kernel_  # type: ignore[assignment]
+    kernel: Polynomial = model.graph_kernel_[0]  # type: ignore[assignment]
     response = kernel.response(eigenvalues)
     shape, true_shape = kernel.rescaled().response(eigenvalues), truth.rescaled().response(eigenvalues)
     return {
@@ -266,7 +266,9 @@ def _summary(model: GraphGPRegressor) -> dict[str, Any]:
         "outcome": fit.outcome.name,
         "message": fit.message,
         "first_stage": fit.stages[0].name,
-        "n_evaluations": model.n_evaluations_,
+        "n_evaluations": sum(
+            stage.n_evaluations for stage in {stage: None for fit in model.fits_ for stage in fit.stages}
+        ),
     }
 
 
@@ -280,9 +282,10 @@ def _score(model: Model, task: Problem) -> dict[str, Any]:
         "shift": task.shift,
     } | _summary(fitted)
     result["converged"] = result["converged"] and has_stopped
-    if isinstance(fitted.graph_kernel_, Polynomial):
-        response = fitted.graph_kernel_.response(fitted.spectrum_.eigenvalues)
-        result["coefficients"] = fitted.graph_kernel_.coefficients.tolist()
+    kernel = fitted.graph_kernel_[0]
+    if len(fitted.graph_kernel_) == 1 and isinstance(kernel, Polynomial):
+        response = kernel.response(fitted.spectrum_.eigenvalues)
+        result["coefficients"] = kernel.coefficients.tolist()
         result["smallest_response"] = float(np.min(response))
         result["smallest_share"] = float(np.min(response) / np.max(np.abs(response)))
     if len(fitted.kernel_weights_) > 1:
@@ -300,7 +303,7 @@ def _estimator(model: Model, task: Problem) -> GraphGPRegressor:
         _input_kernel(task.inputs),
         prior=model.prior,
         solver=model.solver or JOINTLY,
-        n_draws=model.n_draws,
+        stacking=Stacking(n_draws=model.n_draws),
         **PLAIN,
     )
 

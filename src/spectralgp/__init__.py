@@ -31,6 +31,7 @@ from spectralgp.kernels import (
     WithResidual,
 )
 from spectralgp.learning import Lagrangian, Sqp, Task, learn
+from spectralgp.learning.fitting import Stacking
 from spectralgp.signals import Signals, read_signals
 from spectralgp.spectra import Chebyshev, Exact, Spectrum, decompose
 
@@ -63,6 +64,7 @@ __all__ = [
     "SpectralKernel",
     "Spectrum",
     "Sqp",
+    "Stacking",
     "Task",
     "WithResidual",
     "as_graph",

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import r2_score
 
 import oracle
-from spectralgp import Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, condition, decompose
+from spectralgp import Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, Stacking, condition, decompose
 from spectralgp.datasets import sensor_graph
 from spectralgp.learning import fitting
 from spectralgp.learning.automatic import Setting, automatic
@@ -119,11 +119,11 @@ class TestCarryOver:
         more = before.assign(hour=np.arange(60.0)).iloc[:, ::-1]
         plain = GraphGPRegressor(self._named_graph(), Polynomial(2)).fit(before, after)
         assert plain.fits_[0].model.carry is not None
-        assert list(plain.predict_frame(before).columns) == list(after.columns)
+        assert list(plain.predict(before).columns) == list(after.columns)
         found = GraphGPRegressor(self._named_graph(), Polynomial(2)).fit(more, after)
         assert found.fits_[0].model.carry is not None
         unordered = GraphGPRegressor(GRAPH, Polynomial(2)).fit(self.before, self.after)
-        ordered = plain.predict_frame(before)[list(self.names)].to_numpy()
+        ordered = plain.predict(before)[list(self.names)].to_numpy()
         assert oracle.relative_error(ordered, unordered.predict(self.before)) < 1e-6
 
     def _named_graph(self):
@@ -229,7 +229,9 @@ def test_noise_at_its_bound_is_said():
     inputs = np.linspace(0, 1, 12)[:, None]
     signals = np.sin(3 * inputs) * smooth(rng, 1)
     with pytest.warns(UserWarning, match="the noise is at its lower bound"):
-        GraphGPRegressor(GRAPH, Identity(), RBF(1.0), residual=None, noise_floor=1e-3).fit(inputs, signals)
+        GraphGPRegressor(GRAPH, Identity(), RBF(1.0), residual=None, noise_variance=(1e-3 * signals.var(), 10.0)).fit(
+            inputs, signals
+        )
 
 
 def test_noise_free_data_reach_the_floor_of_the_arithmetic():
@@ -247,13 +249,13 @@ def test_a_redundant_constant_is_held():
     options = {"residual": None, "center": "node", "scale": "global"}
     bare = GraphGPRegressor(GRAPH, Polynomial(2), RBF(1.0), **options).fit(inputs, signals)
     factor = GraphGPRegressor(GRAPH, Polynomial(2), ConstantKernel(4.0) * RBF(1.0), **options).fit(inputs, signals)
-    assert factor.kernel_.k1.constant_value == 4.0
+    assert factor.input_kernel_[0].k1.constant_value == 4.0
     assert oracle.relative_error(2 * factor.response(), bare.response()) < np.sqrt(OPTIMUM)
     part = Polynomial(1) + Identity(amplitude=0.5, amplitude_bounds="fixed")  # one factor does not scale the whole
     assert not part.has_free_amplitude
     fixed = Polynomial.from_coefficients([1.0, -0.5], fixed=True)
     learnt = GraphGPRegressor(GRAPH, fixed, ConstantKernel(4.0) * RBF(1.0), **options).fit(inputs, signals)
-    assert learnt.kernel_.k1.constant_value != 4.0
+    assert learnt.input_kernel_[0].k1.constant_value != 4.0
 
 
 @pytest.fixture(scope="module")
@@ -352,7 +354,7 @@ def test_of_many_signals_two_members_keep_a_weight(most_compared, weights, monke
 
     monkeypatch.setattr(Folds, "score", given)
     inputs, signals = explained(np.random.default_rng(0), 18)
-    model = GraphGPRegressor(oracle.ring(5), n_folds=2).fit(inputs, signals[:, :5])
+    model = GraphGPRegressor(oracle.ring(5), stacking=Stacking(n_folds=2)).fit(inputs, signals[:, :5])
     assert n_before[0] > 3
     assert len(model.fits_) == len(weights)
     np.testing.assert_allclose(model.kernel_weights_, weights, rtol=0.01)
@@ -360,7 +362,7 @@ def test_of_many_signals_two_members_keep_a_weight(most_compared, weights, monke
 
 def test_folds_side_by_side_give_the_same(fitted):
     model, inputs, signals = fitted
-    again = clone(model).set_params(n_jobs=2).fit(inputs, signals)
+    again = clone(model).set_params(stacking=Stacking(n_jobs=2)).fit(inputs, signals)
     np.testing.assert_array_equal(again.kernel_weights_, model.kernel_weights_)
     np.testing.assert_array_equal(again.predict(inputs), model.predict(inputs))
 
@@ -369,7 +371,7 @@ def test_without_a_graph_the_default_needs_none():
     inputs, signals = explained(np.random.default_rng(0), 40)
     model = GraphGPRegressor().fit(inputs, signals)
     assert r2_score(signals, model.predict(inputs)) > 0.9
-    assert model.residual_ is None or not any(model.residual_)
+    assert not any(model.residual_)
 
 
 @pytest.mark.parametrize(

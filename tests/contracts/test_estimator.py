@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import oracle
 import spectralgp.spectra
-from spectralgp import GraphGPRegressor
+from spectralgp import GraphGPRegressor, Stacking
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Diffusion, Identity, Polynomial
 
@@ -85,7 +85,7 @@ def test_the_array_api_check_passes_in_a_process_that_allows_it():
         "from spectralgp import GraphGPRegressor\n"
         "for model, check in estimator_checks_generator(GraphGPRegressor()):\n"
         "    if getattr(check, 'func', check).__name__ == 'check_array_api_input': check(model)\n"
-        f"results = check_estimator(GraphGPRegressor(kernel=RBF(), **{PAPER}), on_fail=None, on_skip=None)\n"
+        f"results = check_estimator(GraphGPRegressor(input_kernel=RBF(), **{PAPER}), on_fail=None, on_skip=None)\n"
         "for r in results:\n"
         "    if r['status'] != 'passed': print(r['check_name'], r['status'], repr(r['exception']))\n"
         "print('ran', *[r['check_name'] for r in results if 'array_api' in r['check_name']])\n"
@@ -116,7 +116,7 @@ def decompositions(monkeypatch):
 @both
 def test_clone_keeps_the_graph_itself(make):
     graph = Graph(WEIGHTS)
-    model = make([Polynomial(1), Diffusion()], graph, n_folds=2)
+    model = make([Polynomial(1), Diffusion()], graph, stacking=Stacking(n_folds=2))
     assert clone(model).graph is graph
     assert clone(model.fit(X, Y)).graph is graph
     assert model.graph_ is graph
@@ -125,11 +125,13 @@ def test_clone_keeps_the_graph_itself(make):
 def test_the_graph_is_decomposed_once_however_many_folds_and_kernels(decompositions):
     graph = Graph(WEIGHTS)
     kernels = [Polynomial(1), Polynomial(2), Identity(), Polynomial(1, scaled=False), [Polynomial(0), Polynomial(1)]]
-    search = GridSearchCV(paper(graph=graph, n_draws=0), {"graph_kernel": kernels}, cv=3)
+    search = GridSearchCV(paper(graph=graph, stacking=Stacking(n_draws=0)), {"graph_kernel": kernels}, cv=3)
     search.fit(X, Y)
     clone(search.best_estimator_).fit(X, Y)
     assert decompositions == [(6, "combinatorial")]
-    paper([Diffusion(), Polynomial(1, laplacian="normalized")], graph, n_draws=0, n_folds=2).fit(X, Y)
+    paper([Diffusion(), Polynomial(1, laplacian="normalized")], graph, stacking=Stacking(n_folds=2, n_draws=0)).fit(
+        X, Y
+    )
     assert decompositions == [(6, "combinatorial"), (6, "normalized")]
 
 
@@ -141,12 +143,12 @@ def test_nested_parameters_are_seen_and_set():
     parameters = model.get_params()
     assert parameters["graph_kernel__degree"] == 2
     assert parameters["graph_kernel__constraint"] == "eigenvalues"
-    assert parameters["kernel__k2__length_scale"] == 1.0
+    assert parameters["input_kernel__k2__length_scale"] == 1.0
     first = model.graph_kernel
-    model.set_params(graph_kernel__degree=5, graph_kernel__laplacian="normalized", kernel__k2__length_scale=3.0)
+    model.set_params(graph_kernel__degree=5, graph_kernel__laplacian="normalized", input_kernel__k2__length_scale=3.0)
     assert model.graph_kernel == Polynomial(5, laplacian="normalized")
     assert first == Polynomial(2)  # kernels are frozen
-    assert model.kernel.k2.length_scale == 3.0
+    assert model.input_kernel.k2.length_scale == 3.0
     model.set_params(graph_kernel=Diffusion(), graph_kernel__strength=7.0)
     assert model.graph_kernel == Diffusion(7.0)
     model.set_params(prior=None)
@@ -170,7 +172,7 @@ def test_it_is_a_regressor_of_several_outputs():
     assert is_regressor(GraphGPRegressor())
     assert tags.target_tags.multi_output
     assert not tags.input_tags.pairwise
-    assert GraphGPRegressor(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
+    assert GraphGPRegressor(input_kernel="precomputed").__sklearn_tags__().input_tags.pairwise
 
 
 # Composition
@@ -209,8 +211,11 @@ def test_grid_search_over_degrees_is_cross_validation_by_hand(make):
 
 @both
 def test_grid_search_over_kernels(make):
-    grid = {"graph_kernel": [Polynomial(1), Diffusion(), [Polynomial(0), Polynomial(1)]], "kernel": [RBF(), Matern()]}
-    search = GridSearchCV(make(n_draws=0, n_folds=2), grid, cv=2).fit(X, Y)
+    grid = {
+        "graph_kernel": [Polynomial(1), Diffusion(), [Polynomial(0), Polynomial(1)]],
+        "input_kernel": [RBF(), Matern()],
+    }
+    search = GridSearchCV(make(stacking=Stacking(n_folds=2, n_draws=0)), grid, cv=2).fit(X, Y)
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
     assert search.best_estimator_.graph_kernel in grid["graph_kernel"]
 

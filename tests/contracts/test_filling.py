@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from oracle import relative_error
-from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, condition
+from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Stacking, condition
 from spectralgp.datasets import load_fertility
 from tolerances import DIFFERENCE, EXACT, ITERATIVE, MASKED, ROUND_TRIP, STANDARD_ERRORS
 
@@ -29,7 +29,7 @@ NEW = np.array([[0.3], [1.1]])
 
 
 def paper(**settings) -> GraphGPRegressor:
-    return GraphGPRegressor(GRAPH, **{"graph_kernel": Polynomial(2), "kernel": RBF(1.0), **PAPER, **settings})
+    return GraphGPRegressor(GRAPH, **{"graph_kernel": Polynomial(2), "input_kernel": RBF(1.0), **PAPER, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,7 @@ def fitted() -> GraphGPRegressor:
 def dense(model: GraphGPRegressor, inputs: np.ndarray, member: int = 0) -> np.ndarray:
     """Covariance of noisy signals under a fitted model of the paper's kind, or under a member of a mixture of them."""
     prior = model.fits_[member].model
-    kernel = model.kernel_ if len(model.fits_) == 1 else model.kernel_[member]
-    return oracle.covariance(kernel(inputs), prior.node_covariance(), prior.noise_variance)
+    return oracle.covariance(model.input_kernel_[member](inputs), prior.node_covariance(), prior.noise_variance)
 
 
 def completed_by_hand(
@@ -113,8 +112,8 @@ def test_a_precomputed_covariance_of_all_signals_stays_valid_where_some_are_empt
     empty = HOLES.copy()
     empty[[3, 7]] = np.nan
     kernel = RBF(1.2)
-    plain = paper().set_params(kernel=RBF(1.2, "fixed")).fit(X, empty)
-    model = paper().set_params(kernel="precomputed").fit(kernel(X), empty)
+    plain = paper().set_params(input_kernel=RBF(1.2, "fixed")).fit(X, empty)
+    model = paper().set_params(input_kernel="precomputed").fit(kernel(X), empty)
     assert relative_error(model.impute(kernel(X), empty), plain.impute(X, empty)) < MASKED
     kept = np.delete(np.arange(N_SIGNALS), [3, 7])
     for cross in (kernel(NEW, X), kernel(NEW, X)[:, kept]):
@@ -197,7 +196,7 @@ def test_deviations_on_a_large_graph_are_within_the_error_of_draws():
 
 def test_filling_in_by_a_mixture_spreads_as_its_members_do():
     """The law of total variance: what members leave open, and what they differ by."""
-    settings = {**PAPER, "n_draws": 0, "n_folds": 2}
+    settings = {**PAPER, "stacking": Stacking(n_folds=2, n_draws=0)}
     model = GraphGPRegressor(GRAPH, [Identity(), Diffusion(strength=4.0)], RBF(1.0, "fixed"), **settings).fit(X, HOLES)
     weights = model.kernel_weights_
     assert np.all(weights > 0.05)
@@ -249,7 +248,7 @@ def test_tables_come_back_as_tables(fitted):
 def test_one_output_is_filled_in_too():
     flat = np.where(MASK[:, 0], Y[:, 0], np.nan)
     flat[3] = np.nan
-    model = GraphGPRegressor(kernel=RBF(1.0), **PAPER).fit(X, flat)
+    model = GraphGPRegressor(input_kernel=RBF(1.0), **PAPER).fit(X, flat)
     completed, std = model.impute(X, flat)
     assert completed.shape == std.shape == (N_SIGNALS,)
     mean, spread = model.predict(X[[3]], return_std=True, include_noise=True)

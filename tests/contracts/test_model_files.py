@@ -20,7 +20,7 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 import spectralgp
-from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial
+from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Stacking
 from spectralgp.files.container import FORMAT_VERSION, digest
 from spectralgp.kernels import InputRecipe
 
@@ -34,7 +34,9 @@ MODELS = {
     "plain": lambda: GraphGPRegressor(RING, Polynomial(1), residual=None).fit(X, Y),
     "shrunk": lambda: GraphGPRegressor(RING, Polynomial(1)).fit(X, Y),
     "holes": lambda: GraphGPRegressor(RING, Polynomial(1), residual=None).fit(X, np.where(Y > 0.7, np.nan, Y)),
-    "stacked": lambda: GraphGPRegressor(RING, [Identity(), Diffusion()], residual=None, n_draws=1, n_folds=2).fit(X, Y),
+    "stacked": lambda: GraphGPRegressor(
+        RING, [Identity(), Diffusion()], residual=None, stacking=Stacking(n_folds=2, n_draws=1)
+    ).fit(X, Y),
     "carry": lambda: GraphGPRegressor(RING, Polynomial(1)).fit(np.roll(Y, 1, axis=0), Y),
     "chebyshev": lambda: GraphGPRegressor(
         RING, Polynomial(1), residual=None, spectrum=Chebyshev(n_moments=9, n_probes=4)

@@ -17,7 +17,16 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from oracle import relative_error
-from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, LocalAverage, PartitionedGraph, Polynomial
+from spectralgp import (
+    Chebyshev,
+    Diffusion,
+    Graph,
+    GraphGPRegressor,
+    LocalAverage,
+    PartitionedGraph,
+    Polynomial,
+    Stacking,
+)
 from spectralgp.operators import MomentPass
 from spectralgp.partitioned import running
 
@@ -69,7 +78,7 @@ MODELS = {
     "centred by node": {"center": "node"},
     "node scales": {"scale": "node", "center": "node"},
     "normalised": {"graph_kernel": Diffusion(laplacian="normalized")},
-    "stacked": {"graph_kernel": [Polynomial(1), Diffusion()], "n_folds": 3},
+    "stacked": {"graph_kernel": [Polynomial(1), Diffusion()], "stacking": Stacking(n_folds=3)},
     "independent": {"inputs": None},
 }
 
@@ -215,8 +224,8 @@ DONE = {
     "fit Dask": lambda model: fitted_by_dask(model).log_marginal_likelihood_,
     "predict": lambda model: model.predict(X[:2], return_std=True)[1],
     "predict at nodes": lambda model: model.predict(X[:2], return_std=True, nodes=[3, 5])[1],
-    "predict_frame": lambda model: model.predict_frame(X[:2]),
-    "set_output": lambda model: copy.copy(model).set_output(predict="pandas").predict(X[:2]),
+    "pandas": lambda model: copy.copy(model).set_output(predict="pandas").predict(X[:2]),
+    "set_output": lambda model: copy.copy.copy(model).set_output(predict="pandas").predict(X[:2]),
     "sample_y": lambda model: model.sample_y(X[:2], random_state=1),
     "log_predictive_density": lambda model: model.log_predictive_density(X[:2], Y[:2]),
     "log_predictive_density Dask": lambda model: model.log_predictive_density(X[:2], da.from_array(Y[:2])),
@@ -244,7 +253,6 @@ REFUSED = {
     "predict return_cov": (lambda model: model.predict(X[:1], return_cov=True), "return_cov must be False on a large"),
     "predict observed": (lambda model: model.predict(X[:2], observed=HOLES[:2]), OBSERVED),
     "predict all observed": (lambda model: model.predict(X[:2], observed=Y[:2]), OBSERVED),
-    "predict_frame observed": (lambda model: model.predict_frame(X[:2], observed=HOLES[:2]), OBSERVED),
     "sample_y observed": (lambda model: model.sample_y(X[:2], observed=HOLES[:2]), OBSERVED),
     "density observed": (lambda model: model.log_predictive_density(X[:2], Y[:2], observed=HOLES[:2]), OBSERVED),
     "density holes": (lambda model: model.log_predictive_density(X[:2], HOLES[:2]), NO_HOLES),
@@ -281,9 +289,9 @@ def test_a_decomposed_model_does_not_move_to_partitions(parted):
 def test_folds_and_searches_run_on_dask_through_joblib(client):
     small = Graph.from_points(POINTS[:40], n_neighbors=4)
     signals = Y[:, :40]
-    expected = GraphGPRegressor(small, [Polynomial(1), Diffusion()], n_folds=3).fit(X, signals)
+    expected = GraphGPRegressor(small, [Polynomial(1), Diffusion()], stacking=Stacking(n_folds=3)).fit(X, signals)
     with parallel_config(backend="dask", n_jobs=2):
-        found = GraphGPRegressor(small, [Polynomial(1), Diffusion()], n_folds=3).fit(X, signals)
+        found = GraphGPRegressor(small, [Polynomial(1), Diffusion()], stacking=Stacking(n_folds=3)).fit(X, signals)
         search = GridSearchCV(
             GraphGPRegressor(small, Polynomial(1)), {"graph_kernel": [Polynomial(1), Polynomial(2)]}, cv=2
         ).fit(X, signals)

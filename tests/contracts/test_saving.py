@@ -35,8 +35,10 @@ from spectralgp import (
     Polynomial,
     Response,
     Sqp,
+    Stacking,
     WithResidual,
 )
+from spectralgp.files.container import FORMAT_VERSION, read_file
 from spectralgp.kernels import InputRecipe
 from spectralgp.learning import Limits
 from strategies import graphs
@@ -58,8 +60,8 @@ LARGE_Y = RNG.standard_normal((5, 40))
 LARGE: dict[str, Any] = {"graph_kernel": Polynomial(1), **PAPER}
 
 
-def few_moments() -> Chebyshev:
-    return Chebyshev(n_moments=33, n_probes=8)
+def few_moments(**options: Any) -> Chebyshev:
+    return Chebyshev(n_moments=33, n_probes=8, **options)
 
 
 def fit(graph: Any = RING, X: Any = X, Y: Any = Y, **parameters: Any) -> GraphGPRegressor:
@@ -76,7 +78,7 @@ def answers(model: GraphGPRegressor, X: Any, Y: Any) -> dict[str, Any]:
     """All that a model says of itself and of some signals; what it cannot say, by the error that says so."""
     known = np.array(Y, dtype=float)
     known[..., : N_NODES // 2] = np.nan
-    shown = ("log_marginal_likelihood_", "noise_variance_", "n_evaluations_", "n_stand_ins_", "kernel_weights_")
+    shown = ("log_marginal_likelihood_", "noise_variance_", "kernel_weights_")
     questions = {
         "mean": lambda: model.predict(X),
         "std": lambda: model.predict(X, return_std=True, include_noise=True),
@@ -99,8 +101,10 @@ def answers(model: GraphGPRegressor, X: Any, Y: Any) -> dict[str, Any]:
         "residual": lambda: model.response(return_std=True, which="residual"),
         "carry": lambda: model.response(return_std=True, which="carry"),
         "more signals": lambda: model.condition_on(X, Y).predict(X, return_std=True),
-        "kernels": lambda: repr((model.graph_kernel_, model.residual_, model.kernel_, model.spectrum_)),
-        "numbers": lambda: [getattr(model, name) for name in shown],
+        "kernels": lambda: repr((model.graph_kernel_, model.residual_, model.input_kernel_, model.spectrum_)),
+        "numbers": lambda: (
+            [getattr(model, name) for name in shown] + [model._learnt.n_evaluations, model._learnt.n_stand_ins]
+        ),
         "units": lambda: [model.center_, model.scale_],
         "tried": lambda: repr(model._learnt.tried),
         "fits": lambda: [
@@ -146,13 +150,15 @@ OPTIONS: dict[str, Any] = {
     "default, carry": lambda: fit(X=np.roll(Y, 1, axis=0)),
     "one kernel": lambda: fit(graph_kernel=Polynomial(2)),
     "paper": lambda: fit(graph_kernel=Polynomial(2), **PAPER),
-    "paper, kernel": lambda: fit(graph_kernel=Polynomial(2), kernel=of_inputs.RBF(), **PAPER),
+    "paper, kernel": lambda: fit(graph_kernel=Polynomial(2), input_kernel=of_inputs.RBF(), **PAPER),
     "interval": lambda: fit(graph_kernel=Polynomial(2, constraint="interval")),
     "fixed": lambda: fit(graph_kernel=Polynomial.from_coefficients([1.0, -0.5], fixed=True)),
     "stacked": lambda: fit(graph_kernel=[Polynomial(1), Diffusion(), Identity()], residual=None),
-    "stacked, draws": lambda: fit(graph_kernel=[Polynomial(1), Diffusion()], residual=None, n_draws=4),
-    "draws": lambda: fit(graph_kernel=Polynomial(2), n_draws=5, random_state=3, **PAPER),
-    "degree auto": lambda: fit(graph_kernel=Polynomial("auto"), n_draws=0, **PAPER),
+    "stacked, draws": lambda: fit(
+        graph_kernel=[Polynomial(1), Diffusion()], residual=None, stacking=Stacking(n_draws=4)
+    ),
+    "draws": lambda: fit(graph_kernel=Polynomial(2), stacking=Stacking(n_draws=5), random_state=3, **PAPER),
+    "degree auto": lambda: fit(graph_kernel=Polynomial("auto"), stacking=Stacking(n_draws=0), **PAPER),
     "residual": lambda: fit(graph_kernel=Diffusion(), residual=Polynomial(1, laplacian="normalized", scaled=False)),
     "with residual": lambda: fit(graph_kernel=WithResidual.of(Polynomial(1), Polynomial(1)), residual=None),
     "carry": lambda: fit(X=np.roll(Y, 1, axis=0), graph_kernel=Polynomial(1)),
@@ -169,7 +175,8 @@ OPTIONS: dict[str, Any] = {
     "adjacency": lambda: fit(graph=RING.weights.toarray(), graph_kernel=Polynomial(1)),
     "centred by node": lambda: fit(graph_kernel=Polynomial(1), center="node", scale=None),
     "scaled by node": lambda: fit(graph_kernel=Polynomial(1), center=None, scale="node"),
-    "noise given": lambda: fit(graph_kernel=Polynomial(1), noise_variance=0.3, noise_floor=1e-4, prior=None),
+    "noise given": lambda: fit(graph_kernel=Polynomial(1), noise_variance=0.3, prior=None),
+    "noise between bounds": lambda: fit(graph_kernel=Polynomial(1), noise_variance=(1e-4, 3.0), prior=None),
     "restarts": lambda: fit(graph_kernel=Polynomial(2), solver=Sqp(n_restarts=3, enough=0.1), **PAPER),
     "fortran": lambda: fit(X=np.asfortranarray(X), Y=np.asfortranarray(Y), graph_kernel=Polynomial(1)),
     "exact": lambda: fit(graph_kernel=Polynomial(1), spectrum=Exact()),
@@ -230,17 +237,17 @@ INPUT_KERNELS = [
 @pytest.mark.parametrize("kernel", INPUT_KERNELS, ids=str)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:the noise is at")
 def test_every_kernel_of_inputs_survives(kernel):
-    model = fit(graph_kernel=Polynomial(1), kernel=kernel, **PAPER)
+    model = fit(graph_kernel=Polynomial(1), input_kernel=kernel, **PAPER)
     assert differences(model) == []
     again = round_trip(model)
-    assert again.kernel == kernel
-    assert again.kernel_ == model.kernel_
+    assert again.input_kernel == kernel
+    assert again.input_kernel_ == model.input_kernel_
 
 
 def test_a_precomputed_kernel_survives():
     inputs = np.vstack([X, NEW])
     covariance = of_inputs.RBF(1.3)(inputs)
-    model = fit(X=covariance[:14, :14], kernel="precomputed", graph_kernel=Polynomial(2))
+    model = fit(X=covariance[:14, :14], input_kernel="precomputed", graph_kernel=Polynomial(2))
     assert differences(model, (covariance[14:, :14], covariance[14:, 14:])) == []
 
 
@@ -267,7 +274,8 @@ def test_any_model_survives(graph, degree, residual, kernel, center, scale, hole
     if kernel == "precomputed":
         every = of_inputs.RBF()(np.vstack([inputs, new]))
         inputs, new = every[:9, :9], (every[9:, :9], every[9:, 9:])
-    options = {"residual": residual, "center": center, "scale": scale, "n_draws": n_draws, "n_folds": 2}
+    stacking = Stacking(n_folds=2, n_draws=n_draws)
+    options = {"residual": residual, "center": center, "scale": scale, "stacking": stacking}
     laplacian = "normalized" if seed % 2 else "combinatorial"
     model = GraphGPRegressor(graph, Polynomial(degree, laplacian=laplacian), kernel, **options).fit(inputs, signals)
     assert differences(model, new, np.nan_to_num(signals[:2])) == []
@@ -284,8 +292,8 @@ def test_names_of_tables_and_their_order_survive():
     assert again.graph_.names == tuple(NAMES)
     assert np.array_equal(again.graph_.coordinates, NAMED.coordinates)
     new = inputs.iloc[:3] + 0.1
-    pd.testing.assert_frame_equal(again.predict_frame(new), model.predict_frame(new), check_exact=True)
-    assert list(again.predict_frame(new).columns) == NAMES[::-1]
+    pd.testing.assert_frame_equal(again.predict(new), model.predict(new), check_exact=True)
+    assert list(again.predict(new).columns) == NAMES[::-1]
     assert same(again.predict(new, nodes=NAMES[1:3]), model.predict(new, nodes=NAMES[1:3]))
     with pytest.raises(ValueError, match="feature names"):
         again.predict(new.rename(columns={"heat": "cold"}))
@@ -318,7 +326,12 @@ def test_a_model_on_another_graph_survives():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_loaded_model_can_be_saved_fitted_and_cloned():
-    model = fit(graph_kernel=[Polynomial(1), Identity()], solver=Lagrangian(Limits(30, 20, 10)), n_jobs=1, verbose=0)
+    model = fit(
+        graph_kernel=[Polynomial(1), Identity()],
+        solver=Lagrangian(Limits(30, 20, 10)),
+        stacking=Stacking(n_jobs=1),
+        verbose=0,
+    )
     again = round_trip(round_trip(model))
     assert same(again.predict(NEW), model.predict(NEW))
     assert repr(again.get_params()) == repr(model.get_params() | {"graph": again.graph_})
@@ -358,10 +371,10 @@ def test_another_process_predicts_the_same_bits(tmp_path):
 
 
 def test_a_model_told_to_compute_on_a_device_computes_where_the_reader_says(tmp_path):
-    model = fit(POINTS, X[:5], LARGE_Y, spectrum=few_moments(), device="cpu", **LARGE)
+    model = fit(POINTS, X[:5], LARGE_Y, spectrum=few_moments(device="cpu"), **LARGE)
     model.save(tmp_path / "model.sgp")
-    state, _ = spectralgp.files.read_file(tmp_path / "model.sgp")
-    assert state["shared"]["tasks"][0]["device"] == "cpu"
+    state, _ = read_file(tmp_path / "model.sgp")
+    assert state["shared"]["tasks"][0]["spectrum"]["device"] == "cpu"
     assert same(spectralgp.load(tmp_path / "model.sgp", device="cpu").predict(NEW), model.predict(NEW))
     with pytest.raises(ValueError, match="device must be one of"):
         spectralgp.load(tmp_path / "model.sgp", device="gpu")
@@ -375,7 +388,7 @@ def test_the_file_is_plain_safetensors_that_says_who_wrote_it(tmp_path):
     with safe_open(tmp_path / "model.sgp", framework="numpy") as opened:
         metadata = opened.metadata()
         assert set(opened.keys()) >= {"graph.data", "signals.0.source", "eigenpairs.combinatorial.eigenvectors"}
-    assert (metadata["format"], metadata["format_version"]) == ("spectralgp model", "2")
+    assert (metadata["format"], metadata["format_version"]) == ("spectralgp model", "3")
     assert set(json.loads(metadata["written_by"])) == {"spectralgp", "python", "numpy", "scipy", "scikit-learn"}
     assert json.loads(metadata["model"])["candidates"][0]["kernel"]["type"] == "WithResidual"
 
@@ -424,7 +437,7 @@ def test_how_inputs_were_made_is_kept(tmp_path):
 
 def test_there_is_a_file_of_every_version():
     found = {path.name.split("-")[0] for path in DATA.glob("*.sgp")}
-    assert found == {f"version{number}" for number in range(1, spectralgp.files.FORMAT_VERSION + 1)}
+    assert found == {f"version{number}" for number in range(1, FORMAT_VERSION + 1)}
 
 
 # ------------------------------------------------------------------------------------------- what cannot be saved
@@ -452,10 +465,13 @@ class OwnSolver(Sqp):
         ({"graph_kernel": [Identity(), OwnKernel()]}, r"graph_kernel\.1 must be a graph kernel of this package"),
         ({"residual": Response(np.ones_like), "graph_kernel": Identity()}, "residual must be a graph kernel of this"),
         (
-            {"kernel": of_inputs.RBF() + OwnInputKernel(), "graph_kernel": Identity()},
-            r"kernel\.k2 must be a kernel of scikit-learn that files can hold.*precomputed",
+            {"input_kernel": of_inputs.RBF() + OwnInputKernel(), "graph_kernel": Identity()},
+            r"input_kernel\.k2 must be a kernel of scikit-learn that files can hold.*precomputed",
         ),
-        ({"kernel": of_inputs.PairwiseKernel(), "graph_kernel": Identity()}, "kernel must be a kernel of scikit-learn"),
+        (
+            {"input_kernel": of_inputs.PairwiseKernel(), "graph_kernel": Identity()},
+            "input_kernel must be a kernel of scikit-learn",
+        ),
         ({"solver": OwnSolver(), "graph_kernel": Identity()}, "solver must be 'sqp', 'lagrangian' or .*set_params"),
         (
             {"random_state": np.random.default_rng(0), "graph_kernel": Identity()},
@@ -465,7 +481,7 @@ class OwnSolver(Sqp):
     ids=["response", "own kernel", "residual", "own input kernel", "pairwise", "own solver", "generator"],
 )
 def test_what_a_file_cannot_hold_is_named_with_a_remedy(tmp_path, parameters, message):
-    model = fit(n_folds=2, scale="global", **parameters)
+    model = fit(stacking=Stacking(n_folds=2), scale="global", **parameters)
     with pytest.raises(TypeError, match=f"(?s)^{message}"):
         model.save(tmp_path / "model.sgp")
     assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from copy import copy
 from decimal import Decimal
 
 import networkx as nx
@@ -16,7 +17,18 @@ from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
 import oracle
 from cases import LARGE_FILTERS, LargeCase
-from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Response, Task, learn
+from spectralgp import (
+    Chebyshev,
+    Diffusion,
+    Graph,
+    GraphGPRegressor,
+    Identity,
+    Polynomial,
+    Response,
+    Stacking,
+    Task,
+    learn,
+)
 from spectralgp.kernels import LocalAverage
 from tolerances import EXACT, FORMULA, OPTIMUM
 
@@ -40,7 +52,7 @@ CASE = LargeCase(LARGE_FILTERS["low-pass"], 0.1)
 
 def model(graph=GRAPH, kernel=None, **options):
     """The paper's model; `kernel` is that of the graph."""
-    settings = {"kernel": paper_kernel(X), **PAPER} | options
+    settings = {"input_kernel": paper_kernel(X), **PAPER} | options
     return GraphGPRegressor(graph, Polynomial(2) if kernel is None else kernel, **settings)
 
 
@@ -65,7 +77,7 @@ def test_everything_comes_in_the_order_of_the_columns_of_y(make):
     for answer in (
         lambda m: m.predict(NEW),
         lambda m: m.predict(NEW, return_std=True, include_noise=True)[1],
-        lambda m: m.predict_frame(NEW).to_numpy(),
+        lambda m: copy(m).set_output(predict="pandas").predict(NEW).to_numpy(),
         lambda m: m.leave_one_out().mean,
         lambda m: m.leave_one_out("entry").std,
         lambda m: m.leave_one_out("entry").log_density,
@@ -199,11 +211,11 @@ def test_bounds_of_an_amplitude_are_in_the_units_of_the_signals():
         for bounds in (None, (10, 100), (49, 50))
     )
     assert bounded.log_marginal_likelihood_ == pytest.approx(free.log_marginal_likelihood_, abs=1e-3)
-    assert bounded.graph_kernel_.amplitude == pytest.approx(free.graph_kernel_.amplitude, rel=1e-2)
-    assert bounded.graph_kernel_.amplitude_bounds == pytest.approx((10, 100))
-    assert 49 * (1 - 1e-9) <= tight.graph_kernel_.amplitude <= 50 * (1 + 1e-9)
+    assert bounded.graph_kernel_[0].amplitude == pytest.approx(free.graph_kernel_[0].amplitude, rel=1e-2)
+    assert bounded.graph_kernel_[0].amplitude_bounds == pytest.approx((10, 100))
+    assert 49 * (1 - 1e-9) <= tight.graph_kernel_[0].amplitude <= 50 * (1 + 1e-9)
     for fitted in (bounded, tight):  # it can be built again
-        assert type(fitted.graph_kernel_)(**fitted.graph_kernel_.get_params()) == fitted.graph_kernel_
+        assert type(fitted.graph_kernel_[0])(**fitted.graph_kernel_[0].get_params()) == fitted.graph_kernel_[0]
 
 
 def test_log_posteriors_are_in_the_units_of_the_signals():
@@ -259,8 +271,10 @@ def test_constant_columns_are_no_signal():
 def test_what_is_left_out_is_left_out_of_the_nodes_means(by):
     """Against deletion by hand: the means of what is kept, then dense conditioning."""
     fitted = model(center="node").fit(X, Y)
-    dense = oracle.polynomial(LAPLACIAN, fitted.graph_kernel_.coefficients)
-    covariance = oracle.covariance(oracle.rbf(X, X, fitted.kernel_.length_scale), dense, fitted.noise_variance_)
+    dense = oracle.polynomial(LAPLACIAN, fitted.graph_kernel_[0].coefficients)
+    covariance = oracle.covariance(
+        oracle.rbf(X, X, fitted.input_kernel_[0].length_scale), dense, fitted.noise_variance_
+    )
     left = fitted.leave_one_out(by)
     for n, m in [(0, 1), (5, 4), (13, 0)]:
         mask = np.zeros(Y.shape, dtype=bool)
@@ -403,7 +417,7 @@ def test_a_response_is_not_asked_beyond_its_bounds(with_jacobian):
     )
     kernel = Response(shape, (1.0,), ((0.0, 5.0),), jacobian)
     white = np.random.default_rng(0).standard_normal((N_SIGNALS, N_NODES))
-    fitted = model(kernel=kernel, n_draws=8).fit(X, white)
+    fitted = model(kernel=kernel, stacking=Stacking(n_draws=8)).fit(X, white)
     assert np.all(np.isfinite(fitted.predict(NEW)))
     assert min(asked) >= 0.0
     assert max(asked) <= 5.0
@@ -413,9 +427,9 @@ def test_a_response_is_not_asked_beyond_its_bounds(with_jacobian):
 def test_a_learnt_filter_can_be_used_elsewhere_as_it_is(constraint):
     """Transfer: the coefficients are kept in the units of the signals, and everything else is learnt."""
     first = model(kernel=Polynomial(2, constraint)).fit(X, Y)
-    kept = Polynomial.from_coefficients(first.graph_kernel_.coefficients, constraint=constraint, fixed=True)
+    kept = Polynomial.from_coefficients(first.graph_kernel_[0].coefficients, constraint=constraint, fixed=True)
     second = model(kernel=kept).fit(X, Y)
-    np.testing.assert_allclose(second.graph_kernel_.coefficients, first.graph_kernel_.coefficients)
+    np.testing.assert_allclose(second.graph_kernel_[0].coefficients, first.graph_kernel_[0].coefficients)
     assert second.log_marginal_likelihood_ == pytest.approx(first.log_marginal_likelihood_, abs=0.01)
     assert second.fits_[0].stages[-1].name == "Polynomial(2)"
     with pytest.raises(ValueError, match=r"fixed must be False for a polynomial without coefficients"):
@@ -425,7 +439,7 @@ def test_a_learnt_filter_can_be_used_elsewhere_as_it_is(constraint):
 def test_given_coefficients_are_a_start():
     """Where the continuation would end elsewhere: the start is another maximum, and it is not forgotten."""
     fitted = model(kernel=Polynomial(3)).fit(X, Y)
-    started = model(kernel=Polynomial.from_coefficients(fitted.graph_kernel_.coefficients)).fit(X, Y)
+    started = model(kernel=Polynomial.from_coefficients(fitted.graph_kernel_[0].coefficients)).fit(X, Y)
     assert started.fits_[0].log_posterior >= fitted.fits_[0].log_posterior - OPTIMUM * Y.size
     other = Polynomial.from_coefficients([20.0, -60.0, 40.0])
     assert [start.tolist() for start in other.given_starts()] == [other.theta.tolist()]
@@ -440,7 +454,7 @@ def test_a_covariance_that_rounding_makes_indefinite_on_the_way_does_not_end_a_f
     rng = np.random.default_rng(0)
     inputs = 1e5 * rng.uniform(0, 1, (20, 1))
     signals = rng.standard_normal((20, N_NODES))
-    fitted = model(kernel=Polynomial(1)).set_params(kernel=ExpSineSquared())
+    fitted = model(kernel=Polynomial(1)).set_params(input_kernel=ExpSineSquared())
     assert np.all(np.isfinite(fitted.fit(inputs, signals).predict(inputs[:2])))
 
 
@@ -466,13 +480,13 @@ def test_kernels_add():
     fitted = model(kernel=Polynomial(2) + Identity(), prior=None).fit(inputs, signals)
     expected = oracle.log_likelihood(
         signals - signals.mean(),
-        oracle.rbf(inputs, inputs, fitted.kernel_.length_scale),
+        oracle.rbf(inputs, inputs, fitted.input_kernel_[0].length_scale),
         fitted.fits_[0].model.node_covariance(),
         fitted.noise_variance_,
     )
     assert fitted.log_marginal_likelihood_ == pytest.approx(expected)
-    assert fitted.graph_kernel_.label == "Polynomial(2) + Identity"
-    _, flat = fitted.graph_kernel_.kernels
+    assert fitted.graph_kernel_[0].label == "Polynomial(2) + Identity"
+    _, flat = fitted.graph_kernel_[0].kernels
     assert flat.amplitude == pytest.approx(0.5, rel=0.35)
     assert fitted.fits_[0].log_likelihood >= model(prior=None).fit(inputs, signals).fits_[0].log_likelihood - 1e-3
     with pytest.raises(
@@ -495,8 +509,8 @@ def test_many_outputs_without_a_graph_cost_no_matrix_of_them(monkeypatch):
     mean, std = fitted.predict(NEW, return_std=True)
     few = model(**paper, noise_variance=fitted.noise_variance_)
     few.set_params(
-        kernel=RBF(fitted.kernel_.length_scale, "fixed"),
-        graph_kernel=Identity(fitted.graph_kernel_.amplitude, "fixed"),
+        input_kernel=RBF(fitted.input_kernel_[0].length_scale, "fixed"),
+        graph_kernel=Identity(fitted.graph_kernel_[0].amplitude, "fixed"),
         center=None,
     )
     few.fit(X[:10], signals[:, :3] - signals.mean())

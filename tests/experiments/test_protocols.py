@@ -82,7 +82,7 @@ PLAIN = PAPER | {"prior": None, "center": None, "scale": None}
 
 def plain_fit(split, graph_kernel, **options):
     """Maximum likelihood of the paper's model without further centring or scaling, as the protocols have it."""
-    settings = {"kernel": paper_kernel(split.inputs), **PLAIN} | options
+    settings = {"input_kernel": paper_kernel(split.inputs), **PLAIN} | options
     model = GraphGPRegressor(split.graph, graph_kernel, **settings)
     return model.fit(split.inputs, split.signals)
 
@@ -116,9 +116,9 @@ def test_a_score_by_dense_algebra(splits):
     split = splits["weather 15"]
     model = plain_fit(split, Polynomial(3))
     matrix = oracle.laplacian(split.graph.weights.toarray(), scaled=True)
-    dense = oracle.polynomial(matrix, model.graph_kernel_.coefficients)
+    dense = oracle.polynomial(matrix, model.graph_kernel_[0].coefficients)
     inputs = np.vstack([split.inputs, split.test_inputs[:6]])
-    covariance = oracle.rbf(inputs, inputs, model.kernel_.length_scale)
+    covariance = oracle.rbf(inputs, inputs, model.input_kernel_[0].length_scale)
     mean, variance = oracle.predict(split.signals, covariance, dense, model.noise_variance_)
     noisy = variance + model.noise_variance_ * np.eye(len(variance))
     expected = oracle.log_density(split.test_signals[:6].ravel(), mean, noisy) / 6
@@ -274,8 +274,8 @@ def test_restarts_find_the_highest_maxima_that_are_known(splits, name, kernel):
     if kernel.constraint is not None:
         assert highest.response().min() >= 0
     matrix = oracle.laplacian(split.graph.weights.toarray(), scaled=True)
-    dense = oracle.polynomial(matrix, highest.graph_kernel_.coefficients)
-    covariance = oracle.rbf(split.inputs, split.inputs, highest.kernel_.length_scale)
+    dense = oracle.polynomial(matrix, highest.graph_kernel_[0].coefficients)
+    covariance = oracle.rbf(split.inputs, split.inputs, highest.input_kernel_[0].length_scale)
     expected = oracle.log_likelihood(split.signals, covariance, dense, highest.noise_variance_)
     assert fit.log_likelihood == pytest.approx(expected, abs=1e-5)
 

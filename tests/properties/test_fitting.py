@@ -73,7 +73,13 @@ def test_relabelling_the_nodes_relabels_the_fit(weights, seed, prior, kernel, da
 def test_the_units_of_the_signals_do_not_matter(weights, seed, prior, factor, shift):
     """A whole fit of ``c (Y + b)`` by the estimator: everything it reports follows."""
     task = task_on(weights, seed, prior)
-    settings = {"graph": Graph(weights), "graph_kernel": Polynomial(2), "kernel": RBF(1.0), "prior": prior, **PAPER}
+    settings = {
+        "graph": Graph(weights),
+        "graph_kernel": Polynomial(2),
+        "input_kernel": RBF(1.0),
+        "prior": prior,
+        **PAPER,
+    }
     signals = task.signals.values
     plain = GraphGPRegressor(**settings).fit(task.inputs, signals)
     other = GraphGPRegressor(**settings).fit(task.inputs, factor * (signals + shift))

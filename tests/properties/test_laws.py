@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
 import spectralgp
 from oracle import random_weights, relative_error
-from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial
+from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, Stacking
 from spectralgp.fields import Field, Posterior, Seen, condition, condition_shrunk, graph_gp
 from spectralgp.fields.conditioning import FEW_DRAWS
 from spectralgp.kernels import WithResidual
@@ -366,17 +366,19 @@ def test_laws_on_a_quadrature(problem):
 
 
 N_SIGNALS, N_NEW = 9, 3
-fixed = {"carry": None, "center": "global", "scale": "global", "n_folds": 2}
+fixed = {"carry": None, "center": "global", "scale": "global", "stacking": Stacking(n_folds=2)}
 MODELS: dict[str, dict[str, Any]] = {
-    "paper": {"graph_kernel": Polynomial(2), "kernel": RBF(1.0), "residual": None} | fixed,
-    "given": {"graph_kernel": Polynomial(1), "kernel": RBF(1.0)} | fixed,
-    "by node": {"graph_kernel": Polynomial(1), "kernel": RBF(1.0)} | fixed | {"center": "node", "scale": "node"},
+    "paper": {"graph_kernel": Polynomial(2), "input_kernel": RBF(1.0), "residual": None} | fixed,
+    "given": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0)} | fixed,
+    "by node": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0)} | fixed | {"center": "node", "scale": "node"},
     "open": {"graph_kernel": Polynomial(1)},
-    "holes": {"graph_kernel": Polynomial(1), "kernel": RBF(1.0)} | fixed,
-    "list": {"graph_kernel": [Polynomial(1), Identity()], "kernel": RBF(1.0)} | fixed,
-    "default": {"n_folds": 2},
-    "draws": {"graph_kernel": Polynomial(1), "kernel": RBF(1.0), "residual": None, "n_draws": 3} | fixed,
-    "quadrature": {"graph_kernel": Polynomial(1), "kernel": RBF(1.0), "spectrum": QUADRATURE} | fixed,
+    "holes": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0)} | fixed,
+    "list": {"graph_kernel": [Polynomial(1), Identity()], "input_kernel": RBF(1.0)} | fixed,
+    "default": {"stacking": Stacking(n_folds=2)},
+    "draws": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0), "residual": None}
+    | fixed
+    | {"stacking": Stacking(n_folds=2, n_draws=3)},
+    "quadrature": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0), "spectrum": QUADRATURE} | fixed,
 }
 SINGLE = sorted(set(MODELS) - {"list", "default", "draws", "quadrature"})
 EXACT_ONES = sorted(set(MODELS) - {"quadrature"})

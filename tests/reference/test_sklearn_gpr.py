@@ -57,16 +57,16 @@ def test_fixed_hyperparameters_give_the_same_posterior(kernel, graph):
 
 def test_learnt_optimum_is_scikit_learns():
     """Plain maximum likelihood: amplitude, length scale and noise, against restarts of L-BFGS."""
-    settings = PAPER | {"center": None, "prior": None, "noise_floor": 1e-6}
-    ours = GraphGPRegressor(kernel=RBF(1.0), **settings).fit(X, Y)
+    settings = PAPER | {"center": None, "prior": None, "noise_variance": (1e-6, 10.0)}
+    ours = GraphGPRegressor(input_kernel=RBF(1.0), **settings).fit(X, Y)
     kernel = ConstantKernel(1.0, (1e-6, 1e6)) * RBF(1.0, (1e-3, 1e3)) + WhiteKernel(0.1, (1e-6, 10.0))
     theirs = GaussianProcessRegressor(kernel, alpha=0.0, n_restarts_optimizer=5, random_state=0).fit(X, Y)
     expected = theirs.log_marginal_likelihood_value_
     assert ours.log_marginal_likelihood_ >= expected - OPTIMUM * Y.size
     assert abs(ours.log_marginal_likelihood_ - expected) < OPTIMUM * Y.size
     learnt = theirs.kernel_
-    assert ours.graph_kernel_.amplitude**2 == pytest.approx(learnt.k1.k1.constant_value, rel=0.01)
-    assert ours.kernel_.length_scale == pytest.approx(learnt.k1.k2.length_scale, rel=0.01)
+    assert ours.graph_kernel_[0].amplitude ** 2 == pytest.approx(learnt.k1.k1.constant_value, rel=0.01)
+    assert ours.input_kernel_[0].length_scale == pytest.approx(learnt.k1.k2.length_scale, rel=0.01)
     assert ours.noise_variance_ == pytest.approx(learnt.k2.noise_level, rel=0.01)
     assert oracle.relative_error(ours.predict(NEW), theirs.predict(NEW)) < 1e-3
 

@@ -20,6 +20,8 @@ from spectralgp import (
     Identity,
     LocalAverage,
     Polynomial,
+    Sqp,
+    Stacking,
     condition,
     graph_gp,
 )
@@ -204,7 +206,7 @@ def test_repeated_and_empty_signals_and_holes_are_counted():
 
 def test_all_models_that_were_tried_are_told_best_first():
     weights, X, Y = problem(20)
-    model = GraphGPRegressor(Graph(weights), [Polynomial(1), Identity()], n_draws=0).fit(X, Y)
+    model = GraphGPRegressor(Graph(weights), [Polynomial(1), Identity()], stacking=Stacking(n_draws=0)).fit(X, Y)
     numbers = gathered(model)
     assert [one.score for one in numbers.tried] == sorted((one.score for one in numbers.tried), reverse=True)
     weight_of = {one.name: one.weight for one in numbers.tried}
@@ -224,7 +226,7 @@ def test_scores_of_tried_models_are_held_out_densities():
     kernels = [Polynomial.from_coefficients(c, fixed=True) for c in ([1.0, -0.5], [0.3, 0.3])]
     options = {**PAPER, "center": None, "scale": None}
     model = GraphGPRegressor(
-        graph, kernels, RBF(1.0, "fixed"), noise_variance=0.1, n_folds=9, n_draws=0, **options
+        graph, kernels, RBF(1.0, "fixed"), noise_variance=0.1, stacking=Stacking(n_folds=9, n_draws=0), **options
     ).fit(X, Y)
     for kernel, tried in zip(kernels, model._learnt.tried, strict=True):
         prior = graph_gp(graph, kernel, RBF(1.0), 0.1)
@@ -254,7 +256,7 @@ def test_a_large_graph_with_holes_says_that_its_predictions_are_the_fit(tmp_path
     "options",
     [
         {"graph_kernel": LocalAverage(), "residual": None},
-        {"graph_kernel": Polynomial(1), "kernel": "precomputed"},
+        {"graph_kernel": Polynomial(1), "input_kernel": "precomputed"},
         {"graph_kernel": Polynomial(2), "spectrum": Chebyshev(n_probes=8)},
         {"graph": None},
     ],
@@ -262,7 +264,7 @@ def test_a_large_graph_with_holes_says_that_its_predictions_are_the_fit(tmp_path
 )
 def test_every_kind_of_model_has_a_report(tmp_path, options):
     weights, X, Y = problem()
-    given = oracle.rbf(X, X) + 1e-8 * np.eye(len(X)) if "kernel" in options else X
+    given = oracle.rbf(X, X) + 1e-8 * np.eye(len(X)) if "input_kernel" in options else X
     model = GraphGPRegressor(**{"graph": Graph(weights), **options}).fit(given, Y)
     numbers = gathered(model)
     left = model.leave_one_out()
@@ -395,7 +397,7 @@ def test_miscalibration_is_told(paper):
 def test_fits_that_did_not_converge_and_noise_at_its_bound_are_told():
     weights, X, Y = problem()
     with pytest.warns(Warning, match="did not converge"):
-        model = GraphGPRegressor(Graph(weights), Polynomial(2), residual=None, max_iterations=1).fit(X, Y)
+        model = GraphGPRegressor(Graph(weights), Polynomial(2), residual=None, solver=Sqp(max_iterations=1)).fit(X, Y)
     numbers = gathered(model)
     assert any("did not converge" in one and "Raise max_iterations" in one for one in words.watch_outs(numbers))
     (member,) = numbers.members

@@ -100,7 +100,9 @@ def predict(
     if observed is not None:
         read = signals_for(fitted, observed, layout, nodes, date_format)
         known = _matched(read, new, observed)
-    mean, deviation = fitted.predict_frame(new, return_std=True, include_noise=True, observed=known)
+    mean, deviation = fitted.set_output(predict="pandas").predict(
+        new, return_std=True, include_noise=True, observed=known
+    )
     _write(mean, deviation, out, std, long)
     _say(as_json, out, std, mean, "Predicted")
 

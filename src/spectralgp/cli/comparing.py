@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from spectralgp import GraphGPRegressor
+from spectralgp import GraphGPRegressor, Stacking
 from spectralgp._basics.progress import progress_bar
 from spectralgp.cli.app import AsJson, Debug, answering, print_json
 from spectralgp.cli.files import (
@@ -134,7 +134,9 @@ def compare(
     rows: list[Compared] = []
     with progress_bar("compare", len(named), show=True) as progress:
         for name, kernel in named.items():
-            model = GraphGPRegressor(data.graph, kernel, random_state=seed, n_jobs=jobs, spectrum=spectrum.value)
+            model = GraphGPRegressor(
+                data.graph, kernel, random_state=seed, stacking=Stacking(n_jobs=jobs), spectrum=spectrum.value
+            )
             try:
                 rows.append(_compared(name, model, data, n_held_out))
             except ValueError as error:  # such as a kernel that a large graph cannot have

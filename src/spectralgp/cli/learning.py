@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spectralgp import GraphGPRegressor
+from spectralgp import Chebyshev, GraphGPRegressor, Stacking
 from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
 from spectralgp.cli.files import (
     Data,
@@ -113,8 +113,14 @@ def fit(
     to_be_written(out, force=force)
     chosen = kernel_named(_with_degree(kernel, degree))
     data = read_data(read_graph(graph, points, neighbors, radius), signals, inputs, layout, nodes, date_format)
-    options: dict[str, Any] = {"spectrum": spectrum.value, "device": None if device is None else device.value}
-    model = GraphGPRegressor(data.graph, chosen, random_state=seed, n_jobs=jobs, verbose=1, **options)
+    settings: Any = spectrum.value
+    if device == Device.cuda:
+        if spectrum == SpectrumKind.exact:
+            raise typer.BadParameter("--device must be cpu where the spectrum is exact, which is found on the host.")
+        settings = Chebyshev(device="cuda")
+    model = GraphGPRegressor(
+        data.graph, chosen, random_state=seed, stacking=Stacking(n_jobs=jobs), spectrum=settings, verbose=1
+    )
     start = perf_counter()
     with naming(signals):
         model.fit(data.inputs, data.signals)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,8 @@ def scored(model: GraphGPRegressor, inputs: Any, truth: pd.DataFrame, level: flo
     """Score a model on signals, each taken alone; intervals are of probability `level`."""
     is_observed = truth.notna().to_numpy()
     densities = np.asarray(model.log_predictive_density(inputs, truth, joint=False))[is_observed.any(axis=1)]
-    frames = model.predict_frame(inputs, return_std=True, include_noise=True)
+    answering = copy(model).set_output(predict="pandas")
+    frames = answering.predict(inputs, return_std=True, include_noise=True)
     names = list(truth.columns)
     ordered = (frame[names] if set(names) == set(frame.columns) else frame for frame in frames)
     mean, std = (np.broadcast_to(frame.to_numpy(), truth.shape) for frame in ordered)  # all alike without inputs

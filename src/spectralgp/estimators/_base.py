@@ -69,7 +69,7 @@ class GraphGPEstimator(OutputMixin):
 
     graph: Any
     graph_kernel: Any
-    kernel: Any
+    input_kernel: Any
     noise_variance: Any
     prior: Any
     center: Any
@@ -78,13 +78,8 @@ class GraphGPEstimator(OutputMixin):
     carry: Any
     solver: Any
     spectrum: Any
-    device: Any
-    noise_floor: Any
-    n_folds: Any
-    n_draws: Any
-    max_iterations: Any
+    stacking: Any
     random_state: Any
-    n_jobs: Any
     verbose: Any
 
     def set_params(self, **params: Any) -> Self:
@@ -156,7 +151,7 @@ class GraphGPEstimator(OutputMixin):
         if not kept.all():
             rows = np.flatnonzero(kept)
             inputs, values = kernel.subset(inputs, rows), values[rows]
-        solver = as_solver(self.solver, self.max_iterations)
+        solver = as_solver(self.solver)
         with explaining_memory(values.shape, precision_of(values).itemsize, settings):
             columns = carried_columns(self.carry, X, kernel.has_features, inputs.shape[1], order, graph.n_nodes)
             setting = self._setting(X, graph, inputs, values, columns, settings)
@@ -172,8 +167,8 @@ class GraphGPEstimator(OutputMixin):
             stacking = self._stacking(n_members, setting)
             counted, plan = (automatic(setting) if candidates is None else at_once(candidates) for _ in range(2))
             try:
-                with progress_bar("fit", n_fitting_steps(counted, solver, stacking), self.verbose > 0):
-                    learnt = fit_models(plan, solver, stacking, as_generator(self.random_state, 0))
+                with progress_bar("fit", n_fitting_steps(counted, solver, stacking, self._is_open()), self.verbose > 0):
+                    learnt = fit_models(plan, solver, stacking, self._is_open(), as_generator(self.random_state, 0))
             finally:
                 for signals in setting.signals.values():
                     signals.release()
@@ -187,7 +182,7 @@ class GraphGPEstimator(OutputMixin):
         self, X: Any, graph: GraphBase, inputs: Array, values: Any, columns: Indices | None, settings: SpectrumSettings
     ) -> Setting:
         """Data and decisions, with those that are left open decided."""
-        own = Independent() if X is None else None if self.kernel is None else as_input_kernel(self.kernel)
+        own = Independent() if X is None else None if self.input_kernel is None else as_input_kernel(self.input_kernel)
         is_paper = self.residual is None or as_solver(self.solver).only_papers_model
         residual = None if is_paper or X is None else self.residual
         is_small = settings.has_node_covariances and graph.n_nodes <= MOST_SHRUNK and values.shape[0] > 2
@@ -198,13 +193,15 @@ class GraphGPEstimator(OutputMixin):
             center = chosen_center(values, DROWNING if own is None else DIFFERENT)
         scales: tuple[Scale, ...] = (self.scale,)
         if self.scale == "auto":
-            is_given = settings.needs_passes or self.noise_variance is not None or is_paper or graph.n_nodes == 1
+            is_given = (
+                settings.needs_passes or isinstance(self.noise_variance, int | float) or is_paper or graph.n_nodes == 1
+            )
             scales = ("global",) if is_given else ("node", "global")
         keep = not settings.reads_into_memory
         signals = {scale: read_signals(values, center, scale, keep_source=keep) for scale in scales}
         is_scaled_elsewhere = all(one.has_free_amplitude for one in self._kernels())
         kernel = own.without_amplitude() if own is not None and is_scaled_elsewhere else own
-        options = (self.noise_variance, self.prior, self.noise_floor, settings, self.device)
+        options = (self.noise_variance, self.prior, settings)
         return Setting(graph, inputs, kernel, signals, columns, residual, shrunk, *options)
 
     def _candidates(self, setting: Setting) -> list[Candidate] | None:
@@ -214,7 +211,7 @@ class GraphGPEstimator(OutputMixin):
         kernels, carries, scale = self._kernels(), setting.columns is not None, setting.first_scale
         if len(setting.signals) > 1:
             with quietly():
-                scale = likelier_scale(setting, kernels[0], carries, as_solver(self.solver, self.max_iterations))
+                scale = likelier_scale(setting, kernels[0], carries, as_solver(self.solver))
         return [setting.candidate(kernel, scale=scale, carries=carries) for kernel in kernels]
 
     def _is_open(self) -> bool:
@@ -230,14 +227,14 @@ class GraphGPEstimator(OutputMixin):
             is_cut = graph is not None and not graph.is_whole
             is_large = settings == "auto" and (is_cut or (self.graph is not None and _is_large(Y)))
             settings = Chebyshev() if is_large or settings == "chebyshev" else Exact()
-        settings.check(graph, self.device)
+        settings.check(graph)
         return settings
 
     def _input_kernel(self, X: Any) -> InputKernel:
         """Covariance between signals, not yet learnt; that of no inputs for the default, whose terms are still open."""
         if X is None:
             return Independent()
-        return Standardised.of(np.empty((1, 0))) if self.kernel is None else as_input_kernel(self.kernel)
+        return Standardised.of(np.empty((1, 0))) if self.input_kernel is None else as_input_kernel(self.input_kernel)
 
     def _read_inputs(self, X: Any, kernel: InputKernel, n_signals: int) -> Array:
         if X is None:
@@ -258,7 +255,7 @@ class GraphGPEstimator(OutputMixin):
         if given is None:
             given = Identity() if self.graph is None else Polynomial("auto")
         listed = [given] if isinstance(given, GraphKernel) else given
-        remedy = "For a filter of your own, wrap it in Response(function); input kernels go into kernel=."
+        remedy = "For a filter of your own, wrap it in Response(function); input kernels go into input_kernel=."
         if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
             raise TypeError(
                 f"graph_kernel must be a graph kernel such as Polynomial(3), or a list of them; got {given!r}. {remedy}"
@@ -280,8 +277,8 @@ class GraphGPEstimator(OutputMixin):
         # on a large graph every draw would cost a pass of its own at prediction; a t has the tails that draws add
         is_one = n_members == 1 or setting.spectrum.needs_passes or setting.shrunk
         default = 0 if is_one else STACKED_DRAWS
-        n_draws = default if self.n_draws is None else self.n_draws
-        return Stacking(self.n_folds, n_draws, self._is_open(), self.n_jobs)
+        given = self.stacking or Stacking()
+        return given if given.n_draws is not None else dataclasses.replace(given, n_draws=default)
 
     def _finish(self, learnt: FittedModels, n_empty: int) -> None:
         """Set every fitted attribute, in the units of Y and the order of its columns."""
@@ -293,10 +290,6 @@ class GraphGPEstimator(OutputMixin):
             fits = tuple(dataclasses.replace(fit, method=fit.method + note) for fit in fits)
         self._show(learnt, fits)
         self.log_marginal_likelihood_ = learnt.log_likelihood
-        self.n_evaluations_ = learnt.n_evaluations
-        self.n_stand_ins_ = sum(
-            one.n_stand_ins for one, weight in zip(learnt.draws, weights, strict=True) if weight > 0
-        )
         offset = np.full(signals.shape[1], units.offset) if self._in_memory else units.offset
         self.center_ = offset if np.ndim(offset) == 0 else self._order.to_user(offset)
         scales = units.divisor if np.ndim(units.divisor) else np.full(signals.shape[1], units.divisor)
@@ -316,19 +309,14 @@ class GraphGPEstimator(OutputMixin):
     def _show(self, learnt: FittedModels, fits: tuple[Fit, ...]) -> None:
         """Set what was learnt, and the attributes that say it."""
         weights, models = learnt.weights, [fit.model for fit in fits]
-        heaviest, single = int(np.argmax(weights)), len(models) == 1
-        graph_kernels = tuple(model.graph_kernel.signal for model in models)
-        residuals = tuple(model.graph_kernel.residual for model in models)
-        kernels = tuple(model.input_kernel.described for model in models)
         self._learnt, self.fits_ = learnt, fits
         self.graph_ = models[0].spectrum.graph
-        self.spectrum_ = models[heaviest].spectrum
+        self.spectrum_ = models[int(np.argmax(weights))].spectrum
         self.kernel_weights_ = weights
-        self.graph_kernel_ = graph_kernels[0] if single else graph_kernels
-        self.residual_ = residuals[0] if single else residuals
-        self.kernel_ = kernels[0] if single else kernels
+        self.graph_kernel_ = tuple(model.graph_kernel.signal for model in models)
+        self.residual_ = tuple(model.graph_kernel.residual for model in models)
+        self.input_kernel_ = tuple(model.input_kernel.described for model in models)
         self.noise_variance_ = float(weights @ [model.noise_variance for model in models])
-        self.certificate_ = fits[heaviest].certificate
         self.posterior_: Posterior | Mixture = learnt.posterior
 
     # ---------------------------------------------------------------------------------------------- prediction
@@ -386,7 +374,7 @@ class GraphGPEstimator(OutputMixin):
     def __sklearn_tags__(self) -> Any:
         """Tags: precomputed kernels take square inputs."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = as_input_kernel(self.kernel).is_pairwise
+        tags.input_tags.pairwise = as_input_kernel(self.input_kernel).is_pairwise
         tags.target_tags.required = True
         return tags
 

@@ -6,9 +6,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from spectralgp._basics.checks import Array, as_integer, as_option, as_positive
+from spectralgp._basics.checks import Array, as_option
 from spectralgp.kernels import GraphKernel, SpectralKernel, as_input_kernel
 from spectralgp.learning import Fit, as_solver
+from spectralgp.learning.fitting import Stacking
+from spectralgp.learning.task import check_noise
 from spectralgp.spectra import SpectrumSettings
 
 
@@ -18,11 +20,9 @@ def check_parameters(estimator: Any) -> None:
         ("center", ("auto", "global", "node")),
         ("scale", ("auto", "global", "node")),
         ("prior", ("weak",)),
-        ("device", ("cpu", "cuda")),
     ):
         if getattr(estimator, name) is not None:
             as_option(getattr(estimator, name), name, options)
-    as_integer(estimator.max_iterations, "max_iterations", 1)
     is_papers = as_solver(estimator.solver).only_papers_model
     if isinstance(estimator.residual, GraphKernel):
         if not isinstance(estimator.residual, SpectralKernel):
@@ -39,13 +39,10 @@ def check_parameters(estimator: Any) -> None:
             f"residual must be None or 'auto' with solver='lagrangian', the paper's algorithm for the paper's "
             f"model; got {estimator.residual!r}. Use solver='sqp'."
         )
-    as_input_kernel(estimator.kernel)
-    for name in ("noise_variance", "noise_floor"):
-        if getattr(estimator, name) is not None:
-            as_positive(getattr(estimator, name), name)
-    as_integer(estimator.n_folds, "n_folds", 2)
-    if estimator.n_draws is not None:
-        as_integer(estimator.n_draws, "n_draws", 0)
+    as_input_kernel(estimator.input_kernel)
+    check_noise(estimator.noise_variance)
+    if not isinstance(estimator.stacking, Stacking | None):
+        raise TypeError(f"stacking must be a Stacking(...) or None; got {estimator.stacking!r}.")
     if not isinstance(estimator.spectrum, SpectrumSettings):
         as_option(estimator.spectrum, "spectrum", ("auto", "exact", "chebyshev"))
 
@@ -56,8 +53,8 @@ def warn_of_noise(fits: Sequence[Fit], weights: Array, stacklevel: int) -> None:
     if weights @ at_bound > 0.5:
         warnings.warn(
             "the noise is at its lower bound: the signals leave nothing that could be told apart as noise, and "
-            "intervals may be too narrow. Check Y for copies or interpolated values, or pass noise_variance or a "
-            "larger noise_floor.",
+            "intervals may be too narrow. Check Y for copies or interpolated values, or pass noise_variance, or "
+            "bounds of it.",
             UserWarning,
             stacklevel=stacklevel,
         )

@@ -41,10 +41,12 @@ from spectralgp.files.codecs import (
 from spectralgp.files.container import read_file, write_file
 from spectralgp.files.fitted import made, written
 from spectralgp.files.kernels import GRAPH_KERNEL, INPUT_FORMULA
-from spectralgp.files.models import DEVICE, SETTINGS
+from spectralgp.files.models import NOISE, SETTINGS, bounds_of
 from spectralgp.graphs import whole_graph
 from spectralgp.kernels import InputRecipe
 from spectralgp.learning import Lagrangian, Limits, Sqp
+from spectralgp.learning.fitting import Stacking
+from spectralgp.spectra import SpectrumSettings
 
 
 class _OneOrList(Codec):
@@ -82,8 +84,8 @@ _PARAMETERS = Record(
     dict,
     graph=FLAG,  # whether there is one: it is that of the file
     graph_kernel=Maybe(_OneOrList()),
-    kernel=Maybe(Either(Option("precomputed"), INPUT_FORMULA)),
-    noise_variance=Maybe(POSITIVE),
+    input_kernel=Maybe(Either(Option("precomputed"), INPUT_FORMULA)),
+    noise_variance=NOISE,
     prior=Maybe(Option("weak")),
     residual=Maybe(Either(Option("auto"), GRAPH_KERNEL)),
     carry=Maybe(Either(Option("auto"), Many(NAME))),
@@ -91,13 +93,8 @@ _PARAMETERS = Record(
     scale=_WAYS,
     solver=Maybe(Either(Option("sqp", "lagrangian"), _SOLVER)),
     spectrum=Either(Option("auto", "exact", "chebyshev"), SETTINGS),
-    device=DEVICE,
-    noise_floor=Maybe(POSITIVE),
-    n_folds=Integer(2),
-    n_draws=Maybe(Integer()),
-    max_iterations=Integer(1),
+    stacking=Maybe(Record(Stacking, n_folds=Integer(2), n_draws=Maybe(Integer()), n_jobs=Maybe(Integer(-(2**31))))),
     random_state=Maybe(Integer()),
-    n_jobs=Maybe(Integer(-(2**31))),
     verbose=Integer(-(2**31)),
 )
 
@@ -121,8 +118,6 @@ _FITTED = Record(
     n_features_in=Maybe(Integer()),
     feature_names_in=Maybe(Many(TEXT)),
     log_marginal_likelihood=ANY_NUMBER,
-    n_evaluations=Integer(),
-    n_stand_ins=Integer(),
     center=NumberOr(ArrayOf(("n_nodes",)), Number()),
     scale=ArrayOf(("n_nodes",)),
     layout=Later(_LAYOUT),
@@ -188,8 +183,6 @@ class SavingMixin(GraphGPEstimator):
             n_features_in=getattr(self, "n_features_in_", None),
             feature_names_in=features,
             log_marginal_likelihood=self.log_marginal_likelihood_,
-            n_evaluations=self.n_evaluations_,
-            n_stand_ins=self.n_stand_ins_,
             center=self.center_ if np.ndim(self.center_) == 0 else on_host(self.center_),
             scale=np.asarray(on_host(self.scale_)),
             layout=self._layout,
@@ -217,11 +210,17 @@ class SavingMixin(GraphGPEstimator):
 
     @classmethod
     def _made(cls, state: Json, arrays: Mapping[str, NDArray[Any]], device: str | None) -> Self:
+        old = _upgraded(state)
         learnt, fits, graph, estimator = made(state, arrays, _ESTIMATOR, device)
         parameters, fitted = estimator.parameters, estimator.fitted
         model = cls(**(parameters | {"graph": graph if parameters["graph"] else None}))
-        if device is not None and model.device is not None:
-            model.device = device
+        task = learnt.candidates[0].task
+        if old.get("device") is not None:
+            model.spectrum = task.spectrum
+        elif device is not None and isinstance(model.spectrum, SpectrumSettings):
+            model.spectrum = model.spectrum.on(device)
+        if old.get("noise_floor") is not None and model.noise_variance is None:
+            model.noise_variance = bounds_of(old["noise_floor"], task.variance * task.signals.units.spread**2)
         model._order = NodeOrder(fitted.names, fitted.columns)
         _require_order(model._order, graph.n_nodes)
         model._kept = _kept_signals(fitted.copies, learnt.candidates[0].task.signals.shape[0])
@@ -233,9 +232,26 @@ class SavingMixin(GraphGPEstimator):
         if fitted.feature_names_in is not None:
             model.feature_names_in_ = np.array(fitted.feature_names_in, dtype=object)
         model._show(learnt, fits)
-        model.log_marginal_likelihood_, model.n_evaluations_ = fitted.log_marginal_likelihood, fitted.n_evaluations
-        model.n_stand_ins_, model.center_, model.scale_ = fitted.n_stand_ins, fitted.center, fitted.scale
+        model.log_marginal_likelihood_ = fitted.log_marginal_likelihood
+        model.center_, model.scale_ = fitted.center, fitted.scale
         return model
+
+
+def _upgraded(state: Json) -> dict[str, Any]:
+    """Give the parameters of a file up to version 2 their present names; what went elsewhere is returned."""
+    if not isinstance(state, dict) or not isinstance(state.get("estimator"), dict):
+        return {}
+    parameters, fitted = state["estimator"].get("parameters"), state["estimator"].get("fitted")
+    if not isinstance(parameters, dict) or not isinstance(fitted, dict) or "input_kernel" in parameters:
+        return {}
+    old = {name: parameters.pop(name, None) for name in ("kernel", "device", "noise_floor", "max_iterations")}
+    parameters["input_kernel"] = old["kernel"]
+    parameters["stacking"] = {name: parameters.pop(name, None) for name in ("n_folds", "n_draws", "n_jobs")}
+    if parameters.get("solver") == "sqp" and isinstance(old["max_iterations"], int) and old["max_iterations"] != 500:
+        parameters["solver"] = {"type": "Sqp", **vars(Sqp(old["max_iterations"]))}
+    for name in ("n_evaluations", "n_stand_ins"):  # which the fits and the draws say
+        fitted.pop(name, None)
+    return old
 
 
 def _kept_signals(numbers: NDArray[np.intp], n_signals: int) -> NDArray[np.bool_]:

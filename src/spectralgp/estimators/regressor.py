@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.arrays import as_generator, moved_last, on_host, take
 from spectralgp._basics.checks import as_option
-from spectralgp._basics.tables import Layout, check_same_order, written
+from spectralgp._basics.tables import check_same_order
 from spectralgp.estimators._filling import FillingMixin
 from spectralgp.estimators._output import labels_of
 from spectralgp.estimators._reporting import ReportingMixin
@@ -24,6 +23,7 @@ from spectralgp.estimators._words import average_response, summary_of
 from spectralgp.fields import By, LeaveOneOut, leave_one_out
 from spectralgp.kernels import GraphKernel, SpectralKernel
 from spectralgp.learning import Solver
+from spectralgp.learning.fitting import Stacking
 from spectralgp.spectra import SpectrumSettings
 
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
@@ -47,14 +47,15 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         two degrees on both Laplacians, with and without scales of the nodes, carry-over, each term of the input
         kernel, and a graph; `summary` says which. A list, and the degrees of `Polynomial` ("auto"), are stacked too:
         predictions are a mixture with the weights that score best on held-out folds.
-    kernel : scikit-learn kernel or "precomputed", optional
+    input_kernel : scikit-learn kernel or "precomputed", optional
         Covariance between inputs, used as given; but a constant that multiplies all of it is held where the graph
         kernel has a factor of its own. If not given, the columns of `X` are standardised, and the kernel is an `RBF`,
         a linear term and a constant, which gives every node a level of its own. With "precomputed", `X` is the
         covariance matrix at `fit`, and the cross-covariance (n_inputs, n_signals), or the pair of it and the test
         covariance, at `predict`.
-    noise_variance : float, optional
-        Variance of the noise in the units of `Y`; learnt if not given.
+    noise_variance : float or pair of float, optional
+        Variance of the noise in the units of `Y` squared, or bounds ``(low, high)`` between which it is learnt. If not
+        given, the bounds are 1e-6 (1e-3 without a prior) and 10 times the variance of `Y`.
     prior : {"weak"} or None, default="weak"
         Prior on the hyperparameters, which keeps few signals from being overfitted; None is plain maximum likelihood.
     residual : graph kernel, "auto" or None, default="auto"
@@ -79,30 +80,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         of `Y`.
     solver : {"sqp", "lagrangian"} or Solver, default="sqp"
         Joint constrained optimisation with continuation in the degree, or the paper's Algorithm 1; or one of them as an
-        object, `Sqp` or `Lagrangian`. ``Sqp(n_restarts=40)`` looks for higher maxima from random starts.
+        object, `Sqp` or `Lagrangian`, which limit iterations. ``Sqp(n_restarts=40)`` looks for higher maxima from
+        random starts.
     spectrum : {"auto", "exact", "chebyshev"}, Exact or Chebyshev, default="auto"
         Eigendecomposition of the Laplacian, or a quadrature from its Chebyshev moments, which reaches graphs of
         millions of nodes with stated errors. "auto" is exact up to 5,000 nodes; `spectrum_` says which it was.
-        `Chebyshev` sets moments, probes and tolerance.
-    device : {"cpu", "cuda"}, optional
-        Where to compute on a large graph whose signals are on the host; CuPy arrays and torch CUDA tensors are
-        computed where they are.
-    noise_floor : float, optional
-        Smallest noise variance learnt, as a share of the variance of `Y`; 1e-6 with the weak prior and 1e-3 without.
-    n_folds : int, default=5
-        Folds for the weights of stacked kernels. Where the library chooses what to stack, it compares models on no more
-        than 400 signals, and in no more folds than hold out 60 of them, or 30 of 500 nodes and more.
-    n_draws : int, optional
-        Average predictions over this many draws of the hyperparameters from Laplace's approximation to their
-        posterior, of a single kernel too; 0 uses the best values alone. If not given, 16 for kernels that are stacked
-        on an exact spectrum without shrinkage, else 0.
-    max_iterations : int, default=500
-        Limit on the iterations of each constrained solve; of a solver that is named, not one given as an object.
+        `Chebyshev` sets moments, probes, tolerance and the device to compute on.
+    stacking : Stacking, optional
+        Folds for the weights of stacked models, draws of the hyperparameters to average over, and threads:
+        ``Stacking(n_folds=10, n_draws=16, n_jobs=4)``.
     random_state : int, RandomState, Generator or None, default=None
         Seed for folds and draws; 0 if not given, so that fits repeat.
-    n_jobs : int, optional
-        Threads that learn folds side by side on an exact spectrum, as joblib counts them; one if not given. Results are
-        the same.
     verbose : int, default=0
         Show a progress bar while fitting.
 
@@ -112,10 +100,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         The graph.
     spectrum_ : ExactSpectrum or Quadrature
         Of the Laplacian of the (first) graph kernel.
-    graph_kernel_, kernel_ : kernel, or tuple of kernels when stacked
-        With learnt parameters, in the units of `Y`; the default kernel is that of standardised inputs.
-    residual_ : kernel, None, or tuple of those when stacked
-        The same of the residual, with what it has at every frequency, which counts as noise: `response` shows the rest.
+    graph_kernel_, input_kernel_ : tuple of kernels
+        One per model, with learnt parameters, in the units of `Y`; the default input kernel is that of standardised
+        inputs.
+    residual_ : tuple of kernels or None
+        Residual filter of each model, with what it has at every frequency, which counts as noise: `response` shows the
+        rest.
     noise_variance_ : float
         Noise variance in the units of `Y` squared, at a node of relative scale one; the weighted mean when stacked.
         Whatever inputs do not explain and is constant over frequencies is noise.
@@ -125,14 +115,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         Weights of the stacked kernels; one for a single kernel.
     fits_ : tuple of Fit
         Certificate, message and stages of each kernel's fit.
-    certificate_ : Certificate
-        Residuals of the optimality conditions, of the kernel with the largest weight.
-    n_evaluations_ : int
-        Likelihood evaluations of the fits to all signals.
     input_recipe_ : InputRecipe or None
         How a command made the inputs from files; None where `fit` was called from Python. `save` keeps it.
-    n_stand_ins_ : int
-        How many draws of the hyperparameters could not be had, so that the best values stand in for them.
     posterior_ : Posterior or Mixture
         Conditioned model; gives joint covariances over inputs and nodes, in the units of `Y` and the graph's order of
         nodes. Its prior is that of the signals after centring and scaling.
@@ -161,9 +145,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         self,
         graph: Any = None,
         graph_kernel: GraphKernel | Sequence[GraphKernel] | None = None,
-        kernel: Kernel | Literal["precomputed"] | None = None,
+        input_kernel: Kernel | Literal["precomputed"] | None = None,
         *,
-        noise_variance: float | None = None,
+        noise_variance: float | tuple[float, float] | None = None,
         prior: Literal["weak"] | None = "weak",
         residual: SpectralKernel | Literal["auto"] | None = "auto",
         carry: Any = "auto",
@@ -171,18 +155,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         scale: Literal["auto", "global", "node"] | None = "auto",
         solver: Literal["sqp", "lagrangian"] | Solver = "sqp",
         spectrum: Literal["auto", "exact", "chebyshev"] | SpectrumSettings = "auto",
-        device: Literal["cpu", "cuda"] | None = None,
-        noise_floor: float | None = None,
-        n_folds: int = 5,
-        n_draws: int | None = None,
-        max_iterations: int = 500,
+        stacking: Stacking | None = None,
         random_state: Any = None,
-        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.graph = graph
         self.graph_kernel = graph_kernel
-        self.kernel = kernel
+        self.input_kernel = input_kernel
         self.noise_variance = noise_variance
         self.prior = prior
         self.residual = residual
@@ -191,13 +170,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         self.scale = scale
         self.solver = solver
         self.spectrum = spectrum
-        self.device = device
-        self.noise_floor = noise_floor
-        self.n_folds = n_folds
-        self.n_draws = n_draws
-        self.max_iterations = max_iterations
+        self.stacking = stacking
         self.random_state = random_state
-        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def predict(
@@ -267,16 +241,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
                 return mean, covariance[:, chosen[:, None], chosen]
             return mean, order.to_user(order.to_user(covariance, axis=1), axis=2)
         return mean
-
-    def predict_frame(self, X: Any, return_std: bool = False, include_noise: bool = False, observed: Any = None) -> Any:
-        """Predict as `predict` does, into pandas DataFrames with the nodes' names and the index of `X`."""
-        check_is_fitted(self)
-        X, observed = self._inputs_table(X), self._signals_table(observed, "observed")
-        plain = copy.copy(self).set_output(predict="numpy")
-        predicted = plain.predict(X, return_std=return_std, include_noise=include_noise, observed=observed)
-        rows = [np.reshape(one, (-1, self.graph_.n_nodes)) for one in (predicted if return_std else (predicted,))]
-        frames = [written(one, Layout("pandas"), self._order.names, labels_of(X, observed)) for one in rows]
-        return tuple(frames) if return_std else frames[0]
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = False, observed: Any = None

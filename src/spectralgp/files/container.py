@@ -19,7 +19,7 @@ from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp.files.codecs import Json
 
-FORMAT, FORMAT_VERSION = "spectralgp model", 2
+FORMAT, FORMAT_VERSION = "spectralgp model", 3
 LARGEST_HEADER = 100_000_000  # bytes, beyond which the format's own readers refuse it
 PARTS_OF_ANY_MODEL = 100_000
 PURPOSE = "to save and load models"

@@ -114,8 +114,7 @@ def made(
     task = candidates[0].task
 
     def spectrum(laplacian: LaplacianKind, scaled: bool, n_moments: int | None) -> Spectrum:
-        like, device = task.signals.like, task.device
-        return task.spectrum.restored(graph, laplacian, scaled, like, device, known.get(laplacian), n_moments)
+        return task.spectrum.restored(graph, laplacian, scaled, task.signals.like, known.get(laplacian), n_moments)
 
     source.restored = spectrum
     parts = LEARNT.read(state["learnt"], source, "learnt")

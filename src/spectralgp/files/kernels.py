@@ -128,7 +128,7 @@ LENGTH: dict[str, Codec] = {"length_scale": _NumberOrRow(POSITIVE), "length_scal
 INPUT_FORMULA = Tagged(
     "a kernel of scikit-learn that files can hold",
     "A file holds no code: build the kernel from those of sklearn.gaussian_process.kernels, or pass its matrix with "
-    "kernel='precomputed'.",
+    "input_kernel='precomputed'.",
 )
 TWO: dict[str, Codec] = {"k1": INPUT_FORMULA, "k2": INPUT_FORMULA}
 INPUT_FORMULA.add(

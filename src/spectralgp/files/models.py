@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,6 +37,7 @@ from spectralgp.files.kernels import GRAPH_KERNEL, INPUT_KERNEL, LAPLACIAN
 from spectralgp.graphs import Graph
 from spectralgp.kernels.carry import DEGREE, CarryColumns, CarryFilter
 from spectralgp.learning import Candidate, Certificate, Draws, Fit, Outcome, Stage, Task
+from spectralgp.learning.task import NOISE_CEILING
 from spectralgp.signals import CompleteState, IncompleteState, ReadAs, Signals, state_of
 from spectralgp.signals.units import Units
 from spectralgp.spectra import Chebyshev, Errors, Exact, Spectrum, SpectrumSettings
@@ -151,6 +153,7 @@ class _Settings(Codec):
         max_moments=Integer(3, MOST_MOMENTS),
         n_probes=Either(Option("exact"), Integer(4, MOST_MOMENTS)),
         random_state=Integer(0),
+        device=Later(Option("cpu", "cuda")),
     )
 
     def write(self, value: SpectrumSettings, into: Writing, where: str) -> Json:
@@ -161,7 +164,21 @@ class _Settings(Codec):
 
 
 SETTINGS = _Settings()
-DEVICE = Maybe(Option("cpu", "cuda"))
+
+
+class _Noise(Codec):
+    """A noise variance, or the bounds of one that is learnt."""
+
+    bounds = Many(POSITIVE, least=2, most=2)
+
+    def write(self, value: Any, into: Writing, where: str) -> Json:
+        return (self.bounds if isinstance(value, tuple) else POSITIVE).write(value, into, where)
+
+    def read(self, found: Json, source: Reading, where: str) -> Any:
+        return (self.bounds if isinstance(found, list) else POSITIVE).read(found, source, where)
+
+
+NOISE = Maybe(_Noise())
 
 
 class _Task(Codec):
@@ -172,11 +189,9 @@ class _Task(Codec):
         input_kernel=INPUT_KERNEL,
         inputs=ArrayOf(("n_signals", "n_features")),
         signals=SIGNALS,
-        noise_variance=Maybe(POSITIVE),
+        noise_variance=NOISE,
         prior=Maybe(Option("weak")),
-        noise_floor=Maybe(POSITIVE),
         spectrum=SETTINGS,
-        device=DEVICE,
         carried=Maybe(Record(CarryColumns, columns=ArrayOf(("n_nodes",), "i"), offset=ArrayOf(("n_nodes",)))),
     )
 
@@ -184,11 +199,24 @@ class _Task(Codec):
         return self.parts.write(value, into, where)
 
     def read(self, found: Json, source: Reading, where: str) -> Task:
+        found = dict(found) if isinstance(found, dict) else found
+        old = {name: found.pop(name, None) for name in ("noise_floor", "device")} if isinstance(found, dict) else {}
         parts = self.parts.read(found, source, where)
         if parts.carried is not None and not _are_places(parts.carried.columns, parts.inputs.shape[1]):
             raise wrong(where, "of columns of the inputs", "others")
-        fields = vars(parts) | ({} if source.device is None else {"device": source.device})
-        return Task(source.graph, **fields)
+        task = Task(source.graph, **vars(parts))
+        # up to version 2 the device was beside the spectrum, and the lowest noise a share of the signals' variance
+        device = source.device or Maybe(Option("cpu", "cuda")).read(old.get("device"), source, f"{where}.device")
+        floor = Maybe(POSITIVE).read(old.get("noise_floor"), source, f"{where}.noise_floor")
+        noise = task.noise_variance if floor is None or task.known_noise else bounds_of(floor, task.variance)
+        return replace(
+            task, spectrum=task.spectrum if device is None else task.spectrum.on(device), noise_variance=noise
+        )
+
+
+def bounds_of(floor: float, variance: float) -> tuple[float, float]:
+    """Bounds of the noise variance, of which files up to version 2 have the lower one as a share of the variance."""
+    return min(floor, 0.5 * NOISE_CEILING) * variance, NOISE_CEILING * variance
 
 
 TASK = Shared("tasks", _Task())

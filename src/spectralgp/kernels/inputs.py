@@ -497,7 +497,7 @@ def as_input_kernel(kernel: InputKernel | KernelLike) -> InputKernel:
     if isinstance(kernel, str) and kernel == "precomputed":
         return Precomputed()
     raise TypeError(
-        f"kernel must be a scikit-learn kernel such as RBF(), 'precomputed' or None; got {kernel!r}. "
+        f"input_kernel must be a scikit-learn kernel such as RBF(), 'precomputed' or None; got {kernel!r}. "
         "Import kernels from sklearn.gaussian_process.kernels, and pass an instance, not the class."
     )
 

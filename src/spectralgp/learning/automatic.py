@@ -15,7 +15,7 @@ from spectralgp.kernels import GraphKernel, Identity, InputKernel, Polynomial, S
 from spectralgp.kernels.carry import CarryColumns
 from spectralgp.learning import Candidate, Solver, Task, learn_all
 from spectralgp.learning.fitting import Plan
-from spectralgp.learning.task import Prior
+from spectralgp.learning.task import NoiseVariance, Prior
 from spectralgp.signals import Scale, Signals
 from spectralgp.spectra import Exact, SpectrumSettings
 
@@ -47,7 +47,7 @@ class Setting:
         What neighbours share and inputs do not explain.
     shrunk : bool
         Whether the covariance of predictions is shrunk towards the graph's.
-    noise_variance, prior, noise_floor, spectrum, device
+    noise_variance, prior, spectrum
         As the fields of `Task`, the noise in the units that the signals came in.
     """
 
@@ -58,11 +58,9 @@ class Setting:
     columns: Indices | None = None
     residual: SpectralKernel | str | None = None
     shrunk: bool = False
-    noise_variance: float | None = None
+    noise_variance: NoiseVariance = None
     prior: Prior = "weak"
-    noise_floor: float | None = None
     spectrum: SpectrumSettings = Exact()
-    device: str | None = None
     _tasks: dict[object, Task] = field(default_factory=dict)
 
     @property
@@ -76,10 +74,12 @@ class Setting:
         if key not in self._tasks:
             signals = self.signals[scale]
             kernel = Standardised.of(self.inputs, terms) if self.kernel is None else self.kernel
-            noise = None if self.noise_variance is None else self.noise_variance / signals.units.spread**2
+            noise = self.noise_variance
+            if noise is not None:
+                unit = signals.units.spread**2
+                noise = (noise[0] / unit, noise[1] / unit) if isinstance(noise, tuple) else noise / unit
             carried = CarryColumns.of(self.columns, self.inputs) if carries and self.columns is not None else None
-            settings = (self.prior, self.noise_floor, self.spectrum, self.device)
-            self._tasks[key] = Task(self.graph, kernel, self.inputs, signals, noise, *settings, carried)
+            self._tasks[key] = Task(self.graph, kernel, self.inputs, signals, noise, self.prior, self.spectrum, carried)
         return self._tasks[key]
 
     def candidate(

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from spectralgp._basics.arrays import few_threads
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, as_integer
 from spectralgp._basics.progress import quietly, report
 from spectralgp.fields import GraphGP, Mixture, Posterior
 from spectralgp.fields.stacking import stacking_weights
@@ -38,24 +38,37 @@ Plan: TypeAlias = Generator[list[Candidate], Array, None]
 
 @dataclass(frozen=True)
 class Stacking:
-    """How candidates are weighed and averaged.
+    """How models are weighed and averaged.
 
     Parameters
     ----------
-    n_folds : int
-        Folds for the weights of several candidates.
-    n_draws : int
-        Draws of the hyperparameters of each that predictions are averaged over; zero for the best values alone.
-    is_choice : bool
-        Whether candidates are a choice of the library's, of which only those of use are kept.
-    n_jobs : int or None
-        Threads that learn folds side by side.
+    n_folds : int, default=5
+        Folds for the weights of stacked models. Where the library chooses what to stack, it compares models on no more
+        than 400 signals, and in no more folds than hold out 60 of them, or 30 of 500 nodes and more.
+    n_draws : int, optional
+        Average predictions over this many draws of the hyperparameters from Laplace's approximation to their
+        posterior, of a single model too; 0 uses the best values alone. If not given, 16 for models that are stacked
+        on an exact spectrum without shrinkage, else 0.
+    n_jobs : int, optional
+        Threads that learn folds side by side on an exact spectrum, as joblib counts them; one if not given. Results are
+        the same.
+
+    Examples
+    --------
+    >>> from spectralgp import GraphGPRegressor, Stacking
+    >>> GraphGPRegressor(stacking=Stacking(n_folds=10)).stacking.n_folds
+    10
     """
 
     n_folds: int = 5
-    n_draws: int = 0
-    is_choice: bool = False
+    n_draws: int | None = None
     n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        as_integer(self.n_folds, "n_folds", 2)
+        if self.n_draws is not None:
+            as_integer(self.n_draws, "n_draws", 0)
 
 
 @dataclass(frozen=True)
@@ -138,6 +151,12 @@ class FittedModels:
         return float(logsumexp(parts))
 
     @property
+    def n_stand_ins(self) -> int:
+        """Draws of the hyperparameters that broke a constraint, so that the best values stand in for them."""
+        pairs = zip(self.draws, self.weights, strict=True)
+        return sum(draws.n_stand_ins for draws, weight in pairs if weight > 0)
+
+    @property
     def n_evaluations(self) -> int:
         """Evaluations of the likelihood in all fits; stages that fits share count once."""
         return sum(stage.n_evaluations for stage in {stage: None for fit in self.fits for stage in fit.stages})
@@ -148,7 +167,9 @@ def at_once(candidates: Sequence[Candidate]) -> Plan:
     yield list(candidates)
 
 
-def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.random.Generator) -> FittedModels:
+def fit_models(
+    plan: Plan, solver: Solver, stacking: Stacking, is_choice: bool, random_state: np.random.Generator
+) -> FittedModels:
     """Learn candidates, weigh them by what they predict of signals held out, and condition them on all signals.
 
     Parameters
@@ -159,6 +180,8 @@ def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.
         How to learn.
     stacking : Stacking
         Folds and draws.
+    is_choice : bool
+        Whether candidates are a choice of the library's, of which only those of use are kept.
     random_state : numpy.random.Generator
         For folds and draws, each from a stream of its own.
     """
@@ -169,16 +192,16 @@ def fit_models(plan: Plan, solver: Solver, stacking: Stacking, random_state: np.
         weights, like, is_stacked = np.ones(1), [], len(candidates) > 1
         tried: tuple[Tried, ...] = ()
         if is_stacked:
-            folds = _folds(candidates[0].task.signals.shape, stacking, of_folds)
+            folds = _folds(candidates[0].task.signals.shape, stacking, is_choice, of_folds)
             candidates, held_out = _tried(plan, candidates, folds, solver)
-            weights = _weights(held_out, stacking.is_choice, most=MOST_MEMBERS if n_signals > MOST_COMPARED else None)
+            weights = _weights(held_out, is_choice, most=MOST_MEMBERS if n_signals > MOST_COMPARED else None)
             tried = _compared(candidates, held_out, weights)
-            if stacking.is_choice:  # only what is of use is learnt from all signals
+            if is_choice:  # only what is of use is learnt from all signals
                 kept = np.flatnonzero(weights)
                 candidates, weights = [candidates[index] for index in kept], weights[kept]
                 like = [held_out.fits[index] for index in kept]
         tasks = [candidate.task for candidate in candidates]
-        if stacking.is_choice and tasks[0].signals.observed is not None:
+        if is_choice and tasks[0].signals.observed is not None:
             solver = solver.roughly()  # more draws for what is missing would tell nothing of predictions
         with quietly() if is_stacked else nullcontext():
             fits = learn_groups(tasks, [candidate.kernel for candidate in candidates], solver, like)
@@ -248,7 +271,7 @@ def _weights(held_out: HeldOut, is_choice: bool, most: int | None) -> Array:
     return weights / weights.sum()
 
 
-def n_fitting_steps(plan: Plan, solver: Solver, stacking: Stacking) -> int:
+def n_fitting_steps(plan: Plan, solver: Solver, stacking: Stacking, is_choice: bool) -> int:
     """How many steps `fit_models` reports of such a plan, which is used up by counting its stages.
 
     Those of the solver for one candidate; else a fold is a step, in every stage, and learning from all signals another.
@@ -261,11 +284,11 @@ def n_fitting_steps(plan: Plan, solver: Solver, stacking: Stacking) -> int:
         while True:  # how many there are does not depend on the scores
             candidates = plan.send(np.zeros(len(candidates)))
             n_stages += 1
-    folds = _folds(candidates[0].task.signals.shape, stacking, np.random.default_rng(0))
+    folds = _folds(candidates[0].task.signals.shape, stacking, is_choice, np.random.default_rng(0))
     return n_stages * len(folds.held_out) + 1
 
 
-def _folds(shape: tuple[int, int], stacking: Stacking, random_state: np.random.Generator) -> Folds:
+def _folds(shape: tuple[int, int], stacking: Stacking, is_choice: bool, random_state: np.random.Generator) -> Folds:
     n_signals, n_nodes = shape
-    n_folds, sparing = min(stacking.n_folds, n_signals), stacking.is_choice
-    return Folds(n_signals, n_folds, random_state, stacking.n_draws, sparing, n_nodes, stacking.n_jobs)
+    n_folds, n_draws = min(stacking.n_folds, n_signals), stacking.n_draws or 0
+    return Folds(n_signals, n_folds, random_state, n_draws, is_choice, n_nodes, stacking.n_jobs)

@@ -35,8 +35,8 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
     powers = np.vander(spectrum.eigenvalues / spectrum.upper, objective.n_graph, increasing=True)
     amplitude = np.sqrt(task.variance)
     noises = [share * task.variance for share in NOISE_SHARES]
-    if task.noise_variance is not None:
-        noises = [task.noise_variance]
+    if task.known_noise is not None:
+        noises = [task.known_noise]
     best: tuple[float, Array, float] = (-np.inf, np.zeros(objective.n_graph), noises[0])
     n_values = 0
     for grid in GRIDS:

@@ -39,7 +39,7 @@ class Objective:
         self.n_evaluations = 0
         self.input_theta = task.input_kernel.theta
         self.n_graph = graph_kernel.theta.size
-        self.learns_noise = task.noise_variance is None
+        self.learns_noise = task.known_noise is None
         self.prior = None
         if task.prior == "weak":
             kernel = task.input_kernel
@@ -82,7 +82,7 @@ class Objective:
         """Graph kernel, input theta and noise variance at ``x``."""
         if self._split is None or not np.array_equal(x, self._split[0]):
             end = self.n_graph + self.input_theta.size
-            noise = float(np.exp(x[-1])) if self.learns_noise else float(self.task.noise_variance or 0.0)
+            noise = float(np.exp(x[-1])) if self.learns_noise else float(self.task.known_noise or 0.0)
             kernel = self.graph_kernel.with_theta(x[: self.n_graph])
             self._split = (x.copy(), (kernel, x[self.n_graph : end].copy(), noise))
         return self._split[1]
@@ -206,7 +206,7 @@ def told_apart(task: Task, model: GraphGP) -> GraphGP:
 
     The likelihood knows the sum of the two alone.
     """
-    if task.noise_variance is not None:
+    if task.known_noise is not None:
         return model
     kernel = model.graph_kernel.without_floor(model.spectrum.eigenvalues)
     noise_variance = model.noise_variance + (kernel.floor - model.graph_kernel.floor)

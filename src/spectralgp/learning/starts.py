@@ -17,7 +17,7 @@ def starting_points(objective: Objective) -> list[Array]:
     task, bounds = objective.task, objective.bounds
     graph_thetas = objective.graph_kernel.starting_points(objective.spectrum, task.variance)
     input_thetas = task.input_kernel.starting_points(task.inputs)
-    noise = task.noise_variance or FIRST_NOISE * task.variance
+    noise = task.known_noise or FIRST_NOISE * task.variance
     starts = [objective.join(graph, inputs, noise) for graph in graph_thetas for inputs in input_thetas]
     return [np.clip(start, bounds[:, 0], bounds[:, 1]) for start in starts]
 

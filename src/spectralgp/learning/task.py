@@ -21,6 +21,18 @@ NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of
 NOISE_CEILING = 10.0
 
 Prior = Literal["weak"] | None
+NoiseVariance = float | tuple[float, float] | None  # fixed, learnt between bounds, or learnt
+
+
+def check_noise(noise_variance: NoiseVariance) -> None:
+    """Refuse what is neither a positive variance nor a pair of bounds."""
+    if isinstance(noise_variance, tuple):
+        if len(noise_variance) != 2 or not 0 < noise_variance[0] < noise_variance[1] < np.inf:
+            raise ValueError(
+                f"noise_variance must be one number, or bounds (low, high) with 0 < low < high; got {noise_variance}."
+            )
+    elif noise_variance is not None:
+        as_positive(noise_variance, "noise_variance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,16 +49,12 @@ class Task:
         Training inputs (``K`` itself if precomputed).
     signals : Signals
         Training signals.
-    noise_variance : float or None
-        Fixed noise variance, or None to learn it.
+    noise_variance : float, pair of float or None
+        Fixed noise variance; bounds between which it is learnt; or None for those that the prior goes with.
     prior : {"weak"} or None
         Prior on the hyperparameters; None is plain maximum likelihood.
-    noise_floor : float or None
-        Smallest noise variance learnt, as a share of the signals' variance.
     spectrum : SpectrumSettings
         How spectra of the graph are found: `Exact`, or `Chebyshev` for a large graph.
-    device : {"cpu", "cuda"} or None
-        Where to compute on a large graph, if the signals are on the host.
     carried : CarryColumns or None
         Columns of the inputs that carry over to the signals.
     """
@@ -55,11 +63,9 @@ class Task:
     input_kernel: InputKernel
     inputs: Array
     signals: Signals
-    noise_variance: float | None = None
+    noise_variance: NoiseVariance = None
     prior: Prior = "weak"
-    noise_floor: float | None = None
     spectrum: SpectrumSettings = Exact()
-    device: str | None = None
     carried: CarryColumns | None = None
 
     @classmethod
@@ -69,12 +75,10 @@ class Task:
         input_kernel: InputKernel | KernelLike,
         inputs: ArrayLike,
         signals: ArrayLike | Signals,
-        noise_variance: float | None = None,
+        noise_variance: NoiseVariance = None,
         prior: Prior = "weak",
-        noise_floor: float | None = None,
         *,
         spectrum: SpectrumSettings = Exact(),
-        device: str | None = None,
     ) -> Task:
         """Task from arrays, checked.
 
@@ -88,7 +92,7 @@ class Task:
             Training inputs; the covariance itself if precomputed; without columns for independent signals.
         signals : array of shape (n_signals, n_nodes), or Signals
             Training signals, taken as they are: nothing is centred or scaled. `read_signals` does that.
-        noise_variance, prior, noise_floor, spectrum, device
+        noise_variance, prior, spectrum
             As the fields.
 
         Examples
@@ -109,11 +113,8 @@ class Task:
         training = as_training(signals, checked.shape[0], graph.n_nodes)
         if prior is not None:
             as_option(prior, "prior", ("weak",))
-        for name, value in (("noise_variance", noise_variance), ("noise_floor", noise_floor)):
-            if value is not None:
-                as_positive(value, name)
-        kernel = as_input_kernel(input_kernel)
-        return cls(graph, kernel, checked, training, noise_variance, prior, noise_floor, spectrum, device)
+        check_noise(noise_variance)
+        return cls(graph, as_input_kernel(input_kernel), checked, training, noise_variance, prior, spectrum)
 
     @cached_property
     def variance(self) -> float:
@@ -128,12 +129,18 @@ class Task:
     @property
     def noise_bounds(self) -> Array:
         """Bounds of the log noise variance."""
-        floor = NOISE_FLOOR[self.prior] if self.noise_floor is None else self.noise_floor
-        return np.log(np.array([floor, NOISE_CEILING]) * self.variance)
+        if isinstance(self.noise_variance, tuple):
+            return np.log(self.noise_variance)
+        return np.log(np.array([NOISE_FLOOR[self.prior], NOISE_CEILING]) * self.variance)
+
+    @property
+    def known_noise(self) -> float | None:
+        """The noise variance where it is fixed; None where it is learnt."""
+        return None if isinstance(self.noise_variance, tuple) else self.noise_variance
 
     def spectrum_of(self, kernel: GraphKernel) -> Spectrum:
         """The spectrum that a graph kernel asks for."""
-        return self.spectrum.of(self.graph, kernel.laplacian, kernel.scaled, self.signals.like, self.device)
+        return self.spectrum.of(self.graph, kernel.laplacian, kernel.scaled, self.signals.like)
 
     def fold(
         self, kept: Indices, held_out: Indices, cut: tuple[Signals, Signals] | None = None

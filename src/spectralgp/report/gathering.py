@@ -38,7 +38,6 @@ class Fitted(Protocol):
     graph_: Graph
     spectrum_: Spectrum
     posterior_: Posterior | Mixture
-    n_stand_ins_: int
 
     def response(self, eigenvalues: Any = None, return_std: bool = False, which: Which = "signal") -> Any:
         """A learnt filter."""
@@ -95,7 +94,7 @@ def gather(
         variance=_variance(model.posterior_, heaviest, predictions),
         members=_members(learnt),
         tried=tuple(sorted(learnt.tried, key=lambda one: -one.score)),
-        stand_ins=model.n_stand_ins_,
+        stand_ins=learnt.n_stand_ins,
         has_inputs=heaviest.prior.input_kernel.has_features or heaviest.prior.input_kernel.is_pairwise,
     )
 

@@ -200,7 +200,7 @@ def _of_fits(members: tuple[Member, ...], stand_ins: int) -> list[str]:
     if at_bound > 0.5:
         said.append(
             "The noise is at its lower bound: nothing could be told apart as noise, and intervals may be too narrow. "
-            "Look for copies or interpolated values, or pass noise_variance or a larger noise_floor."
+            "Look for copies or interpolated values, or pass noise_variance, or bounds of it."
         )
     if stand_ins:
         said.append(

@@ -164,7 +164,6 @@ class SpectrumSettings(ABC):
         laplacian: LaplacianKind = "combinatorial",
         scaled: bool = False,
         prototype: Any = None,
-        device: str | None = None,
     ) -> Spectrum:
         """Spectrum of a graph, for signals such as `prototype` (NumPy's, if not given); remembered on the graph."""
 
@@ -175,15 +174,18 @@ class SpectrumSettings(ABC):
         laplacian: LaplacianKind,
         scaled: bool,
         prototype: Any,
-        device: str | None,
         found: object,
         n_moments: int | None,
     ) -> Spectrum:
         """The spectrum with this `Spectrum.found` and `n_moments`, without computing; ValueError if there is none."""
 
     @abstractmethod
-    def check(self, graph: GraphBase | None, device: str | None) -> None:
-        """Raise a ValueError where the graph or the device is not one that this spectrum can be computed on."""
+    def check(self, graph: GraphBase | None) -> None:
+        """Raise a ValueError where the graph is not one that this spectrum can be computed on."""
+
+    @abstractmethod
+    def on(self, device: str | None) -> Self:
+        """The settings that compute on a device, where there is a choice."""
 
     @abstractmethod
     def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:

@@ -237,7 +237,6 @@ class Exact(SpectrumSettings):
         laplacian: LaplacianKind = "combinatorial",
         scaled: bool = False,
         prototype: Any = None,
-        device: str | None = None,
     ) -> ExactSpectrum:
         return decompose(graph, laplacian, scaled=scaled)
 
@@ -247,7 +246,6 @@ class Exact(SpectrumSettings):
         laplacian: LaplacianKind,
         scaled: bool,
         prototype: Any,
-        device: str | None,
         found: object,
         n_moments: int | None,
     ) -> ExactSpectrum:
@@ -261,17 +259,15 @@ class Exact(SpectrumSettings):
             raise ValueError(f"eigenpairs must be those of the {laplacian} Laplacian; got none.")
         return self.of(graph, laplacian, scaled)
 
-    def check(self, graph: GraphBase | None, device: str | None) -> None:
+    def check(self, graph: GraphBase | None) -> None:
         if graph is not None and not graph.is_whole:
             raise ValueError(
                 "spectrum must be 'auto', 'chebyshev' or Chebyshev(...) on a partitioned graph, which is nowhere "
                 "whole; got the exact one. Use a Graph to decompose it."
             )
-        if device == "cuda":
-            raise ValueError(
-                "device must be None or 'cpu' where the spectrum is exact, which is computed on the host; got 'cuda'. "
-                "Pass spectrum='chebyshev' to compute on the device."
-            )
+
+    def on(self, device: str | None) -> Exact:
+        return self  # on the host, always
 
     def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
         remedy = "Use spectrum='chebyshev', which needs no matrix of nodes by nodes."

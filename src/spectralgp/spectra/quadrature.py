@@ -220,6 +220,8 @@ class Chebyshev(SpectrumSettings):
         standard error of the log likelihood falls with the root of their number; fits state it as ``probe_error``.
     random_state : int, default=0
         Seed of the probes.
+    device : {"cpu", "cuda"}, optional
+        Where to compute if the signals are on the host; CuPy arrays and torch CUDA tensors are computed where they are.
 
     Examples
     --------
@@ -233,6 +235,7 @@ class Chebyshev(SpectrumSettings):
     max_moments: int = 4097
     n_probes: int | Literal["exact"] = 32
     random_state: int = 0
+    device: str | None = None
 
     def __post_init__(self) -> None:
         """Check every setting."""
@@ -242,6 +245,8 @@ class Chebyshev(SpectrumSettings):
         if self.n_probes != "exact":
             as_integer(self.n_probes, "n_probes", 4)
         as_integer(self.random_state, "random_state", 0)
+        if self.device is not None:
+            as_option(self.device, "device", ("cpu", "cuda"))
 
     def of(
         self,
@@ -249,16 +254,19 @@ class Chebyshev(SpectrumSettings):
         laplacian: LaplacianKind = "combinatorial",
         scaled: bool = False,
         prototype: Any = None,
-        device: str | None = None,
         found: DensityState | None = None,
     ) -> Quadrature:
         as_option(laplacian, "laplacian", ("combinatorial", "normalized"))
         prototype = np.empty((0, 0)) if prototype is None else prototype
-        library = type(prototype).__module__.partition(".")[0]
-        place: Hashable = (library, device_of(prototype), device, str(precision_of(prototype)))
+        place: Hashable = (
+            type(prototype).__module__.partition(".")[0],
+            device_of(prototype),
+            self.device,
+            str(precision_of(prototype)),
+        )
         key = ("density", laplacian, self.n_probes, self.random_state, place)
         if key not in graph._cache:
-            operator = graph.operator(laplacian, prototype, device)
+            operator = graph.operator(laplacian, prototype, self.device)
             graph._cache[key] = Density(operator, self.n_probes, self.random_state, graph.n_edges > 0, found)
         return Quadrature(graph, laplacian, bool(scaled), self, graph._cache[key], self.n_moments | 1)
 
@@ -268,7 +276,6 @@ class Chebyshev(SpectrumSettings):
         laplacian: LaplacianKind,
         scaled: bool,
         prototype: Any,
-        device: str | None,
         found: object,
         n_moments: int | None,
     ) -> Quadrature:
@@ -280,10 +287,13 @@ class Chebyshev(SpectrumSettings):
         shape = (1, n_probes) if found.moments is None else found.moments.shape
         if shape[1] != n_probes or shape[0] % 2 == 0:
             raise ValueError(f"densities must hold an odd number of moments of {n_probes} probes; got {shape}.")
-        return dataclasses.replace(self.of(graph, laplacian, scaled, prototype, device, found), n_moments=n_moments)
+        return dataclasses.replace(self.of(graph, laplacian, scaled, prototype, found), n_moments=n_moments)
 
-    def check(self, graph: GraphBase | None, device: str | None) -> None:
-        """Every graph and device will do."""
+    def check(self, graph: GraphBase | None) -> None:
+        """Every graph will do."""
+
+    def on(self, device: str | None) -> Chebyshev:
+        return dataclasses.replace(self, device=device)
 
     def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
         n_probes = self._probes_on(n_nodes)

@@ -114,7 +114,11 @@ def test_a_degree_in_words_is_refused():
         ),
         ({"prior": "strong"}, ValueError, "prior must be one of 'weak'; got 'strong'"),
         ({"noise_variance": -1e-3}, ValueError, "noise_variance must be a finite number above 0; got -0.001"),
-        ({"noise_floor": 0.0}, ValueError, "noise_floor must be a finite number above 0"),
+        (
+            {"noise_variance": (0.0, 1.0)},
+            ValueError,
+            r"noise_variance must be .* bounds \(low, high\) with 0 < low < high",
+        ),
         ({"spectrum": None}, TypeError, r"spectrum must be Exact\(\) or Chebyshev\(...\); got None"),
         ({"graph": np.zeros((7, 7))}, TypeError, "graph must be a Graph; got ndarray. Convert it with as_graph"),
         ({"input_kernel": "rbf"}, TypeError, "kernel must be a scikit-learn kernel"),

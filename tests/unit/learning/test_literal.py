@@ -187,9 +187,9 @@ def test_literal_through_the_estimator():
         model.fit(INPUTS, signals)
     assert model.response().min() < 0
     new = np.array([[0.3, -0.2], [1.0, 1.0]])
-    dense = oracle.polynomial(MATRIX, model.graph_kernel_.coefficients)
+    dense = oracle.polynomial(MATRIX, model.graph_kernel_[0].coefficients)
     every = np.vstack([INPUTS, new])
-    covariance = oracle.rbf(every, every, model.kernel_.length_scale)
+    covariance = oracle.rbf(every, every, model.input_kernel_[0].length_scale)
     mean, variance = oracle.predict(signals, covariance, dense, model.noise_variance_)
     predicted, deviation = model.predict(new, return_std=True, include_noise=False)
     assert oracle.relative_error(predicted.ravel(), mean) < FORMULA

@@ -148,15 +148,16 @@ def test_fixed_noise_is_not_among_the_parameters():
     assert len(objective.parameter_names) == len(objective.bounds) == x.size
 
 
-@pytest.mark.parametrize(
-    ("prior", "floor", "expected"), [("weak", None, 1e-6), (None, None, 1e-3), ("weak", 0.05, 0.05)]
-)
-def test_noise_bounds_are_shares_of_the_variance(prior, floor, expected):
+@pytest.mark.parametrize(("prior", "expected"), [("weak", 1e-6), (None, 1e-3)])
+def test_noise_bounds_are_shares_of_the_variance(prior, expected):
     signals = 7 * np.random.default_rng(0).standard_normal((4, 5))
     graph = Graph(np.zeros((5, 5)))
-    low, high = np.exp(Task.of(graph, None, np.empty((4, 0)), signals, None, prior, floor).noise_bounds)
+    low, high = np.exp(Task.of(graph, None, np.empty((4, 0)), signals, None, prior).noise_bounds)
     assert low == pytest.approx(expected * np.var(signals))
     assert high == pytest.approx(10 * np.var(signals))
+    given = Task.of(graph, None, np.empty((4, 0)), signals, (0.5, 3.0), prior)
+    assert np.exp(given.noise_bounds) == pytest.approx([0.5, 3.0])
+    assert given.known_noise is None
 
 
 def test_amplitude_bounds_follow_the_units_of_the_signals():
