@@ -12,14 +12,23 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 OUT_OPTION := $(if $(OUT),--out "$(OUT)")
 # parallel test processes must not each start a pool of linear algebra threads
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1
+# a process that finishes its own half of the tests takes from the other's: fixtures are made once, and neither waits
+PYTEST := $(ONE_THREAD) $(RUN) -m pytest -q -n 2 --dist worksteal
+# without compiled files every process would compile its imports and rewrite its assertions again
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint bench reproduce reproduce-quick docs pictures dist clean
+.PHONY: demo test test-all lint bench reproduce reproduce-quick docs pictures dist clean
 
 demo: .venv/installed
 	$(RUN) -m spectralgp demo
 
+# what a change to the package can break (benchmarks/mutants.py names the same tests)
 test: lint
-	$(ONE_THREAD) $(RUN) -m pytest -q -n 2 $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" --ignore=tests/repository --ignore=reproduction $(PYTEST_ARGS)
+
+# all tests: those of the repository and the slow ones too, and more examples of every property
+test-all: lint
+	$(PYTEST) --hypothesis-profile=thorough $(PYTEST_ARGS)
 
 lint: .venv/installed-test
 	$(RUN) -m ruff check .

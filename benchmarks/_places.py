@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-LEFT_OUT = ("demo.py", "cli.py")
+LEFT_OUT = ("cli/showcase.py",)  # the demonstration
 GUARDS = ("strict", "check_finite", "stacklevel")  # arguments that change nothing where there is no mistake
 
 OPERATORS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
@@ -153,8 +153,8 @@ def _instead(node: ast.AST) -> list[str]:
             return _other_floats(value)
         case ast.Name(id="min" | "max" | "all" | "any" as name):
             return [SWAPS[name]]
-        case ast.Attribute(value=value, attr=name) if name in SWAPS:
-            return [f"{ast.unparse(value)}.{SWAPS[name]}"]
+        case ast.Attribute(attr=name) if name in SWAPS:
+            return [_with(node, attr=SWAPS[name])]
         case ast.Call(func=ast.Name(id="range"), args=[*_, stop]) if not isinstance(stop, ast.Constant):
             return [_with(node, args=[*node.args[:-1], _off(stop, by)]) for by in (-1, 1) if len(node.args) < 3]
         case ast.Slice(lower=lower, upper=upper):

@@ -4,14 +4,14 @@
 
 Each mutant is one change of an expression: another operator or comparison, a constant off by one, halved or doubled, a
 condition negated, ``min`` for ``max``. They are drawn uniformly from all such places in the package but those that
-tests need not see: docstrings, messages, annotations, the demonstration and the command line.
+tests need not see: docstrings, messages, annotations and the demonstration.
 
-1. All tests run once on the unchanged package, to learn which of them run which functions, and how long they take.
-   This is kept in .pytest_cache for as long as no file of the package or the tests changes.
+1. The tests of make test run once on the unchanged package, to learn which of them run which functions, and how long
+   they take. This is kept in .pytest_cache for as long as no file of the package or the tests changes.
 2. Each mutant meets tests that run its function, as many as fit in a short time: one case of each test before further
    cases, and tests that run little else before those that run everything. Most mutants end here.
-3. All survivors meet the whole suite together, in one tree. Where it passes, all of them survive. Where it fails, the
-   tests that failed are run on each survivor alone, and the suite again on those that are left.
+3. All survivors meet all these tests together, in one tree. Where they pass, all of them survive. Where some fail,
+   those are run on each survivor alone, and all tests again on the survivors that are left.
 
 Mutants are written into copies of the tree, never into the tree itself. A test that hangs has noticed its mutant. Two
 mutants that undo each other in step 3 would be missed, which is unlikely at places drawn at random.
@@ -59,6 +59,7 @@ NOT_COPIED = (
     "reproduction-quick",
 )
 RECORD = ROOT / ".pytest_cache" / "mutants.json"
+SELECTION = ("-m", "not slow", "--ignore=tests/repository", "--ignore=reproduction")  # as in make test
 
 OWN_TESTS = 40.0  # seconds that the tests of step 2 take on the unchanged package
 SLOW = 5.0  # seconds; slower tests are left to step 3
@@ -113,6 +114,7 @@ class Tree:
             "OPENBLAS_NUM_THREADS": "1",
             "OMP_NUM_THREADS": "1",
             "NUMBA_NUM_THREADS": "1",
+            "PYTHONDONTWRITEBYTECODE": "",  # what is compiled once need not be compiled for every mutant
         }
         shutil.rmtree(self.folder / ".hypothesis", ignore_errors=True)  # no examples of the mutant before
         shutil.rmtree(self.notes, ignore_errors=True)
@@ -170,9 +172,9 @@ class Record:
             kept = json.loads(RECORD.read_text(encoding="utf-8"))
             if kept.pop("state") == state:
                 return cls._read(kept)
-        _say("all tests on the unchanged package")
+        _say("the tests on the unchanged package")
         begun = time.monotonic()
-        outcome = tree.run([], [f"-n{jobs}", "--watch"])
+        outcome = tree.run([], [f"-n{jobs}", "--dist=worksteal", "--watch", *SELECTION])
         if not outcome.passed:
             raise SystemExit(f"The tests must pass on the unchanged package; failed: {', '.join(outcome.failed)}.")
         kept = {"reached": {}, "wall_seconds": time.monotonic() - begun}
@@ -214,7 +216,7 @@ class Record:
 def _state(root: Path) -> str:
     """What the record depends on: every file of the package and of the tests."""
     digest = hashlib.sha256()
-    for folder in ("src", "tests", "reproduction", "docs"):
+    for folder in ("src", "tests"):
         for path in sorted((root / folder).rglob("*.py")):
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()
@@ -261,13 +263,14 @@ class Run:
             return list(pool.map(one, mutants))
 
     def together(self, mutants: Sequence[Mutant], record: Record) -> dict[Mutant, Outcome]:
-        """The fate of mutants under the whole suite."""
+        """The fate of mutants under all tests."""
         if not mutants:
             return {}
         apart, close = _apart(mutants)
-        _say(f"all tests on {len(apart)} survivors together")
+        _say(f"the tests on {len(apart)} survivors together")
         limit = START + PATIENCE * record.wall_seconds
-        outcome = self.first.run(apart, [f"-n{self.jobs}", f"--maxfail={MOST_FAILURES}"], limit)
+        options = [f"-n{self.jobs}", "--dist=worksteal", f"--maxfail={MOST_FAILURES}"]
+        outcome = self.first.run(apart, [*options, *SELECTION], limit)
         if outcome.passed or len(apart) == 1:
             return dict.fromkeys(apart, outcome) | self.together(close, record)
         known = [test for test in dict.fromkeys(outcome.failed) if test in record.seconds]

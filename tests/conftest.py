@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 
 import hypothesis
-import matplotlib
 import pooch
 import pytest
 
@@ -20,13 +19,13 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 DATA_FILES = ("city45data.mat", "smhi_temp_17.mat", "traffic_delay_san_francisco.mat", "A_cerebellum.mat")
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
-matplotlib.use("Agg")
+os.environ["MPLBACKEND"] = "Agg"  # of the processes that tests start, too
 
 # no deadline: the first example pays for imports and decompositions, and the machines are shared
-hypothesis.settings.register_profile("default", deadline=None, max_examples=30)
-hypothesis.settings.register_profile("ci", deadline=None, max_examples=30, derandomize=True)
-hypothesis.settings.register_profile("long", deadline=None, max_examples=1_000)  # --hypothesis-profile=long
-hypothesis.settings.load_profile("ci" if IN_CI else "default")
+# --hypothesis-profile=thorough is what make test-all runs
+for profile, n_examples in {"default": 30, "thorough": 100, "long": 1_000}.items():
+    hypothesis.settings.register_profile(profile, deadline=None, max_examples=n_examples, derandomize=IN_CI)
+hypothesis.settings.load_profile("default")
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,8 @@ LAPLACIAN = oracle.laplacian(WEIGHTS, scaled=True)
 EIGENVALUES = np.linalg.eigvalsh(LAPLACIAN)
 LEVEL = 0.9
 
+pytestmark = pytest.mark.slow
+
 
 def truth(rng):
     """A line that stays above zero, a length scale and a noise, about where the weak prior expects them."""

@@ -22,6 +22,8 @@ N_KILLS = int(os.environ.get("SPECTRALGP_KILLS", "6"))
 FEW = Chebyshev(n_moments=33, max_moments=33)
 STEPS = ("begin_moments", "go_on_with_moments")
 
+pytestmark = pytest.mark.slow
+
 
 class Counting(SchedulerPlugin):
     """Counts how often steps were computed, and how many of them a worker had computed when it was lost."""
@@ -74,7 +76,6 @@ def moments_of(operator, signals):
     return found.moments
 
 
-@pytest.mark.slow
 def test_after_a_worker_is_killed_the_result_is_the_same_to_the_last_bit(parted, signals):
     """Passes in each of which one of two workers is killed at a random moment; twenty with SPECTRALGP_KILLS=20.
 

@@ -96,15 +96,15 @@ def test_nothing_to_write_to_is_no_reason_to_fail(tmp_path):
     printed = run(
         """
         from numba.core.caching import NullCache
-        from spectralgp.operators import _loops
-        loops = (_loops.step, _loops.step_gram, _loops.step_columns)
-        print(all(isinstance(loop._cache, NullCache) for loop in loops))
+        from spectralgp.operators import loops
+        compiled = (loops.step, loops.step_gram, loops.step_columns)
+        print(all(isinstance(loop._cache, NullCache) for loop in compiled))
         """,
         PYTHONPATH=f"{source}{os.pathsep}{_without_cache(tmp_path)}",
     )
     assert printed.split() == ["True"]
     assert (
-        run("from spectralgp.operators import _loops; print(type(_loops.step._cache).__name__)").strip()
+        run("from spectralgp.operators import loops; print(type(loops.step._cache).__name__)").strip()
         == "FunctionCache"
     )
 

@@ -16,6 +16,8 @@ READY = "html[data-ready=all]"
 # what the graphics driver says is about the machine, not the page
 DRIVER = "GL Driver Message"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def browser():
@@ -216,7 +218,6 @@ def test_edges_can_be_left_out(opened, signals):
     assert graph.weights.toarray()[row, column] == graph.weights.toarray().max()  # the heaviest first
 
 
-@pytest.mark.slow
 def test_twenty_thousand_nodes_are_drawn_by_webgl(browser, tmp_path):
     rng = np.random.default_rng(0)
     points = rng.random((20_000, 2))

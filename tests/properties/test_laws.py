@@ -29,10 +29,11 @@ from spectralgp.spectra import Exact
 from strategies import adjacencies
 from tolerances import EXACT, FORMULA, ITERATIVE, MASKED, OPTIMUM, STANDARD_ERRORS
 
-LONG = settings().max_examples > 100  # of the profile
-many = settings(max_examples=max(50, settings().max_examples), suppress_health_check=list(HealthCheck))
-some = settings(max_examples=settings().max_examples if LONG else 20, suppress_health_check=list(HealthCheck))
-few = settings(max_examples=settings().max_examples if LONG else 5, suppress_health_check=list(HealthCheck))
+N_EXAMPLES = settings().max_examples  # of the profile
+IS_LONG = N_EXAMPLES > 500
+many = settings(max_examples=max(50, N_EXAMPLES), suppress_health_check=list(HealthCheck))
+some = settings(max_examples=N_EXAMPLES if IS_LONG else N_EXAMPLES * 2 // 3, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=N_EXAMPLES if IS_LONG else N_EXAMPLES // 6, suppress_health_check=list(HealthCheck))
 
 QUADRATURE = Chebyshev(n_moments=33, max_moments=33, n_probes="exact")
 SIGNAL, RESIDUAL = Polynomial.from_coefficients([1.1, -1.4, 0.6]), Polynomial.from_coefficients([0.6, -0.3])
@@ -382,7 +383,7 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 SINGLE = sorted(set(MODELS) - {"list", "default", "draws", "quadrature"})
 EXACT_ONES = sorted(set(MODELS) - {"quadrature"})
-few_seeds = st.integers(0, 200 if LONG else 1)
+few_seeds = st.integers(0, 200 if IS_LONG else 1)
 warnings_of_fits = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:the noise is at", "ignore:the log likelihood"
 )

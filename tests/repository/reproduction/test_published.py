@@ -14,7 +14,7 @@ NUMBER = r"-?\d+\.\d+"
 
 
 # beside the checkout, and only there: SPECTRALGP_DATA names data, not documents
-SHARED = Path(__file__).resolve().parents[3] / "shared"
+SHARED = Path(__file__).resolve().parents[4] / "shared"
 
 
 def source(name: str, folder: Path = SHARED) -> str:

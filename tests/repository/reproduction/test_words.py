@@ -13,7 +13,7 @@ from reproduction.answers import LITTLE, RELATIVELY_WELL, WELL
 from reproduction.experiments import EXPERIMENTS
 from reproduction.published import TABLE_1
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 NUMBER = r"-?\d+\.\d+"
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+MUTANTS = ROOT / "benchmarks" / "mutants.py"
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +70,8 @@ def test_places_and_choices_of_a_module(mutation):
 
 
 def test_every_mutant_of_the_package_is_a_module_that_differs_at_its_place(mutation):
-    path = ROOT / "src" / "spectralgp" / "modes.py"
-    source = path.read_text(encoding="utf-8")
-    for place in mutation.places_of("modes.py", source):
+    source = (ROOT / "src" / "spectralgp" / "scores.py").read_text(encoding="utf-8")
+    for place in mutation.places_of("scores.py", source):
         for mutant in (mutation.Mutant(1, place, text) for text in place.choices):
             changed = mutation.mutated(source.encode(), [mutant]).decode()
             assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source))
@@ -80,4 +82,14 @@ def test_draws_repeat_with_the_seed_and_never_hit_a_place_twice(mutation):
     first, again, other = (mutation.drawn(found, 50, seed) for seed in (1, 1, 2))
     assert first == again != other
     assert len({mutant.place for mutant in first}) == 50
-    assert not any(place.file in ("cli.py", "demo.py") for place in found)
+    files = {place.file for place in found}
+    for left_out in mutation.LEFT_OUT:
+        assert (ROOT / "src" / "spectralgp" / left_out).exists()
+        assert left_out not in files
+
+
+def test_mutants_meet_the_tests_of_make_test():
+    selection = '-m "not slow" --ignore=tests/repository --ignore=reproduction'
+    assert f"$(PYTEST) {selection} $(PYTEST_ARGS)" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^SELECTION = (\(.*\))", MUTANTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert ast.literal_eval(line) == tuple(shlex.split(selection))
