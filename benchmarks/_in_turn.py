@@ -38,7 +38,7 @@ class InTurn(PartitionedOperator):
     def gather(self, futures: list[Any]) -> list[Any]:
         return list(futures)
 
-    def _settle(self, futures: list[Any]) -> None:
+    def settle(self, futures: list[Any]) -> None:
         """They are done."""
 
 

@@ -27,7 +27,7 @@ from spectralgp import (
     Stacking,
 )
 from spectralgp.operators import MomentPass
-from spectralgp.partitioned import running
+from spectralgp.partitioned.cluster import current_client
 
 N_NODES, N_SIGNALS = 600, 10
 POINTS = np.random.default_rng(0).random((N_NODES, 2))
@@ -338,5 +338,5 @@ def test_a_local_client_is_started_where_there_is_none(monkeypatch):
     monkeypatch.setattr(distributed, "get_client", none)
     monkeypatch.setattr(distributed, "Client", Made)
     with pytest.warns(UserWarning, match="No Dask client was there, so a local one with .* was started"):
-        assert isinstance(running.current_client(), Made)
+        assert isinstance(current_client(), Made)
     assert started[0]["threads_per_worker"] == 1

@@ -69,7 +69,9 @@ def check_partitions(partitioned: PartitionedGraph, graph: Graph) -> None:
     place = np.empty(graph.n_nodes, dtype=int)
     for part in parts:
         owner[own[part.number]], place[own[part.number]] = part.number, np.arange(part.n_own)
-    for found, expected in zip(read_owners(str(partitioned.folder), partitioned.mark), (owner, place), strict=True):
+    for found, expected in zip(
+        read_owners(str(partitioned.folder), partitioned.content_hash), (owner, place), strict=True
+    ):
         np.testing.assert_array_equal(found, expected)
     n_halo = 0
     for part in parts:
@@ -670,7 +672,7 @@ def changed_file(path: Path, place: int, value: float) -> None:
 @pytest.mark.parametrize("name", ARRAYS)
 def test_nothing_is_computed_with_a_partition_that_was_changed(folder, name):
     graph = PartitionedGraph.open(folder)
-    assert read_verified(str(folder), graph.mark, 0).n_own == 40
+    assert read_verified(str(folder), graph.content_hash, 0).n_own == 40
     path = folder / "part-00001" / f"{name}.npy"
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -680,8 +682,8 @@ def test_nothing_is_computed_with_a_partition_that_was_changed(folder, name):
     )
     for _ in range(2):
         with pytest.raises(ValueError, match=message):
-            read_verified(str(folder), graph.mark, 1)
-    assert read_verified(str(folder), graph.mark, 2).n_own == 40
+            read_verified(str(folder), graph.content_hash, 1)
+    assert read_verified(str(folder), graph.content_hash, 2).n_own == 40
 
 
 @pytest.mark.parametrize(
@@ -709,7 +711,7 @@ def test_arrays_out_of_range_are_refused_whatever_the_checksums_say(folder, name
     damaged_head(folder, files=head["files"] | {f"part-00001/{name}.npy": checksum(path)})
     graph = PartitionedGraph.open(folder, verify=True)
     with pytest.raises(ValueError, match=rf"partitions of one graph; got wrong {name} in .*part-00001\. Build the"):
-        read_verified(str(folder), graph.mark, 1)
+        read_verified(str(folder), graph.content_hash, 1)
 
 
 def test_a_folder_that_was_built_anew_is_not_taken_for_the_old_one(folder):
@@ -718,7 +720,7 @@ def test_a_folder_that_was_built_anew_is_not_taken_for_the_old_one(folder):
     with pytest.raises(
         ValueError, match=r"folder must hold the graph that was opened; got .* built anew since\. Open it"
     ):
-        read_verified(str(folder), graph.mark, 1)
+        read_verified(str(folder), graph.content_hash, 1)
 
 
 @pytest.mark.parametrize("name", ["owners.npy", "places.npy", "names.json"])
@@ -727,7 +729,7 @@ def test_owners_and_names_that_were_changed_are_refused(folder, name):
     path = folder / name
     path.write_bytes(path.read_bytes()[:-2] + b"!]")
     with pytest.raises(ValueError, match=f"folder must hold files as they were built; got .*{name} changed"):
-        read_owners(str(folder), graph.mark), graph.names
+        read_owners(str(folder), graph.content_hash), graph.names
 
 
 def test_a_finished_folder_is_not_overwritten_unless_asked(folder):

@@ -69,7 +69,7 @@ def test_workers_send_each_other_what_their_partitions_need_and_no_more(parted, 
     """Both blocks of the recurrence at every node that some partition of the other worker has in its halo."""
     workers = client.cluster.workers.values()
     operator = parted.operator("normalized", SIGNALS)
-    homes, n_rows = operator._homes.now(sorted(client.ncores())), 0
+    homes, n_rows = operator._placement.among(sorted(client.ncores())), 0
     for home in set(homes):
         here = [number for number, one in enumerate(homes) if one == home]
         halos = [part.nodes[part.n_own :] for part in map(parted.partition, here)]
@@ -79,8 +79,8 @@ def test_workers_send_each_other_what_their_partitions_need_and_no_more(parted, 
     MomentPass(operator, operator.load(SIGNALS), gram=True).extend(25)
     sent = [entry["keys"] for worker in workers for entry in worker.transfer_outgoing_log]
     sizes = [size for keys in sent for key, size in keys.items() if key.startswith("message_of")]
-    assert not any(key.startswith(("begin", "go_on", "_placed")) for keys in sent for key in keys)
-    n_exchanges = 4  # with one step before the first, and three after each
+    assert not any(key.startswith(("advance", "_placed")) for keys in sent for key in keys)
+    n_exchanges = 3  # three steps before the first, and after each
     needed = n_exchanges * n_rows * 2 * N_COLUMNS * 8
     assert needed <= sum(sizes) <= 1.1 * needed  # with the places of the nodes
 

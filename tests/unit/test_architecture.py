@@ -103,19 +103,20 @@ def absolute_targets(node: ast.AST, folder: tuple[str, ...]) -> Iterator[str]:
         yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
-def imported_names(package: Path) -> Iterator[tuple[str, str]]:
-    """Every module of the package with every name that it imports, anywhere in its text."""
+def imported_names(package: Path, *, for_types: bool = True) -> Iterator[tuple[str, str]]:
+    """Every module of the package with every name that it imports, anywhere in its text or when it runs."""
     for module, path in modules_of(package).items():
         folder = (package.name, *path.relative_to(package).parent.parts)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree) if for_types else nodes_that_run(tree):
             yield from ((module, target) for target in absolute_targets(node, folder))
 
 
-def module_imports(package: Path) -> dict[str, set[str]]:
-    """For every module of the package, the modules of the package that it imports, anywhere in its text."""
+def module_imports(package: Path, *, for_types: bool = True) -> dict[str, set[str]]:
+    """For every module of the package, the modules of the package that it imports, anywhere or when it runs."""
     modules = modules_of(package)
     imports: dict[str, set[str]] = {module: set() for module in modules}
-    for module, target in imported_names(package):
+    for module, target in imported_names(package, for_types=for_types):
         head, *rest = target.split(".")
         if head != package.name:
             continue
@@ -136,7 +137,7 @@ def wrong_arrows(package: Path) -> list[str]:
             here, there = room_of(module), room_of(target)
             if here != there and here in position and position.get(there, -1) >= position[here]:
                 wrong.append(f"{module or '__init__'} imports {target or '__init__'}")
-    return wrong + cycles(imports)
+    return wrong + cycles(module_imports(package, for_types=False))
 
 
 def cycles(imports: dict[str, set[str]]) -> list[str]:
@@ -159,23 +160,23 @@ def private_names(package: Path) -> list[str]:
     return found
 
 
-def imports_at_top(tree: ast.AST) -> Iterator[ast.AST]:
-    """Nodes that run when the module is loaded: nothing in a function, nothing for type checkers only."""
+def nodes_that_run(tree: ast.AST, *, when_loaded: bool = False) -> Iterator[ast.AST]:
+    """Nodes that are not for type checkers only; of these, those that run when the module is loaded."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        if when_loaded and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             continue
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            yield from imports_at_top(ast.Module(body=node.orelse, type_ignores=[]))
+            yield from nodes_that_run(ast.Module(body=node.orelse, type_ignores=[]), when_loaded=when_loaded)
             continue
         yield node
-        yield from imports_at_top(node)
+        yield from nodes_that_run(node, when_loaded=when_loaded)
 
 
 def heavy_at_top(package: Path) -> list[str]:
     found = []
     for module, path in modules_of(package).items():
         allowed = HEAVY_AT_TOP.get(module, HEAVY_AT_TOP.get(room_of(module), set()))
-        for node in imports_at_top(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_that_run(ast.parse(path.read_text(encoding="utf-8")), when_loaded=True):
             libraries = {target.split(".")[0] for target in absolute_targets(node, ())}
             found += [f"{module or '__init__'} loads {name}" for name in libraries & HEAVY - allowed]
     return found
@@ -278,7 +279,7 @@ COMPARED_BY_VALUE = {
     "InputRecipe",
     "Layout",
     "Limits",
-    "Place",
+    "TaskKey",
     "Precomputed",
     "ReleasedFile",
     "Row",

@@ -265,7 +265,7 @@ def test_signals_are_read_by_blocks_of_columns(reorder):
 def test_reordering_starts_where_it_pays(monkeypatch):
     assert cpu("random").order is None
     assert sorted(cpu("random", reorder=True).order) == list(range(7))
-    monkeypatch.setattr(cpu_module, "REORDER_FROM", 7)
+    monkeypatch.setattr(cpu_module, "REORDERED_FROM", 7)
     assert cpu("random").order is not None
     assert cpu("random", reorder=False).order is None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import mention
 from spectralgp.fields.covariances import Covariance
+from spectralgp.operators import lanczos
 
 Method = Literal["missing", "observed", "iterative"]
 
@@ -546,28 +548,24 @@ class Seen:
         """``z^T log(Q^-1) z / z^T z`` by Gauss quadrature after some steps of Lanczos."""
         complete, seen = self.covariance, self.covariance.load(self.observed.astype(float))
         excess = None if self.is_mask else self.covariance.load(np.where(self.observed, self._excess, 0.0))
-        diagonal: list[float] = []
-        below: list[float] = []
+
+        def times(block: Any) -> Any:
+            through = seen * complete.times(block)
+            return through if excess is None else through + excess * block
 
         def inner(left: Any, right: Any) -> float:
             return float(np.squeeze(complete.inner(left, right)))
 
-        current, previous, last = probe * (1 / float(np.sqrt(inner(probe, probe)))), None, np.inf
-        for step in range(most_steps):
-            following = seen * complete.times(current)
-            if excess is not None:
-                following = following + excess * current
-            if previous is not None:
-                following = following - previous * below[-1]
-            diagonal.append(inner(following, current))
-            following = following - current * diagonal[-1]
-            norm = float(np.sqrt(max(inner(following, following), 0.0)))
-            if step % STEPS_BETWEEN == STEPS_BETWEEN - 1 or norm < 1e-12:
+        diagonal: list[float] = []
+        below: list[float] = []
+        last = np.inf
+        for entry, norm in islice(lanczos(times, inner, probe), most_steps):
+            diagonal.append(entry)
+            if len(diagonal) % STEPS_BETWEEN == 0 or norm < 1e-12:
                 values, vectors = eigh_tridiagonal(diagonal, below)
                 moment = float(np.square(vectors[0]) @ np.log(np.maximum(values, 1e-300)))
                 if abs(moment - last) <= LANCZOS_TOLERANCE * max(abs(moment), 1.0) or norm < 1e-12:
                     return moment
                 last = moment
             below.append(norm)
-            previous, current = current, following * (1 / norm)
         return last

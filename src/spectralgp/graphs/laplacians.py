@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
 from scipy.sparse import csr_array
 
 from spectralgp._basics.checks import Array
+from spectralgp.operators.lanczos import lanczos, largest_ritz_value
 
 LaplacianKind = Literal["combinatorial", "normalized"]
 LAPLACIANS = ("combinatorial", "normalized")
@@ -40,33 +40,8 @@ def largest_eigenvalue(laplacian: Any) -> float:
         # all eigenvalues: LAPACK's routine for some of them fails on repeated ones, as complete graphs have
         return float(np.linalg.eigvalsh(laplacian.toarray())[-1])
     scale = float(laplacian.diagonal().max())  # half the eigenvalue at least: no product overflows
-    return scale * _lanczos(laplacian / scale)
-
-
-def _lanczos(matrix: Any) -> float:
-    """Largest eigenvalue by the Lanczos recurrence.
-
-    Lost orthogonality only repeats eigenvalues that have been found, so the recurrence needs no more than two
-    vectors, and thousands of steps are cheap: ARPACK takes minutes for a path of 10,000 nodes.
-    """
+    matrix = laplacian / scale
     # any fixed generic start will do, so that the same graph always has the same eigenvalue to the last bit
-    current = np.random.default_rng(0).standard_normal(matrix.shape[0])
-    current /= np.linalg.norm(current)
-    previous, length = np.zeros_like(current), 0.0
-    diagonal: list[float] = []
-    below: list[float] = []
-    next_look = 8
-    while True:
-        following = matrix @ current - length * previous
-        diagonal.append(float(following @ current))
-        following -= diagonal[-1] * current
-        length = float(np.linalg.norm(following))
-        n_steps = len(diagonal)
-        if n_steps == next_look or length < _RESIDUAL:
-            (value,), vector = eigh_tridiagonal(diagonal, below, select="i", select_range=(n_steps - 1, n_steps - 1))
-            # the error is at most this residual, and about its square over the gap to the next eigenvalue
-            if length * abs(vector[-1, 0]) <= _RESIDUAL:
-                return float(value)
-            next_look = n_steps + n_steps // 4
-        below.append(length)
-        previous, current = current, following / length
+    start = np.random.default_rng(0).standard_normal(matrix.shape[0])
+    # thousands of such steps are cheap: ARPACK takes minutes for a path of 10,000 nodes
+    return scale * largest_ritz_value(lanczos(lambda vector: matrix @ vector, np.dot, start), _RESIDUAL)[0]

@@ -19,19 +19,11 @@ from spectralgp.operators.plain import PlainOperator
 
 
 def make_operator(weights: Any, diagonal: Array, like: Any, device: str | None = None) -> Operator:
-    """Operator of the Laplacian ``diag(diagonal) - weights`` for signals such as `like`.
+    """Operator of the Laplacian ``diag(diagonal) - weights``, a CSR matrix and an array on the host, for given signals.
 
-    Parameters
-    ----------
-    weights : scipy.sparse.csr_array
-        Weights on the host.
-    diagonal : ndarray of shape (n_nodes,)
-        Diagonal on the host.
-    like : array
-        The signals: NumPy and anything NumPy reads run on the CPU, CuPy arrays and torch CUDA tensors on their device;
-        arrays of any other library that follows the array API are computed there with dense matrices.
-    device : {"cpu", "cuda"}, optional
-        Where to compute signals that are on the host.
+    Computation follows the signals, such as `like`: NumPy and anything NumPy reads run on the CPU (or on `device`),
+    CuPy arrays and torch CUDA tensors on their device; arrays of any other library that follows the array API are
+    computed there with dense matrices.
 
     Raises
     ------
@@ -51,7 +43,7 @@ def make_operator(weights: Any, diagonal: Array, like: Any, device: str | None =
     if library != "numpy" and is_array_api_obj(like):  # of a library without sparse matrices that we know of
         xp = array_namespace(like)
         dense = xp.asarray(np.diag(diagonal) - weights.toarray(), dtype=like.dtype, device=like.device)
-        return PlainOperator(dense, gershgorin_bound(weights, diagonal), _rows(weights, diagonal), like)
+        return _plain(dense, weights, diagonal, like)
     if device in (None, "cpu"):
         return CpuOperator(weights, diagonal, precision) if _has_numba() else _scipy(weights, diagonal, precision)
     if find_spec("cupy") is None:
@@ -99,7 +91,7 @@ def _torch(weights: Any, diagonal: Array, like: Any) -> Operator:
             dtype=like.dtype,
             device=like.device,
         )
-    return PlainOperator(matrix, gershgorin_bound(weights, diagonal), _rows(weights, diagonal), like)
+    return _plain(matrix, weights, diagonal, like)
 
 
 @cache
@@ -117,9 +109,9 @@ def _has_numba() -> bool:
 
 def _scipy(weights: Any, diagonal: Array, precision: Any) -> Operator:
     laplacian = (diags_array(diagonal) - weights).tocsr().astype(precision)
-    like = np.empty(0, dtype=precision)
-    return PlainOperator(laplacian, gershgorin_bound(weights, diagonal), _rows(weights, diagonal), like)
+    return _plain(laplacian, weights, diagonal, np.empty(0, dtype=precision))
 
 
-def _rows(weights: Any, diagonal: Array) -> Array:
-    return np.column_stack([diagonal, row_squares(weights.indptr, weights.data)])
+def _plain(laplacian: Any, weights: Any, diagonal: Array, like: Any) -> Operator:
+    rows = np.column_stack([diagonal, row_squares(weights.indptr, weights.data)])
+    return PlainOperator(laplacian, gershgorin_bound(weights, diagonal), rows, like)

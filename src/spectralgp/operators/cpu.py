@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,10 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from spectralgp._basics.checks import Array
 from spectralgp.operators.base import Operator
-from spectralgp.operators.randomness import node_normals, node_signs
 
-REORDER_FROM = 50_000  # nodes, from which a better order is worth finding
-LOADED = 2**22  # values read at a time
-SUMMED = 2**20  # values of single precision that are added up in double precision at a time
+REORDERED_FROM = 50_000  # nodes, from which a better order is worth finding
+VALUES_READ_AT_ONCE = 2**22
+VALUES_SUMMED_AT_ONCE = 2**20  # of single precision, in double precision
 
 _running = threading.Lock()  # one parallel loop at a time: not every thread pool under Numba stands two
 _first_process: list[int] = []  # where threads were started; a process forked from it must not start any
@@ -24,25 +24,17 @@ os.register_at_fork(after_in_child=lambda: globals().update(_running=threading.L
 
 
 class CpuOperator(Operator):
-    """Laplacian of a SciPy sparse graph, applied by compiled loops.
+    """Laplacian ``diag(diagonal) - weights`` of a SciPy sparse graph, applied by compiled loops.
 
-    Parameters
-    ----------
-    weights : scipy.sparse.csr_array
-        Symmetric weights, already divided by the roots of the degrees for a normalised Laplacian.
-    diagonal : ndarray of shape (n_nodes,)
-        Diagonal of the Laplacian.
-    dtype : float64 or float32
-        Precision of the blocks.
-    reorder : bool, optional
-        Renumber the nodes so that neighbours lie close in memory; from 50,000 nodes if not given.
+    A step is one fused pass over memory: sparse product, recurrence and products of columns. Nodes are renumbered if
+    `reorder`, so that neighbours lie close in memory; by default from 50,000 nodes.
     """
 
     def __init__(self, weights: Any, diagonal: Array, dtype: Any = np.float64, reorder: bool | None = None) -> None:
         super().__init__(weights.shape[0], gershgorin_bound(weights, diagonal))
         self.dtype = np.dtype(dtype)
         self.order: NDArray[np.intp] | None = None
-        if self.n_nodes >= REORDER_FROM if reorder is None else reorder:
+        if self.n_nodes >= REORDERED_FROM if reorder is None else reorder:
             self.order = reverse_cuthill_mckee(weights, symmetric_mode=True)
             weights = weights[self.order][:, self.order]
             diagonal = diagonal[self.order]
@@ -54,7 +46,7 @@ class CpuOperator(Operator):
         n_signals = signals.shape[0]
         block = np.empty((self.n_nodes, n_signals), dtype=self.dtype)
         place = None if self.order is None else np.argsort(self.order)
-        width = max(1, LOADED // max(1, n_signals))
+        width = max(1, VALUES_READ_AT_ONCE // max(1, n_signals))
         for start in range(0, self.n_nodes, width):
             columns = slice(start, min(start + width, self.n_nodes))
             rows: Any = columns if place is None else place[columns]
@@ -76,34 +68,21 @@ class CpuOperator(Operator):
         block[nodes if self.order is None else np.argsort(self.order)[nodes], np.arange(len(nodes))] = 1
         return block
 
-    @property
-    def _numbers(self) -> NDArray[np.uint64]:
-        """Numbers of the nodes, in the operator's order."""
-        return (np.arange(self.n_nodes) if self.order is None else self.order).astype(np.uint64)
-
-    def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        return node_signs(self._numbers, n_columns, random_state, self.dtype)
-
-    def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        return node_normals(self._numbers, n_columns, random_state, self.dtype)
+    def random_block(self, draw: Callable[..., Any], n_columns: int, random_state: np.random.Generator) -> Any:
+        nodes = np.arange(self.n_nodes) if self.order is None else self.order
+        return draw(nodes.astype(np.uint64), n_columns, random_state, self.dtype)
 
     def rows(self) -> Any:
-        """Diagonal of ``L``, and sums of squares of its other entries in each row."""
         return np.column_stack([self.diagonal, row_squares(self.indptr, self.weights)]).astype(self.dtype)
 
     def row_products(self, left: Any, right: Any) -> Any:
         return np.einsum("mn,mn->m", left, right)[:, None]
 
-    def stack(self, signals: list[Any]) -> Any:
-        return np.stack(signals)
-
     def step(self, current: Any, previous: Any) -> Any:
-        """``2 A current - previous`` in place of `previous`."""
         self._run("step", current, previous)
         return previous
 
     def advance(self, current: Any, previous: Any, gram: bool) -> tuple[Any, Array, Array]:
-        """Fused step: sparse product, recurrence and products in one pass over memory."""
         squares, crosses = self._run("step_gram" if gram else "step_columns", current, previous)
         return previous, squares, crosses
 
@@ -137,18 +116,15 @@ class CpuOperator(Operator):
                 set_num_threads(n_threads)
 
     def product(self, left: Any, right: Any) -> Array:
-        """``left^T right``, added up in double precision."""
         return summed_products(left, right)
 
     def column_products(self, left: Any, right: Any) -> Array:
         return summed_column_products(left, right)
 
     def combine(self, block: Any, matrix: Array) -> Any:
-        """``block @ matrix``."""
         return block @ matrix.astype(self.dtype)
 
     def scale(self, block: Any, factors: Array) -> Any:
-        """``block * factors``."""
         return block * factors.astype(self.dtype)
 
 
@@ -162,7 +138,7 @@ def summed_products(left: NDArray[Any], right: NDArray[Any]) -> Array:
     """``left^T right``, added up in double precision: of single precision, a piece at a time."""
     if left.dtype == np.float64:
         return np.asarray(left.T @ right)
-    height = max(1, SUMMED // max(1, left.shape[1] + right.shape[1]))
+    height = max(1, VALUES_SUMMED_AT_ONCE // max(1, left.shape[1] + right.shape[1]))
     total = np.zeros((left.shape[1], right.shape[1]))
     for start in range(0, len(left), height):
         rows = slice(start, start + height)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal
 
@@ -10,10 +11,9 @@ from numpy.typing import NDArray
 
 from spectralgp._basics.checks import Array
 from spectralgp.operators.base import Operator
-from spectralgp.operators.randomness import node_normals, node_signs
 
 THREADS = 256
-AT_ONCE = 2**26  # random numbers made at a time
+DRAWN_AT_ONCE = 2**26  # random numbers
 
 SOURCE = """
 extern "C" __global__ void chebyshev_step(
@@ -35,16 +35,9 @@ extern "C" __global__ void chebyshev_step(
 
 
 class CudaOperator(Operator):
-    """Laplacian on a CUDA device.
+    """Laplacian on a CUDA device, from CuPy arrays: weights in compressed rows, and the diagonal.
 
-    Parameters
-    ----------
-    indptr, indices, weights : CuPy arrays
-        Symmetric weights in compressed rows, divided by the roots of the degrees for a normalised Laplacian.
-    diagonal : CuPy array of shape (n_nodes,)
-        Diagonal of the Laplacian.
-    outside : {"cupy", "torch", "numpy"}, default="cupy"
-        What the user gave, and gets back.
+    `outside` says what the user gave, and gets back.
     """
 
     def __init__(
@@ -91,18 +84,11 @@ class CudaOperator(Operator):
         block[self.cupy.asarray(nodes), self.cupy.arange(len(nodes))] = 1
         return block
 
-    @property
-    def _numbers(self) -> Any:
-        return self.cupy.arange(self.n_nodes, dtype=np.uint64)
-
-    def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        return node_signs(self._numbers, n_columns, random_state, self.dtype, self.cupy, AT_ONCE)
-
-    def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        return node_normals(self._numbers, n_columns, random_state, self.dtype, self.cupy, AT_ONCE)
+    def random_block(self, draw: Callable[..., Any], n_columns: int, random_state: np.random.Generator) -> Any:
+        nodes = self.cupy.arange(self.n_nodes, dtype=np.uint64)
+        return draw(nodes, n_columns, random_state, self.dtype, self.cupy, DRAWN_AT_ONCE)
 
     def rows(self) -> Any:
-        """Diagonal of ``L``, and sums of squares of its other entries in each row."""
         return self.cupy.stack([self.diagonal, self._row_sums(self.weights**2)], axis=1)
 
     def _row_sums(self, entries: Any) -> Any:
@@ -114,26 +100,15 @@ class CudaOperator(Operator):
         return self.cupy.where(self.indptr[1:] > self.indptr[:-1], sums, 0)
 
     def step(self, current: Any, previous: Any) -> Any:
-        """``2 A current - previous`` in place of `previous`."""
         n_columns = current.shape[1]
+        n_blocks = (self.n_nodes * n_columns + THREADS - 1) // THREADS
+        matrix = (self.indptr, self.indices, self.weights, self.diagonal, self.dtype.type(4 / self.bound))
+        blocks = (self.cupy.ascontiguousarray(current), previous)
         kernel = _kernel(self.indptr.dtype.str, self.dtype.str)
-        blocks = (self.n_nodes * n_columns + THREADS - 1) // THREADS
-        arguments = (
-            np.int64(self.n_nodes),
-            np.int32(n_columns),
-            self.indptr,
-            self.indices,
-            self.weights,
-            self.diagonal,
-            self.dtype.type(4 / self.bound),
-            self.cupy.ascontiguousarray(current),
-            previous,
-        )
-        kernel((blocks,), (THREADS,), arguments)
+        kernel((n_blocks,), (THREADS,), (np.int64(self.n_nodes), np.int32(n_columns), *matrix, *blocks))
         return previous
 
     def product(self, left: Any, right: Any) -> Array:
-        """``left^T right`` on the host."""
         return self.cupy.asnumpy(left.T @ right).astype(np.float64)
 
     def column_products(self, left: Any, right: Any) -> Array:
@@ -143,19 +118,10 @@ class CudaOperator(Operator):
         return self.cupy.einsum("mn,mn->m", left, right)[:, None]
 
     def combine(self, block: Any, matrix: Array) -> Any:
-        """``block @ matrix``."""
         return block @ self.cupy.asarray(matrix, dtype=self.dtype)
 
     def scale(self, block: Any, factors: Array) -> Any:
-        """``block * factors``."""
         return block * self.cupy.asarray(factors, dtype=self.dtype)
-
-    def stack(self, signals: list[Any]) -> Any:
-        if _is_torch(signals[0]):
-            import torch
-
-            return torch.stack(signals)
-        return (np if isinstance(signals[0], np.ndarray) else self.cupy).stack(signals)
 
 
 @cache

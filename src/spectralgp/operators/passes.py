@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ from scipy.fft import dct
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention
-from spectralgp.operators.base import Operator, Recurrence
+from spectralgp.operators.base import Operator
 
 
 def chebyshev_points(n_points: int) -> Array:
@@ -32,31 +34,27 @@ def quadrature_weights(moments: Array) -> Array:
 class MomentPass:
     """Chebyshev moments ``Y T_k(A) Y^T`` of columns, or of each column alone, by one recurrence that can go on.
 
-    Every step of the recurrence gives two moments, since ``2 T_i T_j = T_{i+j} + T_{|i-j|}`` (equation (11)).
-
-    Parameters
-    ----------
-    operator : Operator
-        ``A``.
-    columns : block of shape (n_nodes, n_columns)
-        ``Y^T``; the pass takes it over.
-    gram : bool
-        Whether to take all products of columns, or each column's with itself only.
+    Every step of the recurrence gives two moments, since ``2 T_i T_j = T_{i+j} + T_{|i-j|}`` (equation (11)). The
+    columns ``Y^T``, a block of the operator, are taken over. `gram` asks for all products of columns rather than for
+    those of each column with itself. Pickles hold the moments alone.
     """
 
     def __init__(self, operator: Operator, columns: Any, gram: bool) -> None:
         self.gram = gram
-        self._recurrence: Recurrence | None = operator.recurrence(columns, gram)
-        self._moments: list[Any] = [self._recurrence.first]
+        self._moments: list[Any] = [(operator.product if gram else operator.column_products)(columns, columns)]
+        self._recurrence: Iterator[tuple[Array, Array]] | None = operator.recurrence(columns, gram)
         self._go_on(1)
 
     @classmethod
     def known(cls, moments: Array, gram: bool) -> MomentPass:
         """A pass that was made before, of which nothing but the moments is left."""
         known = cls.__new__(cls)
-        known.gram, known._moments = gram, list(moments)
-        known.release()
+        known.gram, known._moments, known._recurrence = gram, list(moments), None
         return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickling, without that of the recurrence."""
+        return self.__dict__ | {"_recurrence": None}
 
     @property
     def n_moments(self) -> int:
@@ -81,14 +79,18 @@ class MomentPass:
         if n_steps == 0:
             return
         assert self._recurrence is not None, "the state of the recurrence was forgotten"
-        for squares, crosses in self._recurrence.advance(n_steps):
-            self._moments.append(crosses if self.n_moments == 1 else 2 * crosses - self._moments[1])
-            self._moments.append(2 * squares - self._moments[0])
-            if n_wanted is not None:
-                mention(f"moment {self.n_moments} of {n_wanted}")
+        try:
+            for squares, crosses in islice(self._recurrence, n_steps):
+                first = crosses if self.n_moments == 1 else 2 * crosses - self._moments[1]
+                self._moments += [first, 2 * squares - self._moments[0]]
+                if n_wanted is not None:
+                    mention(f"moment {self.n_moments} of {n_wanted}")
+        except BaseException:
+            self.release()  # a recurrence that was interrupted ends
+            raise
 
     def extend(self, n_moments: int) -> None:
-        """Go on until there are at least so many moments.
+        """Go on until there are at least `n_moments`.
 
         Raises
         ------

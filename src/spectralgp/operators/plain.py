@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,24 +12,13 @@ from numpy.typing import NDArray
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array
 from spectralgp.operators.base import Operator
-from spectralgp.operators.randomness import node_normals, node_signs
 
 
 class PlainOperator(Operator):
-    """Laplacian as a matrix of an array library that follows the array API, applied with ``@``.
+    """Laplacian as a sparse or dense matrix of an array library that follows the array API, applied with ``@``.
 
     It serves CuPy, torch and array-api-strict, and SciPy as the plain path that the fused kernels are tested against.
-
-    Parameters
-    ----------
-    laplacian : matrix
-        ``L``, sparse or dense, of the library of `like`, on its device.
-    gershgorin : float
-        Bound on its eigenvalues.
-    rows : ndarray of shape (n_nodes, 2)
-        Diagonal of ``L``, and sums of squares of its other entries in each row.
-    like : array
-        An array whose library, device and dtype the blocks take.
+    `rows` are what `Operator.rows` gives, on the host; blocks have the library, device and dtype of `like`.
     """
 
     def __init__(self, laplacian: Any, gershgorin: float, rows: Array, like: Any) -> None:
@@ -60,43 +50,29 @@ class PlainOperator(Operator):
         block[nodes, np.arange(len(nodes))] = 1
         return self._array(block)
 
-    @property
-    def _numbers(self) -> NDArray[np.uint64]:
-        return np.arange(self.n_nodes, dtype=np.uint64)
-
-    def random_signs(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        return self._array(node_signs(self._numbers, n_columns, random_state, np.float32))
-
-    def random_normal(self, n_columns: int, random_state: np.random.Generator) -> Any:
-        return self._array(node_normals(self._numbers, n_columns, random_state, np.float64))
+    def random_block(self, draw: Callable[..., Any], n_columns: int, random_state: np.random.Generator) -> Any:
+        nodes = np.arange(self.n_nodes, dtype=np.uint64)
+        return self._array(draw(nodes, n_columns, random_state, np.float64))
 
     def rows(self) -> Any:
-        """Diagonal of ``L``, and sums of squares of its other entries in each row."""
         return self._rows
 
     def row_products(self, left: Any, right: Any) -> Any:
         return self.xp.sum(left * right, axis=1)[:, None]
 
-    def stack(self, signals: list[Any]) -> Any:
-        return self.xp.stack(signals)
-
     def step(self, current: Any, previous: Any) -> Any:
-        """``2 A current - previous``."""
         return (self.laplacian @ current) * (4 / self.bound) - current * 2 - previous
 
     def product(self, left: Any, right: Any) -> Array:
-        """``left^T right``."""
         return self._host(left.T @ right)
 
     def column_products(self, left: Any, right: Any) -> Array:
         return self._host(self.xp.sum(left * right, axis=0))
 
     def combine(self, block: Any, matrix: Array) -> Any:
-        """``block @ matrix``."""
         return block @ self._array(matrix)
 
     def scale(self, block: Any, factors: Array) -> Any:
-        """``block * factors``."""
         return block * self._array(factors)
 
     def _host(self, array: Any) -> Array:

@@ -22,22 +22,9 @@ FRACTION = 2.0**-53
 def node_signs(
     nodes: Any, n_columns: int, generator: np.random.Generator, dtype: Any, xp: Any = np, at_once: int = AT_ONCE
 ) -> Any:
-    """Independent random signs, shape (n_nodes, n_columns).
+    """Independent random signs, shape (n_nodes, n_columns), of nodes given by their numbers (uint64, an array of `xp`).
 
-    Parameters
-    ----------
-    nodes : array of uint64
-        Numbers of the nodes, an array of `xp`.
-    n_columns : int
-        How many for each node.
-    generator : Generator
-        What keys are drawn from.
-    dtype : dtype
-        Of the result.
-    xp : module, default=numpy
-        NumPy or CuPy.
-    at_once : int
-        How many numbers are made at a time.
+    Keys are drawn from the generator; `at_once` limits how many numbers are made at a time.
     """
     keys = _keys(-(-n_columns // BITS), generator)
     shifts = xp.arange(BITS, dtype=xp.uint64)
@@ -55,10 +42,7 @@ def node_signs(
 def node_normals(
     nodes: Any, n_columns: int, generator: np.random.Generator, dtype: Any, xp: Any = np, at_once: int = AT_ONCE
 ) -> Any:
-    """Independent standard normal numbers, shape (n_nodes, n_columns), two at a time by the method of Box and Muller.
-
-    Parameters are those of `node_signs`.
-    """
+    """Independent standard normal numbers, shape (n_nodes, n_columns), two at a time by the Box-Muller method."""
     keys = _keys(2 * -(-n_columns // 2), generator)
 
     def fill(chosen: Any, block: Any) -> None:

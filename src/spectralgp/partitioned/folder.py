@@ -117,31 +117,31 @@ def read_partition(folder: Path, number: int) -> Partition:
     return part
 
 
-def read_verified(folder: str, mark: str, number: int) -> Partition:
+def read_verified(folder: str, content_hash: str, number: int) -> Partition:
     """One partition, memory-mapped, whose files are as they were built and go together: nothing else is computed with.
 
     Checksums are compared when a process first reads it. Ranges are looked at each time, since compiled loops do not.
     """
-    _verify_once(folder, mark, tuple(f"{part_name(number)}/{name}.npy" for name in ARRAYS))
+    _verify_once(folder, content_hash, tuple(f"{part_name(number)}/{name}.npy" for name in ARRAYS))
     part = read_partition(Path(folder), number)
-    wrong = damage_of(part, _head_of(folder, mark).sizes)
+    wrong = damage_of(part, _head_of(folder, content_hash).sizes)
     if wrong is not None:
         home = Path(folder) / part_name(number)
         raise ValueError(f"folder must hold partitions of one graph; got wrong {wrong} in {home}. {_AGAIN}")
     return part
 
 
-def read_owners(folder: str, mark: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def read_owners(folder: str, content_hash: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """For every node, in the user's order, the partition that owns it and its place there, memory-mapped."""
-    _verify_once(folder, mark, (OWNERS, PLACES))
+    _verify_once(folder, content_hash, (OWNERS, PLACES))
     return read_array(Path(folder) / OWNERS), read_array(Path(folder) / PLACES)
 
 
 @lru_cache(maxsize=16)
-def _head_of(folder: str, mark: str) -> Head:
-    """Head of a folder that must still hold the graph of the mark."""
+def _head_of(folder: str, content_hash: str) -> Head:
+    """Head of a folder that must still hold the graph of the hash."""
     head = read_head(Path(folder))
-    if mark_of(head) != mark:
+    if content_hash_of(head) != content_hash:
         raise ValueError(
             f"folder must hold the graph that was opened; got {folder}, which was built anew since. "
             "Open it again by PartitionedGraph.open."
@@ -150,9 +150,9 @@ def _head_of(folder: str, mark: str) -> Head:
 
 
 @lru_cache(maxsize=2**16)
-def _verify_once(folder: str, mark: str, names: tuple[str, ...]) -> None:
+def _verify_once(folder: str, content_hash: str, names: tuple[str, ...]) -> None:
     """Compare some files with their checksums, once for each process; an error is raised anew each time."""
-    verify_files(Path(folder), _head_of(folder, mark), names)
+    verify_files(Path(folder), _head_of(folder, content_hash), names)
 
 
 def checksum(path: Path) -> tuple[int, str]:
@@ -238,7 +238,7 @@ def _check_files(folder: Path, head: Head) -> None:
             raise ValueError(f"folder must hold whole files; got {found} bytes of {n_bytes} in {path}. {_AGAIN}")
 
 
-def mark_of(head: Head) -> str:
+def content_hash_of(head: Head) -> str:
     """What tells a graph from any other: a digest of the checksums of its files."""
     sums = "".join(digest for _, (_, digest) in sorted(head.files.items()))
     return hashlib.sha256(sums.encode()).hexdigest()

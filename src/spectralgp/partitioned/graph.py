@@ -20,7 +20,7 @@ from spectralgp.partitioned.folder import (
     COORDINATES,
     NAMES,
     Head,
-    mark_of,
+    content_hash_of,
     read_array,
     read_head,
     read_partition,
@@ -310,11 +310,11 @@ class PartitionedGraph(GraphBase):
         return complete(as_dask(signals))
 
     @property
-    def mark(self) -> str:
+    def content_hash(self) -> str:
         """What tells this graph from any other: a digest of the checksums of its files."""
-        if "mark" not in self._cache:
-            self._cache["mark"] = mark_of(self._head)
-        return str(self._cache["mark"])
+        if "content_hash" not in self._cache:
+            self._cache["content_hash"] = content_hash_of(self._head)
+        return str(self._cache["content_hash"])
 
     def own_nodes(self, number: int) -> NDArray[np.int64]:
         """Nodes that a partition owns, by their positions in the order of the graph."""

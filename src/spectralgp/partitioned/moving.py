@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import is_dask_array
@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.extras import require
+from spectralgp.partitioned.cluster import PURPOSE
 from spectralgp.partitioned.folder import read_owners
-from spectralgp.partitioned.local import Place, laplacian
-from spectralgp.partitioned.running import PURPOSE, Computing
+from spectralgp.partitioned.local import TaskKey, laplacian
+
+if TYPE_CHECKING:
+    from spectralgp.partitioned.operator import PartitionedOperator
 
 Futures = list[Any]
 CHUNK = 2**26  # bytes
@@ -56,33 +59,32 @@ def _complete(block: Any) -> Any:
 # ---------------------------------------------------------------------------------------------------------- in
 
 
-def loaded(operator: Computing, signals: Any) -> Futures:
+def loaded(operator: PartitionedOperator, signals: Any) -> Futures:
     """Own values of each partition, shape (n_own, n_signals), from signals in the user's order of the nodes."""
     signals = as_dask(signals)
     if is_dask_array(signals):
         return _from_dask(operator, signals)
-    places = operator.places
     if isinstance(signals, np.memmap) and isinstance(signals.base, mmap.mmap):
         described = (str(signals.filename), signals.dtype.str, signals.shape, int(signals.offset))
         order = "C" if signals.flags.c_contiguous else "F"
-        return operator.each(_read_map, ((place, described, order) for place in places))
+        return operator.each(_read_map, ((key, described, order) for key in operator.keys))
     with warnings.catch_warnings():
         # an array in memory goes to the workers with the tasks, so that they can run again if a worker is lost
         warnings.filterwarnings("ignore", message="Sending large graph")
         values = signals if isinstance(signals, np.ndarray) else np.asarray(signals[:, :])
         own_nodes = operator.graph.own_nodes
-        return operator.each(_placed, ((place, values[:, own_nodes(place.number)]) for place in places))
+        return operator.each(_placed, ((key, values[:, own_nodes(key.number)]) for key in operator.keys))
 
 
-def _placed(place: Place, values: NDArray[Any]) -> Any:
-    return laplacian(place).xp.asarray(np.ascontiguousarray(values.T), dtype=place.dtype)
+def _placed(key: TaskKey, values: NDArray[Any]) -> Any:
+    return laplacian(key).xp.asarray(np.ascontiguousarray(values.T), dtype=key.dtype)
 
 
-def _read_map(place: Place, described: tuple[str, str, tuple[int, int], int], order: str) -> Any:
+def _read_map(key: TaskKey, described: tuple[str, str, tuple[int, int], int], order: str) -> Any:
     """Own columns of a file, a signal at a time: what is mapped counts as a worker's memory for as long as it is."""
     filename, dtype, (n_signals, n_nodes), offset = described
-    local = laplacian(place)
-    block = np.empty((local.n_own, n_signals), dtype=place.dtype)
+    local = laplacian(key)
+    block = np.empty((local.n_own, n_signals), dtype=key.dtype)
     if order == "F":
         mapped = np.memmap(filename, dtype, "r", offset, (n_nodes, n_signals))
         block[:] = mapped[local.positions]
@@ -93,30 +95,30 @@ def _read_map(place: Place, described: tuple[str, str, tuple[int, int], int], or
     return local.xp.asarray(block)
 
 
-def _from_dask(operator: Computing, signals: Any) -> Futures:
+def _from_dask(operator: PartitionedOperator, signals: Any) -> Futures:
     """Every chunk is split by the partitions that its nodes are in, and every partition put together from the pieces.
 
     Nothing passes through the client, and a chunk is computed once.
     """
     dask = require("dask", "dask", PURPOSE)
-    graph, n_parts = operator.graph, len(operator.places)
+    graph, n_parts = operator.graph, len(operator.keys)
     if graph.is_in_partition_order:
         placed = dask.delayed(_placed, pure=False)
         chunks = signals.rechunk((signals.shape[0], graph.sizes)).to_delayed().ravel()
-        pairs = zip(operator.places, chunks, strict=True)
-        return list(operator.client.compute([placed(place, chunk) for place, chunk in pairs]))
+        pairs = zip(operator.keys, chunks, strict=True)
+        return list(operator.client.compute([placed(key, chunk) for key, chunk in pairs]))
     chunks = signals.rechunk({0: -1}).to_delayed().ravel()
     stops = np.cumsum([0, *signals.chunks[1]]).tolist()
     split = dask.delayed(_split, pure=False)
     pairs = zip(chunks, stops[:-1], strict=True)
     wholes = operator.client.compute(
-        [split(chunk, str(graph.folder), graph.mark, start, n_parts) for chunk, start in pairs]
+        [split(chunk, str(graph.folder), graph.content_hash, start, n_parts) for chunk, start in pairs]
     )
     pieces = _pieces(operator, wholes, n_parts)
-    return operator.each(_put_together, ((place, [own[place.number] for own in pieces]) for place in operator.places))
+    return operator.each(_put_together, ((key, [own[key.number] for own in pieces]) for key in operator.keys))
 
 
-def _pieces(operator: Computing, wholes: Futures, n_pieces: int) -> list[Futures]:
+def _pieces(operator: PartitionedOperator, wholes: Futures, n_pieces: int) -> list[Futures]:
     """The pieces of every whole, each a future of its own.
 
     They are asked for whole by whole, and so taken while that is in memory: a whole that went to disk would be read
@@ -126,10 +128,10 @@ def _pieces(operator: Computing, wholes: Futures, n_pieces: int) -> list[Futures
 
 
 def _split(
-    chunk: Any, folder: str, mark: str, start: int, n_parts: int
+    chunk: Any, folder: str, content_hash: str, start: int, n_parts: int
 ) -> list[tuple[NDArray[np.int32], NDArray[Any]]]:
     """For each partition, the places of the chunk's nodes in it, and their values."""
-    owners, places = (array[start : start + chunk.shape[1]] for array in read_owners(folder, mark))
+    owners, places = (array[start : start + chunk.shape[1]] for array in read_owners(folder, content_hash))
     order = np.argsort(owners, kind="stable")
     stops = np.searchsorted(owners[order], np.arange(n_parts + 1))
     values = np.asarray(chunk).T
@@ -141,9 +143,9 @@ def _piece(pieces: list[Any], number: int) -> Any:
     return pieces[number]
 
 
-def _put_together(place: Place, pieces: list[tuple[NDArray[np.int32], NDArray[Any]]]) -> Any:
-    local = laplacian(place)
-    block = np.empty((local.n_own, pieces[0][1].shape[1]), dtype=place.dtype)
+def _put_together(key: TaskKey, pieces: list[tuple[NDArray[np.int32], NDArray[Any]]]) -> Any:
+    local = laplacian(key)
+    block = np.empty((local.n_own, pieces[0][1].shape[1]), dtype=key.dtype)
     for places, values in pieces:
         block[places] = values
     return local.xp.asarray(block)
@@ -152,7 +154,7 @@ def _put_together(place: Place, pieces: list[tuple[NDArray[np.int32], NDArray[An
 # --------------------------------------------------------------------------------------------------------- out
 
 
-def unloaded(operator: Computing, parts: Futures, n_signals: int) -> Any:
+def unloaded(operator: PartitionedOperator, parts: Futures, n_signals: int) -> Any:
     """Signals as a Dask array in the order of the nodes that they came in.
 
     In the order of the partitions there is a chunk for each; else as many as there are partitions at most, and no more
@@ -161,7 +163,7 @@ def unloaded(operator: Computing, parts: Futures, n_signals: int) -> Any:
     dask = require("dask", "dask", PURPOSE)
     arrays = require("dask.array", "dask", PURPOSE)
     graph, dtype = operator.graph, operator.dtype
-    n_parts = len(operator.places)
+    n_parts = len(operator.keys)
     if graph.is_in_partition_order:
         turned = dask.delayed(_turned, pure=False)
         pairs = zip(parts, graph.sizes, strict=True)
@@ -169,7 +171,7 @@ def unloaded(operator: Computing, parts: Futures, n_signals: int) -> Any:
         return arrays.concatenate(pieces, axis=1)
     n_chunks = min(n_parts, 1 + n_signals * graph.n_nodes * dtype.itemsize // CHUNK)
     stops = np.linspace(0, graph.n_nodes, n_chunks + 1).astype(np.int64)
-    wholes = operator.each(_cut, ((place, part, stops) for place, part in zip(operator.places, parts, strict=True)))
+    wholes = operator.each(_cut, ((key, part, stops) for key, part in zip(operator.keys, parts, strict=True)))
     pieces = _pieces(operator, wholes, n_chunks)
     put = dask.delayed(_ordered, pure=False)
     chunks = []
@@ -180,9 +182,9 @@ def unloaded(operator: Computing, parts: Futures, n_signals: int) -> Any:
     return arrays.concatenate(chunks, axis=1)
 
 
-def _cut(place: Place, part: Any, stops: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[Any]]]:
+def _cut(key: TaskKey, part: Any, stops: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[Any]]]:
     """For each chunk of the user's order, the places of own nodes in it, and their values."""
-    nodes = laplacian(place).positions
+    nodes = laplacian(key).positions
     order = np.argsort(nodes)
     ends = np.searchsorted(nodes[order], stops)
     values = on_host(part)
@@ -199,8 +201,3 @@ def _ordered(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray[A
     for places, values in pieces:
         signals[:, places] = values.T
     return signals
-
-
-def stacked(signals: list[Any]) -> Any:
-    """Sets of signals along a new first axis."""
-    return require("dask.array", "dask", PURPOSE).stack(signals)

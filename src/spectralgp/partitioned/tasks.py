@@ -1,4 +1,4 @@
-"""Tasks: what a worker computes of one partition between two exchanges with the others.
+"""Tasks: what a worker computes of one partition, and between two exchanges with the others.
 
 Every function here gets what it needs as arguments, finds its partition of the graph by itself, and returns arrays, so
 that it can run again elsewhere if its worker is lost. A `State` alone is changed in place: by the one task that takes
@@ -7,233 +7,279 @@ it over, which leaves it empty.
 
 from __future__ import annotations
 
+import copy
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import NDArray
 
 from spectralgp._basics.arrays import few_threads
 from spectralgp._basics.checks import Array
-from spectralgp.partitioned.local import LocalLaplacian, Message, Place, laplacian, products
+from spectralgp.partitioned.local import LocalLaplacian, Message, TaskKey, laplacian, products, row_facts
+
+# ---------------------------------------------------------------------------------------------------- recurrences
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a recurrence stands in one partition: blocks on local nodes, and what the last steps left for others.
+    """Where a recurrence stands in one partition."""
 
-    Parameters
-    ----------
-    blocks : list of arrays
-        The current block and the one before, with room for the halo; empty once a task has taken them over.
-    message : Message
-        Both at the own nodes that others need.
-    products : list of pairs of ndarray
-        Of every step: the new block with itself, and with the one before.
-    more : dict
-        What else the recurrence carries along.
-    """
-
-    blocks: list[Any]
-    message: Message
-    products: list[tuple[Array, Array]]
-    more: dict[str, Any] = field(default_factory=dict)
+    blocks: list[Any]  # the current block, the one before and others, with halos; empty once a task has taken them over
+    carried: dict[str, Any]  # what else the program carries along
+    message: Message  # the blocks at the own nodes that others need
+    found: list[Any]  # by the program, at each of the last steps
 
     def __sizeof__(self) -> int:
         """Bytes of its arrays: Dask decides by them what is cheap to move, and what to write to disk."""
-        arrays = [*self.blocks, self.message.values, *self.more.values()]
-        return int(sum(array.nbytes for array in arrays))
+        return int(sum(array.nbytes for array in (*self.blocks, self.message.values, *self.carried.values())))
 
-    def taken(self) -> list[Any]:
-        """The blocks, for the one task that changes them."""
+    def taken(self) -> tuple[list[Any], dict[str, Any]]:
+        """The blocks and what is carried along, for the one task that changes them."""
         if not self.blocks:
             raise RuntimeError("the state of a recurrence was taken over twice; run the whole pass again")
         blocks = list(self.blocks)
         self.blocks.clear()
+        return blocks, self.carried
+
+
+class Program(ABC):
+    """What is done about each step of a three-term recurrence."""
+
+    @abstractmethod
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+        """First blocks (the current one, the one before, others) from a given one with its halo; what is carried."""
+
+    @abstractmethod
+    def step(
+        self, local: LocalLaplacian, scale: float, blocks: list[Any], carried: dict[str, Any], number: int, n_rows: int
+    ) -> Any:
+        """Put the next block in place of ``blocks[1]``, in its first rows; what is found of it."""
+
+    def resume(self, blocks: list[Any]) -> list[Any]:
+        """Blocks to go on from, after an exchange."""
         return blocks
 
 
-def message_of(place: Place, state: State, others: tuple[int, ...]) -> Message:
-    """What some other partitions need, or all if none are named."""
-    return state.message.only_for(others, place)
+def advance(
+    key: TaskKey, state: Any, inbox: Sequence[Message], n_hops: int, n_steps: int, scale: float, program: Program
+) -> State:
+    """Take steps from a state, or from a block of own values, after an exchange; and what a program does about each.
 
-
-def products_of(state: State) -> list[tuple[Array, Array]]:
-    """What the client needs."""
-    return state.products
-
-
-def boundary_of(place: Place, block: Any, others: tuple[int, ...], n_hops: int) -> Message:
-    """The same, of a block of own values."""
-    return laplacian(place).message([block], n_hops).only_for(others, place)
-
-
-def stepped(place: Place, current: Any, previous: Any, inbox: Sequence[Message], scale: float) -> Any:
-    """One step of the recurrence from blocks of own values, which stay as they are."""
-    local = laplacian(place)
-    with few_threads(1):
-        spread = local.spread(current, 1)
-        local.receive([spread], inbox, 1)
-        following = previous.copy()
-        local.step(scale, spread, following, local.n_own)
-        return following
-
-
-def begin_moments(place: Place, block: Any, inbox: Sequence[Message], n_steps: int, scale: float, gram: bool) -> State:
-    """First steps of ``T_k(A)`` of a block: ``T_1 = A T_0``, then the recurrence.
-
-    A step at half the scale from ``-T_0`` gives ``scale L T_0 / 2 - 2 T_0 + T_0``, which is ``A T_0``.
+    Blocks have halos of `n_hops` rings, one of which is used up by each step. The message is for the next exchange.
     """
-    local = laplacian(place)
+    local = laplacian(key)
     with few_threads(1):
-        current = local.spread(block, local.n_hops)
-        local.receive([current], inbox, n_steps)
-        previous = -current
-        first = local.advance(scale / 2, current, previous, local.ends[n_steps - 1], gram)
-        return _moments(local, [previous, current], n_steps - 1, scale, gram, [first])
+        if isinstance(state, State):
+            blocks, carried = state.taken()
+            local.receive(blocks, inbox, n_steps)
+            blocks = program.resume(blocks)
+        else:
+            blocks, carried = program.begin(local, state, local.spread(state, inbox, n_hops))
+        found = []
+        for number in range(n_steps):
+            found.append(program.step(local, scale, blocks, carried, number, local.ends[n_steps - 1 - number]))
+            blocks[:2] = blocks[1::-1]
+        return State(blocks, carried, local.message(blocks, n_hops), found)
 
 
-def go_on_with_moments(
-    place: Place, state: State, inbox: Sequence[Message], n_steps: int, scale: float, gram: bool
-) -> State:
-    """More steps of ``T_k(A)``."""
-    local, blocks = laplacian(place), state.taken()
-    with few_threads(1):
-        local.receive(blocks, inbox, n_steps)
-        return _moments(local, blocks, n_steps, scale, gram, [])
+@dataclass(frozen=True, eq=False)
+class Moments(Program):
+    """``T_k(A)`` of a block; what is found are products of each with itself and with the one before."""
 
+    gram: bool
+    is_first: bool
 
-def _moments(
-    local: LocalLaplacian, blocks: list[Any], n_steps: int, scale: float, gram: bool, found: list[tuple[Array, Array]]
-) -> State:
-    current, previous = blocks
-    for left in range(n_steps - 1, -1, -1):
-        found.append(local.advance(scale, current, previous, local.ends[left], gram))
-        current, previous = previous, current
-    return _left(local, [current, previous], found)
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+        return [block, -block], {}
 
-
-def _left(
-    local: LocalLaplacian, blocks: list[Any], found: list[tuple[Array, Array]], more: dict[str, Any] | None = None
-) -> State:
-    """The state that steps leave, with what others need for as many more as there are hops."""
-    return State(blocks, local.message(blocks, local.n_hops), found, more or {})
-
-
-def begin_filter(place: Place, columns: Any, inbox: Sequence[Message], n_outputs: int) -> State:
-    """Start of Clenshaw's recurrence: blocks of zeros, and the columns with their halo."""
-    local = laplacian(place)
-    spread = local.spread(columns, local.n_hops)
-    local.receive([spread], inbox, local.n_hops)
-    blocks = [local.xp.zeros((len(spread), n_outputs), dtype=columns.dtype) for _ in range(2)]
-    return _left(local, blocks, [], {"columns": spread})
-
-
-def go_on_with_filter(place: Place, state: State, inbox: Sequence[Message], scale: float, coefficients: Array) -> State:
-    """Steps ``b_k = 2 A b_{k+1} - b_{k+2} + C_k``, as many as there are coefficients, in their order."""
-    local, blocks, columns = laplacian(place), state.taken(), state.more["columns"]
-    n_steps = len(coefficients)
-    with few_threads(1):
-        local.receive(blocks, inbox, n_steps)
+    def step(
+        self, local: LocalLaplacian, scale: float, blocks: list[Any], carried: dict[str, Any], number: int, n_rows: int
+    ) -> Any:
+        # at half the scale, from -T_0: scale L T_0 / 2 - 2 T_0 + T_0 is T_1 = A T_0
+        factor = scale / 2 if self.is_first and number == 0 else scale
         current, previous = blocks
-        for left, matrix in zip(range(n_steps - 1, -1, -1), coefficients, strict=True):
-            n_rows = local.ends[left]
-            local.step(scale, current, previous, n_rows)
-            previous[:n_rows] += _term(columns[:n_rows], matrix, local.xp)
-            current, previous = previous, current
-        return _left(local, [current, previous], [], state.more)
+        return local.advance(factor, current, previous, n_rows, self.gram)
 
 
-def finish_filter(place: Place, state: State, inbox: Sequence[Message], scale: float, coefficients: Array) -> Any:
-    """Last step, ``A b_1 - b_2 + C_0``, as a block of own values."""
-    local, (current, previous) = laplacian(place), state.taken()
-    with few_threads(1):
-        local.receive([current, previous], inbox, 1)
-        last = previous[: local.n_own] * -0.5
-        local.step(scale, current, previous, local.n_own)
-        result = previous[: local.n_own] * 0.5
-        result += last
-        result += _term(state.more["columns"][: local.n_own], coefficients, local.xp)
-        return result
+@dataclass(frozen=True, eq=False)
+class Probes(Program):
+    """``T_k(A) z`` of probes ``z``; ``z * f(L) z`` is added up for functions with coefficients (n_functions, n_steps).
+
+    The first coefficients have one more column, for ``T_0``.
+    """
+
+    coefficients: Array
+    is_first: bool
+
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+        total = local.xp.zeros((local.n_own, len(self.coefficients)), dtype=block.dtype)
+        carried = {"probes": own, "total": total}
+        self._add(local, block, carried, 0)
+        return [block, -block], carried
+
+    def step(
+        self, local: LocalLaplacian, scale: float, blocks: list[Any], carried: dict[str, Any], number: int, n_rows: int
+    ) -> Any:
+        current, previous = blocks
+        local.step(scale / 2 if self.is_first and number == 0 else scale, current, previous, n_rows)  # as for moments
+        self._add(local, previous, carried, number + self.is_first)
+
+    def _add(self, local: LocalLaplacian, block: Any, carried: dict[str, Any], term: int) -> None:
+        rows = local.xp.einsum("mn,mn->m", carried["probes"], block[: local.n_own])[:, None]
+        carried["total"] += rows * local.xp.asarray(self.coefficients[:, term], dtype=rows.dtype)
 
 
-def _term(columns: Any, matrix: Array, xp: Any) -> Any:
-    factors = xp.asarray(matrix, dtype=columns.dtype)
-    return columns @ factors if matrix.ndim == 2 else columns * factors
+@dataclass(frozen=True, eq=False)
+class Clenshaw(Program):
+    """Steps ``b_k = 2 A b_{k+1} - b_{k+2} + C_k``, the last one of all ``A b_1 - b_2 + C_0``.
+
+    ``C_k`` are the columns times coefficients, in descending order, of shape (n_steps, n_columns, n_outputs) or
+    (n_steps, n_columns).
+    """
+
+    coefficients: Array
+    is_last: bool
+
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+        shape = (len(block), self.coefficients.shape[-1])
+        return [local.xp.zeros(shape, dtype=block.dtype) for _ in range(2)], {"columns": block}
+
+    def step(
+        self, local: LocalLaplacian, scale: float, blocks: list[Any], carried: dict[str, Any], number: int, n_rows: int
+    ) -> Any:
+        current, previous = blocks
+        if self.is_last and number == len(self.coefficients) - 1:
+            # at half the scale, from b_2 - b_1: scale L b_1 / 2 - 2 b_1 - b_2 + b_1 is A b_1 - b_2
+            previous[:n_rows] -= current[:n_rows]
+            scale /= 2
+        local.step(scale, current, previous, n_rows)
+        multiply = combined if self.coefficients.ndim == 3 else scaled
+        previous[:n_rows] += multiply(carried["columns"][:n_rows], self.coefficients[number])
 
 
-def begin_probes(place: Place, probes: Any, inbox: Sequence[Message], scale: float, coefficients: Array) -> State:
-    """First steps of ``z * f(L) z``, summed over the probes ``z``: as many as there are coefficients, less one."""
-    local = laplacian(place)
-    n_steps = coefficients.shape[1] - 1
-    with few_threads(1):
-        current = local.spread(probes, local.n_hops)
-        local.receive([current], inbox, n_steps)
-        more = {"probes": probes, "total": local.xp.zeros((local.n_own, len(coefficients)), dtype=probes.dtype)}
-        _add_probes(more, current, coefficients[:, 0], local)
-        previous = -current
-        if n_steps:
-            local.step(scale / 2, current, previous, local.ends[n_steps - 1])
-            current, previous = previous, current
-            _add_probes(more, current, coefficients[:, 1], local)
-        return _probed(local, [current, previous], scale, coefficients[:, 2:], more)
+@dataclass(frozen=True, eq=False)
+class Lanczos(Program):
+    """The Lanczos method; what is found are products of ``w`` with itself, ``2 A w`` and the vector before.
+
+    Blocks are ``2 A w``, ``w`` and the vector before ``u = w / (2 length)``, of length one. Lengths are known only once
+    all partitions have told theirs, so that vectors are divided by them a step later: the next ``w`` is what is left
+    of ``2 A u`` without ``u``, `doubled` times, and without the one before.
+    """
+
+    length: float = 0.5
+    doubled: float = 0.0
+
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+        return [block, local.xp.zeros_like(block), local.xp.zeros_like(block)], {}
+
+    def resume(self, blocks: list[Any]) -> list[Any]:
+        product, left, before = blocks
+        unit = left / (2 * self.length)
+        following = product / (2 * self.length) - before * (2 * self.length) - unit * self.doubled
+        return [following, array_namespace(left).zeros_like(left), unit]
+
+    def step(
+        self, local: LocalLaplacian, scale: float, blocks: list[Any], carried: dict[str, Any], number: int, n_rows: int
+    ) -> Any:
+        current, product, _ = blocks
+        local.step(scale, current, product, n_rows)
+        own = [block[: local.n_own] for block in blocks]
+        return np.array([products(own[0], other, gram=False)[0] for other in own])
 
 
-def go_on_with_probes(place: Place, state: State, inbox: Sequence[Message], scale: float, coefficients: Array) -> State:
-    """More steps, as many as there are coefficients."""
-    local, blocks = laplacian(place), state.taken()
-    with few_threads(1):
-        local.receive(blocks, inbox, coefficients.shape[1])
-        more = state.more | {"total": state.more["total"].copy()}
-        return _probed(local, blocks, scale, coefficients, more)
+def message_of(key: TaskKey, state: State, others: tuple[int, ...]) -> Message:
+    """What some other partitions need of a state, or all if none are named."""
+    return state.message.only_for(others, key)
 
 
-def _probed(local: LocalLaplacian, blocks: list[Any], scale: float, coefficients: Array, more: Any) -> State:
-    current, previous = blocks
-    n_steps = coefficients.shape[1]
-    for number, left in enumerate(range(n_steps - 1, -1, -1)):
-        local.step(scale, current, previous, local.ends[left])
-        current, previous = previous, current
-        _add_probes(more, current, coefficients[:, number], local)
-    return _left(local, [current, previous], [], more)
+def boundary_of(key: TaskKey, block: Any, others: tuple[int, ...], n_hops: int) -> Message:
+    """What some other partitions need of a block of own values for `n_hops` steps, or all if none are named."""
+    return laplacian(key).message([block], n_hops).only_for(others, key)
 
 
-def _add_probes(more: Any, current: Any, coefficients: Array, local: LocalLaplacian) -> None:
-    rows = local.xp.einsum("mn,mn->m", more["probes"], current[: local.n_own])[:, None]
-    more["total"] += rows * local.xp.asarray(coefficients, dtype=rows.dtype)
+def found_by(state: State) -> list[Any]:
+    """What a program found at each of the last steps."""
+    return state.found
 
 
 def total_of(state: State) -> Any:
     """What probes add up to."""
-    return state.more["total"]
+    return state.carried["total"]
 
 
-def begin_lanczos(place: Place, start: Any, inbox: Sequence[Message], scale: float) -> State:
-    """First product of the Lanczos method, from a vector of length one."""
-    local = laplacian(place)
-    spread = local.spread(start, 1)
-    local.receive([spread], inbox, 1)
-    return _lanczos(local, spread, local.xp.zeros_like(spread), scale)
+def own_values(key: TaskKey, state: State) -> Any:
+    """The current block at own nodes."""
+    return state.blocks[0][: laplacian(key).n_own].copy()
 
 
-def go_on_with_lanczos(
-    place: Place, state: State, inbox: Sequence[Message], scale: float, length: float, doubled: float
-) -> State:
-    """Next row: with ``u`` the vector of length one, what is left of ``2 A u`` without it and the one before.
-
-    Blocks are ``2 A w``, ``w`` and the vector before ``u``, where ``u = w / (2 length)``: lengths are known only once
-    all partitions have told theirs, so that vectors are divided by them a step later.
-    """
-    local, (product, left, before) = laplacian(place), state.taken()
-    local.receive([product, left, before], inbox, 1)
-    unit = left / (2 * length)
-    return _lanczos(local, product / (2 * length) - before * (2 * length) - unit * doubled, unit, scale)
+def stepped(key: TaskKey, current: Any, previous: Any, inbox: Sequence[Message], scale: float) -> Any:
+    """One step of the recurrence from blocks of own values, which stay as they are."""
+    local = laplacian(key)
+    with few_threads(1):
+        following = previous.copy()
+        local.step(scale, local.spread(current, inbox, 1), following, local.n_own)
+        return following
 
 
-def _lanczos(local: LocalLaplacian, left: Any, before: Any, scale: float) -> State:
-    product, own = local.xp.zeros_like(left), slice(local.n_own)
-    local.step(scale, left, product, local.n_own)
-    others = (left, product, before)
-    found = np.array([float(products(left[own], other[own], gram=False)[0]) for other in others])
-    blocks = [product, left, before]
-    return State(blocks, local.message(blocks, 1), [(found, found)])
+# ------------------------------------------------------------------------------- of one partition's own values alone
+
+
+def largest_row(key: TaskKey) -> float:
+    """The largest sum of absolute values in a row of ``L``."""
+    return row_facts(key)[1]
+
+
+def rows(key: TaskKey) -> Any:
+    """Diagonal of ``L``, and sums of squares of its other entries in each row."""
+    return laplacian(key).xp.asarray(row_facts(key)[0])
+
+
+def zeros(key: TaskKey, n_columns: int) -> Any:
+    """Zeros."""
+    local = laplacian(key)
+    return local.xp.zeros((local.n_own, n_columns), dtype=key.dtype)
+
+
+def unit_vectors(key: TaskKey, nodes: NDArray[np.intp]) -> Any:
+    """A one at one node per column."""
+    local, block = laplacian(key), zeros(key, len(nodes))
+    order = np.argsort(local.positions)
+    found = np.minimum(np.searchsorted(local.positions, nodes, sorter=order), local.n_own - 1)
+    own = np.flatnonzero(local.positions[order[found]] == nodes)
+    block[order[found[own]], own] = 1
+    return block
+
+
+def random(draw: Any, key: TaskKey, n_columns: int, random_state: np.random.Generator) -> Any:
+    """Random numbers of the nodes; the generator stays as it is, for the task may run again."""
+    local, own = laplacian(key), copy.deepcopy(random_state)
+    return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, own, key.dtype, local.xp)
+
+
+def row_products(left: Any, right: Any) -> Any:
+    """Inner products of the rows."""
+    return (left * right).sum(axis=1)[:, None]
+
+
+def beside(left: Any, right: Any) -> Any:
+    """Columns of two blocks."""
+    return array_namespace(left).concat([left, right], axis=1)
+
+
+def chosen(block: Any, columns: NDArray[np.intp]) -> Any:
+    """Some columns of a block."""
+    return block[:, columns]
+
+
+def combined(block: Any, matrix: Array) -> Any:
+    """``block @ matrix``."""
+    return block @ array_namespace(block).asarray(matrix, dtype=block.dtype)
+
+
+def scaled(block: Any, factors: Array) -> Any:
+    """``block * factors``."""
+    return block * array_namespace(block).asarray(factors, dtype=block.dtype)

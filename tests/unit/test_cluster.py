@@ -1,4 +1,4 @@
-"""Which worker partitions are at home with, as workers come and go."""
+"""Which worker has which partition, as workers come and go."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectralgp.partitioned.homes import Homes, Told, shared_out
-from spectralgp.partitioned.running import workers_of
+from spectralgp.partitioned.cluster import Messages, Placement, placed_evenly, workers_of
 
 
 def test_partitions_that_follow_each_other_go_to_one_worker():
-    assert shared_out([""] * 8, ["a", "b"]) == ["a"] * 4 + ["b"] * 4
-    assert shared_out([""] * 3, ["a", "b"]) == ["a", "b", "b"]
-    assert shared_out([""] * 2, ["a", "b", "c"]) == ["b", "c"]
+    assert placed_evenly([""] * 8, ["a", "b"]) == ["a"] * 4 + ["b"] * 4
+    assert placed_evenly([""] * 3, ["a", "b"]) == ["a", "b", "b"]
+    assert placed_evenly([""] * 2, ["a", "b", "c"]) == ["b", "c"]
 
 
 def test_only_the_partitions_of_a_lost_worker_move():
-    assert shared_out(["a", "a", "b", "b", "c", "c"], ["a", "c"]) == ["a", "a", "a", "c", "c", "c"]
+    assert placed_evenly(["a", "a", "b", "b", "c", "c"], ["a", "c"]) == ["a", "a", "a", "c", "c", "c"]
 
 
 def test_a_new_worker_takes_what_is_more_than_a_share_of_the_others():
-    assert shared_out(["a"] * 4, ["a", "b"]) == ["a", "a", "b", "b"]
-    assert shared_out(["b"] * 4, ["a", "b"]) == ["b", "b", "a", "a"]
+    assert placed_evenly(["a"] * 4, ["a", "b"]) == ["a", "a", "b", "b"]
+    assert placed_evenly(["b"] * 4, ["a", "b"]) == ["b", "b", "a", "a"]
 
 
 NAMES = st.sampled_from("abcdef")
@@ -33,22 +32,22 @@ NAMES = st.sampled_from("abcdef")
 
 @given(st.lists(NAMES, min_size=1, max_size=20), st.sets(NAMES, min_size=1))
 def test_shares_are_even_and_stable(homes, workers):
-    found = shared_out(homes, sorted(workers))
+    found = placed_evenly(homes, sorted(workers))
     counts = [found.count(worker) for worker in workers]
     assert sum(counts) == len(homes)
     assert max(counts) - min(counts) <= 1
-    assert shared_out(found, sorted(workers)) == found
+    assert placed_evenly(found, sorted(workers)) == found
     moved = sum(one != other for one, other in zip(homes, found, strict=True))
     least = sum(max(0, homes.count(worker) - found.count(worker)) for worker in set(homes))
     assert moved == least
 
 
 def test_workers_that_come_late_or_never():
-    homes = Homes(2)
-    assert homes.now([]) == ["", ""]
-    assert homes.now(["a", "b"]) == ["a", "b"]
-    assert homes.now(["b"]) == ["b", "b"]
-    assert homes.known == {"a", "b"}
+    placement = Placement(2)
+    assert placement.among([]) == ["", ""]
+    assert placement.among(["a", "b"]) == ["a", "b"]
+    assert placement.among(["b"]) == ["b", "b"]
+    assert placement.known == {"a", "b"}
 
 
 class Client:
@@ -78,10 +77,10 @@ def test_a_scheduler_that_does_not_answer_is_told(status, answer):
         workers_of(Client(status, answer))
 
 
-def test_messages_are_found_by_where_the_receiver_was_at_home():
-    told = Told(["a", "a", "b"], [{"a": "0 to a", "b": "0 to b"}, {"a": "1 to a"}, {"a": "2 to a"}])
-    assert told.inbox(2, [0]) == ["0 to b"]
-    assert told.inbox(0, [1, 2]) == ["1 to a", "2 to a"]
-    assert told.futures == ["0 to a", "0 to b", "1 to a", "2 to a"]
+def test_messages_are_found_by_the_worker_of_the_receiver():
+    messages = Messages(["a", "a", "b"], [{"a": "0 to a", "b": "0 to b"}, {"a": "1 to a"}, {"a": "2 to a"}])
+    assert messages.received(2, [0]) == ["0 to b"]
+    assert messages.received(0, [1, 2]) == ["1 to a", "2 to a"]
+    assert messages.futures == ["0 to a", "0 to b", "1 to a", "2 to a"]
     with pytest.raises(KeyError):
-        told.inbox(2, [1])  # they are no neighbours
+        messages.received(2, [1])  # they are no neighbours
