@@ -204,14 +204,17 @@ def test_no_button_sends_anything_anywhere(opened):
 
 def test_edges_can_be_left_out(opened, signals):
     graph, _, _ = signals
-    drawn = "document.getElementById('map-plot').data[0].x.length"
-    assert opened.page.evaluate(drawn) == 3 * graph.n_edges
+    edges = "document.getElementById('map-plot')._fullData[0]"
+    lines = "#map-plot .scatterlayer .js-line"
+    assert opened.page.evaluate(f"{edges}.x.length") == 3 * graph.n_edges
+    assert opened.page.locator(lines).count() == graph.n_edges
     opened.page.locator("#with-edges").uncheck()
-    opened.page.wait_for_function(f"{drawn} === 0")
+    opened.page.wait_for_function(f"{edges}.visible === false")
+    assert opened.page.locator(lines).count() == 0
     opened.page.locator("#with-edges").check()
-    opened.page.wait_for_function(f"{drawn} === {3 * graph.n_edges}")
+    opened.page.wait_for_function(f"{edges}.visible === true")
     start, end = opened.page.evaluate(
-        "(() => { const [edges] = document.getElementById('map-plot').data;"
+        "(() => { const [edges] = document.getElementById('map-plot')._fullData;"
         "return [[edges.x[0], edges.y[0]], [edges.x[1], edges.y[1]]]; })()"
     )
     row, column = (int(np.argmin(np.abs(graph.coordinates - place).sum(axis=1))) for place in (start, end))

@@ -60,6 +60,7 @@ HEAVY = {
     "cupy",
     "dask",
     "distributed",
+    "jinja2",
     "matplotlib",
     "narwhals",
     "networkx",

@@ -26,10 +26,9 @@ from spectralgp import (
     graph_gp,
 )
 from spectralgp.report import gather, words
-from spectralgp.report.data import MOST_VALUES, as_json, drawn, shown_signals
-from spectralgp.report.numbers import Bands, Counts, LearntFilter, Variance
+from spectralgp.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, shown_signals
+from spectralgp.report.numbers import Bands, Counts, LearntFilter, Variance, deviation_band
 from spectralgp.report.page import page_of
-from spectralgp.report.places import MOST_NODES, places_of
 from spectralgp.scores import LEVELS, calibration_of, coverage, crps, mean_log_density, pit, root_mean_square_error
 from tolerances import EXACT, FORMULA
 
@@ -184,11 +183,11 @@ def test_columns_and_names_come_in_the_order_of_the_graph(tmp_path):
     pages = []
     for model, columns in ((straight, names), (turned, names[::-1])):
         path = model.report(tmp_path / "report.html", X[14:], table[14:][columns])
-        pages.append(data_of(path.read_text(encoding="utf-8"))["map"])
+        pages.append(data_of(path.read_text(encoding="utf-8")))
     assert pages[0] == pages[1]
     assert pages[0]["names"] == names
     assert pages[0]["labels"] == [f"day {row}" for row in range(14, 20)]
-    np.testing.assert_allclose(floats(pages[0]["observed"]).reshape(6, 7), Y[14:], rtol=1e-6)
+    np.testing.assert_allclose(floats(pages[0]["arrays"]["observed"]).reshape(6, 7), Y[14:], rtol=1e-6)
 
 
 def test_repeated_and_empty_signals_and_holes_are_counted():
@@ -281,7 +280,7 @@ def test_a_model_without_inputs_has_a_report_of_new_signals(tmp_path):
     weights, _, Y = problem(20)
     model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(None, Y[:15])
     page = model.report(tmp_path / "report.html", Y=Y[15:]).read_text(encoding="utf-8")
-    assert len(data_of(page)["map"]["labels"]) == 5
+    assert len(data_of(page)["labels"]) == 5
     assert "The signal filter g is of what neighbours share; it is" in page
     assert "inputs explain" not in page
 
@@ -317,18 +316,19 @@ def _bands(*filters):
     return Bands("scaled Laplacian", np.linspace(0, 1, 3), filters, np.array([0, 1]), np.ones(1), np.ones(1))
 
 
-def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero(paper):
+def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero():
     """One of either sign, as what carries over may be, has both of its ends."""
     mean, std = np.array([2.0, 0.1, 0.0]), np.array([0.5, 0.3, 0.2])
     filters = ("signal", mean, std), ("carry", mean - 1, std), ("residual", mean, None)
     bands = _bands(*(LearntFilter(*one) for one in filters))
-    numbers = dataclasses.replace(gathered(paper[0]), bands=bands)
-    positive, signed, exact = drawn(numbers, places_of(numbers.graph), np.arange(2), 1.0)["bands"]["filters"]
-    np.testing.assert_allclose(positive["low"], [1.5, 0.0, 0.0])
-    np.testing.assert_allclose(positive["high"], [2.5, 0.4, 0.2])
-    np.testing.assert_allclose(signed["low"], [0.5, -1.2, -1.2])
-    np.testing.assert_allclose(signed["high"], [1.5, -0.6, -0.8])
-    assert exact["low"] == exact["high"] == exact["mean"] == mean.tolist()
+    shaded = [trace for trace in filter_figure(bands).data if "fill" in trace and trace.fill == "toself"]
+    # along the upper end, and back along the lower one
+    ends = [(high, low[::-1]) for high, low in (np.split(trace.y, 2) for trace in shaded)]
+    for (high, low), (which, centre, spread) in zip(ends, filters, strict=True):
+        expected = (centre, centre) if spread is None else deviation_band(centre, spread)
+        np.testing.assert_allclose((low, high), expected, err_msg=which)
+    np.testing.assert_allclose(deviation_band(mean, std), [[1.5, 0.0, 0.0], [2.5, 0.4, 0.2]])
+    np.testing.assert_allclose(deviation_band(mean - 1, std), [[0.5, -1.2, -1.2], [1.5, -0.6, -0.8]])
 
 
 def test_variance_in_words():
@@ -356,7 +356,7 @@ def test_variance_in_words():
         ({"counts": Counts(50, 10, 9, 1, missing=50, unseen=1)}, "1 node was never observed"),
         ({"counts": Counts(50, 7, 9, 3)}, "falls into 3 parts"),
         ({"counts": Counts(50, 7, 0, 7)}, "has no edges"),
-        ({"stand_ins": 2}, "2 draws of the hyperparameters could not be had"),
+        ({"stand_ins": 2}, "2 draws of the hyperparameters violated a constraint and were replaced"),
         ({"variance": Variance(0.05, 0.0, 0.0, 0.95, 0.1, None)}, "95% of the variance is noise"),
         ({"variance": Variance(0.5, 0.0, 0.0, 0.5, -0.1, None)}, "no better than the nodes' means"),
         ({"bands": _bands(LearntFilter("signal", np.ones(3), np.full(3, 0.6)))}, "signal filter g is uncertain"),
@@ -410,12 +410,6 @@ def test_fits_that_did_not_converge_and_noise_at_its_bound_are_told():
 # ----------------------------------------------------------------------------------------------------------- page
 
 
-def test_json_holds_no_markup_and_says_the_same():
-    text = as_json({"names": NASTY})
-    assert not set("<>&\u2028\u2029") & set(text)
-    assert json.loads(text) == {"names": NASTY}
-
-
 def test_names_and_titles_are_data_never_markup(tmp_path):
     weights, X, Y = problem()
     graph = Graph(weights, names=NASTY)
@@ -425,7 +419,9 @@ def test_names_and_titles_are_data_never_markup(tmp_path):
     assert "<script>alert" not in page
     assert "<img" not in page.replace("<img>", "")  # the plotting library speaks of it, without attributes
     assert page.count("<h1>&lt;img src=x onerror=alert(1)&gt; &amp; co</h1>") == 1
-    assert data_of(page)["map"]["names"] == NASTY
+    assert data_of(page)["names"] == NASTY
+    assert data_of(page)["texts"][0] == '&lt;script&gt;alert("1")&lt;/script&gt;'  # plotly reads markup in texts
+    assert not set("<>&\u2028\u2029") & set(re.search(r'id="report-data">(.*?)</script>', page, re.DOTALL).group(1))
     assert page.count("</script>") == 3
 
 
@@ -434,7 +430,7 @@ def test_half_a_surrogate_pair_in_a_name_is_no_reason_to_fail(tmp_path):
     graph = Graph(weights, names=["\ud800", *range(6)])
     model = GraphGPRegressor(graph, Polynomial(1)).fit(X, Y)
     page = model.report(tmp_path / "report.html", title="half \ud800").read_text(encoding="utf-8")
-    assert data_of(page)["map"]["names"][0] == "\ud800"
+    assert data_of(page)["names"][0] == "\ud800"
 
 
 def test_the_page_needs_no_network(tmp_path, paper):
@@ -464,11 +460,12 @@ def test_the_old_file_stays_where_a_report_fails(tmp_path, paper, monkeypatch):
     path.write_text("old")
     with pytest.raises(ValueError, match="Y must be given with X"):
         paper[0].report(path, paper[1])
-    monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(ImportError, match=r"pip install 'spectralgp\[report\]'"):
-        paper[0].report(path)
-    assert path.read_text() == "old"
-    monkeypatch.undo()
+    for library in ("plotly.offline", "jinja2"):
+        monkeypatch.setitem(sys.modules, library, None)
+        with pytest.raises(ImportError, match=r"pip install 'spectralgp\[report\]'"):
+            paper[0].report(path)
+        assert path.read_text() == "old"
+        monkeypatch.undo()
     assert paper[0].report(str(path)) == path
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
@@ -481,7 +478,7 @@ def test_a_model_without_signals_asks_for_some(tmp_path):
     with pytest.raises(ValueError, match="model must hold signals to report on"):
         moved.report(tmp_path / "report.html")
     page = moved.report(tmp_path / "report.html", X[:3], Y[:3, :5]).read_text(encoding="utf-8")
-    assert len(data_of(page)["map"]["names"]) == 5
+    assert len(data_of(page)["names"]) == 5
     assert "holds no signals of this graph" in page
 
 
@@ -520,24 +517,35 @@ def test_without_coordinates_joined_nodes_are_near_each_other(n_nodes):
     assert len(np.unique(places.round(6), axis=0)) == n_nodes
 
 
+def test_parts_that_are_not_connected_are_drawn_apart():
+    """A ring of eight, one of five and a lone node, none of which has a node in the box of another."""
+    rings = [(node, (node + 1) % 8) for node in range(8)] + [(8 + node, 8 + (node + 1) % 5) for node in range(5)]
+    places = places_of(Graph.from_edges(rings, names=range(14))).coordinates
+    parts = places[:8], places[8:13], places[13:]
+    boxes = [(part.min(axis=0), part.max(axis=0)) for part in parts]
+    for one, (low, high) in enumerate(boxes):
+        for other in (part for place, part in enumerate(parts) if place != one):
+            assert not ((other >= low) & (other <= high)).all(axis=1).any()
+
+
 def test_a_graph_without_edges_is_drawn_as_a_grid():
     places = places_of(Graph.edgeless(5)).coordinates
     np.testing.assert_array_equal(places, [[0, 0], [1, 0], [2, 0], [0, -1], [1, -1]])
 
 
 def test_of_very_many_nodes_and_signals_some_are_drawn():
-    graph = Graph.edgeless(2 * MOST_NODES)
+    graph = Graph.edgeless(2 * MAX_NODES)
     places = places_of(graph)
-    assert places.nodes.size == MOST_NODES
-    assert (places.nodes[0], places.nodes[-1]) == (0, 2 * MOST_NODES - 1)
+    assert places.nodes.size == MAX_NODES
+    assert (places.nodes[0], places.nodes[-1]) == (0, 2 * MAX_NODES - 1)
     assert "are drawn" in places.note
-    shown = shown_signals(1_000, MOST_NODES)
-    assert shown.size * MOST_NODES * 3 <= MOST_VALUES
+    shown = shown_signals(1_000, MAX_NODES)
+    assert shown.size * MAX_NODES * 3 <= MAX_VALUES
     assert (shown[0], shown[-1]) == (0, 999)
 
 
 def test_the_page_says_how_many_signals_it_shows(paper, monkeypatch):
-    monkeypatch.setattr("spectralgp.report.data.MOST_VALUES", 3 * 7 * 4)
+    monkeypatch.setattr("spectralgp.report.figures.MAX_VALUES", 3 * 7 * 4)
     page = page_of(gathered(paper[0]), "some")
-    assert len(data_of(page)["map"]["labels"]) == 4
+    assert len(data_of(page)["labels"]) == 4
     assert "4 of 12 signals are here" in page

@@ -27,6 +27,7 @@ OPTIONAL = {
     "networkx": "networkx",
     "safetensors": "files",
     "plotly": "report",
+    "jinja2": "report",
 }
 """Libraries that extras bring."""
 
@@ -38,13 +39,14 @@ def info(as_json: AsJson = False, debug: Debug = False) -> None:
     Example:
       spectralgp info
     """
+    threads = {str(pool["internal_api"]): pool["num_threads"] for pool in threadpool_info()}
     answer = {
         "spectralgp": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "libraries": {name: _version(name) for name in (*LIBRARIES, *OPTIONAL)},
         "cores": os.cpu_count(),
-        "threads": {str(pool["internal_api"]): pool["num_threads"] for pool in threadpool_info()},
+        "threads": threads,
         "devices": _devices(),
     }
     if as_json:
@@ -54,13 +56,9 @@ def info(as_json: AsJson = False, debug: Debug = False) -> None:
     for name in (*LIBRARIES, *OPTIONAL):
         missing = f"not installed: pip install 'spectralgp[{OPTIONAL.get(name, 'all')}]'"
         typer.echo(f"  {name:13} {_version(name) or missing}")
-    threads = ", ".join(f"{name} {number}" for name, number in sorted(_threads(answer).items())) or "none known"
-    typer.echo(f"cores: {answer['cores']}; threads of linear algebra: {threads}")
+    listed = ", ".join(f"{name} {number}" for name, number in sorted(threads.items())) or "none known"
+    typer.echo(f"cores: {answer['cores']}; threads of linear algebra: {listed}")
     typer.echo(f"devices: {', '.join(['cpu', *_devices()])}")
-
-
-def _threads(answer: dict[str, Any]) -> dict[str, int]:
-    return dict(answer["threads"])
 
 
 def _version(name: str) -> str | None:

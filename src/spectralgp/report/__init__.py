@@ -1,11 +1,10 @@
 """The report: one HTML file with what was learnt, how well it predicts, and what to watch out for.
 
-`gather` collects the numbers, `words` puts them into sentences, and `page` writes them down with a plotting library's
-script inside, so that the file needs no network.
+`numbers` gathers what it tells from a fitted model, `words` puts that into sentences, `figures` draws it with plotly,
+and `page` writes all of it into one file that needs no network.
 """
 
-from spectralgp.report.gathering import gather
-from spectralgp.report.numbers import Numbers, Predictions
-from spectralgp.report.page import page_of, write_page
+from spectralgp.report.numbers import gather
+from spectralgp.report.page import write_page
 
-__all__ = ["Numbers", "Predictions", "gather", "page_of", "write_page"]
+__all__ = ["gather", "write_page"]

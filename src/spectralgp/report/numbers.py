@@ -1,58 +1,64 @@
-"""What a report tells, in numbers."""
+"""What a report tells, in numbers: gathered from a fitted model."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from spectralgp import scores
+from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array
+from spectralgp.fields import Mixture, Posterior, leave_one_out
 from spectralgp.graphs import Graph
 from spectralgp.learning import Fit
-from spectralgp.learning.fitting import Tried
-from spectralgp.scores import Calibration
+from spectralgp.learning.fitting import FittedModels, Tried
+from spectralgp.scores import Calibration, calibration_of
 
 Source = Literal["left out", "held out", "fitted"]
 """Where predictions come from: each training signal from all others; new signals; the fit to the training signals."""
 
 Which = Literal["signal", "residual", "carry"]
 
+N_GRID_POINTS = 200  # at which filters are drawn
+N_SPECTRUM_BINS = 30
+
+
+def deviation_band(mean: Array, std: Array) -> tuple[Array, Array]:
+    """One standard deviation to either side; not below zero for a filter that is nowhere negative."""
+    low = mean - std
+    return (np.maximum(low, 0.0) if np.min(mean) >= 0 else low), mean + std
+
+
+def laplacian_in_words(kind: str, scaled: bool) -> str:
+    """Name of a Laplacian.
+
+    Examples
+    --------
+    >>> laplacian_in_words("normalized", True)
+    'scaled normalised Laplacian'
+    """
+    return f"{'scaled ' if scaled else ''}{kind.replace('normalized', 'normalised')} Laplacian"
+
 
 @dataclass(frozen=True, eq=False)
 class LearntFilter:
-    """A learnt filter over `Bands.grid`.
-
-    Parameters
-    ----------
-    which : {"signal", "residual", "carry"}
-        ``g``, ``h`` or ``b``.
-    mean : ndarray of shape (n_points,)
-        Its values, averaged over stacked models.
-    std : ndarray of shape (n_points,) or None
-        Their standard deviation; None where the model holds no signals that would tell it.
-    """
+    """A learnt filter over `Bands.grid`, averaged over stacked models."""
 
     which: Which
     mean: Array
-    std: Array | None
+    std: Array | None  # None where the model holds no signals that would tell it
 
 
 @dataclass(frozen=True, eq=False)
 class Bands:
-    """Filters over the spectrum, the distribution of the eigenvalues, and the energy of the data.
+    """Filters over the spectrum, and in bins of it the shares of the eigenvalues and of the energy of the data.
 
-    Parameters
-    ----------
-    laplacian : str
-        Which Laplacian, in words.
-    grid : ndarray of shape (n_points,)
-        Where filters were evaluated.
-    filters : tuple of LearntFilter
-        Those that the model has; none where its kernel is no function on the spectrum.
-    edges : ndarray of shape (n_bins + 1,)
-        Of the bins of the spectrum.
-    eigenvalue_shares, energy_shares : ndarray of shape (n_bins,)
-        Share of the eigenvalues in each bin, and of the energy of the signals, centred and scaled. White signals have
-        the same of both.
+    Signals are centred and scaled; white ones have the same shares of both. There are no filters where the graph kernel
+    is not a function on the spectrum.
     """
 
     laplacian: str
@@ -65,163 +71,68 @@ class Bands:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Observed signals and what was predicted of them, in the units of the data.
-
-    Parameters
-    ----------
-    source : {"left out", "held out", "fitted"}
-        Where the predictions come from.
-    labels : tuple of str
-        Of the signals.
-    observed : ndarray of shape (n_signals, n_nodes)
-        NaN where nothing was observed.
-    mean, std : ndarray of shape (n_signals, n_nodes)
-        Predictions of observed values, noise included.
-    baseline : ndarray of shape (n_signals, n_nodes)
-        The mean of the node over the training signals; without the signal itself where that was left out. NaN where
-        there is none.
-    """
+    """Observed signals and their predictions, noise included, in the units of the data: (n_signals, n_nodes) each."""
 
     source: Source
     labels: tuple[str, ...]
-    observed: Array
+    observed: Array  # NaN where nothing was observed
     mean: Array
     std: Array
-    baseline: Array
+    baseline: Array  # the node's mean over the (other) training signals; NaN where there are none
 
 
 @dataclass(frozen=True)
 class Variance:
-    """Where the variance of the signals comes from.
+    """Where the variance of the signals comes from, as shares."""
 
-    Parameters
-    ----------
-    inputs, neighbours, carry, noise : float
-        Shares by the account of the model of the largest weight, which add up to one: what inputs explain, what
-        neighbours share beside it, what carries over, noise.
-    predicted : float or None
-        Share of the variance about the nodes' means that predictions explain; None where nothing varies.
-    with_neighbours : float or None
-        The same where each value is predicted from all others, those of its own signal too: what knowing the other
-        nodes adds. None where it has no closed form.
-    """
-
+    # by the account of the model of the largest weight, adding up to one
     inputs: float
     neighbours: float
     carry: float
     noise: float
+    # of the squared distance to the nodes' means; None where nothing varies, or there is no closed form
     predicted: float | None
-    with_neighbours: float | None
+    with_neighbours: float | None  # each value predicted from all others, those of its own signal too
 
 
 @dataclass(frozen=True)
 class Scores:
-    """How good the predictions are, over all observed values.
-
-    Parameters
-    ----------
-    n_values : int
-        Number of observed values.
-    error : float
-        Root mean square error.
-    spread : float
-        Root mean square predicted standard deviation.
-    crps : float
-        Continuous ranked probability score.
-    log_density : float
-        Mean log density of a value, in nats.
-    """
+    """How good the predictions are, over all observed values."""
 
     n_values: int
-    error: float
-    spread: float
+    error: float  # root mean square
+    spread: float  # root mean square predicted standard deviation
     crps: float
-    log_density: float
+    log_density: float  # mean over the values, in nats
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How much there is, and what was left out.
-
-    Parameters
-    ----------
-    signals : int
-        Training signals.
-    nodes, edges, components : int
-        Of the graph.
-    repeated : int
-        Training signals that repeat another one, inputs and all; none without inputs.
-    empty : int
-        Signals without any value, which were left out.
-    missing : int
-        Values of the training signals that were not observed.
-    unseen : int
-        Nodes that were never observed.
-    """
+    """Sizes of the graph and of the training data, and what is missing from them."""
 
     signals: int
     nodes: int
     edges: int
     components: int
-    repeated: int = 0
-    empty: int = 0
-    missing: int = 0
-    unseen: int = 0
+    repeated: int = 0  # training signals that repeat another one, inputs and all; none without inputs
+    empty: int = 0  # signals without any value, which were left out
+    missing: int = 0  # values of the training signals
+    unseen: int = 0  # nodes that were never observed
 
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A model of the mixture, or the one model.
-
-    Parameters
-    ----------
-    name : str
-        What it is.
-    weight : float
-        Its weight.
-    fit : Fit
-        What was learnt, with its certificate, in the units of the data.
-    inputs : str
-        The learnt input kernel.
-    """
+    """A model of the mixture, or the one model; its fit is in the units of the data."""
 
     name: str
     weight: float
     fit: Fit
-    inputs: str
+    inputs: str  # the learnt input kernel
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Everything that a report tells.
-
-    Parameters
-    ----------
-    graph : Graph
-        The graph.
-    names : tuple of str
-        Of the nodes, in the graph's order.
-    counts : Counts
-        How much there is.
-    bands : Bands
-        Filters and spectrum.
-    predictions : Predictions
-        Observed signals and predictions.
-    scores : Scores
-        How good those are.
-    calibration : Calibration
-        And whether their uncertainty is right.
-    variance : Variance
-        What explains how much.
-    members : tuple of Member
-        Models, the heaviest first.
-    tried : tuple of Tried
-        All models that were compared, the best first; none where there was one only.
-    stand_ins : int
-        Draws of the hyperparameters that could not be had.
-    has_inputs : bool
-        Whether signals were observed at inputs.
-    """
+    """Everything that a report tells; models come with the heaviest, and those compared with the best first."""
 
     graph: Graph
     names: tuple[str, ...]
@@ -233,5 +144,169 @@ class Numbers:
     variance: Variance
     members: tuple[Member, ...]
     tried: tuple[Tried, ...]
-    stand_ins: int = 0
+    stand_ins: int = 0  # draws of the hyperparameters that the best values replace
     has_inputs: bool = True
+
+
+def gather(
+    model: Any,
+    learnt: FittedModels,
+    names: Sequence[str],
+    kept: NDArray[np.bool_],
+    held_out: tuple[Sequence[str], Array, Array, Array] | None = None,
+) -> Numbers:
+    """Everything a report tells of a fitted estimator; `names` are those of the nodes, in the graph's order.
+
+    `kept` says of each signal given at `fit` whether it had any value, and so is a training signal. `held_out` has
+    labels, observed values, means and deviations of new signals, shapes (n_signals, n_nodes) in the graph's order; if
+    not given, each training signal is predicted from all others.
+    """
+    graph, heaviest = model.graph_, max(model.posterior_.parts, key=lambda part: part[0])[1]
+    training = _host_array(heaviest.signals.units.mean(heaviest.values))
+    if held_out is not None:
+        baseline = _node_means(training, held_out[1].shape)
+        predictions = Predictions("held out", tuple(held_out[0]), *held_out[1:], baseline)
+    elif len(training):
+        predictions = _training_predictions(model.posterior_, heaviest, training, kept)
+    else:
+        raise ValueError(
+            "model must hold signals to report on, or be given some; got a model without any. Pass X and Y."
+        )
+    compared = (predictions.observed, predictions.mean, predictions.std)
+    return Numbers(
+        graph=graph,
+        names=tuple(names),
+        counts=_counts(graph, heaviest.inputs, training, kept),
+        bands=_bands(model, heaviest),
+        predictions=predictions,
+        scores=_scores(*compared),
+        calibration=calibration_of(scores.pit(*compared)),
+        variance=_variance(model.posterior_, heaviest, predictions),
+        members=_members(learnt),
+        tried=tuple(sorted(learnt.tried, key=lambda one: -one.score)),
+        stand_ins=learnt.n_stand_ins,
+        has_inputs=heaviest.prior.input_kernel.has_features or heaviest.prior.input_kernel.is_pairwise,
+    )
+
+
+def _host_array(array: Any) -> Array:
+    return np.asarray(on_host(array), dtype=float)
+
+
+def _training_predictions(
+    posterior: Posterior | Mixture, heaviest: Posterior, training: Array, kept: NDArray[np.bool_]
+) -> Predictions:
+    """Each training signal from all others; from all of them where that has no closed form."""
+    labels = tuple(f"row {number}" for number in np.flatnonzero(kept))
+    if heaviest.seen is not None and not heaviest.basis.has_eigenvectors:
+        prediction = posterior.at(heaviest.prior.input_kernel.as_new(heaviest.inputs))
+        mean, std = _host_array(prediction.mean), _host_array(prediction.std(include_noise=True))
+        return Predictions("fitted", labels, training, mean, std, _node_means(training, training.shape))
+    left = leave_one_out(posterior)
+    known = np.isfinite(training)
+    values = np.where(known, training, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        baseline = (values.sum(axis=0) - values) / (known.sum(axis=0) - known)
+    return Predictions("left out", labels, training, _host_array(left.mean), _host_array(left.std), baseline)
+
+
+def _node_means(training: Array, shape: tuple[int, ...]) -> Array:
+    """Means of the nodes over the training signals, repeated; NaN for a node that was never observed."""
+    known = np.isfinite(training)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(known, training, 0.0).sum(axis=0) / known.sum(axis=0)
+    return np.broadcast_to(means, shape)
+
+
+def _counts(graph: Graph, inputs: Array, training: Array, kept: NDArray[np.bool_]) -> Counts:
+    distinct = {(one.tobytes(), signal.tobytes()) for one, signal in zip(inputs, training, strict=True)}
+    missing = ~np.isfinite(training)
+    return Counts(
+        signals=len(training),
+        nodes=graph.n_nodes,
+        edges=graph.n_edges,
+        components=graph.n_components,
+        repeated=len(training) - len(distinct) if inputs.shape[1] else 0,
+        empty=int(np.count_nonzero(~kept)),
+        missing=int(missing.sum()),
+        unseen=int(missing.all(axis=0).sum()) if len(training) else 0,
+    )
+
+
+def _bands(model: Any, heaviest: Posterior) -> Bands:
+    spectrum = model.spectrum_
+    # nodes of a quadrature may lie a little beyond the interval
+    upper = min(float(np.max(spectrum.eigenvalues)), spectrum.upper) or spectrum.upper
+    grid, edges = np.linspace(0.0, upper, N_GRID_POINTS), np.linspace(0.0, upper, N_SPECTRUM_BINS + 1)
+    bins = np.clip(np.searchsorted(edges, spectrum.eigenvalues, side="right") - 1, 0, N_SPECTRUM_BINS - 1)
+    posteriors = [part for weight, part in model.posterior_.parts if weight > 0]
+    has_signals = heaviest.signals.shape[0] > 0
+    filters: list[LearntFilter] = []
+    if all(one.prior.graph_kernel.shares_eigenvectors for one in posteriors):
+        has: dict[Which, bool] = {
+            "signal": True,
+            "residual": any(one.prior.graph_kernel.residual is not None for one in posteriors),
+            "carry": any(one.prior.carry is not None for one in posteriors),
+        }
+        for which in (which for which, is_there in has.items() if is_there):
+            answer = model.response(grid, return_std=has_signals, which=which)
+            filters.append(LearntFilter(which, *(answer if has_signals else (answer, None))))
+    energy = np.zeros(N_SPECTRUM_BINS)
+    if has_signals:
+        own = next((one for one in posteriors if one.prior.spectrum is spectrum), heaviest)
+        energy = _shares(bins, spectrum.read(own.signals).energies.sum(axis=0))
+    laplacian = laplacian_in_words(spectrum.laplacian, spectrum.scaled)
+    return Bands(laplacian, grid, tuple(filters), edges, _shares(bins, spectrum.multiplicities), energy)
+
+
+def _shares(bins: NDArray[np.intp], weights: Array) -> Array:
+    """Shares of the bins in a sum; the weights of a quadrature may be negative one by one."""
+    amounts = np.maximum(np.bincount(bins, weights, N_SPECTRUM_BINS), 0.0)
+    return amounts / (float(amounts.sum()) or 1.0)
+
+
+def _scores(observed: Array, mean: Array, std: Array) -> Scores:
+    known = np.isfinite(observed)
+    return Scores(
+        n_values=int(known.sum()),
+        error=scores.root_mean_square_error(observed, mean),
+        spread=float(np.sqrt(np.mean(np.square(std[known])))),
+        crps=float(np.nanmean(scores.crps(observed, mean, std))),
+        log_density=scores.mean_log_density(observed, mean, std),
+    )
+
+
+def _variance(posterior: Posterior | Mixture, heaviest: Posterior, predictions: Predictions) -> Variance:
+    prior, basis = heaviest.prior, heaviest.prior.graph_basis
+    carry = 0.0
+    if heaviest.carried is not None:
+        values = prior.carried_values(heaviest.carried, heaviest.inputs, heaviest.signals.units)
+        carry = float(np.var(_host_array(values)))
+    parts = np.array(
+        [
+            (heaviest.input_variance if heaviest.inputs.shape[0] else 1.0) * float(basis.mean(prior.power)),
+            float(basis.mean(prior.graph_kernel.residual_power(basis.eigenvalues))),
+            carry,
+            prior.noise_variance,
+        ]
+    )
+    with_neighbours = None
+    if predictions.source == "left out" and basis.has_eigenvectors:
+        with_neighbours = _explained(predictions, np.asarray(leave_one_out(posterior, "entry").mean))
+    from_inputs, neighbours, carried, noise = (parts / parts.sum()).tolist()
+    predicted = _explained(predictions, predictions.mean)
+    return Variance(from_inputs, neighbours, carried, noise, predicted, with_neighbours)
+
+
+def _explained(predictions: Predictions, mean: Array) -> float | None:
+    """Share of the squared distance to the nodes' means that predictions take away; None where there is none."""
+    baseline, observed = predictions.baseline, predictions.observed
+    known = np.isfinite(observed) & np.isfinite(baseline)
+    total = float(np.sum(np.square((observed - baseline)[known])))
+    return 1 - float(np.sum(np.square((observed - mean)[known]))) / total if total > 0 else None
+
+
+def _members(learnt: FittedModels) -> tuple[Member, ...]:
+    found = zip(learnt.candidates, learnt.weights.tolist(), learnt.fits, strict=True)
+    members = (Member(one.described, weight, fit, str(fit.model.input_kernel.described)) for one, weight, fit in found)
+    return tuple(sorted(members, key=lambda one: -one.weight))

@@ -1,0 +1,389 @@
+"""The figures of a report, made with plotly; its script draws them in the page.
+
+Colours are legible on white and on black; what has none takes the ink of the page. `TEMPLATES` has the rest of either.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array, eye_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import eigsh
+
+from spectralgp._basics.checks import Array
+from spectralgp._basics.colours import COLOURS
+from spectralgp._basics.extras import require
+from spectralgp.graphs import Graph
+from spectralgp.graphs.edges import heaviest_edges
+from spectralgp.report.numbers import Bands, Numbers, Predictions, Which, deviation_band
+from spectralgp.report.words import NAMES
+from spectralgp.scores import LEVELS, Calibration, interval_half_width
+
+MAX_NODES = 50_000  # drawn
+MAX_EDGES = 40_000  # drawn
+MAX_EDGES_UNASKED = 10_000  # drawn before they are asked for: with more the map is slow without a graphics card
+MAX_VALUES = 1_000_000  # on the map, counting observed values, predictions and deviations, of four bytes each
+MAX_POINTS = 3_000  # predictions against observed values, and marks drawn without WebGL
+MAX_NAME = 80  # letters of a name in hover texts
+COLOUR_TAIL = 0.005  # share of the values beyond either end of the colours
+EMBEDDING_TOLERANCE = 1e-2  # of the eigenvalues by which nodes of a large graph without coordinates are placed
+TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]])  # parts of a few nodes, which have too few eigenvectors
+
+ORANGE, GREEN, SKY = COLOURS[1], COLOURS[2], COLOURS[6]
+BLUE = "#1F88C8"  # lighter than theirs, which is dim on black
+FILTER_STYLES: dict[Which, tuple[str, str, str]] = {
+    "signal": (BLUE, "rgba(31, 136, 200, 0.25)", "solid"),
+    "residual": (ORANGE, "rgba(213, 94, 0, 0.25)", "dash"),
+    "carry": (GREEN, "rgba(0, 158, 115, 0.25)", "dashdot"),
+}
+GREY_BAND, DIAGONAL = "rgba(128, 128, 128, 0.4)", {"color": "#808080", "dash": "dash", "width": 1.5}
+FIELDS = {
+    "observed": ("data", "observed"),
+    "mean": ("prediction", "predicted"),
+    "std": ("uncertainty", "standard deviation"),
+    "residual": ("residual", "observed - predicted"),
+}
+"""What nodes can be coloured by: in the choice, and on the colour bar."""
+
+
+def _template(paper: str, ink: str, line: str, panel: str) -> dict[str, Any]:
+    lines = dict.fromkeys(("gridcolor", "linecolor", "zerolinecolor"), line)
+    axis = {**lines, "automargin": True, "title": {"standoff": 8}, "ticks": "outside", "tickcolor": paper}
+    layout = {
+        "paper_bgcolor": paper,
+        "plot_bgcolor": paper,
+        "colorway": [ink],
+        "font": {"color": ink, "family": "system-ui, sans-serif", "size": 13},
+        "margin": {"l": 50, "r": 12, "t": 62, "b": 44},  # at the top the buttons, and below them the legend
+        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+        "hoverlabel": {"bgcolor": panel, "bordercolor": line, "font": {"color": ink}},
+        "xaxis": axis,
+        "yaxis": axis,
+    }
+    return {"layout": layout}
+
+
+TEMPLATES = {
+    "light": _template("#ffffff", "#1b1f23", "#dde2e7", "#f4f6f8"),
+    "dark": _template("#14171a", "#e6e8eb", "#333a41", "#1d2125"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where nodes are drawn; `note` says how that was found, if the graph does not say it."""
+
+    nodes: NDArray[np.intp]  # those that are drawn, ascending
+    coordinates: Array  # shape (n_drawn, 2)
+    note: str
+
+
+def places_of(graph: Graph) -> Places:
+    """Places of the nodes of a graph: its coordinates, or a layout by its edges.
+
+    Examples
+    --------
+    >>> from spectralgp import Graph
+    >>> places_of(Graph.from_edges([(0, 1)], coordinates=[[0, 1], [2, 3]])).coordinates.tolist()
+    [[0.0, 1.0], [2.0, 3.0]]
+    """
+    known, note = graph.coordinates, ""
+    if known is None or known.shape[1] == 0:
+        places = _layout(graph)
+        note = "The graph has no coordinates: nodes that are joined are drawn near each other."
+    elif known.shape[1] == 1:
+        places = np.column_stack([known[:, 0], np.zeros(len(known))])
+        note = "Nodes have one coordinate, drawn from left to right."
+    elif known.shape[1] == 2:
+        places = np.asarray(known, dtype=float)
+    else:
+        centred = known - known.mean(axis=0)
+        places = centred @ np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :2]
+        note = f"Of {known.shape[1]} coordinates the two principal directions are drawn."
+    nodes = np.arange(graph.n_nodes)
+    if graph.n_nodes > MAX_NODES:
+        nodes = np.linspace(0, graph.n_nodes - 1, MAX_NODES).astype(np.intp)
+        note = f"{note} Of {graph.n_nodes:,} nodes {MAX_NODES:,} are drawn, evenly spaced in their order.".strip()
+    return Places(nodes, places[nodes], note)
+
+
+def _layout(graph: Graph) -> Array:
+    """Connected parts side by side in rows, the largest first; within each, nodes along its two smoothest patterns."""
+    n_parts, part_of = connected_components(graph.weights, directed=False)
+    sizes = np.bincount(part_of, minlength=n_parts)
+    sides, width = np.sqrt(sizes), np.ceil(np.sqrt(graph.n_nodes))
+    corners, x, y, height = np.zeros((n_parts, 2)), 0.0, 0.0, 0.0
+    members = np.split(np.argsort(part_of, kind="stable"), np.cumsum(sizes)[:-1])
+    places = np.zeros((graph.n_nodes, 2))
+    for part in np.argsort(-sizes, kind="stable").tolist():
+        if x > 0 and x + sides[part] > width:
+            x, y, height = 0.0, y - height, 0.0
+        corners[part] = x, y
+        x, height = x + sides[part], max(height, sides[part])
+        nodes, within = members[part], TRIANGLE[: sizes[part]]
+        if sizes[part] > len(TRIANGLE):
+            within = _smoothest(graph.weights if n_parts == 1 else graph.weights[nodes][:, nodes])
+        places[nodes] = (sides[part] - 0.7) * within * [1, -1]
+    return places + corners[part_of]
+
+
+def _smoothest(weights: csr_array) -> Array:
+    """Ranks of the nodes of a connected graph in its two lowest eigenvectors but the constant one, from 0 to 1."""
+    n_nodes = weights.shape[0]
+    scale = diags_array(1 / np.sqrt(np.asarray(weights.sum(axis=1)).ravel()))
+    # the largest eigenvalues of this are those of the normalised Laplacian that are smallest
+    smoothing = csr_array(scale @ weights @ scale + eye_array(n_nodes))
+    start = np.random.default_rng(0).standard_normal(n_nodes)
+    tolerance = EMBEDDING_TOLERANCE if n_nodes > 2_000 else 0.0
+    vectors = scale @ eigsh(smoothing, k=3, which="LA", v0=start, tol=tolerance)[1][:, 1::-1]
+    ranks = np.argsort(np.argsort(vectors, axis=0, kind="stable"), axis=0, kind="stable")
+    return ranks / (n_nodes - 1)
+
+
+def shown_signals(n_signals: int, n_drawn: int) -> NDArray[np.intp]:
+    """Signals that the map has room for, evenly spaced.
+
+    Examples
+    --------
+    >>> shown_signals(3, 50).tolist(), shown_signals(1_000, 20_000).size
+    ([0, 1, 2], 16)
+    """
+    n_shown = min(n_signals, max(1, MAX_VALUES // (3 * n_drawn)))
+    return np.unique(np.linspace(0, n_signals - 1, n_shown).round().astype(np.intp))
+
+
+def figure_data(numbers: Numbers, places: Places, shown: NDArray[np.intp], aspect: float) -> dict[str, Any]:
+    """What the script of the page reads: the figures by the names of their places, and the values of the map."""
+    predictions, nodes = numbers.predictions, places.nodes
+    fields = {name: getattr(predictions, name)[np.ix_(shown, nodes)] for name in ("observed", "mean", "std")}
+    names = [numbers.names[node] for node in nodes.tolist()]
+    figures = {
+        "map-plot": _map(numbers.graph, places, aspect),
+        "filter-plot": filter_figure(numbers.bands),
+        "scatter-plot": _scatter(predictions, numbers.names, nodes),
+        "coverage-plot": _coverage(numbers.calibration),
+        "pit-plot": _histogram(numbers.calibration),
+    }
+    as_dicts = {name: figure.to_dict() for name, figure in figures.items()}
+    for one in as_dicts.values():
+        del one["layout"]["template"]  # one of ours, by the scheme of the page
+    return {
+        "figures": as_dicts,
+        "templates": TEMPLATES,
+        "names": names,
+        "texts": [hover_text(name) for name in names],
+        "labels": [predictions.labels[number] for number in shown.tolist()],
+        "markers": _markers(fields, nodes.size),
+        "arrays": {
+            name: base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
+            for name, values in {"x": places.coordinates[:, 0], "y": places.coordinates[:, 1], **fields}.items()
+        },
+    }
+
+
+def hover_text(name: str) -> str:
+    """A name as plotly shows it, which reads a little markup in texts.
+
+    Examples
+    --------
+    >>> hover_text("<b>bold</b>")
+    '&lt;b&gt;bold&lt;/b&gt;'
+    """
+    return escape(" ".join((name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 3]}...").split()), quote=False)
+
+
+def _plotly() -> Any:
+    return require("plotly.graph_objects", "report", "to write a report")
+
+
+def _map(graph: Graph, places: Places, aspect: float) -> Any:
+    """Edges, and marks without places for nodes observed, not observed and chosen, which the page fills in."""
+    go, n_drawn = _plotly(), places.nodes.size
+    weights = graph.weights if n_drawn == graph.n_nodes else graph.weights[places.nodes][:, places.nodes]
+    starts, ends, _ = heaviest_edges(weights, MAX_EDGES)
+    gaps = np.full((starts.size, 2), np.nan)
+    across, up = np.stack([places.coordinates[starts], places.coordinates[ends], gaps], axis=1).reshape(-1, 2).T
+    size, line_width = _mark_size(n_drawn), 0.5 if n_drawn > 2_000 else 1
+    marks = go.Scattergl if max(n_drawn, starts.size) > MAX_POINTS else go.Scatter
+    ring = {"size": size + 10, "symbol": "circle-open", "color": ORANGE, "line": {"width": 3}}
+    axis = {"visible": False, "constrain": "domain"}
+    edges = {"x": np.float32(across), "y": np.float32(up), "hoverinfo": "skip", "showlegend": False}
+    observed = {"mode": "markers", "showlegend": False}
+    unobserved = {"mode": "markers", "name": "not observed", "marker": {"size": size, "symbol": "circle-open"}}
+    chosen = {"mode": "markers", "hoverinfo": "skip", "showlegend": False, "marker": ring}
+    return go.Figure(
+        [
+            marks(mode="lines", line={"width": line_width, "color": "rgba(128, 128, 128, 0.6)"}, **edges),
+            marks(**observed),
+            marks(hovertemplate="%{text}<br>not observed<extra></extra>", **unobserved),
+            go.Scatter(**chosen),
+        ],
+        {
+            "margin": {"l": 4, "r": 4, "t": 34, "b": 70},
+            "hovermode": "closest",
+            "dragmode": "pan",
+            "uirevision": "map",
+            "xaxis": axis,
+            "yaxis": {**axis, "scaleanchor": "x", "scaleratio": aspect},
+        },
+    )
+
+
+def _mark_size(n_nodes: int) -> float:
+    return float(np.clip(420 / np.sqrt(n_nodes), 3, 14))
+
+
+def _markers(fields: dict[str, Array], n_nodes: int) -> dict[str, Any]:
+    """Size and colours of the nodes, by the field that is shown."""
+    values = _colour_range(np.concatenate([fields["observed"].ravel(), fields["mean"].ravel()]))
+    largest = _colour_range(np.abs(fields["observed"] - fields["mean"]))[1]
+    ranges = {"observed": values, "mean": values, "std": _colour_range(fields["std"]), "residual": (-largest, largest)}
+    bar = {"orientation": "h", "y": -0.02, "yanchor": "top", "thickness": 12, "len": 0.9, "nticks": 6}
+    found = {}
+    for field, (low, high) in ranges.items():
+        title = FIELDS[field][1]
+        marker = _plotly().scatter.Marker(
+            size=_mark_size(n_nodes),
+            cmin=low,
+            cmax=high,
+            colorscale="RdBu_r" if field == "residual" else "Viridis",
+            colorbar={**bar, "outlinewidth": 0, "title": {"text": title, "side": "bottom"}},
+            line={"width": 0 if n_nodes > 2_000 else 0.5, "color": "#808080"},
+        )
+        template = f"%{{text}}<br>{title}: %{{marker.color:.4g}}<extra></extra>"
+        found[field] = {"marker": marker.to_plotly_json(), "hovertemplate": template}
+    return found
+
+
+def _colour_range(values: Array) -> tuple[float, float]:
+    """Ends of the colours: the tails beyond them have the colour of the end."""
+    known = values[np.isfinite(values)]
+    low, high = np.quantile(known, [COLOUR_TAIL, 1 - COLOUR_TAIL]).tolist() if known.size else (0.0, 1.0)
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+def filter_figure(bands: Bands) -> Any:
+    """Filters with their bands, each kind of unit on an axis of its own, above the shares of the spectrum."""
+    go = _plotly()
+    has_carry = any(one.which == "carry" for one in bands.filters)
+    heights = [0.6, 0.34] if not has_carry else [0.4, 0.26, 0.26]
+    n_rows = len(heights) if bands.filters else 1
+    figure = require("plotly.subplots", "report", "to write a report").make_subplots(
+        n_rows, 1, shared_xaxes=True, vertical_spacing=0.06, row_heights=heights if bands.filters else None
+    )
+    for one in bands.filters:
+        row = 2 if one.which == "carry" else 1
+        colour, shade, dash = FILTER_STYLES[one.which]
+        low, high = deviation_band(one.mean, np.zeros_like(one.mean) if one.std is None else one.std)
+        line = {"color": colour, "width": 2.5, "dash": dash}
+        hover = "λ = %{x:.3g}: %{y:.4g}"
+        figure.add_trace(_band(bands.grid, low, high, shade, showlegend=False), row, 1)
+        figure.add_trace(
+            go.Scatter(x=bands.grid, y=one.mean, name=NAMES[one.which], line=line, hovertemplate=hover), row, 1
+        )
+    middles, width = (bands.edges[1:] + bands.edges[:-1]) / 2, float(bands.edges[1] - bands.edges[0])
+    bars = go.Bar(
+        x=middles,
+        y=bands.eigenvalue_shares,
+        width=width,
+        name="share of the eigenvalues",
+        marker={"color": SKY, "line": {"width": 0}},
+        hovertemplate="%{y:.1%} of the eigenvalues<extra></extra>",
+    )
+    energy = go.Scatter(
+        x=middles,
+        y=bands.energy_shares,
+        name="share of the data's energy",
+        mode="lines+markers",
+        line={"width": 1.5, "shape": "hvh"},
+        marker={"size": 4},
+        hovertemplate="%{y:.1%} of the energy<extra></extra>",
+    )
+    figure.add_traces([bars, energy], n_rows, 1)
+    if bands.filters:
+        figure.update_yaxes(title_text="filters g, h", row=1)
+    if has_carry:
+        figure.update_yaxes(title_text="filter b", row=2)
+    figure.update_yaxes(title_text="share", tickformat=".0%", rangemode="tozero", row=n_rows)
+    figure.update_xaxes(title_text=f"λ of the {bands.laplacian}", zeroline=False, row=n_rows)
+    return figure.update_layout(bargap=0, hovermode="x")
+
+
+def _band(across: Any, low: Any, high: Any, colour: str, **options: Any) -> Any:
+    """A shaded band between two curves."""
+    return _plotly().Scatter(
+        x=np.concatenate([across, across[::-1]]),
+        y=np.concatenate([high, low[::-1]]),
+        mode="lines",
+        fill="toself",
+        fillcolor=colour,
+        line={"width": 0},
+        hoverinfo="skip",
+        **options,
+    )
+
+
+def _scatter(predictions: Predictions, names: tuple[str, ...], nodes: NDArray[np.intp]) -> Any:
+    """Observed values against their predictions, at most `MAX_POINTS` of them, chosen at random."""
+    go = _plotly()
+    rows, columns = np.nonzero(np.isfinite(predictions.observed[:, nodes]))
+    if rows.size > MAX_POINTS:
+        kept = np.sort(np.random.default_rng(0).choice(rows.size, MAX_POINTS, replace=False))
+        rows, columns = rows[kept], columns[kept]
+    places = rows, nodes[columns]
+    observed, mean, std = predictions.observed[places], predictions.mean[places], predictions.std[places]
+    pairs = ((names[node], predictions.labels[row]) for row, node in zip(*places, strict=True))
+    texts = np.array([f"{hover_text(name)}, {hover_text(label)}" for name, label in pairs], dtype=object)
+    inside = np.abs(observed - mean) <= interval_half_width(std, 0.9)
+    styles = {
+        "inside its 90% interval": (inside, {"size": 5, "opacity": 0.6, "color": BLUE}),
+        "outside": (~inside, {"size": 6, "opacity": 0.8, "symbol": "diamond", "color": ORANGE}),
+    }
+    figure = go.Figure(layout={"hovermode": "closest", "xaxis_title": "predicted", "yaxis_title": "observed"})
+    for name, (chosen, marker) in styles.items():
+        figure.add_scatter(
+            x=np.float32(mean[chosen]),
+            y=np.float32(observed[chosen]),
+            text=texts[chosen].tolist(),
+            mode="markers",
+            name=name,
+            marker=marker,
+            hovertemplate="%{text}<br>predicted %{x:.4g}, observed %{y:.4g}<extra></extra>",
+        )
+    ends = [float(end) for end in (min(observed.min(), mean.min()), max(observed.max(), mean.max()))]
+    return figure.add_scatter(
+        x=ends, y=ends, mode="lines", name="observed = predicted", hoverinfo="skip", line=DIAGONAL
+    )
+
+
+def _coverage(found: Calibration) -> Any:
+    figure = _plotly().Figure(_band(LEVELS, found.low, found.high, GREY_BAND, name="90% of calibrated"))
+    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", name="calibrated", hoverinfo="skip", line=DIAGONAL)
+    hover = "%{y:.1%} in %{x:.0%} intervals<extra></extra>"
+    line = {"color": BLUE, "width": 2.5}
+    figure.add_scatter(x=LEVELS, y=found.covered, mode="lines", name="observed", line=line, hovertemplate=hover)
+    figure.update_xaxes(title_text="probability of the interval", range=[0, 1], tickformat=".0%")
+    return figure.update_yaxes(title_text="share of values inside", range=[0, 1], tickformat=".0%")
+
+
+def _histogram(found: Calibration) -> Any:
+    low, high = (np.full(2, end) for end in found.density_band)
+    figure = _plotly().Figure()
+    figure.add_bar(
+        x=(found.edges[1:] + found.edges[:-1]) / 2,
+        y=found.density,
+        width=0.96 * np.diff(found.edges),
+        name="observed",
+        marker={"color": SKY, "line": {"width": 0}},
+        hovertemplate="density %{y:.2f}<extra></extra>",
+    )
+    figure.add_trace(_band(np.array([0.0, 1.0]), low, high, GREY_BAND, name="90% of calibrated"))
+    figure.add_scatter(x=[0, 1], y=[1, 1], mode="lines", name="calibrated", hoverinfo="skip", line=DIAGONAL)
+    figure.update_xaxes(title_text="predicted probability of a lower value", range=[0, 1])
+    return figure.update_yaxes(title_text="density", rangemode="tozero")
