@@ -93,10 +93,8 @@ def crps(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
 
     Parameters
     ----------
-    observed, mean : array-like of any one shape
-        What was observed, NaN where nothing was, and what was predicted for it.
-    std : array-like of the same shape
-        Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
+    observed, mean, std : array-like of any one shape
+        As `log_density` takes them, with the same errors.
 
     Returns
     -------
@@ -120,10 +118,8 @@ def pit(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
 
     Parameters
     ----------
-    observed, mean : array-like of any one shape
-        What was observed, NaN where nothing was, and what was predicted for it.
-    std : array-like of the same shape
-        Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
+    observed, mean, std : array-like of any one shape
+        As `log_density` takes them, with the same errors.
 
     Returns
     -------
@@ -226,10 +222,8 @@ def coverage(observed: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float 
 
     Parameters
     ----------
-    observed, mean : array-like of any one shape
-        What was observed, NaN where nothing was, and what was predicted for it.
-    std : array-like of the same shape
-        Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
+    observed, mean, std : array-like of any one shape
+        As `log_density` takes them, with the same errors.
     level : float, default=0.9
         Probability of the intervals.
 
@@ -284,10 +278,8 @@ def crps_scorer(estimator: Any, X: Any, Y: Any) -> float:
 
     Parameters
     ----------
-    estimator : GraphGPRegressor, or a Pipeline or a search that ends in one
-        Fitted.
-    X, Y : array or table
-        Inputs, and the signals observed there, NaN where not.
+    estimator, X, Y
+        As `log_density_scorer` takes them.
     """
     return -float(np.nanmean(crps(*_observed_and_predicted(estimator, X, Y))))
 
@@ -300,10 +292,8 @@ def coverage_scorer(estimator: Any, X: Any, Y: Any, level: float = 0.9) -> float
 
     Parameters
     ----------
-    estimator : GraphGPRegressor, or a Pipeline or a search that ends in one
-        Fitted.
-    X, Y : array or table
-        Inputs, and the signals observed there, NaN where not.
+    estimator, X, Y
+        As `log_density_scorer` takes them.
     level : float, default=0.9
         Probability of the intervals; for another one pass ``functools.partial(coverage_scorer, level=0.5)``.
     """
@@ -391,38 +381,23 @@ def _as_any_shape(value: Any, name: str, *, allow_nan: bool = False) -> Array:
 
 
 LEVELS = np.linspace(0.01, 0.99, 99)
-CHANCE = 0.9  # probability of the bands
+BAND_PROBABILITY = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """How often observed values fell where predictions said; all as shares of the observed values.
 
-    Bands hold the share `CHANCE` of calibrated predictions whose values are independent. Values of neighbouring nodes
-    are not, so that theirs stray further.
-
-    Parameters
-    ----------
-    n_values : int
-        Number of observed values.
-    edges : ndarray of shape (n_bins + 1,)
-        Of the bars of the histogram, from 0 to 1.
-    density : ndarray of shape (n_bins,)
-        Density of the transformed values: one if predictions are calibrated.
-    density_band : pair of float
-        Its band.
-    covered : ndarray of shape (99,)
-        Share of the values inside the central interval of each of `LEVELS`.
-    low, high : ndarray of shape (99,)
-        Its band.
+    Bands hold the share `BAND_PROBABILITY` of calibrated predictions whose values are independent. Values of
+    neighbouring nodes are not, so that theirs stray further.
     """
 
     n_values: int
-    edges: Array
-    density: Array
+    edges: Array  # of the bars of the histogram of transformed values, from 0 to 1
+    density: Array  # of the transformed values: one if predictions are calibrated
     density_band: tuple[float, float]
-    covered: Array
-    low: Array
+    covered: Array  # share of the values inside the central interval of each of `LEVELS`
+    low: Array  # its band
     high: Array
 
     def covered_at(self, level: float) -> float:
@@ -442,10 +417,13 @@ def calibration_of(transformed: Array, n_bins: int = 10) -> Calibration:
     ([1.0, 1.0], 0.75)
     """
     known = transformed[~np.isnan(transformed)]
+    n_values = known.size
     density, edges = np.histogram(known, n_bins, (0, 1), density=True)
-    band = tuple(float(count) * n_bins / known.size for count in binom(known.size, 1 / n_bins).interval(CHANCE))
+    lowest, highest = (
+        float(count) * n_bins / n_values for count in binom(n_values, 1 / n_bins).interval(BAND_PROBABILITY)
+    )
     # a value lies in the central interval of a level if its PIT is within half the level of one half
     smallest_level = np.sort(np.abs(2 * known - 1))
-    covered = np.searchsorted(smallest_level, LEVELS, side="right") / known.size
-    low, high = (counts / known.size for counts in binom(known.size, LEVELS).interval(CHANCE))
-    return Calibration(known.size, edges, density, (band[0], band[1]), covered, low, high)
+    covered = np.searchsorted(smallest_level, LEVELS, side="right") / n_values
+    low, high = (counts / n_values for counts in binom(n_values, LEVELS).interval(BAND_PROBABILITY))
+    return Calibration(n_values, edges, density, (lowest, highest), covered, low, high)

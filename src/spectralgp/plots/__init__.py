@@ -5,10 +5,8 @@ figure of its own, and returns the axes. `COLOURS` and `LINE_STYLES` are those t
 """
 
 from spectralgp._basics.extras import require
-from spectralgp.plots.calibration import plot_calibration
-from spectralgp.plots.filled import plot_filled
 from spectralgp.plots.filters import plot_filter, plot_fourier
-from spectralgp.plots.predictions import plot_prediction
+from spectralgp.plots.predictions import plot_calibration, plot_filled, plot_prediction
 from spectralgp.plots.signals import plot_signal
 from spectralgp.plots.style import COLOURS, LINE_STYLES
 

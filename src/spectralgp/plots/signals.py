@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from spectralgp._basics.checks import Array, as_real_array
 from spectralgp._basics.tables import match_columns, series_index
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
 
-MOST_EDGES = 20_000
+MAX_EDGES = 20_000
 EDGE_COLOUR = "0.6"
 EDGE_WIDTH, EDGE_WIDTHS = 0.7, (0.1, 3.0)  # in points: of an edge of mean weight; of the lightest and the heaviest
 EDGE_INK, FAINTEST = 0.4, 0.04  # share of the axes that edges may cover, and how faint they are made to keep to it
@@ -52,8 +52,8 @@ def plot_signal(
     graph : Graph
         With two-dimensional coordinates.
     signal : array-like of shape (n_nodes,)
-        One value a node; NaN (or masked) where there is none, drawn as a hollow node that the legend explains. A pandas
-        Series is matched to the names of the graph by its index, unless that only counts 0, 1, 2, ...
+        One value per node; NaN (or masked) where there is none, drawn as a hollow node that the legend explains. A
+        pandas Series is matched to the names of the graph by its index, unless that only counts 0, 1, 2, ...
     filled : array-like of shape (n_nodes,), optional
         Values for nodes without one in `signal`, for example a row of what ``model.impute`` returns, read only there.
         Such nodes are squares with a wide border, on the same colour scale.
@@ -143,7 +143,10 @@ def plot_signal(
         ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.0), markerscale=shrink, **look)
     if labels is not None:
         colours = np.where(known[:, None], nodes.to_rgba(values), 1.0)
-        _write_on_nodes(ax, coordinates, labels, colours, size)
+        is_light = colours[:, :3] @ np.array([0.299, 0.587, 0.114]) > 0.5
+        for (x, y), label, light in zip(coordinates, labels, is_light, strict=True):
+            text: dict[str, Any] = {"fontsize": 0.42 * np.sqrt(size), "color": "black" if light else "white"}
+            ax.text(x, y, label, ha="center", va="center", zorder=3, **text)
     ax.set_aspect(aspect)
     ax.set_axis_off()
     if colorbar:
@@ -154,7 +157,7 @@ def plot_signal(
 
 
 def _as_signal(signal: Any, name: str, graph: Graph) -> Array:
-    """One value a node, in the order of the nodes."""
+    """One value per node, in the order of the nodes."""
     values = as_real_array(
         signal, name, ("n_nodes",), sizes={"n_nodes": graph.n_nodes}, allow_nan=True, remedy="Pass one signal."
     )
@@ -172,13 +175,7 @@ def _as_signal(signal: Any, name: str, graph: Graph) -> Array:
 
 
 def _draw_nodes(
-    ax: Axes,
-    places: Array,
-    values: Array,
-    observed: NDArray[np.bool_],
-    size: float,
-    scale: dict[str, Any],
-    missing_label: str,
+    ax: Axes, places: Array, values: Array, observed: Any, size: float, scale: dict[str, Any], missing_label: str
 ) -> PathCollection:
     """Draw nodes that were observed, that were filled in, and that have no value; give the first."""
     border = min(0.5, 0.06 * np.sqrt(size))  # a wide one would hide the colour of a small node
@@ -206,47 +203,31 @@ def _draw_edges(ax: Axes, graph: Graph, coordinates: Array, stretch: float) -> i
     """
     from matplotlib.collections import LineCollection
 
-    starts, ends, weights = heaviest_edges(graph.weights, MOST_EDGES)
+    starts, ends, weights = heaviest_edges(graph.weights, MAX_EDGES)
     segments = np.stack([coordinates[starts], coordinates[ends]], axis=1)
     widths = np.clip(EDGE_WIDTH * weights / np.mean(weights), *EDGE_WIDTHS) if weights.size else weights
-    ink = np.cumsum(widths * _lengths(ax, segments, coordinates, stretch)) / np.prod(size_in_points(ax))
+    # lengths in points, once the axes are fitted to the coordinates
+    room, extent = size_in_points(ax), np.ptp(coordinates, axis=0) * [1, stretch]
+    scale = min(points / (distance or points) for points, distance in zip(room, extent, strict=True))
+    lengths = scale * np.linalg.norm((segments[:, 1] - segments[:, 0]) * [1, stretch], axis=1)
+    ink = np.cumsum(widths * lengths) / np.prod(room)
     n_drawn = int(np.searchsorted(ink, EDGE_INK / FAINTEST))
     alpha = EDGE_INK / max(EDGE_INK, ink[:n_drawn].max(initial=0.0))
-    lightest_first = np.arange(n_drawn)[::-1]
-    style = {"colors": EDGE_COLOUR, "linewidths": widths[lightest_first], "alpha": alpha, "zorder": 1}
-    ax.add_collection(LineCollection(list(segments[lightest_first]), **style))
+    style = {"colors": EDGE_COLOUR, "linewidths": widths[:n_drawn][::-1], "alpha": alpha, "zorder": 1}
+    ax.add_collection(LineCollection(list(segments[:n_drawn][::-1]), **style))
     return n_drawn
 
 
-def _lengths(ax: Axes, segments: Array, coordinates: Array, stretch: float) -> Array:
-    """Lengths of segments in points, once the axes are fitted to the coordinates."""
-    extent = np.ptp(coordinates, axis=0) * [1, stretch]
-    scale = min(points / (distance or points) for points, distance in zip(size_in_points(ax), extent, strict=True))
-    lengths: Array = scale * np.linalg.norm((segments[:, 1] - segments[:, 0]) * [1, stretch], axis=1)
-    return lengths
-
-
 def _plane(graph: Graph) -> Array:
-    if graph.coordinates is None:
+    coordinates = graph.coordinates
+    if coordinates is None:
         raise ValueError(
             "graph must have coordinates to be drawn; got a graph without. "
-            "Pass them: Graph(weights, names, coordinates), one row (x, y) a node."
+            "Pass them: Graph(weights, names, coordinates), one row (x, y) per node."
         )
-    if graph.coordinates.shape[1] != 2:
+    if coordinates.shape[1] != 2:
         raise ValueError(
-            f"graph must have two coordinates a node to be drawn; got {graph.coordinates.shape[1]}. "
+            f"graph must have two coordinates per node to be drawn; got {coordinates.shape[1]}. "
             "Project them to the plane first."
         )
-    coordinates: Array = graph.coordinates
-    return coordinates
-
-
-def _write_on_nodes(
-    ax: Axes, coordinates: Array, labels: Sequence[str], colours: NDArray[np.float64], node_size: float
-) -> None:
-    """Texts on the nodes, black or white, whichever stands out against the node's colour."""
-    luminance = colours[:, :3] @ np.array([0.299, 0.587, 0.114])
-    font_size = 0.42 * np.sqrt(node_size)
-    for (x, y), label, light in zip(coordinates, labels, luminance > 0.5, strict=True):
-        colour = "black" if light else "white"
-        ax.text(x, y, label, ha="center", va="center", fontsize=font_size, color=colour, zorder=3)
+    return np.asarray(coordinates)

@@ -1,11 +1,14 @@
-"""What all pictures share: colours, axes, legends, names of axes."""
+"""What all pictures share: colours, axes, legends, and what stands on the horizontal axis."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import date, tzinfo
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralgp._basics.checks import Array, as_real_array
 from spectralgp._basics.colours import COLOURS as COLOURS
 
 if TYPE_CHECKING:
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 2)), (0, (4, 1, 1, 1, 1, 1)))
 
 FILLED_MARKER = "s"  # of what was filled in, where circles were observed
+SMALLEST_FONT, LINE_HEIGHT = 5.0, 1.15  # in points, and in sizes of the font
 
 
 def axes(ax: Axes | None) -> Axes:
@@ -33,16 +37,14 @@ def size_in_points(ax: Axes) -> tuple[float, float]:
 
 
 def mark_size(ax: Axes, n_values: int) -> float:
-    """Size in points of the marks of so many values side by side: many in little room are small."""
+    """Size in points of the marks of values side by side: many in little room are small."""
     return float(np.clip(10 * size_in_points(ax)[0] / n_values, 1.5, 4.0))
 
 
 def legend(ax: Axes, n_entries: int) -> None:
     """Legend where matplotlib finds room inside, or beside the axes if it is long."""
-    if n_entries <= 4:
-        ax.legend(frameon=False, fontsize="small", handlelength=3)
-    else:
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize="small", handlelength=3)
+    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if n_entries > 4 else {}
+    ax.legend(frameon=False, fontsize="small", handlelength=3, **beside)
 
 
 def legend_above(ax: Axes) -> None:
@@ -55,7 +57,91 @@ def interval_label(level: float) -> str:
     return f"{100 * level:.4g}% interval"
 
 
-def eigenvalue_label(kind: str, scaled: bool) -> str:
-    """Name of the horizontal axis, for eigenvalues of one Laplacian."""
-    british = {"normalized": "normalised"}.get(kind, kind)
-    return f"eigenvalue λ of the {'scaled ' if scaled else ''}{british} Laplacian"
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """Places on the axis and what it shows; dates as matplotlib counts them, in days since 1970 in UTC."""
+
+    places: Array
+    label: str
+    are_dates: bool
+    zone: tzinfo | None
+
+    def use(self, ax: Axes) -> None:
+        """Ticks that suit: at years, months, days or hours; at whole numbers, such as years, if all places are."""
+        if not self.are_dates:
+            use_whole_numbers(ax, bool((self.places == np.round(self.places)).all()))
+            return
+        dates = _matplotlib_dates()
+        ax.xaxis_date(self.zone)  # so that dates can be added to the axes
+        locator = dates.AutoDateLocator(tz=self.zone)
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=self.zone))
+
+
+def read_positions(positions: Any, n_values: int, otherwise: str = "position") -> Positions:
+    """Positions from outside, numbers or dates; numbers without a name of their own are called `otherwise`."""
+    dates = _as_dates(positions)
+    numbers, zone = (positions, None) if dates is None else dates
+    places = as_real_array(numbers, "positions", ("n_values",), sizes={"n_values": n_values})
+    label = otherwise if dates is None else f"date ({zone})" if zone else "date"
+    return Positions(places, name_of(positions, label), dates is not None, zone)
+
+
+def _as_dates(positions: Any) -> tuple[Array, tzinfo | None] | None:
+    """Dates in days, and the time zone to show them in, if any; None if the positions are not dates."""
+    try:
+        array = np.asarray(positions)
+    except ValueError:  # rows of unequal length, which the door refuses in its own words
+        return None
+    items = array.ravel().tolist() if array.dtype.kind in "OSU" else []
+    if items and isinstance(items[0], str | bytes):
+        raise TypeError(
+            f"positions must be numbers or dates; got text ({items[0]!r}). "
+            "Convert it, for example by pandas.to_datetime(positions)."
+        )
+    if array.dtype.kind != "M" and not (items and all(isinstance(item, date) for item in items)):
+        return None
+    missing = np.argwhere(array != array)  # only NaT differs from itself
+    if missing.size:
+        raise ValueError(
+            f"positions must be complete; got NaT at index {int(missing[0, 0])}. Remove values without a date first."
+        )
+    zones = [getattr(item, "tzinfo", None) for item in items]  # NumPy's dates have none
+    if None in zones and any(zones):
+        raise ValueError(
+            "positions must all have a time zone or none; got both. "
+            "Convert them, for example by pandas.to_datetime(positions, utc=True)."
+        )
+    return _matplotlib_dates().date2num(array), zones[0] if zones else None
+
+
+def _matplotlib_dates() -> Any:
+    import matplotlib.dates
+
+    return matplotlib.dates
+
+
+def use_whole_numbers(ax: Axes, whole: bool = True) -> None:
+    """Ticks at whole numbers only, or wherever they suit."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=whole))
+
+
+def write_names(ax: Axes, places: Array, names: list[str]) -> str:
+    """Names along the bottom, smaller or fewer where they would touch; says so if some are left out."""
+    from matplotlib.font_manager import FontProperties
+
+    upright = len(names) <= 12 and max(map(len, names)) <= 4
+    room = size_in_points(ax)[0] / len(names) / LINE_HEIGHT
+    step = int(np.ceil(SMALLEST_FONT / room))
+    ax.set_xticks(places[::step], names[::step], rotation=0 if upright else 90)
+    usual = FontProperties(size="small").get_size_in_points()
+    ax.tick_params(axis="x", labelsize=min(usual, room * step), length=0)
+    return f" (one in {step} is named)" if step > 1 else ""
+
+
+def name_of(data: Any, otherwise: str) -> str:
+    """Name of a pandas Series or Index."""
+    name = getattr(data, "name", None)
+    return name if isinstance(name, str) else otherwise
