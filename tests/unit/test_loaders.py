@@ -18,7 +18,7 @@ from scipy.io import loadmat, savemat
 from scipy.spatial.distance import cdist
 
 import oracle
-from spectralgp.datasets import _files, cerebellum, load_cerebellum, load_traffic, load_uber, load_weather
+from spectralgp.datasets import _files, load_cerebellum, load_traffic, load_uber, load_weather, released
 from tolerances import EXACT, FORMULA
 
 WEATHER_FILES = ("city45data.mat", "smhi_temp_17.mat")
@@ -200,7 +200,7 @@ def brain(data_folder, tmp_path, monkeypatch) -> Path:
     folder.mkdir()
     copy(data_folder, folder, "A_cerebellum.mat")
     savemat(folder / "signal_set_cerebellum.mat", {"F2": np.random.default_rng(0).standard_normal((4465, 292))})
-    monkeypatch.setattr(cerebellum, "SIGNALS", dataclasses.replace(cerebellum.SIGNALS, git_blob=None))
+    monkeypatch.setattr(released, "SIGNALS", dataclasses.replace(released.SIGNALS, git_blob=None))
     return folder
 
 
@@ -223,8 +223,8 @@ def test_the_cerebellum_s_signals_are_downloaded(brain, cache, serve):
 
 
 def test_other_signals_than_the_released_ones_are_refused(brain, monkeypatch):
-    file = dataclasses.replace(cerebellum.SIGNALS, git_blob="018059436389d58ab6181f9e16e317dbbb7f59f4")
-    monkeypatch.setattr(cerebellum, "SIGNALS", file)
+    file = dataclasses.replace(released.SIGNALS, git_blob="018059436389d58ab6181f9e16e317dbbb7f59f4")
+    monkeypatch.setattr(released, "SIGNALS", file)
     with pytest.raises(ValueError, match=r"signal_set_cerebellum\.mat must be .* with git blob hash 0180"):
         load_cerebellum(brain)
 

@@ -1,8 +1,23 @@
 """Data sets: three that come with the package, those of the paper, and synthetic draws."""
 
-from spectralgp.datasets.air_quality import AirQuality, load_air_quality
-from spectralgp.datasets.cerebellum import Cerebellum, load_cerebellum
-from spectralgp.datasets.fertility import Fertility, load_fertility
+from spectralgp.datasets.embedded import (
+    AirQuality,
+    Fertility,
+    USIncome,
+    load_air_quality,
+    load_fertility,
+    load_us_income,
+)
+from spectralgp.datasets.released import (
+    Cerebellum,
+    Traffic,
+    Uber,
+    Weather,
+    load_cerebellum,
+    load_traffic,
+    load_uber,
+    load_weather,
+)
 from spectralgp.datasets.synthetic import (
     FilteredSignals,
     barabasi_albert_graph,
@@ -10,10 +25,6 @@ from spectralgp.datasets.synthetic import (
     draw_inverse_wishart,
     sensor_graph,
 )
-from spectralgp.datasets.traffic import Traffic, load_traffic
-from spectralgp.datasets.uber import Uber, load_uber
-from spectralgp.datasets.us_income import USIncome, load_us_income
-from spectralgp.datasets.weather import Weather, load_weather
 
 __all__ = [
     "AirQuality",

@@ -10,50 +10,33 @@ from typing import Any
 
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
-from spectralgp.datasets._download import download
+from spectralgp._basics.progress import mention, progress_bar, report
 
 REPOSITORY = "github.com/yincong-zhi/Polynomial_Kernel_Learning"
 COMMIT = "f9b219ac167ba6c06da8b88a88376ddcbd7efd1e"
 BASE_URL = f"https://raw.githubusercontent.com/yincong-zhi/Polynomial_Kernel_Learning/{COMMIT}/data/"
 VARIABLE = "SPECTRALGP_DATA"
+N_PROGRESS_STEPS = 100
+CHUNK_BYTES = 2**16
 
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    r"""One file of the paper's data, and the one thing that its content is checked by.
+    """One file of the paper's data, and what its content is checked by: the first of these that is known.
 
-    That is its SHA-256 sum, where that is known. It is the hash by which git names its content, where only the list of
-    the repository's files is known. Where neither is known, it is the variables that the file must hold, with their
-    shapes: another file of the same shape would pass.
-
-    Parameters
-    ----------
-    name : str
-        The file's name.
-    sha256 : str, optional
-        Sum that its content must have.
-    git_blob : str, optional
-        SHA-1 of ``blob <size>\0`` and the content; taken if there is no `sha256`.
-    shapes : tuple of (str, tuple of int)
-        Variables, among others, and their shapes; taken if there is no sum.
+    Another file of the same shapes would pass where only those are known.
     """
 
     name: str
     sha256: str | None = None
-    git_blob: str | None = None
-    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    git_blob: str | None = None  # the hash by which git names the content, from the list of the repository's files
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()  # of variables that the file must hold, among others
 
 
 def find_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None) -> Path | None:
     """Path of a file in `folder`, the folder named by ``SPECTRALGP_DATA``, or the cache; None if it is in none.
 
-    Raises
-    ------
-    NotADirectoryError
-        If `folder`, or the folder named by the variable, does not exist: a folder asked for by name and absent is a
-        mistake.
-    ValueError
-        If the first such file does not pass its check.
+    The first such file must pass its check, and a folder asked for by name must exist.
     """
     for place in _places(folder):
         path = place / file.name
@@ -67,13 +50,6 @@ def fetch_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None)
     """Path of a file, downloaded into the cache if it is nowhere on this machine.
 
     A download is checked before it has the file's name: what is interrupted or damaged is never found later.
-
-    Raises
-    ------
-    FileNotFoundError
-        If it is not here and cannot be downloaded; the message says which file to put where.
-    ValueError
-        If what is here, or was downloaded, does not pass its check.
     """
     found = find_file(file, folder)
     if found is not None:
@@ -82,7 +58,7 @@ def fetch_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(target) as beside:
-            download(url, beside)
+            _download(url, beside)
             _check(beside, file, f"the download of {url}", "it was not kept, try again")
     except OSError as error:  # no network, no such host, no such page, no room
         raise FileNotFoundError(
@@ -157,3 +133,35 @@ def _shapes(path: Path, file: ReleasedFile) -> dict[str, tuple[int, ...]] | str:
     except Exception as error:  # the reader raises anything at a file that is damaged or none of MATLAB's
         return f"{type(error).__name__}: {error}"
     return {name: content[name].shape for name, _ in file.shapes if name in content}
+
+
+def _download(url: str, path: Path) -> None:
+    """Write what an address serves to a file, with a bar where a person looks."""
+    pooch = require("pooch", "data", "to download the paper's data")
+    with progress_bar(f"download of {url.rpartition('/')[2]}", N_PROGRESS_STEPS, show=True):
+        pooch.HTTPDownloader(progressbar=_Steps(), chunk_size=CHUNK_BYTES)(url, str(path), None)
+
+
+class _Steps:
+    """Bytes as pooch counts them, reported in hundredths of `total`, which pooch sets; zero where it is not known."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._n_bytes = 0
+        self._n_steps = 0
+
+    def update(self, n_bytes: int) -> None:
+        self._n_bytes += n_bytes
+        if not self.total:
+            mention(f"{self._n_bytes / 1e6:.1f} MB")
+            return
+        n_bytes = min(self._n_bytes, self.total)  # the last chunk is counted as a whole one
+        while self._n_steps < N_PROGRESS_STEPS * n_bytes // self.total:
+            self._n_steps += 1
+            report(f"{n_bytes / 1e6:.1f} of {self.total / 1e6:.1f} MB")
+
+    def reset(self) -> None:
+        pass  # at the end pooch counts all bytes once more, and they are no more than the whole
+
+    def close(self) -> None:
+        pass  # the bar ends with the download

@@ -13,9 +13,9 @@ from spectralgp.graphs import Graph
 from spectralgp.kernels import Polynomial
 from spectralgp.spectra import decompose
 
-NEAREST = 2  # neighbours that a sensor is joined to however far they are
+N_NEAREST = 2  # neighbours that a sensor is joined to however far they are
 WEIGHT_AT_RANGE = 0.6
-MOST_TRIES = 1000
+MAX_TRIES = 1000
 
 
 def sensor_graph(n_nodes: int, random_state: np.random.Generator) -> Graph:
@@ -45,21 +45,21 @@ def sensor_graph(n_nodes: int, random_state: np.random.Generator) -> Graph:
     >>> sensor_graph(30, np.random.default_rng(1)).is_connected
     True
     """
-    as_integer(n_nodes, "n_nodes", NEAREST + 1)
+    as_integer(n_nodes, "n_nodes", N_NEAREST + 1)
     reach = 2 / np.sqrt(n_nodes)
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         places = random_state.random((n_nodes, 2))
         distances = squareform(pdist(places))
         np.fill_diagonal(distances, np.inf)
         joined = distances < reach
-        nearest = np.argsort(distances, axis=1)[:, :NEAREST]
+        nearest = np.argsort(distances, axis=1)[:, :N_NEAREST]
         np.put_along_axis(joined, nearest, True, axis=1)
         joined |= joined.T
         weights = np.where(joined, WEIGHT_AT_RANGE ** ((distances / reach) ** 2), 0.0)
         graph = Graph(weights, coordinates=places)
         if graph.is_connected:
             return graph
-    raise RuntimeError(f"no connected sensor graph of {n_nodes} nodes in {MOST_TRIES} tries. Ask for more nodes.")
+    raise RuntimeError(f"no connected sensor graph of {n_nodes} nodes in {MAX_TRIES} tries. Ask for more nodes.")
 
 
 def barabasi_albert_graph(
@@ -96,7 +96,7 @@ def barabasi_albert_graph(
     as_integer(n_initial, "n_initial", 1)
     as_integer(n_links, "n_links", 1, n_initial)
     as_integer(n_nodes, "n_nodes", n_initial + 1)
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         weights = np.zeros((n_nodes, n_nodes))
         for node in range(n_initial, n_nodes):
             attraction = 1 + weights[:node].sum(axis=1)
@@ -105,7 +105,7 @@ def barabasi_albert_graph(
         graph = Graph(weights)
         if graph.is_connected:
             return graph
-    raise RuntimeError(f"no connected graph in {MOST_TRIES} tries. Ask for more links than {n_links} a node.")
+    raise RuntimeError(f"no connected graph in {MAX_TRIES} tries. Ask for more links than {n_links} per node.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class FilteredSignals:
     signals : ndarray of shape (n_signals, n_nodes)
         What is observed.
     clean : ndarray of shape (n_signals, n_nodes)
-        The same without noise; their variance over all entries is one.
+        The signals without noise; their variance over all entries is one.
     graph_kernel : Polynomial
         The filter that made them, with the amplitude that goes with that variance.
     noise_variance : float
@@ -171,6 +171,8 @@ def draw_filtered_signals(
     ((15, 30), 0.01)
     """
     as_integer(n_signals, "n_signals", 1)
+    as_positive(10.0 ** (snr / 10), "10 ** (snr / 10)")
+    noise_variance = 10 ** (-float(snr) / 10)
     truth = Polynomial.from_coefficients(coefficients)
     white = random_state.standard_normal((n_signals, graph.n_nodes))
     if input_covariance is not None:
@@ -178,7 +180,6 @@ def draw_filtered_signals(
         white = np.linalg.cholesky(as_real_array(input_covariance, "input_covariance", axes, sizes=sizes)) @ white
     filtered = decompose(graph, scaled=True).filter(white, truth.response)
     spread = float(np.std(filtered))
-    noise_variance = 10 ** (-_decibels(snr) / 10)
     noise = np.sqrt(noise_variance) * random_state.standard_normal(filtered.shape)
     clean = filtered / spread
     return FilteredSignals(clean + noise, clean, truth.scaled_by(1 / spread), noise_variance)
@@ -212,8 +213,3 @@ def draw_inverse_wishart(n_signals: int, random_state: np.random.Generator) -> A
     drawn = np.linalg.inv(white.T @ white)
     covariance: Array = (drawn + drawn.T) / 2  # rounding aside it is symmetric already
     return covariance
-
-
-def _decibels(snr: float) -> float:
-    as_positive(10.0 ** (snr / 10), "10 ** (snr / 10)")
-    return float(snr)
