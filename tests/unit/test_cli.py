@@ -14,7 +14,7 @@ import spectralgp
 from spectralgp import GraphGPRegressor, Polynomial, cli
 from spectralgp.cli import demonstration
 from spectralgp.cli import showcase as demo
-from spectralgp.cli.tables import table_of
+from spectralgp.cli.app import table_of
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ import spectralgp
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Matern, Polynomial, RandomWalk, cli, load
 from spectralgp.cli import demonstration
 from spectralgp.cli import showcase as demo
-from spectralgp.cli.models import KERNELS, kernel_named
+from spectralgp.cli.learning import KERNELS, kernel_named
 from spectralgp.kernels import InputRecipe
 from spectralgp.scores import coverage, crps, root_mean_square_error
 
@@ -453,7 +453,7 @@ def test_nothing_is_overwritten_without_force(fitted):
         ([*LAGGED, "--kernel", "diffusion", "--degree", "3"], "--degree must be left out"),
         ([*FIT, "--signals", "files/incomes.csv", "--out", "x.sgp", "--inputs", "lag:0"], "--inputs must be lag:1"),
         ([*LAGGED, "--inputs", "lag:2"], "got lag:1 and lag:2. Join tables"),
-        ([*LAGGED, "--inputs", "no-file.csv"], "which is no file"),
+        ([*LAGGED, "--inputs", "no-file.csv"], "which is not a file"),
         ([*LAGGED, "--seed", "-1"], "Invalid value for '--seed'"),
         ([*LAGGED, "--jobs", "0"], "Invalid value for '--jobs'"),
         ([*LAGGED[:-1], "/dev/null", "--force"], "/dev/null must be a file"),

@@ -1,11 +1,13 @@
-"""`predict`, `impute` and `score`: what a saved model says of signals."""
+"""`predict`, `impute`, `score` and `report`: what a saved model says of signals."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from copy import copy
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich import box
 from rich.console import Console
@@ -16,29 +18,27 @@ from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_b
 from spectralgp.cli.files import (
     DateFormat,
     Inputs,
-    Layout,
     LayoutOption,
     ModelFile,
-    Nodes,
     NodesOption,
+    Reader,
     Signals,
-    as_told,
     data_of,
     file_option,
     how_made,
     in_order,
+    input_parts,
     joined,
     make_inputs,
     naming,
-    signals_for,
     times_given,
 )
-from spectralgp.cli.models import scored
 from spectralgp.files.inputs import inputs_from_file, time_inputs
 from spectralgp.files.labels import index_of
 from spectralgp.files.tables import read_table
 from spectralgp.files.writing import write_tables
 from spectralgp.kernels import InputRecipe
+from spectralgp.scores import coverage, crps, root_mean_square_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,8 +79,8 @@ def predict(
     ] = None,
     std: Std = None,
     long: Long = False,
-    layout: LayoutOption = Layout.auto,
-    nodes: NodesOption = Nodes.exact,
+    layout: LayoutOption = "auto",
+    nodes: NodesOption = "exact",
     date_format: DateFormat = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -95,14 +95,11 @@ def predict(
     to_be_written(out, std, force=force)
     _one_table(long, std)
     fitted = load(model)
-    new = _new_inputs(fitted, signals, inputs, at, observed, layout, nodes, date_format)
-    known = None
-    if observed is not None:
-        read = signals_for(fitted, observed, layout, nodes, date_format)
-        known = _matched(read, new, observed)
-    mean, deviation = fitted.set_output(predict="pandas").predict(
-        new, return_std=True, include_noise=True, observed=known
-    )
+    reader = Reader(layout, nodes, date_format)
+    new = _new_inputs(fitted, signals, inputs, at, observed, reader)
+    known = None if observed is None else _matched(reader.signals(observed, fitted.graph_), new, observed)
+    fitted.set_output(predict="pandas")
+    mean, deviation = fitted.predict(new, return_std=True, include_noise=True, observed=known)
     _write(mean, deviation, out, std, long)
     _say(as_json, out, std, mean, "Predicted")
 
@@ -113,16 +110,14 @@ def _new_inputs(
     inputs: list[str] | None,
     at: list[str] | None,
     observed: Path | None,
-    layout: Layout,
-    nodes: Nodes,
-    date_format: str | None,
+    reader: Reader,
 ) -> pd.DataFrame | None:
     """Where to predict, in the way that the model was fitted."""
-    of_times = None if at or signals or not inputs else _times_in(model, inputs, date_format)
+    of_times = None if at or signals or not inputs else _times_in(model, inputs, reader.date_format)
     if of_times is not None:
         return of_times
-    told, recipe = how_made(model, inputs)
-    wanted = ["--signals"] if told.lag is not None else ["--at"] if told.time and told.table is None else []
+    parts, recipe = how_made(model, inputs)
+    wanted = ["--signals"] if parts.lag is not None else ["--at"] if parts.time and parts.table is None else []
     given = [name for name, value in (("--signals", signals), ("--at", at)) if value]
     is_known_by_label = wanted == ["--at"] and observed is not None and not given
     if given != wanted and not is_known_by_label:
@@ -130,24 +125,24 @@ def _new_inputs(
         way = "without inputs" if recipe == InputRecipe() and not inputs else f"with {model.input_recipe_ or inputs}"
         raise typer.BadParameter(f"{ask}: the model was fitted {way}; got {', '.join(given) or 'none'}.")
     if at:
-        return times_given(at, recipe.time, date_format)
+        return times_given(at, recipe.time, reader.date_format)
     if observed is not None and is_known_by_label:
         with naming(observed):
-            return time_inputs(signals_for(model, observed, layout, nodes, date_format).index, recipe.time)
+            return time_inputs(reader.signals(observed, model.graph_).index, recipe.time)
     if signals is not None:
-        read = signals_for(model, signals, layout, nodes, date_format)
-        return in_order(make_inputs(read, told, recipe, signals, date_format, ahead=True)[0], model)
-    if told.table is None:
+        table = reader.signals(signals, model.graph_)
+        return in_order(make_inputs(table, parts, recipe, signals, reader.date_format, ahead=True)[0], model)
+    if parts.table is None:
         return None
-    table = inputs_from_file(told.table, features=recipe.columns, date_format=date_format)
-    with naming(told.table):
-        times = [time_inputs(table.index, recipe.time)] if told.time else []
-    return in_order(joined([*times, table], table.index, told), model)
+    table = inputs_from_file(parts.table, features=recipe.columns, date_format=reader.date_format)
+    with naming(parts.table):
+        times = [time_inputs(table.index, recipe.time)] if parts.time else []
+    return in_order(joined([*times, table], table.index, parts), model)
 
 
 def _times_in(model: GraphGPRegressor, inputs: list[str], date_format: str | None) -> pd.DataFrame | None:
     """Inputs of a model of time alone from the first column of a table; None where that is not what was asked."""
-    recipe, table = model.input_recipe_, as_told(inputs).table
+    recipe, table = model.input_recipe_, input_parts(inputs).table
     if table is None or recipe is None or recipe != InputRecipe(recipe.time) or recipe.time is None:
         return None
     with naming(table):
@@ -178,8 +173,8 @@ def impute(
     std: Std = None,
     inputs: Inputs = None,
     long: Long = False,
-    layout: LayoutOption = Layout.auto,
-    nodes: NodesOption = Nodes.exact,
+    layout: LayoutOption = "auto",
+    nodes: NodesOption = "exact",
     date_format: DateFormat = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -196,7 +191,7 @@ def impute(
     to_be_written(out, std, force=force)
     _one_table(long, std)
     fitted = load(model)
-    data = data_of(fitted, signals, inputs, layout, nodes, date_format)
+    data = data_of(fitted, signals, inputs, Reader(layout, nodes, date_format))
     with naming(signals):
         values, deviation = fitted.impute(data.inputs, data.signals)
     n_filled = int(data.signals.isna().to_numpy().sum())
@@ -212,8 +207,8 @@ def score(
     level: Annotated[
         float, typer.Option(help="Of the intervals whose coverage is measured.", min=0.01, max=0.99)
     ] = 0.9,
-    layout: LayoutOption = Layout.auto,
-    nodes: NodesOption = Nodes.exact,
+    layout: LayoutOption = "auto",
+    nodes: NodesOption = "exact",
     date_format: DateFormat = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -224,7 +219,7 @@ def score(
       spectralgp score model.sgp --signals files/later.csv
     """
     fitted = load(model)
-    data = data_of(fitted, signals, inputs, layout, nodes, date_format)
+    data = data_of(fitted, signals, inputs, Reader(layout, nodes, date_format))
     with naming(signals):
         scores = scored(fitted, data.inputs, data.signals, level)
     if as_json:
@@ -237,6 +232,86 @@ def score(
     table.add_row(f"inside {level:.0%} intervals", f"{scores.coverage:.1%}")
     typer.echo(f"{scores.n_values} values of {scores.n_signals} signals")
     Console().print(table)
+
+
+@answering
+def report(
+    model: ModelFile,
+    out: Annotated[Path, typer.Option(help="The page.", dir_okay=False, metavar="FILE.html")],
+    signals: Annotated[
+        Path | None,
+        file_option(
+            "--signals", "Signals that the model has not seen, to judge it by; leave-one-out if not given.", None
+        ),
+    ] = None,
+    inputs: Inputs = None,
+    title: Annotated[str | None, typer.Option(help="The heading.")] = None,
+    aspect: Annotated[
+        float | None,
+        typer.Option(
+            help="Length of a unit upwards on the map, to one sideways; 1 / cos(latitude) for degrees.", min=0.1
+        ),
+    ] = None,
+    layout: LayoutOption = "auto",
+    nodes: NodesOption = "exact",
+    date_format: DateFormat = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    r"""Write a page about a model: filters, a map, predictions, calibration, and what was learnt in words.
+
+    It is one HTML file that needs no network.
+
+    Example (the model is that of `spectralgp fit --help`):
+      spectralgp report model.sgp --signals files/later.csv --out report.html
+    """
+    to_be_written(out, force=force)
+    fitted = load(model)
+    held_out: tuple[Any, ...] = ()
+    if signals is not None:
+        data = data_of(fitted, signals, inputs, Reader(layout, nodes, date_format))
+        held_out = (data.inputs, data.signals)
+    elif inputs is not None:
+        raise typer.BadParameter("--inputs must be left out without --signals, whose inputs they are.")
+    with naming(model if signals is None else signals):
+        path = fitted.report(out, *held_out, title=title, aspect="equal" if aspect is None else aspect)
+    if as_json:
+        print_json({"out": path, "n_bytes": path.stat().st_size})
+        return
+    typer.echo(f"Report: {path}")
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How well a model predicts signals, in nats and in the units of the signals."""
+
+    n_signals: int  # of which something was observed
+    n_values: int
+    log_density: float  # of a signal: mean
+    log_density_error: float  # and standard error, NaN for one signal
+    rmse: float
+    crps: float
+    coverage: float
+
+
+def scored(model: GraphGPRegressor, inputs: Any, truth: pd.DataFrame, level: float) -> Scores:
+    """Score a model on signals, each taken alone; intervals are of probability `level`."""
+    is_observed = truth.notna().to_numpy()
+    densities = np.asarray(model.log_predictive_density(inputs, truth, joint=False))[is_observed.any(axis=1)]
+    frames = copy(model).set_output(predict="pandas").predict(inputs, return_std=True, include_noise=True)
+    names = list(truth.columns)
+    ordered = (frame[names] if set(names) == set(frame.columns) else frame for frame in frames)
+    mean, std = (np.broadcast_to(frame.to_numpy(), truth.shape) for frame in ordered)  # all alike without inputs
+    return Scores(
+        densities.size,
+        int(is_observed.sum()),
+        float(np.mean(densities)),
+        float(np.std(densities, ddof=1) / np.sqrt(densities.size)) if densities.size > 1 else float("nan"),
+        root_mean_square_error(truth, mean),
+        float(np.nanmean(crps(truth, mean, std))),
+        coverage(truth, mean, std, level),
+    )
 
 
 def _one_table(long: bool, std: Path | None) -> None:

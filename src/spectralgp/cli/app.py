@@ -1,4 +1,4 @@
-"""The command itself, and what all commands share: how they answer, warn and fail."""
+"""The command itself, and what all commands share: how they answer, warn and fail, and tables on the terminal."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
 
 from spectralgp import __version__
 
@@ -30,8 +34,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 EXPECTED = (OSError, ValueError, TypeError, ImportError, MemoryError)
 """Errors whose message is for the user; others are mistakes of the program's."""
 
-
-LONGEST_NAME = 255  # bytes, in nearly all file systems
+MAX_NAME_BYTES = 255  # of a file, in nearly all file systems
 
 
 def main() -> None:
@@ -108,18 +111,11 @@ def _note(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def to_be_written(*paths: Path | None, force: bool) -> None:
-    """Refuse, before any work is done, what could not be written after it.
-
-    Raises
-    ------
-    BadParameter
-        If a file is there and may not or cannot be replaced, its folder is not there or may not be written to, a name
-        is too long, or two files have one name.
-    """
+    """Refuse, before any work is done, what could not be written after it."""
     wanted = [path for path in paths if path is not None]
     for path in wanted:
-        if len(os.fsencode(path.name)) > LONGEST_NAME:
-            raise typer.BadParameter(f"{path} must have a shorter name, of at most {LONGEST_NAME} bytes.")
+        if len(os.fsencode(path.name)) > MAX_NAME_BYTES:
+            raise typer.BadParameter(f"{path} must have a shorter name, of at most {MAX_NAME_BYTES} bytes.")
         if path.exists() and not force:
             raise typer.BadParameter(f"{path} is there already. Pass --force to replace it, or choose another name.")
         if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
@@ -133,7 +129,7 @@ def to_be_written(*paths: Path | None, force: bool) -> None:
 
 
 def print_json(answer: dict[str, Any]) -> None:
-    """Print an answer for machines: what is no finite number is null."""
+    """Print an answer for machines: non-finite values become null."""
     sys.stdout.write(json.dumps(_plain(answer), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     sys.stdout.flush()
 
@@ -148,3 +144,35 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, bool | int | str | None) else str(value)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of results: a format of ``row``, and the field it is about, of which larger is better, or neither is."""
+
+    text: str
+    field: str
+    larger_is_better: bool | None
+
+
+def table_of(
+    rows: Sequence[Any], columns: Mapping[str, Column], *, name: str = "kernel", title: str = "\ngraph kernel"
+) -> Table:
+    """A table for 80 columns with one row per kernel, or what else has a `name`; the best numbers are bold."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(title, no_wrap=True)
+    for title in columns:
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(escape(getattr(row, name)), *(_cell(row, rows, column) for column in columns.values()))
+    return table
+
+
+def _cell(row: Any, rows: Sequence[Any], column: Column) -> str:
+    value = getattr(row, column.field)
+    if value is None:
+        return "-"
+    text = column.text.format(row=row)
+    values = [known for known in (getattr(other, column.field) for other in rows) if known is not None]
+    is_best = column.larger_is_better is not None and value == (max(values) if column.larger_is_better else min(values))
+    return f"[bold]{text}[/bold]" if is_best else text

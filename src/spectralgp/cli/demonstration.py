@@ -12,9 +12,8 @@ from rich.console import Console
 
 from spectralgp._basics.extras import require
 from spectralgp._basics.progress import progress_bar
-from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
+from spectralgp.cli.app import AsJson, Column, Debug, Force, answering, print_json, table_of, to_be_written
 from spectralgp.cli.showcase import LEVEL, METHODS, OUTAGE, DemoResult, run_demo
-from spectralgp.cli.tables import Column, table_of
 from spectralgp.datasets import load_us_income
 from spectralgp.files.writing import write_tables
 

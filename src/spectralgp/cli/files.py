@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,31 +28,21 @@ if TYPE_CHECKING:
 TIME = "time"
 
 
-class Layout(StrEnum):
-    """How a table of signals is laid out."""
-
-    auto = "auto"
-    wide = "wide"
-    long = "long"
-
-
-class Nodes(StrEnum):
-    """What to do where nodes of file and graph differ."""
-
-    exact = "exact"
-    graph = "graph"
-
-
 def file_option(name: str, text: str, panel: str | None = "Data") -> Any:
     """An option that names a file that is there."""
     return typer.Option(name, help=text, exists=True, dir_okay=False, rich_help_panel=panel, metavar="FILE")
+
+
+def data_option(text: str, *names: str, **options: Any) -> Any:
+    """An option about the data."""
+    return typer.Option(*names, help=text, rich_help_panel="Data", **options)
 
 
 Signals = Annotated[
     Path,
     file_option(
         "--signals",
-        "Signals: a CSV or Parquet table, wide (a row a signal, a column a node) or long (time, node, value).",
+        "Signals: a CSV or Parquet table, wide (one row per signal, one column per node) or long (time, node, value).",
     ),
 ]
 GraphFile = Annotated[
@@ -66,34 +55,24 @@ Points = Annotated[
         "Nodes with longitude and latitude, or x and y: joined to neighbours, or only drawn where a --graph is given.",
     ),
 ]
-Neighbors = Annotated[
-    int | None, typer.Option(help="Nearest neighbours of each point (8).", min=1, rich_help_panel="Data")
-]
-Radius = Annotated[
-    float | None, typer.Option(help="Join points within it instead, in km on the sphere.", rich_help_panel="Data")
-]
+Neighbors = Annotated[int | None, data_option("Nearest neighbours of each point (8).", min=1)]
+Radius = Annotated[float | None, data_option("Join points within it instead, in km on the sphere.")]
 Inputs = Annotated[
     list[str] | None,
-    typer.Option(
-        help="What signals are explained by: a table with their index, lag:1 (the row before; lag:7, seven before), or "
+    data_option(
+        "What signals are explained by: a table with their index, lag:1 (the row before; lag:7, seven before), or "
         "time (their index). May be repeated: they are joined.",
         metavar="FILE|lag:N|time",
-        rich_help_panel="Data",
     ),
 ]
-LayoutOption = Annotated[Layout, typer.Option("--layout", help="Layout of the signals.", rich_help_panel="Data")]
+LayoutOption = Annotated[Literal["auto", "wide", "long"], data_option("Layout of the signals.", "--layout")]
 NodesOption = Annotated[
-    Nodes,
-    typer.Option(
-        "--nodes",
-        help="Where nodes of file and graph differ: an error, or missing ones are not observed, others left out.",
-        rich_help_panel="Data",
+    Literal["exact", "graph"],
+    data_option(
+        "Where nodes of file and graph differ: an error, or missing ones are not observed, others left out.", "--nodes"
     ),
 ]
-DateFormat = Annotated[
-    str | None,
-    typer.Option(help="How dates are written, if not as 2024-01-31.", metavar="%d.%m.%Y", rich_help_panel="Data"),
-]
+DateFormat = Annotated[str | None, data_option("How dates are written, if not as 2024-01-31.", metavar="%d.%m.%Y")]
 ModelFile = Annotated[
     Path, typer.Argument(help="A model that `fit` saved.", exists=True, dir_okay=False, metavar="MODEL")
 ]
@@ -101,43 +80,34 @@ ModelFile = Annotated[
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What a model is fitted to, or scored on.
-
-    Parameters
-    ----------
-    graph : Graph
-        With a name for every node.
-    inputs : DataFrame or None
-        One row a signal.
-    signals : DataFrame
-        Columns are the nodes.
-    recipe : InputRecipe
-        How the inputs were made.
-    """
+    """What a model is fitted to, or scored on: a graph with names, and tables with one row per signal."""
 
     graph: GraphBase
     inputs: pd.DataFrame | None
     signals: pd.DataFrame
-    recipe: InputRecipe
+    recipe: InputRecipe  # how the inputs were made
 
 
 @dataclass(frozen=True)
-class Told:
-    """What inputs are to be made of, as it was typed.
-
-    Parameters
-    ----------
-    time : bool
-        Of the index of the signals.
-    lag : int or None
-        Of the signals this many rows before.
-    table : Path or None
-        Of a table.
-    """
+class InputParts:
+    """What inputs are made of, as it was typed: the index of the signals, signals some rows before, a table."""
 
     time: bool = False
     lag: int | None = None
     table: Path | None = None
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How tables are read, as it was typed."""
+
+    layout: Literal["auto", "wide", "long"]
+    nodes: Literal["exact", "graph"]
+    date_format: str | None
+
+    def signals(self, path: Path, graph: GraphBase) -> pd.DataFrame:
+        """Signals on a graph."""
+        return signals_from_file(path, graph, layout=self.layout, nodes=self.nodes, date_format=self.date_format)
 
 
 @contextmanager
@@ -150,43 +120,28 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def read_graph(graph: Path | None, points: Path | None, neighbors: int | None, radius: float | None) -> Graph:
-    """The graph of a file of edges, of points, or of both.
-
-    Raises
-    ------
-    BadParameter
-        If there is neither, or too much.
-    """
-    if graph is None and points is None:
-        raise typer.BadParameter("a graph must be given: pass --graph FILE, or --points FILE for coordinates of nodes.")
+    """The graph of a file of edges, of points, or of both."""
     if neighbors is not None and radius is not None:
         raise typer.BadParameter("--neighbors and --radius must not both be given. Choose one of them.")
-    if graph is None and points is not None:
+    if graph is not None:
+        read = graph_from_file(graph, neighbors, radius)
+        return read if points is None else with_points(read, points)
+    if points is not None:
         return graph_from_points(points, neighbors, radius)
-    assert graph is not None
-    read = graph_from_file(graph, neighbors, radius)
-    return read if points is None else with_points(read, points)
+    raise typer.BadParameter("a graph must be given: pass --graph FILE, or --points FILE for coordinates of nodes.")
 
 
-def read_data(
-    graph: Graph, signals: Path, inputs: list[str] | None, layout: Layout, nodes: Nodes, date_format: str | None
-) -> Data:
+def read_data(graph: Graph, signals: Path, inputs: list[str] | None, reader: Reader) -> Data:
     """Signals on a graph with their inputs; a graph without names has those of the columns from here on."""
-    told = as_told(inputs)
-    table = signals_from_file(signals, graph, layout=layout.value, nodes=nodes.value, date_format=date_format)
+    parts = input_parts(inputs)
+    table = reader.signals(signals, graph)
     named = graph if graph.names is not None else Graph(graph.weights, list(table.columns), graph.coordinates)
-    return Data(named, *make_inputs(table, told, InputRecipe(), signals, date_format))
+    return Data(named, *make_inputs(table, parts, InputRecipe(), signals, reader.date_format))
 
 
-def as_told(inputs: list[str] | None) -> Told:
-    """What was typed after ``--inputs``, each part once.
-
-    Raises
-    ------
-    BadParameter
-        If it is neither ``time``, nor ``lag:`` with a number, nor a file; or of a kind that was given before.
-    """
-    told = Told()
+def input_parts(inputs: list[str] | None) -> InputParts:
+    """What was typed after ``--inputs``, each part once: ``time``, ``lag:`` with a number, or a file."""
+    found = InputParts()
     for word in inputs or []:
         number = word.removeprefix("lag:")
         if word == TIME:
@@ -198,48 +153,54 @@ def as_told(inputs: list[str] | None) -> Told:
         elif Path(word).is_file():
             part = {"table": Path(word)}
         else:
-            raise typer.BadParameter(f"--inputs must be a file, lag:1 or time; got {word}, which is no file.")
-        if getattr(told, *part):
+            raise typer.BadParameter(f"--inputs must be a file, lag:1 or time; got {word}, which is not a file.")
+        if getattr(found, *part):
             raise typer.BadParameter(
                 f"--inputs must have one table, one lag and time at most once; got {' and '.join(inputs or [])}. "
                 "Join tables into one."
             )
-        told = replace(told, **part)
-    return told
+        found = replace(found, **part)
+    return found
 
 
 def make_inputs(
-    signals: pd.DataFrame, told: Told, recipe: InputRecipe, path: Path, date_format: str | None, *, ahead: bool = False
+    signals: pd.DataFrame,
+    parts: InputParts,
+    recipe: InputRecipe,
+    path: Path,
+    date_format: str | None,
+    *,
+    ahead: bool = False,
 ) -> tuple[pd.DataFrame | None, pd.DataFrame, InputRecipe]:
     """Inputs, the signals that have them, and how they were made, which must be as in `recipe` where that says so."""
-    parts: list[pd.DataFrame] = []
+    tables: list[pd.DataFrame] = []
     with naming(path):
-        if told.lag is not None:
-            before, signals = lagged(signals, told.lag, ahead=ahead)
-            parts.append(before.rename(columns=str))
-        if told.time:
-            parts.append(time_inputs(signals.index, recipe.time))
+        if parts.lag is not None:
+            before, signals = lagged(signals, parts.lag, ahead=ahead)
+            tables.append(before.rename(columns=str))
+        if parts.time:
+            tables.append(time_inputs(signals.index, recipe.time))
     columns: tuple[str, ...] = ()
-    if told.table is not None:
+    if parts.table is not None:
         known = recipe.columns or None
-        parts.append(inputs_from_file(told.table, signals.index, features=known, date_format=date_format))
-        columns = tuple(parts[-1].columns)
-    clock = clock_of(signals.index) if told.time else None
-    return joined(parts, signals.index, told), signals, InputRecipe(clock, told.lag, columns)
+        tables.append(inputs_from_file(parts.table, signals.index, features=known, date_format=date_format))
+        columns = tuple(tables[-1].columns)
+    clock = clock_of(signals.index) if parts.time else None
+    return joined(tables, signals.index, parts), signals, InputRecipe(clock, parts.lag, columns)
 
 
-def joined(parts: list[pd.DataFrame], index: pd.Index[Any], told: Told) -> pd.DataFrame | None:
+def joined(tables: list[pd.DataFrame], index: pd.Index[Any], parts: InputParts) -> pd.DataFrame | None:
     """Parts of inputs as one table; None if there are none."""
-    names = Counter(name for part in parts for name in part.columns)
+    names = Counter(name for table in tables for name in table.columns)
     repeated = [name for name, count in names.items() if count > 1]
     if repeated:
         raise ValueError(
-            f"{told.table or '--inputs'} must have no column named as those of time and lag (time, the nodes); got "
+            f"{parts.table or '--inputs'} must have no column named as those of time and lag (time, the nodes); got "
             f"{some(repeated)}. Rename them."
         )
-    if not parts:
+    if not tables:
         return None
-    return require("pandas", "cli", "to read tables").concat([part.set_axis(index) for part in parts], axis=1)
+    return require("pandas", "cli", "to read tables").concat([table.set_axis(index) for table in tables], axis=1)
 
 
 # --------------------------------------------------------------------------------------------------------- models
@@ -253,95 +214,62 @@ def features_of(model: GraphGPRegressor) -> list[str] | None:
     return [f"x{place}" for place in range(model.n_features_in_)] if names is None else [str(name) for name in names]
 
 
-def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> tuple[Told, InputRecipe]:
-    """What to make inputs of for a fitted model: as its file says, or where that says nothing, as was typed.
-
-    Raises
-    ------
-    BadParameter
-        If what was typed is not how the model was fitted, or nothing says how.
-    """
-    told, features, recipe = as_told(inputs), features_of(model), model.input_recipe_
+def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> tuple[InputParts, InputRecipe]:
+    """What to make inputs of for a fitted model: as its file says, or where that says nothing, as was typed."""
+    parts, features, recipe = input_parts(inputs), features_of(model), model.input_recipe_
     typed = " and ".join(inputs or [])
     if features is None or recipe == InputRecipe():
         if inputs:
             raise typer.BadParameter(f"--inputs must be left out: the model was fitted without inputs; got {typed}.")
-        return told, InputRecipe()
+        return parts, InputRecipe()
     if recipe is None:
         if not inputs:
             raise typer.BadParameter(
                 f"--inputs must say how the model's inputs, {some(features)}, are made (time, lag:1, or a table with "
                 "them), as its file does not: it was saved from Python, or by an earlier version."
             )
-        made = {str(name) for name in model.graph_.names or ()} if told.lag is not None else set()
-        made |= {TIME} if told.time else set()
+        made = {str(name) for name in model.graph_.names or ()} if parts.lag is not None else set()
+        made |= {TIME} if parts.time else set()
         left = tuple(name for name in features if name not in made)
-        if not made <= set(features) or bool(left) != (told.table is not None):
+        if not made <= set(features) or bool(left) != (parts.table is not None):
             raise typer.BadParameter(
                 f"--inputs must make the inputs that the model was fitted to, {some(features)}; got {typed}."
             )
-        return told, InputRecipe(None, told.lag, left)
-    differs = (told.time and recipe.time is None) or told.lag not in (None, recipe.lag)
-    if differs or (told.table is not None and not recipe.columns):
+        return parts, InputRecipe(None, parts.lag, left)
+    differs = (parts.time and recipe.time is None) or parts.lag not in (None, recipe.lag)
+    if differs or (parts.table is not None and not recipe.columns):
         raise typer.BadParameter(f"--inputs must be as the model was fitted, with {recipe}; got {typed}.")
-    if recipe.columns and told.table is None:
+    if recipe.columns and parts.table is None:
         raise typer.BadParameter(f"--inputs must name a table: the model was fitted with {recipe}.")
-    return Told(recipe.time is not None, recipe.lag, told.table), recipe
+    return InputParts(recipe.time is not None, recipe.lag, parts.table), recipe
 
 
-def signals_for(
-    model: GraphGPRegressor, path: Path, layout: Layout, nodes: Nodes, date_format: str | None
-) -> pd.DataFrame:
-    """Signals on the graph of a fitted model."""
-    return signals_from_file(path, model.graph_, layout=layout.value, nodes=nodes.value, date_format=date_format)
-
-
-def data_of(
-    model: GraphGPRegressor,
-    signals: Path,
-    inputs: list[str] | None,
-    layout: Layout,
-    nodes: Nodes,
-    date_format: str | None,
-) -> Data:
-    """Signals for a fitted model, with inputs of its kind.
-
-    Raises
-    ------
-    BadParameter
-        If inputs do not fit the model, or must be given and are not.
-    """
-    told, recipe = how_made(model, inputs)
-    table = signals_for(model, signals, layout, nodes, date_format)
-    made, chosen, _ = make_inputs(table, told, recipe, signals, date_format)
+def data_of(model: GraphGPRegressor, signals: Path, inputs: list[str] | None, reader: Reader) -> Data:
+    """Signals for a fitted model, with inputs of its kind."""
+    parts, recipe = how_made(model, inputs)
+    table = reader.signals(signals, model.graph_)
+    made, chosen, _ = make_inputs(table, parts, recipe, signals, reader.date_format)
     return Data(model.graph_, in_order(made, model), chosen, recipe)
 
 
 def in_order(made: pd.DataFrame | None, model: GraphGPRegressor) -> pd.DataFrame | None:
     """Inputs with their columns in the order of the fit.
 
-    Raises
-    ------
-    ValueError
-        If one is missing, as earlier signals are to a model that was taken to a graph with other nodes.
+    One may be missing, as earlier signals are to a model that was taken to a graph with other nodes.
     """
+    if made is None:
+        return None
     features = features_of(model) or []
-    missing = [] if made is None else sorted(set(features) - set(made.columns))
+    missing = sorted(set(features) - set(made.columns))
     if missing:
         raise ValueError(
             f"inputs must have all columns of the fit; got none named {some(missing)}. Fit the model anew."
         )
-    return None if made is None else made[features]
+    return made[features]
 
 
 def times_given(at: list[str], clock: Clock | None, date_format: str | None) -> pd.DataFrame:
-    """Inputs of a model of time, from what was typed.
-
-    Raises
-    ------
-    BadParameter
-        If it is neither numbers nor dates, or not those that the model was fitted to.
-    """
+    """Inputs of a model of time, from what was typed."""
 
     def refuse(row: int, got: str, remedy: str) -> None:
         raise typer.BadParameter(f"--at must be a time; got {got}. {remedy}")

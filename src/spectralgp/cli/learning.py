@@ -1,49 +1,91 @@
-"""`fit`: from files to a model."""
+"""`fit` and `compare`: from files to a model, and to a table of graph kernels."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
+from rich.console import Console
 
-from spectralgp import Chebyshev, GraphGPRegressor, Stacking
-from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
+import spectralgp
+from spectralgp import Chebyshev, GraphGPRegressor, GraphKernel, Stacking
+from spectralgp._basics.progress import progress_bar
+from spectralgp.cli.answers import scored
+from spectralgp.cli.app import AsJson, Column, Debug, Force, answering, print_json, table_of, to_be_written
 from spectralgp.cli.files import (
     Data,
     DateFormat,
     GraphFile,
     Inputs,
-    Layout,
     LayoutOption,
     Neighbors,
-    Nodes,
     NodesOption,
     Points,
     Radius,
+    Reader,
     Signals,
     naming,
     read_data,
     read_graph,
 )
-from spectralgp.cli.models import AUTO, KERNELS, kernel_named
+from spectralgp.scores import root_mean_square_error
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AUTO = "auto"
+KERNELS: dict[str, tuple[Callable[..., GraphKernel], str | None]] = {
+    "polynomial": (spectralgp.Polynomial, "degree"),
+    "identity": (spectralgp.Identity, None),
+    "global-filter": (spectralgp.GlobalFilter, None),
+    "local-average": (spectralgp.LocalAverage, None),
+    "pseudo-inverse": (spectralgp.PseudoInverse, None),
+    "regularized-laplacian": (spectralgp.RegularizedLaplacian, None),
+    "diffusion": (spectralgp.Diffusion, None),
+    "random-walk": (spectralgp.RandomWalk, "steps"),
+    "cosine": (spectralgp.Cosine, None),
+    "matern": (spectralgp.Matern, "nu"),
+}
+"""Graph kernels by name, and what a number behind the name sets."""
+COMPARED = "identity,regularized-laplacian,diffusion,matern,polynomial:2,polynomial:auto,auto"
+LEVEL = 0.9
 
 
-class SpectrumKind(StrEnum):
-    """How the graph is decomposed."""
+def kernel_named(text: str) -> GraphKernel | None:
+    """A graph kernel such as "diffusion", "polynomial:3" or "polynomial:auto"; None for "auto", the library's choice.
 
-    auto = "auto"
-    exact = "exact"
-    chebyshev = "chebyshev"
+    Examples
+    --------
+    >>> from spectralgp.cli.learning import kernel_named
+    >>> kernel_named("polynomial:2").degree, kernel_named("auto")
+    (2, None)
+    """
+    name, _, setting = text.strip().lower().partition(":")
+    if name == AUTO and not setting:
+        return None
+    if name not in KERNELS:
+        raise typer.BadParameter(f"kernel must be one of {', '.join([AUTO, *KERNELS])}; got {text!r}.")
+    make, parameter = KERNELS[name]
+    if not setting:
+        return make("auto") if name == "polynomial" else make()
+    if parameter is None:
+        raise typer.BadParameter(f"kernel {name} must stand alone, without a number; got {text!r}.")
+    try:
+        value: Any = setting if setting == "auto" else float(setting) if parameter == "nu" else int(setting)
+        return make(value)
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(
+            f"kernel must be such as {name}:2, the number being its {parameter}; got {text!r}."
+        ) from error
 
 
-class Device(StrEnum):
-    """Where to compute on a large graph."""
-
-    cpu = "cpu"
-    cuda = "cuda"
+def _model_option(text: str, *names: str, **options: Any) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel="Model", **options)
 
 
 def _not_zero(jobs: int | None) -> int | None:
@@ -54,29 +96,18 @@ def _not_zero(jobs: int | None) -> int | None:
 
 KernelName = Annotated[
     str,
-    typer.Option(
-        help=f"Graph kernel: {', '.join([AUTO, *KERNELS])}; auto tries several models and stacks them.",
-        metavar="NAME",
-        rich_help_panel="Model",
+    _model_option(
+        f"Graph kernel: {', '.join([AUTO, *KERNELS])}; auto tries several models and stacks them.", metavar="NAME"
     ),
 ]
-Degree = Annotated[
-    str | None,
-    typer.Option(help="Degree of the polynomial: a number, or auto.", rich_help_panel="Model", metavar="N|auto"),
-]
+Degree = Annotated[str | None, _model_option("Degree of the polynomial: a number, or auto.", metavar="N|auto")]
 SpectrumOption = Annotated[
-    SpectrumKind,
-    typer.Option("--spectrum", help="Eigenvectors, or moments for large graphs.", rich_help_panel="Model"),
+    Literal["auto", "exact", "chebyshev"], _model_option("Eigenvectors, or moments for large graphs.", "--spectrum")
 ]
-DeviceOption = Annotated[
-    Device | None, typer.Option("--device", help="Where to compute on large graphs.", rich_help_panel="Model")
-]
-Seed = Annotated[int, typer.Option(help="Of folds and draws.", min=0, max=2**32 - 1, rich_help_panel="Model")]
+DeviceOption = Annotated[Literal["cpu", "cuda"] | None, _model_option("Where to compute on large graphs.", "--device")]
+Seed = Annotated[int, _model_option("Of folds and draws.", min=0, max=2**32 - 1)]
 Jobs = Annotated[
-    int | None,
-    typer.Option(
-        help="Threads that learn folds side by side; -1 for all cores.", callback=_not_zero, rich_help_panel="Model"
-    ),
+    int | None, _model_option("Threads that learn folds side by side; -1 for all cores.", callback=_not_zero)
 ]
 
 
@@ -89,12 +120,12 @@ def fit(
     neighbors: Neighbors = None,
     radius: Radius = None,
     inputs: Inputs = None,
-    layout: LayoutOption = Layout.auto,
-    nodes: NodesOption = Nodes.exact,
+    layout: LayoutOption = "auto",
+    nodes: NodesOption = "exact",
     date_format: DateFormat = None,
     kernel: KernelName = AUTO,
     degree: Degree = None,
-    spectrum: SpectrumOption = SpectrumKind.auto,
+    spectrum: SpectrumOption = "auto",
     device: DeviceOption = None,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -112,12 +143,10 @@ def fit(
     """
     to_be_written(out, force=force)
     chosen = kernel_named(_with_degree(kernel, degree))
-    data = read_data(read_graph(graph, points, neighbors, radius), signals, inputs, layout, nodes, date_format)
-    settings: Any = spectrum.value
-    if device == Device.cuda:
-        if spectrum == SpectrumKind.exact:
-            raise typer.BadParameter("--device must be cpu where the spectrum is exact, which is found on the host.")
-        settings = Chebyshev(device="cuda")
+    data = read_data(read_graph(graph, points, neighbors, radius), signals, inputs, Reader(layout, nodes, date_format))
+    if device == "cuda" and spectrum == "exact":
+        raise typer.BadParameter("--device must be cpu where the spectrum is exact, which is found on the host.")
+    settings = Chebyshev(device="cuda") if device == "cuda" else spectrum
     model = GraphGPRegressor(
         data.graph, chosen, random_state=seed, stacking=Stacking(n_jobs=jobs), spectrum=settings, verbose=1
     )
@@ -165,3 +194,131 @@ def _fitted(model: GraphGPRegressor, data: Data, out: Path, seconds: float) -> d
         "fits": fits,
         "seconds": seconds,
     }
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How one graph kernel did, in nats; of a baseline only the error is known."""
+
+    kernel: str
+    log_evidence: float | None  # of the signals learnt from, a total
+    leave_one_out: float | None  # mean log density of a signal given all others; None without a closed form
+    held_out: float | None  # mean log density of a held-out signal
+    held_out_error: float | None  # and its standard error
+    rmse: float
+    coverage: float | None  # of 90% intervals
+    seconds: float | None  # to fit
+
+
+COLUMNS = {
+    "log\nevidence": Column("{row.log_evidence:.1f}", "log_evidence", True),
+    "leave-\none-out": Column("{row.leave_one_out:.2f}", "leave_one_out", True),
+    "held-out\n(s.e.)": Column("{row.held_out:.2f} ({row.held_out_error:.2f})", "held_out", True),
+    "\nRMSE": Column("{row.rmse:.4g}", "rmse", False),
+    "in\n90%": Column("{row.coverage:.1%}", "coverage", None),
+}
+
+
+@answering
+def compare(
+    signals: Signals,
+    graph: GraphFile = None,
+    points: Points = None,
+    neighbors: Neighbors = None,
+    radius: Radius = None,
+    inputs: Inputs = None,
+    layout: LayoutOption = "auto",
+    nodes: NodesOption = "exact",
+    date_format: DateFormat = None,
+    kernels: Annotated[
+        str,
+        _model_option(
+            f"Kernels to compare, separated by commas ({COMPARED.replace(',', ', ')}).",
+            show_default=False,
+            metavar="NAMES",
+        ),
+    ] = COMPARED,
+    held_out: Annotated[
+        float, _model_option("Share of the signals to hold out: the last rows.", min=0.01, max=0.9)
+    ] = 0.2,
+    spectrum: SpectrumOption = "auto",
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    r"""Compare graph kernels by held-out density, leave-one-out and evidence.
+
+    Each is learnt from the first rows and scored on the last; beside them stand each node's mean and, with lag:1, the
+    row before.
+
+    Example (the files are those of `spectralgp example`):
+      spectralgp compare --graph files/edges.csv --signals files/incomes.csv \
+        --inputs lag:1 --kernels identity,diffusion,polynomial:2
+    """
+    named = {name: kernel_named(name) for name in dict.fromkeys(part.strip() for part in kernels.split(",")) if name}
+    data = read_data(read_graph(graph, points, neighbors, radius), signals, inputs, Reader(layout, nodes, date_format))
+    n_held_out = max(round(held_out * len(data.signals)), 1)
+    if len(data.signals) - n_held_out < 2:
+        raise ValueError(
+            f"{signals} must have at least 2 signals beside those held out, {n_held_out}; got {len(data.signals)}. Add "
+            "rows."
+        )
+    rows: list[Compared] = []
+    with progress_bar("compare", len(named), show=True) as progress:
+        for name, kernel in named.items():
+            stacking = Stacking(n_jobs=jobs)
+            model = GraphGPRegressor(data.graph, kernel, random_state=seed, stacking=stacking, spectrum=spectrum)
+            try:
+                rows.append(_compared(name, model, data, n_held_out))
+            except ValueError as error:  # such as a kernel that a large graph cannot have
+                typer.echo(f"note: {name} is left out: {' '.join(str(error).split())}", err=True)
+            if progress is not None:
+                progress(name)
+    if not rows:
+        raise ValueError("kernels must hold one that can be learnt; got none. The notes say why.")
+    n_learnt, baselines = len(data.signals) - n_held_out, _baselines(data, n_held_out)
+    if as_json:
+        known = {"n_signals": n_learnt, "n_held_out": n_held_out, "kernels": [asdict(row) for row in rows]}
+        print_json({**known, "baselines": [{"name": row.kernel, "rmse": row.rmse} for row in baselines]})
+        return
+    console = Console()
+    console.print(table_of([*rows, *baselines], COLUMNS))
+    console.print(
+        f"Learnt from {n_learnt} signals; the last {n_held_out} are held out. Log evidence: total in nats. Leave-one-"
+        "out and held-out: log density in nats per signal. Larger is better for all three. RMSE: of held-out values; "
+        "the last rows are what any model should beat. In 90%: share of held-out values inside their 90% interval. The "
+        "best numbers are bold.",
+        style="dim",
+        highlight=False,
+    )
+
+
+def _compared(name: str, model: GraphGPRegressor, data: Data, n_held_out: int) -> Compared:
+    start = perf_counter()
+    model.fit(_rows(data.inputs, slice(None, -n_held_out)), data.signals[:-n_held_out])
+    seconds = perf_counter() - start
+    scores = scored(model, _rows(data.inputs, slice(-n_held_out, None)), data.signals[-n_held_out:], LEVEL)
+    try:
+        left_out: float | None = float(np.nanmean(model.leave_one_out("signal").log_density))
+    except ValueError:  # it has no closed form where a large graph's signals have holes
+        left_out = None
+    held_out = (scores.log_density, scores.log_density_error)
+    return Compared(name, model.log_marginal_likelihood_, left_out, *held_out, scores.rmse, scores.coverage, seconds)
+
+
+def _baselines(data: Data, n_held_out: int) -> list[Compared]:
+    """The errors of what needs no model: each node's mean, and with a lag the signal that is the input."""
+    learnt, truth = data.signals[:-n_held_out], data.signals[-n_held_out:]
+    means = learnt.mean().fillna(np.nanmean(learnt.to_numpy())).to_numpy()
+    predicted = {"node means": np.broadcast_to(means, truth.shape)}
+    if data.recipe.lag is not None and data.inputs is not None:
+        predicted[f"lag:{data.recipe.lag}"] = data.inputs[list(truth.columns)][-n_held_out:].to_numpy()
+    return [
+        Compared(name, None, None, None, None, root_mean_square_error(truth, mean), None, None)
+        for name, mean in predicted.items()
+    ]
+
+
+def _rows(table: pd.DataFrame | None, rows: slice) -> pd.DataFrame | None:
+    return None if table is None else table[rows]

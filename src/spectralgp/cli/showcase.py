@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,10 @@ from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import Progress
 from spectralgp.datasets import load_air_quality
 from spectralgp.plots import COLOURS, plot_filled, plot_filter, plot_signal
+from spectralgp.report.numbers import Which
 from spectralgp.scores import coverage, root_mean_square_error
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Filled = tuple[Array, Array | None]
@@ -47,24 +47,12 @@ ASPECT = 1.6  # of a degree of latitude to one of longitude, in Germany
 
 @dataclass(frozen=True, eq=False)
 class Outages:
-    """Signals with outages that were made, beside those that are real.
-
-    Parameters
-    ----------
-    graph : Graph
-        50 stations, joined to their nearest.
-    dates : ndarray of datetime64 of shape (90,)
-        The first days of 2003.
-    measured : ndarray of shape (90, 50)
-        Logarithms of concentrations, NaN where a station has none.
-    known : ndarray of shape (90, 50)
-        The same without what was taken out.
-    """
+    """Logarithms of concentrations, (n_days, n_stations), with outages that were made beside those that are real."""
 
     graph: Graph
     dates: NDArray[np.datetime64]
     measured: Array
-    known: Array
+    known: Array  # without what was taken out
 
     @property
     def hidden(self) -> NDArray[np.bool_]:
@@ -79,17 +67,7 @@ class Outages:
 
 @dataclass(frozen=True)
 class Row:
-    """How one method did on what was hidden.
-
-    Parameters
-    ----------
-    method : str
-        Its name.
-    rmse, mean_error : float
-        Root mean square and mean absolute error of the logarithms: 0.2 is about 20%.
-    coverage : float or None
-        Share of the values inside their 90% interval; None for a method without intervals.
-    """
+    """How one method did on what was hidden: errors of the logarithms, and coverage if it has intervals."""
 
     method: str
     rmse: float
@@ -99,23 +77,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class DemoResult:
-    """What the demonstration found.
-
-    Parameters
-    ----------
-    rows : tuple of Row
-        One a method, ours last.
-    model : GraphGPRegressor
-        Ours.
-    data : Outages
-        What it was fitted to.
-    completed, std : ndarray of shape (90, 50)
-        What it filled in.
-    pictures : tuple of Path
-        The files written.
-    conclusion : str
-        What was found, in three sentences.
-    """
+    """What the demonstration found: one row per method, ours last, and what ours filled in."""
 
     rows: tuple[Row, ...]
     model: GraphGPRegressor
@@ -143,9 +105,6 @@ def made_outages() -> Outages:
         start = random_state.integers(0, N_DAYS - OUTAGE + 1)
         known[start : start + OUTAGE, station] = np.nan
     return Outages(data.graph, data.dates[:N_DAYS], measured, known)
-
-
-# -------------------------------------------------------------------------------------- what people use instead
 
 
 def interpolate(data: Outages) -> Filled:
@@ -199,46 +158,25 @@ METHODS: dict[str, Callable[[Outages], Filled]] = {
     "Iterative imputer": regress,
     "GP, no graph": without_graph,
 }
-"""What is compared with ours, by name."""
-
-
-# --------------------------------------------------------------------------------------------- the demonstration
+"""What people use instead, by name."""
 
 
 def run_demo(
     output_folder: Path | str,
     progress: Progress | None = None,
     model: GraphGPRegressor | None = None,
-    methods: Mapping[str, Callable[[Outages], Filled]] | None = None,
+    methods: Mapping[str, Callable[[Outages], Filled]] = METHODS,
 ) -> DemoResult:
-    """Fill in what was hidden, compare with other methods, and save a picture.
-
-    Parameters
-    ----------
-    output_folder : path
-        Where the picture goes; made if it does not exist.
-    progress : callable, optional
-        Called with the name of each step when it is done: the methods', "spectralgp", and "picture".
-    model : GraphGPRegressor, optional
-        Ours; the default on the graph of the stations if not given.
-    methods : mapping of str to callable, optional
-        What to compare it with; `METHODS` if not given.
-
-    Returns
-    -------
-    DemoResult
-    """
+    """Fill in what was hidden, compare with other methods, and save a picture; `progress` is told each step done."""
     folder = Path(output_folder)
     folder.mkdir(parents=True, exist_ok=True)  # before the work, so that a folder that cannot be made costs none
     report = progress or (lambda step: None)
-    data = made_outages()
-    rows = []
-    for name, fill in (METHODS if methods is None else methods).items():
+    data, rows = made_outages(), []
+    for name, fill in methods.items():
         rows.append(_row(name, data, *fill(data)))
         report(name)
     ours = GraphGPRegressor(data.graph, random_state=0) if model is None else model
-    ours.fit(data.inputs, data.known)
-    completed, std = ours.impute(data.inputs, data.known)
+    completed, std = ours.fit(data.inputs, data.known).impute(data.inputs, data.known)
     rows.append(_row(OURS, data, completed, std))
     report(OURS)
     with atomic_write(folder / PICTURE) as beside:  # a full disk must not cost the picture of an earlier run
@@ -281,51 +219,36 @@ def picture(model: GraphGPRegressor, data: Outages, completed: Array, std: Array
 
     figure = Figure(figsize=(13, 8), layout="constrained")
     (over_days, on_map), (filters, errors) = figure.subplots(2, 2)
-    _station(over_days, data, completed, std)
-    _day(on_map, data, completed)
-    which: list[Literal["signal", "residual", "carry"]] = ["signal"]
-    if model.residual is not None:
-        which.append("residual")
+
+    hidden, names = data.hidden, data.graph.names or range(data.graph.n_nodes)
+    squares = np.where(hidden, data.measured - completed, np.nan) ** 2
+    stations = np.flatnonzero(hidden.any(axis=0))
+    by_error = stations[np.argsort(np.nanmean(squares[:, stations], axis=0))]
+    station = int(by_error[len(by_error) // 2])
+    options: dict[str, Any] = {"positions": data.dates, "level": LEVEL, "ylabel": UNIT}
+    plot_filled(data.known, completed, std, station, ax=over_days, names=names, **options)
+    mine = hidden[:, station]
+    over_days.plot(data.dates[mine], data.measured[mine, station], "kx", markersize=6, label="hidden from all")
+    over_days.legend(frameon=False, fontsize="small", ncols=2)
+    over_days.set_title(f"A sensor fails for a fortnight ({names[station]}, of median error)", loc="left")
+
+    day = int(np.argmax(hidden.sum(axis=1)))
+    look: dict[str, Any] = {"node_size": 45, "aspect": ASPECT, "colorbar_label": UNIT}
+    plot_signal(data.graph, data.known[day], filled=completed[day], ax=on_map, **look)
+    on_map.set_title(f"{data.dates[day]}: squares are filled in", loc="left")
+
+    which: list[Which] = ["signal"] if model.residual is None else ["signal", "residual"]
     plot_filter(model, ax=filters, show_std=True, which=which)
     filters.set_title("Why: what the stations share, by graph frequency", loc="left")
-    _errors(errors, rows)
-    return figure
 
-
-def _station(ax: Axes, data: Outages, completed: Array, std: Array) -> None:
-    """The station with the median error, over the days."""
-    hidden = data.hidden
-    stations = np.flatnonzero(hidden.any(axis=0))
-    errors = [float(np.mean((data.measured - completed)[hidden[:, one], one] ** 2)) for one in stations]
-    station = int(stations[np.argsort(errors)[len(errors) // 2]])
-    names = data.graph.names or range(data.graph.n_nodes)
-    plot_filled(
-        data.known, completed, std, names[station], ax=ax, names=names, positions=data.dates, level=LEVEL, ylabel=UNIT
-    )
-    mine = hidden[:, station]
-    ax.plot(data.dates[mine], data.measured[mine, station], "x", color="black", markersize=6, label="hidden from all")
-    ax.legend(frameon=False, fontsize="small", ncols=2)
-    ax.set_title(f"A sensor fails for a fortnight ({names[station]}, of median error)", loc="left")
-
-
-def _day(ax: Axes, data: Outages, completed: Array) -> None:
-    """The day on which most stations had failed, on the map."""
-    day = int(np.argmax(data.hidden.sum(axis=1)))
-    plot_signal(
-        data.graph, data.known[day], filled=completed[day], ax=ax, node_size=45, aspect=ASPECT, colorbar_label=UNIT
-    )
-    ax.set_title(f"{data.dates[day]}: squares are filled in", loc="left")
-
-
-def _errors(ax: Axes, rows: list[Row]) -> None:
     places = range(len(rows))
-    colours = [COLOURS[1] if row.method == OURS else "0.6" for row in rows]
-    ax.barh(places, [row.rmse for row in rows], color=colours)
+    errors.barh(places, [row.rmse for row in rows], color=[COLOURS[1] if row.method == OURS else "0.6" for row in rows])
     for place, row in zip(places, rows, strict=True):
         inside = "" if row.coverage is None else f"; {row.coverage:.0%} inside {LEVEL:.0%} intervals"
-        ax.text(row.rmse, place, f" {row.rmse:.2f}{inside}", va="center", fontsize="small")
-    ax.set_yticks(places, [row.method for row in rows])
-    ax.invert_yaxis()
-    ax.margins(x=0.75)
-    ax.set_xlabel("error of what was hidden (root mean square of logarithms)")
-    ax.set_title("Beside what people use instead", loc="left")
+        errors.text(row.rmse, place, f" {row.rmse:.2f}{inside}", va="center", fontsize="small")
+    errors.set_yticks(places, [row.method for row in rows])
+    errors.invert_yaxis()
+    errors.margins(x=0.75)
+    errors.set_xlabel("error of what was hidden (root mean square of logarithms)")
+    errors.set_title("Beside what people use instead", loc="left")
+    return figure
