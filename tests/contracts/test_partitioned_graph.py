@@ -23,7 +23,7 @@ from spectralgp.graphs import GraphBase, whole_graph
 from spectralgp.graphs.points import ExactSum
 from spectralgp.partitioned import PartitionedGraph, building
 from spectralgp.partitioned.folder import ARRAYS, checksum, read_owners, read_verified
-from spectralgp.partitioned.hilbert import hilbert_index
+from spectralgp.partitioned.partitioning import hilbert_index
 
 PARTITIONERS = ["hilbert", "metis", "rcm", "contiguous", "given"]
 
@@ -167,7 +167,7 @@ def test_auto_cuts_by_coordinates_where_there_are_any(tmp_path, monkeypatch):
     assert PartitionedGraph.from_graph(graph, 2, tmp_path / "a").partitioner == "hilbert"
     bare = Graph(graph.weights)
     assert PartitionedGraph.from_graph(bare, 2, tmp_path / "b").partitioner == "metis"
-    monkeypatch.setattr("spectralgp.partitioned.cutting.find_spec", lambda name: None)
+    monkeypatch.setattr("spectralgp.partitioned.partitioning.find_spec", lambda name: None)
     assert PartitionedGraph.from_graph(bare, 2, tmp_path / "c").partitioner == "rcm"
 
 
@@ -318,7 +318,7 @@ def test_single_precision_and_an_index_of_names_are_kept(tmp_path):
         ({"at": np.arange(100), "a": np.ones(100)}, "node", ValueError, "node must be a column .* got 'node'"),
         ({"at": ["x"] * 100, "a": np.ones(100)}, None, TypeError, "table must have columns of numbers; got 'at'"),
         ({"at": np.arange(99), "a": np.ones(99)}, "at", ValueError, "row for each of the 100 nodes; got 99 rows"),
-        ({"at": [*range(99), 7], "a": np.ones(100)}, "at", ValueError, "one row a node; got several for 7"),
+        ({"at": [*range(99), 7], "a": np.ones(100)}, "at", ValueError, "one row per node; got several for 7"),
         ({"at": np.arange(1, 101), "a": np.ones(100)}, "at", ValueError, "got no row for 0, and one for 100"),
     ],
 )
@@ -742,12 +742,19 @@ def test_a_finished_folder_is_not_overwritten_unless_asked(folder):
         PartitionedGraph.from_graph(other, 2, folder, overwrite=True)
     assert PartitionedGraph.open(folder, verify=True).n_partitions == 3
     (folder / "mine.txt").unlink()
-    (folder / ".unfinished-part-00001").mkdir()
-    (folder / ".names-0123456789abcdef.json").write_text("half of")  # as a process that was killed leaves it
+    (folder / "building-0123" / "part-00001.unfinished").mkdir(parents=True)  # as a process that was killed leaves it
+    (folder / "building-0123" / ".names-0123456789abcdef.json").write_text("half of")
     again = PartitionedGraph.from_graph(other, 2, folder, overwrite=True)
     check_partitions(PartitionedGraph.open(folder, verify=True), other)
     assert not (folder / "part-00002").exists()
+    assert not (folder / "building-0123").exists()
     assert again.n_partitions == 2
+
+
+def test_partitions_that_an_interrupted_overwriting_left_are_not_taken_for_new_ones(folder):
+    (folder / "head.json").unlink()  # the first to be deleted
+    other = random_graph(9)
+    check_partitions(PartitionedGraph.from_graph(other, 3, folder, n_hops=2), other)
 
 
 class Interrupted(Exception):
@@ -820,12 +827,12 @@ def test_edges_that_were_shuffled_are_not_shuffled_again(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_leaves_no_head(tmp_path, monkeypatch):
-    def full(folder, head):
+    def full(head):
         raise OSError(28, "No space left on device")
 
     graph = random_graph()
     with monkeypatch.context() as patched:
-        patched.setattr(building, "write_head", full)
+        patched.setattr(building, "head_text", full)
         with pytest.raises(OSError, match="No space left"):
             PartitionedGraph.from_graph(graph, 3, tmp_path / "g")
     assert not (tmp_path / "g" / "head.json").exists()

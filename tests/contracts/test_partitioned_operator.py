@@ -66,7 +66,7 @@ def test_the_largest_eigenvalue_is_the_same(pair):
 
 
 def test_workers_send_each_other_what_their_partitions_need_and_no_more(parted, client):
-    """Both blocks of the recurrence at every node that some partition of the other worker has in its halo."""
+    """Signals, then both blocks of the recurrence, at every node that the other worker has in a halo."""
     workers = client.cluster.workers.values()
     operator = parted.operator("normalized", SIGNALS)
     homes, n_rows = operator._placement.among(sorted(client.ncores())), 0
@@ -80,8 +80,8 @@ def test_workers_send_each_other_what_their_partitions_need_and_no_more(parted, 
     sent = [entry["keys"] for worker in workers for entry in worker.transfer_outgoing_log]
     sizes = [size for keys in sent for key, size in keys.items() if key.startswith("message_of")]
     assert not any(key.startswith(("advance", "_placed")) for keys in sent for key in keys)
-    n_exchanges = 3  # three steps before the first, and after each
-    needed = n_exchanges * n_rows * 2 * N_COLUMNS * 8
+    n_blocks = 1 + 3 * 2  # before the first three steps of twelve, and between them
+    needed = n_blocks * n_rows * N_COLUMNS * 8
     assert needed <= sum(sizes) <= 1.1 * needed  # with the places of the nodes
 
 

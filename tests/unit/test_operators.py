@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from itertools import islice
 
 import array_api_strict
 import numpy as np
@@ -16,6 +17,7 @@ from spectralgp.graphs import Graph
 from spectralgp.operators import CpuOperator, CudaOperator, PlainOperator, loops, make_operator, precision_of
 from spectralgp.operators import cpu as cpu_module
 from spectralgp.operators.cpu import gershgorin_bound
+from spectralgp.operators.lanczos import lanczos, largest_ritz_value
 from tolerances import EXACT, LANCZOS, ROUND_TRIP, SINGLE
 
 N_COLUMNS = 3
@@ -346,3 +348,19 @@ def test_an_array_on_a_device_without_its_library_is_refused():
     kind = type("ndarray", (), {"__module__": "cupy", "dtype": np.dtype(np.float64)})
     with pytest.raises(ImportError, match="cupy"):
         make_operator(*GRAPHS["random"].laplacian_parts(), kind())
+
+
+def test_lanczos_makes_a_tridiagonal_matrix_with_the_same_spectrum():
+    rng = np.random.default_rng(0)
+    matrix = rng.standard_normal((6, 6))
+    matrix = matrix + matrix.T
+    rows = list(islice(lanczos(lambda vector: matrix @ vector, np.dot, rng.standard_normal(6)), 6))
+    diagonal, below = (np.array(entries) for entries in zip(*rows, strict=True))
+    found = np.diag(diagonal) + np.diag(below[:-1], 1) + np.diag(below[:-1], -1)
+    assert oracle.relative_error(np.linalg.eigvalsh(found), np.linalg.eigvalsh(matrix)) < 1e-10
+    assert below[-1] < 1e-10
+    value, residual = largest_ritz_value(rows, 1e-9)
+    assert value == pytest.approx(np.linalg.eigvalsh(matrix)[-1], rel=1e-10)
+    assert residual <= 1e-9
+    value, residual = largest_ritz_value(rows, 1e-9, max_steps=2)
+    assert np.min(np.abs(np.linalg.eigvalsh(matrix) - value)) <= residual * (1 + 1e-12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.polynomial import chebyshev as series
@@ -129,6 +131,27 @@ def test_signals_of_zeros_have_moments_of_zeros(gram):
     moments = MomentPass(operator, operator.zeros(2), gram)
     moments.extend(9)
     assert not moments.moments.any()
+
+
+def test_an_interrupted_pass_keeps_its_moments_and_does_not_go_on(monkeypatch):
+    operator = operator_of()
+    moments = MomentPass(operator, operator.load(SIGNALS), gram=True)
+    moments.extend(5)
+    before = moments.moments
+    with monkeypatch.context() as patched:
+        patched.setattr(operator, "advance", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            moments.extend(9)
+    assert moments.is_released
+    np.testing.assert_array_equal(moments.moments, before)
+
+
+def test_a_pickled_pass_is_its_moments():
+    operator = operator_of()
+    moments = MomentPass(operator, operator.load(SIGNALS), gram=False)
+    again = pickle.loads(pickle.dumps(moments))
+    assert again.is_released
+    np.testing.assert_array_equal(again.moments, moments.moments)
 
 
 # Filters

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import re
+import secrets
 import shutil
-from collections.abc import Callable, Hashable, Sequence
+import socket
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,59 +22,344 @@ from scipy.sparse import csr_array
 
 from spectralgp._basics.checks import Array, Integers, as_integer
 from spectralgp._basics.files import atomic_write
-from spectralgp._basics.progress import report
+from spectralgp._basics.progress import progress_bar, report
+from spectralgp.graphs import Graph
 from spectralgp.graphs.points import small_integers
 from spectralgp.graphs.weights import check_sums
 from spectralgp.partitioned.folder import (
     ARRAYS,
     COORDINATES,
+    HEAD,
     NAMES,
     OWNERS,
+    PART,
     PLACES,
     Head,
     checksum,
     file_names,
-    part_name,
-    write_array,
-    write_arrays,
-    write_head,
+    head_text,
+    numbered,
+    read_array,
 )
-from spectralgp.partitioned.site import Site
+from spectralgp.partitioned.partitioning import Partitioning, as_partitioner, cut_nodes
 
-DEEPEST = 8  # rings of a halo where their number is "auto"
-LARGEST_HALO = 0.25  # of the nodes, in all halos together, where the number of rings is "auto"
+MAX_AUTO_HOPS = 8
+MAX_AUTO_HALO = 0.25  # of the nodes, in all halos together
+LOCK, LOCK_GUARD, SCRATCH = "building.lock", "building.lock.guard", "building-"
+PROCESS = secrets.token_hex(8)  # tells this process from one that had its number before
+BESIDE = (NAMES, COORDINATES, OWNERS, PLACES)  # files that may stand beside the head
 
 
-def as_n_hops(n_hops: Any) -> int | Literal["auto"]:
-    """Number of rings of the halos, or "auto"."""
+# -------------------------------------------------------------------------------------- the folder that is being built
+
+
+@dataclass(frozen=True, eq=False)
+class BuildDirectory:
+    """A folder that is being built. Its scratch folder is named by the builder's arguments: only they go on with it.
+
+    Every finished step is a folder of arrays there, renamed when whole; nothing half-written ever stands elsewhere.
+    """
+
+    folder: Path
+    scratch: Path
+
+    def keep(
+        self, step: str, number: int, make: Callable[[], dict[str, NDArray[Any]]], home: Path | None = None
+    ) -> None:
+        """Make the arrays of a step and write them into a folder of theirs, unless it is there.
+
+        It is in the scratch folder, or else in `home`: then it is on the disk before it appears, and outlives a loss of
+        power.
+        """
+        name = numbered(step, number)
+        target, beside = (home or self.scratch) / name, self.scratch / f"{name}.unfinished"
+        if target.is_dir():
+            return
+        arrays = make()
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir()
+        for array_name, array in arrays.items():
+            with (beside / f"{array_name}.npy").open("wb") as file:
+                np.save(file, array, allow_pickle=False)
+                if home is not None:
+                    file.flush()
+                    os.fsync(file.fileno())
+        os.replace(beside, target)
+
+    def keep_each(self, step: str, make: Callable[[int], dict[str, NDArray[Any]]], n_times: int | None = None) -> None:
+        """Keep the arrays of a step for every partition, or other number, one after the other."""
+        n_times = self.n_partitions if n_times is None else n_times
+        for number in range(n_times):
+            self.keep(step, number, partial(make, number))
+            report(f"{step} {number + 1} of {n_times}")
+
+    def kept(self, step: str, number: int, array: str) -> NDArray[Any]:
+        """One of the arrays of a step, memory-mapped."""
+        return read_array(self.scratch / numbered(step, number) / f"{array}.npy")
+
+    def publish(self, name: str, write: Callable[[Path], object]) -> None:
+        """Write a file of the graph, unless it is there."""
+        if not (self.folder / name).exists():
+            with atomic_write(self.scratch / name) as beside:
+                write(beside)
+            os.replace(self.scratch / name, self.folder / name)
+
+    def keep_partitioning(self, make: Callable[[], Partitioning]) -> None:
+        """Keep which nodes go where."""
+
+        def arrays() -> dict[str, NDArray[Any]]:
+            made = make()
+            n_nodes = len(made.order)
+            rank = np.empty(n_nodes, dtype=small_integers(n_nodes))
+            rank[made.order] = np.arange(n_nodes, dtype=rank.dtype)
+            return {"order": made.order.astype(rank.dtype, copy=False), "rank": rank, "starts": made.starts}
+
+        self.keep("partitioning", 0, arrays)
+
+    @cached_property
+    def order(self) -> NDArray[Any]:
+        """Nodes by rank."""
+        return self.kept("partitioning", 0, "order")
+
+    @cached_property
+    def rank(self) -> NDArray[Any]:
+        """Ranks of the nodes."""
+        return self.kept("partitioning", 0, "rank")
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Ranks at which partitions begin, and the number of nodes."""
+        return np.array(self.kept("partitioning", 0, "starts"))
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.starts[-1])
+
+    @property
+    def n_partitions(self) -> int:
+        """Number of partitions."""
+        return len(self.starts) - 1
+
+    def own(self, number: int) -> slice:
+        """Ranks of a partition's own nodes."""
+        return slice(int(self.starts[number]), int(self.starts[number + 1]))
+
+    def owners(self, ranks: NDArray[Any]) -> NDArray[np.int32]:
+        """Partitions that own nodes."""
+        return (np.searchsorted(self.starts, ranks, side="right") - 1).astype(np.int32)
+
+
+@contextmanager
+def building(folder: Path | str, arguments: Sequence[Any], overwrite: bool) -> Iterator[BuildDirectory]:
+    """Folder to build in; arguments that turn out wrong leave nothing in it, and any other error what is finished.
+
+    Raises
+    ------
+    ValueError
+        If the folder is finished and may not be overwritten, was begun with other arguments, holds other things, or
+        another process builds in it.
+    """
+    home = Path(folder).absolute()
+    if home.exists() and (not home.is_dir() or any(map(_is_foreign, home.iterdir()))):
+        raise ValueError(f"folder must be new or empty; got {folder} with other things in it. Choose another folder.")
+    if not overwrite:
+        _require_unfinished(home)  # before anything is written there
+    home.mkdir(parents=True, exist_ok=True)
+    build = BuildDirectory(home, home / f"{SCRATCH}{_fingerprint(arguments)}")
+    with _locked(home):
+        begun = {path for path in home.iterdir() if path.name.startswith(SCRATCH)}
+        if overwrite and ((home / HEAD).exists() or begun - {build.scratch}):
+            _clear(home)
+            begun = set()
+        _require_unfinished(home)
+        if begun - {build.scratch}:
+            raise ValueError(
+                f"folder must have been begun with the same arguments to be finished; got {home}, begun with others. "
+                "Choose another folder, delete this one, or pass overwrite=True."
+            )
+        if not begun:
+            _clear(home)  # parts of a graph whose deletion was interrupted
+            build.scratch.mkdir()
+        try:
+            yield build
+        except (TypeError, ValueError):
+            _clear(home)
+            raise
+
+
+def _require_unfinished(folder: Path) -> None:
+    if (folder / HEAD).exists():
+        raise ValueError(
+            f"folder must not hold a partitioned graph yet; got {folder}. Read it by PartitionedGraph.open, choose "
+            "another folder, or pass overwrite=True."
+        )
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether something in the folder is none of what building writes there."""
+    is_ours = path.name in (HEAD, LOCK, LOCK_GUARD, *BESIDE) or path.name.startswith(SCRATCH)
+    return not is_ours and not re.fullmatch(PART + r"-\d{5,}", path.name)
+
+
+def _clear(folder: Path) -> None:
+    """Delete what building writes and nothing else: the head first, so that no half of a graph looks whole."""
+    for name in (HEAD, *BESIDE):
+        (folder / name).unlink(missing_ok=True)
+    # scratch folders go last: whoever finds one knows what the parts are of
+    for path in sorted(folder.iterdir(), key=lambda path: path.name.startswith(SCRATCH)):
+        if path.name.startswith(SCRATCH) or re.fullmatch(PART + r"-\d{5,}", path.name):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _fingerprint(arguments: Sequence[Any]) -> str:
+    """Digest of arguments: arrays by their bytes, a piece at a time, others by how they are written."""
+    digest = hashlib.sha256()
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            digest.update(f"{argument.dtype}{argument.shape}".encode())
+            for start in range(0, len(argument), 1 << 20):
+                digest.update(np.ascontiguousarray(argument[start : start + (1 << 20)]).data)
+        else:
+            digest.update(repr(argument).encode())
+        digest.update(b"|")
+    return digest.hexdigest()[:32]
+
+
+# ----------------------------------------------------------------------------------------------- one builder at a time
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from building in a folder; a lock whose process is dead is taken over."""
+    lock, own = folder / LOCK, {"host": socket.gethostname(), "pid": os.getpid(), "process": PROCESS}
+    if not _take(lock, own):
+        holder = _holder(lock)
+        if _is_dead(holder, own):
+            _remove_dead(lock, holder)
+        if not _take(lock, own):
+            holder = _holder(lock)
+            builder = f"process {holder['pid']} on {holder['host']}" if holder else "one that has not said which"
+            raise ValueError(
+                f"folder must be built by one process at a time; got {folder}, and another process builds here: "
+                f"{builder}. Wait until it is done, or choose another folder; if it runs no more, delete {lock}."
+            )
+    try:
+        yield
+    finally:
+        if _holder(lock) == own:
+            lock.unlink()
+
+
+def _take(lock: Path, own: dict[str, Any]) -> bool:
+    """Whether a lock could be made, which says who holds it."""
+    try:
+        with lock.open("x", encoding="utf-8") as file:
+            json.dump(own, file)
+    except FileExistsError:
+        return False
+    except BaseException:  # it was made, but not written
+        lock.unlink(missing_ok=True)
+        raise
+    return True
+
+
+def _holder(lock: Path) -> dict[str, Any]:
+    """What a lock says of the process that holds it; nothing if it is gone, or not written yet."""
+    try:
+        found = json.loads(lock.read_text(encoding="utf-8"))
+        return {"host": str(found["host"]), "pid": int(found["pid"]), "process": str(found["process"])}
+    except (OSError, LookupError, TypeError, ValueError):
+        return {}
+
+
+def _is_dead(holder: dict[str, Any], own: dict[str, Any]) -> bool:
+    """Whether a process is known to run no more: on this machine, by a number that nobody has or that is now ours."""
+    if not holder or holder["host"] != own["host"]:
+        return False
+    if holder["pid"] == own["pid"]:
+        return bool(holder["process"] != own["process"])
+    if os.name != "posix":  # elsewhere the question would end the process that is asked for
+        return False
+    try:
+        os.kill(holder["pid"], 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it is there, and somebody else's
+        return False
+    return False
+
+
+def _remove_dead(lock: Path, holder: dict[str, Any]) -> None:
+    """Delete the lock of a dead process; one process at a time, lest a second deletes the lock of the first."""
+    guard = lock.with_name(LOCK_GUARD)
+    try:
+        guard.mkdir()
+    except FileExistsError:
+        return
+    if _holder(lock) == holder:
+        lock.unlink()
+    guard.rmdir()
+
+
+# ------------------------------------------------------------------------------------------------- rows of the weights
+
+
+def build_from_graph(
+    graph: Graph, n_partitions: int, folder: Path | str, partitioner: Any, n_hops: Any, overwrite: bool, verbose: bool
+) -> None:
+    """Build for `PartitionedGraph.from_graph`."""
+    if not isinstance(graph, Graph):
+        raise TypeError(f"graph must be a Graph; got {type(graph).__name__}. Convert it with as_graph first.")
+    n_partitions = as_integer(n_partitions, "n_partitions", 1, graph.n_nodes)
+    n_hops, deepest = as_n_hops(n_hops)
+    chosen = as_partitioner(partitioner, graph.coordinates is not None)
+    names, weights = as_writable(graph.names), graph.weights
+    matrix = (weights.data, weights.indices, weights.indptr)
+    given = ["graph", *matrix, names, graph.coordinates, n_partitions, chosen, n_hops]
+    bar = progress_bar("partition", 2 * n_partitions + deepest, verbose)
+    with building(folder, given, overwrite) as build, bar:
+        build.keep_partitioning(
+            lambda: cut_nodes(chosen, graph.n_nodes, n_partitions, graph.coordinates, lambda: weights)
+        )
+        keep_rows(build, deepest, lambda number: weights[np.asarray(build.order[build.own(number)])])
+        finish(build, n_hops, chosen, names, graph.coordinates)
+
+
+def as_n_hops(n_hops: Any) -> tuple[int | Literal["auto"], int]:
+    """Number of rings of the halos, or "auto"; and the largest number that they may come to have."""
     if isinstance(n_hops, str):
         if n_hops != "auto":
             raise ValueError(f"n_hops must be 'auto' or a whole number; got {n_hops!r}. Pass 'auto'.")
-        return "auto"
-    return as_integer(n_hops, "n_hops", 1)
+        return "auto", MAX_AUTO_HOPS
+    return as_integer(n_hops, "n_hops", 1), n_hops
 
 
-def keep_rows(site: Site, number: int, deepest: int, make: Callable[[], Any]) -> None:
-    """Keep the rows of a partition's own nodes, with what follows from them alone.
+def as_writable(names: Sequence[Hashable] | None) -> Sequence[Hashable] | None:
+    """Names as JSON can hold them."""
+    for name in names or ():
+        if not isinstance(name, str | int | float):
+            raise TypeError(
+                f"names must be text or numbers to be written to a folder; got {name!r} of {type(name).__name__}. "
+                "Pass names=[str(name) for name in names]."
+            )
+    return names
 
-    Parameters
-    ----------
-    make : callable
-        Gives the rows as a canonical ``csr_array`` whose columns are nodes in the user's order.
+
+def keep_rows(build: BuildDirectory, deepest: int, make: Callable[[int], Any]) -> None:
+    """Keep the rows of each partition's own nodes, with what follows from them alone.
+
+    `make` gives the rows of a partition as a canonical ``csr_array`` whose columns are nodes in the user's order.
     """
-    site.keep(_rows(number), lambda: _made_rows(site, number, deepest, make()))
+    build.keep_each("rows", lambda number: _made_rows(build, number, deepest, make(number)))
 
 
-def _rows(number: int) -> str:
-    return f"rows-{number:05d}"
-
-
-def _made_rows(site: Site, number: int, deepest: int, matrix: Any) -> dict[str, NDArray[Any]]:
-    own = site.own(number)
+def _made_rows(build: BuildDirectory, number: int, deepest: int, matrix: Any) -> dict[str, NDArray[Any]]:
+    own = build.own(number)
     with np.errstate(over="ignore"):
         degrees = np.asarray(matrix.sum(axis=1), dtype=np.float64)  # in the user's order, as `Graph.degrees` adds up
-        check_sums(matrix.data, degrees, site.order[own])
-    ranked = csr_array((matrix.data, site.rank[matrix.indices], matrix.indptr), shape=matrix.shape)
+        check_sums(matrix.data, degrees, build.order[own])
+    ranked = csr_array((matrix.data, build.rank[matrix.indices], matrix.indptr), shape=matrix.shape)
     ranked.sort_indices()
     inside = (ranked.indices >= own.start) & (ranked.indices < own.stop)
     levels = _levels(ranked, inside, own.start, deepest)
@@ -109,73 +402,72 @@ def _picks(indptr: Integers, rows: Integers) -> NDArray[np.int64]:
     return np.arange(len(shifts), dtype=np.int64) + shifts
 
 
-def grow_rings(site: Site, n_hops: int | Literal["auto"]) -> int:
+def grow_rings(build: BuildDirectory, n_hops: int | Literal["auto"]) -> int:
     """Keep the rings of all halos, and return how many: those given, or as many as stay small."""
-    n_halo, deepest = 0, DEEPEST if n_hops == "auto" else n_hops
+    n_halo, deepest = 0, MAX_AUTO_HOPS if n_hops == "auto" else n_hops
     for hop in range(1, deepest + 1):
-        for number in range(site.n_partitions):
-            n_halo += len(_ring(site, number, hop))
-            if n_hops == "auto" and hop > 1 and n_halo > LARGEST_HALO * site.n_nodes:
+        for number in range(build.n_partitions):
+            n_halo += len(_ring(build, number, hop))
+            if n_hops == "auto" and hop > 1 and n_halo > MAX_AUTO_HALO * build.n_nodes:
                 return hop - 1
         report(f"ring {hop}")
     return deepest
 
 
-def _ring(site: Site, number: int, hop: int) -> Integers:
-    """Ranks of the nodes at that many hops from a partition, sorted; none are kept twice."""
-    key = f"ring-{hop:03d}-{number:05d}"
-    site.keep(key, lambda: {"ranks": _grown(site, number, hop)})
-    return site.kept(key, "ranks")
+def _ring(build: BuildDirectory, number: int, hop: int) -> Integers:
+    """Ranks of the nodes at `hop` hops from a partition, sorted."""
+    build.keep(f"ring-{hop}", number, lambda: {"ranks": _grown(build, number, hop)})
+    return build.kept(f"ring-{hop}", number, "ranks")
 
 
-def _grown(site: Site, number: int, hop: int) -> Integers:
-    own = site.own(number)
+def _grown(build: BuildDirectory, number: int, hop: int) -> Integers:
+    own = build.own(number)
     if hop == 1:
-        columns = site.kept(_rows(number), "columns")
+        columns = build.kept("rows", number, "columns")
         found = columns[(columns < own.start) | (columns >= own.stop)]
         return np.unique(found)
-    last = _ring(site, number, hop - 1)
-    found = np.unique(np.concatenate([last[:0], *(columns for _, columns, _ in _rows_of(site, last, weights=False))]))
+    last = _ring(build, number, hop - 1)
+    found = np.unique(np.concatenate([last[:0], *(columns for _, columns, _ in _rows_of(build, last, weights=False))]))
     found = found[(found < own.start) | (found >= own.stop)]
-    known = last if hop == 2 else np.concatenate([last, _ring(site, number, hop - 2)])
+    known = last if hop == 2 else np.concatenate([last, _ring(build, number, hop - 2)])
     return np.setdiff1d(found, known, assume_unique=True)
 
 
-def _rows_of(site: Site, ranks: Integers, weights: bool) -> list[tuple[Integers, Integers, Array]]:
+def _rows_of(build: BuildDirectory, ranks: Integers, weights: bool) -> list[tuple[Integers, Integers, Array]]:
     """Lengths, columns and weights of the rows of sorted nodes, one triple for each partition that owns some."""
-    ends = np.searchsorted(ranks, site.starts)
+    ends = np.searchsorted(ranks, build.starts)
     rows = []
     for owner in np.flatnonzero(np.diff(ends)).tolist():
-        chosen = ranks[ends[owner] : ends[owner + 1]] - site.starts[owner]
-        indptr = site.kept(_rows(owner), "indptr")
+        chosen = ranks[ends[owner] : ends[owner + 1]] - build.starts[owner]
+        indptr = build.kept("rows", owner, "indptr")
         picked = _picks(indptr, chosen)
-        values = site.kept(_rows(owner), "weights")[picked] if weights else np.empty(0)
-        rows.append((indptr[chosen + 1] - indptr[chosen], site.kept(_rows(owner), "columns")[picked], values))
+        values = build.kept("rows", owner, "weights")[picked] if weights else np.empty(0)
+        rows.append((indptr[chosen + 1] - indptr[chosen], build.kept("rows", owner, "columns")[picked], values))
     return rows
 
 
-def keep_part(site: Site, number: int, n_hops: int) -> None:
-    """Write a partition, and keep the checksums of its files."""
-    home, sums = site.folder / part_name(number), site.scratch / f"sums-{number:05d}.json"
+def keep_part(build: BuildDirectory, number: int, n_hops: int) -> None:
+    """Write a partition, and note the checksums of its files."""
+    name = numbered(PART, number)
+    sums = build.scratch / f"{name}.json"
     if sums.exists():
         return
-    if not home.exists():
-        write_arrays(home, _made_part(site, number, n_hops))
-    found = {f"{home.name}/{name}.npy": checksum(home / f"{name}.npy") for name in ARRAYS}
+    build.keep(PART, number, lambda: _made_part(build, number, n_hops), home=build.folder)
+    files = [f"{name}/{array}.npy" for array in ARRAYS]
     with atomic_write(sums) as beside:
-        beside.write_text(json.dumps(found), encoding="utf-8")
+        beside.write_text(json.dumps({file: checksum(build.folder / file) for file in files}), encoding="utf-8")
 
 
-def _made_part(site: Site, number: int, n_hops: int) -> dict[str, NDArray[Any]]:
-    own = site.own(number)
+def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDArray[Any]]:
+    own = build.own(number)
     n_own = own.stop - own.start
-    rings = [np.array(_ring(site, number, hop)) for hop in range(1, n_hops + 1)]
+    rings = [np.array(_ring(build, number, hop)) for hop in range(1, n_hops + 1)]
     halo = np.concatenate(rings)
     sizes = [n_own, *map(len, rings)]
-    own_rows = tuple(site.kept(_rows(number), name) for name in ("indptr", "columns", "weights"))
+    own_rows = tuple(build.kept("rows", number, name) for name in ("indptr", "columns", "weights"))
     rows = [(np.diff(own_rows[0]), own_rows[1], own_rows[2])]
     for ring in rings[:-1]:
-        rows += _rows_of(site, ring, weights=True)
+        rows += _rows_of(build, ring, weights=True)
     lengths, columns, weights = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     n_rows, n_local = sum(sizes[:-1]), sum(sizes)
     indptr = np.zeros(n_rows + 1, dtype=small_integers(len(columns)))
@@ -183,21 +475,21 @@ def _made_part(site: Site, number: int, n_hops: int) -> dict[str, NDArray[Any]]:
     indices = _local_positions(columns, own, halo).astype(np.int32)
     matrix = csr_array((weights, indices, indptr), shape=(n_rows, n_local))
     matrix.sort_indices()
-    owners = site.owners(halo)
-    boundary_ends = np.array(site.kept(_rows(number), "boundary_ends")[: n_hops + 1], dtype=np.int64)
+    owners = build.owners(halo)
+    boundary_ends = np.array(build.kept("rows", number, "boundary_ends")[: n_hops + 1], dtype=np.int64)
     return {
-        "nodes": np.concatenate([site.order[own], site.order[halo]]).astype(np.int64),
+        "nodes": np.concatenate([build.order[own], build.order[halo]]).astype(np.int64),
         "ends": np.cumsum(sizes, dtype=np.int64),
         "indptr": matrix.indptr.astype(indptr.dtype, copy=False),
         "indices": matrix.indices.astype(np.int32, copy=False),
         "weights": matrix.data,
         "degrees": np.concatenate(
-            [site.kept(_rows(number), "degrees"), _owned(site, halo, owners, "degrees", np.float64)]
+            [build.kept("rows", number, "degrees"), _owned(build, halo, owners, "degrees", np.float64)]
         ),
-        "boundary": np.array(site.kept(_rows(number), "boundary")[: boundary_ends[-1]]),
+        "boundary": np.array(build.kept("rows", number, "boundary")[: boundary_ends[-1]]),
         "boundary_ends": boundary_ends,
         "halo_owner": owners,
-        "halo_place": _owned(site, halo, owners, "places", np.int32),
+        "halo_place": _owned(build, halo, owners, "places", np.int32),
     }
 
 
@@ -212,64 +504,56 @@ def _local_positions(columns: Integers, own: slice, halo: Integers) -> Integers:
     return positions
 
 
-def _owned(site: Site, halo: Integers, owners: NDArray[np.int32], name: str, dtype: Any) -> NDArray[Any]:
+def _owned(build: BuildDirectory, halo: Integers, owners: NDArray[np.int32], name: str, dtype: Any) -> NDArray[Any]:
     """Values at halo nodes, from the rows of their owners."""
     values = np.empty(len(halo), dtype=dtype)
     for owner in np.unique(owners).tolist():
         here = np.flatnonzero(owners == owner)
-        values[here] = site.kept(_rows(owner), name)[halo[here] - site.starts[owner]]
+        values[here] = build.kept("rows", owner, name)[halo[here] - build.starts[owner]]
     return values
 
 
 def finish(
-    site: Site,
+    build: BuildDirectory,
     n_hops: int | Literal["auto"],
-    partitioner: str,
+    partitioner: Any,
     names: Sequence[Hashable] | None,
     coordinates: Array | None,
 ) -> None:
     """Make partitions of rows that are all kept, then the head; what was needed for building is deleted."""
-    rings = grow_rings(site, n_hops)
-    site.each("part", lambda number: keep_part(site, number, rings))
-    _write_extras(site.folder, names, coordinates)
-    _write_owners(site)
-    counts = np.sum([site.kept(_rows(number), "counts") for number in range(site.n_partitions)], axis=0)
+    rings = grow_rings(build, n_hops)
+    numbers = range(build.n_partitions)
+    for number in numbers:
+        keep_part(build, number, rings)
+        report(f"part {number + 1} of {len(numbers)}")
+    if names is not None:
+        build.publish(NAMES, lambda path: path.write_text(json.dumps(list(names)), encoding="utf-8"))
+    if coordinates is not None:
+        build.publish(COORDINATES, lambda path: np.save(path, coordinates, allow_pickle=False))
+    owners, places = (np.empty(build.n_nodes, dtype=np.int32) for _ in range(2))
+    for number in numbers:
+        nodes = build.order[build.own(number)]
+        owners[nodes], places[nodes] = number, np.arange(len(nodes), dtype=np.int32)
+    build.publish(OWNERS, lambda path: np.save(path, owners))
+    build.publish(PLACES, lambda path: np.save(path, places))
+    n_entries, n_cut = np.sum([build.kept("rows", number, "counts") for number in numbers], axis=0).tolist()
     files: dict[str, tuple[int, str]] = {}
-    for number in range(site.n_partitions):
-        files |= json.loads((site.scratch / f"sums-{number:05d}.json").read_text(encoding="utf-8"))
+    for number in numbers:
+        files |= json.loads((build.scratch / f"{numbered(PART, number)}.json").read_text(encoding="utf-8"))
     for name in file_names(0, names is not None, coordinates is not None):
-        files[name] = checksum(site.folder / name)
-    n_halo = sum(len(_ring(site, number, hop)) for number in range(site.n_partitions) for hop in range(1, rings + 1))
+        files[name] = checksum(build.folder / name)
     head = Head(
-        n_nodes=site.n_nodes,
-        n_edges=int(counts[0]) // 2,
-        n_partitions=site.n_partitions,
+        n_nodes=build.n_nodes,
+        n_edges=n_entries // 2,
+        n_partitions=build.n_partitions,
         n_hops=rings,
-        partitioner=partitioner,
-        cut=int(counts[1]) // 2,
-        halo=n_halo / site.n_nodes,
-        sizes=tuple(np.diff(site.starts).tolist()),
+        partitioner=partitioner if isinstance(partitioner, str) else "given",
+        cut=n_cut // 2,
+        halo=sum(len(_ring(build, number, hop)) for number in numbers for hop in range(1, rings + 1)) / build.n_nodes,
+        sizes=tuple(np.diff(build.starts).tolist()),
         has_names=names is not None,
         has_coordinates=coordinates is not None,
         files=files,
     )
-    write_head(site.folder, head)
-    shutil.rmtree(site.scratch, ignore_errors=True)
-
-
-def _write_owners(site: Site) -> None:
-    """For every node the partition that owns it, and its place there: vectors over the nodes."""
-    owners, places = (np.empty(site.n_nodes, dtype=np.int32) for _ in range(2))
-    for number in range(site.n_partitions):
-        nodes = site.order[site.own(number)]
-        owners[nodes], places[nodes] = number, np.arange(len(nodes), dtype=np.int32)
-    write_array(site.folder / OWNERS, owners)
-    write_array(site.folder / PLACES, places)
-
-
-def _write_extras(folder: Path, names: Sequence[Hashable] | None, coordinates: Array | None) -> None:
-    if names is not None:
-        with atomic_write(folder / NAMES) as beside:
-            beside.write_text(json.dumps(list(names)), encoding="utf-8")
-    if coordinates is not None and not (folder / COORDINATES).exists():
-        write_array(folder / COORDINATES, coordinates)
+    build.publish(HEAD, lambda path: path.write_text(head_text(head), encoding="utf-8"))
+    shutil.rmtree(build.scratch, ignore_errors=True)

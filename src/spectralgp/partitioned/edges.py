@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 from spectralgp._basics.checks import Array, Integers, as_integer
-from spectralgp._basics.progress import report
+from spectralgp._basics.progress import progress_bar
 from spectralgp.graphs.edges import as_integers, as_labels, edge_columns, edge_values, refuse_loops, unique_edges
-from spectralgp.graphs.nodes import Names, as_names, missing_labels
+from spectralgp.graphs.nodes import Names, as_coordinates, as_names, missing_labels
 from spectralgp.graphs.points import small_integers
-from spectralgp.partitioned.site import Site
-from spectralgp.partitioned.sources import Blocks
+from spectralgp.partitioned.building import BuildDirectory, as_n_hops, as_writable, building, finish, keep_rows
+from spectralgp.partitioned.partitioning import as_partitioner, cut_nodes
+from spectralgp.partitioned.sources import Blocks, edge_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,15 @@ class EdgeTable:
         starts, ends = (self._positions(labels) for labels in (sources, targets))
         refuse_loops(starts, ends, self.name)
         return starts, ends, edge_values(column, len(starts), f"weights of edges (block {number})")
+
+    def weights(self) -> Any:
+        """The whole graph for partitioners, to whom it does not matter how often an edge is listed."""
+        read = [self.read(number) for number in range(self.blocks.n_blocks)]
+        starts, ends, values = (np.concatenate(parts) for parts in zip(*read, strict=True))
+        both = (np.concatenate([starts, ends]), np.concatenate([ends, starts]))
+        matrix = coo_array((np.concatenate([values, values]), both), shape=(self.n_nodes, self.n_nodes)).tocsr()
+        matrix.eliminate_zeros()
+        return matrix
 
     def name(self, node: int) -> object:
         """Name of a node, for messages."""
@@ -137,50 +147,73 @@ def _number_of_nodes(blocks: Blocks) -> int:
     return len(seen)
 
 
-def shuffle(site: Site, table: EdgeTable) -> None:
-    """Keep each block of edges sorted by the owner of a row, every edge in both directions."""
-    for number in range(table.blocks.n_blocks):
-        site.keep(f"edges-{number:05d}", partial(_shuffled, site, table, number))
-        report(f"edges {number + 1} of {table.blocks.n_blocks}")
+def build_from_edges(
+    edges: Any,
+    folder: Path | str,
+    n_partitions: int,
+    n_nodes: int | None,
+    names: Any,
+    coordinates: Any,
+    partitioner: Any,
+    n_hops: Any,
+    overwrite: bool,
+    verbose: bool,
+) -> None:
+    """Build for `PartitionedGraph.from_edges`."""
+    blocks, (n_hops, deepest) = edge_blocks(edges), as_n_hops(n_hops)
+    chosen = as_partitioner(partitioner, coordinates is not None)
+    table = as_edge_table(blocks, names, n_nodes)
+    names = as_writable(table.names)
+    n_partitions = as_integer(n_partitions, "n_partitions", 1, table.n_nodes)
+    if coordinates is not None:
+        coordinates = as_coordinates(coordinates, table.n_nodes)
+    given = ["edges", blocks.fingerprint, table.n_nodes, names, coordinates, n_partitions, chosen, n_hops]
+    bar = progress_bar("partition", blocks.n_blocks + 2 * n_partitions + deepest, verbose)
+    with building(folder, given, overwrite) as build, bar:
+        build.keep_partitioning(lambda: cut_nodes(chosen, table.n_nodes, n_partitions, coordinates, table.weights))
+        build.keep_each("edges", lambda number: _shuffled(build, table, number), blocks.n_blocks)
+        keep_rows(build, deepest, lambda number: _rows_from_edges(build, number, table))
+        finish(build, n_hops, chosen, names, coordinates)
 
 
-def _shuffled(site: Site, table: EdgeTable, number: int) -> dict[str, NDArray[Any]]:
+def _shuffled(build: BuildDirectory, table: EdgeTable, number: int) -> dict[str, NDArray[Any]]:
     starts, ends, values = table.read(number)
-    ranks = np.concatenate([site.rank[starts], site.rank[ends]])
+    ranks = np.concatenate([build.rank[starts], build.rank[ends]])
     columns = np.concatenate([ends, starts]).astype(ranks.dtype, copy=False)
-    return by_owner(site, ranks, {"columns": columns, "weights": np.concatenate([values, values])})
+    return by_owner(build, ranks, {"columns": columns, "weights": np.concatenate([values, values])})
 
 
-def by_owner(site: Site, ranks: Integers, others: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def by_owner(build: BuildDirectory, ranks: Integers, others: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Entries sorted by the owner of a node: its place there, what goes with it, and where each owner's entries end."""
-    owners = site.owners(ranks)
+    owners = build.owners(ranks)
     # sixteen bits are sorted in linear time
-    order = np.argsort(owners.astype(np.int16) if site.n_partitions < 2**15 else owners, kind="stable")
-    ends = np.cumsum(np.bincount(owners, minlength=site.n_partitions))
-    rows = (ranks - site.starts[owners]).astype(np.int32)[order]
+    order = np.argsort(owners.astype(np.int16) if build.n_partitions < 2**15 else owners, kind="stable")
+    ends = np.cumsum(np.bincount(owners, minlength=build.n_partitions))
+    rows = (ranks - build.starts[owners]).astype(np.int32)[order]
     return {"rows": rows, "ends": ends, **{name: array[order] for name, array in others.items()}}
 
 
-def pieces(site: Site, owner: int, keys: list[str], names: tuple[str, ...]) -> Iterator[tuple[NDArray[Any], ...]]:
-    """Entries of an owner from all that were kept by `by_owner`."""
-    for key in keys:
-        ends = site.kept(key, "ends")
+def pieces(
+    build: BuildDirectory, owner: int, step: str, numbers: Iterable[int], names: tuple[str, ...]
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Entries of an owner from some that a step kept by `by_owner`."""
+    for number in numbers:
+        ends = build.kept(step, number, "ends")
         mine = slice(int(ends[owner - 1]) if owner else 0, int(ends[owner]))
-        yield tuple(site.kept(key, name)[mine] for name in names)
+        yield tuple(build.kept(step, number, name)[mine] for name in names)
 
 
-def rows_from_edges(site: Site, number: int, table: EdgeTable) -> Any:
+def _rows_from_edges(build: BuildDirectory, number: int, table: EdgeTable) -> Any:
     """Rows of a partition's own nodes from the edges that were shuffled to it."""
-    own = site.own(number)
+    own = build.own(number)
     n_own = own.stop - own.start
-    keys = [f"edges-{block:05d}" for block in range(table.blocks.n_blocks)]
-    found = list(pieces(site, number, keys, ("rows", "columns", "weights")))
-    empty = (np.empty(0, dtype=np.int32), np.empty(0, dtype=small_integers(site.n_nodes)), np.empty(0))
+    found = list(pieces(build, number, "edges", range(table.blocks.n_blocks), ("rows", "columns", "weights")))
+    empty = (np.empty(0, dtype=np.int32), np.empty(0, dtype=small_integers(build.n_nodes)), np.empty(0))
     rows, columns, values = (np.concatenate(parts) for parts in zip(empty, *found, strict=True))
-    order = site.order
+    order = build.order
     rows, columns, values = unique_edges(
         rows, columns, values, lambda row: table.name(int(order[own.start + row])), table.name
     )
-    matrix = csr_array((values, (rows, columns)), shape=(n_own, site.n_nodes))
+    matrix = csr_array((values, (rows, columns)), shape=(n_own, build.n_nodes))
     matrix.eliminate_zeros()
     return matrix

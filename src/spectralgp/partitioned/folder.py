@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -16,19 +14,89 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._basics.files import atomic_write
-from spectralgp.partitioned.partition import Partition, damage_of
+from spectralgp._basics.checks import Array, Integers
 
 FORMAT = "spectralgp partitioned graph"
 VERSION = 1
 HEAD, NAMES, COORDINATES = "head.json", "names.json", "coordinates.npy"
 OWNERS, PLACES = "owners.npy", "places.npy"
-ARRAYS = tuple(field.name for field in fields(Partition) if field.name != "number")
-UNFINISHED = ".unfinished-"
-CHUNK = 1 << 24
+PART = "part"  # folder of a partition, numbered
+BYTES_READ_AT_ONCE = 1 << 24
 _reading = Lock()  # one header at a time: Python 3.11 may fail to parse several in threads
 
 _AGAIN = "Build the folder again, or copy it again from where it was built."
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Own nodes, the halo of nodes within `n_hops` hops around them, and the rows of the weights that are needed.
+
+    Local nodes are the own ones first, then the halo ring by ring; within a ring by owner, then by place in the owner's
+    own nodes. Rows of the weights (CSR) are those of the first ``ends[-2]`` local nodes, within ``n_hops - 1`` hops;
+    their columns are local positions, sorted. The level of an own node is the smallest ring in which another partition
+    has it.
+    """
+
+    number: int  # which partition this is, from 0
+    nodes: NDArray[np.int64]  # (n_local,) local nodes, in the user's order of nodes
+    ends: NDArray[np.int64]  # (n_hops + 1,) numbers of local nodes within 0, 1, ... hops of the own ones
+    indptr: Integers  # int32 where that suffices
+    indices: NDArray[np.int32]
+    weights: Array
+    degrees: Array  # (n_local,) sums of the weights at all local nodes, the last ring included
+    boundary: NDArray[np.int32]  # own positions that others have in their halos, by level, then by position
+    boundary_ends: NDArray[np.int64]  # (n_hops + 1,) numbers of boundary nodes of level 0 (none), at most 1, ...
+    halo_owner: NDArray[np.int32]  # (n_halo,) the partition whose own each halo node is
+    halo_place: NDArray[np.int32]  # (n_halo,) its place in the owner's boundary
+
+    @property
+    def n_own(self) -> int:
+        """Number of own nodes."""
+        return int(self.ends[0])
+
+    @property
+    def n_local(self) -> int:
+        """Number of own and halo nodes."""
+        return int(self.ends[-1])
+
+    @property
+    def n_hops(self) -> int:
+        """Number of rings of the halo, some of which may be empty."""
+        return len(self.ends) - 1
+
+    @property
+    def neighbours(self) -> NDArray[np.int32]:
+        """Partitions that own nodes of the halo, sorted."""
+        return np.unique(np.asarray(self.halo_owner))
+
+
+ARRAYS = tuple(field.name for field in fields(Partition) if field.name != "number")
+
+
+def damaged_array(part: Partition, sizes: Sequence[int]) -> str | None:
+    """Name of the first array that cannot be that of a partition of a graph with such sizes; None if all can."""
+    wrong = {
+        "ends": part.n_own != sizes[part.number] or not _ascends(part.ends),
+        "nodes": not _within(part.nodes, sum(sizes)),
+        "indptr": part.indptr[0] != 0 or not _ascends(part.indptr),
+        "indices": not _within(part.indices, part.n_local),
+        "weights": not _within(part.weights, np.inf),
+        "degrees": not _within(part.degrees, np.inf),
+        "boundary": not _within(part.boundary, part.n_own),
+        "boundary_ends": part.boundary_ends[0] != 0 or not _ascends(part.boundary_ends),
+        "halo_owner": not _within(part.halo_owner, len(sizes)),
+        "halo_place": not _within(part.halo_place, max(sizes)),
+    }
+    return next((name for name, is_wrong in wrong.items() if is_wrong), None)
+
+
+def _ascends(array: Integers) -> bool:
+    return bool(np.all(array[1:] >= array[:-1]))
+
+
+def _within(array: NDArray[Any], end: float) -> bool:
+    """Whether all are numbers from 0 to below the end."""
+    return array.size == 0 or bool(np.min(array) >= 0 and np.max(array) < end)  # comparisons with NaN are false
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,36 +116,9 @@ class Head:
     files: Mapping[str, tuple[int, str]]
 
 
-def part_name(number: int) -> str:
-    """Name of the folder of a partition."""
-    return f"part-{number:05d}"
-
-
-def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Array into a file that is written whole or not at all."""
-    with atomic_write(path) as beside:
-        np.save(beside, array, allow_pickle=False)
-
-
-def write_arrays(folder: Path, arrays: Mapping[str, NDArray[Any]], *, durable: bool = True) -> None:
-    """Arrays into files of their names in a new folder, which is there once all of them are.
-
-    What is durable is on the disk by then: it outlives a loss of power, but that takes milliseconds a file.
-    """
-    beside = folder.with_name(f"{UNFINISHED}{folder.name}")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir()
-    try:
-        for name, array in arrays.items():
-            with (beside / f"{name}.npy").open("wb") as file:
-                np.save(file, array, allow_pickle=False)
-                if durable:
-                    file.flush()
-                    os.fsync(file.fileno())
-        os.replace(beside, folder)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
+def numbered(name: str, number: int) -> str:
+    """Name of one of several folders of arrays."""
+    return f"{name}-{number:05d}"
 
 
 def read_array(path: Path) -> NDArray[Any]:
@@ -94,7 +135,7 @@ def read_array(path: Path) -> NDArray[Any]:
 
 def read_partition(folder: Path, number: int) -> Partition:
     """One partition, its arrays memory-mapped."""
-    home = folder / part_name(number)
+    home = folder / numbered(PART, number)
     part = Partition(number, **{name: read_array(home / f"{name}.npy") for name in ARRAYS})
     n_halo = part.n_local - part.n_own
     lengths = {
@@ -122,11 +163,11 @@ def read_verified(folder: str, content_hash: str, number: int) -> Partition:
 
     Checksums are compared when a process first reads it. Ranges are looked at each time, since compiled loops do not.
     """
-    _verify_once(folder, content_hash, tuple(f"{part_name(number)}/{name}.npy" for name in ARRAYS))
+    _verify_once(folder, content_hash, tuple(f"{numbered(PART, number)}/{name}.npy" for name in ARRAYS))
     part = read_partition(Path(folder), number)
-    wrong = damage_of(part, _head_of(folder, content_hash).sizes)
+    wrong = damaged_array(part, _head_of(folder, content_hash).sizes)
     if wrong is not None:
-        home = Path(folder) / part_name(number)
+        home = Path(folder) / numbered(PART, number)
         raise ValueError(f"folder must hold partitions of one graph; got wrong {wrong} in {home}. {_AGAIN}")
     return part
 
@@ -151,7 +192,7 @@ def _head_of(folder: str, content_hash: str) -> Head:
 
 @lru_cache(maxsize=2**16)
 def _verify_once(folder: str, content_hash: str, names: tuple[str, ...]) -> None:
-    """Compare some files with their checksums, once for each process; an error is raised anew each time."""
+    """Compare some files with their checksums, once per process; an error is raised anew each time."""
     verify_files(Path(folder), _head_of(folder, content_hash), names)
 
 
@@ -159,7 +200,7 @@ def checksum(path: Path) -> tuple[int, str]:
     """Number of bytes of a file and their sha256, read a piece at a time."""
     digest, n_bytes = hashlib.sha256(), 0
     with path.open("rb") as file:
-        while piece := file.read(CHUNK):
+        while piece := file.read(BYTES_READ_AT_ONCE):
             digest.update(piece)
             n_bytes += len(piece)
     return n_bytes, digest.hexdigest()
@@ -167,14 +208,13 @@ def checksum(path: Path) -> tuple[int, str]:
 
 def file_names(n_partitions: int, has_names: bool, has_coordinates: bool) -> list[str]:
     """Names, relative to the folder, of all files but the head."""
-    parts = [f"{part_name(number)}/{name}.npy" for number in range(n_partitions) for name in ARRAYS]
+    parts = [f"{numbered(PART, number)}/{name}.npy" for number in range(n_partitions) for name in ARRAYS]
     return parts + [OWNERS, PLACES] + [NAMES] * has_names + [COORDINATES] * has_coordinates
 
 
-def write_head(folder: Path, head: Head) -> None:
-    """Write the head; with it the folder is finished."""
-    with atomic_write(folder / HEAD) as beside:
-        beside.write_text(json.dumps({"format": FORMAT, "version": VERSION} | asdict(head), indent=1), encoding="utf-8")
+def head_text(head: Head) -> str:
+    """The head as it is written; with it a folder is finished."""
+    return json.dumps({"format": FORMAT, "version": VERSION} | asdict(head), indent=1)
 
 
 def read_head(folder: Path) -> Head:

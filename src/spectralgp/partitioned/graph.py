@@ -15,21 +15,22 @@ from spectralgp._basics.checks import as_integer
 from spectralgp._basics.html import as_html
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.graphs.base import GraphBase
-from spectralgp.operators import Operator
+from spectralgp.operators import Operator, precision_of
+from spectralgp.partitioned.building import build_from_graph
+from spectralgp.partitioned.edges import build_from_edges
 from spectralgp.partitioned.folder import (
     COORDINATES,
     NAMES,
     Head,
+    Partition,
     content_hash_of,
     read_array,
     read_head,
     read_partition,
     verify_files,
 )
-from spectralgp.partitioned.making import build_from_edges, build_from_graph, build_from_points
-from spectralgp.partitioned.moving import as_dask, complete
-from spectralgp.partitioned.partition import Partition
-from spectralgp.partitioned.tables import signals_of_table
+from spectralgp.partitioned.points import build_from_points
+from spectralgp.partitioned.signals import as_dask, complete, signals_of_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,13 +235,8 @@ class PartitionedGraph(GraphBase):
         ValueError
             As `Graph.from_points`.
         """
-        joining = {
-            "n_neighbors": n_neighbors,
-            "radius": radius,
-            "weights": weights,
-            "bandwidth": bandwidth,
-            "symmetrize": symmetrize,
-        }
+        joining = {"n_neighbors": n_neighbors, "radius": radius, "weights": weights, "bandwidth": bandwidth}
+        joining["symmetrize"] = symmetrize
         build_from_points(points, folder, n_partitions, joining, metric, names, n_hops, overwrite, verbose)
         return cls.open(folder)
 
@@ -303,7 +299,6 @@ class PartitionedGraph(GraphBase):
 
     @property
     def is_whole(self) -> bool:
-        """It is not: no more than a partition at a time is in memory."""
         return False
 
     def adopted(self, signals: Any) -> Any:
@@ -311,7 +306,7 @@ class PartitionedGraph(GraphBase):
 
     @property
     def content_hash(self) -> str:
-        """What tells this graph from any other: a digest of the checksums of its files."""
+        """Digest of the checksums of its files, which tells this graph from any other."""
         if "content_hash" not in self._cache:
             self._cache["content_hash"] = content_hash_of(self._head)
         return str(self._cache["content_hash"])
@@ -331,15 +326,15 @@ class PartitionedGraph(GraphBase):
         return np.concatenate([part.nodes[: part.n_own] for part in parts])
 
     def in_partition_order(self) -> PartitionedGraph:
-        """The same graph with its nodes counted partition by partition, for signals that are kept in that order.
+        """Graph with its nodes counted partition by partition, for signals that are kept in that order.
 
-        Signals and predictions come in the order of `order`, a partition's together, so that nothing is shuffled. Names
-        move along, and random numbers stay with their nodes.
+        Signals and predictions come in the order of `order`, so that nothing is shuffled. Names move along, and random
+        numbers stay with their nodes.
         """
         return PartitionedGraph(self.folder, is_in_partition_order=True)
 
     def signals(self, table: Any, node: str | None = None) -> Any:
-        """Signals of a table with one row a node and one column a signal, as a Dask array to fit or predict with.
+        """Signals of a table with one row per node and one column per signal, as a Dask array to fit or predict with.
 
         Parameters
         ----------
@@ -358,18 +353,18 @@ class PartitionedGraph(GraphBase):
     def operator(
         self, kind: LaplacianKind = "combinatorial", prototype: Any = None, device: str | None = None
     ) -> Operator:
-        from spectralgp.partitioned.operator import make_partitioned_operator
+        from spectralgp.partitioned.operator import PartitionedOperator
 
-        return make_partitioned_operator(self, kind, prototype, device)
+        dtype = precision_of(np.empty(0) if prototype is None else prototype)
+        return PartitionedOperator(self, kind, dtype, device or "cpu")
 
     def __repr__(self) -> str:
         """One line: numbers of nodes, edges and partitions, the cut and the halos."""
-        counts = {"node": self.n_nodes, "edge": self.n_edges, "partition": self.n_partitions}
-        nodes, edges, parts = (f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
-        return (
-            f"PartitionedGraph({nodes}, {edges}, {parts}: {self.cut} edge{'s' * (self.cut != 1)} cut, halos of "
-            f"{self.n_hops} hop{'s' * (self.n_hops != 1)} with {100 * self.halo:.3g} % of the nodes)"
-        )
+        counts = {"node": self.n_nodes, "edge": self.n_edges, "partition": self.n_partitions, "hop": self.n_hops}
+        nodes, edges, parts, hops = (f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
+        cut = f"{self.cut} edge{'s' * (self.cut != 1)} cut"
+        halos = f"halos of {hops} with {100 * self.halo:.3g} % of the nodes"
+        return f"PartitionedGraph({nodes}, {edges}, {parts}: {cut}, {halos})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

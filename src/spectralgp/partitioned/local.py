@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array
 from spectralgp.graphs.laplacians import normalized_parts
-from spectralgp.operators.cpu import gershgorin_bound, row_squares, summed_column_products, summed_products
+from spectralgp.operators.cpu import summed_column_products, summed_products
 from spectralgp.partitioned.folder import read_partition, read_verified
 
 CACHED_SHARE = 0.2  # of a worker's memory, for partitions of the graph that stay open
@@ -94,6 +94,12 @@ class LocalLaplacian:
     def n_bytes(self) -> int:
         """Memory that it takes."""
         return int(sum(array.nbytes for array in (*self.matrix, self.nodes)))
+
+    def own_rows(self) -> tuple[csr_array, Array]:
+        """Weights, in double precision, and diagonal of the own rows, on the host."""
+        indptr, indices, weights, diagonal = (on_host(array) for array in self.matrix)
+        whole = csr_array((weights.astype(np.float64), indices, indptr), shape=(len(indptr) - 1, self.ends[-1]))
+        return whole[: self.n_own], diagonal[: self.n_own]
 
     # ----------------------------------------------------------------------------------------------- exchange
 
@@ -238,13 +244,3 @@ def _opened(key: TaskKey) -> LocalLaplacian:
         [(positions + part.n_own, places[positions]) for positions in halos],
         xp,
     )
-
-
-def row_facts(key: TaskKey) -> tuple[Array, float]:
-    """Diagonal and sums of squares of the other entries of own rows, and the largest sum of absolute values."""
-    local = laplacian(key)
-    indptr, indices, weights, diagonal = (on_host(array) for array in local.matrix)
-    whole = csr_array((weights.astype(np.float64), indices, indptr), shape=(len(indptr) - 1, local.ends[-1]))
-    rows, own = whole[: local.n_own], diagonal[: local.n_own]
-    facts = np.column_stack([own, row_squares(rows.indptr, rows.data)]).astype(key.dtype)
-    return facts, gershgorin_bound(rows, own)

@@ -13,31 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectralgp._basics.arrays import take
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention
-from spectralgp.operators import Operator, precision_of
-from spectralgp.partitioned import tasks
-from spectralgp.partitioned.cluster import (
-    Messages,
-    Placement,
-    current_client,
-    explained_failures,
-    pinned_to,
-    settle,
-    workers_of,
-)
+from spectralgp.operators import Operator
+from spectralgp.partitioned import cluster, tasks
+from spectralgp.partitioned.cluster import Messages, Placement, pinned_to, workers_of
 from spectralgp.partitioned.local import TaskKey, products
-from spectralgp.partitioned.moving import Futures, loaded, unloaded
+from spectralgp.partitioned.signals import Futures, loaded, unloaded
 
 if TYPE_CHECKING:
     from spectralgp.partitioned.graph import PartitionedGraph
 
 EXCHANGES_AHEAD = 8  # that may be under way before the first of them is waited for
-
-
-def make_partitioned_operator(graph: PartitionedGraph, kind: str, like: Any, device: str | None) -> PartitionedOperator:
-    """Operator of a Laplacian of a partitioned graph, for signals such as `like`, on the current client."""
-    return PartitionedOperator(graph, kind, precision_of(np.empty(0) if like is None else like), device or "cpu")
 
 
 class PartitionedBlock:
@@ -121,7 +109,7 @@ class PartitionedOperator(Operator):
     @property
     def client(self) -> Any:
         """Dask's client."""
-        return current_client()
+        return cluster.current_client()
 
     def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run a task; where, is decided by the options, else by Dask."""
@@ -136,15 +124,15 @@ class PartitionedOperator(Operator):
     def gather(self, futures: Futures) -> list[Any]:
         """Results of tasks on the client."""
         client = self.client
-        with explained_failures(client):
-            settle(client, futures, self._placement.known)
+        with cluster.explained_failures(client):
+            cluster.settle(client, futures, self._placement.known)
             return list(client.gather(futures))
 
     def settle(self, futures: Futures) -> None:
-        """Wait until tasks are done, so that a failure is told here and no long queue builds up."""
+        """Wait until tasks are done: failures are raised here, and no long queue builds up."""
         client = self.client
-        with explained_failures(client):
-            settle(client, futures, self._placement.known)
+        with cluster.explained_failures(client):
+            cluster.settle(client, futures, self._placement.known)
             for future in futures:
                 if future.status != "finished":
                     future.result()
@@ -165,15 +153,15 @@ class PartitionedOperator(Operator):
         """Messages for each partition from its neighbours."""
         return [messages.received(number, near) for number, near in enumerate(self._neighbours)]
 
-    def exchange(self, function: Callable[..., Any], parts: Futures, *arguments: Any) -> Messages:
-        """Messages between partitions, made by a task: whole on their own worker, and cut to what others need."""
+    def exchange(self, parts: Futures, n_hops: int) -> Messages:
+        """Messages between partitions for `n_hops` steps: whole on their own worker, and cut to what others need."""
         workers = self._placement.among(workers_of(self.client))
         sent = []
         for key, part, near in zip(self.keys, parts, self._neighbours, strict=True):
             own, messages = workers[key.number], {}
             for worker in dict.fromkeys(workers[one] for one in near):
                 others = () if worker == own else tuple(one for one in near if workers[one] == worker)
-                messages[worker] = self.submit(function, key, part, others, *arguments, **pinned_to(own))
+                messages[worker] = self.submit(tasks.message_of, key, part, n_hops, others, **pinned_to(own))
             sent.append(messages)
         return Messages(workers, sent)
 
@@ -212,7 +200,7 @@ class PartitionedOperator(Operator):
         return self.mapped(tasks.beside, left.n_columns + right.n_columns, left, right)
 
     def chosen(self, block: PartitionedBlock, columns: NDArray[np.intp]) -> PartitionedBlock:
-        return self.mapped(tasks.chosen, len(columns), block, np.asarray(columns))
+        return self.mapped(partial(take, axis=1), len(columns), block, np.asarray(columns))
 
     def combine(self, block: PartitionedBlock, matrix: Array) -> PartitionedBlock:
         return self.mapped(tasks.combined, matrix.shape[1], block, matrix)
@@ -232,7 +220,7 @@ class PartitionedOperator(Operator):
     # ------------------------------------------------------------------------------------------------- passes
 
     def step(self, current: PartitionedBlock, previous: PartitionedBlock) -> PartitionedBlock:
-        inboxes = self.inboxes(self.exchange(tasks.boundary_of, current.parts, 1))
+        inboxes = self.inboxes(self.exchange(current.parts, 1))
         rows = zip(self.keys, current.parts, previous.parts, inboxes, strict=True)
         parts = self.each(tasks.stepped, ((*row, self.factor) for row in rows))
         return PartitionedBlock(self, parts, current.n_columns)
@@ -294,7 +282,7 @@ class _Pass:
 
     def __init__(self, operator: PartitionedOperator, parts: Futures, n_hops: int) -> None:
         self.operator, self.states, self.n_hops = operator, parts, n_hops
-        self._messages = [operator.exchange(tasks.boundary_of, parts, n_hops)]
+        self._messages = [operator.exchange(parts, n_hops)]
 
     def advance(self, n_steps: int, program: tasks.Program) -> None:
         """Take steps of a program, and tell the neighbours."""
@@ -302,7 +290,7 @@ class _Pass:
         rows = zip(operator.keys, self.states, operator.inboxes(self._messages[-1]), strict=True)
         settings = (self.n_hops, n_steps, operator.factor, program)
         self.states = operator.each(tasks.advance, ((*row, *settings) for row in rows))
-        self._messages.append(operator.exchange(tasks.message_of, self.states))
+        self._messages.append(operator.exchange(self.states, self.n_hops))
         operator.settle(self._messages[-EXCHANGES_AHEAD:][0].futures)
 
     def sums(self) -> list[Any]:

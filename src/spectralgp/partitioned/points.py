@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,54 +13,122 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from spectralgp._basics.checks import Array, Integers
+from spectralgp._basics.checks import Array, Integers, as_integer, as_option
+from spectralgp._basics.progress import progress_bar, report
+from spectralgp.graphs.nodes import as_names
 from spectralgp.graphs.places import Plane, Sphere
-from spectralgp.graphs.points import ExactSum, Joining, others_of, symmetrized, weigh
+from spectralgp.graphs.points import ExactSum, Joining, as_joining, others_of, symmetrized, weigh
+from spectralgp.partitioned.building import BuildDirectory, as_n_hops, as_writable, building, finish, keep_rows
 from spectralgp.partitioned.edges import by_owner, pieces
-from spectralgp.partitioned.site import Site
+from spectralgp.partitioned.partitioning import curve_order, in_equal_pieces
+from spectralgp.partitioned.sources import Blocks, point_blocks
 
 SEGMENTS = 64  # of the curve in a partition, each with a box around its points
 SLACK = 1 + 1e-9  # times a distance: rounding must hide no neighbour
+
+
+def build_from_points(
+    points: Any,
+    folder: Path | str,
+    n_partitions: int,
+    joining: dict[str, Any],
+    metric: str,
+    names: Any,
+    n_hops: Any,
+    overwrite: bool,
+    verbose: bool,
+) -> None:
+    """Build for `PartitionedGraph.from_points`."""
+    kind: type[Plane] | type[Sphere] = (
+        Plane if as_option(metric, "metric", ("euclidean", "haversine")) == "euclidean" else Sphere
+    )
+    blocks, (n_hops, deepest) = point_blocks(points), as_n_hops(n_hops)
+    sizes, low, high = _extent(blocks)
+    kind(np.stack([low, high]))  # refuses what is too far apart, or no longitudes and latitudes
+    n_nodes = sum(sizes)
+    joined = as_joining(n_nodes, **joining)
+    n_partitions = as_integer(n_partitions, "n_partitions", 1, n_nodes)
+    names = as_writable(None if names is None else as_names(names, n_nodes))
+    given = ["points", blocks.fingerprint, n_partitions, sorted(joining.items()), metric, names, n_hops]
+    bar = progress_bar("partition", 5 * n_partitions + deepest, verbose)
+    with building(folder, given, overwrite) as build, bar:
+        joiner = Joiner(build, kind, joined)
+        coordinates = _coordinates(build, blocks, sizes)
+        build.keep_partitioning(
+            lambda: in_equal_pieces(curve_order(coordinates, lambda rows: kind(rows).embedded()), n_partitions)
+        )
+        build.keep_each("points", lambda number: joiner.boxed(coordinates[build.order[build.own(number)]]))
+        build.keep_each("neighbours", joiner.found)
+        bandwidth = joiner.bandwidth()
+        build.keep_each("weights", lambda number: joiner.weighed(number, bandwidth))
+        keep_rows(build, deepest, joiner.rows)
+        finish(build, n_hops, "hilbert", names, coordinates)
+
+
+def _extent(blocks: Blocks) -> tuple[list[int], Array, Array]:
+    """Numbers of rows of the blocks, and the box around all points."""
+    found = [(len(block), block.min(axis=0), block.max(axis=0)) for block in blocks if len(block)]
+    if not found:
+        raise ValueError("points must have at least one row and one column; got none. Rows are nodes.")
+    widths = {len(low) for _, low, _ in found}
+    if len(widths) > 1:
+        raise ValueError(f"points must have one number of columns; got blocks with {sorted(widths)}. Rows are nodes.")
+    sizes, low, high = zip(*found, strict=True)
+    return list(sizes), np.min(low, axis=0), np.max(high, axis=0)
+
+
+def _coordinates(build: BuildDirectory, blocks: Blocks, sizes: list[int]) -> Array:
+    """All points as one array: the given one, or one on disk into which blocks are copied."""
+    if isinstance(blocks.fingerprint, np.ndarray) and blocks.fingerprint.dtype == np.float64:
+        return blocks.fingerprint
+    path, beside = build.scratch / "points.npy", build.scratch / "unfinished.npy"
+    if not path.exists():
+        width = next(iter(blocks)).shape[1]
+        copy = np.lib.format.open_memmap(beside, mode="w+", dtype=np.float64, shape=(sum(sizes), width))
+        start = 0
+        for block in blocks:
+            copy[start : start + len(block)] = block
+            start += len(block)
+        copy.flush()
+        del copy
+        os.replace(beside, path)
+        report("points copied")
+    array: Array = np.load(path, mmap_mode="r")
+    return array
 
 
 @dataclass(frozen=True, eq=False)
 class Joiner:
     """Joins points that are kept by partition, in the order of the curve, with the boxes of its segments."""
 
-    site: Site
+    build: BuildDirectory
     kind: type[Plane] | type[Sphere]
     joining: Joining
 
-    def keep_points(self, number: int, coordinates: Array) -> None:
-        """Keep the points of a partition, and boxes around them."""
-        self.site.keep(_points(number), lambda: self._boxed(coordinates[self.site.order[self.site.own(number)]]))
-
-    def _boxed(self, points: Array) -> dict[str, NDArray[Any]]:
+    def boxed(self, points: Array) -> dict[str, NDArray[Any]]:
+        """Points of a partition, and boxes around those of each segment of the curve."""
         n_segments = min(SEGMENTS, len(points))
         starts = np.arange(n_segments) * len(points) // n_segments
         embedded = self.kind(points).embedded()
         low, high = (np.asarray(extreme.reduceat(embedded, starts)) for extreme in (np.minimum, np.maximum))
         return {"points": points, "starts": np.append(starts, len(points)), "low": low, "high": high}
 
-    def keep_found(self, number: int) -> None:
-        """Keep the neighbours of a partition's own points and their squared distances, by the neighbours' owners."""
-        self.site.keep(_found(number), lambda: self._found(number))
-
-    def _found(self, number: int) -> dict[str, NDArray[Any]]:
+    def found(self, number: int) -> dict[str, NDArray[Any]]:
+        """Neighbours of a partition's own points and their squared distances, by the neighbours' owners."""
         find = self._nearest if self.joining.radius is None else self._within
         starts, ends = find(number)
         squared = self._squared(number, starts, ends)
         if self.joining.radius is not None:
             near = np.sqrt(squared) <= self.joining.radius
             starts, ends, squared = starts[near], ends[near], squared[near]
-        return by_owner(self.site, ends, {"starts": starts.astype(np.int32), "squared": squared})
+        return by_owner(self.build, ends, {"starts": starts.astype(np.int32), "squared": squared})
 
     def _points_of(self, number: int) -> Array:
-        return np.array(self.site.kept(_points(number), "points"))
+        return np.array(self.build.kept("points", number, "points"))
 
     def _nearest(self, number: int) -> tuple[Integers, Integers]:
         """Own positions and ranks of the nearest others of every own point in turn."""
-        n_neighbors, own = self.joining.n_neighbors or 0, self.site.own(number)
+        n_neighbors, own = self.joining.n_neighbors or 0, self.build.own(number)
         embedded = self.kind(self._points_of(number)).embedded()
         n_own = len(embedded)
         distances, ranks = np.full((n_own, n_neighbors), np.inf), np.full((n_own, n_neighbors), -1)
@@ -79,7 +149,7 @@ class Joiner:
 
     def _within(self, number: int) -> tuple[Integers, Integers]:
         """Pairs within the radius, each once: among own points, and with points of later partitions."""
-        own = self.site.own(number)
+        own = self.build.own(number)
         places = self.kind(self._points_of(number))
         embedded, reach = places.embedded(), places.reach(self.joining.radius or 0.0)
         pairs = cKDTree(embedded).query_pairs(reach, output_type="ndarray")
@@ -97,12 +167,12 @@ class Joiner:
 
         The reaches are looked at anew for every partition: they shrink while neighbours are found.
         """
-        starts, low, high = (self.site.kept(_points(number), name) for name in ("starts", "low", "high"))
-        for other in range(0 if both_ways else number + 1, self.site.n_partitions):
+        starts, low, high = (self.build.kept("points", number, name) for name in ("starts", "low", "high"))
+        for other in range(0 if both_ways else number + 1, self.build.n_partitions):
             if other == number:
                 continue
             farthest = np.maximum.reduceat(reaches, starts[:-1]) * SLACK
-            bottoms, tops = (np.array(self.site.kept(_points(other), name)) for name in ("low", "high"))
+            bottoms, tops = (np.array(self.build.kept("points", other, name)) for name in ("low", "high"))
             near = _gaps(low[:, None], high[:, None], bottoms, tops) <= farthest[:, None]
             asks = np.zeros(len(embedded), dtype=bool)
             for segment in np.flatnonzero(near.any(axis=1)).tolist():
@@ -113,22 +183,22 @@ class Joiner:
             asking = np.flatnonzero(asks)
             if not asking.size:
                 continue
-            begins = self.site.kept(_points(other), "starts")
+            begins = self.build.kept("points", other, "starts")
             boxes = np.flatnonzero(near.any(axis=0)).tolist()
             places = np.concatenate([np.arange(begins[box], begins[box + 1]) for box in boxes])
-            points = self.kind(self.site.kept(_points(other), "points")[places]).embedded()
-            yield asking, places + self.site.own(other).start, points
+            points = self.kind(self.build.kept("points", other, "points")[places]).embedded()
+            yield asking, places + self.build.own(other).start, points
 
     def _squared(self, number: int, starts: Integers, ends: Integers) -> Array:
         """Squared distances from own points to others, as a graph in memory computes them."""
-        own, n_own = self.site.own(number), int(self.site.starts[number + 1] - self.site.starts[number])
+        own, n_own = self.build.own(number), int(self.build.starts[number + 1] - self.build.starts[number])
         inside = (ends >= own.start) & (ends < own.stop)
         foreign, where = np.unique(ends[~inside], return_inverse=True)
-        owners = np.searchsorted(foreign, self.site.starts)
+        owners = np.searchsorted(foreign, self.build.starts)
         points = [self._points_of(number)]
         for other in np.flatnonzero(np.diff(owners)).tolist():
-            theirs = foreign[owners[other] : owners[other + 1]] - self.site.starts[other]
-            points.append(self.site.kept(_points(other), "points")[theirs])
+            theirs = foreign[owners[other] : owners[other + 1]] - self.build.starts[other]
+            points.append(self.build.kept("points", other, "points")[theirs])
         positions = ends - own.start
         positions[~inside] = n_own + where
         return self.kind(np.concatenate(points)).squared_distances(starts, positions)
@@ -138,30 +208,30 @@ class Joiner:
         if self.joining.weights != "gaussian" or self.joining.bandwidth is not None:
             return self.joining.bandwidth
         total = ExactSum()
-        for number in range(self.site.n_partitions):
-            total = total.plus(self.site.kept(_found(number), "squared"))
+        for number in range(self.build.n_partitions):
+            total = total.plus(self.build.kept("neighbours", number, "squared"))
         return total.mean if total.count else None
 
-    def keep_weights(self, number: int, bandwidth: float | None) -> None:
-        """Keep the weights of what was found: computed once, though both ends' rows have them."""
-        squared = self.site.kept(_found(number), "squared")
-        self.site.keep(_weighed(number), lambda: {"weights": weigh(np.array(squared), self.joining.weights, bandwidth)})
+    def weighed(self, number: int, bandwidth: float | None) -> dict[str, NDArray[Any]]:
+        """Weights of what was found: computed once, though both ends' rows have them."""
+        squared = np.array(self.build.kept("neighbours", number, "squared"))
+        return {"weights": weigh(squared, self.joining.weights, bandwidth)}
 
     def rows(self, number: int) -> Any:
         """Rows of a partition's own nodes, columns being nodes in the user's order."""
-        own = self.site.own(number)
-        shape = (own.stop - own.start, self.site.n_nodes)
-        starts, rows, ends = (self.site.kept(_found(number), name) for name in ("starts", "rows", "ends"))
-        owned = np.repeat(self.site.starts[:-1], np.diff(ends, prepend=0))
-        weights = self.site.kept(_weighed(number), "weights")
-        directed = csr_array((weights, (starts, self.site.order[owned + rows])), shape=shape)
+        own = self.build.own(number)
+        shape = (own.stop - own.start, self.build.n_nodes)
+        starts, rows, ends = (self.build.kept("neighbours", number, name) for name in ("starts", "rows", "ends"))
+        owned = np.repeat(self.build.starts[:-1], np.diff(ends, prepend=0))
+        weights = self.build.kept("weights", number, "weights")
+        directed = csr_array((weights, (starts, self.build.order[owned + rows])), shape=shape)
         others = []
-        for other in range(self.site.n_partitions):
-            ((theirs, mine),) = pieces(self.site, number, [_found(other)], ("starts", "rows"))
-            limits = self.site.kept(_found(other), "ends")
+        for other in range(self.build.n_partitions):
+            ((theirs, mine),) = pieces(self.build, number, "neighbours", [other], ("starts", "rows"))
+            limits = self.build.kept("neighbours", other, "ends")
             entries = slice(int(limits[number]) - len(mine), int(limits[number]))
-            nodes = self.site.order[theirs + self.site.starts[other]]
-            others.append((mine, nodes, self.site.kept(_weighed(other), "weights")[entries]))
+            nodes = self.build.order[theirs + self.build.starts[other]]
+            others.append((mine, nodes, self.build.kept("weights", other, "weights")[entries]))
         mine, nodes, values = (np.concatenate(parts) for parts in zip(*others, strict=True))
         other_way = csr_array((values, (mine, nodes)), shape=shape)
         if self.joining.radius is not None:
@@ -179,15 +249,3 @@ def _gaps(low: Array, high: Array, bottoms: Array, tops: Array) -> Array:
     """Distances between boxes, zero where they meet."""
     between = np.maximum(np.maximum(bottoms - high, low - tops), 0.0)
     return np.asarray(np.sqrt(np.square(between).sum(axis=-1)))
-
-
-def _points(number: int) -> str:
-    return f"points-{number:05d}"
-
-
-def _found(number: int) -> str:
-    return f"found-{number:05d}"
-
-
-def _weighed(number: int) -> str:
-    return f"weighed-{number:05d}"

@@ -15,29 +15,17 @@ from spectralgp._basics.extras import require
 from spectralgp.graphs.places import as_points
 
 EDGE = ("source", "target", "weight")
-ROWS = 1 << 20  # of an array that are read at once
+ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Rows in blocks, each read when it is asked for.
-
-    Parameters
-    ----------
-    n_blocks : int
-        How many there are.
-    read : callable
-        From the number of a block to its rows: a table or an array.
-    columns : sequence of str
-        Names of the columns of a table that can be read; none of an array.
-    fingerprint : object
-        Something that is the same as long as the rows are: an array, or anything with a telling `repr`.
-    """
+    """Rows in blocks, each read when it is asked for."""
 
     n_blocks: int
-    read: Callable[[int], Any]
-    columns: Sequence[str]
-    fingerprint: Any
+    read: Callable[[int], Any]  # from the number of a block to its rows: a table or an array
+    columns: Sequence[str]  # of a table that can be read; none of an array
+    fingerprint: Any  # the same as long as the rows are: an array, or anything with a telling `repr`
 
     def __iter__(self) -> Iterator[Any]:
         """Blocks in turn."""
@@ -79,8 +67,10 @@ def point_blocks(points: Any) -> Blocks:
     if hasattr(points, "dask") and hasattr(points, "chunks"):
         return _dask_array(points)
     array = points if isinstance(points, np.ndarray) and points.ndim == 2 else as_points(points)
-    n_blocks = -(-len(array) // ROWS)
-    return Blocks(n_blocks, lambda number: as_points(array[number * ROWS : (number + 1) * ROWS]), (), array)
+    n_blocks = -(-len(array) // ROWS_AT_ONCE)
+    return Blocks(
+        n_blocks, lambda number: as_points(array[number * ROWS_AT_ONCE : (number + 1) * ROWS_AT_ONCE]), (), array
+    )
 
 
 def is_dask_table(thing: Any) -> bool:
@@ -91,9 +81,8 @@ def is_dask_table(thing: Any) -> bool:
 def _dask_table(table: Any) -> Blocks:
     dask = require("dask", "dask", "to read dask tables")
     columns = [name for name in EDGE if name in table.columns]
-    # the mark of a lazy table is its graph of tasks; without the same one the rows may be others
-    mark = dask.base.tokenize(table)
-    return Blocks(table.npartitions, lambda number: table[columns].partitions[number].compute(), columns, mark)
+    token = dask.base.tokenize(table)  # of its graph of tasks; without the same one the rows may be others
+    return Blocks(table.npartitions, lambda number: table[columns].partitions[number].compute(), columns, token)
 
 
 def _dask_array(array: Any) -> Blocks:
@@ -116,24 +105,12 @@ def _by_number(path: Path) -> list[tuple[int, str]]:
 
 @dataclass(frozen=True, eq=False)
 class Parquet:
-    """Row groups of Parquet files, in the order of the files' names, numbers in them by size.
+    """Row groups of Parquet files, in the order of the files' names, numbers in them by size."""
 
-    Parameters
-    ----------
-    groups : list of pairs
-        The file and the number in it of each row group.
-    sizes : list of int
-        Numbers of their rows.
-    schema : pyarrow.Schema
-        Of the first file.
-    fingerprint : object
-        Something that is the same as long as the files are.
-    """
-
-    groups: list[tuple[Path, int]]
-    sizes: list[int]
-    schema: Any
-    fingerprint: Any
+    groups: list[tuple[Path, int]]  # the file and the number in it of each row group
+    sizes: list[int]  # numbers of rows of the groups
+    schema: Any  # of the first file
+    fingerprint: Any  # the same as long as the files are
 
     def columns(self, wanted: Sequence[str] = ()) -> list[str]:
         """Names of the columns, without an index that pandas or Dask wrote unless it is wanted."""

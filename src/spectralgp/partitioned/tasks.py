@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from spectralgp._basics.arrays import few_threads
 from spectralgp._basics.checks import Array
-from spectralgp.partitioned.local import LocalLaplacian, Message, TaskKey, laplacian, products, row_facts
+from spectralgp.operators.cpu import gershgorin_bound, row_squares
+from spectralgp.partitioned.local import LocalLaplacian, Message, TaskKey, laplacian, products
 
 # ---------------------------------------------------------------------------------------------------- recurrences
 
@@ -46,6 +47,20 @@ class State:
         return blocks, self.carried
 
 
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A recurrence in the hands of a task."""
+
+    local: LocalLaplacian
+    scale: float  # what a step multiplies the Laplacian by
+    blocks: list[Any]
+    carried: dict[str, Any]
+
+    def step(self, n_rows: int, share: float = 1.0) -> None:
+        """Put the next block in place of the one before, in the first rows."""
+        self.local.step(self.scale * share, self.blocks[0], self.blocks[1], n_rows)
+
+
 class Program(ABC):
     """What is done about each step of a three-term recurrence."""
 
@@ -53,21 +68,19 @@ class Program(ABC):
     def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
         """First blocks (the current one, the one before, others) from a given one with its halo; what is carried."""
 
-    @abstractmethod
-    def step(
-        self, local: LocalLaplacian, scale: float, blocks: list[Any], carried: dict[str, Any], number: int, n_rows: int
-    ) -> Any:
-        """Put the next block in place of ``blocks[1]``, in its first rows; what is found of it."""
-
     def resume(self, blocks: list[Any]) -> list[Any]:
         """Blocks to go on from, after an exchange."""
         return blocks
+
+    @abstractmethod
+    def step(self, run: Run, number: int, n_rows: int) -> Any:
+        """Take one of the steps, in the first rows; what is found by it."""
 
 
 def advance(
     key: TaskKey, state: Any, inbox: Sequence[Message], n_hops: int, n_steps: int, scale: float, program: Program
 ) -> State:
-    """Take steps from a state, or from a block of own values, after an exchange; and what a program does about each.
+    """Take steps of a program from a state, or from a block of own values, after an exchange.
 
     Blocks have halos of `n_hops` rings, one of which is used up by each step. The message is for the next exchange.
     """
@@ -79,9 +92,9 @@ def advance(
             blocks = program.resume(blocks)
         else:
             blocks, carried = program.begin(local, state, local.spread(state, inbox, n_hops))
-        found = []
+        run, found = Run(local, scale, blocks, carried), []
         for number in range(n_steps):
-            found.append(program.step(local, scale, blocks, carried, number, local.ends[n_steps - 1 - number]))
+            found.append(program.step(run, number, local.ends[n_steps - 1 - number]))
             blocks[:2] = blocks[1::-1]
         return State(blocks, carried, local.message(blocks, n_hops), found)
 
@@ -96,13 +109,10 @@ class Moments(Program):
     def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
         return [block, -block], {}
 
-    def step(
-        self, local: LocalLaplacian, scale: float, blocks: list[Any], carried: dict[str, Any], number: int, n_rows: int
-    ) -> Any:
+    def step(self, run: Run, number: int, n_rows: int) -> Any:
         # at half the scale, from -T_0: scale L T_0 / 2 - 2 T_0 + T_0 is T_1 = A T_0
-        factor = scale / 2 if self.is_first and number == 0 else scale
-        current, previous = blocks
-        return local.advance(factor, current, previous, n_rows, self.gram)
+        scale = run.scale / 2 if self.is_first and number == 0 else run.scale
+        return run.local.advance(scale, run.blocks[0], run.blocks[1], n_rows, self.gram)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,17 +126,13 @@ class Probes(Program):
     is_first: bool
 
     def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
-        total = local.xp.zeros((local.n_own, len(self.coefficients)), dtype=block.dtype)
-        carried = {"probes": own, "total": total}
+        carried = {"probes": own, "total": local.xp.zeros((local.n_own, len(self.coefficients)), dtype=block.dtype)}
         self._add(local, block, carried, 0)
         return [block, -block], carried
 
-    def step(
-        self, local: LocalLaplacian, scale: float, blocks: list[Any], carried: dict[str, Any], number: int, n_rows: int
-    ) -> Any:
-        current, previous = blocks
-        local.step(scale / 2 if self.is_first and number == 0 else scale, current, previous, n_rows)  # as for moments
-        self._add(local, previous, carried, number + self.is_first)
+    def step(self, run: Run, number: int, n_rows: int) -> None:
+        run.step(n_rows, 0.5 if self.is_first and number == 0 else 1.0)  # as for moments
+        self._add(run.local, run.blocks[1], run.carried, number + self.is_first)
 
     def _add(self, local: LocalLaplacian, block: Any, carried: dict[str, Any], term: int) -> None:
         rows = local.xp.einsum("mn,mn->m", carried["probes"], block[: local.n_own])[:, None]
@@ -148,17 +154,14 @@ class Clenshaw(Program):
         shape = (len(block), self.coefficients.shape[-1])
         return [local.xp.zeros(shape, dtype=block.dtype) for _ in range(2)], {"columns": block}
 
-    def step(
-        self, local: LocalLaplacian, scale: float, blocks: list[Any], carried: dict[str, Any], number: int, n_rows: int
-    ) -> Any:
-        current, previous = blocks
-        if self.is_last and number == len(self.coefficients) - 1:
-            # at half the scale, from b_2 - b_1: scale L b_1 / 2 - 2 b_1 - b_2 + b_1 is A b_1 - b_2
-            previous[:n_rows] -= current[:n_rows]
-            scale /= 2
-        local.step(scale, current, previous, n_rows)
+    def step(self, run: Run, number: int, n_rows: int) -> None:
+        current, previous = (block[:n_rows] for block in run.blocks)
+        is_half = self.is_last and number == len(self.coefficients) - 1
+        if is_half:  # at half the scale, from b_2 - b_1: scale L b_1 / 2 - 2 b_1 - b_2 + b_1 is A b_1 - b_2
+            previous -= current
+        run.step(n_rows, 0.5 if is_half else 1.0)
         multiply = combined if self.coefficients.ndim == 3 else scaled
-        previous[:n_rows] += multiply(carried["columns"][:n_rows], self.coefficients[number])
+        previous += multiply(run.carried["columns"][:n_rows], self.coefficients[number])
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +169,8 @@ class Lanczos(Program):
     """The Lanczos method; what is found are products of ``w`` with itself, ``2 A w`` and the vector before.
 
     Blocks are ``2 A w``, ``w`` and the vector before ``u = w / (2 length)``, of length one. Lengths are known only once
-    all partitions have told theirs, so that vectors are divided by them a step later: the next ``w`` is what is left
-    of ``2 A u`` without ``u``, `doubled` times, and without the one before.
+    the products of all partitions are added up, so that vectors are divided by them a step later: the next ``w`` is
+    what is left of ``2 A u`` without ``u``, `doubled` times, and without the one before.
     """
 
     length: float = 0.5
@@ -182,23 +185,16 @@ class Lanczos(Program):
         following = product / (2 * self.length) - before * (2 * self.length) - unit * self.doubled
         return [following, array_namespace(left).zeros_like(left), unit]
 
-    def step(
-        self, local: LocalLaplacian, scale: float, blocks: list[Any], carried: dict[str, Any], number: int, n_rows: int
-    ) -> Any:
-        current, product, _ = blocks
-        local.step(scale, current, product, n_rows)
-        own = [block[: local.n_own] for block in blocks]
+    def step(self, run: Run, number: int, n_rows: int) -> Any:
+        run.step(n_rows)
+        own = [block[: run.local.n_own] for block in run.blocks]
         return np.array([products(own[0], other, gram=False)[0] for other in own])
 
 
-def message_of(key: TaskKey, state: State, others: tuple[int, ...]) -> Message:
-    """What some other partitions need of a state, or all if none are named."""
-    return state.message.only_for(others, key)
-
-
-def boundary_of(key: TaskKey, block: Any, others: tuple[int, ...], n_hops: int) -> Message:
-    """What some other partitions need of a block of own values for `n_hops` steps, or all if none are named."""
-    return laplacian(key).message([block], n_hops).only_for(others, key)
+def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) -> Message:
+    """What others need of a state, or of a block of own values, for `n_hops` steps; all of them if none are named."""
+    message = part.message if isinstance(part, State) else laplacian(key).message([part], n_hops)
+    return message.only_for(others, key)
 
 
 def found_by(state: State) -> list[Any]:
@@ -230,12 +226,14 @@ def stepped(key: TaskKey, current: Any, previous: Any, inbox: Sequence[Message],
 
 def largest_row(key: TaskKey) -> float:
     """The largest sum of absolute values in a row of ``L``."""
-    return row_facts(key)[1]
+    return gershgorin_bound(*laplacian(key).own_rows())
 
 
 def rows(key: TaskKey) -> Any:
     """Diagonal of ``L``, and sums of squares of its other entries in each row."""
-    return laplacian(key).xp.asarray(row_facts(key)[0])
+    local = laplacian(key)
+    weights, diagonal = local.own_rows()
+    return local.xp.asarray(np.column_stack([diagonal, row_squares(weights.indptr, weights.data)]).astype(key.dtype))
 
 
 def zeros(key: TaskKey, n_columns: int) -> Any:
@@ -268,11 +266,6 @@ def row_products(left: Any, right: Any) -> Any:
 def beside(left: Any, right: Any) -> Any:
     """Columns of two blocks."""
     return array_namespace(left).concat([left, right], axis=1)
-
-
-def chosen(block: Any, columns: NDArray[np.intp]) -> Any:
-    """Some columns of a block."""
-    return block[:, columns]
 
 
 def combined(block: Any, matrix: Array) -> Any:

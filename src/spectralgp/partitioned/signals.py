@@ -1,9 +1,13 @@
-"""Signals between the user's order of the nodes and the partitions: what comes in, and what goes out."""
+"""Signals of partitioned graphs: from tables, into the partitions, and back into the user's order of the nodes."""
 
 from __future__ import annotations
 
 import mmap
+import os
 import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +19,14 @@ from spectralgp._basics.extras import require
 from spectralgp.partitioned.cluster import PURPOSE
 from spectralgp.partitioned.folder import read_owners
 from spectralgp.partitioned.local import TaskKey, laplacian
+from spectralgp.partitioned.sources import is_dask_table, open_parquet
 
 if TYPE_CHECKING:
     from spectralgp.partitioned.operator import PartitionedOperator
 
 Futures = list[Any]
-CHUNK = 2**26  # bytes
+READING = "to read signals from tables larger than memory"
+BYTES_PER_CHUNK = 2**26
 
 
 def as_dask(array: Any) -> Any:
@@ -31,17 +37,11 @@ def as_dask(array: Any) -> Any:
 
 
 def complete(signals: Any) -> Any:
-    """Signals as they are, whose every value must be there; those of a Dask array are looked at when they are computed.
-
-    Raises
-    ------
-    ValueError
-        If one is missing.
-    """
+    """Signals as they are; a ValueError if a value is missing, for a Dask array when it is computed."""
     if is_dask_array(signals):
         lazy: Any = signals
         return lazy.map_blocks(_complete, meta=lazy._meta)
-    width = max(1, CHUNK // (8 * max(1, signals.shape[0])))
+    width = max(1, BYTES_PER_CHUNK // (8 * max(1, signals.shape[0])))
     for start in range(0, signals.shape[1], width):
         _complete(np.asarray(on_host(signals[:, start : start + width])))
     return signals
@@ -169,7 +169,7 @@ def unloaded(operator: PartitionedOperator, parts: Futures, n_signals: int) -> A
         pairs = zip(parts, graph.sizes, strict=True)
         pieces = [arrays.from_delayed(turned(part), (n_signals, size), dtype=dtype) for part, size in pairs]
         return arrays.concatenate(pieces, axis=1)
-    n_chunks = min(n_parts, 1 + n_signals * graph.n_nodes * dtype.itemsize // CHUNK)
+    n_chunks = min(n_parts, 1 + n_signals * graph.n_nodes * dtype.itemsize // BYTES_PER_CHUNK)
     stops = np.linspace(0, graph.n_nodes, n_chunks + 1).astype(np.int64)
     wholes = operator.each(_cut, ((key, part, stops) for key, part in zip(operator.keys, parts, strict=True)))
     pieces = _pieces(operator, wholes, n_chunks)
@@ -201,3 +201,113 @@ def _ordered(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray[A
     for places, values in pieces:
         signals[:, places] = values.T
     return signals
+
+
+# ----------------------------------------------------------------------------------------------------- from tables
+
+
+def signals_of_table(table: Any, node: str | None, n_nodes: int, names: Sequence[Hashable] | None) -> Any:
+    """Signals of a table, for `PartitionedGraph.signals`: a Dask array of shape (n_signals, n_nodes).
+
+    Raises
+    ------
+    TypeError
+        If it is another kind of table, or a column holds anything but numbers.
+    ValueError
+        If there is no such column, or rows and nodes do not match one by one.
+    """
+    arrays, dask = (require(name, "dask", READING) for name in ("dask.array", "dask"))
+    if isinstance(table, str | os.PathLike):
+        rows = _parquet_rows(Path(table), node)
+    elif is_dask_table(table):
+        rows = _dask_rows(table, node)
+    else:
+        raise TypeError(
+            "table must be a dask DataFrame or a file or folder of Parquet, with one row per node; "
+            f"got {type(table).__name__}. Arrays and Zarr arrays of shape (n_signals, n_nodes) go to fit as they are."
+        )
+    if sum(rows.sizes) != n_nodes:
+        raise ValueError(f"table must have a row for each of the {n_nodes} nodes; got {sum(rows.sizes)} rows.")
+    dtype, values = np.result_type(*rows.dtypes.values(), np.float32), dask.delayed(_values, pure=False)
+    chunks = [
+        arrays.from_delayed(values(part, list(rows.dtypes), dtype), (len(rows.dtypes), size), dtype=dtype)
+        for part, size in zip(rows.parts, rows.sizes, strict=True)
+    ]
+    signals = arrays.concatenate(chunks, axis=1)
+    if rows.nodes is None:
+        return signals
+    places = _places(rows.nodes, n_nodes, names)
+    return signals if np.array_equal(places, np.arange(n_nodes)) else signals[:, places]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Delayed parts of a table, tables or columns by name; their sizes; the columns of signals; the nodes of all."""
+
+    parts: list[Any]
+    sizes: Sequence[int]
+    dtypes: Mapping[str, Any]
+    nodes: NDArray[Any] | None
+
+
+def _parquet_rows(path: Path, node: str | None) -> _Rows:
+    files = open_parquet(path, "table")
+    kinds = files.schema.empty_table().to_pandas(ignore_metadata=True).dtypes
+    dtypes = _signals_among({name: kinds[name] for name in files.columns(() if node is None else (node,))}, node)
+    read = require("dask", "dask", READING).delayed(files.read, pure=False)
+    numbers = range(len(files.groups))
+    nodes = None if node is None else np.concatenate([files.read(number, [node])[node] for number in numbers])
+    return _Rows([read(number, list(dtypes)) for number in numbers], files.sizes, dtypes, nodes)
+
+
+def _dask_rows(table: Any, node: str | None) -> _Rows:
+    dask = require("dask", "dask", READING)
+    if node is not None and table.index.name == node:
+        table = table.reset_index()
+    dtypes = _signals_among(dict(table.dtypes), node)
+    parts, length = table.to_delayed(), dask.delayed(len)
+    if node is None:
+        return _Rows(parts, dask.compute(*map(length, parts)), dtypes, None)
+    nodes = dask.compute(*(part[node] for part in parts))
+    return _Rows(parts, [len(one) for one in nodes], dtypes, np.concatenate([one.to_numpy() for one in nodes]))
+
+
+def _signals_among(kinds: Mapping[str, Any], node: str | None) -> dict[str, Any]:
+    """Columns of signals, with their types."""
+    if node is not None and node not in kinds:
+        raise ValueError(
+            f"node must be a column of the table; got {node!r}, and columns {list(kinds)[:5]}. Name the one that says "
+            "which node a row is."
+        )
+    found = {name: kind for name, kind in kinds.items() if name != node}
+    if not found:
+        raise ValueError("table must have a column for each signal; got none beside the nodes.")
+    wrong = next((name for name, kind in found.items() if getattr(kind, "kind", "O") not in "biuf"), None)
+    if wrong is not None:
+        raise TypeError(
+            f"table must have columns of numbers; got {wrong!r} of {found[wrong]}. Pass the column of the nodes as "
+            "node, and leave out others."
+        )
+    return found
+
+
+def _values(part: Any, columns: Sequence[str], dtype: Any) -> NDArray[Any]:
+    return np.stack([np.asarray(part[name], dtype=dtype) for name in columns])
+
+
+def _places(given: NDArray[Any], n_nodes: int, names: Sequence[Hashable] | None) -> NDArray[np.intp]:
+    """The row of each node."""
+    pandas = require("pandas", "dask", READING)
+    rows = pandas.Index(given)
+    if not rows.is_unique:
+        raise ValueError(f"table must have one row per node; got several for {rows[rows.duplicated()].tolist()[0]!r}.")
+    wanted = pandas.Index(range(n_nodes) if names is None else names)
+    places: NDArray[np.intp] = rows.get_indexer(wanted)
+    if np.any(places < 0):
+        kind = "numbers from 0" if names is None else "names"
+        missing, other = wanted[places < 0].tolist()[0], rows.difference(wanted).tolist()[0]
+        raise ValueError(
+            f"nodes of the table must be the {kind} of the graph's {n_nodes} nodes; got no row for {missing!r}, and "
+            f"one for {other!r}. Give every node a row."
+        )
+    return places

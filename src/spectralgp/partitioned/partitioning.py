@@ -1,0 +1,181 @@
+"""Which partition each node goes to, and the order of the nodes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from spectralgp._basics.checks import Array, as_option
+from spectralgp._basics.extras import require
+
+PARTITIONERS = ("auto", "hilbert", "metis", "rcm", "contiguous")
+POINTS_AT_ONCE = 1 << 18  # that are put on the curve
+BITS = 21  # of each axis of the curve: three of them fit 64 bits
+
+
+@dataclass(frozen=True, eq=False)
+class Partitioning:
+    """Nodes of the first partition, of the second, ...; a place in `order` is the rank of a node."""
+
+    order: NDArray[np.signedinteger[Any]]
+    starts: NDArray[np.int64]  # where each partition begins, and the number of nodes
+
+
+def as_partitioner(partitioner: Any, has_coordinates: bool) -> Any:
+    """Name of a partitioner, "auto" decided, or an array of the partitions of the nodes."""
+    if not isinstance(partitioner, str):
+        return np.asarray(partitioner)
+    as_option(partitioner, "partitioner", PARTITIONERS)
+    if partitioner == "auto":
+        return "hilbert" if has_coordinates else "metis" if find_spec("pymetis") else "rcm"
+    if partitioner == "hilbert" and not has_coordinates:
+        raise ValueError(
+            "partitioner must be another than 'hilbert' for a graph without coordinates; got 'hilbert'. "
+            "Pass coordinates, or partitioner='metis'."
+        )
+    return partitioner
+
+
+def cut_nodes(
+    partitioner: Any, n_nodes: int, n_partitions: int, coordinates: Array | None, weights: Callable[[], Any]
+) -> Partitioning:
+    """Partitioning by one that `as_partitioner` returned; `weights` gives those of the graph, if it is asked."""
+    if not isinstance(partitioner, str):
+        return _given(partitioner, n_nodes, n_partitions)
+    if partitioner == "contiguous":
+        return in_equal_pieces(np.arange(n_nodes), n_partitions)
+    if partitioner == "hilbert":
+        if coordinates is None:
+            raise ValueError("coordinates must be given for the Hilbert curve; got None. Pass another partitioner.")
+        return in_equal_pieces(curve_order(coordinates, lambda points: points), n_partitions)
+    matrix = weights()
+    along = reverse_cuthill_mckee(matrix, symmetric_mode=True)
+    if partitioner == "rcm" or n_partitions == 1:
+        return in_equal_pieces(along, n_partitions)
+    return _metis(matrix, along, n_partitions)
+
+
+def in_equal_pieces(order: NDArray[np.signedinteger[Any]], n_partitions: int) -> Partitioning:
+    """Nodes in an order, cut into pieces whose numbers of nodes differ by one at most."""
+    starts = np.arange(n_partitions + 1, dtype=np.int64) * len(order) // n_partitions
+    return Partitioning(order, starts)
+
+
+def curve_order(coordinates: Array, embedded: Callable[[Array], Array]) -> NDArray[np.int64]:
+    """Nodes along a Hilbert curve, which keeps what is near in space near on the curve; a block of rows at a time.
+
+    Coordinates may be memory-mapped; `embedded` makes of some of their rows points of a space in which near nodes are
+    near. Points of more than three dimensions are projected to the first three principal ones.
+    """
+    blocks = [slice(start, start + POINTS_AT_ONCE) for start in range(0, len(coordinates), POINTS_AT_ONCE)]
+    axes = _principal_axes(coordinates, embedded, blocks)
+    low = np.min([(embedded(coordinates[block]) @ axes).min(axis=0) for block in blocks], axis=0)
+    high = np.max([(embedded(coordinates[block]) @ axes).max(axis=0) for block in blocks], axis=0)
+    largest = 2**BITS - 1
+    scale = largest / (float((high - low).max()) or 1.0)
+    keys = []
+    for block in blocks:
+        cells = np.clip((embedded(coordinates[block]) @ axes - low) * scale, 0, largest).astype(np.uint64)
+        keys.append(cells[:, 0] if cells.shape[1] == 1 else hilbert_index(cells))
+    return np.argsort(np.concatenate(keys), kind="stable")
+
+
+def _principal_axes(coordinates: Array, embedded: Callable[[Array], Array], blocks: list[slice]) -> Array:
+    """Directions in which points spread most, in columns: three at most."""
+    n_dimensions = embedded(coordinates[:1]).shape[1]
+    if n_dimensions <= 3:
+        return np.eye(n_dimensions)
+    origin = embedded(coordinates[:1])
+    moments, mean = np.zeros((n_dimensions, n_dimensions)), np.zeros(n_dimensions)
+    for block in blocks:
+        points = embedded(coordinates[block]) - origin
+        moments += points.T @ points
+        mean += points.sum(axis=0)
+    covariance = moments - np.outer(mean, mean) / len(coordinates)
+    return np.linalg.eigh(covariance)[1][:, -3:]
+
+
+def _given(partitions: NDArray[Any], n_nodes: int, n_partitions: int) -> Partitioning:
+    if partitions.shape != (n_nodes,) or partitions.dtype.kind not in "iu":
+        raise ValueError(
+            f"partitioner must be one of {', '.join(PARTITIONERS)}, or a whole number for each of {n_nodes} nodes; "
+            f"got an array of {partitions.dtype} of shape {partitions.shape}. Pass the partition of every node."
+        )
+    outside = partitions[(partitions < 0) | (partitions >= n_partitions)]
+    if outside.size:
+        raise ValueError(
+            f"partitioner must have partitions from 0 to {n_partitions - 1}; got {outside[0]}. "
+            "Pass a larger n_partitions, or count partitions from zero."
+        )
+    return _of_partitions(partitions, np.argsort(partitions, kind="stable"), n_partitions)
+
+
+def _of_partitions(partitions: NDArray[Any], order: NDArray[np.int64], n_partitions: int) -> Partitioning:
+    sizes = np.bincount(partitions, minlength=n_partitions)
+    if not sizes.all():
+        raise ValueError(
+            f"partitioner must give every partition a node; got none for partition {int(np.argmin(sizes))} of "
+            f"{n_partitions}. Pass a smaller n_partitions, or another partitioner."
+        )
+    return Partitioning(order, np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def _metis(matrix: Any, along: NDArray[Any], n_partitions: int) -> Partitioning:
+    """Partitioning by METIS; within a partition nodes are in the order of reverse Cuthill-McKee."""
+    pymetis = require("pymetis", "metis", "to cut a graph by METIS")
+    adjacency = pymetis.CSRAdjacency(matrix.indptr, matrix.indices)
+    _, parts = pymetis.part_graph(n_partitions, adjacency=adjacency)
+    partitions = np.asarray(parts, dtype=np.int64)
+    order = along[np.argsort(partitions[along], kind="stable")]
+    return _of_partitions(partitions, order, n_partitions)
+
+
+# --------------------------------------------------------------------------------------------- the Hilbert curve
+
+
+def hilbert_index(cells: NDArray[np.uint64], bits: int = BITS) -> NDArray[np.uint64]:
+    """Distance along the Hilbert curve of cells of a square or cubic grid.
+
+    `cells` has coordinates (uint64) below ``2 ** bits`` in its columns; all dimensions together have at most 64 bits.
+    Skilling's algorithm (J. Skilling, Programming the Hilbert curve, 2004) turns the coordinates of a cell into the
+    bits of its index, transposed: from the highest bit down, an axis whose bit is set inverts the lower bits of the
+    first axis, and one whose bit is not set exchanges them with those of the first axis; a Gray code is undone last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hilbert_index(np.array([[0, 0], [0, 1], [1, 1], [1, 0]], dtype=np.uint64), bits=1)
+    array([0, 1, 2, 3], dtype=uint64)
+    """
+    axes = [np.array(column, dtype=np.uint64) for column in cells.T]
+    one = np.uint64(1)
+    for place in range(bits - 1, 0, -1):
+        shift = np.uint64(place)
+        lower = (one << shift) - one
+        for axis in axes:
+            is_set = (axis >> shift) & one
+            inverted = is_set * lower
+            # the bits in which the two differ, where they are exchanged; nothing for the first axis itself
+            exchanged = (axes[0] ^ axis) & (lower - inverted)
+            axes[0] ^= inverted | exchanged
+            if axis is not axes[0]:
+                axis ^= exchanged
+    for before, axis in pairwise(axes):
+        axis ^= before
+    flips = np.zeros_like(axes[0])
+    for place in range(bits - 1, 0, -1):
+        shift = np.uint64(place)
+        flips ^= ((axes[-1] >> shift) & one) * ((one << shift) - one)
+    index = np.zeros_like(axes[0])
+    for place in range(bits - 1, -1, -1):
+        for axis in axes:
+            index <<= one
+            index |= ((axis ^ flips) >> np.uint64(place)) & one
+    return index
