@@ -244,7 +244,7 @@ def test_kernels_that_need_different_numbers_of_moments_live_together():
     case = LARGE_CASES["notch, 1%"]
     task = task_of(case, Chebyshev(n_moments=9, n_probes="exact"))
     kernels = [Polynomial(0, laplacian="normalized"), Polynomial(2)]
-    flat, notch = learn_all(task, kernels)
+    flat, notch = learn_all([task, task], kernels)
     assert flat.model.spectrum.eigenvalues.size < notch.model.spectrum.eigenvalues.size
     exact = learn(task_of(case), kernels[0])
     assert abs(flat.log_likelihood - exact.log_likelihood) < OPTIMUM * case.signals.size

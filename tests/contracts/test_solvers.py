@@ -17,8 +17,8 @@ from spectralgp.datasets import sensor_graph
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Diffusion, Identity, Matern, Polynomial, RegularizedLaplacian
 from spectralgp.learning import Lagrangian, Limits, Outcome, Sqp, Task, learn
-from spectralgp.learning import ascent as ascent_module
 from spectralgp.learning import lagrangian as lagrangian_module
+from spectralgp.learning import sqp as sqp_module
 from spectralgp.learning.objective import Objective
 from spectralgp.spectra import Chebyshev, Exact, ExactSpectrum, decompose
 from tolerances import CONVERGED, FORMULA, GRADIENT, OPTIMUM
@@ -192,8 +192,8 @@ def test_sqp_is_the_optimum_with_every_constraint_at_once(truth, degree, constra
 
 def test_a_solution_keeps_its_bounds_where_a_step_does_not(monkeypatch):
     """A step may end a hair beyond a bound: the noise floor holds all the same."""
-    plain = ascent_module._quadratic_program
-    monkeypatch.setattr(ascent_module, "_quadratic_program", lambda *given: plain(*given) - 1e-7)
+    plain = sqp_module._quadratic_program
+    monkeypatch.setattr(sqp_module, "_quadratic_program", lambda *given: plain(*given) - 1e-7)
     signals = signals_of("low-pass", WEIGHTS["random"])
     task = Task.of(
         GRAPHS["random"],
@@ -219,7 +219,7 @@ def test_a_violation_that_is_left_is_lifted_and_said(degree, spectrum, monkeypat
     task = Task.of(graph, RBF(1.0), INPUTS, signals, spectrum=spectrum, prior=None)
     lifts = []
     for violation in (1e-12, 1e-5):
-        monkeypatch.setattr(ascent_module, "VIOLATION", violation)
+        monkeypatch.setattr(sqp_module, "VIOLATION", violation)
         fit = learn(task, Polynomial(degree))
         points = decompose(graph, scaled=True).eigenvalues
         assert np.min(fit.model.graph_kernel.response(points)) >= -1e-15
@@ -383,13 +383,13 @@ def test_two_thousand_eigenvalues_need_a_handful_of_constraints(monkeypatch):
     truth = np.maximum(np.sin(7 * eigenvalues), 0.0)
     signals = truth * rng.standard_normal((n_signals, n_nodes)) + 0.1 * rng.standard_normal((n_signals, n_nodes))
     sizes = []
-    original = ascent_module._quadratic_program
+    original = sqp_module._quadratic_program
 
     def watched(root, gradient, rows, least):
         sizes.append(len(rows))
         return original(root, gradient, rows, least)
 
-    monkeypatch.setattr(ascent_module, "_quadratic_program", watched)
+    monkeypatch.setattr(sqp_module, "_quadratic_program", watched)
     fit = learn(Task.of(graph, None, np.empty((n_signals, 0)), signals, prior=None), Polynomial(6))
     response = fit.model.graph_kernel.response(eigenvalues)
     assert fit.converged, fit.message

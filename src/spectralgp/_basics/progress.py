@@ -98,7 +98,7 @@ def mention(text: str) -> None:
 
 
 @contextmanager
-def progress_bar(title: str, n_steps: int, show: bool) -> Iterator[Progress | None]:
+def progress_bar(title: str, n_steps: int | None, show: bool) -> Iterator[Progress | None]:
     """Draw a bar for the work inside, which `report` advances; gives what to call instead, or None without a bar.
 
     A bar is drawn on the error stream, if that is a terminal or a notebook's; output that is piped or logged gets
@@ -108,8 +108,8 @@ def progress_bar(title: str, n_steps: int, show: bool) -> Iterator[Progress | No
     ----------
     title : str
         What the work is.
-    n_steps : int
-        How many steps will be reported.
+    n_steps : int or None
+        How many steps will be reported; None where that is not known.
     show : bool
         Whether the user asked for a bar.
 
@@ -142,7 +142,7 @@ def _in_notebook() -> bool:
 
 
 class _RichBar:
-    def __init__(self, bar: Any, title: str, n_steps: int) -> None:
+    def __init__(self, bar: Any, title: str, n_steps: int | None) -> None:
         self._bar, self._title, self._task = bar, title, bar.add_task(title, total=n_steps)
 
     def __call__(self, step: str) -> None:
@@ -153,7 +153,7 @@ class _RichBar:
 
 
 @contextmanager
-def _rich_bar(title: str, n_steps: int) -> Iterator[Progress]:
+def _rich_bar(title: str, n_steps: int | None) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
@@ -168,7 +168,7 @@ def _rich_bar(title: str, n_steps: int) -> Iterator[Progress]:
 class _PlainBar:
     """One line of text, written over at every step."""
 
-    def __init__(self, title: str, n_steps: int) -> None:
+    def __init__(self, title: str, n_steps: int | None) -> None:
         self._title, self._n_steps, self._n_done, self._widest = title, n_steps, 0, 0
         self._write(title)
 
@@ -180,14 +180,15 @@ class _PlainBar:
         self._write(f"{self._title}: {text}")
 
     def _write(self, text: str) -> None:
-        line = f"{text} {self._n_done}/{self._n_steps}"[: shutil.get_terminal_size().columns - 1]
+        count = self._n_done if self._n_steps is None else f"{self._n_done}/{self._n_steps}"
+        line = f"{text} {count}"[: shutil.get_terminal_size().columns - 1]
         self._widest = max(self._widest, len(line))
         sys.stderr.write("\r" + line.ljust(self._widest))
         sys.stderr.flush()
 
 
 @contextmanager
-def _plain_bar(title: str, n_steps: int) -> Iterator[Progress]:
+def _plain_bar(title: str, n_steps: int | None) -> Iterator[Progress]:
     try:
         yield _PlainBar(title, n_steps)
     finally:

@@ -55,7 +55,7 @@ from spectralgp.kernels import (
 )
 from spectralgp.learning import Candidate, Fit, as_solver
 from spectralgp.learning.automatic import MOST_SHRUNK, Setting, automatic, likelier_scale
-from spectralgp.learning.fitting import FittedModels, Stacking, at_once, fit_models, n_fitting_steps
+from spectralgp.learning.fitting import FittedModels, Stacking, at_once, fit_models
 from spectralgp.operators import precision_of
 from spectralgp.signals import Scale, read_signals
 from spectralgp.spectra import Chebyshev, Exact, SpectrumSettings, release_passes
@@ -165,9 +165,9 @@ class GraphGPEstimator(OutputMixin):
                     "Ask for one kernel, for example graph_kernel=Polynomial(1)."
                 )
             stacking = self._stacking(n_members, setting)
-            counted, plan = (automatic(setting) if candidates is None else at_once(candidates) for _ in range(2))
+            plan = automatic(setting) if candidates is None else at_once(candidates)
             try:
-                with progress_bar("fit", n_fitting_steps(counted, solver, stacking, self._is_open()), self.verbose > 0):
+                with progress_bar("fit", None, self.verbose > 0):
                     learnt = fit_models(plan, solver, stacking, self._is_open(), as_generator(self.random_state, 0))
             finally:
                 for signals in setting.signals.values():

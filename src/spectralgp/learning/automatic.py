@@ -121,7 +121,7 @@ def likelier_scale(setting: Setting, kernel: GraphKernel, carries: bool, solver:
     values: dict[Scale, float] = {}
     for scale, signals in setting.signals.items():
         candidate = setting.candidate(kernel, scale=scale, carries=carries)
-        (fit,) = learn_all(candidate.task, [candidate.kernel], solver.roughly())
+        (fit,) = learn_all([candidate.task], [candidate.kernel], solver.coarse())
         cost = 0.5 * signals.shape[1] if scale == "node" else 0.0
         values[scale] = fit.in_units(signals).log_likelihood - cost
     return max(values, key=lambda scale: values[scale])

@@ -16,8 +16,7 @@ from spectralgp.fields import GraphGP, Posterior, condition, condition_shrunk, h
 from spectralgp.kernels import GraphKernel
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.families import learn_all
-from spectralgp.learning.fit import Fit
-from spectralgp.learning.solver import Solver
+from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.sqp import Sqp
 from spectralgp.learning.task import Fold, Task
 from spectralgp.signals import Signals
@@ -160,7 +159,7 @@ class Folds:
 
     def score(self, candidates: Sequence[Candidate], solver: Solver | None = None) -> HeldOut:
         """What candidates predict of each signal, learnt without the fold it is in."""
-        first, solver = candidates[0].task, (solver or Sqp()).roughly(self.chosen.size)
+        first, solver = candidates[0].task, (solver or Sqp()).coarse(self.chosen.size)
         n_nodes, ends = first.signals.shape[1], np.cumsum([0, *(part.size for part in self.held_out)])
         n_some = max(1, min(n_nodes, MOST_VALUES // int(ends[-1])))
         nodes = np.linspace(0, n_nodes - 1, n_some).astype(np.intp) if not first.spectrum.needs_passes else None
@@ -193,7 +192,7 @@ class Folds:
         """Fits without one of the folds, and log densities of its signals and of their values."""
         parts = [self._part(candidate.task, number) for candidate in candidates]
         with quietly():
-            learnt = learn_groups([part for part, _, _ in parts], [one.kernel for one in candidates], solver, like)
+            learnt = learn_all([part for part, _, _ in parts], [one.kernel for one in candidates], solver, like)
         logs, values = [], []
         for (part, others, fold), candidate, fit, stream in zip(
             parts, candidates, learnt, self._streams[number].spawn(len(candidates)), strict=True
@@ -235,26 +234,3 @@ def _predicted(
     observed = others.units.mean(others.values)
     values = prediction.value_log_densities(observed[:, nodes], nodes)
     return logs, np.where(np.isfinite(observed[:, nodes]), values, 0.0)
-
-
-def learn_groups(
-    tasks: Sequence[Task], kernels: Sequence[GraphKernel], solver: Solver | None, like: Sequence[Fit | None] = ()
-) -> list[Fit]:
-    """Learn kernels, each on its task; those of one task share what they can.
-
-    `like` holds a fit to start from for each, or None.
-    """
-    fits: dict[int, Fit] = {}
-    for group in _groups(tasks):
-        known = [fit for fit in (like[index] for index in group if like) if fit is not None]
-        near = known if len(known) == len(group) else None
-        fits |= zip(group, learn_all(tasks[group[0]], [kernels[index] for index in group], solver, near), strict=True)
-    return [fits[index] for index in range(len(tasks))]
-
-
-def _groups(tasks: Sequence[Task]) -> list[list[int]]:
-    """Indices of what is the same task."""
-    groups: dict[Task, list[int]] = {}
-    for index, task in enumerate(tasks):
-        groups.setdefault(task, []).append(index)
-    return list(groups.values())

@@ -15,22 +15,14 @@ from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import Objective, told_apart
 from spectralgp.learning.task import Task
 
-STEP = 1e-4  # of the differences that give the curvature, in units of the parameter
-LEAST_PRECISION = 1.0  # in a direction the data say nothing about, so that no draw strays further than its unit
-TRIES = 50  # draws for each one that violates nothing
+DIFFERENCE = 1e-4  # in units of a parameter, of the gradients that give the curvature
+MIN_PRECISION = 1.0  # in a direction the data say nothing about, so that no draw strays further than its unit
+MAX_TRIES = 50  # for each draw that violates nothing
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Models with drawn hyperparameters.
-
-    Parameters
-    ----------
-    models : tuple of GraphGP
-        The draws.
-    n_stand_ins : int
-        How many of them are the fit itself, for want of a draw that violates no constraint.
-    """
+    """Models with drawn hyperparameters; the last `n_stand_ins` of them are the fit itself, for want of a draw."""
 
     models: tuple[GraphGP, ...]
     n_stand_ins: int = 0
@@ -48,7 +40,7 @@ def hyperparameter_draws(task: Task, fit: Fit, n_draws: int, random_state: np.ra
     objective = objective_of(task, fit.model)
     laplace = _Laplace(objective, objective.point(fit.model))
     models: list[GraphGP] = []
-    for _ in range(TRIES * n_draws):
+    for _ in range(MAX_TRIES * n_draws):
         if len(models) == n_draws:
             break
         x = laplace.draw(random_state)
@@ -64,12 +56,12 @@ class _Laplace:
     def __init__(self, objective: Objective, mode: Array) -> None:
         self.objective, self.mode, self.units = objective, mode, objective.units
         self.low, self.high = objective.bounds.T
-        active, multipliers = active_constraints(objective, mode), certify(objective, mode).multipliers
-        held = np.array(multipliers) > 0
+        active, multipliers = active_constraints(objective, mode), np.array(certify(objective, mode).multipliers)
+        held = multipliers > 0
         rows = active.rows[held] * self.units if held.any() else np.empty((0, mode.size))
-        self.multipliers = np.array(multipliers)[held]
+        self.multipliers = multipliers[held]
         values, vectors = np.linalg.eigh(self._curvature())
-        values = np.maximum(values, LEAST_PRECISION)
+        values = np.maximum(values, MIN_PRECISION)
         curvature, covariance = (vectors * values) @ vectors.T, (vectors / values) @ vectors.T
         face = null_space(rows) if rows.size else np.eye(mode.size)
         values, vectors = np.linalg.eigh(face.T @ curvature @ face)
@@ -86,7 +78,7 @@ class _Laplace:
             ends = []
             for sign in (-1, 1):
                 end = mode.copy()
-                end[index] = np.clip(mode[index] + sign * STEP * unit, self.low[index], self.high[index])
+                end[index] = np.clip(mode[index] + sign * DIFFERENCE * unit, self.low[index], self.high[index])
                 ends.append(end)
             width = (ends[1][index] - ends[0][index]) / unit
             behind, ahead = (self.objective.evaluate(end)[1] for end in ends)

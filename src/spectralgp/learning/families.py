@@ -1,20 +1,18 @@
-"""The door to learning: one kernel, or several on the same data."""
+"""The door to learning: one kernel, or several that share what they can."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from spectralgp._basics.checks import as_option
 from spectralgp._basics.progress import Progress, telling
 from spectralgp.kernels import GraphKernel
-from spectralgp.learning.descent import Limits
-from spectralgp.learning.fit import Fit
-from spectralgp.learning.lagrangian import Lagrangian
+from spectralgp.learning.fit import Fit, Solver
+from spectralgp.learning.lagrangian import Lagrangian, Limits
 from spectralgp.learning.missing import learn_incomplete
 from spectralgp.learning.objective import told_apart
-from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import Sqp
 from spectralgp.learning.task import Task
 
@@ -50,30 +48,39 @@ def learn(task: Task, graph_kernel: GraphKernel, *, solver: SolverLike = None, p
     if not isinstance(graph_kernel, GraphKernel):
         raise TypeError(f"graph_kernel must be a graph kernel such as Polynomial(3); got {graph_kernel!r}.")
     with telling(progress):
-        return learn_all(task, [graph_kernel], as_solver(solver))[0]
+        return learn_all([task], [graph_kernel], as_solver(solver))[0]
 
 
 def learn_all(
-    task: Task, kernels: Sequence[GraphKernel], solver: Solver | None = None, like: Sequence[Fit] | None = None
+    tasks: Sequence[Task],
+    kernels: Sequence[GraphKernel],
+    solver: Solver | None = None,
+    warm_starts: Sequence[Fit | None] | None = None,
 ) -> list[Fit]:
-    """Learn several graph kernels on the same data; those of one family share their continuation.
+    """Learn graph kernels, each on its task; those of one family on one task share their continuation.
 
-    With `like`, fits of the same kernels to similar signals in the same units, each kernel is learnt from its own.
+    `warm_starts` holds, for each kernel, a fit of it to similar signals in the same units to start from, or None.
     """
-    solver = solver or Sqp()
+    solver, known = solver or Sqp(), warm_starts or [None] * len(kernels)
+    families: dict[Hashable, list[int]] = {}
+    for index, (task, kernel) in enumerate(zip(tasks, kernels, strict=True)):
+        is_shared = solver.shares_families and task.signals.observed is None and kernel.family is not None
+        families.setdefault((task, (kernel.family,)) if is_shared else index, []).append(index)
     fits: dict[int, Fit] = {}
-    if task.signals.observed is not None:
-        fits = dict(enumerate(learn_incomplete(task, kernels, solver, like)))
-    else:
-        for family in _families(kernels, solver):
-            own = None if like is None else [like[index] for index in family]
-            fits |= zip(family, solver.fit(task, [kernels[index] for index in family], own), strict=True)
-    return [replace(fits[index], model=told_apart(task, fits[index].model)) for index in range(len(kernels))]
-
-
-def n_steps(kernels: Sequence[GraphKernel], solver: Solver) -> int:
-    """How many steps `learn_all` will report."""
-    return sum(solver.n_steps([kernels[index] for index in family]) for family in _families(kernels, solver))
+    for family in families.values():
+        while family:
+            # along one path at a time: a kernel that no longer path passes is learnt on its own
+            path = max((kernels[index].path() for index in family), key=len)
+            group = [index for index in family if kernels[index] in path]
+            family = [index for index in family if kernels[index] not in path]
+            task, own = tasks[group[0]], [kernels[index] for index in group]
+            starts = [start for start in (known[index] for index in group) if start is not None]
+            if task.signals.observed is None:
+                found = solver.fit(task, own, starts if len(starts) == len(group) else None)
+            else:
+                found = [learn_incomplete(task, own[0], solver, known[group[0]])]
+            fits |= zip(group, found, strict=True)
+    return [replace(fits[index], model=told_apart(tasks[index], fits[index].model)) for index in range(len(kernels))]
 
 
 def as_solver(solver: SolverLike, max_iterations: int = 500) -> Solver:
@@ -89,20 +96,3 @@ def as_solver(solver: SolverLike, max_iterations: int = 500) -> Solver:
     if solver is None or as_option(solver, "solver", ("sqp", "lagrangian")) == "sqp":
         return Sqp(max_iterations)
     return Lagrangian(Limits.from_iterations(max_iterations))
-
-
-def _families(kernels: Sequence[GraphKernel], solver: Solver) -> list[list[int]]:
-    """Indices of kernels to learn together."""
-    families: dict[Hashable, list[int]] = {}
-    for index, kernel in enumerate(kernels):
-        shared = kernel.family if solver.shares_families else None
-        families.setdefault(index if shared is None else (shared,), []).append(index)
-    return [group for family in families.values() for group in _along_paths(kernels, family)]
-
-
-def _along_paths(kernels: Sequence[GraphKernel], family: list[int]) -> Iterator[list[int]]:
-    """A family cut into kernels along one path: one that no longer path passes is learnt on its own."""
-    while family:
-        path = max((kernels[index].path() for index in family), key=len)
-        yield [index for index in family if kernels[index] in path]
-        family = [index for index in family if kernels[index] not in path]

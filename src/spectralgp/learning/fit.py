@@ -1,8 +1,10 @@
-"""What learning returns: the learnt model, with the evidence that it is one."""
+"""What solvers are, and what they return: the learnt model, with the evidence that it is one."""
 
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -12,7 +14,9 @@ from scipy.optimize import nnls
 from spectralgp._basics.checks import Array
 from spectralgp._basics.html import as_html
 from spectralgp.fields import GraphGP
+from spectralgp.kernels import GraphKernel
 from spectralgp.learning.objective import Objective
+from spectralgp.learning.task import Task
 from spectralgp.signals import Signals
 from spectralgp.spectra import Errors
 
@@ -204,6 +208,80 @@ class Fit:
         )
 
 
+class Solver(ABC):
+    """A way to learn hyperparameters.
+
+    Attributes
+    ----------
+    max_iterations : int
+        Limit on the iterations of a fit, from which that on completions of signals with holes is derived.
+    enough : float or None
+        Nats that a fit may fall short of its maximum; None where it goes as far as rounding allows.
+    """
+
+    max_iterations: int = 500
+    enough: float | None = None
+
+    @abstractmethod
+    def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
+        """Fits of one kernel, or of kernels of one family, in their order.
+
+        A solver may start from `warm_starts`, fits of the same kernels to similar signals in the same units.
+        """
+
+    def coarse(self, n_signals: int = 0) -> Solver:
+        """A solver for fits that are compared and thrown away, as accurate as predictions of `n_signals` can tell."""
+        return self
+
+    def without_restarts(self) -> Solver:
+        """The solver that searches from its own start alone; itself if it does so already."""
+        return self
+
+    @property
+    def only_papers_model(self) -> bool:
+        """Whether it is meant for the paper's model, without residuals, shrinkage or a choice of models."""
+        return False
+
+    @property
+    def shares_families(self) -> bool:
+        """Whether kernels of one family are learnt together."""
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """Where a search of an objective ended, and how: as the search says until there is a certificate."""
+
+    objective: Objective
+    x: Array
+    value: float  # of the objective at x
+    outcome: Outcome
+    detail: str
+    lift: float = 0.0  # as in the certificate
+    certificate: Certificate | None = None
+
+    def fit(self, stages: tuple[Stage, ...], rests_on: Array | None = None) -> Fit:
+        """The fit, with the errors of the spectrum: those at the point that it rests on, where they are larger there.
+
+        Raises
+        ------
+        ValueError
+            If the learnt input covariance is no covariance.
+        """
+        objective, outcome, detail = self.objective, self.outcome, self.detail
+        certificate = certify(objective, self.x, self.lift) if self.certificate is None else self.certificate
+        points = (self.x,) if rests_on is None else (self.x, rests_on)
+        model = objective.model(self.x)
+        errors = max((objective.errors(point) for point in points), key=lambda errors: errors.truncation)
+        model.rows(objective.task.inputs)
+        if not errors.is_tolerable:
+            outcome = Outcome.TOO_FEW_MOMENTS
+            detail = f"truncation error of {errors.truncation:.2g} nats exceeds {errors.limit:.2g}"
+        log_likelihood = objective.evidence(self.x).log_likelihood
+        log_posterior = objective.evaluate(self.x)[0]
+        return Fit(model, log_likelihood, log_posterior, certificate, outcome, detail, stages, errors)
+
+
 @dataclass(frozen=True, eq=False)
 class Active:
     """Constraints ``rows @ x >= const`` that hold with equality at a point."""
@@ -269,32 +347,3 @@ def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
         lifted += lift * filtered.constant
         most = max(most, lift / peak)
     return lifted, most
-
-
-def finish(
-    objective: Objective,
-    x: Array,
-    certificate: Certificate,
-    outcome: Outcome,
-    detail: str,
-    stages: tuple[Stage, ...],
-    rests_on: Array | None = None,
-) -> Fit:
-    """The fit at ``x``, as every solver ends, with the errors of the spectrum it was made on.
-
-    The errors are those at the point that the fit rests on, where they are larger there.
-
-    Raises
-    ------
-    ValueError
-        If the learnt input covariance is no covariance.
-    """
-    points = (x,) if rests_on is None else (x, rests_on)
-    model, errors = objective.model(x), max(map(objective.errors, points), key=lambda errors: errors.truncation)
-    model.rows(objective.task.inputs)
-    if not errors.is_tolerable:
-        outcome = Outcome.TOO_FEW_MOMENTS
-        detail = f"truncation error of {errors.truncation:.2g} nats exceeds {errors.limit:.2g}"
-    evidence = objective.evidence(x)
-    log_posterior = objective.evaluate(x)[0]
-    return Fit(model, evidence.log_likelihood, log_posterior, certificate, outcome, detail, stages, errors)

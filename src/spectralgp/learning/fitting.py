@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -24,7 +24,7 @@ from spectralgp.learning import (
     HeldOut,
     Solver,
     hyperparameter_draws,
-    learn_groups,
+    learn_all,
 )
 from spectralgp.learning.candidates import MOST_COMPARED
 
@@ -202,9 +202,9 @@ def fit_models(
                 like = [held_out.fits[index] for index in kept]
         tasks = [candidate.task for candidate in candidates]
         if is_choice and tasks[0].signals.observed is not None:
-            solver = solver.roughly()  # more draws for what is missing would tell nothing of predictions
+            solver = solver.coarse()  # more draws for what is missing would tell nothing of predictions
         with quietly() if is_stacked else nullcontext():
-            fits = learn_groups(tasks, [candidate.kernel for candidate in candidates], solver, like)
+            fits = learn_all(tasks, [candidate.kernel for candidate in candidates], solver, like)
         if is_stacked:
             report("all signals")
         drawn = tuple(
@@ -269,23 +269,6 @@ def _weights(held_out: HeldOut, is_choice: bool, most: int | None) -> Array:
     if most is not None and np.count_nonzero(weights) > most:
         weights = np.where(weights >= np.sort(weights)[-most], weights, 0.0)
     return weights / weights.sum()
-
-
-def n_fitting_steps(plan: Plan, solver: Solver, stacking: Stacking, is_choice: bool) -> int:
-    """How many steps `fit_models` reports of such a plan, which is used up by counting its stages.
-
-    Those of the solver for one candidate; else a fold is a step, in every stage, and learning from all signals another.
-    """
-    candidates = next(plan)
-    if len(candidates) == 1:
-        return solver.n_steps([candidates[0].kernel])
-    n_stages = 1
-    with suppress(StopIteration):
-        while True:  # how many there are does not depend on the scores
-            candidates = plan.send(np.zeros(len(candidates)))
-            n_stages += 1
-    folds = _folds(candidates[0].task.signals.shape, stacking, is_choice, np.random.default_rng(0))
-    return n_stages * len(folds.held_out) + 1
 
 
 def _folds(shape: tuple[int, int], stacking: Stacking, is_choice: bool, random_state: np.random.Generator) -> Folds:

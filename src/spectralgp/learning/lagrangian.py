@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import solve
+from scipy.linalg import solve, solve_triangular
 
-from spectralgp._basics.checks import Array, as_integer, as_option, as_positive
+from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
 from spectralgp._basics.progress import report
+from spectralgp.fields import Evidence
 from spectralgp.kernels import GraphKernel
-from spectralgp.learning.descent import Limits, descend, group_rates
-from spectralgp.learning.dual import RESIDUAL, Ended, Frozen, orthonormal, powers, solve_dual
-from spectralgp.learning.fit import Fit, Outcome, Stage, certify, finish, lift_above_zero
-from spectralgp.learning.grid import grid_search
-from spectralgp.learning.literal import solve_literally
+from spectralgp.learning.fit import TOUCHING, Certificate, Fit, Outcome, SearchResult, Solver, Stage, lift_above_zero
 from spectralgp.learning.objective import Objective
-from spectralgp.learning.solver import Solver
 from spectralgp.learning.sqp import Sqp
+from spectralgp.learning.starts import grid_search
 from spectralgp.learning.task import Task
+from spectralgp.spectra import Spectrum
 
 FIRST_MULTIPLIER = 1e-2
-TUNED = 50  # steps of the ascent after which its learning rates are found anew
+RESIDUAL = 1e-3  # of the conditions of optimality, where a stage counts as converged
+MAX_VIOLATION = 1e-9  # how far below zero a filter may fall for its rounding, relative to its largest value
+
+RATES = 10.0 ** np.arange(2, -13, -1)
+TRIAL_STEPS = 5  # that must all descend for a learning rate to be taken
+MAX_STEP = 5.0  # no log parameter and no filter on unit-scale signals should leap further
+STEPS_PER_RATE = 50  # of the ascent, after which its learning rates are found anew
+MAX_DUAL_STEP = 2.0  # in the logarithm of a multiplier
+MAX_STEPS_TO_HALVE = 200  # dual steps within which the residual must halve
+
+LITERAL_TOLERANCE = 1e-3  # change of the Lagrangian that ends either loop, that of the authors' released program
+MAX_GROWTH = 1e3  # size of the filter, relative to that at the start, from where steps no longer lead back
+MAX_SWAMPED_SHARE = 0.1  # of the observations that a filter may swamp where the Lagrangian stands still
+
+ValueAndGradient = Callable[[Array], tuple[float, Array]]
+Bounds = tuple[Array | float, Array | float]
+UNBOUNDED: Bounds = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Most iterations of each stage: ascent, dual steps, and descents within a dual step."""
+
+    ascent: int = 3000
+    dual: int = 1000
+    descent: int = 500
+
+    @classmethod
+    def from_iterations(cls, max_iterations: int) -> Limits:
+        """Limits in proportion to one number; 500 gives the defaults."""
+        return cls(6 * max_iterations, 2 * max_iterations, max_iterations)
 
 
 @dataclass(frozen=True)
@@ -119,24 +147,14 @@ class Lagrangian(Solver):
         as_positive(self.dual_rate, "dual_rate")
         as_integer(self.random_state, "random_state", 0)
 
-    def n_steps(self, kernels: Sequence[GraphKernel]) -> int:
-        (kernel,) = kernels
-        if kernel.linear_design(np.zeros(1)) is None:
-            return self._fallback.n_steps(kernels)
-        return 2 if kernel.guides() else 3
-
     @property
     def only_papers_model(self) -> bool:
         return True
 
-    @property
-    def _fallback(self) -> Sqp:
-        return Sqp(self.limits.descent)
-
-    def fit(self, task: Task, kernels: Sequence[GraphKernel], like: Sequence[Fit] | None = None) -> list[Fit]:
+    def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
         (kernel,) = kernels
         if kernel.linear_design(np.zeros(1)) is None:
-            return self._fallback.fit(task, kernels, like)
+            return Sqp(self.limits.descent).fit(task, kernels, warm_starts)
         spectrum = task.spectrum_of(kernel)
         while True:
             fit = self._fit(Objective(task, kernel.bind(spectrum), spectrum))
@@ -146,54 +164,98 @@ class Lagrangian(Solver):
             spectrum = finer
 
     def _fit(self, objective: Objective) -> Fit:
-        kernel, spectrum = objective.graph_kernel, objective.spectrum
         stages: list[Stage] = []
 
-        def stage(name: str, x: Array) -> None:
-            before = sum(earlier.n_evaluations for earlier in stages)
-            stages.append(Stage(name, objective.evaluate(x)[0], objective.n_evaluations - before))
+        def told(name: str, x: Array) -> float:
+            value, before = objective.evaluate(x)[0], sum(stage.n_evaluations for stage in stages)
+            stages.append(Stage(name, value, objective.n_evaluations - before))
             report(name)
+            return value
 
         x, name = grid_search(objective)
-        stage(name, x)
+        told(name, x)
         x, stopped = _ascend(objective, x, self.limits.ascent)
-        if np.mean(kernel.with_theta(x[: objective.n_graph]).response(spectrum.eigenvalues)) < 0:
+        if np.mean(objective.split(x)[0].response(objective.spectrum.eigenvalues)) < 0:
             x[: objective.n_graph] *= -1  # the same covariance, with a filter that is positive on average
-        stage("unconstrained ascent", x)
+        value = told("unconstrained ascent", x)
         if not objective.positivity(x):
             outcome = Outcome.STEP_LIMIT if stopped else Outcome.CONVERGED
             detail = f"the unconstrained ascent {stopped or 'converged'}"
-            return finish(objective, x, certify(objective, x), outcome, detail, tuple(stages))
-        ended = self._solve(objective, x)
-        stage("dual problem", ended.x)
-        outcome, detail = ended.outcome, ended.detail
-        frozen = _frozen(objective)
+            return SearchResult(objective, x, value, outcome, detail).fit(tuple(stages))
+        found = self._solve_dual(objective, x)
+        told("dual problem", found.x)
+        frozen = ["the input kernel"] * bool(objective.input_theta.size) + ["the noise"] * objective.learns_noise
         if stopped and frozen:
-            outcome = Outcome.STEP_LIMIT if outcome is Outcome.CONVERGED else outcome
-            detail = f"the unconstrained ascent {stopped}, so {frozen} not at its optimum; {detail}"
-        return finish(objective, ended.x, ended.certificate, outcome, detail, tuple(stages), rests_on=x)
+            outcome = Outcome.STEP_LIMIT if found.outcome is Outcome.CONVERGED else found.outcome
+            are = f"{' and '.join(frozen)} {'are' if len(frozen) > 1 else 'is'}"
+            detail = f"the unconstrained ascent {stopped}, so {are} not at its optimum; {found.detail}"
+            found = replace(found, outcome=outcome, detail=detail)
+        return found.fit(tuple(stages), rests_on=x)
 
-    def _solve(self, objective: Objective, x: Array) -> Ended:
+    def _solve_dual(self, objective: Objective, x: Array) -> SearchResult:
         """Stage 3, from the unconstrained solution."""
         kernel, spectrum = objective.graph_kernel, objective.spectrum
         if self.literal:
-            problem = Frozen(objective, powers(kernel), x)
-            return solve_literally(problem, self._first_logs(problem), self.dual_rate, self.limits)
-        problem = Frozen(objective, orthonormal(kernel, spectrum), lift_above_zero(objective, x)[0])
-        return solve_dual(problem, self._first_logs(problem), self.dual_rate, self.limits)
-
-    def _first_logs(self, problem: Frozen) -> Array:
-        """Logarithms of the first multipliers, one for each constraint."""
-        size = problem.points.size
+            problem = FilterProblem(objective, _powers(kernel), x)
+        else:
+            problem = FilterProblem(objective, _orthonormal(kernel, spectrum), lift_above_zero(objective, x)[0])
         if self.multiplier == "random":
-            return np.log(FIRST_MULTIPLIER) + np.random.default_rng(self.random_state).standard_normal(size)
-        return np.full(size, np.log(self.multiplier))
+            noise = np.random.default_rng(self.random_state).standard_normal(problem.points.size)
+            logs = np.log(FIRST_MULTIPLIER) + noise
+        else:
+            logs = np.full(problem.points.size, np.log(self.multiplier))
+        return (_solve_literally if self.literal else _solve_safely)(problem, logs, self.dual_rate, self.limits)
 
 
-def _frozen(objective: Objective) -> str:
-    """What the dual problem does not learn, with its verb; nothing if it learns all there is."""
-    parts = ["the input kernel"] * bool(objective.input_theta.size) + ["the noise"] * objective.learns_noise
-    return f"{' and '.join(parts)} {'are' if len(parts) > 1 else 'is'}" if parts else ""
+def learning_rate(function: ValueAndGradient, start: Array, group: Indices, bounds: Bounds = UNBOUNDED) -> float:
+    """Largest power of ten with which every one of a few steps in one group of parameters descends."""
+    first = function(start)
+    for rate in RATES:
+        x, (value, gradient) = start, first
+        for _ in range(TRIAL_STEPS):
+            proposal = x.copy()
+            proposal[group] -= rate * gradient[group]
+            proposal = np.clip(proposal, *bounds)
+            if np.max(np.abs(proposal - x)) > MAX_STEP:
+                break
+            new_value, new_gradient = function(proposal)
+            if not new_value <= value:
+                break
+            x, value, gradient = proposal, new_value, new_gradient
+        else:
+            return float(rate)
+    return float(RATES[-1])
+
+
+def descend(
+    function: ValueAndGradient,
+    start: Array,
+    rates: Array,
+    *,
+    limit: int,
+    tolerance: float,
+    bounds: Bounds = UNBOUNDED,
+) -> tuple[Array, bool]:
+    """Gradient descent with a rate for each parameter, all divided by ten when a step fails to descend.
+
+    Returns the last point, and whether the projected gradient fell below the tolerance.
+    """
+    low, high = bounds
+    x = np.clip(start, low, high)
+    value, gradient = function(x)
+    for _ in range(limit):
+        free = ((x > low) | (gradient < 0)) & ((x < high) | (gradient > 0))
+        if np.max(np.abs(gradient * free), initial=0.0) <= tolerance:
+            return x, True
+        proposal = np.clip(x - rates * gradient, low, high)
+        new_value, new_gradient = function(proposal)
+        if new_value < value:
+            x, value, gradient = proposal, new_value, new_gradient
+            continue
+        rates = rates / 10
+        if np.max(rates * np.abs(gradient)) < 1e-15 * max(1.0, float(np.max(np.abs(x)))):
+            break
+    return x, False
 
 
 def _ascend(objective: Objective, start: Array, limit: int) -> tuple[Array, str]:
@@ -202,7 +264,7 @@ def _ascend(objective: Objective, start: Array, limit: int) -> tuple[Array, str]
     Returns the last point, and how the ascent stopped before it converged; nothing if it converged.
     """
     change = np.eye(start.size)
-    change[: objective.n_graph, : objective.n_graph] = orthonormal(objective.graph_kernel, objective.spectrum)
+    change[: objective.n_graph, : objective.n_graph] = _orthonormal(objective.graph_kernel, objective.spectrum)
     bounds = (objective.bounds[:, 0], objective.bounds[:, 1])  # the coefficients have none, so change keeps them
 
     def negative(z: Array) -> tuple[float, Array]:
@@ -212,10 +274,12 @@ def _ascend(objective: Objective, start: Array, limit: int) -> tuple[Array, str]
     edges = [0, objective.n_graph, objective.n_graph + objective.input_theta.size, start.size]
     groups = [np.arange(first, last) for first, last in itertools.pairwise(edges) if last > first]
     z, stopped = solve(change, start), f"stopped after {limit} steps"
-    for n_steps in range(0, limit, TUNED):
+    for n_steps in range(0, limit, STEPS_PER_RATE):
         # curvatures change by orders of magnitude on the way, and the noise's unlike the filter's
-        rates = group_rates(negative, z, groups, bounds)
-        before, few = z, min(TUNED, limit - n_steps)
+        rates = np.zeros(z.size)
+        for group in groups:
+            rates[group] = learning_rate(negative, z, group, bounds)
+        before, few = z, min(STEPS_PER_RATE, limit - n_steps)
         z, is_settled = descend(negative, z, rates, limit=few, tolerance=RESIDUAL, bounds=bounds)
         if is_settled:
             return change @ z, ""
@@ -223,3 +287,209 @@ def _ascend(objective: Objective, start: Array, limit: int) -> tuple[Array, str]
             stopped = f"stopped after {n_steps} steps, where no learning rate climbs"
             break
     return change @ z, stopped
+
+
+def _orthonormal(kernel: GraphKernel, spectrum: Spectrum) -> Array:
+    """Matrix from coefficients of polynomials orthonormal on the spectrum to Chebyshev coefficients.
+
+    The identity where there are fewer distinct eigenvalues than coefficients.
+    """
+    triangle = np.linalg.qr(_design(kernel, spectrum.eigenvalues))[1]
+    n_coefficients = triangle.shape[1]
+    diagonal = np.abs(np.diag(triangle))
+    if triangle.shape[0] < n_coefficients or np.min(diagonal) < 1e-10 * np.max(diagonal):
+        return np.eye(n_coefficients)
+    return np.asarray(solve_triangular(triangle, np.eye(n_coefficients)))
+
+
+def _powers(kernel: GraphKernel) -> Array:
+    """Matrix from the paper's ``beta``, coefficients of powers of ``lambda / upper``, to Chebyshev coefficients."""
+    columns = []
+    for unit in np.eye(kernel.theta.size):
+        column = kernel.with_powers(unit)
+        assert column is not None  # the grid search has refused other kernels
+        columns.append(column.theta)
+    return np.column_stack(columns)
+
+
+def _design(kernel: GraphKernel, eigenvalues: Array) -> Array:
+    design = kernel.linear_design(eigenvalues)
+    if design is None:
+        raise ValueError(f"graph_kernel must be linear in its parameters for Algorithm 1; got {kernel!r}.")
+    return design
+
+
+class FilterProblem:
+    """The problem of Algorithm 1: the filter in coordinates ``z``, with everything else held fixed.
+
+    ``to_theta`` takes the coordinates to Chebyshev coefficients: orthonormal ones, or powers as in the paper.
+    """
+
+    def __init__(self, objective: Objective, to_theta: Array, x: Array) -> None:
+        self.objective, self.to_theta, self.x = objective, to_theta, x
+        kernel, input_theta, self.noise_variance = objective.split(x)
+        spectrum, (asked,) = objective.spectrum, objective.positivity(x)
+        self.inputs = objective.inputs_at(input_theta)[0]
+        self.data = objective.data_in(spectrum, self.inputs)
+        self.basis = _design(kernel, spectrum.eigenvalues) @ to_theta
+        self.points = spectrum.eigenvalues
+        if not np.isin(asked.points, self.points).all():  # asked of the whole interval
+            self.points = np.union1d(self.points, np.linspace(0, spectrum.upper, 201))
+        self.rows = _design(kernel, self.points) @ to_theta
+        self.start = solve(to_theta, x[: objective.n_graph])
+
+    def negative(self, z: Array) -> tuple[float, Array]:
+        """Negative log posterior of the coefficients, and its gradient."""
+        self.objective.n_evaluations += 1
+        response = self.basis @ z
+        noise = np.full(response.size, self.noise_variance)
+        evidence = Evidence(self.inputs, response**2, noise, self.data)
+        value = evidence.log_likelihood
+        gradient = self.basis.T @ (2 * response * evidence.power_gradient)
+        if self.objective.task.prior is not None:
+            kernel = self.objective.graph_kernel.with_theta(self.to_theta @ z)
+            further, slope, _ = kernel.log_prior(self.objective.spectrum, self.noise_variance)
+            value, gradient = value + further, gradient + self.to_theta.T @ slope
+        return -value, -gradient
+
+    def lagrangian(self, multipliers: Array) -> ValueAndGradient:
+        """The Lagrangian ``-log p - multipliers^T B_v beta`` as a function of the coordinates, with its gradient."""
+        linear = self.rows.T @ multipliers
+
+        def value_and_gradient(z: Array) -> tuple[float, Array]:
+            value, gradient = self.negative(z)
+            return value - float(linear @ z), gradient - linear
+
+        return value_and_gradient
+
+    def whole(self, z: Array) -> Array:
+        """The vector of all hyperparameters with these coefficients."""
+        return np.concatenate([self.to_theta @ z, self.x[self.objective.n_graph :]])
+
+    def certificate(self, z: Array, multipliers: Array, lift: float = 0.0) -> Certificate:
+        """Residuals of this problem, with Algorithm 1's own multipliers."""
+        gradient = self.negative(z)[1] - self.rows.T @ multipliers
+        response = self.rows @ z
+        peak = float(np.max(np.abs(response))) or 1.0
+        touching = response <= TOUCHING * peak
+        return Certificate(
+            stationarity=float(np.max(np.abs(gradient))),
+            feasibility=max(0.0, -float(np.min(response)) / peak),
+            complementarity=float(np.max(np.abs(multipliers * response))),
+            lift=lift,
+            active=tuple(f"filter at {point:.4g}" for point in self.points[touching]),
+            multipliers=tuple(multipliers[touching].tolist()),
+        )
+
+    def result(self, x: Array, certificate: Certificate, outcome: Outcome, detail: str) -> SearchResult:
+        """What stage 3 ends with, at a vector of all hyperparameters."""
+        value = self.objective.evaluate(x)[0]
+        return SearchResult(self.objective, x, value, outcome, detail, certificate.lift, certificate)
+
+
+def _solve_safely(problem: FilterProblem, logs: Array, dual_rate: float, limits: Limits) -> SearchResult:
+    """Stage 3: ``max_m min_beta -log p - exp(m)^T B_v beta``, by descent in beta and single ascent steps in m.
+
+    Safeguarded: `Lagrangian` lists how. ``logs`` is the first ``m``.
+    """
+    rows, z = problem.rows, problem.start
+    rates = np.full(z.size, learning_rate(problem.negative, z, np.arange(z.size)))
+    best = (problem.negative(z)[0], z, np.exp(logs))  # the best feasible point so far: the start is one
+    step, previous, rising, residuals = dual_rate, -np.inf, 0, [np.inf] * MAX_STEPS_TO_HALVE
+    outcome, detail = Outcome.STEP_LIMIT, f"the dual problem stopped after {limits.dual} steps"
+    for _ in range(limits.dual):
+        multipliers = np.exp(logs)
+        lagrangian = problem.lagrangian(multipliers)
+        z, _ = descend(lagrangian, z, rates, limit=limits.descent, tolerance=RESIDUAL / 10)
+        certificate = problem.certificate(z, multipliers)
+        feasible = certificate.feasibility <= MAX_VIOLATION
+        if feasible and certificate.residual <= RESIDUAL / 2:
+            best = (problem.negative(z)[0], z, multipliers)
+            break
+        if feasible and problem.negative(z)[0] < best[0]:
+            best = (problem.negative(z)[0], z, multipliers)
+        residuals.append(certificate.residual)
+        if residuals[-1] > 0.5 * residuals[-MAX_STEPS_TO_HALVE - 1] or not np.isfinite(residuals[-1]):
+            outcome = Outcome.DIVERGED
+            detail = (
+                f"the dual problem diverged: within {MAX_STEPS_TO_HALVE} steps the residual did not halve (now "
+                f"{residuals[-1]:.2g}, with multipliers up to {np.max(multipliers):.2g}); returned the best "
+                "non-negative filter met"
+            )
+            break
+        dual = lagrangian(z)[0]
+        step, rising = (step / 10, 0) if dual < previous - 1e-9 * abs(previous) else (step, rising + 1)
+        if rising >= 2 * TRIAL_STEPS:
+            step, rising = step * 10, 0
+        previous = dual
+        # the gradient of the dual in m is -exp(m) g
+        logs = logs - np.clip(step * multipliers * (rows @ z), -MAX_DUAL_STEP, MAX_DUAL_STEP)
+    lifted, lift = lift_above_zero(problem.objective, problem.whole(best[1]))
+    z = solve(problem.to_theta, lifted[: problem.objective.n_graph])
+    certificate = problem.certificate(z, best[2], lift)
+    if certificate.residual <= RESIDUAL:  # however the search for a better one ended
+        outcome, detail = Outcome.CONVERGED, "the dual problem converged"
+    return problem.result(lifted, certificate, outcome, detail)
+
+
+def _solve_literally(problem: FilterProblem, logs: Array, dual_rate: float, limits: Limits) -> SearchResult:
+    """Lines 1 to 5, from the start of a problem in powers and from the logarithms of the multipliers.
+
+    Line 2 descends until a step changes the Lagrangian by less than the tolerance, at the largest power of ten that
+    descends consistently at the start. Line 3 is one step of `dual_rate`. Line 4 compares the Lagrangian at the ends
+    of two descents. Line 5 returns the coefficients as they are.
+
+    For large filters the Lagrangian is about ``N M log |g| - multipliers^T g``, which has no lower bound: line 2 finds
+    a local minimum, and there is none where multipliers are large. Then the filter grows until the multipliers vanish,
+    and the Lagrangian may stand still far from any solution. That is told as divergence.
+    """
+    beta, multipliers, value = problem.start, np.exp(logs), np.nan
+    rate = learning_rate(problem.lagrangian(multipliers), beta, np.arange(beta.size))
+    size = float(np.max(np.abs(problem.rows @ beta))) or 1.0
+    within = problem.rows / (MAX_GROWTH * size)
+    outcome, ending = Outcome.STEP_LIMIT, f"the Lagrangian did not converge in {limits.dual} dual steps"
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows has diverged
+        for n_steps in range(1, limits.dual + 1):
+            function, previous = problem.lagrangian(np.exp(logs)), value
+            beta, value, is_settled = _descend_plainly(function, beta, rate, limits.descent, within)
+            if np.isnan(value):
+                outcome, ending = Outcome.DIVERGED, f"the filter diverged in dual step {n_steps}"
+                break
+            multipliers = np.exp(logs)
+            if is_settled and abs(value - previous) < LITERAL_TOLERANCE:
+                outcome, ending = Outcome.CONVERGED, f"the Lagrangian converged in {n_steps} dual steps"
+                break
+            logs = logs - dual_rate * multipliers * (problem.rows @ beta)  # the gradient in m is -exp(m) g
+    certificate = problem.certificate(beta, multipliers)
+    detail = f"at a learning rate of {rate:.0e} {ending}"
+    # the derivative in the logarithm of the filter's size: zero at a solution, N M where a filter swamps the signals
+    gain = float(beta @ problem.negative(beta)[1])
+    if outcome is Outcome.CONVERGED and gain > MAX_SWAMPED_SHARE * problem.data.n_observations:
+        outcome, growth = Outcome.DIVERGED, float(np.max(np.abs(problem.rows @ beta))) / size
+        detail += (
+            f", but to no solution: the filter has {growth:.2g} times its size at the start, and shrinking it would "
+            f"gain {gain:.2g} nats for a unit of its logarithm"
+        )
+    if certificate.feasibility > MAX_VIOLATION:
+        outcome = Outcome.NEGATIVE_FILTER if outcome is Outcome.CONVERGED else outcome
+        detail += f", and the filter falls to {-certificate.feasibility:.2g} of its largest magnitude"
+    return problem.result(problem.whole(beta), certificate, outcome, detail)
+
+
+def _descend_plainly(
+    function: ValueAndGradient, start: Array, rate: float, limit: int, within: Array
+) -> tuple[Array, float, bool]:
+    """Descent at one rate that nothing changes: the last point, its value, and whether it settled.
+
+    The value is nan if the next point would not be finite, or not ``|within @ x| <= 1``.
+    """
+    x, (value, gradient) = start, function(start)
+    for _ in range(limit):
+        proposal = x - rate * gradient
+        if not np.max(np.abs(within @ proposal)) <= 1:
+            return x, np.nan, False
+        new_value, gradient = function(proposal)
+        x, change, value = proposal, abs(new_value - value), new_value
+        if change < LITERAL_TOLERANCE:
+            return x, value, True
+    return x, value, False

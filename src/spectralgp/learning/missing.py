@@ -14,97 +14,86 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention, quietly, report
 from spectralgp.fields import GraphGP, Seen, seen_about
 from spectralgp.kernels import GraphKernel
-from spectralgp.learning.fisher import precision_at
-from spectralgp.learning.fit import Certificate, Fit, Outcome, Stage, certify, lift_above_zero
+from spectralgp.learning.fit import Fit, Outcome, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective
-from spectralgp.learning.solver import Solver
-from spectralgp.learning.sqp import longest_path
-from spectralgp.learning.starts import starting_points
 from spectralgp.learning.task import Task
 from spectralgp.signals import Incomplete
-from spectralgp.spectra import Spectrum
 
 SEED = 0
-FIRST_DRAWS, FEWEST_DRAWS, MOST_DRAWS = 8, 2, 1_024
-MOST_DRAWN = 2**21  # values of all draws together, unless they are the first ones
-MOST_AT_FIRST = 2**23  # values of the first draws
-MOST_EXACT = 2**27  # operations of a step without draws
-GROUPS = 8  # of draws, from which their error is estimated
-ENOUGH = 0.001  # nats that a fit may fall short of its maximum, where what is missing slows all directions alike
-SOLVED, FINEST = 3e-5, 1e-5  # nats that solves may cost, and the smallest tolerance of one
-A_TENTH = 0.1  # of the truncation error that a quadrature may have, for solves and for what is left to gain
-LOST_TO_DRAWS = 0.02  # nats that draws may cost
-A_STEP = 5  # iterations that a solver may take, for each step that there may be
-MEMORY = 5  # steps that the next one is extrapolated from
-FURTHEST = 20.0  # times the last step, that an extrapolation may go further
-MOST_LIFTED = 0.01  # of a filter's largest value, that an extrapolated one may lie below zero
-GROWTH = 1.0  # times the last gain: a larger one says that an extrapolation led astray
-SAFE = 0.98  # largest share of information that is taken to be missing
-FAR, COARSE = 10.0, 10.0  # nats that a step gains far from the answer, and by how much solves are coarser there
+FIRST_DRAWS, MIN_DRAWS, MAX_DRAWS = 8, 2, 1_024
+MAX_DRAWN_VALUES = 2**21  # of all draws together, unless they are the first ones
+MAX_FIRST_VALUES = 2**23  # of the first draws together
+MAX_EXACT_OPERATIONS = 2**27  # of a step without draws
+DRAW_TOLERANCE_NATS = 0.02  # that draws may cost
+DRAW_GROUPS = 8  # from which that cost is estimated
+EM_TOLERANCE_NATS = 0.001  # that a fit may fall short of its maximum, where what is missing slows all directions alike
+SOLVE_TOLERANCE_NATS, MIN_SOLVE_TOLERANCE = 3e-5, 1e-5  # what solves may cost, and the smallest tolerance of one
+TRUNCATION_SHARE = 0.1  # of the tolerated truncation error of a quadrature, that solves and a stop may cost each
+FAR_GAIN_NATS = 10.0  # a step that gains more is far from the answer
+FAR_FACTOR = 10.0  # by which solves are coarser there
+ITERATIONS_PER_STEP = 5  # of a solver's limit, for each step that there may be
+MAX_HISTORY = 5  # steps that the next one is extrapolated from
+MAX_EXTRAPOLATION = 20.0  # times the last step
+MAX_LIFT = 0.01  # of a filter's largest value, that an extrapolated one may lie below zero
+MAX_MISSING_SHARE = 0.98  # of the information, that is taken to be missing
 
 
 class Expectation:
-    """Completes the signals of a task under models: the same random numbers in every step, from the last solutions.
+    """The E-step: completes the signals of a task under a model, from the same random numbers and the last solutions.
 
-    Parameters
-    ----------
-    task : Task
-        With signals that have holes.
-    n_draws : int or None
-        Draws that stand for what was not observed; None for its exact covariance.
+    What was not observed is stood for by `n_draws`, or by its exact covariance where that is None.
     """
 
     def __init__(self, task: Task, n_draws: int | None) -> None:
-        self.task, self.n_draws = task, n_draws
-        self.allowed = max(SOLVED, A_TENTH * task.spectrum.tolerance * _signals(task).size)  # nats that solves may cost
+        self.task, self.n_draws, self.signals = task, n_draws, cast(Incomplete, task.signals)
+        truncation_error = task.spectrum.tolerance * self.signals.size
+        self.tolerance_nats = max(SOLVE_TOLERANCE_NATS, TRUNCATION_SHARE * truncation_error)
         self._solutions: tuple[Array | None, Array | None] = (None, None)
 
     @classmethod
-    def of(cls, task: Task, roughly: bool = False) -> Expectation:
-        """Exactly where that is cheap, else by a few draws to begin with; those are enough for a rough fit."""
-        observed = _signals(task).observed
-        n_signals, n_nodes = observed.shape
+    def of(cls, task: Task, is_coarse: bool = False) -> Expectation:
+        """Exactly where that is cheap, else by a few draws to begin with, which suffice for a coarse fit."""
+        observed = cast(Incomplete, task.signals).observed
         n_missing = int(observed.size - np.count_nonzero(observed))
-        cost = n_missing * observed.size * (n_signals + n_nodes)
-        if task.spectrum.has_node_covariances and cost <= MOST_EXACT and (not roughly or n_missing <= FIRST_DRAWS):
+        is_cheap = n_missing * observed.size * sum(observed.shape) <= MAX_EXACT_OPERATIONS
+        if task.spectrum.has_node_covariances and is_cheap and (not is_coarse or n_missing <= FIRST_DRAWS):
             return cls(task, None)
-        return cls(task, min(FIRST_DRAWS, most_draws(task)))
+        return cls(task, min(FIRST_DRAWS, _max_draws(task)))
 
-    def _seen(self, model: GraphGP) -> Seen:
-        """The signals under a model."""
-        task = self.task
-        covariance = model.covariance(model.rows(task.inputs))
-        return seen_about(self._carried(model), covariance, _signals(task))
-
-    def _carried(self, model: GraphGP) -> Any:
-        """The mean that inputs carry over to the signals."""
-        return model.carried_values(self.task.carried, self.task.inputs, _signals(self.task).units)
+    def _seen(self, model: GraphGP) -> tuple[Seen, Any]:
+        """The signals under a model, and the mean that inputs carry over to them."""
+        carried = model.carried_values(self.task.carried, self.task.inputs, self.signals.units)
+        return seen_about(carried, model.covariance(model.rows(self.task.inputs)), self.signals), carried
 
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
         """The task with signals completed under a model; coarsely, and by few draws, if that is far from the answer."""
-        seen, signals = self._seen(model), _signals(self.task)
+        seen, carried = self._seen(model)
         # a quadratic form at its minimum: what a solve leaves costs the square of it, for each value observed
-        tolerance = max(float(np.sqrt(self.allowed / signals.size)), FINEST) * (COARSE if is_far else 1.0)
+        tolerance = max(float(np.sqrt(self.tolerance_nats / self.signals.size)), MIN_SOLVE_TOLERANCE)
+        tolerance *= FAR_FACTOR if is_far else 1.0
         if self.n_draws is None:
             mean, deviations = seen.mean, seen.spread(None, np.random.default_rng(SEED))
         elif self.n_draws == 1:
-            # on so many values one draw says it all: the mean is not needed
+            # with this many values one draw says it all: the mean is not needed
             prior = seen.drawn(np.random.default_rng(SEED))
             missed, solution = seen.filled(seen.values - prior, self._solutions[0], tolerance)
             self._solutions = solution, None
             mean, deviations = prior + missed, np.empty((0, *prior.shape))
         else:
-            n_draws = min(FEWEST_DRAWS, self.n_draws) if is_far else self.n_draws
+            n_draws = min(MIN_DRAWS, self.n_draws) if is_far else self.n_draws
             first, others = self._solutions
+            if others is not None:  # the first draws are always the same ones
+                rest = np.zeros((max(n_draws - len(others), 0), *others.shape[1:]))
+                others = np.concatenate([others[:n_draws], rest])
             mean, solution = seen.filled(seen.values, first, tolerance)
-            draws, solutions = seen.draws(n_draws, np.random.default_rng(SEED), _as_many(others, n_draws), tolerance)
+            draws, solutions = seen.draws(n_draws, np.random.default_rng(SEED), others, tolerance)
             self._solutions = solution, solutions
             deviations = draws / np.sqrt(n_draws)
-        return dataclasses.replace(self.task, signals=signals.completed(mean + self._carried(model), deviations))
+        return dataclasses.replace(self.task, signals=self.signals.completed(mean + carried, deviations))
 
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
         """Log density of what was observed, and its standard error: equation (19)."""
-        return self._seen(model).log_density()
+        return self._seen(model)[0].log_density()
 
 
 class ObservedObjective(Objective):
@@ -113,22 +102,21 @@ class ObservedObjective(Objective):
     Its values are those of the expected log posterior, and not to be compared between points.
     """
 
-    def __init__(self, expectation: Expectation, like: GraphGP) -> None:
-        super().__init__(expectation.task, like.graph_kernel, like.spectrum)
-        self._expectation, self._like = expectation, like
+    def __init__(self, expectation: Expectation, model: GraphGP) -> None:
+        super().__init__(expectation.task, model.graph_kernel, model.spectrum)
+        self._expectation, self._carry_over = expectation, model.carry
 
     def at(self, x: Array) -> Objective:
         """The objective of signals completed at a point."""
         graph_kernel, input_theta, noise_variance = self.split(x)
         kernel = self.task.input_kernel.with_theta(input_theta)
-        model = GraphGP(self.spectrum, graph_kernel, kernel, noise_variance, self._like.carry)
+        model = GraphGP(self.spectrum, graph_kernel, kernel, noise_variance, self._carry_over)
         return Objective(self._expectation.completed(model), self.graph_kernel, self.spectrum)
 
-    def _log_likelihood(self, x: Array) -> tuple[float, Array]:
-        return self.at(x)._log_likelihood(x)
+    def log_likelihood(self, x: Array) -> tuple[float, Array]:
+        return self.at(x).log_likelihood(x)
 
     def model(self, x: Array) -> GraphGP:
-        """The prior at ``x``."""
         return super().model(x) if self.task.carried is None else self.at(x).model(x)
 
 
@@ -139,18 +127,12 @@ def objective_of(task: Task, model: GraphGP) -> Objective:
     return ObservedObjective(Expectation.of(task), model)
 
 
-def learn_incomplete(
-    task: Task, kernels: Sequence[GraphKernel], solver: Solver, like: Sequence[Fit] | None = None
-) -> list[Fit]:
-    """Fits to signals with holes, each from one that is like it, or from that of the kernel before it."""
-    fits: list[Fit] = []
-    for number, kernel in enumerate(kernels):
-        start = like[number] if like is not None else None
-        with quietly():
-            fits.append(_Maximisation(task, kernel, solver).fit(start))
-    for form in longest_path(kernels):
-        report(form.label)
-    return fits
+def learn_incomplete(task: Task, kernel: GraphKernel, solver: Solver, warm_start: Fit | None = None) -> Fit:
+    """A fit to signals with holes, from a warm start or from the simplest form of the kernel."""
+    with quietly():
+        fit = _ExpectationMaximisation(task, kernel, solver).fit(warm_start)
+    report(kernel.label)
+    return fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,47 +146,50 @@ class _Step:
     is_far: bool
 
 
-class _Maximisation:
-    """Expectation-maximisation, accelerated, with as many draws as it takes."""
+class _ExpectationMaximisation:
+    """Expectation-maximisation with Anderson's acceleration, and as many draws as it takes."""
 
     def __init__(self, task: Task, kernel: GraphKernel, solver: Solver) -> None:
         self.task, self.kernel = task, kernel
-        self.solver, enough = solver.without_restarts(), solver.enough
-        self.searching = None if self.solver is solver else solver  # restarts, of which the steps have none
-        self.most_steps = max(1, solver.max_iterations // A_STEP)
-        self.is_rough = enough is not None
-        self.expectation = Expectation.of(task, self.is_rough)
-        self.enough = max(ENOUGH if enough is None else enough, self.expectation.allowed)
-        observed = _signals(task).observed
-        self.share = min(SAFE, 1 - np.count_nonzero(observed) / observed.size)
+        self.solver = solver.without_restarts()
+        self.restarting = None if self.solver is solver else solver  # the solver with restarts, which are made once
+        self.max_steps = max(1, solver.max_iterations // ITERATIONS_PER_STEP)
+        self.is_coarse = solver.enough is not None
+        self.expectation = Expectation.of(task, self.is_coarse)
+        asked = EM_TOLERANCE_NATS if solver.enough is None else solver.enough
+        self.tolerance_nats = max(asked, self.expectation.tolerance_nats)
+        self.observed = self.expectation.signals.observed
+        self.n_missing = int(self.observed.size - np.count_nonzero(self.observed))
+        self.missing_share = min(MAX_MISSING_SHARE, 1 - np.count_nonzero(self.observed) / self.observed.size)
         self.stages: list[Stage] = []
         self.restarts: tuple[float, ...] = ()
         self.objective: Objective | None = None  # of the last step
 
-    def fit(self, like: Fit | None) -> Fit:
-        """The fit, from one that is like it or from the simplest model."""
-        completed = self.expectation.completed
-        if like is None:
-            simplest = self._learnt(self.kernel.path()[0], completed(_crude(self.task, self.kernel), is_far=True), None)
-            fit = self._learnt(self.kernel, completed(simplest.model, is_far=True), None)
-        else:
-            fit = self._learnt(self.kernel, completed(like.model), like)
+    def fit(self, warm_start: Fit | None) -> Fit:
+        """The fit."""
+        fit = self._first_fit(warm_start)
         model, outcome, detail, history = fit.model, Outcome.NOT_STATIONARY, "", list[_Step]()
-        is_far = like is None
-        for _ in range(self.most_steps):
-            is_far = history[-1].gain > max(FAR, COARSE * self.enough) if history else is_far
+        is_far = warm_start is None
+        for _ in range(self.max_steps):
+            if history:
+                is_far = history[-1].gain > max(FAR_GAIN_NATS, FAR_FACTOR * self.tolerance_nats)
             step = self._step(model, fit, is_far)
             if history and history[-1].is_far and not is_far:
                 history = []  # of other completions
-            if history and step.gain > GROWTH * history[-1].gain and model is not history[-1].fit.model:
-                model, fit, history = history[-1].fit.model, history[-1].fit, []  # it led astray: from there again
+            if history and step.gain > history[-1].gain and model is not history[-1].fit.model:
+                # the extrapolation led astray: from where it began again
+                model, fit, history = history[-1].fit.model, history[-1].fit, []
                 continue
-            fit, history = step.fit, [*history[-MEMORY:], step]
-            left = step.gain / (1 - self._rate(history))
+            fit, history = step.fit, [*history[-MAX_HISTORY:], step]
+            # a plain step leaves about the share of the way to the maximum that the missing information has in all
+            rate = self.missing_share
+            if len(history) > 1 and history[-2].gain > 0:
+                ratio = np.sqrt(max(step.gain, 0.0) / history[-2].gain)
+                rate = float(min(MAX_MISSING_SHARE, max(self.missing_share, ratio)))
             detail = f"another step would gain {max(step.gain, 0.0):.2g} nats"
-            if left <= self.enough and not step.is_far:
+            if step.gain / (1 - rate) <= self.tolerance_nats and not step.is_far:
                 if self._has_enough_draws(step.after):
-                    higher = self._higher(fit)
+                    higher = self._restarted(fit)
                     if higher is None:
                         outcome = Outcome.CONVERGED
                         break
@@ -213,9 +198,22 @@ class _Maximisation:
             model = self._extrapolated(history) if history else fit.model
         return self._finished(fit, outcome, detail)
 
-    def _learnt(self, kernel: GraphKernel, completed: Task, like: Fit | None, solver: Solver | None = None) -> Fit:
-        """A fit to completed signals."""
-        fit = (solver or self.solver).fit(completed, [kernel], None if like is None else [like])[0]
+    def _first_fit(self, warm_start: Fit | None) -> Fit:
+        """A fit to signals completed under the warm start, or else under one of the simplest form."""
+        if warm_start is not None:
+            return self._learnt(self.kernel, self.expectation.completed(warm_start.model), warm_start)
+        form, spectrum = self.kernel.path()[0], self.task.spectrum_of(self.kernel)
+        objective = Objective(self.task, form.bind(spectrum), spectrum)
+        graph_kernel, input_theta, noise_variance = objective.split(objective.starting_points()[-1])
+        model = GraphGP(spectrum, graph_kernel, self.task.input_kernel.with_theta(input_theta), noise_variance)
+        simplest = self._learnt(form, self.expectation.completed(model, is_far=True), None)
+        return self._learnt(self.kernel, self.expectation.completed(simplest.model, is_far=True), None)
+
+    def _learnt(
+        self, kernel: GraphKernel, completed: Task, warm_start: Fit | None, solver: Solver | None = None
+    ) -> Fit:
+        """The M-step: a fit to completed signals."""
+        fit = (solver or self.solver).fit(completed, [kernel], None if warm_start is None else [warm_start])[0]
         completed.signals.release()
         n_deviations = 0 if completed.signals.deviations is None else len(completed.signals.deviations)
         how = "exactly" if self.expectation.n_draws is None else f"by {_count(max(n_deviations, 1))}"
@@ -223,145 +221,103 @@ class _Maximisation:
         mention(f"{kernel.label}, step {len(self.stages)}")
         return fit
 
-    def _higher(self, fit: Fit) -> Fit | None:
+    def _step(self, model: GraphGP, fit: Fit, is_far: bool, solver: Solver | None = None) -> _Step:
+        completed = self.expectation.completed(model, is_far)
+        new = self._learnt(self.kernel, completed, dataclasses.replace(fit, model=model), solver)
+        self.objective = objective = Objective(completed, new.model.graph_kernel, new.model.spectrum)
+        before = objective.point(model)
+        gain = new.log_posterior - objective.evaluate(before)[0]
+        return _Step(before, objective.point(new.model), new, gain, is_far)
+
+    def _restarted(self, fit: Fit) -> Fit | None:
         """The best of the restarts given signals completed under the answer, if it is higher; they are made once.
 
         What is higher for signals completed under a model is likelier than it given what was observed too.
         """
-        solver, self.searching = self.searching, None
+        solver, self.restarting = self.restarting, None
         if solver is None:
             return None
         step = self._step(fit.model, fit, False, solver)
         self.restarts = step.fit.restarts
-        return step.fit if step.gain > self.enough else None
-
-    def _step(self, model: GraphGP, like: Fit, is_far: bool, solver: Solver | None = None) -> _Step:
-        completed = self.expectation.completed(model, is_far)
-        fit = self._learnt(self.kernel, completed, dataclasses.replace(like, model=model), solver)
-        self.objective = objective = Objective(completed, fit.model.graph_kernel, fit.model.spectrum)
-        before = objective.point(model)
-        gain = fit.log_posterior - objective.evaluate(before)[0]
-        return _Step(before, objective.point(fit.model), fit, gain, is_far)
-
-    def _rate(self, history: Sequence[_Step]) -> float:
-        """Share of the way to the maximum that a plain step leaves: about that of the information that is missing."""
-        if len(history) < 2 or history[-2].gain <= 0:
-            return float(self.share)
-        ratio = np.sqrt(max(history[-1].gain, 0.0) / history[-2].gain)
-        return float(min(SAFE, max(self.share, ratio)))
+        return step.fit if step.gain > self.tolerance_nats else None
 
     def _extrapolated(self, history: Sequence[_Step]) -> GraphGP:
         """Where the last steps lead to if they go on as they did (Anderson's method), as far as that is allowed."""
         last, objective = history[-1], self.objective
         if objective is None or len(history) < 2 or len({step.after.size for step in history}) > 1:
             return last.fit.model
-        precision = precision_at(objective, last.after)
+        precision = objective.precision(last.after)
         root = np.diag(1 / objective.units) if precision is None else cholesky(precision)
         moves = np.array([root @ (step.after - step.before) for step in history])
         ends = np.array([step.after for step in history])
         weights = np.linalg.lstsq(np.diff(moves, axis=0).T, moves[-1], rcond=1e-3)[0]
         further = -np.diff(ends, axis=0).T @ weights
         length = float(np.linalg.norm(root @ further))
-        further *= min(1.0, FURTHEST * float(np.linalg.norm(moves[-1])) / max(length, 1e-300))
+        further *= min(1.0, MAX_EXTRAPOLATION * float(np.linalg.norm(moves[-1])) / max(length, 1e-300))
         for share in (1.0, 0.5, 0.25):
             x, lift = lift_above_zero(objective, np.clip(ends[-1] + share * further, *objective.bounds.T))
-            if lift <= MOST_LIFTED:
+            if lift <= MAX_LIFT:
                 return objective.model(x)
         return last.fit.model
 
     def _has_enough_draws(self, x: Array) -> bool:
-        """Whether draws cost little at a point; if not, there are more from now on."""
-        n_draws, most = self.expectation.n_draws, most_draws(self.task)
-        if n_draws is None or 2 * n_draws > most or self.is_rough or self.objective is None:
+        """Whether draws cost little at a point, by gradients of groups of them; if not, there are more from now on."""
+        n_draws, most, objective = self.expectation.n_draws, _max_draws(self.task), self.objective
+        if n_draws is None or 2 * n_draws > most or self.is_coarse or objective is None:
             return True
-        lost = _lost_to_draws(self.objective, x, n_draws) / (1 - self.share)
-        if lost <= LOST_TO_DRAWS:
+        precision, deviations = objective.precision(x), objective.task.signals.deviations
+        if precision is None or deviations is None:
             return True
-        self.expectation.n_draws = int(min(most, max(2 * n_draws, np.ceil(1.2 * n_draws * lost / LOST_TO_DRAWS))))
+        gradients = []
+        for group in np.array_split(np.arange(n_draws), min(DRAW_GROUPS, n_draws)):
+            scaled = deviations[group] * np.sqrt(n_draws / group.size)
+            part = self.expectation.signals.completed(objective.task.signals.values, scaled)
+            alone = dataclasses.replace(objective.task, signals=part)
+            gradients.append(Objective(alone, objective.graph_kernel, objective.spectrum).evaluate(x)[1])
+        spread = np.cov(np.array(gradients).T, ddof=1).reshape(precision.shape) / len(gradients)
+        lost_nats = 0.5 * float(np.trace(np.linalg.solve(precision, spread))) / (1 - self.missing_share)
+        if lost_nats <= DRAW_TOLERANCE_NATS:
+            return True
+        wanted = max(2 * n_draws, np.ceil(1.2 * n_draws * lost_nats / DRAW_TOLERANCE_NATS))
+        self.expectation.n_draws = int(min(most, wanted))
         return False
 
     def _finished(self, fit: Fit, outcome: Outcome, detail: str) -> Fit:
-        """The fit with the evidence of what was observed."""
-        model = fit.model
+        """The fit with the evidence of what was observed, and in words how what was not was treated."""
         if fit.outcome in (Outcome.NOTHING_TO_LEARN, Outcome.TOO_FEW_MOMENTS, Outcome.NEGATIVE_FILTER):
             outcome, detail = fit.outcome, fit.detail
-        certificate = fit.certificate if self.is_rough else self._certificate(fit)
-        value, error = self.expectation.log_likelihood(model)
-        prior = fit.log_posterior - fit.log_likelihood
-        errors = dataclasses.replace(fit.errors, probes=float(np.hypot(fit.errors.probes, error)))
+        certificate, n_draws = fit.certificate, self.expectation.n_draws
+        if not self.is_coarse:
+            objective = ObservedObjective(self.expectation, fit.model)
+            certificate = certify(objective, objective.point(fit.model), certificate.lift)
+        value, error = self.expectation.log_likelihood(fit.model)
+        steps = f"{len(self.stages)} steps of expectation-maximisation"
+        holes = f"{self.n_missing} of {self.observed.size} values missing"
+        method = f"exact, {steps}: {holes}, few enough for their covariance to be written out"
+        if n_draws is not None:
+            method = f"{_count(n_draws)}, {steps}: {holes}, too many for their covariance to be written out in each"
         return dataclasses.replace(
             fit,
             log_likelihood=value,
-            log_posterior=value + prior,
+            log_posterior=value + (fit.log_posterior - fit.log_likelihood),
             certificate=certificate,
             outcome=outcome,
             detail=detail,
             stages=tuple(self.stages),
-            errors=errors,
-            method=self._method(),
+            errors=dataclasses.replace(fit.errors, probes=float(np.hypot(fit.errors.probes, error))),
+            method=method,
             restarts=self.restarts,
         )
 
-    def _certificate(self, fit: Fit) -> Certificate:
-        objective = ObservedObjective(self.expectation, fit.model)
-        return certify(objective, objective.point(fit.model), fit.certificate.lift)
 
-    def _method(self) -> str:
-        observed = _signals(self.task).observed
-        n_missing, n_draws = int(observed.size - np.count_nonzero(observed)), self.expectation.n_draws
-        holes = f"{n_missing} of {observed.size} values missing"
-        steps = f"{len(self.stages)} steps of expectation-maximisation"
-        if n_draws is None:
-            return f"exact, {steps}: {holes}, few enough for their covariance to be written out"
-        return f"{_count(n_draws)}, {steps}: {holes}, too many for their covariance to be written out in each"
-
-
-def most_draws(task: Task) -> int:
+def _max_draws(task: Task) -> int:
     """As many draws as time and memory are meant for."""
     n_signals, n_nodes = task.signals.shape
     size = n_signals * n_nodes
-    if FIRST_DRAWS * size > MOST_AT_FIRST:
-        return 1 if task.spectrum.needs_passes else FEWEST_DRAWS
-    return max(FIRST_DRAWS, min(MOST_DRAWS, MOST_DRAWN // size))
-
-
-def _as_many(solutions: Array | None, n_draws: int) -> Array | None:
-    """Solutions for so many draws, of which the first are the same: those that are known, and zeros."""
-    if solutions is None:
-        return None
-    rest = np.zeros((max(n_draws - len(solutions), 0), *solutions.shape[1:]))
-    return np.concatenate([solutions[:n_draws], rest])
+    if FIRST_DRAWS * size > MAX_FIRST_VALUES:
+        return 1 if task.spectrum.needs_passes else MIN_DRAWS
+    return max(FIRST_DRAWS, min(MAX_DRAWS, MAX_DRAWN_VALUES // size))
 
 
 def _count(n_draws: int) -> str:
     return "1 draw" if n_draws == 1 else f"{n_draws} draws"
-
-
-def _lost_to_draws(objective: Objective, x: Array, n_draws: int) -> float:
-    """Nats of the expected log posterior that draws are estimated to cost, from gradients of groups of them."""
-    n_groups, deviations = min(GROUPS, n_draws), objective.task.signals.deviations
-    assert deviations is not None
-    gradients = []
-    for group in np.array_split(np.arange(n_draws), n_groups):
-        signals = objective.task.signals
-        part = _signals(objective.task).completed(signals.values, deviations[group] * np.sqrt(n_draws / group.size))
-        alone = Objective(dataclasses.replace(objective.task, signals=part), objective.graph_kernel, objective.spectrum)
-        gradients.append(alone.evaluate(x)[1])
-    precision = precision_at(objective, x)
-    if precision is None:
-        return 0.0
-    spread = np.cov(np.array(gradients).T, ddof=1).reshape(precision.shape) / n_groups
-    return 0.5 * float(np.trace(np.linalg.solve(precision, spread)))
-
-
-def _crude(task: Task, kernel: GraphKernel) -> GraphGP:
-    """A model to begin with: the simplest form, where a search would start."""
-    form = kernel.path()[0]
-    spectrum: Spectrum = task.spectrum_of(kernel)
-    objective = Objective(task, form.bind(spectrum), spectrum)
-    graph_kernel, input_theta, noise_variance = objective.split(starting_points(objective)[-1])
-    return GraphGP(spectrum, graph_kernel, task.input_kernel.with_theta(input_theta), noise_variance)
-
-
-def _signals(task: Task) -> Incomplete:
-    return cast(Incomplete, getattr(task.signals, "incomplete", task.signals))

@@ -1,7 +1,8 @@
-"""What learning maximises: the log marginal likelihood plus the log prior, in all hyperparameters at once."""
+"""What learning maximises: log marginal likelihood plus log prior, in all hyperparameters, with its curvature."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -13,25 +14,26 @@ from spectralgp.fields import Evidence, GraphGP, Inputs
 from spectralgp.kernels import GraphKernel
 from spectralgp.kernels.base import Positivity
 from spectralgp.kernels.carry import CarryFilter
-from spectralgp.learning.prior import WeakPrior
 from spectralgp.learning.task import Task
 from spectralgp.spectra import Errors, SpectralData, Spectrum
+
+NOISE_SHARE = 0.1  # most probable noise variance, as a share of the signals' variance
+NOISE_DEGREES_OF_FREEDOM = 3.0
+NOISE_SPREAD = 1.0  # scale of the log noise variance about the most probable one
+FIRST_NOISE_SHARE = 0.2  # of the signals' variance, where searches start
+MIN_PRECISION = 1.0  # in nats per squared unit of a parameter, where the data say nothing
 
 
 class Objective:
     """Log posterior of the hyperparameters ``x = (graph theta, input theta, log noise)``, with its gradient.
 
+    The weak prior has three terms: what the graph kernel says of its own parameters (`GraphKernel.log_prior`), length
+    scales that are log-normal about the median distance of the inputs, and a log noise variance with the heavy tails
+    of Student's t about a tenth of the variance, so that noise may vanish where data have none. All are free of the
+    units of the signals.
+
     It counts evaluations. It remembers the last one, since a solution is asked for its value more than once, and the
     last input covariance, since solvers often move the filter alone.
-
-    Parameters
-    ----------
-    task : Task
-        Data and settings.
-    graph_kernel : GraphKernel
-        The form of the graph kernel, bound to the spectrum.
-    spectrum : Spectrum
-        Of the Laplacian the kernel asks for.
     """
 
     def __init__(self, task: Task, graph_kernel: GraphKernel, spectrum: Spectrum) -> None:
@@ -40,10 +42,6 @@ class Objective:
         self.input_theta = task.input_kernel.theta
         self.n_graph = graph_kernel.theta.size
         self.learns_noise = task.known_noise is None
-        self.prior = None
-        if task.prior == "weak":
-            kernel = task.input_kernel
-            self.prior = WeakPrior(task.variance_within, kernel.typical_theta(task.inputs), kernel.theta_spreads)
         self._split: tuple[Array, tuple[GraphKernel, Array, float]] | None = None
         self._evaluated: tuple[Array, float, Array] | None = None
         self._inputs: tuple[Array, Inputs, Array] | None = None
@@ -53,12 +51,8 @@ class Objective:
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the entries of ``x``, for messages."""
-        inputs = tuple(f"kernel theta[{index}]" for index in range(self.input_theta.size))
-        return (
-            *self.graph_kernel.parameter_names,
-            *inputs,
-            *(("noise_variance",) if self.learns_noise else ()),
-        )
+        inputs = [f"kernel theta[{index}]" for index in range(self.input_theta.size)]
+        return (*self.graph_kernel.parameter_names, *inputs, *["noise_variance"] * self.learns_noise)
 
     @cached_property
     def bounds(self) -> Array:
@@ -69,14 +63,13 @@ class Objective:
     @cached_property
     def units(self) -> Array:
         """A typical change of each entry of ``x``."""
-        units = np.ones(len(self.parameter_names))
+        units = np.ones(len(self.bounds))
         units[: self.n_graph] = self.graph_kernel.theta_units(self.task.variance)
         return units
 
     def positivity(self, x: Array) -> tuple[Positivity, ...]:
         """Where filters must not be negative and could be lowest at ``x``, as linear functions of ``x``."""
-        kernel = self.split(x)[0]
-        return tuple(one.padded(0, x.size) for one in kernel.positivity(self.spectrum))
+        return tuple(one.padded(0, x.size) for one in self.split(x)[0].positivity(self.spectrum))
 
     def split(self, x: Array) -> tuple[GraphKernel, Array, float]:
         """Graph kernel, input theta and noise variance at ``x``."""
@@ -92,6 +85,15 @@ class Objective:
         noise = [np.log(noise_variance)] if self.learns_noise else []
         return np.concatenate([graph_theta, input_theta, noise])
 
+    def starting_points(self) -> list[Array]:
+        """Every start of the graph kernel with every start of the input kernel; the last is at the inputs' scale."""
+        task = self.task
+        graph_thetas = self.graph_kernel.starting_points(self.spectrum, task.variance)
+        input_thetas = task.input_kernel.starting_points(task.inputs)
+        noise = task.known_noise or FIRST_NOISE_SHARE * task.variance
+        starts = [self.join(graph, inputs, noise) for graph in graph_thetas for inputs in input_thetas]
+        return [np.clip(start, *self.bounds.T) for start in starts]
+
     def point(self, model: GraphGP) -> Array:
         """The vector ``x`` of a model of this form, whose residual may have been told apart from its noise."""
         least = float(np.exp(self.task.noise_bounds[0]))  # which rounding might pass
@@ -103,21 +105,22 @@ class Objective:
         graph_kernel, input_theta, noise_variance = self.split(x)
         kernel, carry = self.task.input_kernel.with_theta(input_theta), None
         if self.task.carried is not None:
-            carry = self._carry(*self.read(graph_kernel, input_theta, noise_variance))
+            carry = self._carry(*self.read(x))
         return GraphGP(self.spectrum, graph_kernel, kernel, noise_variance, carry)
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Log posterior at ``x`` and its gradient."""
         if self._evaluated is None or not np.array_equal(x, self._evaluated[0]):
             self.n_evaluations += 1
-            value, gradient = self._log_likelihood(x)
+            value, gradient = self.log_likelihood(x)
             prior, slope = self.log_prior(x)
             self._evaluated = (x.copy(), value + prior, gradient + slope)
         return self._evaluated[1], self._evaluated[2].copy()
 
-    def _log_likelihood(self, x: Array) -> tuple[float, Array]:
+    def log_likelihood(self, x: Array) -> tuple[float, Array]:
+        """Log marginal likelihood at ``x`` and its gradient."""
         graph_kernel, input_theta, noise_variance = self.split(x)
-        evidence = self._evidence(graph_kernel, input_theta, noise_variance)
+        evidence = self.evidence(x)
         graph_gradient, input_gradient = graph_kernel.pull_back(evidence, self.spectrum), np.empty(0)
         if input_theta.size:
             jacobian = self.inputs_at(input_theta)[1]
@@ -125,40 +128,52 @@ class Objective:
         noise = [evidence.noise_gradient * noise_variance] if self.learns_noise else []
         return evidence.log_likelihood, np.concatenate([graph_gradient, input_gradient, noise])
 
+    @cached_property
+    def _length_scales(self) -> tuple[Array, Array]:
+        """Prior centres of the input kernel's parameters, NaN where there is none, and their standard deviations."""
+        kernel = self.task.input_kernel
+        return kernel.typical_theta(self.task.inputs), kernel.theta_spreads
+
     def log_prior(self, x: Array) -> tuple[float, Array]:
-        """Log prior at ``x`` and its gradient; zero without a prior."""
-        if self.prior is None:
+        """Log prior at ``x`` up to a constant, and its gradient; zero without a prior."""
+        if self.task.prior is None:
             return 0.0, np.zeros(x.size)
         graph_kernel, input_theta, noise_variance = self.split(x)
         graph_value, graph_slope, noise_slope = graph_kernel.log_prior(self.spectrum, noise_variance)
-        input_value, input_slope = self.prior.input_term(input_theta)
-        noise_value, further_slope = self.prior.noise_term(noise_variance) if self.learns_noise else (0.0, 0.0)
-        noise = [noise_slope + further_slope] if self.learns_noise else []
-        return graph_value + input_value + noise_value, np.concatenate([graph_slope, input_slope, noise])
+        centres, spreads = self._length_scales
+        deviations = np.nan_to_num((input_theta - centres) / spreads)
+        value, slopes = graph_value - 0.5 * float(deviations @ deviations), [graph_slope, -deviations / spreads]
+        if self.learns_noise:
+            freedom, most_probable = NOISE_DEGREES_OF_FREEDOM, NOISE_SHARE * self.task.variance_within
+            deviation = np.log(noise_variance / most_probable) / NOISE_SPREAD
+            value += float(-0.5 * (freedom + 1) * np.log1p(deviation**2 / freedom))
+            noise_slope += float(-(freedom + 1) * deviation / (freedom + deviation**2) / NOISE_SPREAD)
+            slopes.append(np.array([noise_slope]))
+        return value, np.concatenate(slopes)
 
     def log_prior_precision(self, x: Array) -> Array:
-        """About how curved the log prior is in ``x``, shape (n_parameters, n_parameters)."""
-        if self.prior is None:
+        """About how curved the log prior is in ``x``, shape (n_parameters, n_parameters); the noise at its centre."""
+        if self.task.prior is None:
             return np.zeros((x.size, x.size))
         graph_kernel, _, noise_variance = self.split(x)
-        noise = [self.prior.noise_precision] if self.learns_noise else []
+        centres, spreads = self._length_scales
+        of_inputs = np.where(np.isnan(centres), 0.0, spreads**-2.0)
+        of_noise = (NOISE_DEGREES_OF_FREEDOM + 1) / NOISE_DEGREES_OF_FREEDOM / NOISE_SPREAD**2
         of_graph = graph_kernel.log_prior_precision(self.spectrum, noise_variance)
-        return np.asarray(block_diag(of_graph, np.diag(np.concatenate([self.prior.input_precisions, noise]))))
+        return np.asarray(block_diag(of_graph, np.diag([*of_inputs, *[of_noise] * self.learns_noise])))
 
     def evidence(self, x: Array) -> Evidence:
         """The evidence alone, without the prior."""
-        return self._evidence(*self.split(x))
-
-    def _evidence(self, graph_kernel: GraphKernel, input_theta: Array, noise_variance: float) -> Evidence:
-        evidence, basis = self.read(graph_kernel, input_theta, noise_variance)
+        evidence, basis = self.read(x)
         if self.task.carried is None:
             return evidence
         # the most likely carry-over at every step: to first order nothing else depends on it
         carry = self._carry(evidence, basis)
         return replace(evidence, data=evidence.data.without_carried(carry.response(basis.eigenvalues)))
 
-    def read(self, graph_kernel: GraphKernel, input_theta: Array, noise_variance: float) -> tuple[Evidence, Spectrum]:
+    def read(self, x: Array) -> tuple[Evidence, Spectrum]:
         """Evidence of the signals as they are, with what carries over to them below them, and the basis it is on."""
+        graph_kernel, input_theta, noise_variance = self.split(x)
         rows, basis = self.inputs_at(input_theta)[0], graph_kernel.basis(self.spectrum)
         power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)
         return Evidence(rows, power, residual + noise_variance, self.data_in(basis, rows)), basis
@@ -193,18 +208,88 @@ class Objective:
         if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not rows:
             if self._read is None or self._read[0] is not basis:
                 carried = None if task.carried is None else task.carried.signals(task.inputs, task.signals.units)
-                read = basis.read(task.signals, carried)
-                self._read = (basis, read)
+                self._read = (basis, basis.read(task.signals, carried))
             if task.carried is not None:
                 vectors = block_diag(vectors, vectors)
             self._rotated = (basis, rows, self._read[1].rotate(vectors))
         return self._rotated[2]
 
+    def information(self, x: Array) -> Array | None:
+        """Fisher information of all hyperparameters at ``x``; None where the graph kernel has no Jacobian."""
+        graph_kernel, input_theta, noise_variance = self.split(x)
+        eigenvalues, (rows, jacobian) = self.spectrum.eigenvalues, self.inputs_at(input_theta)
+        jacobians = graph_kernel.power_jacobians(eigenvalues)
+        if jacobians is None:
+            return None
+        evidence, each = self.read(x)[0], np.ones(rows.n_signals)
+        slopes = np.moveaxis(rows.turn.T @ np.moveaxis(jacobian, 2, 0) @ rows.turn, 0, 2)
+        filters = list(zip((rows.modes.values, each), jacobians, strict=False))
+        noise = [(each, np.full((eigenvalues.size, 1), noise_variance))] if self.learns_noise else []
+        powers = evidence.precisions, evidence.power
+        return fisher_information(*powers, self.spectrum.multiplicities, filters, slopes, noise)
+
+    def precision(self, x: Array) -> Array | None:
+        """Positive definite curvature to step by: Fisher information plus curvature of the prior; None without either.
+
+        In no direction is it less than one nat per squared unit of a parameter: the information vanishes where the
+        filter does, a prior need not be concave, and on a quadrature single weights may be negative.
+        """
+        information = self.information(x)
+        if information is None:
+            return None
+        curvature = (information + self.log_prior_precision(x)) * np.outer(self.units, self.units)
+        values, vectors = np.linalg.eigh(curvature)
+        scaled = vectors / self.units[:, None]
+        return (scaled * np.maximum(values, MIN_PRECISION)) @ scaled.T
+
+
+def fisher_information(
+    precisions: Array,
+    power: Array,
+    multiplicities: Array,
+    before: Sequence[tuple[Array, Array]],
+    input_slopes: Array,
+    after: Sequence[tuple[Array, Array]] = (),
+) -> Array:
+    """Expected curvature of the log likelihood, equation (17), without an array of signals, frequencies and directions.
+
+    Parameters
+    ----------
+    precisions : ndarray of shape (n_signals, n_frequencies)
+        ``1 / D``.
+    power : ndarray of shape (n_frequencies,)
+        ``gamma``.
+    multiplicities : ndarray of shape (n_frequencies,)
+        Number of nodes that each frequency stands for.
+    before, after : sequence of pairs of ndarray of shape (n_signals,) and (n_frequencies, n_directions)
+        Directions of filters and noise, in which ``dD_ij = a_i c_j``, in the order of the parameters: before and after
+        those of the input kernel. Each pair is ``a``, and one ``c`` per column.
+    input_slopes : ndarray of shape (n_signals, n_signals, n_input_parameters)
+        ``T = U^T (dK / d theta) U``.
+    """
+    squares, groups = np.square(precisions), (*before, *after)
+    inner = np.zeros((input_slopes.shape[2], input_slopes.shape[2]))
+    if inner.size:  # else the product of signals by signals is for nothing
+        weights = (precisions * (multiplicities * power**2)) @ precisions.T
+        flat = input_slopes.reshape(weights.size, input_slopes.shape[2])
+        inner = flat.T @ (weights.reshape(-1, 1) * flat)
+    diagonals = np.einsum("iia->ia", input_slopes)
+    weighted = squares * (multiplicities * power)
+    crossed = [(diagonals * a[:, None]).T @ (weighted @ c) for a, c in groups]
+    blocks = []
+    for (a, c), with_inputs in zip(groups, crossed, strict=True):
+        row = [c.T @ ((multiplicities * ((a * b) @ squares))[:, None] * d) for b, d in groups]
+        row.insert(len(before), with_inputs.T)
+        blocks.append(row)
+    crossed.insert(len(before), inner)
+    blocks.insert(len(before), crossed)
+    return 0.5 * np.block(blocks)
+
 
 def told_apart(task: Task, model: GraphGP) -> GraphGP:
-    """The same covariance with what a residual has at every frequency counted as noise, unless the noise was given.
+    """An equal covariance with what the residual has at every frequency counted as noise, unless the noise was given.
 
-    The likelihood knows the sum of the two alone.
+    The likelihood knows only the sum of the two.
     """
     if task.known_noise is not None:
         return model

@@ -7,37 +7,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import nnls
 
 from spectralgp._basics.checks import Array, as_integer, as_positive
 from spectralgp._basics.progress import mention, report
 from spectralgp.kernels import GraphKernel
-from spectralgp.learning.ascent import GAIN, VIOLATION, Ascent, ascend, stationarity_limit
-from spectralgp.learning.fisher import precision_at
-from spectralgp.learning.fit import Fit, Outcome, Stage, certify, finish, lift_above_zero
-from spectralgp.learning.grid import grid_search
+from spectralgp.learning.fit import Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective
-from spectralgp.learning.solver import Solver
-from spectralgp.learning.starts import random_start, starting_points
+from spectralgp.learning.starts import grid_search, random_start
 from spectralgp.learning.task import Task
 from spectralgp.spectra import Spectrum
 
-ROUGHLY = 0.3  # nats that a fit may fall short of its maximum where it is compared and thrown away
-APART = 4 * ROUGHLY  # nats, in height or along a parabola, from which rough solutions are not of one maximum
-A_SIGNAL = 0.01  # the same for each signal, where there are many
-SILENT = 1e-6  # mean power, as a share of what is not explained, below which a filter explains nothing
-FAINT = 0.05  # the same of a rough solution, which may be on its way there
+# The continuation
+COARSE_TOLERANCE_NATS = 0.3  # that a fit may fall short of its maximum where it is compared and thrown away
+COARSE_TOLERANCE_PER_SIGNAL = 0.01  # the same for each signal, where there are many
+DISTINCT_NATS = 4 * COARSE_TOLERANCE_NATS  # in height or along a parabola: coarse solutions of different maxima
+SILENT_SHARE = 1e-6  # mean power, as a share of what is not explained, below which a filter explains nothing
+SILENT_COARSE_SHARE = 0.05  # the same of a coarse solution, which may be on its way there
 
-
-@dataclass(frozen=True, eq=False)
-class _Solution:
-    """Where a search ended, on which spectrum, and how."""
-
-    objective: Objective
-    x: Array
-    value: float
-    detail: str
-    lift: float
-    is_near: bool = False
+# An ascent. By VIOLATION, a share of its largest value, a filter may fall below zero until it is lifted: no evaluation
+# depends on it, and the point where a filter touches zero, which large multipliers stand on, is known to its root.
+VIOLATION = 1e-12
+STATIONARITY = 1e-3  # residual of the gradient per root of the number of observations, where a fit counts as converged
+MIN_GAIN_NATS = 1e-10  # per observation: an ascent stops where a further step promises less
+ROUNDING = 1e-14  # of the objective
+FAR_GAIN_NATS = 10.0  # a step that promises more ends where the curvature is another
+SUFFICIENT_GAIN = 1e-4  # share of the promised gain that a step must keep
+MAX_STEP = 1.0  # units of a parameter
+MIN_KEPT_RESPONSE = 0.2  # share of a filter that a step must keep where it is above zero
+TOUCHING = 1e-3  # of a filter's largest value, below which a step may take it to zero
+MAX_CONSTRAINT_ROUNDS = 30  # of adding constraints that a step would violate
+MAX_CUTS = 25  # of a step that does not lead up
+MAX_FRESH_STARTS = 3  # from a curvature that misled the ascent
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,13 @@ class Sqp(Solver):
     max_iterations : int, default=500
         Limit on the iterations of each constrained solve.
     enough : float, optional
-        Stop where a further step promises no more than so many nats; as far as rounding allows if not given.
+        Stop where a further step promises no more than this many nats; as far as rounding allows if not given.
     n_restarts : int, default=0
-        Ascend from so many random starts too, in the final form of each kernel, and keep the highest log posterior of
-        all; ``Fit.restarts`` says what each reached. Fits that are compared and thrown away, on held-out folds for
-        one, have no restarts, and so weights of stacked kernels do not know of them. Where signals have holes, those
-        are completed under the answer, and the search goes on from what is higher then: the log posterior given what
-        was observed can only rise by it. The rough fits of the default model to such signals have none.
+        Number of random starts to ascend from as well, in the final form of each kernel; the highest log posterior of
+        all is kept, and ``Fit.restarts`` says what each reached. Fits that are compared and thrown away, on held-out
+        folds for one, have no restarts, and so weights of stacked kernels do not know of them. Where signals have
+        holes, those are completed under the answer, and the search goes on from what is higher then: the log posterior
+        given what was observed can only rise by it. The coarse fits of the default model to such signals have none.
     random_state : int, default=0
         Seed of the random starts, the same for every kernel.
 
@@ -90,9 +91,9 @@ class Sqp(Solver):
         if self.enough is not None:
             as_positive(self.enough, "enough")
 
-    def roughly(self, n_signals: int = 0) -> Sqp:
-        enough = max(ROUGHLY, A_SIGNAL * n_signals) if self.enough is None else self.enough
-        return dataclasses.replace(self, enough=enough, n_restarts=0)
+    def coarse(self, n_signals: int = 0) -> Sqp:
+        enough = max(COARSE_TOLERANCE_NATS, COARSE_TOLERANCE_PER_SIGNAL * n_signals)
+        return dataclasses.replace(self, enough=enough if self.enough is None else self.enough, n_restarts=0)
 
     def without_restarts(self) -> Sqp:
         return self if self.n_restarts == 0 else dataclasses.replace(self, n_restarts=0)
@@ -101,46 +102,43 @@ class Sqp(Solver):
     def shares_families(self) -> bool:
         return True
 
-    def n_steps(self, kernels: Sequence[GraphKernel]) -> int:
-        return len(longest_path(kernels))
+    def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
+        fits = None if warm_starts is None else self._warm(task, kernels, warm_starts)
+        return self._cold(task, kernels) if fits is None else fits
 
-    def fit(self, task: Task, kernels: Sequence[GraphKernel], like: Sequence[Fit] | None = None) -> list[Fit]:
-        warm = None if like is None else self._fit_like(task, kernels, like)
-        return self._fit_cold(task, kernels) if warm is None else warm
-
-    def _fit_like(self, task: Task, kernels: Sequence[GraphKernel], like: Sequence[Fit]) -> list[Fit] | None:
-        """Every kernel from one start, the solution it is like; None where one of them does not converge."""
+    def _warm(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit]) -> list[Fit] | None:
+        """Fits of every kernel from one start each; None where one of them does not converge."""
         fits = []
-        for kernel, other in zip(kernels, like, strict=True):
+        for kernel, other in zip(kernels, warm_starts, strict=True):
             spectrum = other.model.spectrum
-            if _is_silent(other.model.graph_kernel, spectrum, other.model.noise_variance, SILENT):
+            if _is_silent(other.model.graph_kernel, spectrum, other.model.noise_variance, SILENT_SHARE):
                 return None
             objective = Objective(task, kernel.bind(spectrum), spectrum)
-            found = self._solve_refined(objective, [objective.point(other.model)])
-            fit = _finish(found, (_stage(kernel, found),))
+            found = self._refined(objective, [objective.point(other.model)])
+            fit = self._judged(found, (Stage(kernel.label, found.value, found.objective.n_evaluations),))
             if not fit.converged:
                 return None
-            fits.append(self._restarted(fit, found))
-        for form in longest_path(kernels):
-            report(form.label)
+            fits.append(self._restarted(fit, found.objective))
+        for kernel in kernels:
+            report(kernel.label)
         return fits
 
-    def _fit_cold(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
+    def _cold(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
         """Fits along one continuation."""
-        path = longest_path(kernels)
+        path = max((kernel.path() for kernel in kernels), key=len)
         spectrum = task.spectrum_of(path[-1])
         fits: dict[int, Fit] = {}
         stages: list[Stage] = []
-        x: Array | None = None
         guided: list[Array] = []
+        found: SearchResult | None = None
         before: GraphKernel | None = None
-        faint = SILENT
+        silent_share = SILENT_SHARE
         for form in path:
             objective = Objective(task, form.bind(spectrum), spectrum)
-            if before is None or x is None:
+            if found is None or before is None:
                 starts = self._first_starts(objective)
             else:
-                starts = _grown(objective, before, x, faint)
+                starts = _grown(objective, before, found.x, silent_share)
             if form.guides():
                 guided = self._guide(objective, guided, before)
                 starts += guided
@@ -149,33 +147,56 @@ class Sqp(Solver):
             # with a prior and a residual, forms on the way need no more than to lead to the next; in the paper's model
             # they decide which maximum it is
             is_exact = form in kernels or task.prior is None or form.residual is None
-            solver = self if is_exact else self.roughly()
-            found = solver._solve_refined(objective, starts)
-            faint = SILENT if solver.enough is None else FAINT
-            objective, x = found.objective, found.x
-            spectrum, before = objective.spectrum, objective.split(x)[0]
-            stages.append(_stage(form, found))
+            solver = self if is_exact else self.coarse()
+            found = solver._refined(objective, starts)
+            silent_share = SILENT_SHARE if solver.enough is None else SILENT_COARSE_SHARE
+            spectrum, before = found.objective.spectrum, found.objective.split(found.x)[0]
+            stages.append(Stage(form.label, found.value, found.objective.n_evaluations))
             if form in kernels:
                 # what a restart finds is no step of the continuation: a kernel is learnt the same alone or in a family
-                fit = self._restarted(_finish(found, tuple(stages)), found)
+                fit = self._restarted(self._judged(found, tuple(stages)), found.objective)
                 fits |= {index: fit for index, kernel in enumerate(kernels) if kernel == form}
             report(form.label)
         return [fits[index] for index in range(len(kernels))]
+
+    def _first_starts(self, objective: Objective) -> list[Array]:
+        """Starting points; of several, the coarse solutions from them, one for each maximum that may be the highest.
+
+        Not where the spectrum may be too coarse for a solution, which then says little.
+        """
+        starts = objective.starting_points()
+        if len(starts) == 1 or self.enough is not None or objective.task.spectrum.tolerance > 0:
+            return starts
+        coarse = [ascend(objective, start, self.max_iterations, COARSE_TOLERANCE_NATS) for start in starts]
+        first, *others = sorted(coarse, key=lambda one: one.value, reverse=True)
+        precision, kept = objective.precision(first.x), [first.x]
+        if precision is None:
+            return [one.x for one in coarse]
+        for one in others:
+            steps = [one.x - other for other in kept]
+            is_apart = all(step @ precision @ step > 2 * DISTINCT_NATS for step in steps)
+            if one.value > first.value - DISTINCT_NATS and is_apart:
+                kept.append(one.x)
+        return kept
 
     def _guide(self, objective: Objective, guided: list[Array], before: GraphKernel | None) -> list[Array]:
         """Solutions of the forms that guide the present one, each from its own last solution."""
         solutions = []
         for index, guide in enumerate(objective.graph_kernel.guides()):
             other = Objective(objective.task, guide, objective.spectrum)
-            starts = starting_points(other)
+            starts = other.starting_points()
             if before is not None:
                 own = other.graph_kernel.grown_from(before.with_theta(guided[index][: before.theta.size]))
                 starts = [np.concatenate([own, guided[index][before.theta.size :]])]
-            solutions.append(self._best(other, starts).x)
+            solutions.append(self._highest(other, starts).x)
             objective.n_evaluations += other.n_evaluations
         return solutions
 
-    def _solve_refined(self, objective: Objective, starts: list[Array]) -> _Solution:
+    def _highest(self, objective: Objective, starts: list[Array]) -> SearchResult:
+        ascents = (ascend(objective, start, self.max_iterations, self.enough) for start in starts)
+        return max(ascents, key=lambda one: one.value)
+
+    def _refined(self, objective: Objective, starts: list[Array]) -> SearchResult:
         """Solution on a spectrum that is fine enough for it: each finer one starts from the solution on the last.
 
         Quadrature weights can be negative, and an optimiser exploits that where they are too coarse for its filter.
@@ -183,47 +204,35 @@ class Sqp(Solver):
         are often harder to resolve than the answer, and cost nothing but time.
         """
         while True:
-            best = self._best(objective, starts)
-            x, lift = lift_above_zero(objective, best.x)
+            highest = self._highest(objective, starts)
+            x, lift = lift_above_zero(objective, highest.x)
             finer = None if objective.errors(x).is_tolerable else objective.spectrum.refined()
             if finer is None:
-                is_near = self.enough is not None and best.is_near
-                return _Solution(objective, x, objective.evaluate(x)[0], best.detail, lift, is_near)
+                return dataclasses.replace(highest, x=x, value=objective.evaluate(x)[0], lift=lift)
             # the solution on too coarse a spectrum may lie anywhere, so what it started from is not given up
             coarse, starts = objective, [x, *starts]
             objective = Objective(coarse.task, coarse.graph_kernel, finer)
             objective.n_evaluations = coarse.n_evaluations
 
-    def _best(self, objective: Objective, starts: list[Array]) -> Ascent:
-        """The highest of the ascents from every start."""
-        ascents = (ascend(objective, start, self.max_iterations, self.enough) for start in starts)
-        return max(ascents, key=lambda one: one.value)
+    def _judged(self, found: SearchResult, stages: tuple[Stage, ...]) -> Fit:
+        """The fit where a search ended: as near as was asked for, or judged by its certificate."""
+        certificate, limit = certify(found.objective, found.x, found.lift), _stationarity_limit(found.objective)
+        outcome, detail = found.outcome, found.detail
+        met_tolerance = self.enough is not None and outcome is Outcome.CONVERGED
+        if outcome is not Outcome.NOTHING_TO_LEARN and not met_tolerance:
+            if certificate.stationarity <= limit and certificate.feasibility <= VIOLATION:
+                outcome, detail = Outcome.CONVERGED, f"stationary within {limit:.2g}"
+            else:
+                outcome = Outcome.NOT_STATIONARY
+                detail = f"{detail}; stationarity {certificate.stationarity:.2g} exceeds {limit:.2g}"
+        return dataclasses.replace(found, outcome=outcome, detail=detail, certificate=certificate).fit(stages)
 
-    def _first_starts(self, objective: Objective) -> list[Array]:
-        """Starting points; of several, the rough solutions from them, one for each maximum that may be the highest.
-
-        Not where the spectrum may be too coarse for a solution, which then says little.
-        """
-        starts = starting_points(objective)
-        if len(starts) == 1 or self.enough is not None or objective.task.spectrum.tolerance > 0:
-            return starts
-        rough = [ascend(objective, start, self.max_iterations, ROUGHLY) for start in starts]
-        first, *others = sorted(rough, key=lambda one: one.value, reverse=True)
-        precision, kept = precision_at(objective, first.x), [first.x]
-        if precision is None:
-            return [one.x for one in rough]
-        for one in others:
-            steps = [one.x - other for other in kept]
-            if one.value > first.value - APART and all(step @ precision @ step > 2 * APART for step in steps):
-                kept.append(one.x)
-        return kept
-
-    def _restarted(self, fit: Fit, found: _Solution) -> Fit:
+    def _restarted(self, fit: Fit, objective: Objective) -> Fit:
         """A fit, or a higher one from a random start; either says what those reached."""
-        if self.n_restarts == 0 or found.x.size == 0:
+        if self.n_restarts == 0 or len(objective.bounds) == 0:
             return fit
-        objective, random_state = found.objective, np.random.default_rng(self.random_state)
-        label, smallest_gain = objective.graph_kernel.label, GAIN * objective.task.signals.size
+        random_state = np.random.default_rng(self.random_state)
+        label, smallest_gain = objective.graph_kernel.label, MIN_GAIN_NATS * objective.task.signals.size
         highest, reached, n_evaluations = fit, list[float](), 0
         for number in range(1, self.n_restarts + 1):
             mention(f"{label}, restart {number} of {self.n_restarts}")
@@ -239,47 +248,174 @@ class Sqp(Solver):
     def _fit_from(self, objective: Objective, start: Array) -> Fit | None:
         """The fit from one start; None where that leads to no model."""
         try:
-            found = self._solve_refined(objective, [start])
-            fit = _finish(found, (_stage(objective.graph_kernel, found),))
+            found = self._refined(objective, [start])
+            stage = Stage(objective.graph_kernel.label, found.value, found.objective.n_evaluations)
+            fit = self._judged(found, (stage,))
         except (ArithmeticError, RuntimeError, ValueError):  # the search before went through: it is this start's fault
             return None
         is_model = np.isfinite(fit.log_posterior) and fit.outcome is not Outcome.TOO_FEW_MOMENTS
         return fit if is_model else None
 
 
-def _grown(objective: Objective, before: GraphKernel, x: Array, faint: float) -> list[Array]:
+def _grown(objective: Objective, before: GraphKernel, x: Array, silent_share: float) -> list[Array]:
     """The solution of the form before, as one of this form; more where that one is of no use."""
     kernel, rest = objective.graph_kernel, x[before.theta.size :]
     starts = [np.concatenate([theta, rest]) for theta in (kernel.grown_from(before), *kernel.given_starts())]
-    _, _, noise_variance = objective.split(starts[0])
-    if _is_silent(before, objective.spectrum, noise_variance, faint):
-        starts += starting_points(objective)  # at zero the slope in every coefficient vanishes: no way out from there
+    if _is_silent(before, objective.spectrum, objective.split(starts[0])[2], silent_share):
+        # at zero the slope in every coefficient vanishes: no way out from there
+        starts += objective.starting_points()
     return starts
 
 
 def _is_silent(kernel: GraphKernel, spectrum: Spectrum, noise_variance: float, share: float) -> bool:
-    """Whether a kernel explains nothing, or so little, beside what is explained by none."""
+    """Whether a kernel explains less than a share of what is explained by none."""
     unexplained = noise_variance + float(spectrum.mean(kernel.residual_power(spectrum.eigenvalues)))
     return kernel.mean_power(spectrum) < share * unexplained
 
 
-def longest_path(kernels: Sequence[GraphKernel]) -> tuple[GraphKernel, ...]:
-    """The forms that kernels of one family are learnt by, from the simplest to the most complex."""
-    return max((kernel.path() for kernel in kernels), key=len)
+def ascend(objective: Objective, start: Array, max_iterations: int, enough: float | None = None) -> SearchResult:
+    """Constrained local maximum from one start; or a point from which a step promises no more than `enough` nats.
+
+    Far from it the curvature is taken anew at every step; near it, it is updated by the gradients, which know what the
+    expected curvature does not. Updates that lead nowhere are forgotten.
+    """
+    if start.size == 0:
+        detail = "nothing to learn: every hyperparameter is fixed"
+        return SearchResult(objective, start, objective.evaluate(start)[0], Outcome.NOTHING_TO_LEARN, detail)
+    size, limit = objective.task.signals.size, _stationarity_limit(objective) / 2
+    x = np.clip(start, *objective.bounds.T)
+    constraints, precision = _Constraints(objective, x), _fresh_precision(objective, x)
+    x = x + constraints.step(x, np.zeros(x.size), precision)
+    value, gradient = objective.evaluate(x)
+    n_fresh_starts, is_fresh, detail = 0, True, "iteration limit reached"
+    for _ in range(max_iterations):
+        step = constraints.step(x, gradient, precision)
+        promised = float(gradient @ step)
+        has_enough = enough is not None and promised <= enough
+        if has_enough or (promised <= MIN_GAIN_NATS * size and certify(objective, x).stationarity <= limit):
+            return SearchResult(objective, x, value, Outcome.CONVERGED, "no step promises more")
+        found = None if promised <= ROUNDING * abs(value) else _climb(objective, x, value, step, promised)
+        if found is None and (is_fresh or n_fresh_starts == MAX_FRESH_STARTS):
+            detail = "no step leads up"
+            break
+        last, before = x, gradient
+        if found is None:
+            n_fresh_starts += 1
+        else:
+            x, value, gradient = found
+        is_fresh = found is None or promised > FAR_GAIN_NATS
+        precision = _fresh_precision(objective, x) if is_fresh else _updated(precision, x - last, before - gradient)
+    return SearchResult(objective, x, value, Outcome.NOT_STATIONARY, detail)
 
 
-def _stage(kernel: GraphKernel, found: _Solution) -> Stage:
-    return Stage(kernel.label, found.value, found.objective.n_evaluations)
+def _stationarity_limit(objective: Objective) -> float:
+    """Residual of the gradient that counts as zero: a thousandth of its standard deviation over draws of the data."""
+    return float(STATIONARITY * np.sqrt(objective.task.signals.size))
 
 
-def _finish(solution: _Solution, stages: tuple[Stage, ...]) -> Fit:
-    objective, x, detail = solution.objective, solution.x, solution.detail
-    certificate, limit = certify(objective, x, solution.lift), stationarity_limit(objective)
-    if x.size == 0:
-        return finish(objective, x, certificate, Outcome.NOTHING_TO_LEARN, f"nothing to learn: {detail}", stages)
-    if solution.is_near:
-        return finish(objective, x, certificate, Outcome.CONVERGED, detail, stages)
-    if certificate.stationarity <= limit and certificate.feasibility <= VIOLATION:
-        return finish(objective, x, certificate, Outcome.CONVERGED, f"stationary within {limit:.2g}", stages)
-    detail = f"{detail}; stationarity {certificate.stationarity:.2g} exceeds {limit:.2g}"
-    return finish(objective, x, certificate, Outcome.NOT_STATIONARY, detail, stages)
+def _fresh_precision(objective: Objective, x: Array) -> Array:
+    precision = objective.precision(x)
+    return np.diag(objective.task.signals.size / objective.units**2) if precision is None else precision
+
+
+def _updated(precision: Array, step: Array, change: Array) -> Array:
+    """Damped update of Broyden, Fletcher, Goldfarb, Shanno and Powell, which stays positive definite."""
+    stepped = precision @ step
+    curvature, expected = float(step @ change), float(step @ stepped)
+    if curvature < 0.2 * expected:
+        share = 0.8 * expected / (expected - curvature)
+        change = share * change + (1 - share) * stepped
+        curvature = float(step @ change)
+    return precision + np.outer(change, change) / curvature - np.outer(stepped, stepped) / expected
+
+
+def _climb(
+    objective: Objective, x: Array, value: float, step: Array, promised: float
+) -> tuple[Array, float, Array] | None:
+    """The point along a step that keeps a share of what it promises; None if there is none."""
+    longest = float(np.max(np.abs(step) / objective.units))
+    share = min(1.0, MAX_STEP / longest)
+    for _ in range(MAX_CUTS):
+        new = x + share * step
+        if np.array_equal(new, x):
+            return None
+        new_value, gradient = objective.evaluate(new)
+        if new_value >= value + SUFFICIENT_GAIN * share * promised:
+            return new, new_value, gradient
+        # the maximum of the parabola through what is known, within reason
+        bend = 2 * (value + share * promised - new_value)
+        best = share * share * promised / bend if np.isfinite(bend) else 0.0
+        share = float(np.clip(best, 0.1 * share, 0.5 * share))
+    return None
+
+
+class _Constraints:
+    """Bounds, and constraints on filters that are added where a step would violate them.
+
+    A filter is lowest at a few points, so a few linear constraints stand for those at every eigenvalue. No step takes
+    a filter from well above zero to zero at once: there the slope in its power is lost, and with it the way back.
+    """
+
+    def __init__(self, objective: Objective, x: Array) -> None:
+        self.objective, self.units = objective, objective.units
+        self.low, self.high = objective.bounds.T
+        has_low, has_high, identity = np.isfinite(self.low), np.isfinite(self.high), np.eye(x.size)
+        self.bounds = np.vstack([identity[has_low], -identity[has_high]])
+        self.least = np.concatenate([self.low[has_low], -self.high[has_high]])
+        first = objective.split(x)[0].positivity(objective.spectrum, coarse=True)
+        self.filters = [one.padded(0, x.size).rows for one in first]
+
+    def step(self, x: Array, gradient: Array, precision: Array) -> Array:
+        """The step that a quadratic model promises most of, to a point that violates nothing."""
+        values, vectors = np.linalg.eigh(precision * np.outer(self.units, self.units))
+        # a square root of the inverse, of which rounding does not make a complex one
+        root = self.units[:, None] * vectors / np.sqrt(np.maximum(values, ROUNDING * values[-1]))
+        peaks = [float(np.max(own @ x)) for own in self.filters]
+        for _ in range(MAX_CONSTRAINT_ROUNDS):
+            rows = np.vstack([self.bounds, *self.filters])
+            responses = [_least(own @ x, peak) for own, peak in zip(self.filters, peaks, strict=True)]
+            step = _quadratic_program(root, gradient, rows, np.concatenate([self.least, *responses]) - rows @ x)
+            if not self._add_violated(x, x + step, peaks):
+                break
+        return np.clip(x + step, self.low, self.high) - x
+
+    def _add_violated(self, x: Array, new: Array, peaks: list[float]) -> bool:
+        """Add rows where filters fall furthest, among the points where they fall lower than they may."""
+        has_violated = False
+        for index, filtered in enumerate(self.objective.positivity(new)):
+            response = filtered.rows @ new
+            spare = response - _least(filtered.rows @ x, peaks[index])
+            padded = np.concatenate([[np.inf], spare, [np.inf]])
+            minima = (spare <= padded[:-2]) & (spare <= padded[2:])
+            violated = filtered.rows[minima & (spare < -VIOLATION * np.max(np.abs(response)))]
+            # what was asked for already and is missed by rounding is not met by asking again
+            is_known = np.any(np.all(violated[:, None] == self.filters[index], axis=2), axis=1)
+            self.filters[index] = np.vstack([self.filters[index], violated[~is_known]])
+            has_violated = has_violated or not np.all(is_known)
+        return has_violated
+
+
+def _least(response: Array, peak: float) -> Array:
+    """How low a step may take a filter: to a share of what it is, or to zero where it is nearly there."""
+    return np.where(response > TOUCHING * peak, MIN_KEPT_RESPONSE * response, 0.0)
+
+
+def _quadratic_program(root: Array, gradient: Array, rows: Array, least: Array) -> Array:
+    """The step ``d`` with ``rows @ d >= least`` that maximises ``gradient @ d - |z|^2 / 2``, where ``d = root @ z``.
+
+    Less the free optimum, ``z`` is the shortest vector in a polyhedron, which non-negative least squares finds (Lawson
+    and Hanson, Solving Least Squares Problems, chapter 23).
+    """
+    free, normals = root.T @ gradient, rows @ root
+    lengths = np.linalg.norm(normals, axis=1)
+    normals = normals / lengths[:, None]
+    missing = least / lengths - normals @ free
+    furthest = float(np.max(missing, initial=0.0))
+    if furthest <= 0:
+        step: Array = root @ free
+        return step
+    system = np.vstack([normals.T, missing / furthest])
+    multipliers, _ = nnls(system, np.eye(free.size + 1)[-1], maxiter=50 * system.size)
+    active = multipliers > 0
+    step = root @ (free + np.linalg.lstsq(normals[active], missing[active])[0])
+    return step

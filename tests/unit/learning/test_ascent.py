@@ -9,8 +9,8 @@ from scipy.optimize import nnls
 import oracle
 from spectralgp import Graph, Polynomial, Task, learn
 from spectralgp.kernels import WithResidual
-from spectralgp.learning import ascent
-from spectralgp.learning.ascent import _climb, _quadratic_program, _updated
+from spectralgp.learning import sqp
+from spectralgp.learning.sqp import _climb, _quadratic_program, _updated
 from tolerances import EXACT
 
 
@@ -75,9 +75,9 @@ def test_a_step_that_rounding_swallows_is_none():
 def test_points_that_rounding_misses_are_not_asked_for_again(monkeypatch):
     """Signals that are all zero drive filters to zero by steps against constraints at every one of their points."""
     solved, stepped = [], []
-    solve, step = ascent._quadratic_program, ascent._Constraints.step
-    monkeypatch.setattr(ascent, "_quadratic_program", lambda *arguments: solved.append(1) or solve(*arguments))
-    monkeypatch.setattr(ascent._Constraints, "step", lambda *arguments: stepped.append(1) or step(*arguments))
+    solve, step = sqp._quadratic_program, sqp._Constraints.step
+    monkeypatch.setattr(sqp, "_quadratic_program", lambda *arguments: solved.append(1) or solve(*arguments))
+    monkeypatch.setattr(sqp._Constraints, "step", lambda *arguments: stepped.append(1) or step(*arguments))
     ring = Graph.from_edges([(node, (node + 1) % 5) for node in range(5)])
     kernel = WithResidual.of(Polynomial(2), Polynomial(2))
     learn(Task.of(ring, None, np.empty((12, 0)), np.zeros((12, 5))), kernel)

@@ -64,7 +64,7 @@ def covariance_of(task, model):
 @pytest.mark.parametrize("name", TASKS)
 def test_held_out_densities_are_those_done_by_hand(name, n_draws):
     """The first fold starts cold, and the others from its solution; all stop where predictions can tell no more."""
-    task, solver = TASKS[name], Sqp().roughly()
+    task, solver = TASKS[name], Sqp().coarse()
     actual = Folds(N_SIGNALS, 3, np.random.default_rng(4), n_draws).score(candidates(task))
     shuffled, *streams = np.random.default_rng(4).spawn(4)
     expected, expected_values = np.empty((N_SIGNALS, 2)), np.empty((N_SIGNALS, 7, 2))
@@ -75,7 +75,7 @@ def test_held_out_densities_are_those_done_by_hand(name, n_draws):
         assert oracle.relative_error(part.signals.values, SIGNALS[kept]) < FORMULA
         for column, (kernel, own) in enumerate(zip(KERNELS, rng.spawn(2), strict=True)):
             like = None if first[column] is None or task.prior is None else [first[column]]
-            (fit,) = learn_all(part, [kernel], solver, like)
+            (fit,) = learn_all([part], [kernel], solver, like)
             first[column] = first[column] or fit
             models = hyperparameter_draws(part, fit, n_draws, own).models if n_draws else (fit.model,)
             found = [dense_densities(model, covariance_of(task, model), kept, held_out) for model in models]
@@ -118,7 +118,7 @@ def test_a_fold_is_centred_by_what_it_keeps():
         kept = np.setdiff1d(np.arange(N_SIGNALS), held_out)
         centre = (SIGNALS + levels)[kept].mean(axis=0)
         part = Task.of(GRAPH, RBF(1.0), INPUTS[kept], (SIGNALS + levels)[kept] - centre)
-        (fit,) = learn_all(part, [Polynomial(1)], Sqp().roughly(), like)
+        (fit,) = learn_all([part], [Polynomial(1)], Sqp().coarse(), like)
         like = like or [fit]
         posterior = condition(fit.model, part.inputs, part.signals)
         expected = posterior.at(INPUTS[held_out]).log_density((SIGNALS + levels)[held_out] - centre, joint=False)

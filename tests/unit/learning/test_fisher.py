@@ -12,8 +12,7 @@ from cases import KERNELS, WEIGHTS
 from spectralgp.graphs import Graph
 from spectralgp.kernels import LocalAverage, Polynomial
 from spectralgp.learning import Task
-from spectralgp.learning.fisher import Separable, fisher_information, information_at, precision_at
-from spectralgp.learning.objective import Objective
+from spectralgp.learning.objective import Objective, fisher_information
 from spectralgp.spectra import Chebyshev, Exact, decompose
 from tolerances import FORMULA, GRADIENT, QUADRATURE
 
@@ -70,7 +69,7 @@ def test_information_is_that_of_dense_matrices(graph):
     signals = RNG.standard_normal((N_SIGNALS, len(weights)))
     objective, x = objective_of(Polynomial(2).with_theta(THETA), weights, signals=signals)
     expected = from_slopes(*dense_slopes(*dense_polynomial(weights, THETA)))
-    assert oracle.relative_error(information_at(objective, x), expected) < FORMULA
+    assert oracle.relative_error(objective.information(x), expected) < FORMULA
 
 
 def test_information_on_a_quadrature_is_that_of_dense_matrices():
@@ -78,7 +77,7 @@ def test_information_on_a_quadrature_is_that_of_dense_matrices():
     objective, x = objective_of(Polynomial(2).with_theta(THETA), spectrum=EXACTLY)
     assert objective.spectrum.multiplicities.size == 257
     expected = from_slopes(*dense_slopes(*dense_polynomial(WEIGHTS["random"], THETA)))
-    assert oracle.relative_error(information_at(objective, x), expected) < FORMULA
+    assert oracle.relative_error(objective.information(x), expected) < FORMULA
 
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if "LocalAverage" not in name])
@@ -89,25 +88,25 @@ def test_information_of_every_kernel_with_a_filter(name):
     kernel = objective.graph_kernel
     slopes = oracle.jacobian(lambda theta: case.dense(kernel.with_theta(theta), weights), kernel.theta)
     expected = from_slopes(*dense_slopes(case.dense(kernel, weights), np.moveaxis(slopes, -1, 0)))
-    assert oracle.relative_error(information_at(objective, x), expected) < GRADIENT
+    assert oracle.relative_error(objective.information(x), expected) < GRADIENT
 
 
 def test_fixed_noise_has_no_direction():
     objective, x = objective_of(Polynomial(2).with_theta(THETA), noise_variance=NOISE)
     expected = from_slopes(*dense_slopes(*dense_polynomial(WEIGHTS["random"], THETA)))[:-1, :-1]
-    assert oracle.relative_error(information_at(objective, x), expected) < FORMULA
+    assert oracle.relative_error(objective.information(x), expected) < FORMULA
 
 
 def test_several_filters_in_any_order():
     """A second filter that is no function of the inputs, with its directions after those of the input kernel."""
     rng = np.random.default_rng(1)
     kappa, power, noise = rng.uniform(size=4), rng.uniform(size=6), 0.2
-    groups = [Separable(kappa, rng.standard_normal((6, 2))), Separable(np.ones(4), rng.standard_normal((6, 3)))]
+    groups = [(kappa, rng.standard_normal((6, 2))), (np.ones(4), rng.standard_normal((6, 3)))]
     slopes = rng.standard_normal((4, 4, 2))
     slopes = slopes + slopes.transpose(1, 0, 2)
-    dense = [np.diag(np.outer(groups[0].of_signals, column).ravel()) for column in groups[0].of_frequencies.T]
+    dense = [np.diag(np.outer(groups[0][0], column).ravel()) for column in groups[0][1].T]
     dense += [np.kron(slope, np.diag(power)) for slope in np.moveaxis(slopes, -1, 0)]
-    dense += [np.diag(np.outer(groups[1].of_signals, column).ravel()) for column in groups[1].of_frequencies.T]
+    dense += [np.diag(np.outer(groups[1][0], column).ravel()) for column in groups[1][1].T]
     variances = np.outer(kappa, power) + noise
     expected = from_slopes(np.diag(variances.ravel()), dense)
     actual = fisher_information(1 / variances, power, np.ones(6), groups[:1], slopes, groups[1:])
@@ -119,17 +118,17 @@ def test_multiplicities_count_repeated_frequencies():
     kappa, power, columns = rng.uniform(size=3), rng.uniform(size=2), rng.standard_normal((2, 2))
     slopes = np.ones((3, 3, 1))
     precisions = 1 / (np.outer(kappa, power) + 0.1)
-    once = fisher_information(precisions, power, np.array([2.0, 3.0]), [Separable(kappa, columns)], slopes)
+    once = fisher_information(precisions, power, np.array([2.0, 3.0]), [(kappa, columns)], slopes)
     repeated = np.repeat(np.arange(2), [2, 3])
-    filters = [Separable(kappa, columns[repeated])]
+    filters = [(kappa, columns[repeated])]
     many = fisher_information(precisions[:, repeated], power[repeated], np.ones(5), filters, slopes)
     assert oracle.relative_error(once, many) < FORMULA
 
 
 def test_kernels_without_a_jacobian_have_none():
     objective, x = objective_of(LocalAverage())
-    assert information_at(objective, x) is None
-    assert precision_at(objective, x) is None
+    assert objective.information(x) is None
+    assert objective.precision(x) is None
 
 
 @pytest.mark.parametrize("prior", ["weak", None])
@@ -147,7 +146,7 @@ def test_precision_adds_the_curvature_of_the_prior(prior):
         return 0.5 * weights @ theta**2 / (power + noise)
 
     units = np.array([np.sqrt(variance)] * 3 + [1.0] * 4)
-    expected = information_at(objective, x)
+    expected = objective.information(x)
     if prior:
         curvature = oracle.jacobian(lambda point: oracle.jacobian(penalty, point), x[:3])
         # the amplitude has no prior, two length scales have a standard deviation of 1/2, the noise is a t
@@ -155,7 +154,7 @@ def test_precision_adds_the_curvature_of_the_prior(prior):
     values, vectors = np.linalg.eigh(expected * np.outer(units, units))
     assert values[0] < 1 < values[-1]
     floored = (vectors * np.maximum(values, 1.0)) @ vectors.T
-    assert oracle.relative_error(precision_at(objective, x) * np.outer(units, units), floored) < ONE_SIDED
+    assert oracle.relative_error(objective.precision(x) * np.outer(units, units), floored) < ONE_SIDED
 
 
 @pytest.mark.parametrize("spectrum", [Exact(), Chebyshev(n_moments=5, n_probes="exact")])
@@ -163,6 +162,6 @@ def test_precision_is_at_least_one_in_units(spectrum):
     """At a filter of zero, of which the data say nothing, and on a quadrature with negative weights."""
     objective, x = objective_of(Polynomial(2).with_theta([0.0, 0.0, 0.0]), spectrum=spectrum, prior=None)
     units = objective.units
-    values = np.linalg.eigvalsh(precision_at(objective, x) * np.outer(units, units))
+    values = np.linalg.eigvalsh(objective.precision(x) * np.outer(units, units))
     assert oracle.relative_error(values[0], 1.0) < QUADRATURE
-    assert np.linalg.matrix_rank(information_at(objective, x)) == 1  # the noise alone
+    assert np.linalg.matrix_rank(objective.information(x)) == 1  # the noise alone

@@ -12,8 +12,8 @@ import oracle
 from cases import GRAPHS, WEIGHTS, bound
 from spectralgp.kernels import Polynomial
 from spectralgp.learning import Task, learn
-from spectralgp.learning.grid import GRID_LIMIT, _candidates, grid_search
 from spectralgp.learning.objective import Objective
+from spectralgp.learning.starts import MAX_GRID_FILTERS, _combinations, grid_search
 from tolerances import FORMULA
 
 INPUTS = np.random.default_rng(0).uniform(-2, 2, (5, 2))
@@ -27,7 +27,7 @@ def task_on(graph, noise_variance=None, scale=1.0):
 @pytest.mark.parametrize("n_coefficients", [1, 2, 3])
 def test_candidates_are_all_combinations_up_to_a_common_sign(n_coefficients):
     values = np.linspace(-5, 5, 11)
-    candidates, n_values = _candidates(values, n_coefficients)
+    candidates, n_values = _combinations(values, n_coefficients)
     assert n_values == 11
     found = {tuple(row) for row in candidates} | {tuple(-row + 0.0) for row in candidates}
     assert {tuple(np.add(row, 0.0)) for row in found} == set(itertools.product(values, repeat=n_coefficients))
@@ -36,8 +36,8 @@ def test_candidates_are_all_combinations_up_to_a_common_sign(n_coefficients):
 
 @pytest.mark.parametrize("n_coefficients", range(1, 14))
 def test_candidates_stay_within_the_limit_and_keep_zero_and_the_ends(n_coefficients):
-    candidates, n_values = _candidates(np.linspace(-10, 10, 11), n_coefficients)
-    assert len(candidates) <= GRID_LIMIT + 1
+    candidates, n_values = _combinations(np.linspace(-10, 10, 11), n_coefficients)
+    assert len(candidates) <= MAX_GRID_FILTERS + 1
     assert candidates.shape[1] == n_coefficients
     assert n_values % 2 == 1
     assert n_values >= 3
@@ -70,7 +70,7 @@ def test_grid_search_finds_the_best_point_of_both_grids(graph, scaled, noise_var
 
 def test_a_thinned_grid_says_so():
     fit = learn(task_on("random"), Polynomial(5), solver="lagrangian")
-    assert fit.stages[0].name == "grid search, 5 of 11 values a coefficient"
+    assert fit.stages[0].name == "grid search, 5 of 11 values per coefficient"
 
 
 def test_signals_of_zero_have_no_energy_to_start_from():

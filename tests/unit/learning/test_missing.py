@@ -63,7 +63,7 @@ def test_draws_end_where_exact_completions_do(name, monkeypatch):
     """The bar: within 0.05 nats of the exact maximum, by the exact evidence of both ends."""
     kernel, task = Polynomial(2), task_of(name)
     exact = learn(task, kernel)
-    monkeypatch.setattr(missing, "MOST_EXACT", 0)
+    monkeypatch.setattr(missing, "MAX_EXACT_OPERATIONS", 0)
     drawn = learn(task, kernel)
     assert exact.method.startswith("exact, ")
     assert "draws, " in drawn.method
@@ -95,7 +95,7 @@ def test_an_exact_fit_is_a_maximum_of_the_evidence(name):
 
 def test_plain_steps_end_within_a_thousandth_of_a_nat_of_the_maximum(monkeypatch):
     """The maximum is found by another search of the evidence; with little observed, a step leaves most of the way."""
-    monkeypatch.setattr(missing, "FURTHEST", 0.0)  # no extrapolation, which would hide a stop that comes too early
+    monkeypatch.setattr(missing, "MAX_EXTRAPOLATION", 0.0)  # which would hide a stop that comes too early
     inputs, signals = INPUTS[:12], np.where(observed("80%"), SIGNALS, np.nan)[:12]
     task = Task.of(GRAPH, RBF(2.0, "fixed"), inputs, SIGNALS[:12], prior=None)
     fit = learn(dataclasses.replace(task, signals=read_signals(signals)), Identity())
@@ -166,13 +166,13 @@ def test_the_papers_algorithm_learns_from_holes():
 
 def test_a_rough_fit_stops_early():
     task = task_of("50%")
-    rough, fine = (learn(task, Polynomial(2), solver=solver) for solver in (Sqp().roughly(), Sqp()))
+    rough, fine = (learn(task, Polynomial(2), solver=solver) for solver in (Sqp().coarse(), Sqp()))
     assert len(rough.stages) < len(fine.stages)
     assert rough.log_posterior > fine.log_posterior - 3.0
 
 
 def test_more_draws_are_made_where_they_cost_too_much(monkeypatch):
-    monkeypatch.setattr(missing, "MOST_EXACT", 0)
+    monkeypatch.setattr(missing, "MAX_EXACT_OPERATIONS", 0)
     few, many = (learn(task_of(name), Polynomial(2)) for name in ("10%", "80%"))
     assert int(few.method.split()[0]) < int(many.method.split()[0])
 

@@ -13,7 +13,7 @@ import oracle
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Response, Sqp, Task, learn
 from spectralgp.kernels import WithResidual, as_input_kernel
 from spectralgp.learning.objective import Objective
-from spectralgp.learning.starts import random_start, starting_points
+from spectralgp.learning.starts import random_start
 from spectralgp.spectra import Chebyshev
 from tolerances import EXACT, SAME_EVIDENCE, STANDARD_ERRORS
 
@@ -52,7 +52,7 @@ def test_length_scales_start_as_given_and_at_a_third_of_and_at_the_typical_dista
 def test_typical_starts_are_every_pair_of_those_of_the_kernels():
     problem = task(0)
     spectrum = problem.spectrum_of(Diffusion())
-    starts = starting_points(Objective(problem, Diffusion(), spectrum))
+    starts = Objective(problem, Diffusion(), spectrum).starting_points()
     expected = itertools.product(
         Diffusion().starting_points(spectrum, problem.variance), problem.input_kernel.starting_points(problem.inputs)
     )
@@ -175,7 +175,7 @@ def test_a_kernel_is_restarted_the_same_alone_and_in_a_family():
 
 def test_fits_that_are_compared_have_no_restarts():
     for solver in (Sqp(n_restarts=7), Sqp(enough=0.5, n_restarts=7)):
-        assert solver.roughly().n_restarts == 0
+        assert solver.coarse().n_restarts == 0
     model = GraphGPRegressor(
         Graph(WEIGHTS), [Polynomial(1), Identity()], RBF(), solver=Sqp(n_restarts=3), residual=None
     )
@@ -260,10 +260,9 @@ def test_progress_counts_forms_and_mentions_restarts():
         def mention(self, text):
             self.mentioned.append(text)
 
-    listener, solver = Listener(), Sqp(n_restarts=2)
-    learn(task(0), Polynomial(1), solver=solver, progress=listener)
+    listener = Listener()
+    learn(task(0), Polynomial(1), solver=Sqp(n_restarts=2), progress=listener)
     assert listener.steps == ["Polynomial(0)", "Polynomial(1)"]
-    assert len(listener.steps) == solver.n_steps([Polynomial(1)])
     assert listener.mentioned == ["Polynomial(1), restart 1 of 2", "Polynomial(1), restart 2 of 2"]
 
 
