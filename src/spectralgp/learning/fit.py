@@ -28,22 +28,18 @@ AT_BOUND = 1e-9  # relative distance from a bound that counts as being at it
 class Outcome(Enum):
     """How learning ended: every way it can, with what to do about it."""
 
-    CONVERGED = ""
-    NOTHING_TO_LEARN = ""  # every hyperparameter is fixed
-    NOT_STATIONARY = "Raise max_iterations"
-    TOO_FEW_MOMENTS = "Raise max_moments in spectrum=Chebyshev(...)"
-    DIVERGED = "Use solver='sqp'"
-    STEP_LIMIT = "Raise max_iterations or the limits of the solver, or use solver='sqp'"
-    NEGATIVE_FILTER = "Use solver='sqp', or Lagrangian() without literal, which keep the filter non-negative"
+    CONVERGED = 0, ""
+    NOTHING_TO_LEARN = 1, ""  # every hyperparameter is fixed
+    NOT_STATIONARY = 2, "Raise max_iterations"
+    TOO_FEW_MOMENTS = 3, "Raise max_moments in spectrum=Chebyshev(...)"
+    DIVERGED = 4, "Use solver='sqp'"
+    STEP_LIMIT = 5, "Raise max_iterations or the limits of the solver, or use solver='sqp'"
+    NEGATIVE_FILTER = 6, "Use solver='sqp', or Lagrangian() without literal, which keep the filter non-negative"
 
-    def __new__(cls, remedy: str) -> Outcome:
-        """Members are told apart by their order, not by their remedies."""
-        member = object.__new__(cls)
-        member._value_ = len(cls.__members__)
-        return member
-
-    def __init__(self, remedy: str) -> None:
-        self.remedy = remedy
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return self.value[1]
 
     @property
     def is_success(self) -> bool:
@@ -59,29 +55,14 @@ class Certificate:
     local maximum may have a higher likelihood, and often predicts worse. ``Sqp(n_restarts=...)`` looks for it.
 
     All residuals are of the problem that was solved: in nats for a unit change of a parameter as the optimiser sees it.
-
-    Parameters
-    ----------
-    stationarity : float
-        Largest entry of the gradient of the Lagrangian.
-    feasibility : float
-        How far a filter falls below zero where it must not, relative to its largest value.
-    complementarity : float
-        Largest product of a multiplier and its constraint's slack.
-    lift : float
-        Constant added to a filter after the solve to remove negative rounding, relative to its largest value.
-    active : tuple of str
-        Constraints that hold with equality and parameters at a bound.
-    multipliers : tuple of float
-        One for each of `active`: how many nats a unit of slack would be worth.
     """
 
-    stationarity: float
-    feasibility: float
-    complementarity: float
-    lift: float
-    active: tuple[str, ...]
-    multipliers: tuple[float, ...] = ()
+    stationarity: float  # largest entry of the gradient of the Lagrangian
+    feasibility: float  # how far a filter falls below zero where it must not, relative to its largest value
+    complementarity: float  # largest product of a multiplier and its constraint's slack
+    lift: float  # constant added to a filter afterwards against negative rounding, relative to its largest value
+    active: tuple[str, ...]  # constraints that hold with equality and parameters at a bound
+    multipliers: tuple[float, ...] = ()  # one for each of these: how many nats a unit of slack would be worth
 
     @property
     def residual(self) -> float:
@@ -111,16 +92,12 @@ class Fit:
     ----------
     model : GraphGP
         The prior with the learnt hyperparameters.
-    log_likelihood : float
-        Log marginal likelihood, a total in nats.
-    log_posterior : float
-        The same plus the log prior of the hyperparameters (equal to it without a prior).
+    log_likelihood, log_posterior : float
+        Log marginal likelihood, a total in nats, without and with the log prior of the hyperparameters.
     certificate : Certificate
         Residuals of the conditions of optimality.
-    outcome : Outcome
-        How the solver ended.
-    detail : str
-        What the solver says about that, in numbers.
+    outcome, detail : Outcome, str
+        How the solver ended, and what it says about that in numbers.
     stages : tuple of Stage
         The solver's way, in order: forms of the continuation and restarts, or stages of Algorithm 1.
     errors : Errors
@@ -194,16 +171,14 @@ class Fit:
 
     def in_units(self, signals: Signals) -> Fit:
         """The fit of the signals as they came in, before they were scaled; of a node of relative scale one."""
-        units = signals.units
         shift = -signals.log_volume
+        stages = [dataclasses.replace(stage, log_posterior=stage.log_posterior + shift) for stage in self.stages]
         return dataclasses.replace(
             self,
-            model=self.model.scaled_by(units.spread),
+            model=self.model.scaled_by(signals.units.spread),
             log_likelihood=self.log_likelihood + shift,
             log_posterior=self.log_posterior + shift,
-            stages=tuple(
-                dataclasses.replace(stage, log_posterior=stage.log_posterior + shift) for stage in self.stages
-            ),
+            stages=tuple(stages),
             restarts=tuple(value + shift for value in self.restarts),
         )
 

@@ -253,19 +253,11 @@ def fisher_information(
 ) -> Array:
     """Expected curvature of the log likelihood, equation (17), without an array of signals, frequencies and directions.
 
-    Parameters
-    ----------
-    precisions : ndarray of shape (n_signals, n_frequencies)
-        ``1 / D``.
-    power : ndarray of shape (n_frequencies,)
-        ``gamma``.
-    multiplicities : ndarray of shape (n_frequencies,)
-        Number of nodes that each frequency stands for.
-    before, after : sequence of pairs of ndarray of shape (n_signals,) and (n_frequencies, n_directions)
-        Directions of filters and noise, in which ``dD_ij = a_i c_j``, in the order of the parameters: before and after
-        those of the input kernel. Each pair is ``a``, and one ``c`` per column.
-    input_slopes : ndarray of shape (n_signals, n_signals, n_input_parameters)
-        ``T = U^T (dK / d theta) U``.
+    Shapes: `precisions` ``1 / D`` (n_signals, n_frequencies); `power` ``gamma`` and `multiplicities`, the number of
+    nodes that a frequency stands for, (n_frequencies,); `input_slopes` ``T = U^T (dK / d theta) U`` (n_signals,
+    n_signals, n_input_parameters). Directions of filters and noise stand `before` and `after` those of the input kernel
+    in the order of the parameters: pairs of ``a`` (n_signals,) and ``c`` (n_frequencies, n_directions), one direction
+    ``dD_ij = a_i c_j`` per column.
     """
     squares, groups = np.square(precisions), (*before, *after)
     inner = np.zeros((input_slopes.shape[2], input_slopes.shape[2]))

@@ -37,36 +37,16 @@ def check_noise(noise_variance: NoiseVariance) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Data and settings of one learning problem; the graph kernel is left open. Made by `Task.of`.
-
-    Parameters
-    ----------
-    graph : Graph
-        The graph that the signals live on.
-    input_kernel : InputKernel
-        Covariance between signals.
-    inputs : ndarray of shape (n_signals, n_features)
-        Training inputs (``K`` itself if precomputed).
-    signals : Signals
-        Training signals.
-    noise_variance : float, pair of float or None
-        Fixed noise variance; bounds between which it is learnt; or None for those that the prior goes with.
-    prior : {"weak"} or None
-        Prior on the hyperparameters; None is plain maximum likelihood.
-    spectrum : SpectrumSettings
-        How spectra of the graph are found: `Exact`, or `Chebyshev` for a large graph.
-    carried : CarryColumns or None
-        Columns of the inputs that carry over to the signals.
-    """
+    """Data and settings of one learning problem; the graph kernel is left open. Made by `Task.of`."""
 
     graph: GraphBase
     input_kernel: InputKernel
-    inputs: Array
+    inputs: Array  # of shape (n_signals, n_features), or the covariance itself if precomputed
     signals: Signals
     noise_variance: NoiseVariance = None
     prior: Prior = "weak"
     spectrum: SpectrumSettings = Exact()
-    carried: CarryColumns | None = None
+    carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
 
     @classmethod
     def of(
@@ -92,8 +72,12 @@ class Task:
             Training inputs; the covariance itself if precomputed; without columns for independent signals.
         signals : array of shape (n_signals, n_nodes), or Signals
             Training signals, taken as they are: nothing is centred or scaled. `read_signals` does that.
-        noise_variance, prior, spectrum
-            As the fields.
+        noise_variance : float or pair of float, optional
+            Fixed noise variance, or bounds between which it is learnt; the prior has its own if not given.
+        prior : {"weak"} or None, default="weak"
+            Prior on the hyperparameters; None is plain maximum likelihood.
+        spectrum : SpectrumSettings, default=Exact()
+            How spectra of the graph are found: `Exact`, or `Chebyshev` for a large graph.
 
         Examples
         --------
