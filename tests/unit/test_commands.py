@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
@@ -65,9 +66,19 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """What a fit to the example's files saves."""
+    with contextlib.chdir(tmp_path_factory.mktemp("saved")):
+        answered("example")
+        answered(*LAGGED)
+        return Path("model.sgp").read_bytes()
+
+
 @pytest.fixture
-def fitted(folder):
-    answered(*LAGGED)
+def fitted(folder, saved):
+    """The folder with a model that was fitted to its files."""
+    Path("model.sgp").write_bytes(saved)
     return folder
 
 
