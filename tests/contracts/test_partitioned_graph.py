@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import shortest_path
 from sklearn.base import clone
 
 from spectralgp import Graph, decompose
-from spectralgp.graphs import GraphBase, whole_graph
+from spectralgp.graphs import GraphBase
 from spectralgp.graphs.points import ExactSum
 from spectralgp.partitioned import PartitionedGraph, building
 from spectralgp.partitioned.folder import ARRAYS, checksum, read_owners, read_verified
@@ -594,7 +594,7 @@ def test_what_needs_the_graph_in_memory_says_so(folder):
     ):
         decompose(graph)
     with pytest.raises(TypeError, match="graph must be in memory for LocalAverage; got PartitionedGraph"):
-        whole_graph(graph, "for LocalAverage")
+        graph.require_whole("for LocalAverage")
 
 
 def test_what_is_shown_has_the_cut_and_the_halo(folder):

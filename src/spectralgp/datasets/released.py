@@ -11,7 +11,7 @@ import numpy as np
 from spectralgp._basics.checks import Array
 from spectralgp.datasets._files import ReleasedFile, fetch_file, variables
 from spectralgp.graphs import Graph
-from spectralgp.graphs.places import Sphere
+from spectralgp.graphs.points import Sphere
 
 CITIES = ReleasedFile("city45data.mat", "7c82c3554c7c4eb63772b5e637a98c7c8d8b75432acdcd722ec04f4c0c99b77b")
 TEMPERATURES = ReleasedFile("smhi_temp_17.mat", "d7d72fc1b06836b6d559160c53851c90af00a8efd0a366a215d25abfa635ade0")

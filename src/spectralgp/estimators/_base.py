@@ -146,7 +146,7 @@ class GraphGPEstimator(OutputMixin):
         inputs = self._read_inputs(X, kernel, values.shape[0])
         flat = len(values.shape) == 1
         graph, order = read_graph(self.graph, 1 if flat else values.shape[1], frame_names(Y))
-        values = graph.adopted(order.to_graph(values[:, None] if flat else values))
+        values = graph.as_native(order.to_graph(values[:, None] if flat else values))
         kept = rows_with_values(values)
         if not kept.all():
             rows = np.flatnonzero(kept)

@@ -155,7 +155,7 @@ class FillingMixin(GraphGPEstimator):
         check_is_fitted(self)
         X, Y = self._inputs_table(X), self._signals_table(Y)
         check_same_order(X, Y)
-        signals = self.graph_.adopted(self._given(Y))
+        signals = self.graph_.as_native(self._given(Y))
         kept = ~np.isnan(signals).all(axis=1)
         if not kept.any():
             raise ValueError(

@@ -16,7 +16,7 @@ from spectralgp._basics.arrays import take
 from spectralgp._basics.checks import Array, Indices, as_option, numbers_of, without_mask
 from spectralgp._basics.tables import Table, frame_names, match_columns
 from spectralgp.graphs import Graph, GraphBase, as_graph
-from spectralgp.graphs.nodes import chosen_nodes
+from spectralgp.graphs.weights import chosen_nodes
 from spectralgp.operators import precision_of
 from spectralgp.signals import Center
 from spectralgp.spectra import SpectrumSettings

@@ -13,7 +13,6 @@ from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, as_positive
 from spectralgp._basics.tables import check_same_order, frame_index
 from spectralgp.estimators._base import GraphGPEstimator
-from spectralgp.graphs import whole_graph
 
 
 class ReportingMixin(GraphGPEstimator):
@@ -79,7 +78,7 @@ class ReportingMixin(GraphGPEstimator):
         from spectralgp.report import gather, write_page
 
         check_is_fitted(self)
-        whole_graph(self.graph_, "for a report")
+        self.graph_.require_whole("for a report")
         if X is not None and Y is None:
             raise ValueError(
                 "Y must be given with X, the signals observed there; got X alone. Pass both, or neither to report on "

@@ -42,7 +42,6 @@ from spectralgp.files.container import read_file, write_file
 from spectralgp.files.fitted import made, written
 from spectralgp.files.kernels import GRAPH_KERNEL, INPUT_FORMULA
 from spectralgp.files.models import NOISE, SETTINGS, bounds_of
-from spectralgp.graphs import whole_graph
 from spectralgp.kernels import InputRecipe
 from spectralgp.learning import Lagrangian, Limits, Sqp
 from spectralgp.learning.fitting import Stacking
@@ -190,7 +189,7 @@ class SavingMixin(GraphGPEstimator):
             input_recipe=self.input_recipe_,
         )
         estimator = SimpleNamespace(parameters=SimpleNamespace(**parameters), fitted=fitted)
-        graph = whole_graph(self.graph_, "to be written to a model file")
+        graph = self.graph_.require_whole("to be written to a model file")
         write_file(path, *written(self._learnt, self.fits_, graph, _ESTIMATOR, estimator))
 
     @classmethod

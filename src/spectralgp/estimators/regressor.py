@@ -272,7 +272,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         check_same_order(X, Y)
         signals = self._observed(Y)
         prediction = self._prediction(np.empty((signals.shape[0], 0)) if X is None else X, observed)
-        return prediction.log_density(self.graph_.adopted(self._order.to_graph(signals)), joint)
+        return prediction.log_density(self.graph_.as_native(self._order.to_graph(signals)), joint)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name.

@@ -13,27 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array
 
-from spectralgp.graphs.base import GraphBase
-from spectralgp.graphs.core import Graph
+from spectralgp.graphs.core import Graph, GraphBase
 from spectralgp.graphs.weights import as_weights
-
-
-def whole_graph(graph: GraphBase, purpose: str) -> Graph:
-    """A graph that must be in memory for a purpose, which the message states.
-
-    Raises
-    ------
-    TypeError
-        If it is anything else, such as a graph in partitions.
-
-    Examples
-    --------
-    >>> whole_graph(Graph.edgeless(2), "to be drawn")
-    Graph(2 nodes, 0 edges)
-    """
-    graph.require_whole(purpose)
-    assert isinstance(graph, Graph), "no other graph is whole"
-    return graph
 
 
 def as_graph(graph: Any) -> Graph:
@@ -71,7 +52,7 @@ def as_graph(graph: Any) -> Graph:
     Graph(2 nodes, 1 edge)
     """
     if isinstance(graph, GraphBase):
-        return whole_graph(graph, "here")
+        return graph.require_whole("here")
     for base in type(graph).__mro__:
         library = base.__module__.partition(".")[0]
         if library in _READERS:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,14 +14,86 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 
 from spectralgp._basics.checks import Array, as_integer, as_option
-from spectralgp.graphs.base import GraphBase
-from spectralgp.graphs.edges import weights_from_edges
+from spectralgp._basics.html import as_html
 from spectralgp.graphs.laplacians import LAPLACIANS, LaplacianKind, largest_eigenvalue, normalized_parts
-from spectralgp.graphs.nodes import as_coordinates, as_names, chosen_nodes, positions_of, shown
-from spectralgp.graphs.places import as_places
-from spectralgp.graphs.points import as_joining, weights_from_points
-from spectralgp.graphs.weights import as_weights, finished, read_only, with_small_indices
+from spectralgp.graphs.points import as_joining, as_places, weights_from_points
+from spectralgp.graphs.weights import (
+    as_coordinates,
+    as_names,
+    as_weights,
+    chosen_nodes,
+    finished,
+    read_only,
+    weights_from_edges,
+    with_small_indices,
+)
 from spectralgp.operators import Operator, make_operator
+
+NAMES_SHOWN = 5  # in a notebook
+
+
+class GraphBase(ABC):
+    """An undirected weighted graph that never changes: in memory, or as a folder of partitions.
+
+    Copying returns the graph itself. Expensive results are remembered in `_cache`, which pickles leave out.
+    """
+
+    _cache: dict[Hashable, Any]
+
+    @property
+    @abstractmethod
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+
+    @property
+    @abstractmethod
+    def n_edges(self) -> int:
+        """Number of edges, each counted once."""
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[Hashable] | None:
+        """Names of the nodes, if they have any."""
+
+    @property
+    @abstractmethod
+    def coordinates(self) -> Any:
+        """Where the nodes are, shape (n_nodes, n_dimensions), if that is known."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is in memory, so that it can be decomposed."""
+        return True
+
+    def require_whole(self, purpose: str) -> Graph:
+        """The graph, if all of it is in memory; a TypeError which states the purpose if it is in partitions."""
+        if not isinstance(self, Graph):
+            raise TypeError(
+                f"graph must be in memory {purpose}; got {type(self).__name__}. Use a Graph, where it fits into memory."
+            )
+        return self
+
+    def as_native(self, signals: Any) -> Any:
+        """Signals on this graph as its operators take them; an error if they have holes and it cannot fill them in."""
+        return signals
+
+    @abstractmethod
+    def operator(
+        self, kind: LaplacianKind = "combinatorial", prototype: Any = None, device: str | None = None
+    ) -> Operator:
+        """Laplacian as an operator on blocks of signals such as `prototype`."""
+
+    def __copy__(self) -> Self:
+        """The graph itself: it cannot change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """The graph itself, so that what was computed on it is kept."""
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """The graph itself, so that cross-validation computes its spectrum once."""
+        return self
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,22 +300,15 @@ class Graph(GraphBase):
     def n_edges(self) -> int:
         return int(self.weights.nnz) // 2
 
-    @property
+    @cached_property
     def degrees(self) -> Array:
         """Sum of the weights at each node, shape (n_nodes,)."""
-        if "degrees" not in self._cache:
-            self._cache["degrees"] = _read_only(np.asarray(self.weights.sum(axis=1), dtype=np.float64))
-        degrees: Array = self._cache["degrees"]
-        return degrees
+        return _read_only(np.asarray(self.weights.sum(axis=1), dtype=np.float64))
 
-    @property
+    @cached_property
     def components(self) -> NDArray[np.int32]:
         """Label of each node's connected component, from 0 to ``n_components - 1``, shape (n_nodes,)."""
-        if "components" not in self._cache:
-            _, labels = connected_components(self.weights, directed=False)
-            self._cache["components"] = _read_only(labels)
-        components: NDArray[np.int32] = self._cache["components"]
-        return components
+        return _read_only(connected_components(self.weights, directed=False)[1])
 
     @property
     def n_components(self) -> int:
@@ -334,9 +401,24 @@ class Graph(GraphBase):
         """
         if self.names is None:
             raise ValueError("names must belong to a graph with names; got a graph without. Use positions 0, 1, ...")
-        if "positions" not in self._cache:
-            self._cache["positions"] = {name: position for position, name in enumerate(self.names)}
-        return positions_of(names, self._cache["positions"])
+        index = self._index
+        if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
+            raise TypeError(f"names must be a sequence of names; got {names!r}. Pass a list, such as [{names!r}].")
+        wanted = names.tolist() if hasattr(names, "tolist") else list(names)
+        try:
+            unknown = [name for name in wanted if name not in index]
+        except TypeError as error:
+            raise TypeError(f"names must be hashable; got {error}. Use strings, numbers or tuples.") from error
+        if unknown:
+            raise ValueError(
+                f"names must be names of nodes; got {unknown[0]!r} ({len(unknown)} unknown in all). "
+                "The graph's own are in graph.names."
+            )
+        return np.fromiter(map(index.__getitem__, wanted), dtype=np.int64, count=len(wanted))
+
+    @cached_property
+    def _index(self) -> dict[Hashable, int]:
+        return {name: position for position, name in enumerate(self.names or ())}
 
     def subgraph(self, nodes: Any) -> Graph:
         """Graph on some of the nodes with the edges among them, in the order given.
@@ -371,7 +453,15 @@ class Graph(GraphBase):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return shown(self.n_nodes, self.n_edges, self.n_components, self.names, self.coordinates)
+        more = ", ..." * (self.n_nodes > NAMES_SHOWN)
+        properties = {
+            "nodes": self.n_nodes,
+            "edges": self.n_edges,
+            "components": self.n_components,
+            "names": "none" if self.names is None else ", ".join(map(str, self.names[:NAMES_SHOWN])) + more,
+            "coordinates": "none" if self.coordinates is None else f"{self.coordinates.shape[1]} of each node",
+        }
+        return as_html("Graph", properties)
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, without what can be computed again."""

@@ -1,4 +1,4 @@
-"""Adjacency matrices from points in space: nearest neighbours, or all within a radius."""
+"""Adjacency matrices from points of a plane, a space of any dimension or the sphere: neighbours, or all in a radius."""
 
 from __future__ import annotations
 
@@ -11,17 +11,148 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from spectralgp._basics.checks import Array, Integers, as_integer, as_option, as_positive
-from spectralgp.graphs.places import Plane, Sphere
-from spectralgp.graphs.weights import finished, mirrored
+from spectralgp._basics.checks import Array, Integers, Mask, as_integer, as_option, as_positive, as_real_array
+from spectralgp._basics.tables import frame_index, frame_names
+from spectralgp.graphs.weights import Names, finished, is_range, mirrored
 
+FARTHEST = 1e140  # apart: the sum of squared distances of points beyond it could overflow
+CLOSEST = 1e-140  # apart, unless points coincide: the squared distance of closer ones loses its digits
+EARTH_RADIUS = 6371.0088  # in kilometres: mean radius of the Earth (WGS 84)
 DEFAULT_NEIGHBORS = 10
+RADIUS_ROUNDING = 1e-9  # by which a point may lie beyond a radius, relative to it
+NUMBERS_PER_SUM = 1 << 20  # that are added up at once; at most 2^26
 
-TIE = 1e-9
-"""How much farther than a radius, relative to it, rounding may put a point that is just as far."""
 
-PIECE = 1 << 20
-"""Numbers that are added up at once; at most 2^26."""
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Points compared by Euclidean distance."""
+
+    points: Array
+
+    def __post_init__(self) -> None:
+        """Refuse points whose squared distances would overflow."""
+        with np.errstate(over="ignore"):
+            extent = float(np.ptp(self.points, axis=0).max())
+        if not extent <= FARTHEST:
+            raise ValueError(
+                f"points must lie within {FARTHEST} of each other; got coordinates that differ by {extent:.3g}. "
+                "Rescale them: squared distances would overflow."
+            )
+
+    def embedded(self) -> Array:
+        """Points whose Euclidean distances have the same order."""
+        return self.points
+
+    def reach(self, radius: float) -> float:
+        """Euclidean distance of embedded points that are no farther apart than a radius."""
+        return radius
+
+    def squared_distances(self, starts: NDArray[Any], ends: NDArray[Any]) -> Array:
+        """Squared distances between pairs of points."""
+        squared = np.zeros(len(starts))
+        for coordinate in self.points.T:  # one axis at a time and in place: pairs are many
+            difference = coordinate[starts]
+            difference -= coordinate[ends]
+            squared += np.square(difference, out=difference)
+        close = np.flatnonzero(squared < CLOSEST**2)
+        if (self.points[starts[close]] != self.points[ends[close]]).any():
+            raise ValueError(
+                f"points must coincide or lie {CLOSEST} apart; got different points that are closer. "
+                "Rescale them: squared distances would be lost to rounding."
+            )
+        return squared
+
+
+@dataclass(frozen=True, eq=False)
+class Sphere:
+    """Longitudes and latitudes in degrees, compared by great circles in kilometres."""
+
+    points: Array
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be longitudes and latitudes."""
+        if self.points.shape[1] != 2:
+            raise ValueError(
+                "points must have two columns, longitude and latitude, when metric='haversine'; "
+                f"got {self.points.shape}. Pass these two in degrees."
+            )
+        for axis, name, column, low, high in ((1, "latitude", "second", -90, 90), (0, "longitude", "first", -180, 360)):
+            values = self.points[:, axis]
+            outside = values[(values < low) | (values > high)]
+            if outside.size:
+                raise ValueError(
+                    f"points must have {name}s from {low} to {high} in the {column} column when metric='haversine'; "
+                    f"got {outside[0]}. Columns are longitude and latitude in degrees: did you swap them?"
+                )
+
+    def embedded(self) -> Array:
+        """Points on a sphere of radius one in space: chords have the order of great circles."""
+        longitude, latitude = np.radians(self.points.T)
+        cosine = self._cosines()
+        return np.column_stack([cosine * np.cos(longitude), cosine * np.sin(longitude), np.sin(latitude)])
+
+    def reach(self, radius: float) -> float:
+        """Chord of a great circle of that length, or a little more: nearly antipodal chords hardly differ."""
+        return 2 * float(np.sin(min(radius / (2 * EARTH_RADIUS), np.pi / 2))) + 1e-14
+
+    def squared_distances(self, starts: NDArray[Any], ends: NDArray[Any]) -> Array:
+        """Squared lengths of great circles between pairs of points, by the haversine formula."""
+        longitude, latitude = self.points.T
+        cosine = self._cosines()
+        turn = longitude[starts] - longitude[ends]
+        turn -= 360 * np.round(turn / 360)  # 360 degrees are none, but the sine of a rounded pi is not zero
+        haversine = cosine[starts] * cosine[ends] * np.square(np.sin(np.radians(turn) / 2))
+        haversine += np.square(np.sin(np.radians(latitude[starts] - latitude[ends]) / 2))
+        return np.square(2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(haversine, 1.0))))
+
+    def _cosines(self) -> Array:
+        """Cosines of the latitudes, exactly zero at the poles."""
+        return np.sin(np.radians(90 - np.abs(self.points[:, 1])))
+
+
+def as_places(points: Any, metric: str) -> tuple[Plane | Sphere, Names]:
+    """Points with their metric, and the names that a table or geometries give them."""
+    as_option(metric, "metric", ("euclidean", "haversine"))
+    geometry: Any = getattr(points, "geometry", None)
+    if hasattr(geometry, "crs"):
+        _check_reference_system(geometry.crs, metric)
+        try:
+            coordinates = np.column_stack([geometry.x, geometry.y])
+        except ValueError as error:
+            raise TypeError(
+                f"points must have point geometries; got other ones ({error}). Pass points.centroid, or other points."
+            ) from error
+        array, index = as_points(coordinates), geometry.index
+    else:
+        array, index = as_points(points), frame_index(points)
+        columns = frame_names(points)
+        if metric == "haversine" and columns is not None and str(columns[0]).lower().startswith("lat"):
+            raise ValueError(
+                f"points must have the columns (longitude, latitude) when metric='haversine'; got {list(columns)}. "
+                "Reorder the columns."
+            )
+    labels = () if index is None else tuple(index.tolist())
+    return Plane(array) if metric == "euclidean" else Sphere(array), None if is_range(labels) else labels
+
+
+def _check_reference_system(system: Any, metric: str) -> None:
+    if system is None or system.is_geographic == (metric == "haversine"):
+        return
+    fitting, of, remedy = (
+        ("haversine", "points in degrees", "Pass metric='haversine', or project the points by to_crs.")
+        if system.is_geographic
+        else ("euclidean", "projected points", "Leave the metric out, or pass points.to_crs(4326).")
+    )
+    raise ValueError(f"metric must be {fitting!r} for {of}; got {metric!r} with points in {system.name}. {remedy}")
+
+
+def as_points(points: Any) -> Array:
+    """Finite points of shape (n_nodes, n_dimensions), at least one of each."""
+    remedy = "Rows are nodes; use points[:, None] for points on a line."
+    array = as_real_array(points, "points", ("n_nodes", "n_dimensions"), remedy=remedy)
+    if 0 in array.shape:
+        raise ValueError(f"points must have at least one row and one column; got {array.shape}. Rows are nodes.")
+    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +174,7 @@ def as_joining(
     bandwidth: float | None,
     symmetrize: str,
 ) -> Joining:
-    """Check what goes together; the radius has a little more for rounding, and one of it and n_neighbors is None."""
+    """Check what goes together; the radius gets a little more for rounding, and one of it and n_neighbors is None."""
     as_option(weights, "weights", ("gaussian", "inverse", "binary"))
     as_option(symmetrize, "symmetrize", ("maximum", "average", "minimum"))
     if bandwidth is not None:
@@ -59,7 +190,7 @@ def as_joining(
             f"radius={radius}. Choose one of the two."
         )
     if radius is not None:
-        return Joining(None, as_positive(radius, "radius") * (1 + TIE), weights, bandwidth, symmetrize)
+        return Joining(None, as_positive(radius, "radius") * (1 + RADIUS_ROUNDING), weights, bandwidth, symmetrize)
     if n_nodes < 2:
         raise ValueError(
             f"points must have at least two rows for nearest neighbours; got {n_nodes}. "
@@ -90,8 +221,11 @@ def _within(places: Plane | Sphere, radius: float) -> tuple[Integers, Integers, 
 def _directed(places: Plane | Sphere, joining: Joining) -> Any:
     """Matrix of the weights from every node to its nearest others."""
     n_neighbors = joining.n_neighbors or 0
-    ends = _nearest(places.embedded(), n_neighbors)
-    n_nodes, n_edges = len(places.points), len(ends)
+    embedded = places.embedded()
+    _, neighbors = cKDTree(embedded).query(embedded, k=n_neighbors + 1, workers=-1)
+    n_nodes = len(places.points)
+    ends = neighbors[others_of(neighbors)].astype(small_integers(n_nodes))  # coincident points included
+    n_edges = len(ends)
     squared = places.squared_distances(np.repeat(np.arange(n_nodes, dtype=ends.dtype), n_neighbors), ends)
     indptr = np.arange(0, n_edges + 1, n_neighbors, dtype=small_integers(n_edges))
     directed = csr_array((weigh(squared, joining.weights, joining.bandwidth), ends, indptr), shape=(n_nodes, n_nodes))
@@ -99,15 +233,9 @@ def _directed(places: Plane | Sphere, joining: Joining) -> Any:
     return directed
 
 
-def _nearest(points: Array, n_neighbors: int) -> Integers:
-    """Nearest others of every point in turn, coincident points included, of shape (n_nodes * n_neighbors,)."""
-    _, neighbors = cKDTree(points).query(points, k=n_neighbors + 1, workers=-1)
-    return neighbors[others_of(neighbors)].astype(small_integers(len(points)))
-
-
-def others_of(neighbors: Integers) -> NDArray[np.bool_]:
+def others_of(neighbors: Integers) -> Mask:
     """Which of a point's nearest points are others, for every point, the same number for each."""
-    others: NDArray[np.bool_] = neighbors != np.arange(len(neighbors))[:, np.newaxis]
+    others: Mask = neighbors != np.arange(len(neighbors))[:, np.newaxis]
     # where coincident points crowded a node out of its own list, its farthest neighbour is dropped instead
     others[others.all(axis=1), -1] = False
     return others
@@ -168,8 +296,8 @@ class ExactSum:
     def plus(self, numbers: Array) -> ExactSum:
         """Sum with more numbers."""
         total = self.total
-        for start in range(0, len(numbers), PIECE):
-            mantissas, exponents = np.frexp(numbers[start : start + PIECE])
+        for start in range(0, len(numbers), NUMBERS_PER_SUM):
+            mantissas, exponents = np.frexp(numbers[start : start + NUMBERS_PER_SUM])
             lowest = int(exponents.min())
             exponents -= lowest
             mantissas *= 2.0**27

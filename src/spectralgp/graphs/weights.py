@@ -1,13 +1,21 @@
-"""The door for adjacency matrices."""
+"""What graphs are made of, checked: adjacency matrices, lists and tables of edges, names and coordinates of nodes."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
+from itertools import chain
+from operator import itemgetter
+from typing import Any, NoReturn
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, issparse
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, issparse, triu
 
-from spectralgp._basics.checks import Array, as_real_array, without_mask
+from spectralgp._basics.checks import Array, Integers, as_integer, as_real_array, without_mask
+from spectralgp._basics.tables import frame_names
+
+Names = tuple[Hashable, ...] | None
 
 _ADJACENCY = "Weights are an adjacency matrix; for a list of edges use Graph.from_edges, for points Graph.from_points."
 _ROWS_OF_EDGES = " If its rows are edges, use Graph.from_edges."
@@ -17,28 +25,107 @@ _UNDIRECTED = "Graphs are undirected: pass (weights + weights.T) / 2, or the lar
 SIMILARITIES = "A Laplacian needs similarities: pass absolute values, or drop the negative edges."
 
 
+# Nodes
+
+
+def as_names(names: Any, n_nodes: int | None) -> tuple[Hashable, ...]:
+    """Distinct hashable names, one per node; they count the nodes where `n_nodes` is not given."""
+    listed = names.tolist() if hasattr(names, "tolist") else names
+    if isinstance(listed, str | bytes | Set) or not hasattr(listed, "__iter__"):
+        raise TypeError(
+            f"names must be a sequence with one name for each node; got {names!r:.60}. Pass a list of names, in order."
+        )
+    labels = tuple(listed)
+    if not labels and n_nodes is None:
+        raise ValueError("names must name at least one node; got none. Pass one name for each node.")
+    if n_nodes is not None and len(labels) != n_nodes:
+        raise ValueError(
+            f"names must have one name for each of {n_nodes} nodes; got {len(labels)}. "
+            "Pass them in the order of the rows of weights."
+        )
+    try:
+        distinct = set(labels)
+    except TypeError as error:
+        raise TypeError(f"names must be hashable; got {error}. Use strings, numbers or tuples.") from error
+    missing = missing_labels(distinct)
+    if missing:
+        raise ValueError(f"names must not be missing; got {missing[0]!r}. Name every node.")
+    if len(distinct) < len(labels):
+        repeated = Counter(labels).most_common(1)[0][0]
+        raise ValueError(f"names must be distinct; got {repeated!r} more than once. Number the repeated names.")
+    return labels
+
+
+def missing_labels(labels: Iterable[Hashable]) -> list[Hashable]:
+    """Those of some labels that stand for a missing value: None, NaN, pandas.NA and NaT."""
+    # NaN is the one label that differs from itself; the others go by their type, for pandas may not be there
+    kinds = ("NoneType", "NAType", "NaTType")
+    return [one for one in labels if type(one).__name__ in kinds or (isinstance(one, float) and one != one)]
+
+
+def as_coordinates(coordinates: Any, n_nodes: int) -> Array:
+    """Finite coordinates of shape (n_nodes, n_dimensions), read-only and shared with nobody."""
+    axes, remedy = ("n_nodes", "n_dimensions"), "Rows are nodes, in the order of the rows of weights."
+    array = as_real_array(coordinates, "coordinates", axes, sizes={"n_nodes": n_nodes}, remedy=remedy).copy()
+    array.flags.writeable = False
+    return array
+
+
+def is_range(labels: Sequence[Hashable]) -> bool:
+    """Whether labels only count the nodes 0, 1, 2, ..., and so name nothing."""
+    return all(isinstance(label, int | np.integer) and label == place for place, label in enumerate(labels))
+
+
+def chosen_nodes(nodes: Any, n_nodes: int, positions: Callable[[Any], NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Positions of the nodes chosen by position, mask or name, each once; see `Graph.subgraph`."""
+    if isinstance(nodes, str) or not hasattr(nodes, "__iter__"):
+        raise TypeError(f"nodes must be a sequence of nodes; got {nodes!r}. Pass a list, such as [{nodes!r}].")
+    nodes = without_mask(nodes, "nodes")
+    if isinstance(nodes, np.ndarray) and nodes.ndim != 1:
+        raise ValueError(f"nodes must have one dimension; got shape {nodes.shape}. List the nodes in a row.")
+    listed = nodes if isinstance(nodes, np.ndarray) and nodes.dtype.kind in "biu" else list(nodes)
+    kinds = {listed.dtype.type} if isinstance(listed, np.ndarray) else set(map(type, listed))
+    if kinds and all(issubclass(kind, bool | np.bool_) for kind in kinds):
+        mask = np.asarray(listed, dtype=bool)
+        if mask.shape != (n_nodes,):
+            raise ValueError(
+                f"nodes must have shape ({n_nodes},) when it is a mask; got {mask.shape}. "
+                "Give one truth value for each node."
+            )
+        chosen = np.flatnonzero(mask)
+    elif all(issubclass(kind, int | np.integer) for kind in kinds):
+        given = np.asarray(listed)
+        outside = given[(given < 0) | (given >= n_nodes)]
+        if outside.size:
+            raise ValueError(
+                f"nodes must be positions from 0 to {n_nodes - 1}; got {outside[0]}. "
+                "For names that are integers pass graph.positions(names)."
+            )
+        chosen = given.astype(np.int64)
+    else:
+        chosen = positions(listed)
+    if not chosen.size or np.unique(chosen).size < chosen.size:
+        got = "no node" if not chosen.size else "a node more than once"
+        raise ValueError(f"nodes must be at least one node, each once; got {got}. Select every node once.")
+    return chosen
+
+
+# Adjacency matrices
+
+
 def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
     """Symmetric non-negative adjacency matrix, sparse, sorted, without stored zeros and read-only.
 
     Indices are 32-bit wherever they fit. Nothing is shared with the caller, so that nothing outside can change
-    a graph.
-
-    Parameters
-    ----------
-    weights : array-like or SciPy sparse matrix, shape (n_nodes, n_nodes)
-        Edge weights. Directions that differ by rounding, see `Graph`, are averaged.
-    remedy : str
-        What to do about a directed graph.
-
-    Returns
-    -------
-    csr_array of shape (n_nodes, n_nodes)
+    a graph. Directions that differ by rounding, see `Graph`, are averaged; `remedy` is for directed graphs.
     """
     matrix = _from_sparse(weights) if issparse(weights) else csr_array(_dense(weights))
     if not np.isfinite(matrix.data).all():
         row, column, value = _first(matrix, ~np.isfinite(matrix.data))
         raise ValueError(f"weights must be finite; got weights[{row}, {column}] = {value}. {_ABSENT}")
-    hint = _ROWS_OF_EDGES if not issparse(weights) and _has_rows_of_edges(matrix) else ""
+    # two pairs (u, v) or three triples (u, v, weight) are square matrices too
+    may_be_edges = not issparse(weights) and matrix.shape[0] in (2, 3) and not (matrix.toarray()[:, :2] % 1).any()
+    hint = _ROWS_OF_EDGES if may_be_edges else ""
     _check_laplacian(matrix)
     loops = np.flatnonzero(matrix.diagonal())
     if loops.size:
@@ -51,11 +138,6 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
         raise ValueError(f"weights must be non-negative; got weights[{row}, {column}] = {value}. {SIMILARITIES}{hint}")
     dtype = weights.dtype if issparse(weights) else np.asarray(weights).dtype
     return finished(_symmetric(matrix, _rounding(dtype), remedy + hint))
-
-
-def _has_rows_of_edges(matrix: Any) -> bool:
-    """Whether a matrix may be a list of two pairs (u, v), or of three triples (u, v, weight)."""
-    return matrix.shape[0] in (2, 3) and not (matrix.toarray()[:, :2] % 1).any()
 
 
 def _check_laplacian(matrix: Any) -> None:
@@ -77,16 +159,9 @@ def _check_laplacian(matrix: Any) -> None:
 
 
 def check_sums(values: Array, degrees: Array, nodes: Any = None) -> None:
-    """Refuse weights whose sums overflow, or are too small to keep their digits; nodes are rows if nobody says which.
+    """Refuse stored weights of some rows whose sums overflow, or are too small to keep their digits.
 
-    Parameters
-    ----------
-    values : array
-        Stored weights of some rows.
-    degrees : array of shape (n_rows,)
-        Their sums.
-    nodes : array of shape (n_rows,), optional
-        Nodes of the rows.
+    The rows are those of `nodes`, or of all nodes if they are not given.
     """
     tiny = float(np.finfo(np.float64).tiny)
     if not np.isfinite(degrees.sum()):
@@ -214,3 +289,239 @@ def mirrored(low: Any, high: Any, values: Array, n_nodes: int) -> Any:
     """Weights from edges that are each listed once, in one direction."""
     upper = coo_array((values, (low, high)), shape=(n_nodes, n_nodes)).tocsr()
     return finished(upper + upper.T)
+
+
+# Edges
+
+
+def heaviest_edges(weights: Any, most: int) -> tuple[Integers, Integers, Array]:
+    """Ends and weights of edges, each once, at most `most` of them, the heaviest first, for pictures."""
+    edges = triu(weights, format="coo")
+    # multiples of the golden ratio are spread evenly: of equal weights not just the first nodes' edges are kept
+    spread = np.arange(edges.nnz) * 0.618033988749895 % 1
+    order = np.lexsort((spread, -edges.data))[:most]
+    return edges.row[order], edges.col[order], edges.data[order]
+
+
+def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None) -> tuple[Any, Names]:
+    """Weights and names for `Graph.from_edges`, whose docstring says what is accepted."""
+    sources, targets, column = edge_columns(edges)
+    if column is not None and weights is not None:
+        raise ValueError(
+            "weights must be None when the edges carry weights themselves; got both. Pass them in one place only."
+        )
+    if names is not None:
+        names = as_names(names, None if n_nodes is None else as_integer(n_nodes, "n_nodes", 1))
+    starts, ends, n_nodes, names = _positions(sources, targets, names, n_nodes)
+    values = edge_values(column if weights is None else weights, len(starts))
+    dtype = np.int32 if n_nodes < 2**31 else np.int64
+    low: Integers = np.minimum(starts, ends).astype(dtype, copy=False)
+    high: Integers = np.maximum(starts, ends).astype(dtype, copy=False)
+    named = (lambda node: node) if names is None else names.__getitem__
+    refuse_loops(low, high, named)
+    return mirrored(*unique_edges(low, high, values, named, named), n_nodes), names
+
+
+def edge_values(given: Any, n_edges: int, name: str = "weights") -> Array:
+    """Finite weights of edges; 1 where none are given."""
+    if given is None:
+        return np.ones(n_edges)
+    remedy = "Pass one weight for each edge."
+    return as_real_array(given, name, ("n_edges",), sizes={"n_edges": n_edges}, remedy=remedy)
+
+
+def edge_columns(edges: Any) -> tuple[Any, Any, Any]:
+    """Split edges into sources, targets and weights (None if they carry none)."""
+    if isinstance(edges, np.ndarray) and edges.dtype.names:
+        edges = {name: edges[name] for name in edges.dtype.names}
+    names = frame_names(edges)
+    if isinstance(edges, dict) or names is not None:
+        present = list(edges if names is None else names)
+        if "source" not in present or "target" not in present:
+            raise ValueError(
+                f"edges must have columns 'source', 'target' and optionally 'weight'; got {present}. "
+                "Rename the columns, or pass a list of pairs."
+            )
+        columns = [_column(edges[key], key) for key in ("source", "target", "weight") if key in present]
+    elif isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.shape[1] in (2, 3):
+        if edges.shape == (3, 3) and np.array_equal(edges, edges.T) and not np.any(edges.diagonal()):
+            _refuse("an adjacency matrix")  # no three edges read like this
+        columns = list(edges.T)
+    else:
+        columns = _columns_of_tuples(edges)
+    if len(set(map(len, columns))) > 1:
+        raise ValueError(
+            f"edges must have columns of one length; got lengths {[len(part) for part in columns]}. "
+            "Every edge needs a source and a target."
+        )
+    sources, targets = (without_mask(column, "edges", "Drop such edges.") for column in columns[:2])
+    return sources, targets, columns[2] if len(columns) == 3 else None
+
+
+def _column(values: Any, name: str) -> Any:
+    """One column of a table: an array where it is one, else a list, so that tuples in it stay labels."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise ValueError(f"column {name!r} of edges must be a sequence; got {values!r}. Give one entry for each edge.")
+    column = np.asanyarray(values) if hasattr(values, "dtype") or hasattr(values, "dtypes") else list(values)
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        raise ValueError(
+            f"column {name!r} of edges must have one dimension; got shape {column.shape}. Give one entry for each edge."
+        )
+    return column
+
+
+def _columns_of_tuples(edges: Any) -> list[Any]:
+    listed = hasattr(edges, "__iter__") and not isinstance(edges, str) and not issparse(edges)
+    listed = listed and getattr(edges, "ndim", 1) > 0
+    rows = [tuple(row) if isinstance(row, set | frozenset) else row for row in edges] if listed else []
+    sized = all(hasattr(row, "__len__") and not isinstance(row, str | dict) for row in rows)
+    lengths = set(map(len, rows)) if sized else set()
+    if not listed or (rows and lengths not in ({2}, {3})):
+        _refuse(f"shape {edges.shape}" if hasattr(edges, "shape") else f"{edges!r:.60}")
+    return [list(map(itemgetter(axis), rows)) for axis in range(max(lengths, default=2))]
+
+
+def _refuse(given: str) -> NoReturn:
+    raise ValueError(
+        "edges must be pairs (u, v), triples (u, v, weight), or a table with columns 'source', 'target' and optionally "
+        f"'weight'; got {given}. For an adjacency matrix or another library's graph use as_graph; if sources and "
+        "targets are rows, pass edges.T."
+    )
+
+
+def _positions(sources: Any, targets: Any, names: Names, n_nodes: int | None) -> tuple[Integers, Integers, int, Names]:
+    """Turn endpoints into node positions: integers are positions already, anything else is a label."""
+    starts, ends = as_integers(sources), as_integers(targets)
+    labelled = names is not None and all(isinstance(name, int | np.integer) for name in names)
+    if starts is None or ends is None or (labelled and len(starts)):
+        return _look_up(as_labels(sources), as_labels(targets), names, n_nodes)
+    largest = max(starts.max(), ends.max()) if len(starts) else -1
+    smallest = min(starts.min(), ends.min()) if len(starts) else 0
+    if names is not None:
+        n_nodes = len(names)
+    elif n_nodes is not None:
+        n_nodes = as_integer(n_nodes, "n_nodes", 1)
+    if smallest < 0 or (n_nodes is not None and largest >= n_nodes):
+        raise ValueError(
+            f"edges must join nodes from 0{'' if n_nodes is None else f' to {n_nodes - 1}'}; "
+            f"got {smallest if smallest < 0 else largest}. "
+            "Nodes are counted from zero; if the integers are labels, give the labels as names."
+        )
+    if n_nodes is None:
+        n_nodes = _count_nodes(starts, ends, int(largest))
+    return starts, ends, n_nodes, names
+
+
+def _count_nodes(starts: Integers, ends: Integers, largest: int) -> int:
+    """Number of nodes where it was not given: safe only when every node from zero on has an edge."""
+    if largest < 0:
+        raise ValueError("n_nodes must be given when there are no edges and no names; got None. Pass n_nodes or names.")
+    few = largest < 2 * len(starts) + 10**6  # labels taken for positions could ask for any amount of memory
+    seen = np.zeros(largest + 1 if few else 1, dtype=bool)
+    if few:
+        seen[starts] = seen[ends] = True
+    if not seen.all():
+        missing = f"no edge at node {int(np.argmin(seen))}" if few else f"{len(starts)} edges"
+        raise ValueError(
+            f"edges must mention every node from 0 to {largest} unless n_nodes or names is given; "
+            f"got {missing}. Count nodes from zero; pass n_nodes={largest + 1} if nodes without edges are "
+            "meant; or, if the integers are labels, give the labels as names."
+        )
+    return largest + 1
+
+
+def as_integers(column: Any) -> Integers | None:
+    """Endpoints as an integer array, or None if they are labels."""
+    if not len(column):
+        return np.empty(0, dtype=np.int64)
+    array = column
+    if not isinstance(column, np.ndarray) or column.dtype.kind == "O":
+        kinds = set(map(type, column))
+        if bool in kinds or not all(issubclass(kind, int | float | np.integer | np.floating) for kind in kinds):
+            return None
+        array = np.array(list(column))
+    if array.dtype.kind not in "iuf":
+        return None
+    if array.dtype.kind == "f":
+        array = array.astype(np.float64)
+        if not (np.abs(array) <= 2**53).all() or (array != np.floor(array)).any():
+            raise ValueError(
+                "edges must join whole-numbered nodes or named ones; got numbers with a fraction, beyond 2**53, "
+                "NaN or infinity. Drop such rows, or name the nodes by strings."
+            )
+        array = array.astype(np.int64)
+    integers: Integers = array
+    return integers
+
+
+def as_labels(column: Any) -> list[Hashable]:
+    """Endpoints as labels."""
+    # NumPy would list dates of some units as integers
+    listed = not isinstance(column, np.ndarray) or column.dtype.kind in "mM"
+    return list(column) if listed else column.tolist()
+
+
+def _look_up(
+    sources: list[Hashable], targets: list[Hashable], names: Names, n_nodes: int | None
+) -> tuple[Integers, Integers, int, Names]:
+    try:
+        found = dict.fromkeys(chain.from_iterable(zip(sources, targets, strict=True)))
+    except TypeError as error:
+        raise TypeError(f"edges must join hashable nodes; got {error}. Use strings, numbers or tuples.") from error
+    missing = missing_labels(found)
+    if missing:
+        raise ValueError(f"edges must name both ends; got {missing[0]!r}. Drop the rows with missing ends.")
+    if names is None:
+        names = tuple(found)
+        if n_nodes is not None and n_nodes != len(names):
+            raise ValueError(
+                f"n_nodes must equal the number of labels in edges, {len(names)}; got {n_nodes}. "
+                "Name nodes without edges too, by names=[...]."
+            )
+    index = {name: position for position, name in enumerate(names)}
+    unknown = next((label for label in found if label not in index), None)
+    if unknown is not None:
+        raise ValueError(f"edges must join nodes listed in names; got {unknown!r}. Add it to names, or drop its edges.")
+    starts, ends = (
+        np.fromiter(map(index.__getitem__, labels), dtype=np.int64, count=len(labels)) for labels in (sources, targets)
+    )
+    return starts, ends, len(names), names
+
+
+def unique_edges(
+    starts: Integers,
+    ends: Integers,
+    values: Array,
+    start_name: Callable[[int], object],
+    end_name: Callable[[int], object],
+) -> tuple[Integers, Integers, Array]:
+    """Edges sorted by their ends, each once; conflicting or negative weights are refused by name."""
+    order = np.lexsort((ends, starts))
+    starts, ends, values = starts[order], ends[order], values[order]
+    repeated = (starts[1:] == starts[:-1]) & (ends[1:] == ends[:-1])
+
+    def between(at: int) -> str:
+        return f"between {start_name(int(starts[at]))!r} and {end_name(int(ends[at]))!r}"
+
+    conflicting = np.flatnonzero(repeated & (values[1:] != values[:-1]))
+    if conflicting.size:
+        at = int(conflicting[0])
+        raise ValueError(
+            f"edges must give one weight to each pair of nodes; got {values[at]} and {values[at + 1]} {between(at)}. "
+            "Graphs are undirected: add or average the weights of repeated edges first."
+        )
+    if values.size and values.min() < 0:
+        at = int(np.argmin(values))
+        raise ValueError(f"weights must be non-negative; got {values[at]} {between(at)}. {SIMILARITIES}")
+    if repeated.any():
+        keep = np.concatenate(([True], ~repeated))
+        starts, ends, values = starts[keep], ends[keep], values[keep]
+    return starts, ends, values
+
+
+def refuse_loops(starts: Integers, ends: Integers, named: Callable[[int], object]) -> None:
+    """Refuse edges from a node to itself."""
+    loops = starts == ends
+    if loops.any():
+        node = named(int(starts[np.argmax(loops)]))
+        raise ValueError(f"edges must join two different nodes; got a self-loop at {node!r}. Remove the self-loops.")

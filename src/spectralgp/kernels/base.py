@@ -6,7 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,22 +18,6 @@ from spectralgp.spectra import Spectrum
 
 SIGNAL_SHARE = 0.8  # of the signals' variance that learning starts with, the rest being noise
 FLOOR_SHARE = 0.999  # of the least power of a residual that counts as noise: the rest keeps it positive under rounding
-
-
-class Slopes(Protocol):
-    """Derivatives of a log likelihood in a covariance between nodes, as `Evidence` has them."""
-
-    @property
-    def power_gradient(self) -> Array:
-        """In the power at each frequency."""
-
-    @property
-    def residual_gradient(self) -> Array:
-        """In the power of the residual at each frequency."""
-
-    @property
-    def node_covariance_gradient(self) -> Array:
-        """In the entries of the covariance, in its own eigenbasis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +48,8 @@ class GraphKernel(ABC):
     laplacian: LaplacianKind
     scaled: bool
     floor: float = 0.0  # variance that was taken off the residual's power, since it counts as noise
+    shares_eigenvectors: ClassVar[bool] = True  # with the graph's Laplacian, so that it has a filter to look at
+    needs_no_graph: ClassVar[bool] = False  # whether the kernel is the same whatever the graph
 
     # --------------------------------------------------------------------------------------------- parameters
 
@@ -138,8 +124,8 @@ class GraphKernel(ABC):
         return np.sqrt(self.power(eigenvalues))
 
     @abstractmethod
-    def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
-        """Gradient of a log likelihood in `theta`, from that in the covariance."""
+    def pull_back(self, slopes: Any, spectrum: Spectrum) -> Array:
+        """Gradient of a log likelihood in `theta`, from its gradients in the covariance, which `Evidence` has."""
 
     def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...] | None:
         """Derivatives (n_eigenvalues, n_parameters) of the signal's power, and of the residual's if there is one.
@@ -207,11 +193,6 @@ class GraphKernel(ABC):
     # ----------------------------------------------------------------------------------------------- manners
 
     @property
-    def shares_eigenvectors(self) -> bool:
-        """Whether the kernel is a function on the graph's own spectrum, so that it has a filter to look at."""
-        return True
-
-    @property
     def is_positive_everywhere(self) -> bool:
         """Whether the filter is held non-negative on the whole interval, and not at the eigenvalues alone."""
         return False
@@ -219,11 +200,6 @@ class GraphKernel(ABC):
     @property
     def has_free_amplitude(self) -> bool:
         """Whether a factor of the whole covariance is among the free parameters."""
-        return False
-
-    @property
-    def needs_no_graph(self) -> bool:
-        """Whether the kernel is the same whatever the graph."""
         return False
 
     @property
@@ -253,7 +229,7 @@ class SpectralKernel(GraphKernel):
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
         """Derivative of `power` in `theta`, shape (n_eigenvalues, n_parameters)."""
 
-    def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
+    def pull_back(self, slopes: Any, spectrum: Spectrum) -> Array:
         """Equation (6) through the Jacobian."""
         gradient: Array = self.power_jacobian(spectrum.eigenvalues).T @ slopes.power_gradient
         return gradient
@@ -466,7 +442,7 @@ class WithResidual(Parts):
         own = self.signal.power_jacobian(eigenvalues)
         return np.pad(own, ((0, 0), (0, self.residual.theta.size)))
 
-    def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
+    def pull_back(self, slopes: Any, spectrum: Spectrum) -> Array:
         """Each part from its own slope: equations (6) and (16)."""
         residual = self.residual.power_jacobian(spectrum.eigenvalues).T @ slopes.residual_gradient
         return np.concatenate([self.signal.pull_back(slopes, spectrum), residual])

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,31 +40,14 @@ _OF_A_DISTANCE = (RBF, Matern, RationalQuadratic)  # functions of |x - x'| / len
 
 @dataclass(frozen=True)
 class InputRecipe:
-    """How inputs were made: from time, from earlier signals, from a table, from several of these, or from nothing.
+    """How inputs were made from files: from time, earlier signals, a table, several of these, or nothing.
 
     A model file keeps it, so that later commands make inputs in the same way instead of guessing it from names.
-
-    Parameters
-    ----------
-    time : {"numbers", "dates"}, optional
-        A column "time" has the time of each signal: a number as it is written, or a date as days since 1970-01-01, UTC.
-    lag : int, optional
-        There is one column per node with the signal this many rows before.
-    columns : tuple of str, default=()
-        Columns that come from a table.
-
-    Examples
-    --------
-    >>> from spectralgp.kernels import InputRecipe
-    >>> print(InputRecipe("dates", 1, ("rain", "wind")))
-    time (dates), lag:1 and a table with rain, wind
-    >>> print(InputRecipe())
-    no inputs
     """
 
-    time: Clock | None = None
-    lag: int | None = None
-    columns: tuple[str, ...] = ()
+    time: Clock | None = None  # a column "time": a number as it is written, or a date as days since 1970-01-01, UTC
+    lag: int | None = None  # one column per node with the signal this many rows before
+    columns: tuple[str, ...] = ()  # that come from a table
 
     def __str__(self) -> str:
         """The recipe in words."""
@@ -121,20 +104,13 @@ class InputKernel(ABC):
     `theta` holds the parameters to learn, as scikit-learn has them; there are none unless the kernel is `Learnt`.
     """
 
+    has_features: ClassVar[bool] = True  # inputs have one row per signal, whose columns and equality mean something
+    is_pairwise: ClassVar[bool] = False  # inputs are covariances, with one row and one column per signal
+
     @property
     @abstractmethod
     def described(self) -> KernelLike:
         """The kernel as users write it: scikit-learn's object, "precomputed", or None for independent signals."""
-
-    @property
-    def has_features(self) -> bool:
-        """Whether inputs are features, one row per signal, so that columns and equal rows of them mean something."""
-        return True
-
-    @property
-    def is_pairwise(self) -> bool:
-        """Whether inputs are covariances, one row and one column per signal."""
-        return False
 
     @property
     def theta(self) -> Array:
@@ -278,17 +254,12 @@ class Learnt(InputKernel):
 class Precomputed(InputKernel):
     """A covariance matrix of the user's own: at fit the inputs are ``K`` itself."""
 
+    has_features = False
+    is_pairwise = True
+
     @property
     def described(self) -> KernelLike:
         return "precomputed"
-
-    @property
-    def has_features(self) -> bool:
-        return False
-
-    @property
-    def is_pairwise(self) -> bool:
-        return True
 
     def covariance(self, inputs: Array) -> Array:
         return as_covariance(inputs)
@@ -354,9 +325,7 @@ class Precomputed(InputKernel):
 class Independent(InputKernel):
     """Signals that have nothing to do with one another, ``K = I``; inputs have no columns."""
 
-    @property
-    def has_features(self) -> bool:
-        return False
+    has_features = False
 
     @property
     def described(self) -> KernelLike:
@@ -481,13 +450,7 @@ class Standardised(InputKernel):
 
 
 def as_input_kernel(kernel: InputKernel | KernelLike) -> InputKernel:
-    """The kind of input kernel that a scikit-learn kernel, "precomputed" or None stands for.
-
-    Examples
-    --------
-    >>> as_input_kernel("precomputed")
-    Precomputed()
-    """
+    """The kind of input kernel that a scikit-learn kernel, "precomputed" or None stands for."""
     if isinstance(kernel, InputKernel):
         return kernel
     if kernel is None:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
-from spectralgp.graphs import Graph, LaplacianKind, whole_graph
-from spectralgp.kernels.base import SIGNAL_SHARE, GraphKernel, Slopes, SpectralKernel
+from spectralgp.graphs import Graph, LaplacianKind
+from spectralgp.kernels.base import SIGNAL_SHARE, GraphKernel, SpectralKernel
 from spectralgp.spectra import ExactSpectrum, Spectrum, modes_of
 
 Bounds = tuple[float, float] | Literal["fixed"]
@@ -162,10 +162,7 @@ class Identity(NamedKernel):
     amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = False
-
-    @property
-    def needs_no_graph(self) -> bool:
-        return True
+    needs_no_graph = True
 
     def _formula(self, eigenvalues: Array) -> Array:
         return np.ones_like(eigenvalues)
@@ -374,6 +371,8 @@ class LocalAverage(StrengthParameter):
     [[0.5, 0.5], [0.5, 0.5]]
     """
 
+    shares_eigenvectors = False
+
     def filter_matrix(self, graph: Graph) -> Array:
         """The filter ``B``, shape (n_nodes, n_nodes)."""
         rows = self.amplitude / (1 + self.strength * graph.degrees)
@@ -397,10 +396,6 @@ class LocalAverage(StrengthParameter):
         chosen = [slopes[name] for name in self.parameter_names]
         return np.stack(chosen) if chosen else np.empty((0, graph.n_nodes, graph.n_nodes))
 
-    @property
-    def shares_eigenvectors(self) -> bool:
-        return False
-
     def bind(self, spectrum: Spectrum) -> Self:
         spectrum.require_eigenvectors(
             f"graph_kernel must be a function on the spectrum for a large graph; got {self!r}, with eigenvectors of "
@@ -410,7 +405,7 @@ class LocalAverage(StrengthParameter):
 
     def basis(self, spectrum: Spectrum) -> Spectrum:
         """The eigenvectors of ``B B^T`` itself, with its eigenvalues as frequencies."""
-        graph = whole_graph(spectrum.graph, "for LocalAverage")
+        graph = spectrum.graph.require_whole("for LocalAverage")
         modes = modes_of(self.covariance(graph))
         return ExactSpectrum(graph, self.laplacian, False, modes.values, modes.vectors)
 
@@ -418,11 +413,11 @@ class LocalAverage(StrengthParameter):
         """The eigenvalues of `basis`, which are those of ``B B^T``."""
         return np.asarray(eigenvalues, dtype=float)
 
-    def pull_back(self, slopes: Slopes, spectrum: Spectrum) -> Array:
+    def pull_back(self, slopes: Any, spectrum: Spectrum) -> Array:
         """Gradient through the derivative of ``B B^T``."""
         vectors = self.basis(spectrum).require_eigenvectors("")
         slope = vectors @ slopes.node_covariance_gradient @ vectors.T
-        graph = whole_graph(spectrum.graph, "for LocalAverage")
+        graph = spectrum.graph.require_whole("for LocalAverage")
         return np.tensordot(self.covariance_jacobian(graph), slope, axes=2)
 
 

@@ -14,9 +14,19 @@ from scipy.sparse import coo_array, csr_array
 
 from spectralgp._basics.checks import Array, Integers, as_integer
 from spectralgp._basics.progress import progress_bar
-from spectralgp.graphs.edges import as_integers, as_labels, edge_columns, edge_values, refuse_loops, unique_edges
-from spectralgp.graphs.nodes import Names, as_coordinates, as_names, missing_labels
 from spectralgp.graphs.points import small_integers
+from spectralgp.graphs.weights import (
+    Names,
+    as_coordinates,
+    as_integers,
+    as_labels,
+    as_names,
+    edge_columns,
+    edge_values,
+    missing_labels,
+    refuse_loops,
+    unique_edges,
+)
 from spectralgp.partitioned.building import BuildDirectory, as_n_hops, as_writable, building, finish, keep_rows
 from spectralgp.partitioned.partitioning import as_partitioner, cut_nodes
 from spectralgp.partitioned.sources import Blocks, edge_blocks

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from spectralgp._basics.checks import as_integer
 from spectralgp._basics.html import as_html
 from spectralgp.graphs import Graph, LaplacianKind
-from spectralgp.graphs.base import GraphBase
+from spectralgp.graphs.core import GraphBase
 from spectralgp.operators import Operator, precision_of
 from spectralgp.partitioned.building import build_from_graph
 from spectralgp.partitioned.edges import build_from_edges
@@ -301,7 +301,7 @@ class PartitionedGraph(GraphBase):
     def is_whole(self) -> bool:
         return False
 
-    def adopted(self, signals: Any) -> Any:
+    def as_native(self, signals: Any) -> Any:
         return complete(as_dask(signals))
 
     @property

@@ -15,9 +15,8 @@ from scipy.spatial import cKDTree
 
 from spectralgp._basics.checks import Array, Integers, as_integer, as_option
 from spectralgp._basics.progress import progress_bar, report
-from spectralgp.graphs.nodes import as_names
-from spectralgp.graphs.places import Plane, Sphere
-from spectralgp.graphs.points import ExactSum, Joining, as_joining, others_of, symmetrized, weigh
+from spectralgp.graphs.points import ExactSum, Joining, Plane, Sphere, as_joining, others_of, symmetrized, weigh
+from spectralgp.graphs.weights import as_names
 from spectralgp.partitioned.building import BuildDirectory, as_n_hops, as_writable, building, finish, keep_rows
 from spectralgp.partitioned.edges import by_owner, pieces
 from spectralgp.partitioned.partitioning import curve_order, in_equal_pieces

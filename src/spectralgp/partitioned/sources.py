@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from spectralgp._basics.extras import require
-from spectralgp.graphs.places import as_points
+from spectralgp.graphs.points import as_points
 
 EDGE = ("source", "target", "weight")
 ROWS_AT_ONCE = 1 << 20

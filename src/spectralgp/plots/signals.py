@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from spectralgp._basics.checks import Array, as_real_array
 from spectralgp._basics.tables import match_columns, series_index
 from spectralgp.graphs import Graph
-from spectralgp.graphs.edges import heaviest_edges
-from spectralgp.graphs.nodes import is_range
+from spectralgp.graphs.weights import heaviest_edges, is_range
 from spectralgp.plots.style import FILLED_MARKER, axes, size_in_points
 
 if TYPE_CHECKING:

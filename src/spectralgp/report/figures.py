@@ -20,7 +20,7 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.colours import COLOURS
 from spectralgp._basics.extras import require
 from spectralgp.graphs import Graph
-from spectralgp.graphs.edges import heaviest_edges
+from spectralgp.graphs.weights import heaviest_edges
 from spectralgp.report.numbers import Bands, Numbers, Predictions, Which, deviation_band
 from spectralgp.report.words import NAMES
 from spectralgp.scores import LEVELS, Calibration, interval_half_width

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import eigh
@@ -153,6 +153,11 @@ class SpectralData(ABC):
 class SpectrumSettings(ABC):
     """How the spectrum of a graph is found, and what can be asked of signals and models on such a spectrum."""
 
+    tolerance: float  # largest relative error of the log marginal likelihood by truncation; zero if there is none
+    reads_into_memory: ClassVar[bool]  # signals, in double precision, rather than leaving them where they are
+    needs_passes: ClassVar[bool]  # over the graph, to predict: fits share them, and compare fewer models and values
+    has_node_covariances: ClassVar[bool]  # written out, nodes by nodes, as shrinkage and exact completions need them
+
     def __sklearn_clone__(self) -> Self:
         """A frozen object is its own clone."""
         return self
@@ -191,26 +196,6 @@ class SpectrumSettings(ABC):
     def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
         """Bytes that learning needs for signals of `item_size` bytes per value, what for, and what would need less."""
 
-    @property
-    @abstractmethod
-    def tolerance(self) -> float:
-        """Largest relative error of the log marginal likelihood by truncation; zero if there is none."""
-
-    @property
-    @abstractmethod
-    def reads_into_memory(self) -> bool:
-        """Whether signals are read into memory, in double precision, rather than left where they are."""
-
-    @property
-    @abstractmethod
-    def needs_passes(self) -> bool:
-        """Whether predictions take passes over the graph: fits then share them, and compare fewer models and values."""
-
-    @property
-    @abstractmethod
-    def has_node_covariances(self) -> bool:
-        """Whether covariances of nodes by nodes are written out, as shrinkage and exact completions need them."""
-
 
 class Spectrum(ABC):
     """Frequencies of a graph, with the few verbs that learning and prediction ask of them.
@@ -223,6 +208,7 @@ class Spectrum(ABC):
     laplacian: LaplacianKind
     scaled: bool
     n_moments: int | None  # Chebyshev moments that it is made of; None where eigenvalues are known
+    has_eigenvectors: ClassVar[bool]  # and eigenvalues: blocks are then coefficients in rows, and may be stacked
 
     @property
     @abstractmethod
@@ -261,11 +247,6 @@ class Spectrum(ABC):
     def mean(self, values: Array) -> Array:
         """Average over the nodes of a function of the eigenvalues, given its values at them along the first axis."""
         return self.multiplicities @ values / self.n_nodes
-
-    @property
-    @abstractmethod
-    def has_eigenvectors(self) -> bool:
-        """Whether eigenpairs are known, so that blocks are coefficients in rows, of which many may be stacked."""
 
     @abstractmethod
     def require_eigenvectors(self, message: str) -> Array:

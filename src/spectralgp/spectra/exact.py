@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -152,6 +152,8 @@ class MatrixBasis(Spectrum):
     Vectors are orthonormal for a graph's own spectrum, and need not be for another basis of the nodes.
     """
 
+    has_eigenvectors = True
+
     @property
     @abstractmethod
     def forward(self) -> Array | None:
@@ -161,10 +163,6 @@ class MatrixBasis(Spectrum):
     @abstractmethod
     def backward(self) -> Array | None:
         """The inverse of the transpose of `forward`, by which signals become coordinates."""
-
-    @property
-    def has_eigenvectors(self) -> bool:
-        return True
 
     @abstractmethod
     def coefficients(self, signals: Signals) -> Array:
@@ -231,6 +229,11 @@ class Exact(SpectrumSettings):
     ExactSpectrum(3 frequencies of the combinatorial Laplacian)
     """
 
+    tolerance: ClassVar[float] = 0.0  # type: ignore[misc]
+    reads_into_memory = True
+    needs_passes = False
+    has_node_covariances = True
+
     def of(
         self,
         graph: GraphBase,
@@ -272,22 +275,6 @@ class Exact(SpectrumSettings):
     def memory(self, n_signals: int, n_nodes: int, item_size: int) -> tuple[float, str, str]:
         remedy = "Use spectrum='chebyshev', which needs no matrix of nodes by nodes."
         return 3 * 8 * n_nodes**2, f"the exact spectrum of {n_nodes} nodes", remedy
-
-    @property
-    def tolerance(self) -> float:
-        return 0.0
-
-    @property
-    def reads_into_memory(self) -> bool:
-        return True
-
-    @property
-    def needs_passes(self) -> bool:
-        return False
-
-    @property
-    def has_node_covariances(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True, eq=False)

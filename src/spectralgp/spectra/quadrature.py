@@ -236,6 +236,9 @@ class Chebyshev(SpectrumSettings):
     n_probes: int | Literal["exact"] = 32
     random_state: int = 0
     device: str | None = None
+    reads_into_memory = False
+    needs_passes = True
+    has_node_covariances = False
 
     def __post_init__(self) -> None:
         """Check every setting."""
@@ -310,18 +313,6 @@ class Chebyshev(SpectrumSettings):
     def _probes_on(self, n_nodes: int) -> int:
         return n_nodes if self.n_probes == "exact" else self.n_probes
 
-    @property
-    def reads_into_memory(self) -> bool:
-        return False
-
-    @property
-    def needs_passes(self) -> bool:
-        return True
-
-    @property
-    def has_node_covariances(self) -> bool:
-        return False
-
 
 def release_passes(graph: GraphBase) -> None:
     """Forget the states of recurrences on a graph, which more moments would need, and keep the moments."""
@@ -356,6 +347,7 @@ class Quadrature(Spectrum):
     settings: Chebyshev
     density: Density
     n_moments: int  # of the density that are used; an odd number
+    has_eigenvectors = False
 
     @property
     def found(self) -> DensityState:
@@ -391,10 +383,6 @@ class Quadrature(Spectrum):
     def multiplicities(self) -> Array:
         """``m_q`` of equation (12); they add up to the number of nodes."""
         return quadrature_weights(self.density.moments(self.n_moments))[::-1]
-
-    @property
-    def has_eigenvectors(self) -> bool:
-        return False
 
     def require_eigenvectors(self, message: str) -> Array:
         raise ValueError(message)
