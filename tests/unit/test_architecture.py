@@ -277,17 +277,18 @@ COMPARED_BY_VALUE = {
     "Errors",
     "Exact",
     "Independent",
+    "InputParts",
     "InputRecipe",
     "Layout",
     "Limits",
     "TaskKey",
     "Precomputed",
+    "Reader",
     "ReleasedFile",
     "Row",
     "Scores",
     "Stacking",
     "Stage",
-    "Told",
     "Tried",
     "Variance",
 }
@@ -337,6 +338,8 @@ WORDED = {"kernel", "input_kernel", "described", "spectrum", "settings", "solver
 
 # doors, which make objects of what a user gives
 DOORS = {
+    "cli.learning: == 'exact'": "--spectrum is a word",
+    "estimators._saving: isinstance SpectrumSettings": "spectrum= is a word or settings",
     "estimators._base: isinstance GraphKernel": "graph_kernel= is a kernel or a list of kernels",
     "estimators._base: == 'chebyshev'": "spectrum= may be a word, of which settings are made here",
     "estimators._parameters: isinstance GraphKernel": "residual= is a kernel, a word or None",
