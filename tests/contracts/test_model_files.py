@@ -27,8 +27,7 @@ from spectralgp.kernels import InputRecipe
 RNG = np.random.default_rng(0)
 RING = Graph.from_edges([(node, (node + 1) % 4) for node in range(4)])
 X, Y = RNG.standard_normal((5, 1)), RNG.standard_normal((5, 4))
-N_MUTATIONS, N_PARTS = 10_000, 10  # of files, in so many tests
-LONGEST, MOST_MEMORY = 5.0, 300e6  # seconds and bytes that loading one of them may take
+LONGEST, MOST_MEMORY = 5.0, 300e6  # seconds and bytes that loading any file may take
 
 MODELS = {
     "plain": lambda: GraphGPRegressor(RING, Polynomial(1), residual=None).fit(X, Y),
@@ -125,44 +124,59 @@ def packed(metadata: dict[str, str], state: Any, arrays: dict[str, np.ndarray]) 
     return save(arrays, metadata | {"sha256": digest(metadata, arrays)})
 
 
-def places(state: Any) -> Iterator[tuple[Any, Any]]:
-    """Every container in a tree of JSON with every key of it."""
-    for key in list(state) if isinstance(state, dict) else range(len(state)):
-        yield state, key
-        if isinstance(state[key], dict | list):
-            yield from places(state[key])
+def leaves(state: Any, where: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every value in a tree of JSON with its place; a reference to an array is a value, and so is an empty list."""
+    items = list(state.items() if isinstance(state, dict) else enumerate(state) if isinstance(state, list) else ())
+    if not items or "array" in state:
+        yield where, state
+        return
+    for key, value in items:
+        yield from leaves(value, (*where, key))
 
 
-def with_other_words(state: Any, rng: np.random.Generator) -> Any:
-    """JSON in which something was replaced, left out, added or exchanged."""
-    state = copy.deepcopy(state)
-    every = list(places(state))
-    (holder, key), (other, other_key) = (every[int(index)] for index in rng.integers(len(every), size=2))
-    match int(rng.integers(6)):
-        case 0 | 1 | 2:
-            holder[key] = VALUES[int(rng.integers(len(VALUES)))]
-        case 3:
-            del holder[key]
-        case 4:
-            holder[key] = copy.deepcopy(other[other_key])
-        case 5 if isinstance(holder, list):
-            holder.append(copy.deepcopy(holder[key]))
-        case _:
-            holder["more"] = 1
+def holder_of(state: Any, where: tuple[Any, ...]) -> Any:
+    """What holds the value at a place."""
+    for key in where[:-1]:
+        state = state[key]
     return state
 
 
-def with_other_arrays(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
+def every_field(whole: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Each field of each noun once: a file that has it, and the place there."""
+    seen = set()
+    for name, (_, state, _) in whole.items():
+        for where, _ in leaves(state):
+            place = tuple(key for key in where if not isinstance(key, int))
+            if place not in seen:
+                seen.add(place)
+                yield name, where
+
+
+def with_another_word(state: Any, where: tuple[Any, ...], rng: np.random.Generator) -> Any:
+    """JSON in which the value at a place was replaced, left out, doubled, or given company."""
+    state = copy.deepcopy(state)
+    holder, key = holder_of(state, where), where[-1]
+    match int(rng.integers(6)):
+        case 0:
+            del holder[key]
+        case 1 if isinstance(holder, list):
+            holder.append(copy.deepcopy(holder[key]))
+        case 1:
+            holder["more"] = 1
+        case _:
+            holder[key] = VALUES[int(rng.integers(len(VALUES)))]
+    return state
+
+
+def with_another_array(arrays: dict[str, np.ndarray], name: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Arrays of which one has another value, shape or type, or is not there, or stands for another."""
-    names = sorted(arrays)
-    name, other = (names[int(index)] for index in rng.integers(len(names), size=2))
     array = arrays[name].copy()
     match int(rng.integers(7)):
         case 0 | 1 if array.size:
             value = NUMBERS[int(rng.integers(len(NUMBERS)))]
             array.flat[int(rng.integers(array.size))] = value if array.dtype.kind == "f" else rng.integers(-9, 99)
         case 2 if array.size:
-            array = array[: int(rng.integers(len(array)))] if array.ndim else array
+            array = array[: int(rng.integers(len(array)))]
         case 3:
             array = array.reshape(-1)
         case 4:
@@ -170,43 +184,48 @@ def with_other_arrays(arrays: dict[str, np.ndarray], rng: np.random.Generator) -
         case 5:
             return {key: one for key, one in arrays.items() if key != name}
         case _:
-            array = arrays[other]
+            array = arrays[sorted(arrays)[int(rng.integers(len(arrays)))]]
     return arrays | {name: array}
 
 
-@pytest.mark.parametrize("part", range(N_PARTS))
+def mutations(files: dict[str, bytes], whole: dict[str, Any]) -> Iterator[bytes]:
+    """Files with something made up in each field, in turn, and some that met with an accident."""
+    rng = np.random.default_rng(0)
+    for name, where in every_field(whole):
+        metadata, state, arrays = whole[name]
+        for _ in range(2):
+            yield packed(metadata, with_another_word(state, where, rng), arrays)
+        stored = holder_of(state, where)[where[-1]]
+        if isinstance(stored, dict) and stored:
+            for _ in range(2):
+                yield packed(metadata, state, with_another_array(arrays, stored["array"], rng))
+    for number in range(120):
+        yield damaged(list(files.values())[number % len(files)], rng)
+
+
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast", "ignore:overflow encountered in cast")
-def test_ten_thousand_mutated_files_end_in_clear_errors_or_in_models(files, tmp_path, part):
-    rng = np.random.default_rng(part)
-    names, longest, n_refused = list(files), 0.0, 0
+def test_mutated_files_end_in_clear_errors_or_in_models(files, tmp_path):
     whole = {name: unpacked(content, tmp_path) for name, content in files.items()}
     for content in files.values():
         assert load(content, tmp_path) is not None
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for number in range(N_MUTATIONS // N_PARTS):
-        name = names[number % len(names)]
-        metadata, state, arrays = whole[name]
-        match number % 5:
-            case 0 | 1:
-                mutated = damaged(files[name], rng)
-            case 2 | 3:
-                mutated = packed(metadata, with_other_words(state, rng), arrays)
-            case _:
-                mutated = packed(metadata, state, with_other_arrays(arrays, rng))
+    n_mutations, n_refused, longest = 0, 0, 0.0
+    for mutated in mutations(files, whole):
         started = time.perf_counter()
         n_refused += load(mutated, tmp_path) is None
-        longest = max(longest, time.perf_counter() - started)
+        n_mutations, longest = n_mutations + 1, max(longest, time.perf_counter() - started)
     grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert longest < LONGEST
     assert grown < MOST_MEMORY
-    assert n_refused > 0.7 * N_MUTATIONS / N_PARTS
+    assert n_mutations > 450
+    assert n_refused > 0.7 * n_mutations
 
 
 def test_a_file_with_any_byte_changed_is_refused(files, tmp_path):
-    """Every single byte of the arrays, and many of the header, whose blanks may be others."""
+    """Every third byte of the arrays, and many of the header, whose blanks may be others."""
     content = files["plain"]
     header = 8 + int.from_bytes(content[:8], "little")
-    for place in [*range(header, len(content)), *range(0, header, 7)]:
+    for place in [*range(header, len(content), 3), *range(0, header, 13)]:
         data = bytearray(content)
         data[place] ^= 0x41
         assert load(bytes(data), tmp_path) is None, place
@@ -251,25 +270,22 @@ def test_each_way_to_be_wrong_has_its_words(files, tmp_path):
 @pytest.mark.parametrize(
     ("where", "value", "words"),
     [
-        (("candidates", 0, "kernel", "type"), "Response", "must be one of Polynomial"),
-        (("candidates", 0, "kernel", "type"), "os.system", "must be one of Polynomial"),
-        (("shared", "models", 0, "input_kernel", "type"), "PairwiseKernel", "must be one of Learnt"),
-        (("estimator", "parameters", "solver"), {"type": "Solver"}, "must be one of Sqp, Lagrangian"),
-        (("shared", "models", 0, "noise_variance"), "NaN", "must be a number"),
-        (("shared", "models", 0, "noise_variance"), -1.0, "must be a number of at least 0"),
-        (("estimator", "parameters", "n_folds"), True, "must be a whole number"),
+        (("candidates", 0, "kernel", "type"), "Response", r"Invalid value .* at `\$.candidates\[0\].kernel.type`"),
+        (("candidates", 0, "kernel", "type"), "os.system", r"Invalid value .* at `\$.candidates\[0\].kernel.type`"),
+        (("shared", "models", 0, "input_kernel", "type"), "PairwiseKernel", r"Invalid value .*input_kernel.type"),
+        (("estimator", "parameters", "solver"), {"type": "Solver"}, r"Invalid value 'Solver' .*solver.type"),
+        (("shared", "models", 0, "noise_variance"), "NaN", "Expected `float`, got `str`.*noise_variance"),
+        (("shared", "models", 0, "noise_variance"), -1.0, "Expected `float` >= 0.0.*noise_variance"),
+        (("estimator", "parameters", "random_state"), True, "Expected `int | null`, got `bool`.*random_state"),
         (("estimator", "fitted", "names"), ["a", "a", "b", "c"], "distinct names"),
         (("shared", "tasks", 0, "inputs"), {"array": "graph.data", "order": "C"}, "2 axes"),
         (("learnt", "weights"), {"array": "estimator.fitted.scale", "order": "C"}, "add up to one"),
-        (("candidates", 0, "task"), 7, "whole number from 0 to 0"),
+        (("candidates", 0, "task"), 7, "task must be a whole number from 0 to 0"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(files, tmp_path, where, value, words):
     metadata, state, arrays = unpacked(files["plain"], tmp_path)
-    holder = state
-    for key in where[:-1]:
-        holder = holder[key]
-    holder[where[-1]] = value
+    holder_of(state, where)[where[-1]] = value
     path = tmp_path / "model.sgp"
     path.write_bytes(packed(metadata, state, arrays))
     with pytest.raises(ValueError, match=words):
@@ -289,7 +305,7 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     ("other", "recentres read_as precision kernel names columns feature_names_in coordinates carried relative offset"),
     ("other", "chebyshev log_likelihood log_posterior log_marginal_likelihood stationarity feasibility multipliers"),
     ("other", "complementarity lift truncation rounding probes limit score restarts tried eigenpairs densities"),
-    ("other", "input_recipe time shrinkage"),
+    ("other", "input_recipe time shrinkage input_kernel stacking"),
     (None, "name detail method active"),
 )
 WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the others are made shorter
@@ -305,22 +321,10 @@ WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the ot
 }
 
 
-def leaves(state: Any, where: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Every value in a tree of JSON with its place; a reference to an array is a value, and so is an empty list."""
-    items = list(state.items() if isinstance(state, dict) else enumerate(state) if isinstance(state, list) else ())
-    if not items or "array" in state:
-        yield where, state
-        return
-    for key, value in items:
-        yield from leaves(value, (*where, key))
-
-
 def with_a_wrong_value(content: tuple[dict[str, str], Any, dict[str, np.ndarray]], where: tuple[Any, ...]) -> bytes:
     """A file that is as it should be but for one field."""
     metadata, state, arrays = copy.deepcopy(content)
-    name, holder = next(str(key) for key in reversed(where) if not isinstance(key, int)), state
-    for key in where[:-1]:
-        holder = holder[key]
+    name, holder = next(str(key) for key in reversed(where) if not isinstance(key, int)), holder_of(state, where)
     if isinstance(holder[where[-1]], dict):
         stored = holder[where[-1]]["array"]
         whole = arrays[stored]
@@ -332,24 +336,21 @@ def with_a_wrong_value(content: tuple[dict[str, str], Any, dict[str, np.ndarray]
 
 def test_a_wrong_value_in_any_field_is_refused_by_its_name(files, tmp_path):
     """Or by that of the part it is in, or of the axis that has another length: one file for each field of each noun."""
-    path, seen, missed = tmp_path / "model.sgp", set(), []
-    for name, content in files.items():
-        whole = unpacked(content, tmp_path)
-        for where, _ in leaves(whole[1]):
-            place = tuple(key for key in where if not isinstance(key, int))
-            if place in seen:
-                continue
-            seen.add(place)
-            path.write_bytes(with_a_wrong_value(whole, where))
-            said = "it was loaded"
-            try:
-                spectralgp.load(path)
-            except ValueError as error:
-                said = str(error).removeprefix(str(path))
-            if not re.search(rf" must .*\b({'|'.join([*place[-2:], 'n_signals', 'n_features'])})\b", said):
-                missed.append((name, where, said))
-    assert not missed
-    assert len(seen) > 150
+    path, missed = tmp_path / "model.sgp", []
+    whole = {name: unpacked(content, tmp_path) for name, content in files.items()}
+    every = list(every_field(whole))
+    for name, where in every:
+        path.write_bytes(with_a_wrong_value(whole[name], where))
+        said = "it was loaded"
+        try:
+            spectralgp.load(path)
+        except ValueError as error:
+            said = str(error).removeprefix(str(path))
+        words = [*[key for key in where if not isinstance(key, int)][-2:], "n_signals", "n_features"]
+        if not re.search(rf" must .*\b({'|'.join(words)})\b", said):
+            missed.append((name, where, said))
+    assert missed == []
+    assert len(every) > 150
 
 
 def test_shapes_that_the_file_does_not_hold_take_no_memory(files, tmp_path):
@@ -368,10 +369,10 @@ def test_a_short_file_that_describes_a_model_larger_than_the_machine_is_refused(
         name: np.repeat(one, 2_000, axis=0) if len(one) == 5 and "graph" not in name else one
         for name, one in arrays.items()
     }
-    monkeypatch.setattr("spectralgp.files.fitted._memory", lambda: 1e9)
+    monkeypatch.setattr("spectralgp.files.models._memory", lambda: 1e9)
     path = tmp_path / "model.sgp"
     path.write_bytes(packed(metadata, state, arrays))
-    with pytest.raises(ValueError, match=r"one for 1 GB of memory; got 'one that takes 2.4 GB'"):
+    with pytest.raises(ValueError, match=r"one for 1 GB of memory; got one that takes 2.4 GB"):
         spectralgp.load(path)
 
 
@@ -414,14 +415,14 @@ def run(script: str, folder: Path, *before: str) -> subprocess.CompletedProcess[
 
 
 def test_a_process_killed_while_it_saves_leaves_the_old_file_or_the_new_one(tmp_path):
-    """A hundred times, at random moments; that some were in the middle is seen from what they left beside the file."""
+    """Forty times, at random moments; that some were in the middle is seen from what they left beside the file."""
     answer = run(
         """
         models[0].save(path)
         random.seed(0)
         left = set()
         started = time.perf_counter(); models[0].save(path); took = time.perf_counter() - started
-        for turn in range(100):
+        for turn in range(40):
             child = os.fork()
             if child == 0:
                 while True:
@@ -437,7 +438,7 @@ def test_a_process_killed_while_it_saves_leaves_the_old_file_or_the_new_one(tmp_
         tmp_path,
     )
     assert answer.returncode == 0, answer.stderr[-2000:]
-    assert int(answer.stdout) > 10
+    assert int(answer.stdout) > 4
 
 
 FULL = """

@@ -472,10 +472,10 @@ class OwnSolver(Sqp):
             {"input_kernel": of_inputs.PairwiseKernel(), "graph_kernel": Identity()},
             "input_kernel must be a kernel of scikit-learn",
         ),
-        ({"solver": OwnSolver(), "graph_kernel": Identity()}, "solver must be 'sqp', 'lagrangian' or .*set_params"),
+        ({"solver": OwnSolver(), "graph_kernel": Identity()}, "solver must be .* to be saved; got .*set_params"),
         (
             {"random_state": np.random.default_rng(0), "graph_kernel": Identity()},
-            r"random_state must be a whole number to be saved; got Generator.*set_params",
+            r"random_state must be a number, .* to be saved; got Generator.*set_params",
         ),
     ],
     ids=["response", "own kernel", "residual", "own input kernel", "pairwise", "own solver", "generator"],

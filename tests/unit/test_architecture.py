@@ -62,6 +62,7 @@ HEAVY = {
     "distributed",
     "jinja2",
     "matplotlib",
+    "msgspec",
     "narwhals",
     "networkx",
     "numba",
@@ -78,7 +79,9 @@ HEAVY = {
     "zarr",
 }
 # the command line is the one room that nobody imports to compute; compiled loops are imported where they run
-HEAVY_AT_TOP = {"cli": {"rich", "typer"}, "operators.loops": {"numba"}}
+HEAVY_AT_TOP = {"cli": {"rich", "typer"}, "operators.loops": {"numba"}} | {
+    f"files.{name}": {"msgspec"} for name in ("container", "models", "schema")
+}
 
 
 def modules_of(package: Path) -> dict[str, Path]:

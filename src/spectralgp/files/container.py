@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import scipy
 import sklearn
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
-from spectralgp.files.codecs import Json
 
+Json = Any
 FORMAT, FORMAT_VERSION = "spectralgp model", 3
 LARGEST_HEADER = 100_000_000  # bytes, beyond which the format's own readers refuse it
 PARTS_OF_ANY_MODEL = 100_000
@@ -117,8 +118,8 @@ def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]]]
             f"its arrays account for ({most:,}). Save the model again."
         )
     try:
-        return json.loads(metadata["model"]), arrays
-    except (KeyError, ValueError, RecursionError) as error:
+        return msgspec.json.decode(metadata["model"]), arrays
+    except (KeyError, msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(f"{path} must hold a model in JSON; got {type(error).__name__}. Save it again.") from error
 
 

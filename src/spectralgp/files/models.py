@@ -1,329 +1,306 @@
-"""Graphs, signals, models and fits in files: the nouns of a fitted model, field by field."""
+"""Fitted models as JSON and arrays, and models made of those again: conditioned anew on the same signals."""
 
 from __future__ import annotations
 
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from msgspec import MsgspecError, Struct, convert
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Kernel
 
-from spectralgp.fields import GraphGP, Shrinkage
-from spectralgp.files.arrays import ArrayOf, NumberOr
-from spectralgp.files.codecs import (
-    ANY_NUMBER,
-    FLAG,
-    NAME,
-    POSITIVE,
-    TEXT,
-    Codec,
-    Either,
-    Integer,
-    Json,
-    Later,
-    Many,
-    Maybe,
-    Number,
-    Option,
-    Reading,
-    Record,
-    Shared,
-    Tagged,
-    Writing,
-    wrong,
-)
-from spectralgp.files.kernels import GRAPH_KERNEL, INPUT_KERNEL, LAPLACIAN
+from spectralgp.fields import GraphGP
+from spectralgp.files.schema import FILE, MAKERS, RECORDS, SPECTRUM, TASK, Special, require
 from spectralgp.graphs import Graph
-from spectralgp.kernels.carry import DEGREE, CarryColumns, CarryFilter
-from spectralgp.learning import Candidate, Certificate, Draws, Fit, Outcome, Stage, Task
+from spectralgp.kernels import GraphKernel
+from spectralgp.kernels.carry import DEGREE
+from spectralgp.learning import Fit, Outcome, Task
+from spectralgp.learning.fitting import FittedModels, conditioned
 from spectralgp.learning.task import NOISE_CEILING
-from spectralgp.signals import CompleteState, IncompleteState, ReadAs, Signals, state_of
-from spectralgp.signals.units import Units
-from spectralgp.spectra import Chebyshev, Errors, Exact, Spectrum, SpectrumSettings
+from spectralgp.signals import Signals, state_of
+from spectralgp.spectra import DensityState, Eigenpairs, Exact, Spectrum
 
-MOST_MOMENTS = 2**20
-NOT_NEGATIVE = Number(0.0)
-
-# --------------------------------------------------------------------------------------------------------- graph
+Json = Any
+UNQUESTIONED_BYTES = 2**28  # of memory that any machine has
+FOUND = {"eigenpairs": Eigenpairs, "densities": DensityState}  # what is found of graphs to know their spectra
 
 
-class _Graph(Codec):
-    """The graph: the arrays of its sparse weights, names and coordinates."""
-
-    parts = Record(
-        SimpleNamespace,
-        data=ArrayOf(("_entries",)),
-        indices=ArrayOf(("_entries",), "i"),
-        indptr=ArrayOf(("_rows",), "i"),
-        names=Maybe(Many(NAME)),
-        coordinates=Maybe(ArrayOf(("_nodes", "_dimensions"))),
-    )
-
-    def write(self, value: Graph, into: Writing, where: str) -> Json:
-        weights, names, coordinates = value.weights, value.names, value.coordinates
-        arrays = {"data": weights.data, "indices": weights.indices, "indptr": weights.indptr}
-        return self.parts.write(SimpleNamespace(**arrays, names=names, coordinates=coordinates), into, where)
-
-    def read(self, found: Json, source: Reading, where: str) -> Graph:
-        parts = self.parts.read(found, source, where)
-        n_nodes, n_entries = parts.indptr.size - 1, parts.data.size
-        # before SciPy sees them, whose own checks let some through that its compiled code stumbles over
-        is_whole = n_nodes >= 1 and parts.indices.size == n_entries and parts.indptr[-1] == n_entries
-        if not is_whole or parts.indptr[0] != 0 or np.any(np.diff(parts.indptr) < 0):
-            raise wrong(where, "the rows of a sparse matrix", f"{n_entries} weights and {n_nodes} rows")
-        if not _are_places(parts.indices, n_nodes):
-            raise wrong(where, f"between {n_nodes} nodes", "others")
-        weights = csr_array((parts.data, parts.indices, parts.indptr), shape=(n_nodes, n_nodes))
-        source.graph, source.sizes["n_nodes"] = Graph(weights, parts.names, parts.coordinates), n_nodes
-        return source.graph
+# -------------------------------------------------------------------------------------------------------- writing
 
 
-GRAPH = _Graph()
+def written(
+    learnt: FittedModels, fits: tuple[Fit, ...], graph: Graph, estimator: dict[str, Any]
+) -> tuple[Json, dict[str, NDArray[Any]]]:
+    """A fitted model as JSON, and the arrays that it names.
 
-# ------------------------------------------------------------------------------------------------------- signals
+    Parameters
+    ----------
+    learnt : FittedModels
+        What was learnt.
+    fits : tuple of Fit
+        The fits as they are shown, in the units of the signals.
+    graph : Graph
+        The graph of all of it.
+    estimator : dict
+        What is left of the estimator: ``parameters`` and ``fitted``, with the fields of the schema.
 
-SCALING = Maybe(Option("global", "node"))
-OFFSET = NumberOr(ArrayOf(("n_nodes",)), Number())
-UNITS = Record(Units, offset=OFFSET, spread=POSITIVE, relative=Maybe(ArrayOf(("n_nodes",))))
-READ_AS = Maybe(Record(ReadAs, center=SCALING, scale=SCALING))
+    Raises
+    ------
+    TypeError
+        If something is of a type that no file can hold.
+    """
+    writing = _Writing()
+    weights = {name: getattr(graph.weights, name) for name in ("data", "indices", "indptr")}
+    parts = {
+        "estimator": estimator,  # first: what cannot be saved is then called by the name that the user knows
+        "graph": {**weights, "names": graph.names, "coordinates": graph.coordinates},
+        "candidates": learnt.candidates,
+        "learnt": {name: getattr(learnt, name) for name in ("raw_fits", "weights", "draws", "tried")} | {"fits": fits},
+    }
+    state = {name: writing.write(part, name) for name, part in parts.items()}
+    for kind, cls in FOUND.items():
+        found = {name: vars(one.found) for name, one in writing.spectra.items() if isinstance(one.found, cls)}
+        state[kind] = [{"laplacian": name, **writing.write(one, f"{kind}.{name}")} for name, one in found.items()]
+    state["shared"] = writing.shared
+    try:
+        Reading(writing.arrays).decoded(state)
+    except ValueError as error:
+        raise TypeError(f"the model must be one that a file can hold to be saved; got: {error}. {SET}") from error
+    return state, writing.arrays
 
-_STATE = Tagged("signals of this package", "Fit the model anew.")
-_STATE.add(
-    Record(
-        CompleteState,
-        source=ArrayOf(("_stored", "n_nodes"), "fiu"),
-        offset=OFFSET,
-        divisor=NumberOr(ArrayOf(("n_nodes",)), POSITIVE),
-        units=UNITS,
-        gram=ArrayOf(("_and_ones", "_and_ones")),
-        rounding=NOT_NEGATIVE,
-        rows=ArrayOf(("n_signals",), "i"),
-        level=ArrayOf(("_and_ones",)),
-        recentres=SCALING,
-        read_as=READ_AS,
+
+class _Writing:
+    """What is being written: arrays by the place where they were first met, tables of what is shared, and spectra."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self.shared: dict[str, list[Json]] = {"signals": [], "tasks": [], "models": []}
+        self.spectra: dict[str, Spectrum] = {}  # one for each Laplacian
+        self._references: dict[int, tuple[Any, Json]] = {}
+
+    def write(self, value: Any, where: str) -> Json:
+        """A value as JSON."""
+        if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+            value = value.item()
+        match value:
+            case None | Exact():
+                return None
+            case bool() | int():
+                return value
+            case str():
+                return str(value)
+            case float():
+                return value if math.isfinite(value) else json.dumps(value)  # NaN and Infinity, as words
+            case Outcome():
+                return value.name
+            case list() | tuple():
+                return [self.write(one, f"{where}.{place}") for place, one in enumerate(value)]
+            case dict():
+                return {name: self.write(one, f"{where}.{name}") for name, one in value.items()}
+            case np.ndarray():
+                return self._once(value, lambda: self._array(value, where))
+            case Signals():
+                return self._once(value, lambda: self._row(state_of(value), "signals"))
+            case Task():
+                return self._once(value, lambda: self._row(value, "tasks"))
+            case GraphGP():
+                return self._once(value, lambda: self._row(value, "models"))
+            case Spectrum():
+                self.spectra[value.laplacian] = value
+                return self._fields(value, SPECTRUM, where)
+        record = RECORDS.get(type(value))
+        if record is None:  # not even a derived type, whose code a file cannot hold
+            raise _refused(where, value)
+        return self._fields(value, record, where)
+
+    def _once(self, value: Any, write: Callable[[], Json]) -> Json:
+        """What an object was written as; it is written where it was not yet."""
+        if id(value) not in self._references:
+            self._references[id(value)] = value, write()  # with the object, whose id is taken as long as it lives
+        return self._references[id(value)][1]
+
+    def _array(self, array: NDArray[Any], where: str) -> Json:
+        """An array keeps its type and the order of its axes in memory, on which sums of its numbers depend."""
+        is_fortran = array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous
+        stored = array.T if is_fortran else array
+        if array.dtype.kind not in "fiu":
+            raise _refused(where, array)
+        self.arrays[where] = np.ascontiguousarray(stored, dtype=stored.dtype.newbyteorder("<"))
+        return {"array": where, "order": "F" if is_fortran else "C"}
+
+    def _row(self, value: Any, table: str) -> int:
+        """Position of an object in the table of those that several others hold."""
+        rows = self.shared[table]
+        place = len(rows)
+        rows.append(None)  # its place, taken before what it holds takes one
+        rows[place] = self._fields(value, RECORDS[type(value)], f"{table}.{place}")
+        return place
+
+    def _fields(self, value: Any, record: type[Struct], where: str) -> Json:
+        """An object by its fields, and by the name of its type where that may be one of several."""
+        fields = {}
+        for name in record.__struct_fields__:
+            if not hasattr(value, name):  # what earlier versions had
+                continue
+            field = getattr(value, name)
+            is_row = isinstance(value, Kernel) and isinstance(field, np.ndarray)  # short, and in the JSON
+            fields[name] = self.write(field.tolist() if is_row else field, f"{where}.{name}")
+        tag = record.__struct_config__.tag
+        return fields if tag is None else {"type": tag, **fields}
+
+
+SET = "Set it with set_params before saving."
+REFUSED: tuple[tuple[type, str, str], ...] = (
+    (
+        GraphKernel,
+        "a graph kernel of this package",
+        "A file holds no code, so no function of yours: use a kernel such as Polynomial(3), or fit anew where the "
+        "function is at hand.",
     ),
-    Record(
-        IncompleteState,
-        values=ArrayOf(("n_signals", "n_nodes"), allows_nan=True),
-        units=UNITS,
-        is_centred_by_node=FLAG,
-        read_as=READ_AS,
-        precision=Option("float32", "float64"),
+    (
+        Kernel,
+        "a kernel of scikit-learn that files can hold",
+        "A file holds no code: build the kernel from those of sklearn.gaussian_process.kernels, or pass its matrix "
+        "with input_kernel='precomputed'.",
     ),
+    (object, "a number, a text or an object of this package", SET),
 )
 
 
-class _Signals(Codec):
-    """Signals, by what they are made of."""
-
-    def write(self, value: Signals, into: Writing, where: str) -> Json:
-        return _STATE.write(state_of(value), into, where)
-
-    def read(self, found: Json, source: Reading, where: str) -> Signals:
-        state = _STATE.read(found, source, where)
-        divisors = [state.units.divisor]
-        if isinstance(state, CompleteState):
-            n_stored = state.source.shape[0]
-            shapes = state.gram.shape, state.level.shape
-            if shapes != ((n_stored + 1, n_stored + 1), (n_stored + 1,)) or not _are_places(state.rows, n_stored):
-                raise wrong(where, f"of {n_stored} signals", f"arrays of shapes {shapes}")
-            divisors.append(state.divisor)
-        if not all(np.all(divisor > 0) for divisor in divisors):
-            raise wrong(where, "divided by positive numbers", "others")
-        return state.signals
+def _refused(where: str, value: Any) -> TypeError:
+    name = where.rpartition("parameters.")[2]  # as users know it, where it is one of theirs
+    _, expected, remedy = next(one for one in REFUSED if isinstance(value, one[0]))
+    if ".names" in where:
+        expected, remedy = "texts, numbers or tuples of them", "Name nodes and columns by texts, as str(...)."
+    return TypeError(f"{name} must be {expected} to be saved; got {repr(value)[:100]}. {remedy}")
 
 
-def _are_places(indices: Any, n_places: int) -> bool:
-    return bool(np.all((indices >= 0) & (indices < n_places)))
+# -------------------------------------------------------------------------------------------------------- reading
 
 
-SIGNALS = Shared("signals", _Signals())
+class Reading:
+    """What is being read: arrays by name, lengths of axes by theirs, and what was made so far."""
 
-# --------------------------------------------------------------------------------------------------------- tasks
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], device: str | None = None) -> None:
+        self.arrays, self.device = arrays, device
+        self.sizes = {"n_carried_terms": DEGREE + 1}
+        self.graph: Any = None
+        self.task: Any = None  # one of the tasks, which all have the same kind of spectrum
+        self.known: dict[str, Any] = {}  # what was found of the graph, by Laplacian
+        self._makers = MAKERS | {TASK: self._task, SPECTRUM: self._spectrum}
+        self._shared: dict[tuple[str, int], Any] = {}
+        self._tables: Any = None
 
+    def decoded(self, state: Json) -> Any:
+        """JSON as records of the schema; what is wrong is named with its place."""
+        if isinstance(state, dict):
+            state = {"graph": None, **state}  # first, for it says how many nodes there are
+        try:
+            file: Any = convert(state, FILE, dec_hook=lambda kind, found: kind(found, self))
+        except MsgspecError as error:
+            raise ValueError(str(error)) from error
+        self._tables = file.shared
+        return file
 
-class _Settings(Codec):
-    """How spectra are found: null where they are exact, which leaves nothing to set."""
+    def made(self, found: Any, where: str) -> Any:
+        """What a record, or a tuple of them, stands for."""
+        if isinstance(found, Special):
+            return found.made(self, where)
+        if isinstance(found, tuple):
+            return tuple(self.made(one, f"{where}.{place}") for place, one in enumerate(found))
+        if not isinstance(found, Struct):
+            return found
+        fields = {name: self.made(getattr(found, name), f"{where}.{name}") for name in found.__struct_fields__}
+        try:
+            return self._makers[type(found)](**fields)
+        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"{error} - at {where}") from error
 
-    parts = Record(
-        Chebyshev,
-        tolerance=POSITIVE,
-        n_moments=Integer(3, MOST_MOMENTS),
-        max_moments=Integer(3, MOST_MOMENTS),
-        n_probes=Either(Option("exact"), Integer(4, MOST_MOMENTS)),
-        random_state=Integer(0),
-        device=Later(Option("cpu", "cuda")),
-    )
+    def shared(self, table: str, place: int, where: str) -> Any:
+        """What several others hold, made once."""
+        rows = getattr(self._tables, table)
+        require(0 <= place < len(rows), where, f"a whole number from 0 to {len(rows) - 1}", place)
+        if (table, place) not in self._shared:
+            self._shared[table, place] = self.made(rows[place], f"{table}.{place}")
+        return self._shared[table, place]
 
-    def write(self, value: SpectrumSettings, into: Writing, where: str) -> Json:
-        return None if value == Exact() else self.parts.write(value, into, where)
+    def _task(self, inputs: Any, spectrum: Any, carried: Any, noise_floor: Any, device: Any, **fields: Any) -> Task:
+        are_columns = carried is None or np.all((carried.columns >= 0) & (carried.columns < inputs.shape[1]))
+        require(are_columns, "carried.columns", f"columns of {inputs.shape[1]} inputs", "others")
+        settings, device = spectrum or Exact(), self.device or device
+        settings = settings if device is None else settings.on(device)
+        task = Task(self.graph, inputs=inputs, carried=carried, spectrum=settings, **fields)
+        is_known = noise_floor is None or task.known_noise
+        return task if is_known else replace(task, noise_variance=_bounds_of(noise_floor, task.variance))
 
-    def read(self, found: Json, source: Reading, where: str) -> SpectrumSettings:
-        return Exact() if found is None else self.parts.read(found, source, where)
+    def _spectrum(self, laplacian: Any, scaled: bool, n_moments: int | None) -> Spectrum:
+        signals, found = self.task.signals, self.known.get(laplacian)
+        return self.task.spectrum.restored(self.graph, laplacian, scaled, signals.like, found, n_moments)
 
-
-SETTINGS = _Settings()
-
-
-class _Noise(Codec):
-    """A noise variance, or the bounds of one that is learnt."""
-
-    bounds = Many(POSITIVE, least=2, most=2)
-
-    def write(self, value: Any, into: Writing, where: str) -> Json:
-        return (self.bounds if isinstance(value, tuple) else POSITIVE).write(value, into, where)
-
-    def read(self, found: Json, source: Reading, where: str) -> Any:
-        return (self.bounds if isinstance(found, list) else POSITIVE).read(found, source, where)
-
-
-NOISE = Maybe(_Noise())
-
-
-class _Task(Codec):
-    """Data and settings, on the graph of the file."""
-
-    parts = Record(
-        SimpleNamespace,
-        input_kernel=INPUT_KERNEL,
-        inputs=ArrayOf(("n_signals", "n_features")),
-        signals=SIGNALS,
-        noise_variance=NOISE,
-        prior=Maybe(Option("weak")),
-        spectrum=SETTINGS,
-        carried=Maybe(Record(CarryColumns, columns=ArrayOf(("n_nodes",), "i"), offset=ArrayOf(("n_nodes",)))),
-    )
-
-    def write(self, value: Task, into: Writing, where: str) -> Json:
-        return self.parts.write(value, into, where)
-
-    def read(self, found: Json, source: Reading, where: str) -> Task:
-        found = dict(found) if isinstance(found, dict) else found
-        old = {name: found.pop(name, None) for name in ("noise_floor", "device")} if isinstance(found, dict) else {}
-        parts = self.parts.read(found, source, where)
-        if parts.carried is not None and not _are_places(parts.carried.columns, parts.inputs.shape[1]):
-            raise wrong(where, "of columns of the inputs", "others")
-        task = Task(source.graph, **vars(parts))
-        # up to version 2 the device was beside the spectrum, and the lowest noise a share of the signals' variance
-        device = source.device or Maybe(Option("cpu", "cuda")).read(old.get("device"), source, f"{where}.device")
-        floor = Maybe(POSITIVE).read(old.get("noise_floor"), source, f"{where}.noise_floor")
-        noise = task.noise_variance if floor is None or task.known_noise else bounds_of(floor, task.variance)
-        return replace(
-            task, spectrum=task.spectrum if device is None else task.spectrum.on(device), noise_variance=noise
-        )
+    def parameters(self, noise_floor: Any, device: Any, **fields: Any) -> dict[str, Any]:
+        """Parameters of the estimator, of which those up to version 2 stood for some of the task's."""
+        task, spectrum = self.task, fields["spectrum"]
+        if device is not None:
+            fields["spectrum"] = task.spectrum
+        elif self.device is not None and not isinstance(spectrum, str):
+            fields["spectrum"] = spectrum.on(self.device)
+        if noise_floor is not None and fields["noise_variance"] is None:
+            fields["noise_variance"] = _bounds_of(noise_floor, task.variance * task.signals.units.spread**2)
+        return fields
 
 
-def bounds_of(floor: float, variance: float) -> tuple[float, float]:
+def _bounds_of(floor: float, variance: float) -> tuple[float, float]:
     """Bounds of the noise variance, of which files up to version 2 have the lower one as a share of the variance."""
     return min(floor, 0.5 * NOISE_CEILING) * variance, NOISE_CEILING * variance
 
 
-TASK = Shared("tasks", _Task())
+def made(
+    state: Json, arrays: Mapping[str, NDArray[Any]], device: str | None
+) -> tuple[FittedModels, tuple[Fit, ...], Graph, SimpleNamespace]:
+    """The fitted model that `written` wrote, conditioned on its signals as `fit` does, and the estimator's own fields.
 
-# -------------------------------------------------------------------------------------------------------- models
-
-
-class _Spectrum(Codec):
-    """Which spectrum of the graph a model is on; what was found of it is stored once, and not here."""
-
-    parts = Record(SimpleNamespace, laplacian=LAPLACIAN, scaled=FLAG, n_moments=Maybe(Integer(3, MOST_MOMENTS)))
-
-    def write(self, value: Spectrum, into: Writing, where: str) -> Json:
-        into.spectra[value.laplacian] = value
-        return self.parts.write(value, into, where)
-
-    def read(self, found: Json, source: Reading, where: str) -> Spectrum:
-        parts = self.parts.read(found, source, where)
-        assert source.restored is not None, "tasks are read first"
-        return source.restored(parts.laplacian, parts.scaled, parts.n_moments)
-
-
-class _Shrinkage(Codec):
-    """The covariance between frequencies; files without it have it learnt from their signals when they are read."""
-
-    parts = Record(
-        Shrinkage,
-        worth=POSITIVE,
-        root=ArrayOf(("_root_rows", "n_nodes")),
-        profile=ArrayOf(("n_nodes",)),
-        n_signals=Integer(1),
-        freedom=Number(least=2.0 + 1e-9, is_finite=False),
-    )
-
-    def write(self, value: Shrinkage, into: Writing, where: str) -> Json:
-        return self.parts.write(value, into, where)
-
-    def read(self, found: Json, source: Reading, where: str) -> Shrinkage:
-        shrinkage: Shrinkage = self.parts.read(found, source, where)
-        n_rows, n_nodes = shrinkage.root.shape
-        if not min(shrinkage.n_signals, n_nodes) <= n_rows <= n_nodes:
-            raise wrong(f"{where}.root", f"of {shrinkage.n_signals} signals on {n_nodes} nodes", f"{n_rows} rows")
-        if not np.all(shrinkage.profile > 0):
-            raise wrong(f"{where}.profile", "positive numbers", "others")
-        try:
-            root = shrinkage.root_of_mean
-        except np.linalg.LinAlgError as error:
-            raise wrong(f"{where}.root", "of a covariance", "another matrix") from error
-        if not np.all(np.isfinite(root)):
-            raise wrong(f"{where}.root", "of a finite covariance", "another matrix")
-        return shrinkage
+    Raises
+    ------
+    ValueError
+        If anything is missing, of the wrong kind or size, or does not go together.
+    """
+    reading = Reading(arrays, device)
+    file = reading.decoded(state)
+    graph = reading.graph = reading.made(file.graph, "graph")
+    reading.known = dict(reading.made(file.eigenpairs, "eigenpairs") + reading.made(file.densities, "densities"))
+    candidates = reading.made(file.candidates, "candidates")
+    task = reading.task = candidates[0].task
+    parts = reading.made(file.learnt, "learnt")
+    counts = {len(candidates), len(parts.raw_fits), len(parts.draws), len(parts.fits), parts.weights.size}
+    are_weights = np.all(parts.weights >= 0) and np.isclose(parts.weights.sum(), 1.0)
+    expected = "as many candidates, fits, draws and weights that add up to one"
+    require(len(counts) == 1 and are_weights, "learnt", expected, sorted(counts))
+    estimator = reading.made(file.estimator, "estimator")
+    estimator.parameters = reading.parameters(**estimator.parameters)
+    _require_memory(task.signals.shape[0], sum(len(one.models) for one in parts.draws))
+    draws, posterior = conditioned(candidates, parts.weights, parts.draws)
+    learnt = FittedModels(candidates, parts.raw_fits, parts.weights, draws, posterior, parts.tried)
+    return learnt, parts.fits, graph, estimator
 
 
-CARRY_SIZES = {"n_carried_terms": DEGREE + 1}
-MODEL = Shared(
-    "models",
-    Record(
-        GraphGP,
-        spectrum=_Spectrum(),
-        graph_kernel=GRAPH_KERNEL,
-        input_kernel=INPUT_KERNEL,
-        noise_variance=NOT_NEGATIVE,
-        carry=Maybe(
-            Record(
-                CarryFilter,
-                chebyshev=ArrayOf(("n_carried_terms",)),
-                upper=POSITIVE,
-                covariance=Maybe(ArrayOf(("n_carried_terms", "n_carried_terms"))),
-            )
-        ),
-        shrinkage=Later(_Shrinkage()),
-    ),
-)
+def _require_memory(n_signals: int, n_posteriors: int) -> None:
+    """Refuse a model whose covariances between signals are larger than the machine: a short file may describe it."""
+    needed = 8 * n_signals**2 * (n_posteriors + 2)
+    if needed > UNQUESTIONED_BYTES:
+        there = _memory()
+        expected = f"one for {there / 1e9:.2g} GB of memory"
+        require(needed <= there, "the model", expected, f"one that takes {needed / 1e9:.2g} GB")
 
 
-class _Outcome(Codec):
-    """How learning ended, by name."""
-
-    names = Option(*(outcome.name for outcome in Outcome))
-
-    def write(self, value: Outcome, into: Writing, where: str) -> Json:
-        return value.name
-
-    def read(self, found: Json, source: Reading, where: str) -> Outcome:
-        return Outcome[self.names.read(found, source, where)]
-
-
-FIT = Record(
-    Fit,
-    model=MODEL,
-    log_likelihood=ANY_NUMBER,
-    log_posterior=ANY_NUMBER,
-    certificate=Record(
-        Certificate,
-        stationarity=ANY_NUMBER,
-        feasibility=ANY_NUMBER,
-        complementarity=ANY_NUMBER,
-        lift=ANY_NUMBER,
-        active=Many(TEXT),
-        multipliers=Many(ANY_NUMBER),
-    ),
-    outcome=_Outcome(),
-    detail=TEXT,
-    stages=Many(Record(Stage, name=TEXT, log_posterior=ANY_NUMBER, n_evaluations=Integer())),
-    errors=Record(Errors, truncation=ANY_NUMBER, rounding=ANY_NUMBER, probes=ANY_NUMBER, limit=ANY_NUMBER),
-    method=TEXT,
-    restarts=Many(ANY_NUMBER),
-)
-CANDIDATE = Record(Candidate, task=TASK, kernel=GRAPH_KERNEL, shrunk=FLAG, name=TEXT)
-DRAWS = Record(Draws, models=Many(MODEL, least=1), n_stand_ins=Integer())
+def _memory() -> float:
+    """Bytes of this machine; infinity where nothing says."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return float("inf")

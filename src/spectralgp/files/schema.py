@@ -1,0 +1,519 @@
+"""What a model file may hold: for every noun of a fitted model, its fields and what each of them may be.
+
+A file can ask for the types in these tables and for no others: no name in it is ever looked up anywhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal, Union
+
+import numpy as np
+from msgspec import Meta, MsgspecError, Struct, convert, defstruct
+from scipy.sparse import csr_array
+from sklearn.gaussian_process import kernels as of_inputs
+
+from spectralgp import kernels
+from spectralgp._basics.tables import LIBRARIES, WRITTEN, Layout
+from spectralgp.fields import GraphGP, Shrinkage
+from spectralgp.graphs import Graph
+from spectralgp.kernels.carry import CarryColumns, CarryFilter
+from spectralgp.kernels.polynomial import HIGHEST_DEGREE
+from spectralgp.learning import Candidate, Certificate, Draws, Fit, Lagrangian, Limits, Outcome, Sqp, Stage, Task
+from spectralgp.learning.fitting import Stacking, Tried
+from spectralgp.signals import CompleteState, IncompleteState, ReadAs
+from spectralgp.signals.units import Units
+from spectralgp.spectra import Chebyshev, DensityState, Eigenpairs, Errors, Exact, Spectrum
+
+# A type of msgspec, made while the program runs. No union may have both a number with limits and a tuple of fixed
+# length: msgspec 0.22 corrupts memory when it frees such a type.
+Kind = Any
+RECORDS: dict[type, type[Struct]] = {}  # what is written of an object, by its type
+MAKERS: dict[type[Struct], Callable[..., Any]] = {}  # what makes an object of that again
+MOST_MOMENTS = 2**20
+
+# --------------------------------------------------------------------------------------------------------- values
+
+
+class Special:
+    """A value that JSON does not have as such, made by the hook of msgspec while it reads."""
+
+    def __init__(self, found: Any, reading: Any) -> None:
+        try:
+            self.value = self.read(found, reading)
+        except MsgspecError as error:
+            raise ValueError(str(error)) from error  # to which msgspec adds the place
+
+    def read(self, found: Any, reading: Any) -> Any:
+        """The value."""
+        raise NotImplementedError
+
+    def made(self, reading: Any, where: str) -> Any:
+        """What stands for it in the model."""
+        return self.value
+
+
+class _Number(Special):
+    least = -math.inf
+
+    def read(self, found: Any, reading: Any) -> float:
+        number = float(convert(found, float | Literal["Infinity", "-Infinity", "NaN"]))
+        if number < self.least or (math.isnan(number) and self.least > -math.inf):
+            raise ValueError(f"must be at least {self.least:g}; got {found!r}")
+        return number
+
+
+class _Scales(Special):
+    def read(self, found: Any, reading: Any) -> Any:
+        if not isinstance(found, list):
+            return convert(found, POSITIVE)
+        return np.array(convert(found, several(POSITIVE, least=1)))
+
+
+class _Limits(Special):
+    def read(self, found: Any, reading: Any) -> Any:
+        if found == "fixed":
+            return found
+        has_rows = isinstance(found, list) and all(isinstance(one, list) for one in found)
+        number = float | Literal["Infinity"]
+        pairs = np.array(convert(found if has_rows else [found], tuple[tuple[number, number], ...]), dtype=float)
+        if not np.all(pairs >= 0):
+            raise ValueError(f"must be numbers from 0 on; got {repr(found)[:60]}")
+        return pairs if has_rows else tuple(pairs[0].tolist())
+
+
+class _Name(Special):
+    def read(self, found: Any, reading: Any) -> Any:
+        if isinstance(found, list):
+            return tuple(self.read(one, reading) for one in found)
+        if not isinstance(found, str | int | float):
+            raise ValueError(f"must be a name; got {repr(found)[:60]}")
+        return found
+
+
+class _Array(Special):
+    axes: tuple[str, ...]
+    kinds, allows_nan, or_number = "f", False, False
+
+    def read(self, found: Any, reading: Any) -> Any:
+        if self.or_number and not isinstance(found, dict):
+            return convert(found, float)
+        reference: Any = convert(found, ARRAY)
+        if reference.array not in reading.arrays:
+            raise ValueError(f"must be an array of this file; got {reference.array[:60]!r}")
+        stored = reading.arrays[reference.array]
+        array = stored.T if reference.order == "F" else stored
+        if array.dtype.kind not in self.kinds or array.ndim != len(self.axes):
+            raise ValueError(f"must be numbers with {len(self.axes)} axes; got {array.dtype} {array.shape}")
+        for axis, length in zip(self.axes, array.shape, strict=True):
+            name, _, more = axis.partition(" + ")
+            known = reading.sizes.setdefault(name, length - int(more or 0)) + int(more or 0)
+            if not axis.startswith("_") and length != known:
+                raise ValueError(f"must have {axis} = {known}; got {length}")
+        if array.dtype.kind == "f" and (np.isinf(array).any() or (not self.allows_nan and np.isnan(array).any())):
+            raise ValueError("must be finite; got NaN or infinity")
+        return array
+
+
+class _Shared(Special):
+    table: str
+
+    def read(self, found: Any, reading: Any) -> int:
+        return convert(found, int)
+
+    def made(self, reading: Any, where: str) -> Any:
+        return reading.shared(self.table, self.value, where)
+
+
+def array(*axes: str, **options: Any) -> Kind:
+    """An array, stored beside the JSON; an axis of one name has one length in all of a file, one with _ any length."""
+    return type("array", (_Array,), {"axes": axes, **options})
+
+
+def number(least: float = -math.inf) -> Kind:
+    """A number that may be infinite, or NaN where there is no least one."""
+    return type("number", (_Number,), {"least": least})
+
+
+def shared(table: str) -> Kind:
+    """Position, in a table of the file, of what several others hold."""
+    return type("reference", (_Shared,), {"table": table})
+
+
+def integer(least: int, most: int = 2**53) -> Kind:
+    """A whole number within limits."""
+    return Annotated[int, Meta(ge=least, le=most)]
+
+
+def several(kind: Kind, least: int = 0, most: int | None = None) -> Kind:
+    """A tuple of one kind of value."""
+    return Annotated[tuple[kind, ...], Meta(min_length=least, max_length=most)]
+
+
+def record(cls: type, make: Callable[..., Any] | None = None, *, tagged: bool = False, **fields: Kind) -> Kind:
+    """An object by its fields, all of them (but for those with a default, in a pair) and no others."""
+    listed = [(name, *(kind if isinstance(kind, tuple) else (kind,))) for name, kind in fields.items()]
+    tag: dict[str, Any] = {"tag": True, "tag_field": "type"} if tagged else {}
+    struct = defstruct(cls.__name__, listed, module=__name__, kw_only=True, forbid_unknown_fields=True, **tag)
+    MAKERS[struct], RECORDS[cls] = make or cls, struct
+    return struct
+
+
+ARRAY = defstruct("ARRAY", [("array", str), ("order", Literal["C", "F"])], forbid_unknown_fields=True)
+POSITIVE, NOT_NEGATIVE = Annotated[float, Meta(gt=0)], Annotated[float, Meta(ge=0)]
+COUNT, NUMBER, NAME = integer(0), number(), _Name
+TAGGED: dict[str, Kind] = {"tagged": True}
+PER_NODE, NODES = array("n_nodes"), array("n_nodes", kinds="i")
+
+
+def require(condition: Any, name: str, expected: str, found: object) -> None:
+    """Refuse what does not go together: the name of it, what it must be, and what was found."""
+    if not condition:
+        raise ValueError(f"{name} must be {expected}; got {found}")
+
+
+def _are_places(indices: Any, n_places: int) -> bool:
+    return bool(np.all((indices >= 0) & (indices < n_places)))
+
+
+# -------------------------------------------------------------------------------------------------- graph kernels
+
+PAIR: Kind = tuple[number(0.0), number(0.0)]  # type: ignore[misc]
+BOUNDS = Literal["fixed"] | PAIR
+LAPLACIAN = Literal["combinatorial", "normalized"]
+ON_SPECTRUM: dict[str, Kind] = {"laplacian": LAPLACIAN, "scaled": bool, **TAGGED}
+AMPLITUDE: dict[str, Kind] = {"amplitude": POSITIVE, "amplitude_bounds": BOUNDS | None, **ON_SPECTRUM}
+STRENGTH: dict[str, Kind] = {"strength": POSITIVE, "strength_bounds": BOUNDS, **AMPLITUDE}
+
+GraphKernel: Kind = Union[
+    record(
+        kernels.Polynomial,
+        degree=Literal["auto"] | integer(0, HIGHEST_DEGREE),
+        constraint=Literal["eigenvalues", "interval"] | None,
+        chebyshev=several(float, most=HIGHEST_DEGREE + 1) | None,
+        upper=POSITIVE,
+        fixed=bool,
+        **ON_SPECTRUM,
+    ),
+    *(record(kernel, **AMPLITUDE) for kernel in (kernels.Identity, kernels.PseudoInverse, kernels.Cosine)),
+    *(
+        record(kernel, **STRENGTH)
+        for kernel in (kernels.GlobalFilter, kernels.LocalAverage, kernels.RegularizedLaplacian, kernels.Diffusion)
+    ),
+    record(kernels.RandomWalk, steps=integer(1, 10_000), shift=POSITIVE, shift_bounds=BOUNDS, **AMPLITUDE),
+    record(kernels.Matern, nu=POSITIVE, length_scale=POSITIVE, length_scale_bounds=BOUNDS, **AMPLITUDE),
+    record(kernels.Sum, kernels=several("GraphKernel", least=1), **ON_SPECTRUM),
+    record(
+        kernels.WithResidual, kernels=several("GraphKernel", least=2, most=2), floor=(NOT_NEGATIVE, 0.0), **ON_SPECTRUM
+    ),
+]
+
+# -------------------------------------------------------------------------------------------------- input kernels
+
+LENGTH: dict[str, Kind] = {"length_scale": _Scales, "length_scale_bounds": _Limits, **TAGGED}
+InputFormula: Kind = Union[  # noqa: UP007
+    record(of_inputs.RBF, **LENGTH),
+    record(of_inputs.Matern, nu=number(5e-324), **LENGTH),
+    record(of_inputs.RationalQuadratic, alpha=POSITIVE, alpha_bounds=_Limits, **LENGTH),
+    record(of_inputs.ExpSineSquared, periodicity=POSITIVE, periodicity_bounds=_Limits, **LENGTH),
+    record(of_inputs.DotProduct, sigma_0=NOT_NEGATIVE, sigma_0_bounds=_Limits, **TAGGED),
+    record(of_inputs.WhiteKernel, noise_level=NOT_NEGATIVE, noise_level_bounds=_Limits, **TAGGED),
+    record(of_inputs.ConstantKernel, constant_value=NOT_NEGATIVE, constant_value_bounds=_Limits, **TAGGED),
+    record(of_inputs.Sum, k1="InputFormula", k2="InputFormula", **TAGGED),
+    record(of_inputs.Product, k1="InputFormula", k2="InputFormula", **TAGGED),
+    record(of_inputs.Exponentiation, kernel="InputFormula", exponent=int | float, **TAGGED),
+]
+InputKernel: Kind = Union[  # noqa: UP007
+    record(kernels.Learnt, kernel=InputFormula, **TAGGED),
+    record(kernels.Precomputed, **TAGGED),
+    record(kernels.Independent, **TAGGED),
+    record(
+        kernels.Standardised,
+        terms=several(Literal["smooth", "linear"], least=1, most=2),
+        logarithms=array("_parameters"),
+        centres=array("_parameters"),
+        offset=array("n_features"),
+        spread=array("n_features"),
+        **TAGGED,
+    ),
+]
+
+# ----------------------------------------------------------------------------------------------- graph and signals
+
+
+def _graph(data: Any, indices: Any, indptr: Any, names: Any, coordinates: Any) -> Graph:
+    n_nodes, n_entries = indptr.size - 1, data.size
+    # before SciPy sees them, whose own checks let some through that its compiled code stumbles over
+    is_whole = n_nodes >= 1 and indices.size == n_entries and indptr[0] == 0 and indptr[-1] == n_entries
+    rows = f"{n_entries} weights and {n_nodes} rows"
+    require(is_whole and np.all(np.diff(indptr) >= 0), "graph.indptr", "the rows of a sparse matrix", rows)
+    require(_are_places(indices, n_nodes), "graph.indices", f"between {n_nodes} nodes", "others")
+    return Graph(csr_array((data, indices, indptr), shape=(n_nodes, n_nodes)), names, coordinates)
+
+
+def _complete(**fields: Any) -> Any:
+    state = CompleteState(**fields)
+    n_stored, shapes = state.source.shape[0], (state.gram.shape, state.level.shape)
+    is_whole = shapes == ((n_stored + 1, n_stored + 1), (n_stored + 1,)) and _are_places(state.rows, n_stored)
+    require(is_whole, "signals", f"of {n_stored} signals", f"arrays of shapes {shapes}")
+    require(np.all(state.divisor > 0), "divisor", "positive", "others")
+    return state.signals
+
+
+def _units(**fields: Any) -> Units:
+    units = Units(**fields)
+    require(np.all(units.divisor > 0), "units.relative", "positive", "others")
+    return units
+
+
+GRAPH = record(
+    Graph,
+    _graph,
+    data=array("_entries"),
+    indices=array("_entries", kinds="i"),
+    indptr=array("n_nodes + 1", kinds="i"),
+    names=several(NAME) | None,
+    coordinates=array("n_nodes", "_dimensions") | None,
+)
+SCALING = Literal["global", "node"] | None
+OFFSET = array("n_nodes", or_number=True)
+OF_SIGNALS: dict[str, Kind] = {
+    "units": record(Units, _units, offset=OFFSET, spread=POSITIVE, relative=PER_NODE | None),
+    "read_as": record(ReadAs, center=SCALING, scale=SCALING) | None,
+    **TAGGED,
+}
+SignalsState: Kind = Union[  # noqa: UP007
+    record(
+        CompleteState,
+        _complete,
+        source=array("_stored", "n_nodes", kinds="fiu"),
+        offset=OFFSET,
+        divisor=OFFSET,
+        gram=array("_and_ones", "_and_ones"),
+        rounding=NOT_NEGATIVE,
+        rows=array("n_signals", kinds="i"),
+        level=array("_and_ones"),
+        recentres=SCALING,
+        **OF_SIGNALS,
+    ),
+    record(
+        IncompleteState,
+        lambda **fields: IncompleteState(**fields).signals,
+        values=array("n_signals", "n_nodes", allows_nan=True),
+        is_centred_by_node=bool,
+        precision=Literal["float32", "float64"],
+        **OF_SIGNALS,
+    ),
+]
+
+# ----------------------------------------------------------------------------------------------- tasks and models
+
+MOMENTS = integer(3, MOST_MOMENTS)
+DEVICE = Literal["cpu", "cuda"] | None
+SETTINGS = record(  # null where spectra are exact, which leaves nothing to set
+    Chebyshev,
+    tolerance=POSITIVE,
+    n_moments=MOMENTS,
+    max_moments=MOMENTS,
+    n_probes=Literal["exact"] | integer(4, MOST_MOMENTS),
+    random_state=COUNT,
+    device=(DEVICE, None),
+)
+NOISE = POSITIVE | several(POSITIVE, least=2, most=2) | None  # known, or the bounds of what is learnt
+TASK = record(
+    Task,
+    input_kernel=InputKernel,
+    inputs=array("n_signals", "n_features"),
+    signals=shared("signals"),
+    noise_variance=NOISE,
+    prior=Literal["weak"] | None,
+    spectrum=SETTINGS | None,
+    noise_floor=(POSITIVE | None, None),  # as a share of the variance, and device: up to version 2
+    device=(DEVICE, None),
+    carried=record(CarryColumns, columns=NODES, offset=PER_NODE) | None,
+)
+
+
+def _shrinkage(**fields: Any) -> Shrinkage:
+    shrinkage = Shrinkage(**fields)
+    n_rows, n_nodes = shrinkage.root.shape
+    of_how_many = f"of {shrinkage.n_signals} signals on {n_nodes} nodes"
+    require(min(shrinkage.n_signals, n_nodes) <= n_rows <= n_nodes, "root", of_how_many, f"{n_rows} rows")
+    require(np.all(shrinkage.profile > 0), "profile", "positive", "others")
+    try:
+        root = shrinkage.root_of_mean
+    except np.linalg.LinAlgError as error:
+        raise ValueError("root must be of a covariance; got another matrix") from error
+    require(np.all(np.isfinite(root)), "root", "of a finite covariance", "another matrix")
+    return shrinkage
+
+
+SPECTRUM = record(Spectrum, laplacian=LAPLACIAN, scaled=bool, n_moments=MOMENTS | None)
+MODEL = record(
+    GraphGP,
+    spectrum=SPECTRUM,  # which one: what was found of it is stored once
+    graph_kernel=GraphKernel,
+    input_kernel=InputKernel,
+    noise_variance=NOT_NEGATIVE,
+    carry=record(
+        CarryFilter,
+        chebyshev=array("n_carried_terms"),
+        upper=POSITIVE,
+        covariance=array("n_carried_terms", "n_carried_terms") | None,
+    )
+    | None,
+    shrinkage=(  # learnt from the signals of files without it
+        record(
+            Shrinkage,
+            _shrinkage,
+            worth=POSITIVE,
+            root=array("_root_rows", "n_nodes"),
+            profile=PER_NODE,
+            n_signals=integer(1),
+            freedom=number(2.0 + 1e-9),
+        )
+        | None,
+        None,
+    ),
+)
+FIT = record(
+    Fit,
+    lambda outcome, **fields: Fit(outcome=Outcome[outcome], **fields),
+    model=shared("models"),
+    log_likelihood=NUMBER,
+    log_posterior=NUMBER,
+    certificate=record(
+        Certificate,
+        stationarity=NUMBER,
+        feasibility=NUMBER,
+        complementarity=NUMBER,
+        lift=NUMBER,
+        active=several(str),
+        multipliers=several(NUMBER),
+    ),
+    outcome=Literal[*(outcome.name for outcome in Outcome)],
+    detail=str,
+    stages=several(record(Stage, name=str, log_posterior=NUMBER, n_evaluations=COUNT)),
+    errors=record(Errors, truncation=NUMBER, rounding=NUMBER, probes=NUMBER, limit=NUMBER),
+    method=str,
+    restarts=several(NUMBER),
+)
+
+# ------------------------------------------------------------------------------------------------------ estimators
+
+# Fields that came later have a default. So have parameters up to version 2, which are turned into those of today.
+
+
+def _parameters(graph_kernel: Any, spectrum: Any, **fields: Any) -> dict[str, Any]:
+    old = {name: fields.pop(name) for name in OLD_PARAMETERS}
+    if old["n_folds"] is not None:
+        fields["input_kernel"] = old["kernel"]
+        fields["stacking"] = Stacking(**{name: old[name] for name in ("n_folds", "n_draws", "n_jobs")})
+        if fields["solver"] == "sqp" and old["max_iterations"] not in (None, 500):
+            fields["solver"] = Sqp(old["max_iterations"])
+    kernels = list(graph_kernel) if isinstance(graph_kernel, tuple) else graph_kernel
+    return {"graph_kernel": kernels, "spectrum": spectrum or Exact(), **fields}
+
+
+WAYS = Literal["auto", "global", "node"] | None
+SOLVER: Kind = Union[  # noqa: UP007
+    record(Sqp, max_iterations=integer(1), enough=POSITIVE | None, n_restarts=COUNT, random_state=COUNT, **TAGGED),
+    record(
+        Lagrangian,
+        limits=record(Limits, ascent=COUNT, dual=COUNT, descent=COUNT),
+        literal=bool,
+        multiplier=Literal["random"] | POSITIVE,
+        dual_rate=POSITIVE,
+        random_state=COUNT,
+        **TAGGED,
+    ),
+]
+ANY_INTEGER = integer(-(2**31))
+FOLDS: dict[str, Kind] = {"n_folds": integer(2), "n_draws": COUNT | None, "n_jobs": ANY_INTEGER | None}
+INPUT_KERNEL = Literal["precomputed"] | InputFormula | None
+OLD_PARAMETERS: dict[str, Kind] = {
+    name: (kind | None, None) for name, kind in {"kernel": INPUT_KERNEL, "max_iterations": integer(1), **FOLDS}.items()
+}
+PARAMETERS = record(
+    dict,
+    _parameters,
+    graph=bool,  # whether there is one: it is that of the file
+    graph_kernel=GraphKernel | several(GraphKernel) | None,
+    input_kernel=(INPUT_KERNEL, None),
+    noise_variance=NOISE,
+    prior=Literal["weak"] | None,
+    residual=Literal["auto"] | GraphKernel | None,
+    carry=Literal["auto"] | several(NAME) | None,
+    center=WAYS,
+    scale=WAYS,
+    solver=Literal["sqp", "lagrangian"] | SOLVER | None,
+    spectrum=Literal["auto", "exact", "chebyshev"] | SETTINGS | None,
+    stacking=(record(Stacking, **FOLDS) | None, None),
+    random_state=COUNT | None,
+    verbose=ANY_INTEGER,
+    noise_floor=(POSITIVE | None, None),
+    device=(DEVICE, None),
+    **OLD_PARAMETERS,
+)
+# libraries by the names that may be loaded to answer with their tables, and no others
+LAYOUT = record(Layout, library=Literal[WRITTEN], dims=tuple[str, str] | None, is_turned=bool)
+RECIPE = record(
+    kernels.InputRecipe, time=Literal["numbers", "dates"] | None, lag=integer(1) | None, columns=several(str)
+)
+FITTED = record(
+    SimpleNamespace,
+    names=several(NAME) | None,
+    columns=NODES | None,
+    is_flat=bool,
+    is_in_memory=bool,
+    copies=array("_given", kinds="i"),
+    n_features_in=COUNT | None,
+    feature_names_in=several(str) | None,
+    log_marginal_likelihood=NUMBER,
+    n_evaluations=(COUNT | None, None),  # up to version 2, as n_stand_ins: the fits and the draws say it
+    n_stand_ins=(COUNT | None, None),
+    center=OFFSET,
+    scale=PER_NODE,
+    layout=(LAYOUT | None, None),
+    output=(Literal[("default", "numpy", *LIBRARIES)] | None, None),
+    input_recipe=(RECIPE | None, None),
+)
+
+# --------------------------------------------------------------------------------------------------- all of a file
+
+FILE = record(
+    SimpleNamespace,
+    graph=GRAPH,
+    shared=record(dict, signals=several(SignalsState), tasks=several(TASK), models=several(MODEL)),
+    eigenpairs=several(
+        record(
+            Eigenpairs,
+            lambda laplacian, **fields: (laplacian, Eigenpairs(**fields)),
+            laplacian=LAPLACIAN,
+            eigenvalues=PER_NODE,
+            eigenvectors=array("n_nodes", "n_nodes"),
+        )
+    ),
+    densities=several(
+        record(
+            DensityState,
+            lambda laplacian, **fields: (laplacian, DensityState(**fields)),
+            laplacian=LAPLACIAN,
+            largest_eigenvalue=POSITIVE,
+            residual=NOT_NEGATIVE,
+            moments=array("_moments", "_probes") | None,
+        )
+    ),
+    candidates=several(record(Candidate, task=shared("tasks"), kernel=GraphKernel, shrunk=bool, name=str), least=1),
+    learnt=record(
+        SimpleNamespace,
+        raw_fits=several(FIT, least=1),
+        weights=array("n_members"),
+        draws=several(record(Draws, models=several(shared("models"), least=1), n_stand_ins=COUNT), least=1),
+        fits=several(FIT, least=1),
+        tried=several(record(Tried, name=str, score=NUMBER, weight=NOT_NEGATIVE)),
+    ),
+    estimator=record(SimpleNamespace, parameters=PARAMETERS, fitted=FITTED),
+)
