@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from importlib.util import find_spec
 from typing import Any
 
 Progress = Callable[[str], None]
@@ -19,14 +19,59 @@ What also has a method ``mention`` hears of what goes on within a step.
 _listener: ContextVar[Progress | None] = ContextVar("spectralgp_progress", default=None)
 
 
-class Heard:
-    """A function whose reports reach who listens here, in whichever thread it runs; in another process nobody listens.
+def report(step: str) -> None:
+    """Say that a step is done."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(step)
 
-    Parameters
-    ----------
-    function : callable
-        What is run.
-    """
+
+def mention(text: str) -> None:
+    """Say what goes on within a step."""
+    hear = getattr(_listener.get(), "mention", None)
+    if hear is not None:
+        hear(text)
+
+
+@contextmanager
+def telling(progress: Progress | None) -> Iterator[None]:
+    """Tell `progress` of the steps of all work inside; None keeps whoever listens already."""
+    with _heard_by(_listener.get() if progress is None else progress):
+        yield
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Count none of the steps inside: they are part of a larger one, within which they are at most mentioned."""
+    with _heard_by(_Within(_listener.get())):
+        yield
+
+
+@contextmanager
+def _heard_by(listener: Progress | None) -> Iterator[None]:
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+class _Within:
+    """Passes on what is mentioned, and counts no step."""
+
+    def __init__(self, listener: Progress | None) -> None:
+        self._listener = listener
+
+    def __call__(self, step: str) -> None:
+        """Part of a larger step."""
+
+    def mention(self, text: str) -> None:
+        with _heard_by(self._listener):
+            mention(text)
+
+
+class Heard:
+    """A function whose reports reach who listens here, in whichever thread it runs; in another process nobody does."""
 
     __slots__ = ("_context", "_function")  # no namespace, which wrappers would take over and could not pickle
 
@@ -47,88 +92,43 @@ def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def telling(progress: Progress | None) -> Iterator[None]:
-    """Tell `progress` of the steps of all work inside; None keeps whoever listens already."""
-    with _heard_by(_listener.get() if progress is None else progress):
-        yield
-
-
-@contextmanager
-def _heard_by(listener: Progress | None) -> Iterator[None]:
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Count none of the steps inside: they are part of a larger one, within which they are at most mentioned."""
-    with _heard_by(_Within(_listener.get())):
-        yield
-
-
-class _Within:
-    """Passes on what is mentioned, and counts no step."""
-
-    def __init__(self, listener: Progress | None) -> None:
-        self._listener = listener
-
-    def __call__(self, step: str) -> None:
-        """Part of a larger step."""
-
-    def mention(self, text: str) -> None:
-        with _heard_by(self._listener):
-            mention(text)
-
-
-def report(step: str) -> None:
-    """Say that a step is done."""
-    listener = _listener.get()
-    if listener is not None:
-        listener(step)
-
-
-def mention(text: str) -> None:
-    """Say what goes on within a step."""
-    hear = getattr(_listener.get(), "mention", None)
-    if hear is not None:
-        hear(text)
-
-
-@contextmanager
 def progress_bar(title: str, n_steps: int | None, show: bool) -> Iterator[Progress | None]:
     """Draw a bar for the work inside, which `report` advances; gives what to call instead, or None without a bar.
 
     A bar is drawn on the error stream, if that is a terminal or a notebook's; output that is piped or logged gets
-    nothing. Without rich (in a notebook: and ipywidgets) it is a line of plain text.
-
-    Parameters
-    ----------
-    title : str
-        What the work is.
-    n_steps : int or None
-        How many steps will be reported; None where that is not known.
-    show : bool
-        Whether the user asked for a bar.
-
-    Examples
-    --------
-    >>> from spectralgp._basics.progress import progress_bar
-    >>> with progress_bar("fit", 3, show=False) as progress:
-    ...     print(progress)
-    None
+    nothing. It counts steps without a total where `n_steps` is None.
     """
     in_notebook = _in_notebook()
     if not show or not (in_notebook or _is_terminal()):
         with _heard_by(None):  # the steps of this work are none of those that somebody outside may count
             yield None
         return
-    libraries = ["rich", "ipywidgets"] if in_notebook else ["rich"]
-    draw = _rich_bar if all(find_spec(name) for name in libraries) else _plain_bar
-    with draw(title, n_steps) as progress, telling(progress):
-        yield progress
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a notebook without ipywidgets, which gets a line of text
+        from tqdm.auto import tqdm
+    shown = "{desc}: {n_fmt} [{elapsed}]" if n_steps is None else "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}]"
+    columns, rows = (None, None) if in_notebook else shutil.get_terminal_size()  # never zero, as tqdm would have them
+    with tqdm(
+        total=n_steps, desc=title, file=sys.stderr, bar_format=shown, miniters=0, ncols=columns, nrows=rows
+    ) as drawn:
+        bar = _Bar(title, drawn)
+        with telling(bar):
+            yield bar
+
+
+class _Bar:
+    """A bar of tqdm, which draws it now and then, as a listener."""
+
+    def __init__(self, title: str, drawn: Any) -> None:
+        self._title, self._drawn = title, drawn
+
+    def __call__(self, step: str) -> None:
+        self._drawn.set_description_str(f"{self._title}: {step} done", refresh=False)
+        self._drawn.update()
+
+    def mention(self, text: str) -> None:
+        self._drawn.set_description_str(f"{self._title}: {text}", refresh=False)
+        self._drawn.update(0)
 
 
 def _is_terminal() -> bool:
@@ -139,57 +139,3 @@ def _in_notebook() -> bool:
     """Whether a notebook shows what is written: then IPython is loaded, and its shell has a kernel behind it."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
-
-
-class _RichBar:
-    def __init__(self, bar: Any, title: str, n_steps: int | None) -> None:
-        self._bar, self._title, self._task = bar, title, bar.add_task(title, total=n_steps)
-
-    def __call__(self, step: str) -> None:
-        self._bar.update(self._task, advance=1, description=f"{self._title}: {step} done")
-
-    def mention(self, text: str) -> None:
-        self._bar.update(self._task, description=f"{self._title}: {text}")
-
-
-@contextmanager
-def _rich_bar(title: str, n_steps: int | None) -> Iterator[Progress]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as RichProgress
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    # each bar has its own console: two on one, as fits in threads would have them, are an error in rich
-    with RichProgress(*columns, console=Console(stderr=True)) as bar:
-        yield _RichBar(bar, title, n_steps)
-        bar.refresh()  # in a notebook rich would leave the last step out
-
-
-class _PlainBar:
-    """One line of text, written over at every step."""
-
-    def __init__(self, title: str, n_steps: int | None) -> None:
-        self._title, self._n_steps, self._n_done, self._widest = title, n_steps, 0, 0
-        self._write(title)
-
-    def __call__(self, step: str) -> None:
-        self._n_done += 1
-        self._write(f"{self._title}: {step} done")
-
-    def mention(self, text: str) -> None:
-        self._write(f"{self._title}: {text}")
-
-    def _write(self, text: str) -> None:
-        count = self._n_done if self._n_steps is None else f"{self._n_done}/{self._n_steps}"
-        line = f"{text} {count}"[: shutil.get_terminal_size().columns - 1]
-        self._widest = max(self._widest, len(line))
-        sys.stderr.write("\r" + line.ljust(self._widest))
-        sys.stderr.flush()
-
-
-@contextmanager
-def _plain_bar(title: str, n_steps: int | None) -> Iterator[Progress]:
-    try:
-        yield _PlainBar(title, n_steps)
-    finally:
-        sys.stderr.write("\n")
