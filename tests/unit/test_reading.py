@@ -13,13 +13,11 @@ from scipy.sparse import csr_array, save_npz
 
 from spectralgp import Graph
 from spectralgp.datasets import load_fertility, load_us_income
-from spectralgp.files.geojson import _names
-from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
+from spectralgp.files.graphs import _feature_names, graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import inputs_from_file, lagged, time_inputs
 from spectralgp.files.labels import times_of
 from spectralgp.files.signals import signals_from_file
-from spectralgp.files.tables import read_table
-from spectralgp.files.writing import write_tables
+from spectralgp.files.tables import read_table, write_tables
 
 MATRIX = "%%MatrixMarket matrix coordinate real general\n"
 POINT = '{"features": [{"geometry": {"type": "Point", "coordinates": [1, 2]}, "id": 1}, '
@@ -449,7 +447,7 @@ def test_many_features_are_named_at_once(file):
     features = [feature(f"p{place}", "Point", [place / 1000, 50.0]) for place in range(20_000)]
     path = file(json.dumps({"features": features}), "points.geojson")
     started = time.perf_counter()
-    assert len(_names(features, path)) == 20_000
+    assert len(_feature_names(features, path)) == 20_000
     assert time.perf_counter() - started < 1.0
 
 

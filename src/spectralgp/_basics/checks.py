@@ -30,45 +30,11 @@ def as_real_array(
     remedy: str = "",
     missing: str = FILL,
 ) -> Array:
-    """Array of finite real numbers with the stated axes, as float64.
+    """Array of finite real numbers with the stated axes, as float64, copied only where its type makes that necessary.
 
-    Parameters
-    ----------
-    value : array-like
-        What the caller passed. It is copied only where its type makes that necessary.
-    name : str
-        The argument's name, for messages.
-    axes : sequence of str
-        The meaning of each axis, for example ``("n_signals", "n_nodes")``.
-    sizes : mapping of str to int, optional
-        Lengths that axes must have, by their name in `axes`.
-    allow_nan : bool, default=False
-        Accept NaN (a missing value); infinity is never accepted. Masked entries of a masked array become NaN, and
-        are refused where NaN is.
-    remedy : str, optional
-        What to do about a wrong shape.
-    missing : str, optional
-        What to do about NaN, infinity and masked entries.
-
-    Returns
-    -------
-    ndarray of float64
-
-    Raises
-    ------
-    TypeError
-        If `value` does not hold real numbers.
-    ValueError
-        If it has the wrong shape, or holds NaN, infinity or masked entries.
-
-    Examples
-    --------
-    >>> as_real_array([[1, 2]], "signals", ("n_signals", "n_nodes"), sizes={"n_nodes": 2})
-    array([[1., 2.]])
-    >>> as_real_array([[1, 2]], "signals", ("n_signals", "n_nodes"), sizes={"n_nodes": 3})
-    Traceback (most recent call last):
-    ...
-    ValueError: signals must have shape (n_signals, n_nodes) with n_nodes = 3; got (1, 2).
+    `axes` are the names of the axes, such as ``("n_signals", "n_nodes")``, and `sizes` the lengths that are known. NaN,
+    which stands for a missing value, may be allowed; infinity never is. Masked entries become NaN. `remedy` says what
+    to do about a wrong shape, `missing` about what is not finite.
     """
     array = _as_float64(value, name, allow_nan, missing)
     sizes = sizes or {}
@@ -118,17 +84,7 @@ def numbers_of(objects: NDArray[Any]) -> Array:
 
 
 def without_mask(value: Any, name: str, missing: str = FILL, *, allow_nan: bool = False) -> Any:
-    """Return what is not a masked array as it is, a masked one without its mask, for NumPy drops masks in silence.
-
-    Examples
-    --------
-    >>> without_mask(np.ma.array([1.0, 99.0], mask=[False, True]), "weights", "Use 0 where there is no edge.")
-    Traceback (most recent call last):
-    ...
-    ValueError: weights must have no masked entries; got 1, the first at index (1,). Use 0 where there is no edge.
-    >>> without_mask(np.ma.array([1, 99], mask=[False, True]), "signals", allow_nan=True)
-    array([ 1., nan])
-    """
+    """What is not a masked array as it is, a masked one without its mask, for NumPy drops masks in silence."""
     if isinstance(value, list | tuple) and any(isinstance(item, np.ma.MaskedArray) for item in value):
         value = np.ma.array(list(map(np.ma.getdata, value)), mask=list(map(np.ma.getmaskarray, value)))
     if not isinstance(value, np.ma.MaskedArray):
@@ -145,13 +101,7 @@ def without_mask(value: Any, name: str, missing: str = FILL, *, allow_nan: bool 
 
 
 def as_signals(signals: Any, n_nodes: int, *, name: str = "signals", allow_nan: bool = False) -> Array:
-    """One signal, shape (n_nodes,), or several in rows, shape (n_signals, n_nodes), as float64.
-
-    Examples
-    --------
-    >>> as_signals([1, 2, 3], 3)
-    array([1., 2., 3.])
-    """
+    """One signal, shape (n_nodes,), or several in rows, shape (n_signals, n_nodes), as float64."""
     array = _as_float64(signals, name, allow_nan, FILL)
     axes = ("n_nodes",) if array.ndim == 1 else ("n_signals", "n_nodes")
     transposed = array.ndim == 2 and array.shape[0] == n_nodes != array.shape[1]
@@ -164,26 +114,14 @@ def as_signals(signals: Any, n_nodes: int, *, name: str = "signals", allow_nan: 
 
 
 def as_training_signals(signals: Any, n_signals: int, n_nodes: int) -> Array:
-    """Signals in rows, one for each input, as float64 of shape (n_signals, n_nodes); NaN is what was not observed.
-
-    Examples
-    --------
-    >>> as_training_signals([[1, 2, 3]], 1, 3)
-    array([[1., 2., 3.]])
-    """
+    """Signals in rows, one per input, as float64 of shape (n_signals, n_nodes); NaN is what was not observed."""
     sizes = {"n_signals": n_signals, "n_nodes": n_nodes}
     remedy = "Rows are signals, one for each input: did you pass the transpose?"
     return as_real_array(signals, "signals", ("n_signals", "n_nodes"), sizes=sizes, allow_nan=True, remedy=remedy)
 
 
 def as_positive(value: Any, name: str, *, allow_zero: bool = False) -> float:
-    """Check a finite number above zero (or from zero on), as float.
-
-    Examples
-    --------
-    >>> as_positive(2, "radius")
-    2.0
-    """
+    """Check a finite number above zero (or from zero on), as float."""
     condition = "a finite number of at least 0" if allow_zero else "a finite number above 0"
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {condition}; got {value!r}. Pass one number.")
@@ -194,13 +132,7 @@ def as_positive(value: Any, name: str, *, allow_zero: bool = False) -> float:
 
 
 def as_integer(value: Any, name: str, minimum: int, maximum: int | None = None) -> int:
-    """Check an integer from `minimum` to `maximum`, both included, as int.
-
-    Examples
-    --------
-    >>> as_integer(3, "n_neighbors", 1, 9)
-    3
-    """
+    """Check an integer from `minimum` to `maximum`, both included, as int."""
     condition = f"an integer of at least {minimum}" + ("" if maximum is None else f" and at most {maximum}")
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be {condition}; got {value!r}. Pass a whole number.")
@@ -212,13 +144,7 @@ def as_integer(value: Any, name: str, minimum: int, maximum: int | None = None) 
 
 
 def as_option(value: Any, name: str, options: Sequence[str]) -> str:
-    """One of the named options.
-
-    Examples
-    --------
-    >>> as_option("average", "symmetrize", ("maximum", "average"))
-    'average'
-    """
+    """One of the named options."""
     if not isinstance(value, str) or value not in options:
         listed = ", ".join(repr(option) for option in options)
         raise ValueError(f"{name} must be one of {listed}; got {value!r}. Pass one of these names.")

@@ -7,18 +7,7 @@ from typing import Any
 
 
 def require(library: str, extra: str, purpose: str) -> Any:
-    """A library that an extra of this package brings.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed; the message says how to install it.
-
-    Examples
-    --------
-    >>> require("numpy", "plots", "to draw").__name__
-    'numpy'
-    """
+    """A library that an extra of this package brings; an error says how to install it where it is missing."""
     try:
         return import_module(library)
     except ModuleNotFoundError as error:

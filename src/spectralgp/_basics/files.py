@@ -15,35 +15,8 @@ def atomic_write(path: Path | str) -> Iterator[Path]:
     """Path beside `path` to write to; what stands there when the block ends takes the place of `path`.
 
     A full disk, an error or an interruption leaves the old file as it was and nothing half-written. Readers see the
-    old file or the new one. A symbolic link stays one: the file it points to is replaced. Permissions are kept.
-
-    Parameters
-    ----------
-    path : path
-        The file to make or to replace; its folder must exist.
-
-    Yields
-    ------
-    Path
-        In the same folder and with the same suffix; the block must make this file.
-
-    Raises
-    ------
-    ValueError
-        If `path` is there and is no plain file, such as a folder or a device.
-    OSError
-        If the file is write-protected, or the file system fails.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from spectralgp._basics.files import atomic_write
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with atomic_write(Path(folder) / "numbers.txt") as beside:
-    ...         n_characters = beside.write_text("1 2 3")
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['numbers.txt']
+    old file or the new one. A symbolic link stays one: the file it points to is replaced. Permissions are kept. What is
+    no plain file, such as a folder, or is write-protected is refused.
     """
     target = Path(os.path.realpath(path))
     old = target.stat() if target.exists() else None

@@ -26,49 +26,23 @@ NODE = "node"  # what the dimension of the nodes is called where nothing else is
 
 @dataclass(frozen=True)
 class Layout:
-    """What kind of table something is, so that answers can be of the same kind.
+    """What kind of table something is, so that answers can be of the same kind."""
 
-    Parameters
-    ----------
-    library : str
-        "xarray", or a library as narwhals calls it: "pandas", "polars", "pyarrow" and others.
-    dims : pair of str, or None
-        Dimensions of an array of xarray: that of the rows, and that of the columns.
-    is_turned : bool
-        Whether that of the columns comes first.
-    """
-
-    library: str
-    dims: tuple[str, str] | None = None
-    is_turned: bool = False
+    library: str  # "xarray", or as narwhals calls it: "pandas", "polars", "pyarrow" and others
+    dims: tuple[str, str] | None = None  # of an array of xarray: that of the rows, and that of the columns
+    is_turned: bool = False  # whether that of the columns comes first
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table that was read.
+    """A table that was read."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_columns), or (n_rows,) for a single column without a frame
-        Numbers, NaN for nulls.
-    names : tuple or None
-        Of the columns; None if they have none.
-    index : pandas Index or None
-        Labels of the rows; None in libraries without.
-    layout : Layout
-        What kind of table it was.
-    native : object
-        The table itself; rows first, as pandas', if it was xarray's.
-    source : object
-        The table as it came.
-    """
-
-    values: NDArray[Any]
-    names: tuple[Hashable, ...] | None
-    index: Any
+    values: NDArray[Any]  # of shape (n_rows, n_columns), or (n_rows,) for a series; NaN for nulls
+    names: tuple[Hashable, ...] | None  # of the columns
+    index: Any  # pandas Index with the labels of the rows; None in libraries without
     layout: Layout
-    native: Any
-    source: Any
+    native: Any  # the table itself; rows first, as pandas', if it was xarray's
+    source: Any  # the table as it came
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -97,32 +71,8 @@ class Table:
 def as_table(thing: Any, argument: str, *, names: Collection[Hashable] | None = None, rows: str | None = None) -> Any:
     """A table of any library as a `Table`; arrays, and all else that is no table, as they are.
 
-    Parameters
-    ----------
-    thing : object
-        What the caller passed.
-    argument : str
-        Its name, for messages.
-    names : collection, optional
-        Of the columns that are expected, by which an array of xarray says which dimension is which.
-    rows : str, optional
-        The dimension of the rows, where that is known.
-
-    Raises
-    ------
-    TypeError
-        If it holds words, dates or anything else that is no number, or is not in memory.
-    ValueError
-        If column names repeat, or nothing says which dimension is which.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> table = as_table(pyarrow.table({"a": [1, None], "b": [0.5, 2.5]}), "Y")
-    >>> table.names, table.layout.library, table.values.tolist()
-    (('a', 'b'), 'pyarrow', [[1.0, 0.5], [nan, 2.5]])
-    >>> as_table([[1, 2]], "Y")
-    [[1, 2]]
+    `argument` is its name in messages. By the `names` of the columns that are expected, or by the dimension of the
+    `rows`, an array of xarray says which dimension is which.
     """
     if thing is None or isinstance(thing, Table | np.ndarray | list | tuple | dict | str) or is_array_api_obj(thing):
         return thing
@@ -343,13 +293,7 @@ def series_index(values: Any) -> tuple[Any, ...] | None:
 
 
 def check_same_order(X: Any, Y: Any) -> None:
-    """Refuse two tables with the same row labels in different orders: rows are paired by position.
-
-    Raises
-    ------
-    ValueError
-        If the labels are the same but their order is not.
-    """
+    """Refuse two tables with the same row labels in different orders: rows are paired by position."""
     left, right = (table.index if isinstance(table, Table) else None for table in (X, Y))
     if left is None or right is None or len(left) != len(right) or left.equals(right):
         return
@@ -364,18 +308,7 @@ def check_same_order(X: Any, Y: Any) -> None:
 def match_columns(
     columns: tuple[Hashable, ...], names: tuple[Hashable, ...], argument: str = "Y", item: str = "column"
 ) -> NDArray[np.intp]:
-    """Positions of the columns that belong to the graph's nodes, in the nodes' order; `item` is a column's word.
-
-    Raises
-    ------
-    ValueError
-        If a node has no column, or a column no node, or two columns the same name.
-
-    Examples
-    --------
-    >>> match_columns(("b", "a"), ("a", "b")).tolist()
-    [1, 0]
-    """
+    """Positions of the columns that belong to the graph's nodes, in the nodes' order; `item` is a column's word."""
     positions = {column: index for index, column in enumerate(columns)}
     missing = [name for name in names if name not in positions]
     known = set(names)
@@ -403,28 +336,10 @@ SIGNAL = "signal"  # what the dimension of the rows is called where nothing else
 
 
 def written(values: Any, layout: Layout, names: Sequence[Hashable] | None = None, index: Any = None) -> Any:
-    """Numbers in one or two dimensions as a table.
+    """Numbers of shape (n_rows, n_columns) or (n_rows,) as a table of a kind.
 
-    Parameters
-    ----------
-    values : array of shape (n_rows, n_columns) or (n_rows,)
-        The numbers.
-    layout : Layout
-        The kind of table.
-    names : sequence of length n_columns, optional
-        Of the columns. Libraries that know texts only have them as texts; without names, columns are numbered.
-    index : pandas Index, optional
-        Labels of the rows, for libraries that have such.
-
-    Raises
-    ------
-    ImportError
-        If the library is not installed.
-
-    Examples
-    --------
-    >>> written(np.array([[1.0, 2.0]]), Layout("polars"), ["a", "b"]).to_dict(as_series=False)
-    {'a': [1.0], 'b': [2.0]}
+    Libraries that know texts only have the `names` of the columns as texts; without names, columns are numbered. The
+    `index` is that of pandas, for libraries that have such.
     """
     numbers = np.asarray(on_host(values))
     extra = layout.library if layout.library in LIBRARIES else "all"

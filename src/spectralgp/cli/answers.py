@@ -35,8 +35,7 @@ from spectralgp.cli.files import (
 )
 from spectralgp.files.inputs import inputs_from_file, time_inputs
 from spectralgp.files.labels import index_of
-from spectralgp.files.tables import read_table
-from spectralgp.files.writing import write_tables
+from spectralgp.files.tables import read_table, write_tables
 from spectralgp.kernels import InputRecipe
 from spectralgp.scores import coverage, crps, root_mean_square_error
 

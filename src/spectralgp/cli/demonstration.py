@@ -15,7 +15,7 @@ from spectralgp._basics.progress import progress_bar
 from spectralgp.cli.app import AsJson, Column, Debug, Force, answering, print_json, table_of, to_be_written
 from spectralgp.cli.showcase import LEVEL, METHODS, OUTAGE, DemoResult, run_demo
 from spectralgp.datasets import load_us_income
-from spectralgp.files.writing import write_tables
+from spectralgp.files.tables import write_tables
 
 COLUMNS = {
     "RMS error": Column("{row.rmse:.3f}", "rmse", False),

@@ -22,41 +22,20 @@ from spectralgp._basics.files import atomic_write
 Json = Any
 FORMAT, FORMAT_VERSION = "spectralgp model", 3
 LARGEST_HEADER = 100_000_000  # bytes, beyond which the format's own readers refuse it
-PARTS_OF_ANY_MODEL = 100_000
+UNQUESTIONED_PARTS = 100_000  # of JSON, which any model may have
 PURPOSE = "to save and load models"
 TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1"}
 TYPES |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1"}
 
 
 def write_file(path: str | PathLike[str], state: Json, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write JSON and arrays to a file, which is there whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-        The file to make or to replace.
-    state : JSON
-        What is not arrays.
-    arrays : dict
-        By name, contiguous, of the byte order that is called little-endian.
-
-    Raises
-    ------
-    ValueError
-        If names and settings take more than a header can hold, or `path` is no plain file.
-    OSError
-        If the file system fails, as a full disk does.
-    """
+    """Write JSON, and arrays by name that are contiguous and little-endian, to a file: whole or not at all."""
     safetensors, numpy_files = require("safetensors", "files", PURPOSE), require("safetensors.numpy", "files", PURPOSE)
     text = json.dumps(state, allow_nan=False, separators=(",", ":"))
     libraries = {"spectralgp": _own_version(), "python": platform.python_version(), "numpy": np.__version__}
     libraries |= {"scipy": scipy.__version__, "scikit-learn": sklearn.__version__}
-    metadata = {
-        "format": FORMAT,
-        "format_version": str(FORMAT_VERSION),
-        "written_by": json.dumps(libraries),
-        "model": text,
-    }
+    metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION)}
+    metadata |= {"written_by": json.dumps(libraries), "model": text}
     metadata["sha256"] = digest(metadata, arrays)
     n_bytes = len(json.dumps(metadata)) + 200 * len(arrays)
     if n_bytes > LARGEST_HEADER:
@@ -75,16 +54,9 @@ def write_file(path: str | PathLike[str], state: Json, arrays: dict[str, NDArray
 
 
 def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]]]:
-    """JSON and arrays of a file; nothing is made of either.
+    """JSON and arrays of a file; nothing is made of either, and nothing in a file is ever run.
 
-    Sizes are held against that of the file before any memory is taken. Nothing in a file is ever run.
-
-    Raises
-    ------
-    ValueError
-        If the file is none of ours, of a version that is not known, cut off, or changed since it was written.
-    OSError
-        If it cannot be read.
+    Sizes are held against that of the file before any memory is taken.
     """
     safetensors = require("safetensors", "files", PURPOSE)
     if not Path(path).is_file():
@@ -111,7 +83,7 @@ def read_file(path: str | PathLike[str]) -> tuple[Json, dict[str, NDArray[Any]]]
         )
     # JSON takes many times its length in memory; names of nodes are most of it, and each node has numbers in arrays
     n_parts = metadata.get("model", "").count(",")
-    most = PARTS_OF_ANY_MODEL + sum(one.nbytes for one in arrays.values())
+    most = UNQUESTIONED_PARTS + sum(one.nbytes for one in arrays.values())
     if n_parts > most:
         raise ValueError(
             f"{path} must hold a model as model.save writes it; got JSON with {n_parts:,} commas, more parts than "

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,18 +17,17 @@ from scipy.sparse import load_npz
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
-from spectralgp.files.geojson import graph_from_geojson
-from spectralgp.files.tables import PARQUET, TEXT, Table, read_table
+from spectralgp.files.tables import PARQUET, TEXT, FileTable, read_table
 from spectralgp.graphs import Graph, as_graph
 
-NEIGHBORS = 8
-"""How many nearest neighbours points are joined to."""
-
+NEIGHBORS = 8  # that points are joined to
 LONGITUDE, LATITUDE = ("longitude", "lon", "lng", "long"), ("latitude", "lat")
 NAME = ("name", "node", "id")
 PACKED = (*(f"{suffix}.gz" for suffix in TEXT), ".mtx.gz")
-FEW_ROWS = 1_000_000  # of a matrix, which any file may have
+FEW_ROWS = 1_000_000  # of a matrix, which a file of any size may have
 MATRIX_NAMES = ("weights", "adjacency")
+POLYGONS = ("Polygon", "MultiPolygon")
+Ring = list[tuple[float, float]]
 
 
 def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: float | None = None) -> Graph:
@@ -51,11 +53,6 @@ def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: fl
     Graph
         Names are text, whatever they were in the file.
 
-    Raises
-    ------
-    ValueError
-        If the file holds no such graph; the message names the file and where.
-
     Examples
     --------
     >>> import tempfile
@@ -72,7 +69,7 @@ def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: fl
     suffix = "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]).lower()
     suffix = suffix.removesuffix(".gz") if suffix in PACKED else suffix
     if suffix in (".geojson", ".json"):
-        return graph_from_geojson(path, NEIGHBORS if n_neighbors is None and radius is None else n_neighbors, radius)
+        return _from_geojson(path, NEIGHBORS if n_neighbors is None and radius is None else n_neighbors, radius)
     if n_neighbors is not None or radius is not None:
         raise ValueError(
             f"n_neighbors and radius must be left out where a file has edges of its own; got one with {path}. They are "
@@ -89,32 +86,11 @@ def graph_from_points(
     radius: float | None = None,
     weights: Literal["gaussian", "inverse", "binary"] = "gaussian",
 ) -> Graph:
-    r"""Read nodes with their coordinates from a CSV or Parquet file, and join each to its neighbours.
+    """Read nodes with their coordinates from a CSV or Parquet file, and join each to its neighbours.
 
-    Parameters
-    ----------
-    path : path
-        A table with the columns ``longitude`` and ``latitude`` (or ``lon``, ``lat``) in degrees, which are compared on
-        the sphere; or ``x`` and ``y`` (and ``z``), which are compared in the plane (in space). Names are in the column
-        ``name``, ``node`` or ``id``, or in the first column if that is no coordinate; there may be none.
-    n_neighbors : int, optional
-        How many nearest others each node is joined to; 8 if neither this nor `radius` is given.
-    radius : float, optional
-        Join all nodes within this distance instead, in kilometres for longitude and latitude.
-    weights : {"gaussian", "inverse", "binary"}, default="gaussian"
-        See `Graph.from_points`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from spectralgp.files.graphs import graph_from_points
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "cities.csv"
-    ...     n_characters = path.write_text("name,lon,lat\nOslo,10.7,59.9\nBergen,5.3,60.4\nVoss,6.4,60.6\n")
-    ...     graph = graph_from_points(path, n_neighbors=1)
-    >>> graph.names, graph.weights.nnz
-    (('Oslo', 'Bergen', 'Voss'), 4)
+    The table has the columns ``longitude`` and ``latitude`` (or ``lon``, ``lat``) in degrees, compared on the sphere,
+    with `radius` in kilometres; or ``x`` and ``y`` (and ``z``), compared in the plane (in space). Names are in the
+    column ``name``, ``node`` or ``id``, or in the first column if that is no coordinate; there may be none.
     """
     table = read_table(path)
     points, names, is_sphere = _points(table)
@@ -133,13 +109,7 @@ def graph_from_points(
 
 
 def with_points(graph: Graph, path: Path | str) -> Graph:
-    """The graph with the coordinates of a table such as `graph_from_points` reads, to draw it by.
-
-    Raises
-    ------
-    ValueError
-        If a node is not in the table.
-    """
+    """The graph with the coordinates of a table such as `graph_from_points` reads, to draw it by."""
     table = read_table(path)
     points, names, _ = _points(table)
     if graph.names is None or names is None:
@@ -158,9 +128,11 @@ def with_points(graph: Graph, path: Path | str) -> Graph:
     return Graph(graph.weights, graph.names, points[[places[str(name)] for name in graph.names]])
 
 
-def _points(table: Table) -> tuple[Array, list[str] | None, bool]:
+def _points(table: FileTable) -> tuple[Array, list[str] | None, bool]:
     """Coordinates, names, and whether they are on the sphere."""
-    longitude, latitude, x, y, z = (_first_of(table, names) for names in (LONGITUDE, LATITUDE, ("x",), ("y",), ("z",)))
+    wanted = (LONGITUDE, LATITUDE, ("x",), ("y",), ("z",), NAME)
+    found = [[place for place in map(table.place, names) if place is not None] for names in wanted]
+    longitude, latitude, x, y, z, named = (places[0] if places else None for places in found)
     is_sphere = longitude is not None and latitude is not None
     columns = [longitude, latitude] if is_sphere else [x, y, z]
     chosen = [column for column in columns if column is not None]
@@ -169,7 +141,6 @@ def _points(table: Table) -> tuple[Array, list[str] | None, bool]:
             f"{table.path} must have the columns longitude and latitude, or x and y; got {some(list(table.names))}. "
             "Rename them."
         )
-    named = _first_of(table, NAME)
     if named is None and 0 not in chosen:
         named = 0
     names = None if named is None else table.labels(named)
@@ -181,10 +152,6 @@ def _points(table: Table) -> tuple[Array, list[str] | None, bool]:
                 table.refuse("name every node once", got, row, named, "Rename or drop rows.")
             seen[name] = row
     return table.numbers(chosen), names, is_sphere
-
-
-def _first_of(table: Table, names: tuple[str, ...]) -> int | None:
-    return next((place for place in map(table.place, names) if place is not None), None)
 
 
 # ---------------------------------------------------------------------------------------------------------- edges
@@ -282,6 +249,84 @@ def _from_npz(path: Path) -> Graph:
             return Graph(archive[key], names, archive["coordinates"] if "coordinates" in archive.files else None)
     except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} must be an adjacency matrix in NumPy's npz format; got {error}") from error
+
+
+def _from_geojson(path: Path, n_neighbors: int | None, radius: float | None) -> Graph:
+    """Points joined to their nearest neighbours, or polygons to those that they share a stretch of border with."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
+        features = list(document["features"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path} must be a GeoJSON FeatureCollection; got {reason}.") from error
+    shapes = [_shape(feature, number, path) for number, feature in enumerate(features, 1)]
+    kinds = {kind for kind, _ in shapes}
+    if not kinds or not (kinds == {"Point"} or kinds <= set(POLYGONS)):
+        found = ", ".join(sorted(kinds)) or "no features"
+        raise ValueError(f"{path} must have points, or polygons, and nothing else; got {found}. Drop other features.")
+    names, rings = _feature_names(features, path), [found for _, found in shapes]
+    try:
+        if kinds == {"Point"}:
+            points = np.array([ring[0] for (ring,) in rings])
+            return Graph.from_points(points, n_neighbors, radius=radius, metric="haversine", names=names)
+        return _contiguous(rings, names)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _shape(feature: Any, number: int, path: Path) -> tuple[str, list[Ring]]:
+    """Kind of a feature, and the rings of its polygons; a point is a ring of one."""
+    geometry: Any = feature.get("geometry") if isinstance(feature, dict) else feature
+    try:
+        kind, parts = str(geometry["type"]), geometry.get("coordinates")
+        if kind == "Point":
+            parts = [[[parts]]]
+        elif kind in POLYGONS:
+            parts = [parts] if kind == "Polygon" else parts
+        else:
+            return kind, []
+        rings = [[(float(point[0]), float(point[1])) for point in ring] for part in parts for ring in part]
+        if not rings or not all(rings):
+            raise ValueError("no coordinates")
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} must have a geometry in every feature, with coordinates that are numbers; got "
+            f"{repr(geometry)[:80]} in feature {number}. Correct or drop it."
+        ) from error
+    return kind, rings
+
+
+def _feature_names(features: list[Any], path: Path) -> list[str]:
+    names: dict[str, None] = {}  # in order, and looked up at once
+    for number, feature in enumerate(features, 1):
+        properties = feature.get("properties") or {}
+        lowered = {str(key).lower(): value for key, value in properties.items()}
+        name = lowered.get("name", feature.get("id", lowered.get("id")))
+        if name is None or str(name) in names:
+            got = f"{name!r} again" if name is not None else f"properties {sorted(map(str, properties))}"
+            raise ValueError(
+                f"{path} must name every feature once, by a property 'name' or an 'id'; got {got} in feature {number}. "
+                "Add or correct it."
+            )
+        names[str(name)] = None
+    return list(names)
+
+
+def _contiguous(shapes: list[list[Ring]], names: list[str]) -> Graph:
+    """Polygons that share a stretch of border, that is two neighbouring corners, joined with weight 1."""
+    owners: dict[frozenset[tuple[float, float]], set[int]] = defaultdict(set)
+    centres = np.empty((len(shapes), 2))
+    for place, rings in enumerate(shapes):
+        centres[place] = np.mean([corner for ring in rings for corner in ring[:-1] or ring], axis=0)
+        for stretch in (stretch for ring in rings for stretch in pairwise(ring)):
+            owners[frozenset(stretch)].add(place)
+    edges = sorted({pair for owned in owners.values() for pair in combinations(sorted(owned), 2)})
+    if not edges:
+        raise ValueError(
+            "polygons must share stretches of border, corner by corner; got none that do. Use points instead, or a "
+            "list of edges."
+        )
+    return Graph.from_edges(np.array(edges), names=names, coordinates=centres)
 
 
 _READERS: dict[str, Callable[[Path], Graph]] = {

@@ -11,7 +11,7 @@ import numpy as np
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
 from spectralgp.files.labels import following, index_of, times_of
-from spectralgp.files.tables import Table, read_table
+from spectralgp.files.tables import FileTable, read_table
 from spectralgp.kernels.inputs import Clock
 
 if TYPE_CHECKING:
@@ -27,31 +27,19 @@ def inputs_from_file(
     features: Sequence[str] | None = None,
     date_format: str | None = None,
 ) -> pd.DataFrame:
-    """Read inputs from a CSV or Parquet file.
+    """Read inputs, one row of numbers per signal, from a CSV or Parquet file.
 
-    Parameters
-    ----------
-    path : path
-        A table of numbers, one row a signal.
-    index : Index, optional
-        That of the signals. If they have one of their own (not only counts), the first column of the table is its index
-        too, and rows are matched by it, in any order; rows without a signal are left out, as they are there to be
-        predicted. Else rows are paired by position.
-    features : sequence of str, optional
-        Columns wanted, such as those of a fitted model. The first column that is none of them is the index.
-    date_format : str, optional
-        How dates are written in the index; ISO 8601 if not given.
-
-    Raises
-    ------
-    ValueError
-        If a signal has no row, a row comes twice, a column is missing, or a cell is no number.
+    Where the signals have an `index` of their own (not only counts), the first column of the table is its index too,
+    and rows are matched by it, in any order; rows without a signal are left out, as they are there to be predicted.
+    Else rows are paired by position. `features` are the columns wanted, such as those of a fitted model: the first
+    column that is none of them is the index. Dates in the index are in ISO 8601 or in `date_format`.
     """
     table = read_table(path)
     has_own = index is not None and not _only_counts(index)
     has_index = has_own if features is None else table.names[0] not in features
     columns = _columns(table, has_index, features)
-    frame = _frame(table, columns)
+    pandas = require("pandas", "cli", "to read signals from files")
+    frame = pandas.DataFrame(table.numbers(columns), columns=[table.names[column] for column in columns])
     if has_index:
         frame.index = index_of(table, 0, date_format)
     if index is None:
@@ -78,11 +66,6 @@ def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple
     ahead : bool, default=False
         Go on beyond the last row: inputs for the signal `lag` rows after every row, of which only labels are known. The
         second table then has no values (NaN), and one row for each row of `signals`.
-
-    Raises
-    ------
-    ValueError
-        If rows are not in the order of time, two have the same time, or a value that is an input is missing.
 
     Examples
     --------
@@ -122,17 +105,7 @@ def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple
 def time_inputs(index: pd.Index[Any], clock: Clock | None = None) -> pd.DataFrame:
     """Inputs that are the time of each signal, as `times_of` has it, in a column named "time".
 
-    Parameters
-    ----------
-    index : Index
-        That of the signals.
-    clock : {"numbers", "dates"}, optional
-        What times must be, such as those that a model was fitted to; either if not given.
-
-    Raises
-    ------
-    ValueError
-        If the index has other labels, or times of the other kind.
+    `clock` is what times must be, such as those that a model was fitted to; either if not given.
     """
     pandas = require("pandas", "cli", "to read signals from files")
     times = times_of(index)
@@ -153,7 +126,7 @@ def _only_counts(index: pd.Index[Any]) -> bool:
     return index.name is None and index.dtype.kind in "iu" and bool(np.array_equal(index, np.arange(len(index))))
 
 
-def _columns(table: Table, has_index: bool, features: Sequence[str] | None) -> list[int]:
+def _columns(table: FileTable, has_index: bool, features: Sequence[str] | None) -> list[int]:
     given = list(table.names[has_index:])
     if features is None:
         if not given:
@@ -171,12 +144,7 @@ def _columns(table: Table, has_index: bool, features: Sequence[str] | None) -> l
     return [table.names.index(name) for name in features]
 
 
-def _frame(table: Table, columns: list[int]) -> pd.DataFrame:
-    pandas = require("pandas", "cli", "to read signals from files")
-    return pandas.DataFrame(table.numbers(columns), columns=[table.names[column] for column in columns])
-
-
-def _aligned(frame: pd.DataFrame, index: pd.Index[Any], table: Table) -> pd.DataFrame:
+def _aligned(frame: pd.DataFrame, index: pd.Index[Any], table: FileTable) -> pd.DataFrame:
     again = np.flatnonzero(frame.index.duplicated())
     if again.size:
         row = int(again[0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
-from spectralgp.files.tables import Table, as_label
+from spectralgp.files.tables import FileTable, as_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,23 +21,10 @@ OFFSET = re.compile(r":\d\d(?:\.\d+)?(Z|[-+]\d\d(?::?\d\d)?)$")
 DAY = np.timedelta64(1, "D")
 
 
-def index_of(table: Table, column: int, date_format: str | None = None) -> pd.Index[Any]:
+def index_of(table: FileTable, column: int, date_format: str | None = None) -> pd.Index[Any]:
     """A column as the index of rows: numbers, else dates, else labels, whichever all of its cells are.
 
-    Parameters
-    ----------
-    table : Table
-        A table.
-    column : int
-        Position of the column.
-    date_format : str, optional
-        How dates are written, such as ``"%d.%m.%Y"``; ISO 8601 (2024-01-31, 2024-01-31T12:00) if not given. Where it is
-        given every cell must be such a date.
-
-    Raises
-    ------
-    ValueError
-        If a cell is empty, or is no such date where a format is given.
+    Dates are in ISO 8601 (2024-01-31, 2024-01-31T12:00), or all in `date_format`, such as ``"%d.%m.%Y"``.
     """
     pandas = require("pandas", "cli", "to read signals from files")
     cells, name = table.columns[column], table.names[column] or None
@@ -62,7 +49,7 @@ def index_of(table: Table, column: int, date_format: str | None = None) -> pd.In
 
 
 def parsed_index(
-    labels: list[str], name: str | None, date_format: str | None, refuse: Any, table: Table | None = None
+    labels: list[str], name: str | None, date_format: str | None, refuse: Any, table: FileTable | None = None
 ) -> pd.Index[Any]:
     """Labels as an index of numbers, dates or labels; a note says where dates have no marks or several UTC offsets."""
     pandas = require("pandas", "cli", "to read signals from files")
@@ -103,7 +90,7 @@ def _compact_dates(labels: list[str]) -> pd.DatetimeIndex | None:
     return None if dates.isna().any() else pandas.DatetimeIndex(dates)
 
 
-def _noted(dates: pd.DatetimeIndex, name: str | None, first: str, table: Table | None) -> pd.DatetimeIndex:
+def _noted(dates: pd.DatetimeIndex, name: str | None, first: str, table: FileTable | None) -> pd.DatetimeIndex:
     """Dates, with a note that this is what numbers were taken for."""
     warnings.warn(
         f"column {name!r}{_of(table)} is read as dates: {first} as {dates[0]}. If they are numbers write {first}.0.",
@@ -112,25 +99,12 @@ def _noted(dates: pd.DatetimeIndex, name: str | None, first: str, table: Table |
     return dates.rename(name)
 
 
-def _of(table: Table | None) -> str:
+def _of(table: FileTable | None) -> str:
     return "" if table is None else f" of {table.path}"
 
 
 def times_of(index: Any) -> Array:
-    """Time as numbers: numbers as they are, dates as days since 1970 (in UTC where they have a time zone).
-
-    Raises
-    ------
-    ValueError
-        If the index has other labels.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from spectralgp.files.labels import times_of
-    >>> times_of(pd.DatetimeIndex(["1970-01-02T12:00"])).tolist()
-    [1.5]
-    """
+    """Time as numbers: numbers as they are, dates as days since 1970 (in UTC where they have a time zone)."""
     if index.dtype.kind in "iuf":
         return index.to_numpy(dtype=np.float64)
     if hasattr(index, "tz_localize"):

@@ -37,23 +37,10 @@ FOUND = {"eigenpairs": Eigenpairs, "densities": DensityState}  # what is found o
 def written(
     learnt: FittedModels, fits: tuple[Fit, ...], graph: Graph, estimator: dict[str, Any]
 ) -> tuple[Json, dict[str, NDArray[Any]]]:
-    """A fitted model as JSON, and the arrays that it names.
+    """A fitted model as JSON, and the arrays that it names; a TypeError says what a file cannot hold.
 
-    Parameters
-    ----------
-    learnt : FittedModels
-        What was learnt.
-    fits : tuple of Fit
-        The fits as they are shown, in the units of the signals.
-    graph : Graph
-        The graph of all of it.
-    estimator : dict
-        What is left of the estimator: ``parameters`` and ``fitted``, with the fields of the schema.
-
-    Raises
-    ------
-    TypeError
-        If something is of a type that no file can hold.
+    `fits` are shown to users, in the units of the signals. `estimator` has the rest, by the fields of the schema:
+    ``parameters`` and ``fitted``.
     """
     writing = _Writing()
     weights = {name: getattr(graph.weights, name) for name in ("data", "indices", "indptr")}
@@ -265,10 +252,7 @@ def made(
 ) -> tuple[FittedModels, tuple[Fit, ...], Graph, SimpleNamespace]:
     """The fitted model that `written` wrote, conditioned on its signals as `fit` does, and the estimator's own fields.
 
-    Raises
-    ------
-    ValueError
-        If anything is missing, of the wrong kind or size, or does not go together.
+    A ValueError says what is missing, of the wrong kind or size, or does not go together.
     """
     reading = Reading(arrays, device)
     file = reading.decoded(state)

@@ -152,6 +152,11 @@ def several(kind: Kind, least: int = 0, most: int | None = None) -> Kind:
     return Annotated[tuple[kind, ...], Meta(min_length=least, max_length=most)]
 
 
+def each(names: str, kind: Kind) -> dict[str, Kind]:
+    """Several fields of one kind."""
+    return dict.fromkeys(names.split(), kind)
+
+
 def record(cls: type, make: Callable[..., Any] | None = None, *, tagged: bool = False, **fields: Kind) -> Kind:
     """An object by its fields, all of them (but for those with a default, in a pair) and no others."""
     listed = [(name, *(kind if isinstance(kind, tuple) else (kind,))) for name, kind in fields.items()]
@@ -164,7 +169,6 @@ def record(cls: type, make: Callable[..., Any] | None = None, *, tagged: bool = 
 ARRAY = defstruct("ARRAY", [("array", str), ("order", Literal["C", "F"])], forbid_unknown_fields=True)
 POSITIVE, NOT_NEGATIVE = Annotated[float, Meta(gt=0)], Annotated[float, Meta(ge=0)]
 COUNT, NUMBER, NAME = integer(0), number(), _Name
-TAGGED: dict[str, Kind] = {"tagged": True}
 PER_NODE, NODES = array("n_nodes"), array("n_nodes", kinds="i")
 
 
@@ -183,7 +187,7 @@ def _are_places(indices: Any, n_places: int) -> bool:
 PAIR: Kind = tuple[number(0.0), number(0.0)]  # type: ignore[misc]
 BOUNDS = Literal["fixed"] | PAIR
 LAPLACIAN = Literal["combinatorial", "normalized"]
-ON_SPECTRUM: dict[str, Kind] = {"laplacian": LAPLACIAN, "scaled": bool, **TAGGED}
+ON_SPECTRUM: dict[str, Kind] = {"laplacian": LAPLACIAN, "scaled": bool, "tagged": True}
 AMPLITUDE: dict[str, Kind] = {"amplitude": POSITIVE, "amplitude_bounds": BOUNDS | None, **ON_SPECTRUM}
 STRENGTH: dict[str, Kind] = {"strength": POSITIVE, "strength_bounds": BOUNDS, **AMPLITUDE}
 
@@ -212,31 +216,29 @@ GraphKernel: Kind = Union[
 
 # -------------------------------------------------------------------------------------------------- input kernels
 
-LENGTH: dict[str, Kind] = {"length_scale": _Scales, "length_scale_bounds": _Limits, **TAGGED}
+LENGTH: dict[str, Kind] = {"length_scale": _Scales, "length_scale_bounds": _Limits, "tagged": True}
 InputFormula: Kind = Union[  # noqa: UP007
     record(of_inputs.RBF, **LENGTH),
     record(of_inputs.Matern, nu=number(5e-324), **LENGTH),
     record(of_inputs.RationalQuadratic, alpha=POSITIVE, alpha_bounds=_Limits, **LENGTH),
     record(of_inputs.ExpSineSquared, periodicity=POSITIVE, periodicity_bounds=_Limits, **LENGTH),
-    record(of_inputs.DotProduct, sigma_0=NOT_NEGATIVE, sigma_0_bounds=_Limits, **TAGGED),
-    record(of_inputs.WhiteKernel, noise_level=NOT_NEGATIVE, noise_level_bounds=_Limits, **TAGGED),
-    record(of_inputs.ConstantKernel, constant_value=NOT_NEGATIVE, constant_value_bounds=_Limits, **TAGGED),
-    record(of_inputs.Sum, k1="InputFormula", k2="InputFormula", **TAGGED),
-    record(of_inputs.Product, k1="InputFormula", k2="InputFormula", **TAGGED),
-    record(of_inputs.Exponentiation, kernel="InputFormula", exponent=int | float, **TAGGED),
+    record(of_inputs.DotProduct, sigma_0=NOT_NEGATIVE, sigma_0_bounds=_Limits, tagged=True),
+    record(of_inputs.WhiteKernel, noise_level=NOT_NEGATIVE, noise_level_bounds=_Limits, tagged=True),
+    record(of_inputs.ConstantKernel, constant_value=NOT_NEGATIVE, constant_value_bounds=_Limits, tagged=True),
+    record(of_inputs.Sum, k1="InputFormula", k2="InputFormula", tagged=True),
+    record(of_inputs.Product, k1="InputFormula", k2="InputFormula", tagged=True),
+    record(of_inputs.Exponentiation, kernel="InputFormula", exponent=int | float, tagged=True),
 ]
 InputKernel: Kind = Union[  # noqa: UP007
-    record(kernels.Learnt, kernel=InputFormula, **TAGGED),
-    record(kernels.Precomputed, **TAGGED),
-    record(kernels.Independent, **TAGGED),
+    record(kernels.Learnt, kernel=InputFormula, tagged=True),
+    record(kernels.Precomputed, tagged=True),
+    record(kernels.Independent, tagged=True),
     record(
         kernels.Standardised,
         terms=several(Literal["smooth", "linear"], least=1, most=2),
-        logarithms=array("_parameters"),
-        centres=array("_parameters"),
-        offset=array("n_features"),
-        spread=array("n_features"),
-        **TAGGED,
+        tagged=True,
+        **each("logarithms centres", array("_parameters")),
+        **each("offset spread", array("n_features")),
     ),
 ]
 
@@ -282,7 +284,7 @@ OFFSET = array("n_nodes", or_number=True)
 OF_SIGNALS: dict[str, Kind] = {
     "units": record(Units, _units, offset=OFFSET, spread=POSITIVE, relative=PER_NODE | None),
     "read_as": record(ReadAs, center=SCALING, scale=SCALING) | None,
-    **TAGGED,
+    "tagged": True,
 }
 SignalsState: Kind = Union[  # noqa: UP007
     record(
@@ -315,8 +317,7 @@ DEVICE = Literal["cpu", "cuda"] | None
 SETTINGS = record(  # null where spectra are exact, which leaves nothing to set
     Chebyshev,
     tolerance=POSITIVE,
-    n_moments=MOMENTS,
-    max_moments=MOMENTS,
+    **each("n_moments max_moments", MOMENTS),
     n_probes=Literal["exact"] | integer(4, MOST_MOMENTS),
     random_state=COUNT,
     device=(DEVICE, None),
@@ -382,21 +383,17 @@ FIT = record(
     Fit,
     lambda outcome, **fields: Fit(outcome=Outcome[outcome], **fields),
     model=shared("models"),
-    log_likelihood=NUMBER,
-    log_posterior=NUMBER,
+    **each("log_likelihood log_posterior", NUMBER),
     certificate=record(
         Certificate,
-        stationarity=NUMBER,
-        feasibility=NUMBER,
-        complementarity=NUMBER,
-        lift=NUMBER,
         active=several(str),
         multipliers=several(NUMBER),
+        **each("stationarity feasibility complementarity lift", NUMBER),
     ),
     outcome=Literal[*(outcome.name for outcome in Outcome)],
     detail=str,
     stages=several(record(Stage, name=str, log_posterior=NUMBER, n_evaluations=COUNT)),
-    errors=record(Errors, truncation=NUMBER, rounding=NUMBER, probes=NUMBER, limit=NUMBER),
+    errors=record(Errors, **each("truncation rounding probes limit", NUMBER)),
     method=str,
     restarts=several(NUMBER),
 )
@@ -417,9 +414,8 @@ def _parameters(graph_kernel: Any, spectrum: Any, **fields: Any) -> dict[str, An
     return {"graph_kernel": kernels, "spectrum": spectrum or Exact(), **fields}
 
 
-WAYS = Literal["auto", "global", "node"] | None
 SOLVER: Kind = Union[  # noqa: UP007
-    record(Sqp, max_iterations=integer(1), enough=POSITIVE | None, n_restarts=COUNT, random_state=COUNT, **TAGGED),
+    record(Sqp, max_iterations=integer(1), enough=POSITIVE | None, n_restarts=COUNT, random_state=COUNT, tagged=True),
     record(
         Lagrangian,
         limits=record(Limits, ascent=COUNT, dual=COUNT, descent=COUNT),
@@ -427,7 +423,7 @@ SOLVER: Kind = Union[  # noqa: UP007
         multiplier=Literal["random"] | POSITIVE,
         dual_rate=POSITIVE,
         random_state=COUNT,
-        **TAGGED,
+        tagged=True,
     ),
 ]
 ANY_INTEGER = integer(-(2**31))
@@ -446,13 +442,12 @@ PARAMETERS = record(
     prior=Literal["weak"] | None,
     residual=Literal["auto"] | GraphKernel | None,
     carry=Literal["auto"] | several(NAME) | None,
-    center=WAYS,
-    scale=WAYS,
     solver=Literal["sqp", "lagrangian"] | SOLVER | None,
     spectrum=Literal["auto", "exact", "chebyshev"] | SETTINGS | None,
     stacking=(record(Stacking, **FOLDS) | None, None),
     random_state=COUNT | None,
     verbose=ANY_INTEGER,
+    **each("center scale", Literal["auto", "global", "node"] | None),
     noise_floor=(POSITIVE | None, None),
     device=(DEVICE, None),
     **OLD_PARAMETERS,
@@ -466,14 +461,12 @@ FITTED = record(
     SimpleNamespace,
     names=several(NAME) | None,
     columns=NODES | None,
-    is_flat=bool,
-    is_in_memory=bool,
     copies=array("_given", kinds="i"),
     n_features_in=COUNT | None,
     feature_names_in=several(str) | None,
     log_marginal_likelihood=NUMBER,
-    n_evaluations=(COUNT | None, None),  # up to version 2, as n_stand_ins: the fits and the draws say it
-    n_stand_ins=(COUNT | None, None),
+    **each("is_flat is_in_memory", bool),
+    **each("n_evaluations n_stand_ins", (COUNT | None, None)),  # up to version 2: the fits and the draws say it
     center=OFFSET,
     scale=PER_NODE,
     layout=(LAYOUT | None, None),
@@ -509,10 +502,9 @@ FILE = record(
     candidates=several(record(Candidate, task=shared("tasks"), kernel=GraphKernel, shrunk=bool, name=str), least=1),
     learnt=record(
         SimpleNamespace,
-        raw_fits=several(FIT, least=1),
+        **each("raw_fits fits", several(FIT, least=1)),
         weights=array("n_members"),
         draws=several(record(Draws, models=several(shared("models"), least=1), n_stand_ins=COUNT), least=1),
-        fits=several(FIT, least=1),
         tried=several(record(Tried, name=str, score=NUMBER, weight=NOT_NEGATIVE)),
     ),
     estimator=record(SimpleNamespace, parameters=PARAMETERS, fitted=FITTED),

@@ -1,4 +1,4 @@
-"""Signals from files: wide tables, one row a signal and one column a node, or long ones (time, node, value)."""
+"""Signals from files: wide tables, one row per signal and one column per node, or long ones (time, node, value)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from spectralgp._basics.checks import as_option
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
 from spectralgp.files.labels import index_of
-from spectralgp.files.tables import Table, read_table
+from spectralgp.files.tables import FileTable, read_table
 from spectralgp.graphs import GraphBase
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Layout = Literal["auto", "wide", "long"]
 Nodes = Literal["exact", "graph"]
 
 
@@ -25,7 +24,7 @@ def signals_from_file(
     path: Path | str,
     graph: GraphBase,
     *,
-    layout: Layout = "auto",
+    layout: Literal["auto", "wide", "long"] = "auto",
     nodes: Nodes = "exact",
     date_format: str | None = None,
 ) -> pd.DataFrame:
@@ -39,10 +38,10 @@ def signals_from_file(
         The graph, by whose names columns are matched, in any order. Where it has no names, columns are in the order of
         its nodes; those named by the numbers from 0 or from 1 on are in the order of the numbers.
     layout : {"auto", "wide", "long"}, default="auto"
-        A wide table has one row a signal and one column a node; its first column is the index (dates, times, labels)
-        unless it is named as a node. A long one has the columns ``node``, ``value`` and one more, the index; its
-        rows may come in any order, and become signals in the order of their numbers or dates, or as they come where
-        they have other labels. "auto" takes a table for long if it has columns ``node`` and ``value``.
+        A wide table has one row per signal and one column per node; its first column is the index (dates, times,
+        labels) unless it is named as a node. A long one has the columns ``node``, ``value`` and one more, the index;
+        its rows may come in any order, and become signals in the order of their numbers or dates, or as they come
+        where they have other labels. "auto" takes a table for long if it has columns ``node`` and ``value``.
     nodes : {"exact", "graph"}, default="exact"
         What to do where the nodes of file and graph differ: it is an error, or the graph decides. In the latter case
         nodes that the file lacks count as not observed, and others in the file are left out.
@@ -54,11 +53,6 @@ def signals_from_file(
     DataFrame of shape (n_signals, n_nodes)
         Columns are the nodes, in the order of a wide table (then those that it lacks), or in the graph's for a long
         one; a model matches them by name. Without an index in the file, rows are counted from zero.
-
-    Raises
-    ------
-    ValueError
-        If names do not match, or a cell is no number; the message names file, row and column.
 
     Examples
     --------
@@ -86,12 +80,13 @@ def signals_from_file(
     return signals.rename(columns={str(name): name for name in graph.names or ()})
 
 
-def _from_wide(table: Table, graph: GraphBase, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
+def _from_wide(table: FileTable, graph: GraphBase, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
     pandas = require("pandas", "cli", "to read signals from files")
     known = None if graph.names is None else {str(name) for name in graph.names}
     has_index = len(table.names) == graph.n_nodes + 1 if known is None else table.names[0] not in known
     columns = dict(zip(table.names[has_index:], range(has_index, len(table.names)), strict=True))
-    names = matched(list(columns), graph, nodes, table, "column", _index_note(table) if has_index else "")
+    note = f" (the first column, {table.names[0]!r}, is the index)" if has_index and table.names[0] else ""
+    names = _matched(list(columns), graph, nodes, table, "column", note)
     present = [name for name in names if name in columns]
     values = pandas.DataFrame(table.numbers([columns[name] for name in present], allow_missing=True), columns=present)
     if has_index:
@@ -99,11 +94,7 @@ def _from_wide(table: Table, graph: GraphBase, nodes: Nodes, date_format: str | 
     return values.reindex(columns=names) if len(present) < len(names) else values
 
 
-def _index_note(table: Table) -> str:
-    return f" (the first column, {table.names[0]!r}, is the index)" if table.names[0] else ""
-
-
-def _from_long(table: Table, graph: GraphBase, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
+def _from_long(table: FileTable, graph: GraphBase, nodes: Nodes, date_format: str | None) -> pd.DataFrame:
     pandas = require("pandas", "cli", "to read signals from files")
     node, value = table.place("node"), table.place("value")
     others = [place for place in range(len(table.names)) if place not in (node, value)]
@@ -117,34 +108,25 @@ def _from_long(table: Table, graph: GraphBase, nodes: Nodes, date_format: str | 
     labels, index = table.labels(node), index_of(table, others[0], date_format)
     if "" in labels:
         table.refuse("name a node in every row", "an empty cell", labels.index(""), node, "Drop the row.")
-    names = matched(list(dict.fromkeys(labels)), graph, nodes, table, "node", "")
+    names = _matched(list(dict.fromkeys(labels)), graph, nodes, table, "node", "")
     names = names if graph.names is None else [str(name) for name in graph.names]
     cells = table.numbers([value], allow_missing=True)[:, 0]
     codes, signals = pandas.factorize(index, sort=index.dtype != object)
     place = {name: position for position, name in enumerate(names)}
     known = np.array([place.get(label, -1) for label in labels])
-    _require_once(table, codes * (len(names) + 1) + known, known, node)
+    entries = codes * (len(names) + 1) + known
+    _, first, copies = np.unique(entries, return_index=True, return_inverse=True)
+    again = np.flatnonzero((first[copies] != np.arange(len(entries))) & (known >= 0))
+    if again.size:
+        row = int(again[0])
+        other = f"another one than in row {table.rows[first[copies[row]]]}"
+        table.refuse("have one value for each signal and node", other, row, node, "Drop or average copies.")
     values = np.full((len(signals), len(names)), np.nan)
     values[codes[known >= 0], known[known >= 0]] = cells[known >= 0]
     return pandas.DataFrame(values, index=signals.rename(index.name), columns=names)
 
 
-def _require_once(table: Table, entries: np.ndarray, known: np.ndarray, node: int) -> None:
-    """Refuse two values of one signal at one node."""
-    _, first, copies = np.unique(entries, return_index=True, return_inverse=True)
-    again = np.flatnonzero((first[copies] != np.arange(len(entries))) & (known >= 0))
-    if again.size:
-        row = int(again[0])
-        table.refuse(
-            "have one value for each signal and node",
-            f"another one than in row {table.rows[first[copies[row]]]}",
-            row,
-            node,
-            "Drop or average copies.",
-        )
-
-
-def matched(given: list[str], graph: GraphBase, nodes: Nodes, table: Table, item: str, note: str) -> list[str]:
+def _matched(given: list[str], graph: GraphBase, nodes: Nodes, table: FileTable, item: str, note: str) -> list[str]:
     """Names of the nodes in a file's order, then those that it lacks, once they are compared with the graph's."""
     if graph.names is None:
         if len(given) != graph.n_nodes:
@@ -152,7 +134,14 @@ def matched(given: list[str], graph: GraphBase, nodes: Nodes, table: Table, item
                 f"{table.path} must have {graph.n_nodes} {item}s, one for each node of a graph without names; got "
                 f"{len(given)}{note}. Use a graph whose nodes have names, or add or drop {item}s."
             )
-        return _in_order(given, table, item)
+        if sorted(given) in (sorted(map(str, range(first, len(given) + first))) for first in (0, 1)):
+            return sorted(given, key=int)
+        if item == "column":  # in the order of the nodes
+            return given
+        raise ValueError(
+            f"{table.path} must name nodes by their numbers where the graph has no names; got {some(given)}. "
+            "Use a graph with names, or a wide table with columns in the order of the nodes."
+        )
     names = [str(name) for name in graph.names]
     present, known = set(given), set(names)
     missing = [name for name in names if name not in present]
@@ -169,15 +158,3 @@ def matched(given: list[str], graph: GraphBase, nodes: Nodes, table: Table, item
             f"{' and '.join(part for part in (lacks, extra) if part)}{note}. {choice}."
         )
     return [name for name in given if name in known] + missing
-
-
-def _in_order(given: list[str], table: Table, item: str) -> list[str]:
-    """Names of columns for a graph without names: as they come, numbers in their order."""
-    if sorted(given) in (sorted(map(str, range(first, len(given) + first))) for first in (0, 1)):
-        return sorted(given, key=int)
-    if item == "node":
-        raise ValueError(
-            f"{table.path} must name nodes by their numbers where the graph has no names; got {some(given)}. "
-            "Use a graph with names, or a wide table with columns in the order of the nodes."
-        )
-    return given

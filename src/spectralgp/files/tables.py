@@ -1,4 +1,4 @@
-"""Tables as files have them: named columns of cells, and for every cell the row that a message can name.
+"""Tables in files: named columns of cells, and for every cell the row that a message can name.
 
 CSV is read by Python's own reader. It gives every cell as text with its row, so that nothing is guessed in silence
 (names keep their zeros, short rows are errors) and every error can say where it is. Numbers are made where they are
@@ -15,52 +15,41 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from numbers import Number
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
+from spectralgp._basics.files import atomic_write
 from spectralgp._basics.tables import some
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PARQUET = (".parquet", ".pq")
 TEXT = (".csv", ".tsv", ".txt")
 SEPARATORS = (",", ";", "\t", "|")
-MISSING = {"", "na", "n/a", "nan", "null"}
-"""Cells of numbers that stand for nothing observed, in capitals or not."""
+MISSING = {"", "na", "n/a", "nan", "null"}  # cells of numbers that stand for nothing observed, in capitals or not
 
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
-SAMPLE = 50  # rows that the separator is judged by
+SAMPLE_ROWS = 50  # that the separator is judged by
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """Named columns of cells.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    names : tuple of str
-        Of the columns; the first may be empty, as that of an index is.
-    columns : tuple of sequences
-        Cells: text in a CSV file, which may also be numbers, dates or nothing in a Parquet file.
-    rows : ndarray of shape (n_rows,)
-        Number of each row in the file, as a spreadsheet counts them: the names are row 1. Those of a Parquet
-        file are counted from 1 without the names.
-    separator : str
-        What separates cells in a text file; empty for Parquet.
-    """
+class FileTable:
+    """Named columns of cells."""
 
     path: Path
-    names: tuple[str, ...]
-    columns: tuple[Sequence[Any], ...]
-    rows: NDArray[np.intp]
-    separator: str = ""
+    names: tuple[str, ...]  # the first may be empty, as that of an index is
+    columns: tuple[Sequence[Any], ...]  # text in a CSV file; also numbers, dates or None in a Parquet file
+    rows: NDArray[np.intp]  # as a spreadsheet counts them, the names in row 1; those of Parquet without the names
+    separator: str = ""  # of cells in a text file
 
     @property
     def n_rows(self) -> int:
@@ -87,14 +76,9 @@ class Table:
         raise ValueError(f"{self.path} must {condition}; got {got} in {self.where(row, column)}. {remedy}")
 
     def numbers(self, columns: Sequence[int], *, allow_missing: bool = False) -> Array:
-        """Cells of some columns as numbers, of shape (n_rows, n_columns), NaN where a cell is empty.
+        """Cells of some columns as finite numbers, of shape (n_rows, n_columns), NaN where a cell is empty and may be.
 
         Where the separator is not a comma, decimal commas are read, unless some cells of the same file have points.
-
-        Raises
-        ------
-        ValueError
-            At the first cell that is no finite number, or is empty and may not be.
         """
         values = np.empty((self.n_rows, len(columns)))
         comma: tuple[int, int] | None = None
@@ -176,13 +160,7 @@ def _has_oddities(cells: Sequence[Any]) -> bool:
 
 
 def as_label(cell: Any) -> str:
-    """A cell as the name of a node: text without blanks around it, a whole number without a point, "" for nothing.
-
-    Examples
-    --------
-    >>> as_label(" 007 "), as_label(7.0), as_label(None)
-    ('007', '7', '')
-    """
+    """A cell as the name of a node: text without blanks around it, a whole number without a point, "" for nothing."""
     if cell is None:
         return ""
     if isinstance(cell, float | np.floating):
@@ -190,31 +168,10 @@ def as_label(cell: Any) -> str:
     return str(cell).strip()
 
 
-def read_table(path: Path | str) -> Table:
-    r"""Read a table: CSV (comma, semicolon, tab or bar; UTF-8 or marked UTF-16; also packed, .csv.gz) or Parquet.
+def read_table(path: Path | str) -> FileTable:
+    """Read a table with the names of its columns in the first row.
 
-    Parameters
-    ----------
-    path : path
-        A file whose first row has the names of the columns.
-
-    Raises
-    ------
-    ValueError
-        If the file is empty, rows differ in length, or columns have no names or the same one; the message names the
-        file and where.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from spectralgp.files.tables import read_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "signals.csv"
-    ...     n_characters = path.write_text("day;a;b\n1;0,5;\n")
-    ...     table = read_table(path)
-    >>> table.names, table.numbers([1, 2], allow_missing=True).tolist()
-    (('day', 'a', 'b'), [[0.5, nan]])
+    CSV (comma, semicolon, tab or bar; UTF-8 or marked UTF-16; also packed, .csv.gz) or Parquet.
     """
     path = Path(path)
     table = _read_parquet(path) if path.suffix.lower() in PARQUET else _read_text(path)
@@ -236,7 +193,7 @@ def read_table(path: Path | str) -> Table:
 # ---------------------------------------------------------------------------------------------------------- text
 
 
-def _read_text(path: Path) -> Table:
+def _read_text(path: Path) -> FileTable:
     text = _decoded(path)
     separator = _separator(text)
     header, rows, numbers = None, [], []
@@ -265,7 +222,7 @@ def _read_text(path: Path) -> Table:
     columns = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in header)
     if len(header) > 1 and not header[-1] and not any(cell.strip() for cell in columns[-1]):
         header, columns = header[:-1], columns[:-1]  # every row ends with a separator
-    return Table(path, tuple(header), columns, np.array(numbers, dtype=np.intp), separator)
+    return FileTable(path, tuple(header), columns, np.array(numbers, dtype=np.intp), separator)
 
 
 def _decoded(path: Path) -> str:
@@ -289,7 +246,7 @@ def _decoded(path: Path) -> str:
 def _separator(text: str) -> str:
     """What splits all of the first rows alike, and the names into the most."""
     lines = io.StringIO(text, newline="")
-    head = "".join(line for _, line in zip(range(SAMPLE), lines, strict=False))
+    head = "".join(line for _, line in zip(range(SAMPLE_ROWS), lines, strict=False))
     counts = {}
     for separator in SEPARATORS:
         try:
@@ -305,7 +262,7 @@ def _separator(text: str) -> str:
 # ------------------------------------------------------------------------------------------------------- Parquet
 
 
-def _read_parquet(path: Path) -> Table:
+def _read_parquet(path: Path) -> FileTable:
     parquet = require("pyarrow.parquet", "parquet", "to read Parquet files")
     try:
         with parquet.ParquetFile(path) as file:  # read_table would fail on two columns of one name
@@ -322,4 +279,19 @@ def _read_parquet(path: Path) -> Table:
         is_number = any(str(column.type).startswith(kind) for kind in ("int", "uint", "float", "double"))
         columns.append(column.to_numpy() if is_number and not column.null_count else column.to_pylist())
     labels = tuple("" if re.fullmatch(r"__index_level_\d+__", name) else name.strip() for name in names)
-    return Table(path, labels, tuple(columns), np.arange(1, read.num_rows + 1, dtype=np.intp))
+    return FileTable(path, labels, tuple(columns), np.arange(1, read.num_rows + 1, dtype=np.intp))
+
+
+# ------------------------------------------------------------------------------------------------------- writing
+
+
+def write_tables(frames: dict[Path, pd.DataFrame], *, index: bool = True) -> None:
+    """Write tables as CSV or, by their suffix, Parquet. No file is replaced before all of them are written."""
+    with ExitStack() as stack:
+        for path, frame in frames.items():
+            beside = stack.enter_context(atomic_write(path))
+            if path.suffix.lower() in PARQUET:
+                require("pyarrow", "parquet", "to write Parquet files")
+                frame.to_parquet(beside, index=index)
+            else:
+                frame.to_csv(beside, index=index)

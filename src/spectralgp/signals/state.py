@@ -16,17 +16,7 @@ from spectralgp.signals.views import Center, Reader, Signals, Store
 
 @dataclass(frozen=True, eq=False)
 class CompleteState:
-    """What signals without holes are made of, on the host.
-
-    Parameters
-    ----------
-    source, offset, divisor, units, gram, rounding
-        As the fields of `Store`.
-    rows, level, recentres
-        As the parameters of `Signals`.
-    read_as : Reader or None
-        What reads views anew, if they are; a file can hold a `ReadAs`.
-    """
+    """What signals without holes are made of, on the host: the fields of `Store`, and the parameters of `Signals`."""
 
     source: Any
     offset: Any
