@@ -24,8 +24,7 @@ FORMAT, FORMAT_VERSION = "spectralgp model", 3
 LARGEST_HEADER = 100_000_000  # bytes, beyond which the format's own readers refuse it
 UNQUESTIONED_PARTS = 100_000  # of JSON, which any model may have
 PURPOSE = "to save and load models"
-TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1"}
-TYPES |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1"}
+TYPES = {"F64", "F32", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8"}
 
 
 def write_file(path: str | PathLike[str], state: Json, arrays: dict[str, NDArray[Any]]) -> None:

@@ -95,15 +95,9 @@ def graph_from_points(
     table = read_table(path)
     points, names, is_sphere = _points(table)
     n_neighbors = NEIGHBORS if n_neighbors is None and radius is None else n_neighbors
+    metric: Any = "haversine" if is_sphere else "euclidean"
     try:
-        return Graph.from_points(
-            points,
-            n_neighbors,
-            radius=radius,
-            weights=weights,
-            metric="haversine" if is_sphere else "euclidean",
-            names=names,
-        )
+        return Graph.from_points(points, n_neighbors, radius=radius, weights=weights, metric=metric, names=names)
     except ValueError as error:
         raise ValueError(f"{table.path}: {error}") from error
 
@@ -181,13 +175,9 @@ def _from_edges(path: Path) -> Graph:
         pair = (min(start, end), max(start, end))
         first = seen.setdefault(pair, row)
         if weights[first] != weights[row]:
-            table.refuse(
-                "give an edge one weight, in either direction",
-                f"{weights[row]:g} between {start!r} and {end!r} ({weights[first]:g} in row {table.rows[first]})",
-                row,
-                target if weight is None else weight,
-                "Drop or average copies.",
-            )
+            got = f"{weights[row]:g} between {start!r} and {end!r} ({weights[first]:g} in row {table.rows[first]})"
+            column = target if weight is None else weight
+            table.refuse("give an edge one weight, in either direction", got, row, column, "Drop or average copies.")
     kept = sorted(seen.values())
     names = dict.fromkeys(label for pair in zip(starts, ends, strict=True) for label in pair if label)
     columns = {"source": [starts[row] for row in kept], "target": [ends[row] for row in kept], "weight": weights[kept]}

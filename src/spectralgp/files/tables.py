@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -36,7 +37,6 @@ PARQUET = (".parquet", ".pq")
 TEXT = (".csv", ".tsv", ".txt")
 SEPARATORS = (",", ";", "\t", "|")
 MISSING = {"", "na", "n/a", "nan", "null"}  # cells of numbers that stand for nothing observed, in capitals or not
-
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
 SAMPLE_ROWS = 50  # that the separator is judged by
 
@@ -103,13 +103,9 @@ class FileTable:
             for row, cell in enumerate(cells):
                 number, has_comma = self._number(cell)
                 if number is None:
-                    self.refuse(
-                        "hold numbers there" + (", or empty cells for what was not observed" if allow_missing else ""),
-                        repr(cell),
-                        row,
-                        column,
-                        "Numbers are written as 1234.5, without separators of thousands.",
-                    )
+                    condition = f"hold numbers there{', or empty cells for what was not observed' * allow_missing}"
+                    remedy = "Numbers are written as 1234.5, without separators of thousands."
+                    self.refuse(condition, repr(cell), row, column, remedy)
                 values[row], first = number, row if has_comma and first is None else first
         wrong = np.flatnonzero(np.isinf(values) if allow_missing else ~np.isfinite(values))
         if wrong.size:
@@ -140,14 +136,9 @@ class FileTable:
         for column in columns:
             for row, cell in enumerate(self.columns[column]):
                 if isinstance(cell, str) and "." in cell and cell.strip().lower() not in MISSING:
-                    other = repr(self.columns[comma[1]][comma[0]])
-                    self.refuse(
-                        "have one decimal mark",
-                        f"{other} in {self.where(*comma)} and {cell!r}",
-                        row,
-                        column,
-                        "Write all numbers with a point, or all with a comma.",
-                    )
+                    got = f"{self.columns[comma[1]][comma[0]]!r} in {self.where(*comma)} and {cell!r}"
+                    remedy = "Write all numbers with a point, or all with a comma."
+                    self.refuse("have one decimal mark", got, row, column, remedy)
 
 
 def _has_oddities(cells: Sequence[Any]) -> bool:
@@ -180,10 +171,10 @@ def read_table(path: Path | str) -> FileTable:
         raise ValueError(f"{path} must name every column in row 1; got no name in column {nameless[0] + 1}. Add it.")
     repeated = [name for name, count in Counter(table.names).items() if count > 1]
     if repeated:
-        places = [str(place + 1) for place, name in enumerate(table.names) if name == repeated[0]]
+        places = ", ".join(str(place) for place, name in enumerate(table.names, 1) if name == repeated[0])
         raise ValueError(
             f"{path} must have distinct column names; got {some(repeated)} more than once ({repeated[0]!r} in columns "
-            f"{', '.join(places)}). Rename or drop them."
+            f"{places}). Rename or drop them."
         )
     if not table.n_rows:
         raise ValueError(f"{path} must have rows below the names of its columns; got none. Check the file.")
@@ -245,18 +236,16 @@ def _decoded(path: Path) -> str:
 
 def _separator(text: str) -> str:
     """What splits all of the first rows alike, and the names into the most."""
-    lines = io.StringIO(text, newline="")
-    head = "".join(line for _, line in zip(range(SAMPLE_ROWS), lines, strict=False))
-    counts = {}
-    for separator in SEPARATORS:
+    head = list(islice(io.StringIO(text, newline=""), SAMPLE_ROWS))
+
+    def merit(separator: str) -> tuple[bool, int]:
         try:
-            rows = [row for row in csv.reader(io.StringIO(head, newline=""), delimiter=separator) if row]
+            lengths = [len(row) for row in csv.reader(head, delimiter=separator) if row]
         except csv.Error:
-            continue
-        lengths = {len(row) for row in rows}
-        counts[separator] = (len(lengths) == 1, len(rows[0]) if rows else 0)
-    several = {separator: count for separator, count in counts.items() if count[1] > 1}
-    return max(several, key=lambda separator: several[separator]) if several else ","
+            lengths = []
+        return (len(set(lengths)) == 1, lengths[0]) if lengths and lengths[0] > 1 else (False, 0)
+
+    return max(SEPARATORS, key=merit)
 
 
 # ------------------------------------------------------------------------------------------------------- Parquet
