@@ -74,6 +74,7 @@ HEAVY = {
     "rich",
     "safetensors",
     "torch",
+    "tqdm",
     "typer",
     "xarray",
     "zarr",
