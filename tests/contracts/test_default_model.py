@@ -15,9 +15,10 @@ from sklearn.metrics import r2_score
 import oracle
 from spectralgp import Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, Stacking, condition, decompose
 from spectralgp.datasets import sensor_graph
-from spectralgp.learning import fitting
-from spectralgp.learning.automatic import Setting, automatic
-from spectralgp.learning.candidates import ENOUGH, MOST_COMPARED, Folds
+from spectralgp.learning import Task, fitting
+from spectralgp.learning.automatic import automatic
+from spectralgp.learning.candidates import Setting
+from spectralgp.learning.fitting import HELD_OUT, MOST_COMPARED, Folds
 from spectralgp.signals import read_signals
 from tolerances import EXACT, FORMULA, OPTIMUM
 
@@ -312,7 +313,7 @@ def test_choices_are_made_on_enough_signals_and_no_more(n_signals):
     assert np.unique(held_out).size == held_out.size
     assert folds.chosen.size == min(n_signals, MOST_COMPARED)
     assert set(held_out) <= set(folds.chosen)
-    assert held_out.size == n_signals if n_signals < ENOUGH else ENOUGH <= held_out.size < ENOUGH + n_signals / 5
+    assert held_out.size == n_signals if n_signals < HELD_OUT else HELD_OUT <= held_out.size < HELD_OUT + n_signals / 5
 
 
 @pytest.mark.parametrize(
@@ -323,7 +324,7 @@ def test_folds_decide_on_degree_and_scale(scores, degree, scale):
     """The better Laplacian scored one: what is tried next has what scored more than that, and nothing else."""
     inputs, signals = explained(np.random.default_rng(0), 10)
     ways = {way: read_signals(signals, None, way) for way in ("node", "global")}
-    plan = automatic(Setting(GRAPH, inputs, None, ways))
+    plan = automatic(Setting(Task.of(GRAPH, None, inputs, ways["node"]), ways, is_kernel_open=True))
     first = next(plan)
     assert [one.kernel.laplacian for one in first] == ["combinatorial", "normalized"]
     assert all(one.task.signals is ways["node"] for one in first)

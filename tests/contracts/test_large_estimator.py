@@ -22,7 +22,7 @@ import oracle
 from cases import LARGE_FILTERS, Columns, LargeCase
 from spectralgp import Chebyshev, Exact, GraphGPRegressor, Stacking
 from spectralgp._basics.progress import telling
-from spectralgp.estimators import _base
+from spectralgp.estimators import reading
 from spectralgp.fields import Mixture
 from spectralgp.graphs import Graph
 from spectralgp.kernels import LocalAverage, Polynomial, PseudoInverse
@@ -135,9 +135,9 @@ def test_probes_stay_within_their_stated_error(exact):
 
 
 def test_auto_switches_at_the_documented_size_and_says_so(monkeypatch):
-    assert f"{_base.LARGE:,}" in GraphGPRegressor.__doc__
-    assert _base.LARGE == 5000
-    monkeypatch.setattr(_base, "LARGE", 60)  # a smaller size to see the same at
+    assert f"{reading.MOST_EXACT:,}" in GraphGPRegressor.__doc__
+    assert reading.MOST_EXACT == 5000
+    monkeypatch.setattr(reading, "MOST_EXACT", 60)  # a smaller size to see the same at
     for n_nodes, kind in [(60, "ExactSpectrum(60 frequencies"), (61, "Quadrature(129 nodes for 61 frequencies")]:
         ring = Graph.from_edges(np.column_stack([np.arange(n_nodes), (np.arange(n_nodes) + 1) % n_nodes]))
         signals = np.random.default_rng(0).standard_normal((3, n_nodes))
@@ -504,7 +504,7 @@ def test_every_stage_of_a_fit_is_told(monkeypatch):
         with telling(Bar()):
             yield
 
-    monkeypatch.setattr(_base, "progress_bar", bar)
+    monkeypatch.setattr("spectralgp.estimators.regressor.progress_bar", bar)
     kernels = [Polynomial(0), Polynomial(2), Polynomial(1, laplacian="normalized")]
     settings = Chebyshev(n_moments=5, tolerance=1e-7)
     regressor(kernels, settings, stacking=Stacking(n_folds=2), verbose=1).fit(X, Y)

@@ -343,12 +343,11 @@ WORDED = {"kernel", "input_kernel", "described", "spectrum", "settings", "solver
 # doors, which make objects of what a user gives
 DOORS = {
     "cli.learning: == 'exact'": "--spectrum is a word",
-    "estimators._saving: isinstance SpectrumSettings": "spectrum= is a word or settings",
-    "estimators._base: isinstance GraphKernel": "graph_kernel= is a kernel or a list of kernels",
-    "estimators._base: == 'chebyshev'": "spectrum= may be a word, of which settings are made here",
-    "estimators._parameters: isinstance GraphKernel": "residual= is a kernel, a word or None",
-    "estimators._parameters: isinstance SpectralKernel": "residual= must be a function on the spectrum",
-    "estimators._parameters: isinstance SpectrumSettings": "spectrum= is a word or settings",
+    "estimators.reading: isinstance GraphKernel": "graph_kernel= is a kernel or a list, residual= a kernel or a word",
+    "estimators.reading: isinstance SpectralKernel": "residual= must be a function on the spectrum",
+    "estimators.reading: isinstance SpectrumSettings": "spectrum= is a word or settings",
+    "estimators.saving: isinstance SpectrumSettings": "spectrum= is a word or settings, in model files too",
+    "estimators.regressor: isinstance GraphKernel": "set_params() sets parameters of one kernel",
     "learning.task: isinstance SpectrumSettings": "Task.of() says what settings are",
     "fields.prior: isinstance GraphKernel": "graph_gp() says what a graph kernel is",
     "learning.families: isinstance GraphKernel": "learn() says what a graph kernel is",

@@ -55,7 +55,7 @@ def problem(n_signals=12, n_nodes=7, seed=0):
 
 def gathered(model, held_out=None):
     names = [str(node) for node in range(model.graph_.n_nodes)]
-    return gather(model, model._learnt, names, model._kept, held_out)
+    return gather(model, model._learnt, names, model._form.kept, held_out)
 
 
 def data_of(page):

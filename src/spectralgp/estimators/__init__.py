@@ -1,6 +1,5 @@
 """Scikit-learn's face of the library."""
 
-from spectralgp.estimators.loading import load
-from spectralgp.estimators.regressor import GraphGPRegressor
+from spectralgp.estimators.regressor import GraphGPRegressor, load
 
 __all__ = ["GraphGPRegressor", "load"]

@@ -2,37 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+import copy
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.arrays import as_generator, moved_last, on_host, take
-from spectralgp._basics.checks import as_option
-from spectralgp._basics.tables import check_same_order
-from spectralgp.estimators._filling import FillingMixin
-from spectralgp.estimators._output import labels_of
-from spectralgp.estimators._reporting import ReportingMixin
-from spectralgp.estimators._saving import SavingMixin
-from spectralgp.estimators._words import average_response, summary_of
-from spectralgp.fields import By, LeaveOneOut, leave_one_out
-from spectralgp.kernels import GraphKernel, SpectralKernel
-from spectralgp.learning import Solver
-from spectralgp.learning.fitting import Stacking
-from spectralgp.spectra import SpectrumSettings
+from spectralgp._basics.checks import Array, as_option, as_positive
+from spectralgp._basics.progress import progress_bar, quietly
+from spectralgp._basics.tables import LIBRARIES, check_same_order, frame_index, frame_names, like_table, match_columns
+from spectralgp.estimators.answers import (
+    average_response,
+    filled_in,
+    on_another_graph,
+    summary_of,
+    with_more_signals,
+)
+from spectralgp.estimators.reading import (
+    Form,
+    Training,
+    as_any_graph,
+    as_one_signal,
+    check_parameters,
+    checked_inputs,
+    explaining_memory,
+    labels_of,
+    read_training,
+    setting_of,
+)
+from spectralgp.estimators.saving import read_model, write_model
+from spectralgp.fields import By, LeaveOneOut, Mixture, Posterior, Predictive, leave_one_out
+from spectralgp.kernels import GraphKernel, Identity, InputRecipe, SpectralKernel, as_input_kernel
+from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
+from spectralgp.learning.automatic import automatic
+from spectralgp.learning.candidates import likelier_scale
+from spectralgp.learning.fitting import at_once, fit_models
+from spectralgp.spectra import SpectrumSettings, release_passes
 
+OUTPUTS = ("default", "numpy", *LIBRARIES)
+Output = Literal["default", "numpy", "pandas", "polars", "pyarrow", "xarray"]
+STACKED_DRAWS = 16  # of the hyperparameters of each stacked model
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
 
 
-class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, ReportingMixin, SavingMixin):
+class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Gaussian process regression of signals on a graph, with a graph kernel learnt on the graph's spectrum.
 
-    Each row of `Y` is a signal, one value a node, observed at the inputs in the same row of `X`. The model is
+    Each row of `Y` is a signal, one value per node, observed at the inputs in the same row of `X`. The model is
     ``y = S [b(L) x + g(L) f(x) + h(L) e + noise]``: what inputs explain through the filter ``g``, what neighbours share
     beside it through ``h``, what inputs with a value at each node carry over through ``b``, and the scales ``S`` of the
     nodes. `fit` learns the filters, the input kernel and the noise by maximising the marginal likelihood. The paper's
@@ -174,6 +201,188 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         self.random_state = random_state
         self.verbose = verbose
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``graph_kernel__degree=5`` replaces the (frozen) graph kernel by one of that degree."""
+        prefix = "graph_kernel__"
+        nested = {name.removeprefix(prefix): params.pop(name) for name in list(params) if name.startswith(prefix)}
+        super().set_params(**params)
+        if nested:
+            if not isinstance(self.graph_kernel, GraphKernel):
+                raise ValueError(
+                    f"graph_kernel must be one kernel to set {prefix}{next(iter(nested))}; got {self.graph_kernel!r}. "
+                    "Pass for example graph_kernel=Polynomial(3) first."
+                )
+            known = self.graph_kernel.get_params()
+            unknown = [name for name in nested if name not in known]
+            if unknown:
+                raise ValueError(
+                    f"Invalid parameter {unknown[0]!r} for {type(self.graph_kernel).__name__}; got {unknown}. "
+                    f"Valid parameters are: {sorted(known)}."
+                )
+            self.graph_kernel = replace(self.graph_kernel, **nested)
+        return self
+
+    def set_output(self, *, predict: Output | None = None) -> Self:
+        """Choose the kind of table that `predict` and `impute` answer with.
+
+        Parameters
+        ----------
+        predict : {"default", "numpy", "pandas", "polars", "pyarrow", "xarray"}, optional
+            "default" is what came in: `predict` answers as the `Y` of `fit` was, `impute` as its own `Y` is, and arrays
+            are answered with arrays. Else all answers are of that kind. None leaves the choice as it is.
+
+        Returns
+        -------
+        self
+            The choice is kept by `clone`, so in cross-validation and pipelines, and in model files.
+
+        Notes
+        -----
+        Columns have the names of the nodes. Rows have the labels of `X` where it has any (pandas, xarray) and the
+        library knows such; no column of times is made up. Covariances and samples are arrays whatever the choice.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spectralgp import Graph, GraphGPRegressor, Polynomial
+        >>> path = Graph.from_edges([("a", "b"), ("b", "c")])
+        >>> X, Y = np.arange(6.0)[:, None], np.random.default_rng(0).standard_normal((6, 3))
+        >>> model = GraphGPRegressor(path, Polynomial(1)).fit(X, Y).set_output(predict="polars")
+        >>> model.predict(X).columns
+        ['a', 'b', 'c']
+        """
+        if predict is not None:
+            # the attribute that scikit-learn's clone keeps for its own set_output
+            self._sklearn_output_config = {"predict": as_option(predict, "predict", OUTPUTS)}
+        return self
+
+    @property
+    def node_names_(self) -> tuple[Hashable, ...] | None:
+        """Names of the nodes in the order of the columns of `Y` at `fit`; None if neither it nor the graph has any."""
+        check_is_fitted(self)
+        return self._form.names
+
+    @property
+    def _output(self) -> str:
+        chosen: dict[str, str] = getattr(self, "_sklearn_output_config", {})
+        return chosen.get("predict", "default")
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags: precomputed kernels take square inputs."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = as_input_kernel(self.input_kernel).is_pairwise
+        tags.target_tags.required = True
+        return tags
+
+    # ------------------------------------------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Learn all hyperparameters and condition on the signals.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_signals, n_features), or None
+            Inputs, one row per signal; the covariance matrix itself for a precomputed kernel. None makes the signals
+            independent, ``K = I``: the filter can be learnt, and a new signal has the model's own distribution.
+        Y : array or table of shape (n_signals, n_nodes) or (n_signals,)
+            Signals in rows. NaN is what was not observed: `fits_` say how it was treated. Signals without any value are
+            left out; nodes without any are predicted. The columns of a table (pandas, Polars, PyArrow or another
+            that narwhals reads, or an xarray DataArray with a dimension of the nodes) are matched to the names of the
+            graph's nodes, and predictions are tables of the same kind; `set_output` chooses another. On a large graph
+            `Y` may be a memory map or an HDF5-like array, which is read again at prediction; arrays are copied.
+
+        Returns
+        -------
+        self
+            Unchanged if an error is raised.
+        """
+        before = dict(self.__dict__)
+        try:
+            self._fit(X, Y)
+        except BaseException:
+            self.__dict__ = before
+            raise
+        return self
+
+    def _fit(self, X: Any, Y: Any) -> None:
+        solver = as_solver(self.solver)
+        check_parameters(self, solver)
+        training = read_training(self, X, Y)
+        with explaining_memory(training):
+            learnt = self._learn(training, solver)
+        n_empty = int(np.count_nonzero(~training.form.kept))
+        if n_empty:
+            note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
+            learnt = replace(learnt, raw_fits=tuple(replace(fit, method=fit.method + note) for fit in learnt.raw_fits))
+        self.input_recipe_: InputRecipe | None = None
+        self._show(learnt, learnt.fits, training.form)
+        self.log_marginal_likelihood_ = learnt.log_likelihood
+        if self.prior is not None:  # else the bound is a choice of the user's, and met as often as not
+            _warn_of_noise(self.fits_, self.kernel_weights_, stacklevel=5)
+        for fit in self.fits_:
+            if not fit.converged:
+                warnings.warn(
+                    f"the fit of {fit.model.graph_kernel.label} did not converge: {fit.message}. Its certificate says "
+                    "how far it is from a maximum.",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+                break
+
+    def _learn(self, training: Training, solver: Solver) -> FittedModels:
+        """Learn the models that were asked for, or those that the library tries."""
+        setting = setting_of(self, training, solver)
+        kernels, n_signals, start = training.graph_kernels, training.values.shape[0], None
+        is_choice = self.graph_kernel is None and isinstance(self.residual, str) and not solver.only_papers_model
+        if is_choice and n_signals < 2 and self.graph is None:
+            kernels, is_choice = [Identity()], False  # no folds can be made, and nothing else is to choose
+        if n_signals < 2 and (is_choice or len(kernels) > 1):
+            raise ValueError(
+                "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
+                "Ask for one kernel, for example graph_kernel=Polynomial(1)."
+            )
+        stacking = self.stacking or Stacking()
+        if stacking.n_draws is None:
+            # on a large graph every draw would cost a pass of its own at prediction; a t has the tails that draws add
+            is_one = (len(kernels) == 1 and not is_choice) or training.spectrum.needs_passes or setting.shrunk
+            stacking = replace(stacking, n_draws=0 if is_one else STACKED_DRAWS)
+        try:
+            with progress_bar("fit", None, self.verbose > 0):
+                if is_choice:
+                    plan = automatic(setting)
+                else:
+                    carries, scale = setting.columns is not None, setting.first_scale
+                    if len(setting.signals) > 1:
+                        with quietly():
+                            scale, start = likelier_scale(setting, kernels[0], carries, solver)
+                    listed = [setting.candidate(kernel, scale=scale, carries=carries) for kernel in kernels]
+                    plan = at_once(listed)
+                return fit_models(plan, solver, stacking, as_generator(self.random_state, 0), is_choice, start)
+        finally:
+            for signals in setting.signals.values():
+                signals.release()
+            release_passes(training.graph)
+
+    def _show(self, learnt: FittedModels, fits: tuple[Fit, ...], form: Form) -> None:
+        """Set what was learnt, and the attributes that say it, in the units of `Y` and the order of its columns."""
+        models, heaviest = [fit.model for fit in fits], int(np.argmax(learnt.weights))
+        self._learnt, self._form, self.fits_ = learnt, form, fits
+        self.graph_ = models[0].spectrum.graph
+        self.spectrum_ = models[heaviest].spectrum
+        self.kernel_weights_ = learnt.weights
+        self.graph_kernel_ = tuple(model.graph_kernel.signal for model in models)
+        self.residual_ = tuple(model.graph_kernel.residual for model in models)
+        self.input_kernel_ = tuple(model.input_kernel.described for model in models)
+        self.noise_variance_ = float(learnt.weights @ [model.noise_variance for model in models])
+        self.posterior_: Posterior | Mixture = learnt.posterior
+        signals = learnt.candidates[heaviest].task.signals
+        units, n_nodes = signals.units, signals.shape[1]
+        offset = np.full(n_nodes, units.offset) if form.is_in_memory else units.offset
+        self.center_ = offset if np.ndim(offset) == 0 else form.to_user(offset)
+        self.scale_ = form.to_user(units.divisor if np.ndim(units.divisor) else np.full(n_nodes, units.divisor))
+
+    # ---------------------------------------------------------------------------------------------- prediction
+
     def predict(
         self,
         X: Any,
@@ -221,26 +430,51 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
                 "The standard deviations are the roots of the covariances' diagonals."
             )
         check_is_fitted(self)
-        X, observed = self._inputs_table(X), self._signals_table(observed, "observed")
-        prediction, order = self._prediction(X, observed), self._order
-        columns = None if nodes is None else order.chosen(nodes, self.graph_.n_nodes)
-        chosen = None if columns is None else order.nodes(columns)
-        known, labels = order.names, labels_of(X, observed)
+        form = self._form
+        X, observed = form.table(X, "X"), form.table(observed, "observed")
+        prediction = self._prediction(X, observed)
+        columns = None if nodes is None else form.chosen(nodes, self.graph_.n_nodes)
+        chosen = None if columns is None else form.nodes(columns)
+        known, labels = form.names, labels_of(X, observed)
         names = known if columns is None else [(known or range(self.graph_.n_nodes))[column] for column in columns]
 
         def answered(values: Any) -> Any:
-            return self._answered(self._shaped(values), names, labels, self._layout)
+            return form.answer(values[:, 0] if form.is_flat else values, self._output, names, labels)
 
-        mean = answered(order.to_user(prediction.mean) if chosen is None else take(prediction.mean, chosen, axis=1))
+        mean = answered(form.to_user(prediction.mean) if chosen is None else take(prediction.mean, chosen, axis=1))
         if return_std:
             std = prediction.std(include_noise, chosen)
-            return mean, answered(order.to_user(std) if chosen is None else std)
+            return mean, answered(form.to_user(std) if chosen is None else std)
         if return_cov:
             covariance = prediction.node_covariance(include_noise)
             if chosen is not None:
                 return mean, covariance[:, chosen[:, None], chosen]
-            return mean, order.to_user(order.to_user(covariance, axis=1), axis=2)
+            return mean, form.to_user(form.to_user(covariance, axis=1), axis=2)
         return mean
+
+    def _prediction(self, X: Any, observed: Any = None) -> Predictive:
+        """Predictive distribution at new inputs, given what was observed of the signals there, if anything."""
+        check_is_fitted(self)
+        prediction: Predictive = self.posterior_.at(self._new_inputs(self._form.table(X, "X")))
+        if observed is None:
+            return prediction
+        self.graph_.require_whole("for predictions given what was observed")
+        known = as_one_signal(self._form.table(observed, "observed"), self._form.is_flat)
+        return prediction.given(self._given(known))
+
+    def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
+        """New inputs in the form that kernels take; `as_given` if a matrix may be that of the training signals."""
+        kernel, kept = self.fits_[0].model.input_kernel, self._form.kept
+        inputs = kernel.new(X, lambda features: checked_inputs(self, features))
+        return kernel.with_kept(kernel.as_new(inputs) if as_given else inputs, kept.size, np.flatnonzero(kept))
+
+    def _observed(self, Y: Any) -> Any:
+        """Signals that were observed, in the user's order of the nodes."""
+        return self._form.signals(self._form.table(Y, "Y"), self.graph_.n_nodes, self)
+
+    def _given(self, Y: Any) -> Array:
+        """Signals that were observed, in memory and in the graph's order of the nodes."""
+        return np.asarray(on_host(self._form.to_graph(self._observed(Y))), dtype=float)
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = False, observed: Any = None
@@ -250,11 +484,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         Draws are joint over inputs and nodes; given what was `observed` of them, if anything.
         """
         draws = self._prediction(X, observed).sample(n_samples, as_generator(random_state), include_noise)
-        stacked = moved_last(self._order.to_user(draws), 0)
-        return stacked[:, 0, :] if self._flat else stacked
+        stacked = moved_last(self._form.to_user(draws), 0)
+        return stacked[:, 0, :] if self._form.is_flat else stacked
 
     def log_predictive_density(self, X: Any, Y: Any, joint: bool = True, observed: Any = None) -> Any:
-        """Log density of observed signals at new inputs: one total in nats, or one number a signal.
+        """Log density of observed signals at new inputs: one total in nats, or one number per signal.
 
         Parameters
         ----------
@@ -268,11 +502,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
             What was known of them before: the density is that of the other values of `Y`, given these.
         """
         check_is_fitted(self)
-        X, Y = self._inputs_table(X), self._signals_table(Y)
+        X, Y = self._form.table(X, "X"), self._form.table(Y, "Y")
         check_same_order(X, Y)
         signals = self._observed(Y)
         prediction = self._prediction(np.empty((signals.shape[0], 0)) if X is None else X, observed)
-        return prediction.log_density(self.graph_.as_native(self._order.to_graph(signals)), joint)
+        return prediction.log_density(self.graph_.as_native(self._form.to_graph(signals)), joint)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name.
@@ -282,7 +516,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         check_is_fitted(self)
         truth = np.asarray(on_host(self._observed(y)))
         prediction = self._prediction(np.empty((len(truth), 0)) if X is None else X)
-        predicted = np.asarray(on_host(self._order.to_user(prediction.mean)))
+        predicted = np.asarray(on_host(self._form.to_user(prediction.mean)))
         seen = np.isfinite(truth)
         if seen.all():
             return float(r2_score(truth, predicted, sample_weight=sample_weight))
@@ -295,21 +529,15 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         return float(np.mean(scores))
 
     def leave_one_out(self, by: By = "signal") -> LeaveOneOut:
-        """Closed-form predictions of each training signal, node or entry from all others, in the units of Y."""
-        check_is_fitted(self)
-        left, order = leave_one_out(self.posterior_, by), self._order
-        log_density = left.log_density if by == "signal" else order.to_user(left.log_density)
-        mean, std = order.to_user(left.mean), order.to_user(left.std)
-        if not self._kept.all():  # a signal without any value has no answer
-            mean, std = self._among_given(mean), self._among_given(std)
-            log_density = log_density if by == "node" else self._among_given(log_density)
-        return LeaveOneOut(by, mean, std, log_density)
+        """Closed-form predictions of each training signal, node or entry from all others, in the units of Y.
 
-    def _among_given(self, values: Any) -> Any:
-        """Values of the training signals, with NaN for the signals given at `fit` that had none."""
-        all_rows = np.full((self._kept.size, *values.shape[1:]), np.nan)
-        all_rows[self._kept] = values
-        return all_rows
+        A signal without any value has no answer, and is NaN.
+        """
+        check_is_fitted(self)
+        left, form = leave_one_out(self.posterior_, by), self._form
+        log_density = left.log_density if by == "signal" else form.to_user(left.log_density)
+        mean, std = (form.among_given(form.to_user(one)) for one in (left.mean, left.std))
+        return LeaveOneOut(by, mean, std, log_density if by == "node" else form.among_given(log_density))
 
     def response(
         self,
@@ -355,3 +583,299 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, FillingMixin, Reporting
         """What was learnt, in words: the models, their weights, their filters, inputs and noise."""
         check_is_fitted(self)
         return summary_of(self._learnt)
+
+    # ------------------------------------------------------------------------------- filling in, and other data
+
+    def impute(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        """Fill in what was not observed.
+
+        Signals that the model was fitted to, inputs and all, are taken for those; others are new, and conditioned on
+        beside them.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_signals, n_features), or None
+            Inputs; None if the model was fitted without. With a precomputed kernel: the covariance of the training
+            signals themselves, or the pair (cross-covariance, covariance) of new ones.
+        Y : array or table of shape (n_signals, n_nodes)
+            Signals; NaN where nothing was observed.
+
+        Returns
+        -------
+        completed : of the shape and kind of Y, or as `set_output` says
+            What was observed as it is, and the conditional mean of the rest.
+        std : of the shape and kind of completed
+            Standard deviation of the values as they would be observed, noise included; zero where they were.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spectralgp import Graph, GraphGPRegressor, Polynomial
+        >>> rng = np.random.default_rng(0)
+        >>> ring = Graph.from_edges([(node, (node + 1) % 10) for node in range(10)])
+        >>> X = np.arange(20.0)[:, None]
+        >>> Y = np.sin(X / 4 + np.linspace(0, 6, 10, endpoint=False)) + 0.1 * rng.standard_normal((20, 10))
+        >>> Y[3, 4] = np.nan
+        >>> completed, std = GraphGPRegressor(ring, Polynomial(3)).fit(X, Y).impute(X, Y)
+        >>> bool(abs(completed[3, 4] - np.sin(3 / 4 + 2.4)) < 3 * std[3, 4]), int(np.count_nonzero(std))
+        (True, 1)
+        """
+        check_is_fitted(self)
+        self.graph_.require_whole("to fill in what was not observed")
+        Y, signals, features = self._further(X, Y)
+        values, variances = filled_in(self.posterior_, features, signals)
+        return self._like(values, Y), self._like(np.sqrt(variances), Y)
+
+    def _further(self, X: Any, Y: Any) -> tuple[Any, Array, Any]:
+        """Further signals, as a table if they are one and in memory, and their inputs in the form that kernels take."""
+        X, Y = self._form.table(X, "X"), self._form.table(Y, "Y")
+        check_same_order(X, Y)
+        signals = self._given(Y)
+        return Y, signals, self._new_inputs(np.empty((len(signals), 0)) if X is None else X, as_given=True)
+
+    def _like(self, values: Array, Y: Any) -> Any:
+        """Values in the graph's order as a table or array such as Y, with its order of the columns."""
+        values, names = self._form.to_user(values), frame_names(Y)
+        values = values[:, 0] if self._form.is_flat else values
+        if names is not None and self._form.names is not None:
+            values = values[:, np.argsort(match_columns(names, self._form.names))]
+        values = np.reshape(values, np.shape(Y))
+        if self._output == "default":
+            return like_table(values, Y)
+        return self._form.answer(values, self._output, names or self._form.names, frame_index(Y))
+
+    def condition_on(self, X: Any, Y: Any) -> Self:
+        """A model with more signals and the same hyperparameters: nothing is learnt anew.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_signals, n_features), or None
+            Inputs of the further signals; None if the model was fitted without. With a precomputed kernel: the pair
+            (cross-covariance, covariance).
+        Y : array or table of shape (n_signals, n_nodes)
+            Further signals; NaN where nothing was observed. On a PartitionedGraph they must be complete, and in memory.
+
+        Returns
+        -------
+        GraphGPRegressor
+            A new one. ``fits_``, and what is said of them, are those of the signals that it was learnt from.
+        """
+        check_is_fitted(self)
+        _, signals, features = self._further(X, Y)
+        signals = self.graph_.as_native(signals)
+        kept = ~np.isnan(signals).all(axis=1)
+        if not kept.any():
+            raise ValueError(
+                "Y must hold at least one value; got nothing but NaN, which stands for what was not observed."
+            )
+        features = self.fits_[0].model.input_kernel.new_subset(features, kept)
+        other = copy.copy(self)
+        other._learnt = with_more_signals(self._learnt, features, signals[kept])
+        other.posterior_ = other._learnt.posterior
+        other._form = replace(self._form, kept=np.concatenate([self._form.kept, kept]))
+        return other
+
+    def transfer(self, graph: Any) -> Self:
+        """The learnt model on another graph: its filters, input kernel and noise, and no signals.
+
+        It predicts what the prior says until it is given signals of that graph, by `condition_on`, `impute` or
+        ``predict(X, observed=...)``. Levels and scales of single nodes do not move: a common one takes their place, and
+        the graph's covariance that of shrinkage.
+
+        Parameters
+        ----------
+        graph : Graph or anything `as_graph` takes
+            The other graph. A PartitionedGraph takes a model with a Chebyshev spectrum.
+
+        Raises
+        ------
+        ValueError
+            If a polynomial was learnt without ``constraint="interval"``, so that it may be negative at the other
+            graph's frequencies; or if inputs carry over node by node.
+        """
+        check_is_fitted(self)
+        other = as_any_graph(graph)
+        learnt, fresh = on_another_graph(self._learnt, other), copy.copy(self)
+        names = None if other.names is None else tuple(other.names)
+        fresh.graph = graph
+        fresh._show(learnt, learnt.fits, replace(self._form, names=names, columns=None, kept=np.empty(0, dtype=bool)))
+        return fresh
+
+    # ------------------------------------------------------------------------------------------ reports and files
+
+    def report(
+        self,
+        path: str | PathLike[str],
+        X: Any = None,
+        Y: Any = None,
+        *,
+        title: str | None = None,
+        aspect: float | Literal["equal"] = "equal",
+    ) -> Path:
+        """Write a report of what was learnt and how well it predicts: one HTML file that needs no network.
+
+        It shows the learnt filters over the spectrum, a map of the graph with data, predictions, uncertainties and
+        residuals, predictions against truth, calibration, the models that were compared and the certificate, and says
+        in words what was learnt and what to watch out for.
+
+        Parameters
+        ----------
+        path : path
+            The file to write. One of that name is replaced, whole or not at all.
+        X : array or table of shape (n_inputs, n_features), optional
+            Inputs of held-out signals; None where the model was fitted without inputs.
+        Y : array or table of shape (n_inputs, n_nodes), optional
+            Held-out signals to judge predictions by, NaN where nothing was observed. If not given, each training signal
+            is predicted from all others by leave-one-out; on a large graph where signals have holes, which leaves no
+            closed form, by the fit itself, and the report says so.
+        title : str, optional
+            The heading.
+        aspect : float or "equal", default="equal"
+            How much longer one unit upwards is drawn than one unit sideways on the map. For longitudes and latitudes
+            pass ``1 / cos(latitude)``.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ImportError
+            If plotly is not installed: ``pip install 'spectralgp[report]'``.
+        ValueError
+            If `X` is given without `Y`, or nothing was observed.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from spectralgp import Graph, GraphGPRegressor, Polynomial
+        >>> ring = Graph.from_edges([(node, (node + 1) % 10) for node in range(10)])
+        >>> X = np.arange(20.0)[:, None]
+        >>> Y = np.sin(X / 4 + np.arange(10) * 0.6) + 0.1 * np.random.default_rng(0).standard_normal((20, 10))
+        >>> model = GraphGPRegressor(ring, Polynomial(2)).fit(X, Y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = model.report(f"{folder}/report.html")
+        ...     path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+        True
+        """
+        from spectralgp.report import gather, write_page
+
+        check_is_fitted(self)
+        self.graph_.require_whole("for a report")
+        if X is not None and Y is None:
+            raise ValueError(
+                "Y must be given with X, the signals observed there; got X alone. Pass both, or neither to report on "
+                "the training signals."
+            )
+        stretch = 1.0 if aspect == "equal" else as_positive(aspect, "aspect")
+        n_nodes, form = self.graph_.n_nodes, self._form
+        names = [f"node {node}" for node in range(n_nodes)]
+        if form.names is not None:
+            names = [str(form.names[column]) for column in (range(n_nodes) if form.columns is None else form.columns)]
+        held_out = None if Y is None else self._held_out(X, Y)
+        numbers = gather(self, self._learnt, names, form.kept, held_out)
+        heading = f"Signals on a graph of {n_nodes:,} node{'' if n_nodes == 1 else 's'}" if title is None else title
+        return write_page(path, numbers, heading, stretch)
+
+    def _held_out(self, X: Any, Y: Any) -> tuple[list[str], Array, Array, Array]:
+        """Labels, signals, means and deviations of new signals, in the graph's order of the nodes."""
+        X, Y = self._form.table(X, "X"), self._form.table(Y, "Y")
+        check_same_order(X, Y)
+        observed = self._given(Y)
+        prediction = self._prediction(np.empty((len(observed), 0)) if X is None else X)
+        mean, std = (np.asarray(on_host(one), dtype=float) for one in (prediction.mean, prediction.std(True)))
+        index = frame_index(Y)
+        if index is None:
+            return [f"row {row}" for row in range(len(observed))], observed, mean, std
+        return [str(label).removesuffix(" 00:00:00") for label in index], observed, mean, std
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a file, from which `spectralgp.load` makes it again.
+
+        The file is in the safetensors format: arrays and JSON, and no code. It holds the graph and its spectrum, the
+        training inputs and signals, and all that was learnt; the loaded model predicts the same, bit for bit, on the
+        same machine and libraries. It is there whole or not at all: an interruption or a full disk leaves the old file.
+
+        Parameters
+        ----------
+        path : path
+            The file to make or to replace, such as ``"model.sgp"``.
+
+        Raises
+        ------
+        TypeError
+            If the model holds what a file cannot: a function of `Response`, a kernel or solver of your own, node names
+            that are neither texts nor numbers, or a random generator.
+        OSError
+            If the file cannot be written.
+
+        Notes
+        -----
+        `graph` is saved as the `Graph` that was made of it. Signals in files or on a device are saved with the model,
+        and are in memory, on the host, when it is loaded.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import numpy as np
+        >>> import spectralgp
+        >>> ring = spectralgp.Graph.from_edges([(node, (node + 1) % 10) for node in range(10)])
+        >>> X, Y = np.arange(20.0)[:, None], np.random.default_rng(0).standard_normal((20, 10))
+        >>> model = spectralgp.GraphGPRegressor(ring, spectralgp.Polynomial(2)).fit(X, Y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(Path(folder) / "model.sgp")
+        ...     again = spectralgp.load(Path(folder) / "model.sgp")
+        >>> np.array_equal(again.predict(X), model.predict(X))
+        True
+        """
+        check_is_fitted(self)
+        write_model(self, path)
+
+
+def _warn_of_noise(fits: Sequence[Fit], weights: Array, stacklevel: int) -> None:
+    """Say so where the noise of most of the models is at its lower bound, so that nothing tells it from a filter."""
+    if weights @ [fit.is_noise_at_bound for fit in fits] > 0.5:
+        warnings.warn(
+            "the noise is at its lower bound: the data do not identify any noise, so that intervals may be too narrow. "
+            "Check Y for copies or interpolated values, or pass noise_variance, or bounds of it.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def load(path: str | PathLike[str], *, device: Literal["cpu", "cuda"] | None = None) -> GraphGPRegressor:
+    """A fitted model from a file that `GraphGPRegressor.save` wrote.
+
+    Nothing in a file is ever run, whoever wrote it: it is read as numbers and words, each checked, and kernels are made
+    by the names on a fixed list. Files of all earlier format versions can be read.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    device : {"cpu", "cuda"}, optional
+        Where a model of a large graph computes; where it was told to when it was fitted if not given.
+
+    Returns
+    -------
+    GraphGPRegressor
+        It predicts what the saved one does, bit for bit, on the same machine and libraries; and where its signals were
+        on a device, as NumPy arrays.
+
+    Raises
+    ------
+    ValueError
+        If the file is of another kind or of a newer version, cut off, changed since it was written, or holds what does
+        not go together.
+    OSError
+        If it cannot be read.
+
+    See Also
+    --------
+    GraphGPRegressor.save : with an example.
+    """
+    chosen = None if device is None else as_option(device, "device", ("cpu", "cuda"))
+    return read_model(GraphGPRegressor, path, chosen)

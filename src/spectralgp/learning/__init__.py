@@ -1,9 +1,10 @@
 """Learning hyperparameters: objective, solvers and what they return."""
 
-from spectralgp.learning.candidates import Candidate, Folds, HeldOut
+from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.families import SolverLike, as_solver, learn, learn_all
 from spectralgp.learning.fit import Certificate, Fit, Outcome, Solver, Stage
+from spectralgp.learning.fitting import FittedModels, Folds, FoldScores, Stacking
 from spectralgp.learning.lagrangian import Lagrangian, Limits
 from spectralgp.learning.sqp import Sqp
 from spectralgp.learning.task import Task
@@ -13,14 +14,16 @@ __all__ = [
     "Certificate",
     "Draws",
     "Fit",
+    "FittedModels",
+    "FoldScores",
     "Folds",
-    "HeldOut",
     "Lagrangian",
     "Limits",
     "Outcome",
     "Solver",
     "SolverLike",
     "Sqp",
+    "Stacking",
     "Stage",
     "Task",
     "as_solver",

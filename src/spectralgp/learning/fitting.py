@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -10,26 +11,27 @@ from typing import TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
+from sklearn.utils.parallel import Parallel, delayed
 
 from spectralgp._basics.arrays import few_threads
-from spectralgp._basics.checks import Array, as_integer
-from spectralgp._basics.progress import quietly, report
-from spectralgp.fields import GraphGP, Mixture, Posterior
+from spectralgp._basics.checks import Array, Indices, as_integer
+from spectralgp._basics.progress import Heard, quietly, report
+from spectralgp.fields import GraphGP, Mixture, Posterior, condition, held_out_densities
 from spectralgp.fields.stacking import stacking_weights
-from spectralgp.learning import (
-    Candidate,
-    Draws,
-    Fit,
-    Folds,
-    HeldOut,
-    Solver,
-    hyperparameter_draws,
-    learn_all,
-)
-from spectralgp.learning.candidates import MOST_COMPARED
+from spectralgp.learning.candidates import Candidate
+from spectralgp.learning.draws import Draws, hyperparameter_draws
+from spectralgp.learning.families import learn_all
+from spectralgp.learning.fit import Fit, Solver
+from spectralgp.learning.sqp import Sqp
+from spectralgp.learning.task import Fold, Task
+from spectralgp.signals import Signals
 
+MOST_COMPARED = 400  # signals that candidates are compared on
+HELD_OUT = 60  # signals, in whole folds, that are enough to compare candidates
+HELD_OUT_IF_LONG, LONG_SIGNAL = 30, 500  # and where signals have this many nodes, so that each says much
+MOST_VALUES = 3_000  # held out that are looked at one by one
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
-MOST_MEMBERS = 2  # of a choice, where there are so many signals that each takes long to learn from
+MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
 SMALLEST_SHARE = 0.01  # weight of a member that was found by choice, below which it is left out
 
 Plan: TypeAlias = Generator[list[Candidate], Array, None]
@@ -71,55 +73,185 @@ class Stacking:
             as_integer(self.n_draws, "n_draws", 0)
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A model that was compared with others on held-out signals.
+@dataclass(frozen=True, eq=False)
+class FoldScores:
+    """What models predicted of signals that they had not seen."""
+
+    log_densities: Array  # of each signal, shape (n_held_out, n_candidates)
+    value_log_densities: Array | None  # of values at some nodes, one by one (n_held_out, n_some, n_candidates), or None
+    n_nodes: int  # of all nodes
+    fits: tuple[Fit, ...]  # of the first fold: a place to start from for fits to other data
+
+    @property
+    def value_weight(self) -> float:
+        """How many nodes each of those that were looked at stands for."""
+        return 1.0 if self.value_log_densities is None else self.n_nodes / self.value_log_densities.shape[1]
+
+    @property
+    def scores(self) -> Array:
+        """Log densities of signals plus those of their values, summed: one number per candidate."""
+        scores: Array = self.log_densities.sum(axis=0)
+        if self.value_log_densities is None:
+            return scores
+        return scores + self.value_weight * self.value_log_densities.sum(axis=(0, 1))
+
+    def beside(self, other: FoldScores) -> FoldScores:
+        """These candidates, and then others."""
+        values = None
+        if self.value_log_densities is not None and other.value_log_densities is not None:
+            values = np.concatenate([self.value_log_densities, other.value_log_densities], axis=2)
+        logs = np.concatenate([self.log_densities, other.log_densities], axis=1)
+        return FoldScores(logs, values, self.n_nodes, self.fits + other.fits)
+
+
+class Folds:
+    """Parts of the signals to be held out in turn, the same for every candidate.
+
+    Every fold but the first starts from the solution of the first, for the same kernel. None starts from the fit to all
+    signals: that remembers those held out, and would favour kernels that overfit. Without a prior there are so many
+    local maxima that even another fold's solution leads to one that remembers, so that every fold starts cold.
 
     Parameters
     ----------
-    name : str
-        What it is, for people, with its Laplacian.
-    score : float
-        Mean log density of a held-out signal, in nats.
-    weight : float
-        In the mixture; zero where it was left out.
+    n_signals, n_folds : int
+        How many.
+    random_state : numpy.random.Generator
+        For the parts, and for draws.
+    n_draws : int, default=0
+        Draws of the hyperparameters that each candidate is averaged over; zero for the best values alone.
+    sparing : bool, default=False
+        Learn from no more than `MOST_COMPARED` of the signals, and hold out no more folds than it takes to judge.
+    n_nodes : int, default=1
+        Length of the signals, for that.
+    n_jobs : int, optional
+        Threads that learn folds side by side, as joblib counts them; one if not given. Results are the same.
     """
 
-    name: str
-    score: float
-    weight: float
+    def __init__(
+        self,
+        n_signals: int,
+        n_folds: int,
+        random_state: np.random.Generator,
+        n_draws: int = 0,
+        sparing: bool = False,
+        n_nodes: int = 1,
+        n_jobs: int | None = None,
+    ) -> None:
+        shuffled, *self._streams = random_state.spawn(1 + n_folds)
+        order = shuffled.permutation(n_signals)
+        order = order[:MOST_COMPARED] if sparing else order
+        self.chosen, self.n_draws, self.n_jobs = np.sort(order), n_draws, n_jobs
+        self.held_out = np.array_split(order, n_folds)
+        if sparing:
+            seen = np.cumsum([part.size for part in self.held_out])
+            enough = HELD_OUT_IF_LONG if n_nodes >= LONG_SIGNAL else HELD_OUT
+            self.held_out = self.held_out[: int(np.searchsorted(seen, enough)) + 1]
+        self._first: dict[Candidate, Fit] = {}
+        self._cut: dict[tuple[Signals, int], tuple[Signals, Signals]] = {}
+        self._parts: dict[tuple[Task, int], tuple[Task, Signals, Fold]] = {}
+
+    def score(self, candidates: Sequence[Candidate], solver: Solver | None = None) -> FoldScores:
+        """What candidates predict of each signal, learnt without the fold it is in."""
+        first, solver = candidates[0].task, (solver or Sqp()).coarse(self.chosen.size)
+        n_nodes, ends = first.signals.shape[1], np.cumsum([0, *(part.size for part in self.held_out)])
+        n_some = max(1, min(n_nodes, MOST_VALUES // int(ends[-1])))
+        nodes = np.linspace(0, n_nodes - 1, n_some).astype(np.intp) if not first.spectrum.needs_passes else None
+        like = [None if one.near is None else self._first.get(one.near) for one in candidates]
+        one_fold = functools.partial(self._fold, candidates, solver, nodes)
+        first_fold = one_fold(0, like)
+        fits = first_fold[0]
+        self._first |= zip(candidates, fits, strict=True)
+        report(f"fold 1 of {len(self.held_out)}")
+        like = [None] * len(fits) if first.prior is None else list(fits)
+        # passes over a large graph are shared by the folds, which therefore wait for each other
+        workers = Parallel(1 if first.spectrum.needs_passes else self.n_jobs, prefer="threads", return_as="generator")
+        found = [first_fold]
+        heard = Heard(one_fold)
+        for number, fold in enumerate(workers(delayed(heard)(one, like) for one in range(1, len(self.held_out)))):
+            found.append(fold)
+            report(f"fold {number + 2} of {len(self.held_out)}")
+        logs = np.concatenate([one for _, one, _ in found])
+        values = None if nodes is None else np.concatenate([one for _, _, one in found])
+        return FoldScores(logs, values, n_nodes, tuple(fits))
+
+    def _fold(
+        self,
+        candidates: Sequence[Candidate],
+        solver: Solver,
+        nodes: Indices | None,
+        number: int,
+        like: Sequence[Fit | None],
+    ) -> tuple[list[Fit], Array, Array]:
+        """Fits without one of the folds, and log densities of its signals and of their values."""
+        parts = [self._part(candidate.task, number) for candidate in candidates]
+        with quietly():
+            learnt = learn_all([part for part, _, _ in parts], [one.kernel for one in candidates], solver, like)
+        logs, values = [], []
+        for (part, others, fold), candidate, fit, stream in zip(
+            parts, candidates, learnt, self._streams[number].spawn(len(candidates)), strict=True
+        ):
+            models: Sequence[GraphGP] = (fit.model,)
+            if self.n_draws:
+                models = hyperparameter_draws(part, fit, self.n_draws, stream).models
+            found = [_predicted(candidate, model, part, fold, others, nodes) for model in models]
+            logs.append(logsumexp([one for one, _ in found], axis=0) - np.log(len(found)))
+            values.append(logsumexp([one for _, one in found], axis=0) - np.log(len(found)))
+        return learnt, np.stack(logs, axis=-1), np.stack(values, axis=-1)
+
+    def _part(self, task: Task, number: int) -> tuple[Task, Signals, Fold]:
+        """A fold of a task, made once; signals that tasks share are cut once."""
+        if (task, number) not in self._parts:
+            held_out = self.held_out[number]
+            kept = np.setdiff1d(self.chosen, held_out)
+            if (task.signals, number) not in self._cut:
+                self._cut[task.signals, number] = task.signals.fold(kept, held_out)
+            cut = self._cut[task.signals, number]
+            self._parts[task, number] = task.fold(kept, held_out, cut)
+        return self._parts[task, number]
+
+
+def _predicted(
+    candidate: Candidate, model: GraphGP, part: Task, fold: Fold, others: Signals, nodes: Indices | None
+) -> tuple[Array, Array]:
+    """Log densities of the signals held out, and those of their values at some nodes."""
+    new = fold.new_inputs(model.input_kernel)
+    is_complete = part.signals.observed is None and others.observed is None
+    if candidate.shrunk and is_complete and nodes is not None:
+        plain = condition(model, part.inputs, part.signals, part.carried)
+        return held_out_densities(plain, plain.given(new, fold.features), others, nodes)
+    posterior = candidate.condition(model, part, learns_tails=False)
+    prediction = posterior.given(new, fold.features)
+    logs = posterior.log_densities_of(prediction, others)
+    if nodes is None:
+        return logs, np.empty((others.shape[0], 0))
+    observed = others.units.mean(others.values)
+    values = prediction.value_log_densities(observed[:, nodes], nodes)
+    return logs, np.where(np.isfinite(observed[:, nodes]), values, 0.0)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A model that was compared with others on held-out signals."""
+
+    name: str  # for people, with its Laplacian
+    score: float  # mean log density of a held-out signal, in nats
+    weight: float  # in the mixture; zero where it was left out
 
 
 @dataclass(frozen=True, eq=False)
 class FittedModels:
-    """Learnt models with their weights, and the posterior that predicts with all of them.
+    """Learnt models with their weights, and the posterior that predicts with all of them."""
 
-    Parameters
-    ----------
-    candidates : tuple of Candidate
-        What was learnt; those that a plan tried and that got no weight are left out.
-    raw_fits : tuple of Fit
-        One a candidate, of the signals as learning saw them.
-    weights : ndarray of shape (n_candidates,)
-        They add up to one.
-    draws : tuple of Draws
-        One a candidate: the models that stand for it in the posterior, of the signals as learning saw them.
-    posterior : Posterior or Mixture
-        Conditioned on all signals.
-    tried : tuple of Tried
-        All models that were compared, those without weight too; none where there was one model only.
-    """
-
-    candidates: tuple[Candidate, ...]
-    raw_fits: tuple[Fit, ...]
-    weights: Array
-    draws: tuple[Draws, ...]
-    posterior: Posterior | Mixture
-    tried: tuple[Tried, ...] = ()
+    candidates: tuple[Candidate, ...]  # what was learnt; those of a plan that got no weight are left out
+    raw_fits: tuple[Fit, ...]  # one per candidate, of the signals as learning saw them
+    weights: Array  # one per candidate; they add up to one
+    draws: tuple[Draws, ...]  # one per candidate: the models that stand for it in the posterior
+    posterior: Posterior | Mixture  # conditioned on all signals
+    tried: tuple[Tried, ...] = ()  # all models that were compared; none where there was one model only
 
     @cached_property
     def fits(self) -> tuple[Fit, ...]:
-        """The same in the units that the signals came in."""
+        """Fits in the units that the signals came in."""
         pairs = zip(self.raw_fits, self.candidates, strict=True)
         return tuple(fit.in_units(candidate.task.signals) for fit, candidate in pairs)
 
@@ -156,40 +288,31 @@ class FittedModels:
         pairs = zip(self.draws, self.weights, strict=True)
         return sum(draws.n_stand_ins for draws, weight in pairs if weight > 0)
 
-    @property
-    def n_evaluations(self) -> int:
-        """Evaluations of the likelihood in all fits; stages that fits share count once."""
-        return sum(stage.n_evaluations for stage in {stage: None for fit in self.fits for stage in fit.stages})
 
-
-def at_once(candidates: Sequence[Candidate]) -> Plan:
+def at_once(candidates: list[Candidate]) -> Plan:
     """The plan of trying some candidates and no others."""
-    yield list(candidates)
+    yield candidates
 
 
 def fit_models(
-    plan: Plan, solver: Solver, stacking: Stacking, is_choice: bool, random_state: np.random.Generator
+    plan: Plan,
+    solver: Solver,
+    stacking: Stacking,
+    random_state: np.random.Generator,
+    is_choice: bool = False,
+    start: Fit | None = None,
 ) -> FittedModels:
     """Learn candidates, weigh them by what they predict of signals held out, and condition them on all signals.
 
-    Parameters
-    ----------
-    plan : Plan
-        Candidates by stages. Several are stacked: the mixture has the weights that score best on held-out folds.
-    solver : Solver
-        How to learn.
-    stacking : Stacking
-        Folds and draws.
-    is_choice : bool
-        Whether candidates are a choice of the library's, of which only those of use are kept.
-    random_state : numpy.random.Generator
-        For folds and draws, each from a stream of its own.
+    Several candidates are stacked, with the weights that score best on held-out folds; where they are a choice of the
+    library's (`is_choice`), only those of use are kept. A single one is learnt from a `start`, if there is one.
     """
     of_folds, of_draws = random_state.spawn(2)
     candidates = next(plan)
     n_signals = candidates[0].task.signals.shape[0]
     with few_threads(n_signals):
-        weights, like, is_stacked = np.ones(1), [], len(candidates) > 1
+        is_stacked = len(candidates) > 1
+        weights, like = np.ones(1), [] if is_stacked or start is None else [start]
         tried: tuple[Tried, ...] = ()
         if is_stacked:
             folds = _folds(candidates[0].task.signals.shape, stacking, is_choice, of_folds)
@@ -235,7 +358,7 @@ def conditioned(
     return tuple(complete), posteriors[0] if single else Mixture(np.array(shares), tuple(posteriors))
 
 
-def _tried(plan: Plan, candidates: list[Candidate], folds: Folds, solver: Solver) -> tuple[list[Candidate], HeldOut]:
+def _tried(plan: Plan, candidates: list[Candidate], folds: Folds, solver: Solver) -> tuple[list[Candidate], FoldScores]:
     """All candidates of a plan, and what they predicted."""
     held_out = folds.score(candidates, solver)
     tried, scores = list(candidates), held_out.scores
@@ -248,13 +371,13 @@ def _tried(plan: Plan, candidates: list[Candidate], folds: Folds, solver: Solver
         tried, held_out, scores = [*tried, *further], held_out.beside(found), found.scores
 
 
-def _compared(candidates: Sequence[Candidate], held_out: HeldOut, weights: Array) -> tuple[Tried, ...]:
+def _compared(candidates: Sequence[Candidate], held_out: FoldScores, weights: Array) -> tuple[Tried, ...]:
     """What is told of the comparison."""
     rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
     return tuple(Tried(candidate.described, score, weight) for candidate, score, weight in rows)
 
 
-def _weights(held_out: HeldOut, is_choice: bool, most: int | None) -> Array:
+def _weights(held_out: FoldScores, is_choice: bool, most: int | None) -> Array:
     """Weights of the candidates; of a choice no more than some get one, and none a negligible one."""
     if not is_choice:
         return stacking_weights(held_out.log_densities)

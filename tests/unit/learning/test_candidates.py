@@ -13,7 +13,7 @@ from cases import GRAPHS
 from spectralgp._basics.progress import telling
 from spectralgp.fields import condition
 from spectralgp.kernels import Diffusion, Polynomial
-from spectralgp.learning import Candidate, Folds, HeldOut, Sqp, Task, hyperparameter_draws, learn_all
+from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Task, hyperparameter_draws, learn_all
 from spectralgp.signals import read_signals
 from tolerances import FORMULA
 
@@ -136,4 +136,4 @@ def test_candidates_stand_beside_each_other():
     np.testing.assert_array_equal(both.log_densities, whole.log_densities)
     np.testing.assert_array_equal(both.value_log_densities, whole.value_log_densities)
     assert [fit.log_posterior for fit in both.fits] == [fit.log_posterior for fit in whole.fits]
-    assert HeldOut(first.log_densities, None, 7, first.fits).beside(second).value_log_densities is None
+    assert FoldScores(first.log_densities, None, 7, first.fits).beside(second).value_log_densities is None

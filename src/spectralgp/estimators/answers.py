@@ -1,0 +1,203 @@
+"""What a fitted model answers: filters and words of all its models, values filled in, and itself on other data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import Array, Indices
+from spectralgp.fields import GraphGP, Mixture, Posterior, Predictive
+from spectralgp.graphs import GraphBase
+from spectralgp.learning import Candidate, Draws, FittedModels
+from spectralgp.learning.objective import told_apart
+from spectralgp.signals import no_signals, read_in
+from spectralgp.signals.units import Units
+from spectralgp.spectra import Spectrum
+
+SAME_VALUE = 64 * np.finfo(float).eps  # of the size of a node, by which scaling and scaling back may change its values
+FIRST_COMPARED = 8  # nodes by which signals are told apart first
+
+
+# -------------------------------------------------------------------------------------------------------- in words
+
+
+def average_response(
+    models: Iterable[tuple[float, GraphGP, float]], spectrum: Spectrum, points: Array, which: str
+) -> tuple[Array, Array]:
+    """Mean and standard deviation over weighted models, each with a factor for its units, of one of their filters.
+
+    Models on another Laplacian are left out, but for those that need no graph.
+    """
+    weights, values, own = [], [], []
+    for weight, model, factor in models:
+        kernel = model.graph_kernel
+        if not kernel.shares_eigenvectors:
+            raise ValueError(
+                f"graph_kernel must be a function on the spectrum to have a response; got {type(kernel).__name__}. "
+                "Look at the kernels in graph_kernel_ one by one."
+            )
+        same = (model.spectrum.laplacian, model.spectrum.scaled) == (spectrum.laplacian, spectrum.scaled)
+        if weight > 0 and (same or kernel.needs_no_graph):
+            weights.append(weight)
+            values.append(_filter_of(which)(model, points) * (1.0 if which == "carry" else factor))
+            own.append(model.carry.variance(points) if which == "carry" and model.carry is not None else 0 * points)
+    shares = np.array(weights) / np.sum(weights)
+    mean = shares @ np.array(values)
+    return mean, np.sqrt(shares @ ((np.array(values) - mean) ** 2 + np.array(own)))
+
+
+def _filter_of(which: str) -> Callable[[GraphGP, Array], Array]:
+    return {
+        "signal": lambda model, points: model.graph_kernel.response(points),
+        "residual": lambda model, points: model.residual_response(points),
+        "carry": lambda model, points: np.zeros(len(points)) if model.carry is None else model.carry.response(points),
+    }[which]
+
+
+def summary_of(learnt: FittedModels) -> str:
+    """What was learnt in words: one paragraph per model, the heaviest first."""
+    fits = learnt.fits
+    n_signals, n_nodes = learnt.candidates[0].task.signals.shape
+    graph = fits[0].model.spectrum.graph
+    count = "one model" if len(fits) == 1 else f"a mixture of {len(fits)} models"
+    lines = [f"{n_signals} signals on {n_nodes} nodes and {graph.n_edges} edges; {count}."]
+    for index in np.argsort(-learnt.weights, kind="stable").tolist():
+        fit, candidate = fits[index], learnt.candidates[index]
+        model = fit.model
+        lines += ["", f"weight {learnt.weights[index]:.2f}: {candidate.described}"]
+        lines.append(f"  signal:   {_in_words(model, 'signal')}")
+        if model.graph_kernel.residual is not None:
+            lines.append(f"  residual: {_in_words(model, 'residual')}")
+        if model.carry is not None:
+            lines.append(f"  carry:    {_in_words(model, 'carry')}")
+        lines.append(f"  inputs:   {model.input_kernel.described}")
+        lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
+        if candidate.task.signals.observed is not None:
+            lines.append(f"  holes:    {fit.method}")
+        if candidate.shrunk:
+            shrinkage = learnt.draws[index].models[0].shrinkage
+            if shrinkage is not None:
+                lines.append(
+                    f"  shrunk:   {shrinkage.share:.0%} of the covariance from the signals, the rest from the graph"
+                )
+                lines.append(f"  tails:    those of a t with {shrinkage.freedom:.3g} degrees of freedom")
+        if not fit.converged:
+            lines.append(f"  fit:      {fit.message}")
+    return "\n".join(lines)
+
+
+def _in_words(model: GraphGP, which: str) -> str:
+    """Where a filter is large: its values at both ends of the spectrum, and its largest between."""
+    from spectralgp.report.words import kind_of_filter
+
+    points = np.linspace(0.0, model.spectrum.upper, 101)
+    values = _filter_of(which)(model, points)
+    low, high, peak = float(values[0]), float(values[-1]), float(values[np.argmax(np.abs(values))])
+    ends = f"{low:.3g} at frequency 0, {high:.3g} at the highest"
+    kind = kind_of_filter(values)
+    if kind == "none":
+        return "none"
+    if kind == "band-pass":
+        return f"band-pass ({ends}, {peak:.3g} at {points[np.argmax(np.abs(values))]:.2g})"
+    if kind == "low-pass":
+        return f"low-pass: neighbours alike ({ends})"
+    if kind == "high-pass":
+        return f"high-pass: neighbours opposed ({ends})"
+    return f"nearly flat: nodes on their own ({ends})"
+
+
+# -------------------------------------------------------------------------------------------------------- filling in
+
+
+def filled_in(posterior: Posterior | Mixture, features: Any, signals: Array) -> tuple[Array, Array]:
+    """Signals with what was not observed filled in, and the variance of those values as they would be observed.
+
+    Signals that the model was conditioned on, inputs and all, are taken for those; others are new, and conditioned on
+    beside them.
+    """
+    rows = _among_training(posterior.parts[0][1], features, signals)
+    values, variances = signals.copy(), np.zeros(signals.shape)
+    for chosen in (rows >= 0, rows < 0):
+        missing = np.isnan(signals) & chosen[:, None]
+        if not missing.any():
+            continue
+        filled: Predictive
+        if rows[chosen][0] >= 0:
+            filled = posterior.filled(rows[chosen])
+        else:
+            own = posterior.parts[0][1].prior.input_kernel.new_subset(features, chosen)
+            filled = posterior.at(own).given(signals[chosen])
+        values[missing] = filled.values[missing[chosen]]
+        variances[missing] = filled.values_variance()[missing[chosen]]
+    return values, variances
+
+
+def _among_training(posterior: Posterior, features: Any, signals: Array) -> Indices:
+    """Which of the training signals each one is, inputs and all; -1 for those that are new.
+
+    Values are compared as the model has them, centred and scaled: the nearest training signal with the same inputs
+    and holes is taken, if every node's value differs by no more than rounding; of equal ones, one not taken yet.
+    """
+    rows = np.full(len(signals), -1, dtype=np.intp)
+    if not posterior.inputs.shape[0]:  # no signals yet
+        return rows
+    units, known = posterior.signals.units, np.asarray(on_host(posterior.values), dtype=float)
+    offset, divisor = np.asarray(on_host(units.offset)), np.asarray(on_host(units.divisor))
+    given, raw = (signals - offset) / divisor, np.abs(np.where(np.isnan(known), 0.0, known * divisor + offset))
+    # a value was rounded at its own size, at that of what was subtracted, or at that of the mean of all
+    tolerance = SAME_VALUE * (raw.max(axis=0) + np.abs(offset) + raw.mean()) / divisor
+    n_taken, holes = np.zeros(len(known), dtype=np.intp), np.isnan(known)
+    for number, equal in enumerate(posterior.prior.input_kernel.equal_rows(posterior.inputs, features)):
+        seen = np.flatnonzero(~np.isnan(given[number]))
+        candidates = np.array(equal, dtype=np.intp)
+        candidates = candidates[np.all(holes[candidates] == np.isnan(given[number]), axis=1)]
+        distances = np.zeros(candidates.size)
+        for nodes in (seen[:FIRST_COMPARED], seen):  # most signals differ at the first of them
+            apart = np.abs(known[candidates[:, None], nodes] - given[number, nodes])
+            near = np.all(apart <= tolerance[nodes], axis=1)
+            candidates, distances = candidates[near], apart[near].max(axis=1, initial=0.0)
+        if candidates.size:
+            rows[number] = candidates[np.lexsort((n_taken[candidates], distances))[0]]
+            n_taken[rows[number]] += 1
+    return rows
+
+
+# ----------------------------------------------------------------------------------------------------- on other data
+
+
+def with_more_signals(learnt: FittedModels, features: Any, signals: Array) -> FittedModels:
+    """Learnt models conditioned on more signals, at inputs in the form that kernels take."""
+    candidates = []
+    for candidate in learnt.candidates:
+        task, units = candidate.task, candidate.task.signals.units
+        # by NumPy or, where the training signals are with its workers, by Dask
+        training = read_in(units, np.concatenate([units.mean(task.signals.values), signals]))
+        inputs = task.input_kernel.together(task.inputs, features)
+        candidates.append(replace(candidate, task=replace(task, inputs=inputs, signals=training)))
+    return learnt.conditioned_anew(candidates)
+
+
+def on_another_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
+    """Learnt models on another graph, with no signals: a common level and scale take the place of those of nodes."""
+    candidates: list[Candidate] = []
+    fits = []
+    for candidate, fit in zip(learnt.candidates, learnt.raw_fits, strict=True):
+        task, units = candidate.task, candidate.task.signals.units
+        if task.carried is not None:
+            raise ValueError(
+                "carry must be None to transfer a model, since columns of X belong to the nodes of one graph; got "
+                "a model that carries them over. Fit it with carry=None."
+            )
+        moved = Units(float(np.mean(on_host(units.offset))), units.spread)
+        inputs = task.input_kernel.subset(task.inputs, np.empty(0, dtype=np.intp))
+        own = replace(task, graph=graph, inputs=inputs, signals=no_signals(graph.n_nodes, moved))
+        candidates.append(replace(candidate, task=own, shrunk=False))
+        kernel, spectrum = fit.model.graph_kernel, own.spectrum_of(fit.model.graph_kernel)
+        model = replace(fit.model, spectrum=spectrum, graph_kernel=kernel.moved_to(spectrum))
+        fits.append(replace(fit, model=told_apart(own, model)))
+    draws = tuple(Draws((fit.model,)) for fit in fits)
+    return replace(learnt, raw_fits=tuple(fits), draws=draws).conditioned_anew(candidates)
