@@ -23,7 +23,7 @@ SECTIONS = {
             and issubclass(getattr(spectralgp, name), spectralgp.GraphKernel)
         ],
     ),
-    "Solvers": ("spectralgp", ["Sqp", "Lagrangian"]),
+    "Solvers": ("spectralgp", ["Sqp", "Lagrangian", "Stacking"]),
     "Data sets": ("spectralgp.datasets", list(spectralgp.datasets.__all__)),
     "Plots": ("spectralgp.plots", [name for name in spectralgp.plots.__all__ if name.startswith("plot")]),
     "Scores": ("spectralgp.scores", list(spectralgp.scores.__all__)),
