@@ -318,14 +318,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._show(learnt, learnt.fits, training.form)
         self.log_marginal_likelihood_ = learnt.log_likelihood
         if self.prior is not None:  # else the bound is a choice of the user's, and met as often as not
-            _warn_of_noise(self.fits_, self.kernel_weights_, stacklevel=5)
+            _warn_of_noise(self.fits_, self.kernel_weights_, stacklevel=4)
         for fit in self.fits_:
             if not fit.converged:
                 warnings.warn(
                     f"the fit of {fit.model.graph_kernel.label} did not converge: {fit.message}. Its certificate says "
                     "how far it is from a maximum.",
                     ConvergenceWarning,
-                    stacklevel=4,
+                    stacklevel=3,
                 )
                 break
 
@@ -334,8 +334,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         setting = setting_of(self, training, solver)
         kernels, n_signals, start = training.graph_kernels, training.values.shape[0], None
         is_choice = self.graph_kernel is None and isinstance(self.residual, str) and not solver.only_papers_model
-        if is_choice and n_signals < 2 and self.graph is None:
-            kernels, is_choice = [Identity()], False  # no folds can be made, and nothing else is to choose
+        is_alone = is_choice and n_signals < 2 and self.graph is None  # no folds can be made, and nothing is to choose
+        is_choice = is_choice and not is_alone
         if n_signals < 2 and (is_choice or len(kernels) > 1):
             raise ValueError(
                 "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
@@ -350,6 +350,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             with progress_bar("fit", None, self.verbose > 0):
                 if is_choice:
                     plan = automatic(setting)
+                elif is_alone:
+                    plan = at_once([setting.candidate(Identity())])
                 else:
                     carries, scale = setting.columns is not None, setting.first_scale
                     if len(setting.signals) > 1:
