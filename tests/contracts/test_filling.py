@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import oracle
 from oracle import relative_error
 from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Stacking, condition
 from spectralgp.datasets import load_fertility
+from spectralgp.estimators.answers import among_training
 from tolerances import DIFFERENCE, EXACT, ITERATIVE, MASKED, ROUND_TRIP, STANDARD_ERRORS
 
 N_SIGNALS, N_NODES = 16, 9
@@ -462,6 +464,12 @@ def correlated(n_signals: int = 30, n_nodes: int = 6) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((n_signals, n_nodes)) @ shared.T
 
 
+def rows_of(model: GraphGPRegressor, inputs: Any, signals: np.ndarray) -> np.ndarray:
+    """Which of the training signals each one is taken for."""
+    _, given, features = model._further(inputs, signals)
+    return among_training(model.posterior_.parts[0][1], features, given)
+
+
 @pytest.mark.parametrize("inputs", [None, np.repeat([[0.0], [1.0]], 15, axis=0)])
 @pytest.mark.parametrize("factor", [1.0, 1e10])
 def test_signals_are_told_apart_in_the_units_of_each_node(inputs, factor):
@@ -470,8 +478,7 @@ def test_signals_are_told_apart_in_the_units_of_each_node(inputs, factor):
     signals[:, 0] *= factor
     signals[10:20, 0] = np.nan
     model = GraphGPRegressor(Graph(oracle.random_weights(6, seed=1)), Polynomial(2)).fit(inputs, signals)
-    features = model._features(inputs, len(signals))
-    np.testing.assert_array_equal(model._among_training(features, signals), np.arange(30))
+    np.testing.assert_array_equal(rows_of(model, inputs, signals), np.arange(30))
     filled, _ = model.impute(inputs, signals)
     assert np.unique(filled[10:20, 0]).size == 10
 
@@ -487,8 +494,7 @@ def test_a_fill_value_does_not_make_signals_the_same(center, scale):
     ).fit(None, signals)
     more = model.condition_on(None, 1 + correlated(4))  # which rounds once more
     for one in (model, more):
-        features = one._features(None, len(signals))
-        np.testing.assert_array_equal(one._among_training(features, signals), np.arange(30))
+        np.testing.assert_array_equal(rows_of(one, None, signals), np.arange(30))
 
 
 def test_repeated_signals_are_matched_one_by_one():
@@ -497,7 +503,7 @@ def test_repeated_signals_are_matched_one_by_one():
     signals[[0, 1, 3], 2] = np.nan
     model = GraphGPRegressor(Graph(oracle.random_weights(6, seed=1)), Polynomial(1)).fit(inputs, signals)
     given = [3, 1, 0, 0, 5]  # one more than there are
-    rows = model._among_training(inputs[given], signals[given])
+    rows = rows_of(model, inputs[given], signals[given])
     assert sorted(rows[:3]) == [0, 1, 3]
     assert rows[3] in (0, 1, 3)
     assert rows[4] == 5

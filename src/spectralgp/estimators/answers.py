@@ -119,7 +119,7 @@ def filled_in(posterior: Posterior | Mixture, features: Any, signals: Array) -> 
     Signals that the model was conditioned on, inputs and all, are taken for those; others are new, and conditioned on
     beside them.
     """
-    rows = _among_training(posterior.parts[0][1], features, signals)
+    rows = among_training(posterior.parts[0][1], features, signals)
     values, variances = signals.copy(), np.zeros(signals.shape)
     for chosen in (rows >= 0, rows < 0):
         missing = np.isnan(signals) & chosen[:, None]
@@ -136,7 +136,7 @@ def filled_in(posterior: Posterior | Mixture, features: Any, signals: Array) -> 
     return values, variances
 
 
-def _among_training(posterior: Posterior, features: Any, signals: Array) -> Indices:
+def among_training(posterior: Posterior, features: Any, signals: Array) -> Indices:
     """Which of the training signals each one is, inputs and all; -1 for those that are new.
 
     Values are compared as the model has them, centred and scaled: the nearest training signal with the same inputs
