@@ -398,7 +398,7 @@ def test_signals_with_holes_may_lie_anywhere(filled, wrap):
         (Columns(_with(-np.inf)), ValueError, r"Y must not hold infinite values"),
         (array_api_strict.asarray(_with(np.inf)), ValueError, r"Y must not hold infinite values"),
         (Y[:, :-1], ValueError, r"Y must have shape \(n_signals, n_nodes\) with n_nodes = 300.*got 299 columns"),
-        (Y.T, ValueError, r"same number of rows, one a signal; got 8 and 300"),
+        (Y.T, ValueError, r"same number of rows, one per signal; got 8 and 300"),
         (Y[:, 0], ValueError, r"Y must have shape \(n_signals, n_nodes\) on a large graph; got \(8,\)"),
         (None, ValueError, r"Y must have shape \(n_signals, n_nodes\) on a large graph; got \(\)"),
         (Y.astype(np.float16), TypeError, r"Y must be of type float32 or float64 on a large graph; got float16"),
@@ -416,7 +416,6 @@ def test_bad_signals_are_refused(signals, kind, message):
     [
         ({"spectrum": "quadrature"}, "spectrum must be one of 'auto', 'exact', 'chebyshev'"),
         ({"spectrum": 129}, "spectrum must be one of"),
-        ({"device": "gpu"}, "device must be one of 'cpu', 'cuda'; got 'gpu'"),
         ({"graph_kernel": LocalAverage()}, "graph_kernel must be a function on the spectrum"),
         ({"graph_kernel": PseudoInverse()}, "graph_kernel must be a function on the spectrum without a pole"),
     ],
@@ -424,6 +423,11 @@ def test_bad_signals_are_refused(signals, kind, message):
 def test_bad_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         regressor(**options).fit(X, Y)
+
+
+def test_a_device_is_one_that_there_is():
+    with pytest.raises(ValueError, match="device must be one of 'cpu', 'cuda'; got 'gpu'"):
+        Chebyshev(device="gpu")
 
 
 def test_exact_settings_stand_for_their_name():
