@@ -167,9 +167,9 @@ def test_a_refined_fit_starts_from_the_coarse_solution(monkeypatch):
     """Moments are added where they are needed; no form that was learnt before is learnt again."""
     case = LARGE_CASES["notch, 1%"]
     learnt = []
-    original = Sqp._best
+    original = Sqp._highest
     monkeypatch.setattr(
-        Sqp, "_best", lambda self, objective, starts: learnt.append(objective) or original(self, objective, starts)
+        Sqp, "_highest", lambda self, objective, starts: learnt.append(objective) or original(self, objective, starts)
     )
     fit = learn(task_of(case, Chebyshev(n_moments=9, n_probes="exact"), prior=None), Polynomial(2))
     sizes = [(objective.n_graph, objective.spectrum.n_moments) for objective in learnt]

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 
 import numpy as np
 from scipy.optimize import nnls
@@ -245,9 +246,9 @@ class SearchResult:
         """
         objective, outcome, detail = self.objective, self.outcome, self.detail
         certificate = certify(objective, self.x, self.lift) if self.certificate is None else self.certificate
-        points = (self.x,) if rests_on is None else (self.x, rests_on)
-        model = objective.model(self.x)
-        errors = max((objective.errors(point) for point in points), key=lambda errors: errors.truncation)
+        model, errors = objective.model(self.x), objective.errors(self.x)
+        if rests_on is not None:
+            errors = max(errors, objective.errors(rests_on), key=attrgetter("truncation"))
         model.rows(objective.task.inputs)
         if not errors.is_tolerable:
             outcome = Outcome.TOO_FEW_MOMENTS

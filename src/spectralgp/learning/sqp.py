@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from scipy.optimize import nnls
@@ -168,7 +169,7 @@ class Sqp(Solver):
         if len(starts) == 1 or self.enough is not None or objective.task.spectrum.tolerance > 0:
             return starts
         coarse = [ascend(objective, start, self.max_iterations, COARSE_TOLERANCE_NATS) for start in starts]
-        first, *others = sorted(coarse, key=lambda one: one.value, reverse=True)
+        first, *others = sorted(coarse, key=attrgetter("value"), reverse=True)
         precision, kept = objective.precision(first.x), [first.x]
         if precision is None:
             return [one.x for one in coarse]
@@ -193,8 +194,8 @@ class Sqp(Solver):
         return solutions
 
     def _highest(self, objective: Objective, starts: list[Array]) -> SearchResult:
-        ascents = (ascend(objective, start, self.max_iterations, self.enough) for start in starts)
-        return max(ascents, key=lambda one: one.value)
+        ascents = [ascend(objective, start, self.max_iterations, self.enough) for start in starts]
+        return max(ascents, key=attrgetter("value"))
 
     def _refined(self, objective: Objective, starts: list[Array]) -> SearchResult:
         """Solution on a spectrum that is fine enough for it: each finer one starts from the solution on the last.
