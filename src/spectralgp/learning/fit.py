@@ -21,9 +21,9 @@ from spectralgp.learning.task import Task
 from spectralgp.signals import Signals
 from spectralgp.spectra import Errors
 
-TOUCHING = 1e-6  # of a filter's largest value, below which a constraint counts as active
-LEAST_RESPONSE = 1e-15  # of a filter's largest value: below this, another order of summation may find it negative
-AT_BOUND = 1e-9  # relative distance from a bound that counts as being at it
+ACTIVE_RESPONSE = 1e-6  # of a filter's largest value, below which a constraint counts as active
+MIN_RESPONSE = 1e-15  # of a filter's largest value: below this, another order of summation may find it negative
+MAX_DISTANCE_AT_BOUND = 1e-9  # relative distance from a bound that counts as being at it
 
 
 class Outcome(Enum):
@@ -133,7 +133,7 @@ class Fit:
 
     @property
     def is_noise_at_bound(self) -> bool:
-        """Whether the noise is no more than the least that may be learnt, with what the residual has of it."""
+        """Whether the noise is at its lower bound, and most of it is not the residual's floor."""
         is_lowest = self.certificate.is_noise_at_floor
         return is_lowest and self.model.graph_kernel.floor < 0.5 * self.model.noise_variance
 
@@ -226,7 +226,7 @@ class Solver(ABC):
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Where a search of an objective ended, and how: as the search says until there is a certificate."""
+    """Where a search of an objective ended, and how."""
 
     objective: Objective
     x: Array
@@ -242,7 +242,7 @@ class SearchResult:
         Raises
         ------
         ValueError
-            If the learnt input covariance is no covariance.
+            If the learnt input covariance is not positive semi-definite.
         """
         objective, outcome, detail = self.objective, self.outcome, self.detail
         certificate = certify(objective, self.x, self.lift) if self.certificate is None else self.certificate
@@ -273,7 +273,7 @@ def active_constraints(objective: Objective, x: Array) -> Active:
     rows, slacks, names = [], [], []
     for index, (low, high) in enumerate(objective.bounds):
         for bound, sign, side in ((low, 1.0, "lower"), (high, -1.0, "upper")):
-            if np.isfinite(bound) and abs(x[index] - bound) <= AT_BOUND * max(1.0, abs(bound)):
+            if np.isfinite(bound) and abs(x[index] - bound) <= MAX_DISTANCE_AT_BOUND * max(1.0, abs(bound)):
                 rows.append(sign * np.eye(x.size)[index])
                 slacks.append(0.0)
                 names.append(f"{objective.parameter_names[index]} at its {side} bound")
@@ -282,7 +282,7 @@ def active_constraints(objective: Objective, x: Array) -> Active:
         response = filtered.rows @ x
         peak = float(np.max(np.abs(response), initial=0.0)) or 1.0
         feasibility = max(feasibility, -float(np.min(response)) / peak)
-        touching = response <= TOUCHING * peak
+        touching = response <= ACTIVE_RESPONSE * peak
         rows += list(filtered.rows[touching])
         slacks += response[touching].tolist()
         names += [f"filter at {point:.4g}" for point in filtered.points[touching]]
@@ -308,7 +308,7 @@ def certify(objective: Objective, x: Array, lift: float = 0.0) -> Certificate:
 
 
 def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
-    """Raise filters that a solver left a hair below zero, so that they are non-negative without exception.
+    """Raise filters that rounding left below zero, so that they are non-negative without exception.
 
     Returns the new point, and the largest constant that was added, relative to the filter's largest value.
     """
@@ -316,7 +316,7 @@ def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
     for filtered in objective.positivity(x):
         response = filtered.rows @ x
         peak = float(np.max(np.abs(response)))
-        shortfall = LEAST_RESPONSE * peak - float(np.min(response))
+        shortfall = MIN_RESPONSE * peak - float(np.min(response))
         if shortfall <= 0 or peak == 0:
             continue
         lift = shortfall + 1e-14 * peak

@@ -14,7 +14,16 @@ from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_
 from spectralgp._basics.progress import report
 from spectralgp.fields import Evidence
 from spectralgp.kernels import GraphKernel
-from spectralgp.learning.fit import TOUCHING, Certificate, Fit, Outcome, SearchResult, Solver, Stage, lift_above_zero
+from spectralgp.learning.fit import (
+    ACTIVE_RESPONSE,
+    Certificate,
+    Fit,
+    Outcome,
+    SearchResult,
+    Solver,
+    Stage,
+    lift_above_zero,
+)
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.sqp import Sqp
 from spectralgp.learning.starts import grid_search
@@ -166,24 +175,24 @@ class Lagrangian(Solver):
     def _fit(self, objective: Objective) -> Fit:
         stages: list[Stage] = []
 
-        def told(name: str, x: Array) -> float:
+        def note(name: str, x: Array) -> float:
             value, before = objective.evaluate(x)[0], sum(stage.n_evaluations for stage in stages)
             stages.append(Stage(name, value, objective.n_evaluations - before))
             report(name)
             return value
 
         x, name = grid_search(objective)
-        told(name, x)
+        note(name, x)
         x, stopped = _ascend(objective, x, self.limits.ascent)
         if np.mean(objective.split(x)[0].response(objective.spectrum.eigenvalues)) < 0:
             x[: objective.n_graph] *= -1  # the same covariance, with a filter that is positive on average
-        value = told("unconstrained ascent", x)
+        value = note("unconstrained ascent", x)
         if not objective.positivity(x):
             outcome = Outcome.STEP_LIMIT if stopped else Outcome.CONVERGED
             detail = f"the unconstrained ascent {stopped or 'converged'}"
             return SearchResult(objective, x, value, outcome, detail).fit(tuple(stages))
         found = self._solve_dual(objective, x)
-        told("dual problem", found.x)
+        note("dual problem", found.x)
         frozen = ["the input kernel"] * bool(objective.input_theta.size) + ["the noise"] * objective.learns_noise
         if stopped and frozen:
             outcome = Outcome.STEP_LIMIT if found.outcome is Outcome.CONVERGED else found.outcome
@@ -371,7 +380,7 @@ class FilterProblem:
         gradient = self.negative(z)[1] - self.rows.T @ multipliers
         response = self.rows @ z
         peak = float(np.max(np.abs(response))) or 1.0
-        touching = response <= TOUCHING * peak
+        touching = response <= ACTIVE_RESPONSE * peak
         return Certificate(
             stationarity=float(np.max(np.abs(gradient))),
             feasibility=max(0.0, -float(np.min(response)) / peak),
@@ -441,7 +450,7 @@ def _solve_literally(problem: FilterProblem, logs: Array, dual_rate: float, limi
 
     For large filters the Lagrangian is about ``N M log |g| - multipliers^T g``, which has no lower bound: line 2 finds
     a local minimum, and there is none where multipliers are large. Then the filter grows until the multipliers vanish,
-    and the Lagrangian may stand still far from any solution. That is told as divergence.
+    and the Lagrangian may stand still far from any solution. That counts as divergence.
     """
     beta, multipliers, value = problem.start, np.exp(logs), np.nan
     rate = learning_rate(problem.lagrangian(multipliers), beta, np.arange(beta.size))

@@ -95,7 +95,7 @@ class Objective:
         return [np.clip(start, *self.bounds.T) for start in starts]
 
     def point(self, model: GraphGP) -> Array:
-        """The vector ``x`` of a model of this form, whose residual may have been told apart from its noise."""
+        """The vector ``x`` of a model of this form, also after `told_apart`."""
         least = float(np.exp(self.task.noise_bounds[0]))  # which rounding might pass
         noise_variance = max(model.noise_variance - model.graph_kernel.floor, least)
         return self.join(model.graph_kernel.theta, model.input_kernel.theta, noise_variance)
@@ -172,7 +172,7 @@ class Objective:
         return replace(evidence, data=evidence.data.without_carried(carry.response(basis.eigenvalues)))
 
     def read(self, x: Array) -> tuple[Evidence, Spectrum]:
-        """Evidence of the signals as they are, with what carries over to them below them, and the basis it is on."""
+        """Evidence before anything that carries over is subtracted (it is stacked below the signals), and its basis."""
         graph_kernel, input_theta, noise_variance = self.split(x)
         rows, basis = self.inputs_at(input_theta)[0], graph_kernel.basis(self.spectrum)
         power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)

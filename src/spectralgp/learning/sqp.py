@@ -154,7 +154,7 @@ class Sqp(Solver):
             spectrum, before = found.objective.spectrum, found.objective.split(found.x)[0]
             stages.append(Stage(form.label, found.value, found.objective.n_evaluations))
             if form in kernels:
-                # what a restart finds is no step of the continuation: a kernel is learnt the same alone or in a family
+                # restarts do not feed the continuation, so that a kernel is learnt alike alone and in a family
                 fit = self._restarted(self._judged(found, tuple(stages)), found.objective)
                 fits |= {index: fit for index, kernel in enumerate(kernels) if kernel == form}
             report(form.label)

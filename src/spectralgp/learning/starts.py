@@ -47,7 +47,7 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
     Raises
     ------
     ValueError
-        If the graph kernel is no polynomial with free coefficients.
+        If the graph kernel is not a polynomial with free coefficients.
     """
     task, kernel, spectrum = objective.task, objective.graph_kernel, objective.spectrum
     input_theta, energy = objective.input_theta.copy(), task.signals.mean_square * task.signals.shape[1]
