@@ -132,16 +132,12 @@ class Sqp(Solver):
         stages: list[Stage] = []
         guided: list[Array] = []
         found: SearchResult | None = None
-        before: GraphKernel | None = None
         silent_share = SILENT_SHARE
         for form in path:
             objective = Objective(task, form.bind(spectrum), spectrum)
-            if found is None or before is None:
-                starts = self._first_starts(objective)
-            else:
-                starts = _grown(objective, before, found.x, silent_share)
+            starts = self._first_starts(objective) if found is None else _grown(objective, found, silent_share)
             if form.guides():
-                guided = self._guide(objective, guided, before)
+                guided = self._guide(objective, guided, found)
                 starts += guided
                 if form in kernels:
                     starts += grid_search(objective)[:1]
@@ -151,7 +147,7 @@ class Sqp(Solver):
             solver = self if is_exact else self.coarse()
             found = solver._refined(objective, starts)
             silent_share = SILENT_SHARE if solver.enough is None else SILENT_COARSE_SHARE
-            spectrum, before = found.objective.spectrum, found.objective.split(found.x)[0]
+            spectrum = found.objective.spectrum
             stages.append(Stage(form.label, found.value, found.objective.n_evaluations))
             if form in kernels:
                 # restarts do not feed the continuation, so that a kernel is learnt alike alone and in a family
@@ -180,13 +176,14 @@ class Sqp(Solver):
                 kept.append(one.x)
         return kept
 
-    def _guide(self, objective: Objective, guided: list[Array], before: GraphKernel | None) -> list[Array]:
+    def _guide(self, objective: Objective, guided: list[Array], found: SearchResult | None) -> list[Array]:
         """Solutions of the forms that guide the present one, each from its own last solution."""
         solutions = []
         for index, guide in enumerate(objective.graph_kernel.guides()):
             other = Objective(objective.task, guide, objective.spectrum)
             starts = other.starting_points()
-            if before is not None:
+            if found is not None:
+                before = found.objective.graph_kernel
                 own = other.graph_kernel.grown_from(before.with_theta(guided[index][: before.theta.size]))
                 starts = [np.concatenate([own, guided[index][before.theta.size :]])]
             solutions.append(self._highest(other, starts).x)
@@ -258,9 +255,10 @@ class Sqp(Solver):
         return fit if is_model else None
 
 
-def _grown(objective: Objective, before: GraphKernel, x: Array, silent_share: float) -> list[Array]:
+def _grown(objective: Objective, found: SearchResult, silent_share: float) -> list[Array]:
     """The solution of the form before, as one of this form; more where that one is of no use."""
-    kernel, rest = objective.graph_kernel, x[before.theta.size :]
+    before, kernel = found.objective.split(found.x)[0], objective.graph_kernel
+    rest = found.x[before.theta.size :]
     starts = [np.concatenate([theta, rest]) for theta in (kernel.grown_from(before), *kernel.given_starts())]
     if _is_silent(before, objective.spectrum, objective.split(starts[0])[2], silent_share):
         # at zero the slope in every coefficient vanishes: no way out from there
