@@ -181,7 +181,7 @@ def test_a_response_must_fit_the_spectrum(response):
 
 def restored(spectrum, settings, found):
     graph = Graph(GRAPHS["ring"].weights)
-    return settings.restored(graph, spectrum.laplacian, spectrum.scaled, None, None, found, spectrum.n_moments)
+    return settings.restored(graph, spectrum.laplacian, spectrum.scaled, None, found, spectrum.n_moments)
 
 
 @both_scales

@@ -1,7 +1,6 @@
 """Graphs: weights between nodes, their names and places, and the Laplacians made of them."""
 
 from spectralgp.graphs.converters import as_graph
-from spectralgp.graphs.core import Graph, GraphBase
-from spectralgp.graphs.laplacians import LaplacianKind
+from spectralgp.graphs.core import Graph, GraphBase, LaplacianKind
 
 __all__ = ["Graph", "GraphBase", "LaplacianKind", "as_graph"]

@@ -15,7 +15,6 @@ from scipy.sparse.csgraph import connected_components
 
 from spectralgp._basics.checks import Array, as_integer, as_option
 from spectralgp._basics.html import as_html
-from spectralgp.graphs.laplacians import LAPLACIANS, LaplacianKind, largest_eigenvalue, normalized_parts
 from spectralgp.graphs.points import as_joining, as_places, weights_from_points
 from spectralgp.graphs.weights import (
     as_coordinates,
@@ -28,8 +27,14 @@ from spectralgp.graphs.weights import (
     with_small_indices,
 )
 from spectralgp.operators import Operator, make_operator
+from spectralgp.operators.lanczos import lanczos, largest_ritz_value
+
+LaplacianKind = Literal["combinatorial", "normalized"]
+LAPLACIANS = ("combinatorial", "normalized")
 
 NAMES_SHOWN = 5  # in a notebook
+MAX_DENSE_NODES = 200  # for which a dense eigenvalue routine is faster than Lanczos iterations
+EIGENVALUE_RESIDUAL = 1e-9  # of an eigenpair that counts as found, where the largest degree is one
 
 
 class GraphBase(ABC):
@@ -387,7 +392,7 @@ class Graph(GraphBase):
         """
         key = ("largest_eigenvalue", as_option(kind, "kind", LAPLACIANS))
         if key not in self._cache:
-            self._cache[key] = largest_eigenvalue(self.laplacian(kind)) if self.n_edges else 0.0
+            self._cache[key] = _largest_eigenvalue(self.laplacian(kind)) if self.n_edges else 0.0
         return float(self._cache[key])
 
     def positions(self, names: Any) -> NDArray[np.int64]:
@@ -401,12 +406,11 @@ class Graph(GraphBase):
         """
         if self.names is None:
             raise ValueError("names must belong to a graph with names; got a graph without. Use positions 0, 1, ...")
-        index = self._index
         if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
             raise TypeError(f"names must be a sequence of names; got {names!r}. Pass a list, such as [{names!r}].")
         wanted = names.tolist() if hasattr(names, "tolist") else list(names)
         try:
-            unknown = [name for name in wanted if name not in index]
+            unknown = [name for name in wanted if name not in self._index]
         except TypeError as error:
             raise TypeError(f"names must be hashable; got {error}. Use strings, numbers or tuples.") from error
         if unknown:
@@ -414,7 +418,7 @@ class Graph(GraphBase):
                 f"names must be names of nodes; got {unknown[0]!r} ({len(unknown)} unknown in all). "
                 "The graph's own are in graph.names."
             )
-        return np.fromiter(map(index.__getitem__, wanted), dtype=np.int64, count=len(wanted))
+        return np.fromiter(map(self._index.__getitem__, wanted), dtype=np.int64, count=len(wanted))
 
     @cached_property
     def _index(self) -> dict[Hashable, int]:
@@ -475,3 +479,30 @@ class Graph(GraphBase):
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     array.flags.writeable = False
     return array
+
+
+def normalized_parts(weights: Any, degrees: Array) -> tuple[csr_array, Array]:
+    """Weights ``D^-1/2 W D^-1/2`` and diagonal of the normalised Laplacian; both are zero at isolated nodes.
+
+    `weights` may be the first rows only, of all the nodes that `degrees` has.
+    """
+    roots = np.sqrt(degrees)
+    inverse_roots = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+    n_rows = weights.shape[0]
+    # the two factors of an edge are multiplied first, so that both directions round alike
+    factors = np.repeat(inverse_roots[:n_rows], np.diff(weights.indptr)) * inverse_roots[weights.indices]
+    scaled = csr_array((weights.data * factors, weights.indices, weights.indptr), shape=weights.shape)
+    return scaled, (degrees[:n_rows] > 0).astype(np.float64)
+
+
+def _largest_eigenvalue(laplacian: Any) -> float:
+    """Largest eigenvalue of the Laplacian of a graph with edges, to a relative 1e-9 or better."""
+    if laplacian.shape[0] < MAX_DENSE_NODES:
+        # all eigenvalues: LAPACK's routine for some of them fails on repeated ones, as complete graphs have
+        return float(np.linalg.eigvalsh(laplacian.toarray())[-1])
+    scale = float(laplacian.diagonal().max())  # half the eigenvalue at least: no product overflows
+    matrix = laplacian / scale
+    # any fixed generic start will do, so that the same graph always has the same eigenvalue to the last bit
+    start = np.random.default_rng(0).standard_normal(matrix.shape[0])
+    # thousands of such steps are cheap: ARPACK takes minutes for a path of 10,000 nodes
+    return scale * largest_ritz_value(lanczos(lambda vector: matrix @ vector, np.dot, start), EIGENVALUE_RESIDUAL)[0]

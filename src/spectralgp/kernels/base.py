@@ -108,7 +108,7 @@ class GraphKernel(ABC):
         return None
 
     def with_residual(self, residual: SpectralKernel) -> GraphKernel:
-        """The kernel with a residual filter beside it; itself where it has one, or is no function on the spectrum."""
+        """The kernel with a residual filter beside it; itself if it has one, or is not a function on the spectrum."""
         return self
 
     def moved_to(self, spectrum: Spectrum) -> Self:
@@ -179,7 +179,7 @@ class GraphKernel(ABC):
         return ()
 
     def with_powers(self, coefficients: Array) -> Self | None:
-        """The filter ``sum_p beta_p (lambda / upper)^p``; None for kernels that are no polynomials."""
+        """The filter ``sum_p beta_p (lambda / upper)^p``; None for kernels that are not polynomials."""
         return None
 
     def linear_design(self, eigenvalues: ArrayLike) -> Array | None:

@@ -178,7 +178,7 @@ class InputKernel(ABC):
         return inputs[rows]
 
     def between(self, inputs: Array, kept: Indices, held_out: Indices) -> NewInputs:
-        """Covariances of some training inputs with others, as if the former were new."""
+        """Covariances of held-out training inputs with those that are kept, as if the former were new."""
         return self.at(inputs[kept], inputs[held_out])
 
     def typical_theta(self, inputs: Array) -> Array:
@@ -486,8 +486,8 @@ def length_scale_centres(kernel: Kernel, inputs: Array) -> Array:
     """Logarithm of the typical distance of the inputs for each free length scale that a distance is divided by.
 
     The square of an isotropic length scale is centred at the median squared distance; anisotropic ones share it out
-    over the features. Other parameters get NaN, and so do length scales that are no distances, as that of
-    `ExpSineSquared`, which a sine is divided by.
+    over the features. Other parameters get NaN, and so do length scales that do not divide a distance, such as
+    that of `ExpSineSquared`.
     """
     if isinstance(kernel, KernelOperator):
         return np.concatenate([length_scale_centres(part, inputs) for part in (kernel.k1, kernel.k2)])

@@ -203,11 +203,14 @@ class Polynomial(SpectralKernel):
     def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
         if self.constraint is None or self.fixed:
             return ()
-        points = self.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * self.theta.size))) / 2 if coarse else self.extrema()
-        if self.constraint == "eigenvalues" and spectrum.has_eigenvectors:
-            eigenvalues = spectrum.eigenvalues
-            nearest = np.searchsorted((eigenvalues[1:] + eigenvalues[:-1]) / 2, points)
-            points = np.unique(eigenvalues[nearest]) if coarse else eigenvalues
+        has_points = self.constraint == "eigenvalues" and spectrum.has_eigenvectors
+        points = spectrum.eigenvalues if has_points else np.empty(0)
+        if coarse:
+            spread = self.upper * (1 - np.cos(np.linspace(0, np.pi, 4 * self.theta.size))) / 2
+            middles = (points[1:] + points[:-1]) / 2
+            points = np.unique(points[np.searchsorted(middles, spread)]) if has_points else spread
+        elif not has_points:
+            points = self.extrema()
         return (Positivity(points, self.design(points), np.eye(self.theta.size)[0]),)
 
     @property

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array
-from spectralgp.graphs.laplacians import normalized_parts
+from spectralgp.graphs.core import normalized_parts
 from spectralgp.operators.cpu import summed_column_products, summed_products
 from spectralgp.partitioned.folder import read_partition, read_verified
 

@@ -164,11 +164,7 @@ class SpectrumSettings(ABC):
 
     @abstractmethod
     def of(
-        self,
-        graph: GraphBase,
-        laplacian: LaplacianKind = "combinatorial",
-        scaled: bool = False,
-        prototype: Any = None,
+        self, graph: GraphBase, laplacian: LaplacianKind = "combinatorial", scaled: bool = False, prototype: Any = None
     ) -> Spectrum:
         """Spectrum of a graph, for signals such as `prototype` (NumPy's, if not given); remembered on the graph."""
 

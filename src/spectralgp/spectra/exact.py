@@ -235,11 +235,7 @@ class Exact(SpectrumSettings):
     has_node_covariances = True
 
     def of(
-        self,
-        graph: GraphBase,
-        laplacian: LaplacianKind = "combinatorial",
-        scaled: bool = False,
-        prototype: Any = None,
+        self, graph: GraphBase, laplacian: LaplacianKind = "combinatorial", scaled: bool = False, prototype: Any = None
     ) -> ExactSpectrum:
         return decompose(graph, laplacian, scaled=scaled)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import warnings
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -252,26 +252,24 @@ class Chebyshev(SpectrumSettings):
             as_option(self.device, "device", ("cpu", "cuda"))
 
     def of(
-        self,
-        graph: GraphBase,
-        laplacian: LaplacianKind = "combinatorial",
-        scaled: bool = False,
-        prototype: Any = None,
-        found: DensityState | None = None,
+        self, graph: GraphBase, laplacian: LaplacianKind = "combinatorial", scaled: bool = False, prototype: Any = None
     ) -> Quadrature:
         as_option(laplacian, "laplacian", ("combinatorial", "normalized"))
+        density = self._density(graph, laplacian, prototype)
+        return Quadrature(graph, laplacian, bool(scaled), self, density, self.n_moments | 1)
+
+    def _density(
+        self, graph: GraphBase, laplacian: LaplacianKind, prototype: Any, found: DensityState | None = None
+    ) -> Density:
         prototype = np.empty((0, 0)) if prototype is None else prototype
-        place: Hashable = (
-            type(prototype).__module__.partition(".")[0],
-            device_of(prototype),
-            self.device,
-            str(precision_of(prototype)),
-        )
+        library = type(prototype).__module__.partition(".")[0]
+        place = (library, device_of(prototype), self.device, str(precision_of(prototype)))
         key = ("density", laplacian, self.n_probes, self.random_state, place)
         if key not in graph._cache:
             operator = graph.operator(laplacian, prototype, self.device)
             graph._cache[key] = Density(operator, self.n_probes, self.random_state, graph.n_edges > 0, found)
-        return Quadrature(graph, laplacian, bool(scaled), self, graph._cache[key], self.n_moments | 1)
+        density: Density = graph._cache[key]
+        return density
 
     def restored(
         self,
@@ -290,7 +288,7 @@ class Chebyshev(SpectrumSettings):
         shape = (1, n_probes) if found.moments is None else found.moments.shape
         if shape[1] != n_probes or shape[0] % 2 == 0:
             raise ValueError(f"densities must hold an odd number of moments of {n_probes} probes; got {shape}.")
-        return dataclasses.replace(self.of(graph, laplacian, scaled, prototype, found), n_moments=n_moments)
+        return Quadrature(graph, laplacian, scaled, self, self._density(graph, laplacian, prototype, found), n_moments)
 
     def check(self, graph: GraphBase | None) -> None:
         """Every graph will do."""
@@ -554,7 +552,7 @@ class Quadrature(Spectrum):
             truncation,
             rounding if precision > 1e-10 else 0.0,
             0.5 * self.density.spread(logarithms[: self.n_moments]),
-            # one nat an observation is the scale of the likelihood, and unlike its value never near zero
+            # one nat per observation is the scale of the likelihood, and unlike its value never near zero
             self.settings.tolerance * data.n_observations,
         )
 
