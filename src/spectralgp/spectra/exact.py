@@ -283,29 +283,16 @@ class Eigenpairs:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactSpectrum(MatrixBasis):
-    """Eigenvalues and eigenvectors of a graph Laplacian, ``L = V diag(lambda) V^T``.
+    """Eigenvalues and eigenvectors of a graph Laplacian, ``L = V diag(lambda) V^T``. Made by `decompose`.
 
-    Made by `decompose`. The signals' node axis is always the last one.
-
-    Parameters
-    ----------
-    graph : Graph
-        The graph that was decomposed.
-    laplacian : {"combinatorial", "normalized"}
-        Which Laplacian.
-    scaled : bool
-        Whether the eigenvalues were divided by the largest one, so that they lie in [0, 1] (equation (2)).
-    frequencies : ndarray of shape (n_nodes,)
-        The eigenvalues before scaling, ascending.
-    basis : ndarray of shape (n_nodes, n_nodes), optional
-        The eigenvectors in columns, in the same order; the nodes themselves, as on a graph without edges, if not given.
+    The node axis of signals is always the last one.
     """
 
     graph: Graph
     laplacian: LaplacianKind
-    scaled: bool
-    frequencies: Array
-    basis: Array | None = None
+    scaled: bool  # whether eigenvalues are divided by the largest, so that they lie in [0, 1] (equation (2))
+    frequencies: Array  # the eigenvalues before scaling, ascending
+    basis: Array | None = None  # the eigenvectors in columns; if None the nodes themselves, as on a graph without edges
     n_moments: None = field(default=None, init=False)
 
     __getstate__ = without_caches
