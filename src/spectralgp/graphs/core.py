@@ -355,19 +355,7 @@ class Graph(GraphBase):
         return laplacian
 
     def laplacian_parts(self, kind: LaplacianKind = "combinatorial") -> tuple[csr_array, Array]:
-        """Weights and diagonal of a Laplacian, which is ``diag(diagonal) - weights``, without adding them up.
-
-        Parameters
-        ----------
-        kind : {"combinatorial", "normalized"}, default="combinatorial"
-            Which Laplacian.
-
-        Examples
-        --------
-        >>> from spectralgp import Graph
-        >>> Graph.from_edges([(0, 1), (1, 2)]).laplacian_parts()[1]
-        array([1., 2., 1.])
-        """
+        """Weights and diagonal of a Laplacian, which is ``diag(diagonal) - weights``, without adding them up."""
         as_option(kind, "kind", LAPLACIANS)
         return (self.weights, self.degrees) if kind == "combinatorial" else normalized_parts(self.weights, self.degrees)
 
