@@ -18,32 +18,25 @@ from spectralgp.operators.cuda import CudaOperator
 from spectralgp.operators.plain import PlainOperator
 
 
-def make_operator(weights: Any, diagonal: Array, like: Any, device: str | None = None) -> Operator:
+def make_operator(weights: Any, diagonal: Array, prototype: Any, device: str | None = None) -> Operator:
     """Operator of the Laplacian ``diag(diagonal) - weights``, a CSR matrix and an array on the host, for given signals.
 
-    Computation follows the signals, such as `like`: NumPy and anything NumPy reads run on the CPU (or on `device`),
+    Computation follows the signals, such as `prototype`: NumPy and anything NumPy reads run on the CPU or on `device`,
     CuPy arrays and torch CUDA tensors on their device; arrays of any other library that follows the array API are
     computed there with dense matrices.
-
-    Raises
-    ------
-    TypeError
-        If the signals are not float32 or float64 (integers count as float64).
-    ImportError
-        If a device is asked for and no library for it is installed.
     """
-    precision = precision_of(like)
-    library = type(like).__module__.partition(".")[0]
+    precision = precision_of(prototype)
+    library = type(prototype).__module__.partition(".")[0]
     if library == "cupy":
         return _cuda(weights, diagonal, precision, "cupy")
     if library == "torch":
-        if like.device.type == "cuda" and find_spec("cupy") is not None:
+        if prototype.device.type == "cuda" and find_spec("cupy") is not None:
             return _cuda(weights, diagonal, precision, "torch")
-        return _torch(weights, diagonal, like)
-    if library != "numpy" and is_array_api_obj(like):  # of a library without sparse matrices that we know of
-        xp = array_namespace(like)
-        dense = xp.asarray(np.diag(diagonal) - weights.toarray(), dtype=like.dtype, device=like.device)
-        return _plain(dense, weights, diagonal, like)
+        return _torch(weights, diagonal, prototype)
+    if library != "numpy" and is_array_api_obj(prototype):  # of a library without sparse matrices that we know of
+        xp = array_namespace(prototype)
+        dense = xp.asarray(np.diag(diagonal) - weights.toarray(), dtype=prototype.dtype, device=prototype.device)
+        return _plain(dense, weights, diagonal, prototype)
     if device in (None, "cpu"):
         return CpuOperator(weights, diagonal, precision) if _has_numba() else _scipy(weights, diagonal, precision)
     if find_spec("cupy") is None:
@@ -54,9 +47,9 @@ def make_operator(weights: Any, diagonal: Array, like: Any, device: str | None =
     return _cuda(weights, diagonal, precision, "numpy")
 
 
-def precision_of(like: Any) -> Any:
+def precision_of(prototype: Any) -> Any:
     """Type in which to compute: float32 stays float32, integers and float64 become float64, nothing else will do."""
-    name = str(like.dtype).rpartition(".")[2]
+    name = str(prototype.dtype).rpartition(".")[2]
     if name == "float32":
         return np.dtype(np.float32)
     if name == "float64" or name.startswith(("int", "uint")):
@@ -77,7 +70,7 @@ def _cuda(weights: Any, diagonal: Array, precision: Any, outside: Literal["cupy"
     )
 
 
-def _torch(weights: Any, diagonal: Array, like: Any) -> Operator:
+def _torch(weights: Any, diagonal: Array, prototype: Any) -> Operator:
     import torch
 
     laplacian = (diags_array(diagonal) - weights).tocsr()
@@ -88,10 +81,10 @@ def _torch(weights: Any, diagonal: Array, like: Any) -> Operator:
             torch.as_tensor(laplacian.indices.astype(np.int64)),
             torch.as_tensor(laplacian.data),
             size=laplacian.shape,
-            dtype=like.dtype,
-            device=like.device,
+            dtype=prototype.dtype,
+            device=prototype.device,
         )
-    return _plain(matrix, weights, diagonal, like)
+    return _plain(matrix, weights, diagonal, prototype)
 
 
 @cache
@@ -112,6 +105,6 @@ def _scipy(weights: Any, diagonal: Array, precision: Any) -> Operator:
     return _plain(laplacian, weights, diagonal, np.empty(0, dtype=precision))
 
 
-def _plain(laplacian: Any, weights: Any, diagonal: Array, like: Any) -> Operator:
+def _plain(laplacian: Any, weights: Any, diagonal: Array, prototype: Any) -> Operator:
     rows = np.column_stack([diagonal, row_squares(weights.indptr, weights.data)])
-    return PlainOperator(laplacian, gershgorin_bound(weights, diagonal), rows, like)
+    return PlainOperator(laplacian, gershgorin_bound(weights, diagonal), rows, prototype)

@@ -90,12 +90,9 @@ class MomentPass:
             raise
 
     def extend(self, n_moments: int) -> None:
-        """Go on until there are at least `n_moments`.
+        """Go on until there are at least `n_moments`; an ArithmeticError if they grow.
 
-        Raises
-        ------
-        ArithmeticError
-            If the moments grow, which they do only where an eigenvalue lies outside of the operator's interval.
+        They do so only where an eigenvalue lies outside of the operator's interval.
         """
         self._go_on(max(0, n_moments - self.n_moments + 1) // 2, n_moments)
         sizes = np.diagonal(self.moments, axis1=1, axis2=2) if self.gram else self.moments

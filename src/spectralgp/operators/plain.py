@@ -18,14 +18,14 @@ class PlainOperator(Operator):
     """Laplacian as a sparse or dense matrix of an array library that follows the array API, applied with ``@``.
 
     It serves CuPy, torch and array-api-strict, and SciPy as the plain path that the fused kernels are tested against.
-    `rows` are what `Operator.rows` gives, on the host; blocks have the library, device and dtype of `like`.
+    `rows` are what `Operator.rows` gives, on the host; blocks have the library, device and dtype of `prototype`.
     """
 
-    def __init__(self, laplacian: Any, gershgorin: float, rows: Array, like: Any) -> None:
+    def __init__(self, laplacian: Any, gershgorin: float, rows: Array, prototype: Any) -> None:
         super().__init__(laplacian.shape[0], gershgorin)
         self.laplacian = laplacian
-        self.dtype, self.device = like.dtype, device(like)
-        self._empty = array_namespace(like).zeros(0, dtype=self.dtype, device=self.device)
+        self.dtype, self.device = prototype.dtype, device(prototype)
+        self._empty = array_namespace(prototype).zeros(0, dtype=self.dtype, device=self.device)
         self._rows = self._array(rows)
 
     @property

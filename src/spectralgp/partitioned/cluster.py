@@ -85,12 +85,7 @@ def settle(client: Any, futures: list[Any], workers: set[str]) -> None:
 def explained_failures(client: Any) -> Iterator[None]:
     """Say in plain words what it means when workers or the scheduler are lost.
 
-    Raises
-    ------
-    RuntimeError
-        If the scheduler was lost.
-    MemoryError
-        If a task has no room, or workers were killed at it, as those are that run out of memory.
+    A MemoryError says that a task had no room, or that workers were killed at it, as those are that run out of memory.
     """
     distributed = require("distributed", "dask", PURPOSE)
     lost = (distributed.comm.CommClosedError, CancelledError, TimeoutError)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from spectralgp._basics.checks import Array, as_option
+from spectralgp._basics.checks import Array, Integers, as_option
 from spectralgp._basics.extras import require
 
 PARTITIONERS = ("auto", "hilbert", "metis", "rcm", "contiguous")
@@ -24,7 +24,7 @@ BITS = 21  # of each axis of the curve: three of them fit 64 bits
 class Partitioning:
     """Nodes of the first partition, of the second, ...; a place in `order` is the rank of a node."""
 
-    order: NDArray[np.signedinteger[Any]]
+    order: Integers
     starts: NDArray[np.int64]  # where each partition begins, and the number of nodes
 
 
@@ -62,7 +62,7 @@ def cut_nodes(
     return _metis(matrix, along, n_partitions)
 
 
-def in_equal_pieces(order: NDArray[np.signedinteger[Any]], n_partitions: int) -> Partitioning:
+def in_equal_pieces(order: Integers, n_partitions: int) -> Partitioning:
     """Nodes in an order, cut into pieces whose numbers of nodes differ by one at most."""
     starts = np.arange(n_partitions + 1, dtype=np.int64) * len(order) // n_partitions
     return Partitioning(order, starts)
