@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - makes the next import possible
+from sklearn.impute import IterativeImputer, KNNImputer
 
 from spectralgp import Graph, GraphGPRegressor, Identity
 from spectralgp._basics.checks import Array
@@ -130,16 +132,11 @@ def follow_neighbours(data: Outages) -> Filled:
 
 def nearest_days(data: Outages) -> Filled:
     """Scikit-learn's nearest-neighbour imputer: the five days most like the day."""
-    from sklearn.impute import KNNImputer
-
     return KNNImputer(n_neighbors=5).fit_transform(data.known), None
 
 
 def regress(data: Outages) -> Filled:
     """Scikit-learn's iterative imputer: each station regressed on all others, in turn."""
-    from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - makes the next import possible
-    from sklearn.impute import IterativeImputer
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # at its usual ten rounds it says that it could go on
         return IterativeImputer(random_state=0).fit_transform(data.known), None

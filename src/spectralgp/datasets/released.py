@@ -203,7 +203,8 @@ def load_cerebellum(folder: str | os.PathLike[str] | None = None, *, signals: bo
     """Read the graph of the cerebellum, and the fMRI signals on it.
 
     The files `A_cerebellum.mat` and `signal_set_cerebellum.mat` are looked for, and downloaded, as `load_weather`
-    describes. The paper takes the signals from Venkitaraman, Chatterjee and Handel (2018).
+    describes, with the same errors; the signals are checked by their git blob hash. The paper takes the signals from
+    Venkitaraman, Chatterjee and Handel (2018).
 
     Parameters
     ----------
@@ -211,13 +212,6 @@ def load_cerebellum(folder: str | os.PathLike[str] | None = None, *, signals: bo
         Where the files are.
     signals : bool, default=True
         Whether to read the signals, which are read-only; their file is the larger one.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a file is nowhere and cannot be downloaded; the message says which file to put where.
-    ValueError
-        If a file is not the released one, by the SHA-256 sum of the graph's and the git blob hash of the signals'.
 
     Examples
     --------

@@ -93,14 +93,13 @@ def plot_filter(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
+    >>> import matplotlib.pyplot as plt
     >>> from spectralgp import Polynomial
     >>> from spectralgp.plots import plot_filter
     >>> ax = plot_filter({"band-pass": Polynomial.from_coefficients([0, 1, 4, 1, -6])})
     >>> ax.get_legend_handles_labels()[1]
     ['band-pass']
-    >>> matplotlib.pyplot.close(ax.figure)
+    >>> plt.close(ax.figure)
     """
     named, kinds = _named(fits, labels), (which,) if isinstance(which, str) else tuple(which)
     for kind in kinds:
@@ -185,14 +184,13 @@ def plot_fourier(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
+    >>> import matplotlib.pyplot as plt
     >>> from spectralgp import Graph
     >>> from spectralgp.plots import plot_fourier
     >>> ax = plot_fourier([1.0, 1.0, 1.0], Graph.from_edges([(0, 1), (1, 2)]))
     >>> ax.lines[0].get_ydata().round(3).tolist()
     [1.732, 0.0, 0.0]
-    >>> matplotlib.pyplot.close(ax.figure)
+    >>> plt.close(ax.figure)
     """
     spectrum = decompose(graph, scaled=True) if isinstance(graph, Graph) else graph
     coefficients = np.atleast_2d(spectrum.transform(signals))

@@ -82,13 +82,12 @@ def plot_prediction(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
+    >>> import matplotlib.pyplot as plt
     >>> from spectralgp.plots import plot_prediction
     >>> ax = plot_prediction([0.0, 5.0], [0.1, 0.0], [1.0, 1.0], names=["a", "b"])
     >>> [text.get_text() for text in ax.get_xticklabels()]
     ['b', 'a']
-    >>> matplotlib.pyplot.close(ax.figure)
+    >>> plt.close(ax.figure)
     """
     values = as_real_array(observed, "observed", ("n_values",))
     if values.size == 0:
@@ -188,8 +187,7 @@ def plot_filled(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
+    >>> import matplotlib.pyplot as plt
     >>> import numpy as np
     >>> from spectralgp.plots import plot_filled
     >>> observed = np.array([[1.0, 2.0], [1.5, np.nan], [2.0, 3.0]])
@@ -200,7 +198,7 @@ def plot_filled(
     ['observed', 'filled in', '90% interval']
     >>> ax.lines[1].get_xydata().tolist()
     [[1.0, 2.4]]
-    >>> matplotlib.pyplot.close(ax.figure)
+    >>> plt.close(ax.figure)
     """
     observed = as_table(observed, "observed", names=names)
     values = as_real_array(observed, "observed", ("n_signals", "n_nodes"), allow_nan=True, remedy="Rows are signals.")
@@ -341,15 +339,14 @@ def plot_calibration(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
+    >>> import matplotlib.pyplot as plt
     >>> import numpy as np
     >>> from spectralgp.plots import plot_calibration
     >>> observed = np.random.default_rng(0).standard_normal((20, 30))
     >>> histogram, coverage = plot_calibration(observed, np.zeros((20, 30)), np.ones((20, 30)))
     >>> coverage.get_xlabel()
     'probability of the interval'
-    >>> matplotlib.pyplot.close(coverage.figure)
+    >>> plt.close(coverage.figure)
     """
     transformed = pit(observed, mean, std)
     n_bars = as_integer(n_bins, "n_bins", 2)

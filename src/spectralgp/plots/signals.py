@@ -90,22 +90,21 @@ def plot_signal(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
+    >>> import matplotlib.pyplot as plt
     >>> from spectralgp import Graph
     >>> from spectralgp.plots import plot_signal
     >>> graph = Graph.from_edges([(0, 1), (1, 2)], coordinates=[[0, 0], [1, 0], [1, 1]])
     >>> ax = plot_signal(graph, [1.0, 2.0, 3.0])
     >>> ax.collections[1].get_offsets().tolist()
     [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]
-    >>> matplotlib.pyplot.close(ax.figure)
+    >>> plt.close(ax.figure)
 
     A sensor that failed, with what fills it in:
 
     >>> ax = plot_signal(graph, [1.0, float("nan"), 3.0], filled=[1.0, 2.2, 3.0])
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['observed', 'filled in']
-    >>> matplotlib.pyplot.close(ax.figure)
+    >>> plt.close(ax.figure)
     """
     from matplotlib.colors import Normalize
 

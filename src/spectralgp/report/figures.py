@@ -36,7 +36,7 @@ EMBEDDING_TOLERANCE = 1e-2  # of the eigenvalues by which nodes of a large graph
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]])  # parts of a few nodes, which have too few eigenvectors
 
 ORANGE, GREEN, SKY = COLOURS[1], COLOURS[2], COLOURS[6]
-BLUE = "#1F88C8"  # lighter than theirs, which is dim on black
+BLUE = "#1F88C8"  # lighter than Okabe and Ito's, which is dim on black
 FILTER_STYLES: dict[Which, tuple[str, str, str]] = {
     "signal": (BLUE, "rgba(31, 136, 200, 0.25)", "solid"),
     "residual": (ORANGE, "rgba(213, 94, 0, 0.25)", "dash"),
@@ -356,7 +356,8 @@ def _scatter(predictions: Predictions, names: tuple[str, ...], nodes: NDArray[np
             marker=marker,
             hovertemplate="%{text}<br>predicted %{x:.4g}, observed %{y:.4g}<extra></extra>",
         )
-    ends = [float(end) for end in (min(observed.min(), mean.min()), max(observed.max(), mean.max()))]
+    values = np.concatenate([observed, mean])
+    ends = [float(values.min()), float(values.max())] if values.size else [0.0, 1.0]  # nothing observed where drawn
     return figure.add_scatter(
         x=ends, y=ends, mode="lines", name="observed = predicted", hoverinfo="skip", line=DIAGONAL
     )
