@@ -23,7 +23,7 @@ os.environ["MPLBACKEND"] = "Agg"  # of the processes that tests start, too
 
 # no deadline: the first example pays for imports and decompositions, and the machines are shared
 # --hypothesis-profile=thorough is what make test-all runs
-for profile, n_examples in {"default": 30, "thorough": 100, "long": 1_000}.items():
+for profile, n_examples in {"default": 30, "thorough": 200, "long": 1_000}.items():
     hypothesis.settings.register_profile(profile, deadline=None, max_examples=n_examples, derandomize=IN_CI)
 hypothesis.settings.load_profile("default")
 

@@ -76,6 +76,7 @@ def test_scikit_learns_checks(estimator, check):
             pytest.fail(f"{name_of(check)} was skipped: {skipped}")
 
 
+@pytest.mark.slow
 def test_the_array_api_check_passes_in_a_process_that_allows_it():
     """scikit-learn skips this check unless SCIPY_ARRAY_API is set before SciPy is imported."""
     code = (

@@ -110,7 +110,13 @@ def test_the_truncation_error_bounds_the_log_determinant_too(case, n_moments):
     assert error <= ours.errors(x).truncation + EXACT * abs(true.evidence(x).log_likelihood)
 
 
-@every_case
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=() if name == "low-pass, 10%" else pytest.mark.slow)
+        for name, case in LARGE_CASES.items()
+    ],
+)
 def test_the_probe_error_covers_the_deviation(case):
     """Over 120 seeds: deviations in units of the stated error have a root mean square of about one, and a mean of zero.
 

@@ -414,6 +414,7 @@ def run(script: str, folder: Path, *before: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_saves_leaves_the_old_file_or_the_new_one(tmp_path):
     """Forty times, at random moments; that some were in the middle is seen from what they left beside the file."""
     answer = run(

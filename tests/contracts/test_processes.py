@@ -49,6 +49,7 @@ def run(script: str, timeout: float = 240, **environment: str) -> str:
     return answer.stdout
 
 
+@pytest.mark.slow
 def test_a_forked_process_goes_on_where_its_parent_has_threads():
     """GNU OpenMP kills a child that starts threads of its own after its parent did: it computes on one instead."""
     printed = run(
@@ -73,6 +74,7 @@ def test_a_forked_process_goes_on_where_its_parent_has_threads():
 
 
 @pytest.mark.parametrize("layer", ["workqueue", "omp"])
+@pytest.mark.slow
 def test_fits_in_threads_do_not_meet_in_the_compiled_loops(layer):
     """The work queue of Numba aborts the process when two threads enter it."""
     printed = run(
@@ -90,6 +92,7 @@ def test_fits_in_threads_do_not_meet_in_the_compiled_loops(layer):
     assert printed.split() == ["4", "True"]
 
 
+@pytest.mark.slow
 def test_nothing_to_write_to_is_no_reason_to_fail(tmp_path):
     """A read-only installation without a writable home: Numba compiles without its cache, where it would raise."""
     source = Path(spectralgp.__file__).parents[1]
@@ -122,6 +125,7 @@ def _without_cache(folder: Path) -> Path:
     return site
 
 
+@pytest.mark.slow
 def test_without_numba_the_graph_is_computed_by_scipy():
     printed = run(
         """
@@ -142,6 +146,7 @@ def test_without_numba_the_graph_is_computed_by_scipy():
     assert abs(float(value) / float(expected) - 1) < 1e-9
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_leaves_nothing_behind():
     """Ctrl-C in the middle of passes: the bar is gone, the old fit is there, and another fit works."""
     printed = run(
