@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 
 import dask.array as da
@@ -35,7 +34,10 @@ def parted(tmp_path_factory):
     return PartitionedGraph.from_graph(GRAPH, 5, tmp_path_factory.mktemp("graph") / "parts", n_hops=3)
 
 
-@pytest.fixture(scope="module", params=list(itertools.product(KINDS, ("float64", "float32"))), ids="-".join)
+PAIRS = [(kind, "float64") for kind in KINDS] + [("normalized", "float32")]
+
+
+@pytest.fixture(scope="module", params=PAIRS, ids="-".join)
 def pair(request, parted):
     """Operators of one machine and of partitions, on the same interval; and how close they must be."""
     kind, dtype = request.param

@@ -27,6 +27,8 @@ from spectralgp.kernels import (
 from spectralgp.learning import Lagrangian, Limits, Outcome
 from tolerances import CONVERGED, PUBLISHED, PUBLISHED_EVIDENCE, SAME_EVIDENCE
 
+pytestmark = pytest.mark.slow  # a hundred fits to numbers that were published
+
 READERS = {
     "weather 15": (weather, 15),
     "weather 30": (weather, 30),
@@ -195,7 +197,6 @@ def test_baselines_reach_the_reference(splits, baseline, name):
     assert mean_score(splits[name], model) == pytest.approx(expected, abs=PUBLISHED)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_baselines_are_at_their_highest_evidence(splits, baseline, name):

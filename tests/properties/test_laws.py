@@ -33,7 +33,7 @@ N_EXAMPLES = settings().max_examples  # of the profile
 IS_LONG = N_EXAMPLES > 500
 many = settings(max_examples=max(50, N_EXAMPLES), suppress_health_check=list(HealthCheck))
 some = settings(max_examples=N_EXAMPLES if IS_LONG else N_EXAMPLES * 2 // 3, suppress_health_check=list(HealthCheck))
-few = settings(max_examples=N_EXAMPLES if IS_LONG else N_EXAMPLES // 6, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=N_EXAMPLES if IS_LONG else 5, suppress_health_check=list(HealthCheck))
 
 QUADRATURE = Chebyshev(n_moments=33, max_moments=33, n_probes="exact")
 SIGNAL, RESIDUAL = Polynomial.from_coefficients([1.1, -1.4, 0.6]), Polynomial.from_coefficients([0.6, -0.3])
