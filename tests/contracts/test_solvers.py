@@ -160,7 +160,7 @@ def test_the_objective_never_falls_with_the_degree(truth, prior):
 def brute_force(case: Problem, start: np.ndarray, points: np.ndarray) -> float:
     """Best dense log posterior near a start, with a constraint at every point, by SciPy's trust-region method."""
     n_graph = case.kernel.degree + 1
-    objective = Objective(case.task, case.kernel.with_degree(case.kernel.degree), decompose(case.graph, scaled=True))
+    objective = Objective(case.task, case.kernel.with_theta(np.zeros(n_graph)), decompose(case.graph, scaled=True))
     rows = np.zeros((points.size, start.size))
     rows[:, :n_graph] = np.polynomial.chebyshev.chebvander(2 * points - 1, case.kernel.degree)
     result = minimize(
