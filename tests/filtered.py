@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from spectralgp.fields.rows import Left, Rows
+from spectralgp.fields.factors import Left, Rows
 from spectralgp.kernels.inputs import NewInputs
 from spectralgp.spectra import Filters, Modes, OfEigenvalues, modes_of
 

@@ -15,7 +15,7 @@ from oracle import relative_error
 from spectralgp import Chebyshev, Graph, Polynomial, condition, graph_gp
 from spectralgp.fields import Covariance, Modal, Posterior, Seen, Series, Shrinkage, leave_one_out, seen_about
 from spectralgp.fields import seen as seeing
-from spectralgp.fields.rows import Blocks
+from spectralgp.fields.factors import Blocks
 from spectralgp.kernels import LocalAverage, WithResidual
 from spectralgp.signals import read_signals
 from spectralgp.spectra import Exact
@@ -174,7 +174,7 @@ def test_a_step_of_conjugate_gradients(kind):
     assert relative_error(reached.ravel(), image) < kind.limit
 
 
-@every_kind
+@closed
 def test_the_log_determinant(kind):
     assert relative_error(kind.covariance.log_determinant(), np.linalg.slogdet(kind.dense)[1]) < kind.limit
 
@@ -196,7 +196,9 @@ def test_diagonals_of_the_inverse(kind):
     assert relative_error(kind.covariance.inverse_diagonal(), np.diag(inverse).reshape(kind.shape)) < kind.limit
     of_signals = inverse.reshape(*kind.shape, *kind.shape)
     for node in range(N_NODES):
-        assert relative_error(kind.covariance.at_node(node), of_signals[:, node, :, node]) < kind.limit
+        modes = kind.covariance.at_node(node)
+        found = (modes.vectors * modes.values) @ modes.vectors.T
+        assert relative_error(found, of_signals[:, node, :, node]) < kind.limit
     sums = np.einsum("nama->na", of_signals)
     assert relative_error(kind.covariance.row_sums(), sums) < kind.limit
 
@@ -319,7 +321,8 @@ def test_means_at_new_inputs_and_what_is_left(kind):
     assert relative_error(kind.at_nodes(found).ravel(), mean) < kind.limit
     read = basis.filtered(covariance.read(read_signals(SIGNALS)), reach)
     assert relative_error(kind.at_nodes(read).ravel(), mean) < kind.limit
-    assert relative_error(rest.log_determinant(), np.linalg.slogdet(left)[1]) < kind.limit
+    if rest.is_closed:
+        assert relative_error(rest.log_determinant(), np.linalg.slogdet(left)[1]) < kind.limit
     if covariance.is_written_out:
         eigenvalues, coordinates = basis.eigenvalues, kind.coordinates(SIGNALS)
         by_matrices = np.einsum("xnj,nj->xj", reach.matrices(eigenvalues), coordinates)

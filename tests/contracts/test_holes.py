@@ -397,3 +397,15 @@ def test_kernels_with_a_closed_formula_have_holes_too():
     seen = mask.ravel()
     expected = oracle.log_density(SIGNALS.ravel()[seen], 0.0, matrix[np.ix_(seen, seen)])
     assert relative_error(log_marginal_likelihood(prior, INPUTS, holes(mask)), expected) < MASKED
+
+
+def test_a_large_graph_tells_densities_of_new_signals_with_holes_apart_from_the_evidence_of_training():
+    """Each alone, by random probes; the training signals are only conditioned on."""
+    new = np.where(np.arange(N_NODES) == 2, np.nan, FURTHER)
+    exact, large = (
+        condition(graph_gp(Graph(WEIGHTS), Diffusion(), RBF(), 0.5, spectrum=spectrum), INPUTS, SIGNALS)
+        .at(NEW)
+        .log_density(new, joint=False)
+        for spectrum in (Exact(), Chebyshev(n_probes="exact"))
+    )
+    np.testing.assert_allclose(large, exact, rtol=0.1)

@@ -21,7 +21,7 @@ import spectralgp
 from oracle import random_weights, relative_error
 from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, Stacking
 from spectralgp.fields import Field, Posterior, Seen, condition, condition_shrunk, graph_gp
-from spectralgp.fields.conditioning import FEW_DRAWS
+from spectralgp.fields.posterior import FEW_DRAWS
 from spectralgp.kernels import WithResidual
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.signals import read_in, read_signals

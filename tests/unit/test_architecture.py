@@ -21,8 +21,7 @@ from types import FunctionType
 import pytest
 
 import spectralgp
-from spectralgp.fields import Covariance, Mixture, Posterior, Predictive, Rows
-from spectralgp.fields.nodes import Nodes
+from spectralgp.fields import Covariance, Mixture, Nodes, Posterior, Predictive, Rows
 from spectralgp.kernels import GraphKernel, InputKernel
 from spectralgp.kernels.inputs import NewInputs
 from spectralgp.learning import Solver
@@ -349,7 +348,7 @@ DOORS = {
     "estimators.saving: isinstance SpectrumSettings": "spectrum= is a word or settings, in model files too",
     "estimators.regressor: isinstance GraphKernel": "set_params() sets parameters of one kernel",
     "learning.task: isinstance SpectrumSettings": "Task.of() says what settings are",
-    "fields.prior: isinstance GraphKernel": "graph_gp() says what a graph kernel is",
+    "fields.posterior: isinstance GraphKernel": "graph_gp() says what a graph kernel is",
     "learning.families: isinstance GraphKernel": "learn() says what a graph kernel is",
     "plots.filters: isinstance GraphKernel": "pictures are drawn of kernels or of fitted estimators",
 }

@@ -10,8 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GRAPHS
-from spectralgp.fields import Mixture, condition, graph_gp, leave_one_out
-from spectralgp.fields.stacking import stacking_weights
+from spectralgp.fields import Mixture, condition, graph_gp, leave_one_out, stacking_weights
 from spectralgp.kernels import Diffusion, Identity, Polynomial
 from tolerances import FORMULA, OPTIMUM, STANDARD_ERRORS
 

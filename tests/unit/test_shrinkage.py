@@ -83,8 +83,8 @@ def test_the_share_of_the_signals_grows_where_the_graph_is_wrong():
     positions, rng = np.linspace(0, 1, 8), np.random.default_rng(0)
     right = rng.standard_normal((40, 8))
     wrong = right @ (np.eye(8) + 1.5 * np.eye(8)[::-1])
-    assert Shrinkage.learnt(right, positions).share < 0.2
-    assert Shrinkage.learnt(wrong, positions).share > 0.6
+    assert Shrinkage.learnt(right, positions).data_weight < 0.2
+    assert Shrinkage.learnt(wrong, positions).data_weight > 0.6
 
 
 def test_a_profile_corrects_wrong_powers():
@@ -181,7 +181,7 @@ def test_the_covariance_is_what_it_says(kernel):
     assert relative_error(covariance.solve(block).ravel(), np.linalg.solve(matrix, block.ravel())) < FORMULA
     assert relative_error(covariance.log_determinant(), np.linalg.slogdet(matrix)[1]) < FORMULA
     assert relative_error(posterior.log_evidence(), oracle.log_density(SIGNALS.ravel(), 0.0, matrix)) < FORMULA
-    assert posterior.signals_share == posterior.prior.shrinkage.share
+    assert 0 < posterior.prior.shrinkage.data_weight < 1
 
 
 @every_kernel
@@ -568,7 +568,7 @@ def test_leaving_out_of_signals_with_holes(by):
 
 def test_shrinkage_learnt_from_few_holes_is_near_that_of_none():
     few, none = (shrunk_with_holes(share)[0].prior.shrinkage for share in (0.02, 0.0))
-    assert abs(few.share - none.share) < 0.1
+    assert abs(few.data_weight - none.data_weight) < 0.1
 
 
 # The estimator

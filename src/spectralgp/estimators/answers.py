@@ -14,8 +14,7 @@ from spectralgp.fields import GraphGP, Mixture, Posterior, Predictive
 from spectralgp.graphs import GraphBase
 from spectralgp.learning import Candidate, Draws, FittedModels
 from spectralgp.learning.objective import told_apart
-from spectralgp.signals import no_signals, read_in
-from spectralgp.signals.units import Units
+from spectralgp.signals import Units, no_signals, read_in
 from spectralgp.spectra import Spectrum
 
 SAME_VALUE = 64 * np.finfo(float).eps  # of the size of a node, by which scaling and scaling back may change its values
@@ -76,14 +75,13 @@ def summary_of(learnt: FittedModels) -> str:
             lines.append(f"  carry:    {_in_words(model, 'carry')}")
         lines.append(f"  inputs:   {model.input_kernel.described}")
         lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
-        if candidate.task.signals.observed is not None:
+        if not candidate.task.signals.is_complete:
             lines.append(f"  holes:    {fit.method}")
         if candidate.shrunk:
             shrinkage = learnt.draws[index].models[0].shrinkage
             if shrinkage is not None:
-                lines.append(
-                    f"  shrunk:   {shrinkage.share:.0%} of the covariance from the signals, the rest from the graph"
-                )
+                share = f"{shrinkage.data_weight:.0%} of the covariance from the signals, the rest from the graph"
+                lines.append(f"  shrunk:   {share}")
                 lines.append(f"  tails:    those of a t with {shrinkage.freedom:.3g} degrees of freedom")
         if not fit.converged:
             lines.append(f"  fit:      {fit.message}")
@@ -175,7 +173,7 @@ def with_more_signals(learnt: FittedModels, features: Any, signals: Array) -> Fi
     for candidate in learnt.candidates:
         task, units = candidate.task, candidate.task.signals.units
         # by NumPy or, where the training signals are with its workers, by Dask
-        training = read_in(units, np.concatenate([units.mean(task.signals.values), signals]))
+        training = read_in(units, np.concatenate([units.restore(task.signals.values), signals]))
         inputs = task.input_kernel.together(task.inputs, features)
         candidates.append(replace(candidate, task=replace(task, inputs=inputs, signals=training)))
     return learnt.conditioned_anew(candidates)

@@ -1,19 +1,20 @@
 """One field: covariances of signals on a graph, seen through weights, and what is predicted given what was seen."""
 
-from spectralgp.fields.conditioning import (
+from spectralgp.fields.covariances import Covariance, Evidence, Modal, Series
+from spectralgp.fields.factors import Inputs, Left, Nodes, Rows
+from spectralgp.fields.field import Field, MixedField, Predictive, stacking_weights
+from spectralgp.fields.leaving_out import By, LeaveOneOut, leave_one_out
+from spectralgp.fields.posterior import (
+    GraphGP,
     Mixture,
     Posterior,
     condition,
     condition_shrunk,
+    graph_gp,
     held_out_densities,
+    log_marginal_likelihood,
     seen_about,
 )
-from spectralgp.fields.covariances import Covariance, Modal, Series
-from spectralgp.fields.evidence import Evidence, log_marginal_likelihood
-from spectralgp.fields.field import Field, MixedField, Predictive
-from spectralgp.fields.leaving_out import By, LeaveOneOut, leave_one_out
-from spectralgp.fields.prior import GraphGP, graph_gp
-from spectralgp.fields.rows import Inputs, Left, Rows
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
 
@@ -29,6 +30,7 @@ __all__ = [
     "MixedField",
     "Mixture",
     "Modal",
+    "Nodes",
     "Posterior",
     "Predictive",
     "Rows",
@@ -42,4 +44,5 @@ __all__ = [
     "leave_one_out",
     "log_marginal_likelihood",
     "seen_about",
+    "stacking_weights",
 ]

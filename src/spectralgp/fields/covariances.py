@@ -1,4 +1,4 @@
-"""Covariances of signals on the nodes of a graph, noise included, by what they do to them."""
+"""Covariances of signals on the nodes of a graph, noise included; the evidence of signals under them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
 from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
-from spectralgp.fields.laws import rescaled
-from spectralgp.fields.nodes import Nodes
-from spectralgp.fields.rows import Blocks, Inputs, Left, Rows
+from spectralgp.fields.factors import Blocks, Inputs, Left, Nodes, Rows
 from spectralgp.signals import Signals
-from spectralgp.spectra import FilterBank, Filters, MatrixBasis, Quadrature, SpectralData
+from spectralgp.spectra import FilterBank, Filters, Modes, SpectralData
 
 SLACK = 0.3  # of its smallest value, that the series of a preconditioner may leave out
 NO_COVARIANCE = (
@@ -27,29 +25,26 @@ NO_COVARIANCE = (
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """What signals that were left out one by one are predicted wrong by: equation (10).
+    """What signals that were left out one by one are predicted wrong by: equation (10)."""
 
-    Parameters
-    ----------
-    signals, errors : block of the spectrum
-        The signals, and what is not predicted of them.
-    lengths, logs : ndarray of shape (n_signals,)
-        ``e^T C^-1 e`` and ``log |C|`` of every error, with the covariance that is stated for it.
-    variances : callable
-        That gives variances over the nodes, shape (n_signals, n_nodes), and their errors.
-    """
-
-    signals: Any
-    errors: Any
-    lengths: Array
-    logs: Array
-    variances: Callable[[], tuple[Any, Array]]
+    signals: Any  # as a block of the spectrum
+    errors: Any  # what is not predicted of them, as a block
+    lengths: Array  # e^T C^-1 e of every error, with the covariance that is stated for it
+    logs: Array  # log |C|
+    variances: Callable[[], tuple[Any, Array]]  # over the nodes, shape (n_signals, n_nodes), and their errors
 
 
 class Distribution(ABC):
     """Covariance ``C`` of signals as they are observed, noise included, by what predictions ask of it."""
 
     nodes: Nodes
+    is_closed: ClassVar[bool] = True  # whether what was observed of its signals can be conditioned on as it is
+    is_written_out: ClassVar[bool] = True  # whether single entries of it can be had
+
+    @property
+    def basis(self) -> Any:
+        """Of the nodes."""
+        return self.nodes.basis
 
     @property
     @abstractmethod
@@ -61,47 +56,45 @@ class Distribution(ABC):
         """How much of it is white noise."""
         return self.nodes.noise_variance
 
-    @property
-    @abstractmethod
-    def is_closed(self) -> bool:
-        """Whether what was observed of its signals can be conditioned on as it is."""
-
-    @property
-    @abstractmethod
-    def is_written_out(self) -> bool:
-        """Whether single entries of it can be had."""
-
     @abstractmethod
     def draw_signal(self, random_state: np.random.Generator) -> Any:
         """A block drawn from ``N(0, C - s)``, the signals without noise."""
 
-    @abstractmethod
     def draw_noise(self, random_state: np.random.Generator) -> Any:
         """A block of white noise."""
+        return self.basis.white(self.shape[0], random_state) * float(np.sqrt(self.noise_variance))
 
-    @abstractmethod
     def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
         """Entries of ``C``, or of its inverse, between the nodes of two signals, or between some of them."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
 
     @abstractmethod
     def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
         """Variances at all nodes or at some, and their root mean square standard error, one per signal."""
 
-    @abstractmethod
-    def log_determinant(self) -> float:
-        """``log |C|``."""
-
-    @abstractmethod
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
         """Signals at new inputs less their mean given known ones, for densities; without another pass, if it can be."""
+        found: SpectralData = self.basis.read_block(self.basis.load(signals.values) - centre())
+        return found
 
     @abstractmethod
+    def mode_variances(self) -> Array:
+        """Variances of the signals at each mode of the nodes, shape (n_signals, n_modes)."""
+
+    @abstractmethod
+    def mode_matrices(self) -> Array:
+        """Covariances between the signals at each mode of the nodes, shape (n_modes, n_signals, n_signals)."""
+
     def alone(self, errors: SpectralData) -> tuple[Array, Array]:
         """``e^T C^-1 e`` and ``log |C|`` of every signal by itself; `errors` are read on the spectrum."""
+        lengths, logs = _alone(errors, self.mode_variances())
+        return lengths, logs + 2 * self.basis.log_volume
 
-    @abstractmethod
     def chained(self, errors: SpectralData) -> tuple[Array, Array]:
         """``e^T C^-1 e`` and ``log |C|`` of every signal given those before it."""
+        factors = np.asarray(np.linalg.cholesky(self.mode_matrices()), dtype=float)
+        logs = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).T @ errors.multiplicities
+        return errors.quadratics(factors), logs + 2 * self.basis.log_volume
 
 
 class Covariance(Distribution):
@@ -111,12 +104,16 @@ class Covariance(Distribution):
     by entry.
     """
 
+    rows: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows.n_signals, self.basis.n_nodes
+
     @property
     @abstractmethod
     def finest(self) -> float:
         """The smallest tolerance that a solve should be driven to."""
-
-    # ------------------------------------------------------------------------------- in blocks over the nodes
 
     @abstractmethod
     def load(self, values: Array) -> Any:
@@ -143,24 +140,28 @@ class Covariance(Distribution):
         """``x = s C^-1 y``, or near it, with the noise ``s``, and ``(C - s) x``: a step of conjugate gradients."""
 
     @abstractmethod
+    def log_determinant(self) -> float:
+        """``log |C|``."""
+
+    @abstractmethod
     def inverse_diagonal(self) -> Array:
         """Diagonal of ``C^-1``, shape (n_signals, n_nodes)."""
 
-    @abstractmethod
     def among(self, chosen: Mask, inverse: bool = False) -> Array:
         """Entries of ``C``, or of its inverse, between those that a mask chooses, row by row."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
 
-    @abstractmethod
     def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
         """Entries of ``C^-1`` between those that a mask chooses and some nodes of a signal."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
 
-    @abstractmethod
-    def at_node(self, node: int) -> Array:
-        """Entries of ``C^-1`` between the values of all signals at a node, shape (n_signals, n_signals)."""
+    def at_node(self, node: int) -> Modes:
+        """Entries of ``C^-1`` between the values of all signals at a node, by their eigenvalues and eigenvectors."""
+        raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
 
-    @abstractmethod
     def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
         """Sum of the diagonal of ``log C`` over what was observed, and what ``log C`` does to blocks; or nothing."""
+        return 0.0, None
 
     # ------------------------------------------------------------------------- given complete signals, equation (8)
 
@@ -174,7 +175,7 @@ class Covariance(Distribution):
 
     def zeros(self) -> Any:
         """A block of the spectrum without anything in it."""
-        return self.nodes.basis.zeros(self.shape[0])
+        return self.basis.zeros(self.shape[0])
 
     @abstractmethod
     def at(self, new: Any) -> tuple[Filters, Distribution]:
@@ -196,37 +197,12 @@ class Covariance(Distribution):
 
 @dataclass(frozen=True, eq=False)
 class Modal(Covariance):
-    """``C = sum_j (b_j b_j^T) (x) (p_j K_j + r_j I)``: rows of any kind in a basis of the nodes that is known.
-
-    Parameters
-    ----------
-    rows : Rows
-        How signals covary at each mode.
-    nodes : Nodes
-        The basis and its powers.
-    """
+    """``C = sum_j (b_j b_j^T) (x) (p_j K_j + r_j I)``: rows of any kind in a basis of the nodes that is known."""
 
     rows: Rows
     nodes: Nodes
 
     __getstate__ = without_caches
-
-    @property
-    def basis(self) -> MatrixBasis:
-        """Of the nodes."""
-        return cast(MatrixBasis, self.nodes.basis)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.rows.n_signals, self.basis.n_nodes
-
-    @property
-    def is_closed(self) -> bool:
-        return True
-
-    @property
-    def is_written_out(self) -> bool:
-        return True
 
     @property
     def finest(self) -> float:
@@ -356,33 +332,30 @@ class Modal(Covariance):
         column = self.rows.column(signal, *self.powers, inverse=True)
         return (self.dual[places] * column[signals]) @ self.dual[nodes].T
 
-    def at_node(self, node: int) -> Array:
+    def at_node(self, node: int) -> Modes:
         """``sum_j B^-T_mj^2 C_j^-1``."""
-        modes = self.rows.weighted_inverse(np.square(self.dual[node]), *self.powers)
-        return (modes.vectors * modes.values) @ modes.vectors.T
+        return self.rows.weighted_inverse(np.square(self.dual[node]), *self.powers)
 
     # ------------------------------------------------------------------------------------- as a distribution
 
     def diagonal(self, nodes: Indices | None = None) -> tuple[Array, Array]:
         """``sum_j (C_j)_nn B_mj^2``: equation (9)."""
-        return self.basis.diagonals(lambda _: self.rows.diagonal(*self.powers), nodes)
+        return self.basis.diagonals(lambda _: self.mode_variances(), nodes)
 
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
         return self.basis.read_block(self.basis.coefficients(signals) - centre())
 
-    def alone(self, errors: SpectralData) -> tuple[Array, Array]:
-        variances = self.rows.diagonal(*self.powers)
-        return np.sum(errors.energies / variances, axis=1), np.log(variances).sum(axis=1) + 2 * self.basis.log_volume
+    def mode_variances(self) -> Array:
+        return self.rows.diagonal(*self.powers)
 
-    def chained(self, errors: SpectralData) -> tuple[Array, Array]:
-        lengths, logs = _chained(errors, self.rows.matrices(*self.powers))
-        return lengths, logs + 2 * self.basis.log_volume
+    def mode_matrices(self) -> Array:
+        return self.rows.matrices(*self.powers)
 
     def rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
         """By the same factors as densities: equation (26)."""
         if self.shape[0] == 1:
             return signal * scales, noise * scales
-        factors = np.linalg.cholesky(self.rows.matrices(*self.powers))
+        factors = np.linalg.cholesky(self.mode_matrices())
 
         def moved(noisy: Array) -> Array:
             whitened = np.linalg.solve(factors, self.basis.load(noisy).T[:, :, None])[:, :, 0].T
@@ -391,56 +364,15 @@ class Modal(Covariance):
         return rescaled(signal, noise, scales, self.noise_variance, moved, self.solve)
 
 
-class _OfSeries(Distribution):
-    """What covariances on a quadrature have in common: nothing is written out."""
-
-    @property
-    @abstractmethod
-    def basis(self) -> Quadrature:
-        """The quadrature."""
-
-    @property
-    def is_written_out(self) -> bool:
-        return False
-
-    def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
-        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
-
-    def draw_noise(self, random_state: np.random.Generator) -> Any:
-        return self._white_noise(self.shape[0], random_state)
-
-    def _white_noise(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        return self.basis.white(n_signals, random_state) * float(np.sqrt(self.noise_variance))
-
-
 @dataclass(frozen=True, eq=False)
-class Series(_OfSeries, Covariance):
-    """The covariance of signals with inputs on a quadrature, by Chebyshev series.
-
-    Parameters
-    ----------
-    rows : Inputs
-        How signals covary.
-    nodes : Nodes
-        Powers as functions of the eigenvalue.
-    """
+class Series(Covariance):
+    """The covariance of signals with inputs on a quadrature, by Chebyshev series."""
 
     rows: Inputs
     nodes: Nodes
 
+    is_written_out = False
     __getstate__ = without_caches
-
-    @property
-    def basis(self) -> Quadrature:
-        return cast(Quadrature, self.nodes.basis)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.rows.n_signals, self.basis.n_nodes
-
-    @property
-    def is_closed(self) -> bool:
-        return True
 
     @property
     def finest(self) -> float:
@@ -455,25 +387,13 @@ class Series(_OfSeries, Covariance):
     def inner(self, left: Any, right: Any) -> float:
         return self.basis.inner(left, right)
 
-    def among(self, chosen: Mask, inverse: bool = False) -> Array:
-        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
-
-    def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
-        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
-
-    def at_node(self, node: int) -> Array:
-        raise ValueError(NO_COVARIANCE.format(n_nodes=self.basis.n_nodes))
-
-    def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
-        return 0.0, None
-
     def _variances(self, eigenvalues: Array) -> Array:
         return self.rows.variances(self.nodes.power(eigenvalues), self.nodes.own(eigenvalues))
 
     def _precisions(self, eigenvalues: Array) -> Array:
         return 1 / self._variances(eigenvalues)
 
-    def _through(self, block: Any, series: Array) -> Any:
+    def _filtered(self, block: Any, series: Array) -> Any:
         turned = self.basis.combined(block, self.rows.turn.T)
         return self.basis.combined(self.basis.each_filtered(turned, series), self.rows.turn)
 
@@ -486,13 +406,13 @@ class Series(_OfSeries, Covariance):
         return self.basis.series(self._precisions, SLACK)
 
     def times(self, block: Any) -> Any:
-        return self._through(block, self._series)
+        return self._filtered(block, self._series)
 
     def solve(self, block: Any) -> Any:
-        return self._through(block, self.basis.series(self._precisions))
+        return self._filtered(block, self.basis.series(self._precisions))
 
     def conditioned(self, block: Any) -> tuple[Any, Any]:
-        found = self._through(block, self._short_series) * self.noise_variance
+        found = self._filtered(block, self._short_series) * self.noise_variance
         return found, self.times(found) - found * self.noise_variance
 
     def draw_signal(self, random_state: np.random.Generator) -> Any:
@@ -525,8 +445,7 @@ class Series(_OfSeries, Covariance):
         return Series(self.rows.joined(new), self.nodes)
 
     def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
-        basis, vectors, n_signals = self.basis, self.rows.turn, self.shape[0]
-        squares, totals = np.square(vectors), vectors.sum(axis=0)
+        basis, vectors, squares = self.basis, self.rows.turn, np.square(self.rows.turn)
 
         def variances(eigenvalues: Array) -> Array:
             return 1 / (squares @ self._precisions(eigenvalues))
@@ -535,7 +454,8 @@ class Series(_OfSeries, Covariance):
         if shares:
 
             def own_shares(eigenvalues: Array) -> Array:
-                return (vectors * totals) @ self._precisions(eigenvalues) * variances(eigenvalues) / (n_signals - 1)
+                sums = (vectors * vectors.sum(axis=0)) @ self._precisions(eigenvalues)
+                return sums * variances(eigenvalues) / (self.shape[0] - 1)
 
             missed = FilterBank(self._precisions, vectors, variances, beside=own_shares)
         errors = basis.filtered(block, missed)
@@ -544,73 +464,52 @@ class Series(_OfSeries, Covariance):
         lengths, logs = _alone(data, variances(basis.eigenvalues))
         return LeftOut(basis.combined(block, vectors), errors, lengths, logs, lambda: basis.diagonals(variances))
 
+    def _signal_variances(self, eigenvalues: Array) -> Array:
+        return np.square(self.rows.turn) @ self._variances(eigenvalues)
+
     def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
-        squares = np.square(self.rows.turn)
-        return self.basis.diagonals(lambda eigenvalues: squares @ self._variances(eigenvalues), nodes)
+        return self.basis.diagonals(self._signal_variances, nodes)
 
-    def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
-        return self.basis.read_block(self.basis.load(signals.values) - centre())
+    def mode_variances(self) -> Array:
+        return self._signal_variances(self.basis.eigenvalues)
 
-    def alone(self, errors: SpectralData) -> tuple[Array, Array]:
-        variances = np.square(self.rows.turn) @ self._variances(self.basis.eigenvalues)
-        return _alone(errors, variances)
-
-    def chained(self, errors: SpectralData) -> tuple[Array, Array]:
+    def mode_matrices(self) -> Array:
         eigenvalues = self.basis.eigenvalues
-        matrices = self.rows.matrices(self.nodes.power(eigenvalues), self.nodes.own(eigenvalues))
-        return _chained(errors, matrices)
+        return self.rows.matrices(self.nodes.power(eigenvalues), self.nodes.own(eigenvalues))
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesLeft(_OfSeries):
-    """What complete signals leave at new inputs, on a quadrature: known by its diagonals, densities and draws.
+class SeriesLeft(Distribution):
+    """What complete signals leave at new inputs, on a quadrature: known by its diagonals, densities and draws."""
 
-    Parameters
-    ----------
-    left : Left
-        What is left of the covariance that inputs explain.
-    nodes : Nodes
-        Powers as functions of the eigenvalue.
-    known : Series
-        The covariance of the signals that were known, for draws.
-    new : object
-        The new inputs.
-    """
-
-    left: Left
+    left: Left  # of the covariance that inputs explain
     nodes: Nodes
-    known: Series
-    new: Any
+    known: Series  # the covariance of the known signals, for draws
+    new: Any  # inputs
 
-    @property
-    def basis(self) -> Quadrature:
-        return self.known.basis
+    is_closed = False
+    is_written_out = False
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.new.cross.shape[0], self.basis.n_nodes
 
-    @property
-    def is_closed(self) -> bool:
-        return False
-
     def _variances(self, eigenvalues: Array) -> Array:
         return self.left.variances(eigenvalues) + self.nodes.own(eigenvalues)
 
-    def log_determinant(self) -> float:
-        return float(np.linalg.slogdet(self._matrices())[1] @ self.basis.multiplicities)
+    def mode_variances(self) -> Array:
+        return self._variances(self.basis.eigenvalues)
 
-    def _matrices(self) -> Array:
+    def mode_matrices(self) -> Array:
         eigenvalues = self.basis.eigenvalues
         own = self.nodes.own(eigenvalues)[:, None, None] * np.eye(self.shape[0])
         return self.left.covariances(eigenvalues) + own
 
     def draw_signal(self, random_state: np.random.Generator) -> Any:
         basis, n_known = self.basis, self.known.shape[0]
-        joint = self.known.rows.joined(self.new)
-        drawn = Series(joint, self.nodes).draw_signal(random_state)
+        drawn = self.known.joined(self.new).draw_signal(random_state)
         everything = np.eye(n_known + self.shape[0])
-        missed = basis.combined(drawn, everything[:n_known]) + self._white_noise(n_known, random_state)
+        missed = basis.combined(drawn, everything[:n_known]) + self.known.draw_noise(random_state)
         corrected = basis.filtered(self.known.coordinates(missed), self.left.reach)
         return basis.combined(drawn, everything[n_known:]) - corrected
 
@@ -620,23 +519,110 @@ class SeriesLeft(_OfSeries):
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
         return self.basis.read_residual(signals, known, self.known.rows.turn, self.left.reach)
 
-    def alone(self, errors: SpectralData) -> tuple[Array, Array]:
-        return _alone(errors, self._variances(self.basis.eigenvalues))
-
-    def chained(self, errors: SpectralData) -> tuple[Array, Array]:
-        return _chained(errors, self._matrices())
-
 
 def _alone(data: SpectralData, variances: Array) -> tuple[Array, Array]:
     return np.sum(data.energies / variances, axis=1), np.log(variances) @ data.multiplicities
 
 
-def _chained(data: SpectralData, matrices: Array) -> tuple[Array, Array]:
-    factors = np.asarray(np.linalg.cholesky(matrices), dtype=float)
-    logs = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).T @ data.multiplicities
-    return data.quadratics(factors), logs
+def rescaled(
+    signal: Array,
+    noise: Array,
+    scales: Array,
+    noise_variance: float,
+    moved: Callable[[Array], Array],
+    solve: Callable[[Array], Array],
+) -> tuple[Array, Array]:
+    """Drawn signals and their noise, with what signals before it leave open of each scaled by a factor of its own.
+
+    `moved` is what scaling adds to noisy values, which are whitened in their order, scaled, and put back; `solve` the
+    inverse of their covariance, of which `noise_variance` is white noise.
+    """
+    noisy = signal + noise
+    added = moved(noisy)
+    left = signal - noisy + noise_variance * solve(noisy)  # of the signals, given their noisy values
+    scaled = signal + added - noise_variance * solve(added) + (scales - 1) * left
+    return scaled, noisy + added - scaled
 
 
 def covariance_on(rows: Any, nodes: Nodes) -> Covariance:
     """Covariance of signals in a basis of the nodes that is known, or by series on a quadrature."""
     return Modal(rows, nodes) if nodes.basis.has_eigenvectors else Series(rows, nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Log marginal likelihood of signals, with its derivatives in everything the covariance is made of."""
+
+    rows: Inputs
+    power: Array  # gamma, one per frequency
+    own: Array  # eta + sigma^2
+    data: SpectralData  # signals in both eigenbases, Z = U^T Y V, or their energies there
+
+    @cached_property
+    def variances(self) -> Array:
+        """``D``."""
+        return self.rows.variances(self.power, self.own)
+
+    @cached_property
+    def precisions(self) -> Array:
+        """``1 / D``."""
+        return 1 / self.variances
+
+    @cached_property
+    def _energies(self) -> Array:
+        return self.data.energies * self.precisions
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        """Total in nats, the 2 pi term included: equations (5) and (13)."""
+        logs = float(np.sum(np.log(self.variances) @ self.data.multiplicities))
+        return -0.5 * (logs + float(np.sum(self._energies)) + self.data.n_observations * float(np.log(2 * np.pi)))
+
+    @cached_property
+    def _slopes(self) -> Array:
+        """``E_ij``, the derivative in ``D_ij``: equation (6)."""
+        return 0.5 * (self._energies - self.data.multiplicities) * self.precisions
+
+    @cached_property
+    def power_gradient(self) -> Array:
+        """Derivative in the power at each frequency, equation (6)."""
+        gradient: Array = self.rows.modes.values @ self._slopes
+        return gradient
+
+    @cached_property
+    def residual_gradient(self) -> Array:
+        """Derivative in the power of the residual at each frequency, equation (16)."""
+        return self._slopes.sum(axis=0)
+
+    @cached_property
+    def noise_gradient(self) -> float:
+        """Derivative in the noise variance, equation (6)."""
+        return float(np.sum(self._slopes))
+
+    @cached_property
+    def input_covariance_gradient(self) -> Array:
+        """Derivative in the entries of ``K``, equation (7), shape (n_signals, n_signals).
+
+        No derivative of an eigenvector enters, so repeated eigenvalues are harmless.
+        """
+        vectors, power = self.rows.turn, self.power
+        gradient = self.data.outer(vectors, np.sqrt(power) * self.precisions)
+        shares = (power * self.data.multiplicities * self.precisions).sum(axis=1)
+        if np.all(shares >= 0):  # else a quadrature's weights are negative somewhere
+            half = vectors * np.sqrt(shares)
+            gradient -= half @ half.T
+        else:
+            gradient -= (vectors * shares) @ vectors.T
+        gradient *= 0.5
+        return gradient
+
+    @cached_property
+    def node_covariance_gradient(self) -> Array:
+        """Derivative in the entries of ``V^T B B^T V``: equation (7) with the two sides exchanged.
+
+        Shape (n_nodes, n_nodes), in the eigenbasis of the present ``B B^T``. Only data on an exact spectrum have it.
+        """
+        inputs, precisions = self.rows.modes.values, self.precisions
+        gradient = self.data.node_gram(np.sqrt(inputs)[:, None] * precisions)
+        gradient[np.diag_indices_from(gradient)] -= (inputs[:, None] * precisions).sum(axis=0)
+        return 0.5 * gradient

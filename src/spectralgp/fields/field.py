@@ -17,13 +17,13 @@ from scipy.stats import t as student
 
 from spectralgp._basics.arrays import non_negative_root, on_host, take
 from spectralgp._basics.checks import Array, Indices, as_integer, as_signals
-from spectralgp.fields.covariances import Covariance, Distribution, Modal
-from spectralgp.fields.laws import rescaled, t_log_density
+from spectralgp.fields.covariances import Covariance, Distribution, Modal, rescaled
 from spectralgp.fields.seen import Seen
-from spectralgp.fields.shrinkage import Shrinkage
-from spectralgp.signals.units import Units
+from spectralgp.fields.shrinkage import Shrinkage, t_log_density
+from spectralgp.signals import Units
 from spectralgp.spectra import SpectralData
 
+NEGLIGIBLE_WEIGHT = 1e-6  # of a model in a mixture
 MOST_CHAINED = 6_000  # values of signals with holes whose joint covariance is written out for a density
 MOST_RESCALED = 2_000  # values of signals known in part whose joint covariance is written out for draws with tails
 TOO_MANY = (
@@ -111,40 +111,17 @@ class Field(Predictive):
     A signal is normal, or a multivariate t whose scale is its own (finite `freedom`). Given part of itself it is a t
     again: equation (25). Several signals are conditioned on with their covariance, and their joint density is a product
     in the order given: equation (26).
-
-    Parameters
-    ----------
-    covariance : Distribution
-        Of all signals, noise included; a `Covariance` where values were observed, or may be.
-    centred : callable
-        That gives `centre`, their mean before anything was observed, centred and scaled, as a block of the spectrum. On
-        a large graph it takes a pass, which densities may do without.
-    units : Units
-        That the signals came in.
-    freedom : float, default=inf
-        Degrees of freedom of a signal.
-    seen : Seen, optional
-        What was observed; nothing if not given.
-    shown : ndarray of int, optional
-        The signals that are predicted; all if not given. Others are only conditioned on.
-    spread : callable, optional
-        That gives what the mean may deviate by besides, a sequence of arrays (n_signals, n_nodes) whose outer products
-        add to the covariance.
-    learnt_from_them : Shrinkage, optional
-        What was learnt from the first of the signals, whose share in it is taken out of the scale of each.
-    onward : callable, optional
-        What conditions on observed values, where `covariance` is not all there is to know.
     """
 
-    covariance: Distribution
-    centred: Callable[[], Any]
+    covariance: Distribution  # of all signals, noise included; a `Covariance` where values were observed, or may be
+    centred: Callable[[], Any]  # gives `centre`; on a large graph it takes a pass, which densities may do without
     units: Units
-    freedom: float = np.inf
-    seen: Seen | None = None
-    shown: Indices | None = None
-    spread: Callable[[], Sequence[Any]] | None = None
-    learnt_from_them: Shrinkage | None = None
-    onward: Callable[[Array], Field] | None = None
+    freedom: float = np.inf  # degrees of freedom of a signal
+    seen: Seen | None = None  # what was observed; nothing if not given
+    shown: Indices | None = None  # with `seen`: the signals that are predicted; others are only conditioned on
+    mean_deviations: Callable[[], Sequence[Any]] | None = None  # arrays whose outer products add to the covariance
+    learnt_from_them: Shrinkage | None = None  # from the first of the signals: their shares are taken out of scales
+    joint: Callable[[], Field] | None = None  # these signals with others known beside them, where not all is here
 
     @cached_property
     def centre(self) -> Any:
@@ -158,18 +135,20 @@ class Field(Predictive):
         new = np.isfinite(observed)
         if not new.any():
             return self
-        if self.onward is not None:
-            return self.onward(observed)
+        if self.joint is not None:
+            return self._joint.given(observed)
         values, weights = np.zeros(self.covariance.shape), np.zeros(self.covariance.shape)
         if self.seen is not None:
             values, weights = self.seen.values.copy(), self.seen.weights.copy()
-        places = np.zeros(self.covariance.shape, dtype=bool)
-        places[self._rows] = new
-        scaled = np.zeros(self.covariance.shape)
-        scaled[self._rows] = self.units.apply(observed)
-        values[places] = (scaled - self._centre_values)[places]
-        weights[places] = 1.0
+        scaled = self.units.apply(observed) - self._centre_values[self._rows]
+        values[self._rows] = np.where(new, scaled, values[self._rows])
+        weights[self._rows] = np.where(new, 1.0, weights[self._rows])
         return replace(self, seen=Seen(cast(Covariance, self.covariance), values, weights))
+
+    @cached_property
+    def _joint(self) -> Field:
+        """What is conditioned on further values."""
+        return self if self.joint is None else self.joint()
 
     @property
     def _n_nodes(self) -> int:
@@ -184,37 +163,24 @@ class Field(Predictive):
         """Number of signals that are predicted."""
         return self._rows.size
 
-    @property
-    def _noise(self) -> float:
-        return self.covariance.noise_variance
-
-    @property
-    def _basis(self) -> Any:
-        return self.covariance.nodes.basis
-
     @cached_property
     def _centre_values(self) -> Array:
-        return np.asarray(on_host(self._basis.unload(self.centre)))
+        return np.asarray(on_host(self.covariance.basis.unload(self.centre)))
 
     # --------------------------------------------------------------------------------------- the scale of each signal
 
     @cached_property
-    def _lengths(self) -> list[tuple[float, float, int]]:
-        """Squared length, log determinant and number of what was observed of every signal shown, given all others."""
-        if self.seen is None or not self.seen.has_groups:
-            return [(0.0, 0.0, 0)] * self.n_signals
-        return [self.seen.length(int(row)) for row in self._rows]
-
-    @cached_property
     def _tails(self) -> tuple[Array, Array]:
-        """Degrees of freedom of every signal, and what its covariance is multiplied by: equation (25).
+        """Degrees of freedom of every signal shown, and what its covariance is multiplied by: equation (25).
 
         Where what was observed is known by draws alone, the covariance stays.
         """
         if np.isinf(self.freedom) or self.seen is None:
             return np.full(self.n_signals, self.freedom), np.ones(self.n_signals)
-        counts = np.array([count for *_, count in self._lengths])
-        lengths = np.array([length for length, *_ in self._lengths])
+        lengths, counts = np.zeros(self.n_signals), np.zeros(self.n_signals)
+        if self.seen.is_written_out:
+            found = [self.seen.length(int(row)) for row in self._rows]
+            lengths, counts = np.array([one[0] for one in found]), np.array([one[2] for one in found])
         if self.learnt_from_them is not None:
             left_out = self.learnt_from_them.left_out(lengths)[0]
             lengths = np.where(self._rows < self.learnt_from_them.n_signals, left_out, lengths)
@@ -225,62 +191,57 @@ class Field(Predictive):
     @cached_property
     def mean(self) -> Any:
         if self.seen is None:
-            mean = self._basis.unload(self.centre)
-            return self.units.mean(mean if self.shown is None else mean[self._rows])
-        return self.units.mean((self.seen.signal_mean + self._centre_values)[self._rows])
+            return self.units.restore(self.covariance.basis.unload(self.centre))
+        return self.units.restore((self.seen.signal_mean + self._centre_values)[self._rows])
 
     @property
     def values(self) -> Array:
         if self.seen is None:
             return np.asarray(on_host(self.mean))
-        return np.asarray(self.units.mean((self.seen.mean + self._centre_values)[self._rows]))
+        return np.asarray(self.units.restore((self.seen.mean + self._centre_values)[self._rows]))
 
     def values_variance(self) -> Array:
         if self.seen is None:
             return np.asarray(on_host(self.variance(include_noise=True)))
-        variance = self.seen.variance[self._rows] * self._tails[1][:, None]
-        return np.asarray(variance * np.asarray(on_host(self.units.divisor)) ** 2)
+        return np.asarray(self.seen.variance[self._rows] * self._tails[1][:, None] * self._divisor**2)
 
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
         if self.seen is not None:
-            known = self.seen.signal_variance[self._rows] + (self._noise if include_noise else 0.0)
-            variance = known * self._tails[1][:, None] * np.asarray(on_host(self.units.divisor)) ** 2
+            known = self.seen.signal_variance[self._rows] + (self.covariance.noise_variance if include_noise else 0.0)
+            variance = known * self._tails[1][:, None] * self._divisor**2
             return variance if nodes is None else variance[:, nodes]
         diagonal = self._diagonal[0] if nodes is None else self.covariance.diagonal(nodes)[0]
         if not include_noise:
-            diagonal = diagonal - self._noise
+            diagonal = diagonal - self.covariance.noise_variance
             diagonal = diagonal if nodes is None and self._diagonal[1].any() else _not_negative(diagonal)
-        if self.shown is not None:
-            diagonal = diagonal[self._rows]
-        scaled = self.units.std(self.units.std(diagonal, nodes), nodes)
-        return scaled + self._open_variance(nodes)
+        variance = self.units.restore_scale(self.units.restore_scale(diagonal, nodes), nodes)
+        for one in self._mean_deviations:
+            moved = self.units.restore_scale(one)
+            variance = variance + (moved if nodes is None else on_host(take(moved, nodes, axis=1))) ** 2
+        return variance
 
     @cached_property
     def _diagonal(self) -> tuple[Any, Array]:
         return self.covariance.diagonal()
 
     @cached_property
-    def _spread(self) -> Sequence[Any]:
-        return () if self.spread is None else self.spread()
+    def _mean_deviations(self) -> Sequence[Any]:
+        return () if self.mean_deviations is None else self.mean_deviations()
 
     @cached_property
-    def _stacked_spread(self) -> Array:
-        return np.stack([np.asarray(on_host(one)) for one in self._spread])
+    def _stacked_deviations(self) -> Array:
+        return np.stack([np.asarray(on_host(one)) for one in self._mean_deviations])
 
-    def _open_variance(self, nodes: Indices | None) -> Any:
-        """What `spread` adds to variances, in the units that the signals came in."""
-        total: Any = 0.0
-        for one in self._spread:
-            moved = self.units.std(one)
-            total = total + (moved if nodes is None else on_host(take(moved, nodes, axis=1))) ** 2
-        return total
+    @property
+    def _divisor(self) -> Array:
+        """What was divided by, on the host: one number, or one per node."""
+        return np.asarray(on_host(self.units.divisor))
 
     @property
     def variance_error(self) -> Array:
         """Root mean square standard error of `variance`, one per signal: that of draws or of probes."""
-        scales = np.asarray(on_host(self.units.divisor))
         if self.seen is None:
-            return self._diagonal[1][self._rows] * np.sqrt(np.mean(scales**4))
+            return self._diagonal[1] * np.sqrt(np.mean(self._divisor**4))
         if self.seen.n_draws is None:
             return np.zeros(self.n_signals)
         return np.sqrt(2 / self.seen.n_draws * np.mean(np.square(self.variance()), axis=1))
@@ -290,16 +251,15 @@ class Field(Predictive):
         row, across = int(self._rows[number]), int(self._rows[other])
         if self.seen is None:
             covariance = self.covariance.between(row, across)
-            noise = 0.0 if include_noise else -self._noise
+            noise = 0.0 if include_noise else -self.covariance.noise_variance
         else:
             covariance = self.seen.signal_between(row, across)
-            noise = self._noise if include_noise else 0.0
+            noise = self.covariance.noise_variance if include_noise else 0.0
         if number == other:
             covariance[np.diag_indices_from(covariance)] += noise
-        if self.spread is not None:
-            covariance = covariance + self._stacked_spread[:, number].T @ self._stacked_spread[:, other]
-        scales = np.sqrt(self._tails[1])
-        divisor = np.broadcast_to(np.asarray(on_host(self.units.divisor)), self.covariance.shape[1:])
+        if self.mean_deviations is not None:
+            covariance = covariance + self._stacked_deviations[:, number].T @ self._stacked_deviations[:, other]
+        scales, divisor = np.sqrt(self._tails[1]), np.broadcast_to(self._divisor, (self._n_nodes,))
         return np.asarray(covariance * np.multiply.outer(divisor, divisor) * (scales[number] * scales[other]))
 
     def node_covariance(self, include_noise: bool = False) -> Array:
@@ -314,32 +274,30 @@ class Field(Predictive):
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
         draws = [self._drawn(random_state, include_noise) for _ in range(as_integer(n_samples, "n_samples", 1))]
-        return self._basis.stack(draws)
+        return self.covariance.basis.stack(draws)
 
     def _drawn(self, random_state: np.random.Generator, include_noise: bool) -> Any:
-        complete, basis = self.covariance, self._basis
-        is_t = np.isfinite(self.freedom)
-        freedom, factors = self._tails
+        (freedom, factors), is_t = self._tails, np.isfinite(self.freedom)
         scales: Any = np.sqrt((freedom - 2) / random_state.chisquare(freedom))[:, None] if is_t else 1.0
         signal: Any
+        noise: Any = 0.0
         if self.seen is not None:
             signal = self.seen.signal_draws(1, random_state)[0][self._rows]
         else:
-            # blocks over the nodes are columns on a quadrature, and values elsewhere
-            signal = complete.draw_signal(random_state)
-            signal = signal if complete.is_written_out else basis.unload(signal)
-            signal = signal if self.shown is None else signal[self._rows]
-            if self.spread is not None:
-                white = random_state.standard_normal(len(self._spread))
-                signal = signal + sum(weight * one for weight, one in zip(white, self._spread, strict=True))
-        noise: Any = 0.0
+            signal = self._at_nodes(self.covariance.draw_signal(random_state))
+            if self.mean_deviations is not None:
+                white = random_state.standard_normal(len(self._mean_deviations))
+                signal = signal + sum(weight * one for weight, one in zip(white, self._mean_deviations, strict=True))
         if include_noise or is_t:
-            noise = complete.draw_noise(random_state)
-            noise = noise if complete.is_written_out else basis.unload(noise)
+            noise = self._at_nodes(self.covariance.draw_noise(random_state))
             noise = noise if self.shown is None else noise[self._rows]
         if is_t:
             signal, noise = (one * np.sqrt(factors)[:, None] for one in self._rescaled(signal, noise, scales))
-        return self.mean + self.units.std(signal + noise if include_noise else signal)
+        return self.mean + self.units.restore_scale(signal + noise if include_noise else signal)
+
+    def _at_nodes(self, drawn: Any) -> Any:
+        """Values of drawn blocks, which are columns on a quadrature."""
+        return drawn if self.covariance.is_written_out else self.covariance.basis.unload(drawn)
 
     def _rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
         """Drawn signals and noise, with what signals before it leave open of each scaled: equation (26).
@@ -347,7 +305,7 @@ class Field(Predictive):
         Where their joint covariance is too large to write out, the deviation of each is scaled as a whole, which takes
         from the covariance between signals.
         """
-        if self.seen is None and self.spread is None:
+        if self.seen is None and self.mean_deviations is None:
             return cast(Modal, self.covariance).rescaled(signal, noise, scales)  # tails are learnt where it is one
         if self.n_signals == 1 or signal.size > MOST_RESCALED:
             return signal * scales, noise * scales
@@ -360,109 +318,81 @@ class Field(Predictive):
         def solve(noisy: Array) -> Array:
             return np.asarray(cho_solve((factor, True), noisy.ravel(), check_finite=False)).reshape(noisy.shape)
 
-        return rescaled(signal, noise, scales, self._noise, moved, solve)
+        return rescaled(signal, noise, scales, self.covariance.noise_variance, moved, solve)
 
     @cached_property
     def _joint_factor(self) -> Array:
         """Cholesky factor of the normal covariance of all signals with noise, centred and scaled."""
-        size, divisor = self.n_signals * self._n_nodes, np.asarray(on_host(self.units.divisor))
-        roots = np.multiply.outer(np.sqrt(self._tails[1]), np.broadcast_to(divisor, (self._n_nodes,))).ravel()
+        size, divisor = self.n_signals * self._n_nodes, np.broadcast_to(self._divisor, (self._n_nodes,))
+        roots = np.multiply.outer(np.sqrt(self._tails[1]), divisor).ravel()
         joint = self.joint_covariance(include_noise=True).reshape(size, size)
         return cholesky(joint / np.multiply.outer(roots, roots), lower=True, check_finite=False)
 
     # ----------------------------------------------------------------------------------------------------- densities
 
-    def log_evidence(self) -> float:
-        """Log density of all that was observed, normal and in the units that it was read in."""
-        return 0.0 if self.seen is None else self.seen.log_density()[0]
+    @cached_property
+    def _log_evidence(self) -> float:
+        """Log density of all that was observed, also beside these signals; normal, centred and scaled."""
+        known = self._joint.seen
+        return 0.0 if known is None else known.log_density()[0]
 
     def log_density(self, signals: Any, joint: bool = True) -> Any:
         signals = _as_observed(signals, self.n_signals, self._n_nodes)
         xp = array_namespace(signals)
-        has_holes = bool(xp.any(xp.isnan(signals)))
-        if self.seen is not None or has_holes or self._is_open:
+        # on a quadrature what holes leave open of the mean is not part of densities
+        is_open = self.mean_deviations is not None and self.covariance.is_written_out
+        if self.seen is not None or is_open or bool(xp.any(xp.isnan(signals))):
             return self._log_density_of_some(np.asarray(on_host(signals), dtype=float), joint)
-        errors = self._basis.load(self.units.apply(signals)) - self.centre
-        return self.log_density_of(self._basis.read_block(errors), joint)
-
-    @property
-    def _is_open(self) -> bool:
-        """Whether the spread counts in densities; on a quadrature what holes leave open is not part of them."""
-        return self.spread is not None and self.covariance.is_written_out
+        errors = self.covariance.basis.load(self.units.apply(signals)) - self.centre
+        return self.log_density_of(self.covariance.basis.read_block(errors), joint)
 
     def log_density_of(self, errors: SpectralData, joint: bool = False) -> Any:
         """Log density of complete signals about their mean, read on the spectrum."""
         lengths, logs = (self.covariance.chained if joint else self.covariance.alone)(errors)
-        return self._densities(lengths, logs, joint)
-
-    def _densities(self, lengths: Array, logs: Array, joint: bool) -> Any:
         single = self.units.log_density(t_log_density(lengths, logs, self._n_nodes, self.freedom), self._n_nodes)
         return float(np.sum(single)) if joint else single
 
     def _log_density_of_some(self, signals: Array, joint: bool) -> Any:
         """Log densities of values that are not complete signals, or that others were observed beside."""
+        rows = range(self.n_signals)
         if joint and np.isinf(self.freedom):
-            return self._gained(signals)
-        if self.seen is None:
-            return self._chain(signals) if joint else self._alone(signals)
+            return self._gain(signals)
+        if self.seen is None and joint:
+            return self._chain(signals)
         if not joint:
-            rows = range(self.n_signals)
-            return np.array([self._of_row(self, signals, row) for row in rows])
+            is_dense = self.seen is None and self.covariance.is_written_out
+            return self._alone(signals) if is_dense else np.array([self._gain(signals, row) for row in rows])
         total, known = 0.0, self
-        for row in range(self.n_signals):
-            total += self._of_row(known, signals, row)
-            known = known.given(np.where(np.arange(self.n_signals)[:, None] == row, signals, np.nan))
+        for row in rows:
+            total += known._gain(signals, row)
+            known = known.given(np.where(np.arange(len(rows))[:, None] == row, signals, np.nan))
         return total
 
-    def _gained(self, signals: Array) -> float:
-        """What the log density of all that was observed gains by further values, where the law is normal."""
-        further = self._further(signals)
+    def _gain(self, signals: Array, row: int | None = None) -> float:
+        """Log density of the further values of one signal, or of all, given what was observed of it and of others."""
+        known = np.zeros(signals.shape, dtype=bool) if self.seen is None else self.seen.observed[self._rows]
+        if row is not None:
+            known = known | (np.arange(self.n_signals)[:, None] != row)
+        further = np.where(known, np.nan, signals)
         if not np.isfinite(further).any():
             return 0.0
         more = self.given(further)
-        return more.log_evidence() - self._evidence_before(more) - float(self.units.log_volume(np.isfinite(further)))
-
-    def _evidence_before(self, more: Field) -> float:
-        """Log density of what was observed before, among all that `more` was."""
-        if self.seen is not None or self.onward is None:
-            return self.log_evidence()
-        assert more.seen is not None
-        assert more.shown is not None
-        weights = more.seen.weights.copy()
-        weights[more.shown] = 0.0
-        return Seen(more.seen.covariance, more.seen.values, weights).log_density()[0]
-
-    def _further(self, signals: Array) -> Array:
-        """Values that were not observed before."""
-        if self.seen is None:
-            return signals
-        return np.where(self.seen.observed[self._rows], np.nan, signals)
-
-    def _of_row(self, known: Field, signals: Array, row: int) -> float:
-        """Log density of the further values of one signal, given what was observed of it and of others."""
-        further = np.where(np.arange(self.n_signals)[:, None] == row, known._further(signals), np.nan)
-        seen = np.isfinite(further)
-        if not seen.any():
-            return 0.0
-        more = known.given(further)
-        if np.isinf(self.freedom):
-            gained = more.log_evidence() - known.log_evidence()
+        if np.isinf(self.freedom) or row is None:
+            gain = more._log_evidence - self._log_evidence
         else:
-            gained = float(more._marginal(row) - known._marginal(row))
-        return gained - float(self.units.log_volume(seen))
+            gain = float(more._marginal(row) - self._marginal(row))
+        return gain - float(self.units.log_volume(np.isfinite(further)))
 
     def _marginal(self, row: int) -> Array:
         """Log density of what was observed of a signal given all others."""
         assert self.seen is not None
-        if not self.seen.has_groups:
+        if not self.seen.is_written_out:
             raise ValueError(TOO_MANY.format(n_values=int(np.count_nonzero(self.seen.observed))))
         length, logs, count = self.seen.length(int(self._rows[row]))
         return t_log_density(np.array(length), logs, count, self.freedom)
 
     def _alone(self, signals: Array) -> Array:
         """Log densities of what there is of every signal alone."""
-        if not self.covariance.is_written_out:
-            return np.array([self._of_row(self, signals, row) for row in range(self.n_signals)])
         errors, seen = signals - np.asarray(on_host(self.mean)), np.isfinite(signals)
         logs = np.zeros(self.n_signals)
         for row in range(self.n_signals):
@@ -499,16 +429,9 @@ class MixedField(Predictive):
 
     Means and covariances are those of the mixture, densities and samples are exact. Models of weight zero are not
     evaluated.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_models,)
-        They add up to one.
-    fields : tuple of Field
-        One per model.
     """
 
-    weights: Array
+    weights: Array  # add up to one
     fields: tuple[Field, ...]
 
     @cached_property
@@ -561,11 +484,8 @@ class MixedField(Predictive):
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
         counts = random_state.multinomial(n_samples, self.weights)
-        draws = [
-            part.sample(int(count), random_state, include_noise)
-            for count, part in zip(counts, self.fields, strict=True)
-            if count
-        ]
+        chosen = [(int(count), part) for count, part in zip(counts, self.fields, strict=True) if count]
+        draws = [part.sample(count, random_state, include_noise) for count, part in chosen]
         return take(array_namespace(*draws).concat(draws), random_state.permutation(n_samples), axis=0)
 
     def log_density(self, signals: Any, joint: bool = True) -> Any:
@@ -579,6 +499,47 @@ class MixedField(Predictive):
 
     def given(self, observed: Any) -> MixedField:
         return MixedField(self.weights, tuple(part.given(observed) for part in self.fields))
+
+
+def stacking_weights(
+    log_densities: Array,
+    value_log_densities: Array | None = None,
+    n_iterations: int = 10_000,
+    tolerance: float = 1e-10,
+    negligible: float = NEGLIGIBLE_WEIGHT,
+    value_weight: float = 1.0,
+) -> Array:
+    """Weights of a mixture that maximise the held-out log score ``sum_n log sum_k w_k p_nk``.
+
+    With densities of single values the score is the sum of both: a signal's density rewards what a model knows of the
+    covariance of the nodes, those of its values reward what it knows of each, its mean above all.
+
+    Weights below `negligible` are set to zero, so that their models need not be evaluated. The score is concave in the
+    weights; expectation maximisation climbs it without a step size and keeps them on the simplex.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stacking_weights(np.log([[0.9, 0.1], [0.8, 0.2]])).round(3).tolist()
+    [1.0, 0.0]
+    """
+    counts = np.ones(len(log_densities))
+    if value_log_densities is not None:
+        values = value_log_densities.reshape(-1, log_densities.shape[1])
+        log_densities = np.vstack([log_densities, values])
+        counts = np.concatenate([counts, np.full(len(values), value_weight)])
+    counts /= counts.sum()
+    scaled = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
+    weights = np.full(log_densities.shape[1], 1 / log_densities.shape[1])
+    for _ in range(n_iterations):
+        shares = weights * scaled
+        updated = counts @ (shares / shares.sum(axis=1, keepdims=True))
+        change = np.max(np.abs(updated - weights))
+        weights = updated
+        if change < tolerance:
+            break
+    kept = np.where(weights >= min(negligible, float(np.max(weights))), weights, 0.0)
+    return kept / kept.sum()
 
 
 def _whitened_density(errors: Array, covariance: Array, starts: Any, freedom: float) -> float:

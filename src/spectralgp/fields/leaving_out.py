@@ -10,10 +10,9 @@ from scipy.special import logsumexp
 
 from spectralgp._basics.arrays import non_negative_root
 from spectralgp._basics.checks import Array, as_option
-from spectralgp.fields.conditioning import Mixture, Posterior
 from spectralgp.fields.covariances import Modal
-from spectralgp.fields.laws import t_log_density
-from spectralgp.fields.seen import Seen
+from spectralgp.fields.posterior import Mixture, Posterior
+from spectralgp.fields.shrinkage import t_log_density
 
 By = Literal["signal", "node", "entry"]
 
@@ -22,8 +21,8 @@ NO_NODES = (
     "Use spectrum='exact' where the graph is small enough."
 )
 NO_HOLES = (
-    "by={by!r} must be left alone on a large graph where signals have holes: it has no closed form there; got such a "
-    "model. Hold signals out with scikit-learn's cross-validation."
+    "signals must be complete on a large graph to leave out each {by} in closed form; got signals with holes. "
+    "Use scikit-learn's cross-validation."
 )
 
 
@@ -98,14 +97,9 @@ def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:
             "by must be 'signal' or 'entry' where each node was centred by its own mean, which nothing is known of "
             "once the node is left out; got 'node'. Fit with center='global'."
         )
-    covariance = posterior.covariance
-    if posterior.seen is not None:
-        if not covariance.is_written_out:
-            raise ValueError(NO_HOLES.format(by=by))
-        return _with_holes(posterior, posterior.seen, by)
-    posterior.basis.require_eigenvectors(NO_NODES.format(by=by))
-    assert isinstance(covariance, Modal)
-    return _nodes(posterior, covariance) if by == "node" else _entries(posterior, covariance)
+    if not posterior.covariance.is_written_out:
+        raise ValueError((NO_NODES if posterior.seen is None else NO_HOLES).format(by=by))
+    return _entries(posterior) if by == "entry" else _groups(posterior, by)
 
 
 def _signals(posterior: Posterior) -> LeaveOneOut:
@@ -125,109 +119,63 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
         logs = logs + further
     log_density = t_log_density(lengths, logs, n_nodes, posterior.prior.freedom)
     mean = basis.unload(missed.signals - missed.errors + carried)
-    std = units.std(non_negative_root(variances))
-    return LeaveOneOut("signal", units.mean(mean), std, units.log_density(log_density, n_nodes))
+    std = units.restore_scale(non_negative_root(variances))
+    return LeaveOneOut("signal", units.restore(mean), std, units.log_density(log_density, n_nodes))
 
 
-def _nodes(posterior: Posterior, covariance: Modal) -> LeaveOneOut:
-    """Nodes take the place of signals: the values of one have the precision ``sum_j B^-T_mj^2 C_j^-1``."""
-    units, rows, powers = posterior.signals.units, covariance.rows, covariance.powers
-    solution, values = _solution(posterior, covariance)
-    dual = covariance.dual
-    missed, variances, logs = np.empty(values.shape), np.empty(values.shape), np.empty(values.shape[1])
-    for node in range(values.shape[1]):
-        modes = rows.weighted_inverse(np.square(dual[node]), *powers)
-        turned = modes.vectors.T @ solution[:, node]
-        missed[:, node] = modes.vectors @ (turned / modes.values)
-        variances[:, node] = np.square(modes.vectors) @ (1 / modes.values)
-        logs[node] = -0.5 * np.sum(turned**2 / modes.values + np.log(2 * np.pi / modes.values))
-    mean = units.mean(values - missed + _carried(posterior))
-    return LeaveOneOut("node", mean, units.std(np.sqrt(variances)), units.log_densities(logs, values.shape[0]))
+def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
+    """Whole signals or nodes, by blocks of the inverse covariance of what was observed: equation (22)."""
+    seen, units, by_node = posterior.as_seen(), posterior.signals.units, by == "node"
 
+    def turned(array: Any) -> Any:
+        return np.swapaxes(array, -1, -2) if by_node else array
 
-def _entries(posterior: Posterior, covariance: Modal) -> LeaveOneOut:
-    """By the diagonal of the inverse covariance."""
-    units, (n_signals, n_nodes) = posterior.signals.units, covariance.shape
-    solution, values = _solution(posterior, covariance)
-    precision = covariance.inverse_diagonal()
-    missed = solution / precision
-    if posterior.signals.is_centred_by_node and n_signals > 1:
-        missed = missed + covariance.row_sums() / precision * values / (n_signals - 1)
-    variance, freedom = 1 / precision, posterior.prior.freedom
-    if np.isfinite(freedom):  # a t given the rest of its signal: equation (25)
-        lengths = covariance.left_out(posterior.block, posterior.signals, False, False).lengths[:, None]
-        rest = np.maximum(lengths - missed**2 / variance, 0.0)
-        variance = variance * (freedom - 2 + rest) / (freedom + n_nodes - 3)
-        freedom = freedom + n_nodes - 1
-    logs = t_log_density(missed**2 / variance, np.log(variance), 1, freedom)
-    mean = units.mean(values - missed + _carried(posterior))
-    return LeaveOneOut("entry", mean, units.std(np.sqrt(variance)), units.log_densities(logs, 1))
-
-
-def _solution(posterior: Posterior, covariance: Modal) -> tuple[Array, Array]:
-    """``C^-1 y``, and the values about what is carried over, both over signals and nodes."""
-    rows, basis = covariance.rows, covariance.basis
-    solved = rows.unload(rows.solve(posterior.block, *covariance.powers))
-    solution = solved if basis.backward is None else solved @ basis.backward.T
-    return solution, basis.unload(rows.unload(posterior.block))
-
-
-def _with_holes(posterior: Posterior, seen: Seen, by: By) -> LeaveOneOut:
-    """By blocks of the inverse covariance of what was observed: equation (22)."""
-    units, freedom = posterior.signals.units, posterior.prior.freedom
-    carried = _carried(posterior)
-    if by == "node":
-        mean, variance, (lengths, determinants, counts) = _groups(seen, by_node=True)
-        densities = t_log_density(lengths, determinants, counts, np.inf)
-        densities = np.where(counts > 0, densities - units.log_volume(seen.observed, axis=0), np.nan)
-        return LeaveOneOut(by, units.mean(mean + carried), units.std(np.sqrt(variance)), densities)
-    mean, variance, (lengths, determinants, counts) = _groups(seen, by_node=False)
-    if by == "signal":
-        densities = t_log_density(lengths, determinants, counts, freedom)
-        densities = np.where(counts > 0, densities - units.log_volume(seen.observed, axis=1), np.nan)
-        return LeaveOneOut(by, units.mean(mean + carried), units.std(np.sqrt(variance)), densities)
-    missed = np.where(seen.observed, seen.solution / seen.precisions, 0.0)
-    variance, freedoms = np.where(seen.observed, 1 / seen.precisions, seen.variance), np.full((len(counts), 1), freedom)
-    if np.isfinite(freedom):
-        rest = np.where(seen.observed, lengths[:, None] - missed**2 / variance, lengths[:, None])
-        others = counts[:, None] - seen.observed
-        variance = variance * (freedom - 2 + np.maximum(rest, 0.0)) / (freedom - 2 + others)
-        freedoms = freedom + others
-    logs = np.where(seen.observed, t_log_density(missed**2 / variance, np.log(variance), 1, freedoms), np.nan)
-    mean = units.mean(seen.mean - missed + carried)
-    return LeaveOneOut(by, mean, units.std(np.sqrt(variance)), units.log_densities(logs, 1))
-
-
-def _groups(seen: Seen, by_node: bool) -> tuple[Array, Array, tuple[Array, Array, Array]]:
-    """Mean and variance of every value given all other signals, or all other nodes.
-
-    With the squared lengths, log determinants and numbers of what was observed of each.
-    """
-    turned = seen.observed.T if by_node else seen.observed
-    mean, variance = (one.T.copy() if by_node else one.copy() for one in (seen.mean, seen.variance))
-    solution = seen.solution.T if by_node else seen.solution
-    deviations = seen.deviations.transpose(0, 2, 1) if by_node else seen.deviations
-    pulled = seen.pulled.transpose(0, 2, 1) if by_node else seen.pulled
-    found = []
-    for number, own in enumerate(turned):
+    mean, variance = turned(seen.mean).copy(), turned(seen.variance).copy()
+    solution, deviations, solved = turned(seen.solution), turned(seen.deviations), turned(seen.solved_deviations)
+    lengths, logs, counts = np.zeros(len(mean)), np.zeros(len(mean)), np.zeros(len(mean), dtype=int)
+    for number, own in enumerate(turned(seen.observed)):
         if not own.any():
-            found.append((0.0, 0.0, 0))
             continue
         values, axes = seen.node_group(number) if by_node else seen.group(number)
         rotated = axes.T @ solution[number, own]
         missed, roots = axes @ (rotated / values), axes / np.sqrt(values)
         # what is missing follows what was observed by way of what the completion leaves open
-        across = deviations[:, number, ~own].T @ pulled[:, number, own]
+        across = deviations[:, number, ~own].T @ solved[:, number, own]
         mean[number, own] -= missed
         mean[number, ~own] += across @ missed
         variance[number, own] = np.sum(np.square(roots), axis=1)
         variance[number, ~own] += np.sum(np.square(across @ roots), axis=1)
-        found.append((float(np.sum(rotated**2 / values)), -float(np.sum(np.log(values))), int(own.sum())))
-    lengths, logs, counts = (np.array(one) for one in zip(*found, strict=True))
-    return (mean.T, variance.T, (lengths, logs, counts)) if by_node else (mean, variance, (lengths, logs, counts))
+        lengths[number], logs[number] = np.sum(rotated**2 / values), -np.sum(np.log(values))
+        counts[number] = np.count_nonzero(own)
+    densities = t_log_density(lengths, logs, counts, np.inf if by_node else posterior.prior.freedom)
+    densities = np.where(counts > 0, densities - units.log_volume(seen.observed, axis=0 if by_node else 1), np.nan)
+    std = units.restore_scale(np.sqrt(turned(variance)))
+    return LeaveOneOut(by, units.restore(turned(mean) + _carried(posterior)), std, densities)
+
+
+def _entries(posterior: Posterior) -> LeaveOneOut:
+    """Single entries, by the diagonal of the inverse covariance of what was observed."""
+    seen, units, freedom = posterior.as_seen(), posterior.signals.units, posterior.prior.freedom
+    covariance, observed = posterior.covariance, seen.observed
+    missed = np.where(observed, seen.solution / seen.precisions, 0.0)
+    if posterior.seen is None and posterior.signals.is_centred_by_node and len(missed) > 1:
+        assert isinstance(covariance, Modal)
+        missed = missed + covariance.row_sums() / seen.precisions * seen.values / (len(missed) - 1)
+    variance, freedoms = np.where(observed, 1 / seen.precisions, seen.variance), np.full((len(missed), 1), freedom)
+    if np.isfinite(freedom):  # a t given the rest of its signal: equation (25)
+        if posterior.seen is None:
+            lengths = covariance.left_out(posterior.block, posterior.signals, False, False).lengths
+        else:
+            lengths = np.array([seen.length(row)[0] for row in range(len(missed))])
+        rest = lengths[:, None] - np.where(observed, missed**2 / variance, 0.0)
+        others = observed.sum(axis=1, keepdims=True) - observed
+        variance = variance * (freedom - 2 + np.maximum(rest, 0.0)) / (freedom - 2 + others)
+        freedoms = freedom + others
+    logs = np.where(observed, t_log_density(missed**2 / variance, np.log(variance), 1, freedoms), np.nan)
+    mean = units.restore(seen.mean - missed + _carried(posterior))
+    return LeaveOneOut("entry", mean, units.restore_scale(np.sqrt(variance)), logs - np.log(units.divisor))
 
 
 def _carried(posterior: Posterior) -> Any:
     """What the training inputs carry over to the nodes."""
-    block = posterior.carried_block(posterior.inputs)
-    return block if posterior.carried is None else posterior.basis.unload(block)
+    return posterior.prior.carried_values(posterior.carried, posterior.inputs, posterior.signals.units)

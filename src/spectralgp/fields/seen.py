@@ -43,26 +43,13 @@ class Seen:
     noise, of weight ``w`` with the variance ``s / w``, and of weight zero not at all. Few entries of other weight than
     one, or few observed ones, are handled by a dense matrix of their number: equation (19). Else systems are solved by
     conjugate gradients, of which a step is one solve for complete signals.
-
-    Parameters
-    ----------
-    covariance : Covariance
-        Of complete signals.
-    values : ndarray of shape (n_signals, n_nodes)
-        About their mean; anything finite where the weight is zero.
-    weights : ndarray of shape (n_signals, n_nodes)
-        Not negative.
-    most_deviations : int, optional
-        How many deviations may stand for a covariance; as many as there is memory for if not given.
-    start : ndarray of shape (n_signals, n_nodes), optional
-        A guess of `solution`.
     """
 
-    covariance: Covariance
-    values: Array
-    weights: Array
-    most_deviations: int | None = None
-    start: Array | None = None
+    covariance: Covariance  # of complete signals
+    values: Array  # about their mean, shape (n_signals, n_nodes); anything finite where the weight is zero
+    weights: Array  # not negative
+    most_deviations: int | None = None  # that may stand for a covariance; as many as memory allows if not given
+    start: Array | None = None  # a guess of `solution`
 
     __getstate__ = without_caches
 
@@ -89,22 +76,27 @@ class Seen:
         return self.weights != 1.0
 
     @cached_property
+    def _n_others(self) -> int:
+        return int(np.count_nonzero(self._others))
+
+    @cached_property
     def _side(self) -> Method:
         """What there is less of: entries of other weights, or observed ones."""
-        return "missing" if 2 * np.count_nonzero(self._others) <= self.weights.size else "observed"
+        return "missing" if 2 * self._n_others <= self.weights.size else "observed"
 
     @cached_property
     def _n_dense(self) -> int:
-        return int(np.count_nonzero(self._others if self._side == "missing" else self.observed))
+        return self._n_others if self._side == "missing" else int(np.count_nonzero(self.observed))
 
     @property
-    def _is_written_out(self) -> bool:
+    def is_written_out(self) -> bool:
+        """Whether ``Q`` is known among the values of a signal, and not by draws alone."""
         return self.covariance.is_written_out and self._n_dense <= MOST_DENSE
 
     @cached_property
     def method(self) -> Method:
         """By which matrix, if any, systems are solved."""
-        is_small = self._is_written_out and self._n_dense <= MOST_SOLVED_DENSELY
+        is_small = self.is_written_out and self._n_dense <= MOST_SOLVED_DENSELY
         return self._side if is_small else "iterative"
 
     @property
@@ -142,18 +134,10 @@ class Seen:
             return vectors @ ((vectors.T @ right) / (values[:, None] if right.ndim > 1 else values))
         return cho_solve((self._factor, True), right, check_finite=False)
 
-    def solved(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> Array:
+    def solve(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> Array:
         """``Q y`` of values about their mean, shape (..., n_signals, n_nodes); zero where nothing was observed.
 
-        Parameters
-        ----------
-        values : ndarray
-            Anything finite where nothing was observed.
-        start : ndarray of the same shape, optional
-            A guess, where the solution is iterative.
-        tolerance : float, optional
-            Of an iterative one: the root of the share of its energy that may be missed; as fine as precision allows
-            if not given.
+        An iterative solution begins at `start`, and may miss the square of `tolerance` of its energy.
         """
         values = np.where(self.observed, values, 0.0)
         if self.method == "missing":
@@ -173,8 +157,8 @@ class Seen:
     def _around_holes(self, values: Array) -> Array:
         """Values with every hole filled by its mean: equation (19)."""
         completed = np.where(self.observed, values, 0.0)
-        pulled = self.covariance.solve(completed)[..., self.missing]
-        completed[..., self.missing] = -self._inner_solve(pulled.T).T
+        if self._n_others:
+            completed[..., self.missing] = -self._inner_solve(self.covariance.solve(completed)[..., self.missing].T).T
         return completed
 
     def _among_observed(self, values: Array) -> Array:
@@ -230,21 +214,20 @@ class Seen:
 
     # --------------------------------------------------------------------------------------------------- completion
 
-    def completed(self, values: Array, solution: Array) -> Array:
-        """What was observed, and the conditional mean of the rest, from the solution for the values."""
+    def _image(self, solution: Array) -> Array:
+        """``C u``, one set of signals at a time where blocks cannot be stacked."""
         complete = self.covariance
-        if self.method == "iterative" and not complete.is_written_out and solution.ndim > 2:
-            return np.stack([self.completed(one, own) for one, own in zip(values, solution, strict=True)])
-        expected = complete.unload(complete.times(complete.load(solution)))
-        return np.where(self.observed, values, expected)
+        if solution.ndim > 2 and not complete.is_written_out:
+            return np.stack([self._image(one) for one in solution])
+        return complete.unload(complete.times(complete.load(solution)))
 
     def filled(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> tuple[Array, Array]:
-        """`completed` values, and the solution that they follow from."""
+        """What was observed with the conditional mean of the rest, and the solution that they follow from."""
         if self.method == "missing" and self.is_mask:
             completed = self._around_holes(values)
             return completed, np.where(self.observed, self.covariance.solve(completed), 0.0)
-        solution = self.solved(values, start, tolerance)
-        return self.completed(values, solution), solution
+        solution = self.solve(values, start, tolerance)
+        return np.where(self.observed, values, self._image(solution)), solution
 
     @cached_property
     def _filled(self) -> tuple[Array, Array]:
@@ -265,19 +248,16 @@ class Seen:
         """Conditional mean of the signals without noise, at every entry: ``A Q y``."""
         if self.is_mask:
             return self.mean - self.covariance.noise_variance * self.solution
-        complete = self.covariance
-        image = complete.unload(complete.times(complete.load(self.solution)))
-        return image - complete.noise_variance * self.solution
+        return self._image(self.solution) - self.covariance.noise_variance * self.solution
 
     # --------------------------------------------------------------------------------------------------- deviations
 
     @cached_property
     def n_draws(self) -> int | None:
         """How many draws stand for the covariance of what was not observed; None where it is known."""
-        n_missing = int(np.count_nonzero(self._others))
         most = DRAWS if self.most_deviations is None else self.most_deviations
-        exact = MOST_EXACT_VALUES // self.weights.size if self.most_deviations is None else most
-        if self.covariance.is_written_out and n_missing <= exact:
+        exact = MOST_EXACT_VALUES // max(self.weights.size, 1) if self.most_deviations is None else most
+        if self.covariance.is_written_out and self._n_others <= exact:
             return None
         return max(FEWEST_DRAWS, min(most, MOST_DRAWN // self.weights.size))
 
@@ -295,14 +275,13 @@ class Seen:
         """
         if n_draws is not None:
             return self.draws(n_draws, random_state, tolerance=tolerance)[0] / np.sqrt(n_draws)
-        if not self.is_mask:
+        deviations = np.zeros((self._n_others, *self.weights.shape))
+        if self.is_mask:
+            identity = np.eye(self._n_others)
+            deviations[:, self._others] = solve_triangular(self._precision_factor, identity, lower=True)
+        else:
             values, vectors = self._others_modes
-            deviations = np.zeros((values.size, *self.weights.shape))
             deviations[:, self._others] = (vectors / np.sqrt(np.abs(values))).T
-            return deviations
-        factor = self._precision_factor
-        deviations = np.zeros((factor.shape[0], *self.weights.shape))
-        deviations[:, self.missing] = solve_triangular(factor, np.eye(factor.shape[0]), lower=True)
         return deviations
 
     @cached_property
@@ -315,16 +294,13 @@ class Seen:
 
     @cached_property
     def _signs(self) -> Array:
-        """Signs with which outer products of `pulled` are taken from ``C^-1`` to give ``Q``."""
+        """Signs with which outer products of `solved_deviations` are taken from ``C^-1`` to give ``Q``."""
         if not self.is_mask and self.n_draws is not None:
-            raise NotImplementedError(
-                "entries of the covariance under weights are known where few weights differ from 1"
-            )
+            raise NotImplementedError("entries of the covariance under weights are known where few differ from 1")
         return np.ones(len(self.deviations)) if self.is_mask else np.sign(self._others_modes[0])
 
-    def _summed(self, left: Array, right: Array) -> Array:
-        """Sum of signed products."""
-        return np.tensordot(self._signs, left * right, axes=1)
+    def _sum_of_squares(self, deviations: Array) -> Array:
+        return np.tensordot(self._signs, np.square(deviations), axes=1)
 
     @cached_property
     def _precision_factor(self) -> Array:
@@ -335,11 +311,7 @@ class Seen:
         return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
 
     def draws(
-        self,
-        n_draws: int,
-        random_state: np.random.Generator,
-        start: Array | None = None,
-        tolerance: float = 0.0,
+        self, n_draws: int, random_state: np.random.Generator, start: Array | None = None, tolerance: float = 0.0
     ) -> tuple[Array, Array | None]:
         """Draws of what complete values deviate by from their mean, one solve each (Matheron's rule).
 
@@ -360,7 +332,7 @@ class Seen:
         return complete.unload(complete.draw_signal(random_state) + complete.draw_noise(random_state))
 
     @cached_property
-    def pulled(self) -> Array:
+    def solved_deviations(self) -> Array:
         """``C^-1`` times each of the deviations."""
         complete = self.covariance
         if complete.is_written_out:
@@ -377,7 +349,7 @@ class Seen:
         known (the law of total variance).
         """
         if self.n_draws is None:
-            return np.where(self.observed, 0.0, self._summed(self.deviations, self.deviations))
+            return np.where(self.observed, 0.0, self._sum_of_squares(self.deviations))
         return self._variance_by_signals() if self.covariance.is_written_out else self._variance_by_entries()
 
     def _variance_by_signals(self) -> Array:
@@ -388,7 +360,7 @@ class Seen:
                 entries = self.covariance.between(signal, signal, inverse=True, nodes=own)
                 factor = cholesky(entries, lower=True), True
                 given = cho_solve(factor, np.eye(int(np.count_nonzero(own)))).diagonal()
-                left = self.deviations[:, signal, own] - cho_solve(factor, self.pulled[:, signal, own].T).T
+                left = self.deviations[:, signal, own] - cho_solve(factor, self.solved_deviations[:, signal, own].T).T
                 variance[signal, own] = given + np.sum(np.square(left), axis=0)
         return variance
 
@@ -396,8 +368,8 @@ class Seen:
         """Given all other entries, where signals are too long for that."""
         precisions = self.inverse_diagonal
         total = 1 / precisions
-        for deviation, pulled in zip(self.deviations, self.pulled, strict=True):
-            total += np.square(deviation - pulled / precisions)
+        for deviation, solved in zip(self.deviations, self.solved_deviations, strict=True):
+            total += np.square(deviation - solved / precisions)
         return np.where(self.observed, 0.0, total)
 
     @cached_property
@@ -409,7 +381,7 @@ class Seen:
     def precisions(self) -> Array:
         """Diagonal of ``Q`` where something was observed: what is known of an entry from all others, inverted."""
         known = self.inverse_diagonal
-        return np.maximum(known - self._summed(self.pulled, self.pulled), LEAST_LEFT * known)
+        return np.maximum(known - self._sum_of_squares(self.solved_deviations), LEAST_LEFT * known)
 
     @cached_property
     def signal_variance(self) -> Array:
@@ -419,9 +391,9 @@ class Seen:
             if self.n_draws is not None:
                 draws = self.signal_draws(self.n_draws, np.random.default_rng(DRAW_SEED))
                 return np.mean(np.square(draws), axis=0)
-            moved = self.deviations - noise * self.pulled
-            return np.maximum(noise - noise**2 * self.inverse_diagonal + self._summed(moved, moved), 0.0)
-        rest = self.inverse_diagonal - np.sum(np.square(self.pulled), axis=0)
+            moved = self.deviations - noise * self.solved_deviations
+            return np.maximum(noise - noise**2 * self.inverse_diagonal + self._sum_of_squares(moved), 0.0)
+        rest = self.inverse_diagonal - np.sum(np.square(self.solved_deviations), axis=0)
         of_observed = noise - noise**2 * np.maximum(rest, 0.0)
         return np.maximum(np.where(self.observed, of_observed, self.variance - noise), 0.0)
 
@@ -431,7 +403,7 @@ class Seen:
         given = -(noise**2) * self.covariance.between(signal, other, inverse=True)
         if signal == other:
             given[np.diag_indices_from(given)] += noise
-        moved = [self.deviations[:, row] - noise * self.pulled[:, row] for row in (signal, other)]
+        moved = [self.deviations[:, row] - noise * self.solved_deviations[:, row] for row in (signal, other)]
         return given + (moved[0].T * self._signs) @ moved[1]
 
     def signal_draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
@@ -441,15 +413,10 @@ class Seen:
             signal, white = complete.draw_signal(random_state), complete.draw_noise(random_state)
             drawn = complete.unload(signal)
             values = drawn + complete.unload(white) / np.sqrt(np.where(self.observed, self.weights, 1.0))
-            solution = complete.load(self.solved(values))
+            solution = complete.load(self.solve(values))
             image = complete.times(solution) - solution * noise
             draws.append(drawn - complete.unload(image))
         return np.stack(draws)
-
-    @cached_property
-    def has_groups(self) -> bool:
-        """Whether ``Q`` is known among the values of a signal, and not by draws alone."""
-        return self._is_written_out
 
     def group(self, signal: int) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of ``Q`` among what was observed of a signal: equation (22).
@@ -477,8 +444,11 @@ class Seen:
     def node_group(self, node: int) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of ``Q`` among what was observed at a node, over the signals."""
         own = self.observed[:, node]
-        pulled = self.pulled[:, own, node]
-        entries = self.covariance.at_node(node)[np.ix_(own, own)] - (pulled.T * self._signs) @ pulled
+        modes = self.covariance.at_node(node)
+        if self._n_others == 0:
+            return modes.values, modes.vectors
+        moved = self.solved_deviations[:, own, node]
+        entries = ((modes.vectors * modes.values) @ modes.vectors.T)[np.ix_(own, own)] - (moved.T * self._signs) @ moved
         values, axes = np.linalg.eigh(entries)
         return np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0)), axes
 
@@ -506,18 +476,18 @@ class Seen:
         random_state = np.random.default_rng(PROBE_SEED) if random_state is None else random_state
         if "_filled" in self.__dict__:
             solution = self.solution
-        elif self._is_written_out:
+        elif self.is_written_out:
             values = np.where(self.observed, self.values, 0.0)
             solution = (self._around_others if self._side == "missing" else self._among_observed)(values)
         else:  # a form at its minimum: errors count squared
-            solution = self.solved(self.values, self.start, FORM_TOLERANCE if self._is_short else ROUGH_FORM_TOLERANCE)
+            solution = self.solve(self.values, self.start, FORM_TOLERANCE if self._is_short else ROUGH_FORM_TOLERANCE)
         quadratic = float(np.sum(np.where(self.observed, self.values * solution, 0.0)))
         logs, error = self._log_determinant(random_state)
         constant = np.count_nonzero(self.observed) * np.log(2 * np.pi)
         return float(-0.5 * (quadratic + logs + constant)), 0.5 * error
 
     def _log_determinant(self, random_state: np.random.Generator) -> tuple[float, float]:
-        if not self._is_written_out:
+        if not self.is_written_out:
             return self._lanczos(random_state)
         if isinstance(self._factor, tuple):
             weights, noise = self.weights[self._others], self.covariance.noise_variance

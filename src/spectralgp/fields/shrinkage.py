@@ -14,7 +14,6 @@ from scipy.special import gammaln, psi
 
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array
-from spectralgp.fields.laws import t_log_density
 
 PROFILE_DEGREE = 2
 PROFILE_SPREADS = (2.0, 2.0, 1.0)  # standard deviations of the coefficients of the logarithm of the profile
@@ -36,41 +35,22 @@ class Shrinkage:
     whitened training signals ``Q``; its mean, ``R = Psi / (b + N)``, is that of the process: equation (18). How many
     signals the graph is worth, ``b``, and the profile are those of the highest evidence, in which ``R`` is integrated
     out.
-
-    Parameters
-    ----------
-    worth : float
-        ``b``.
-    root : ndarray of shape (k, n_frequencies)
-        Any matrix with ``root^T root = Q^T Q``.
-    profile : ndarray of shape (n_frequencies,)
-        What standard deviations are multiplied by.
-    n_signals : int
-        Number of training signals.
-    freedom : float, default=inf
-        Degrees of freedom of a signal, a multivariate t: equation (25).
     """
 
-    worth: float
-    root: Array
-    profile: Array
+    worth: float  # b
+    root: Array  # any matrix (k, n_frequencies) with root^T root = Q^T Q
+    profile: Array  # what standard deviations are multiplied by, one per frequency
     n_signals: int
-    freedom: float = np.inf
+    freedom: float = np.inf  # degrees of freedom of a signal, a multivariate t: equation (25)
 
     __getstate__ = without_caches
 
     @classmethod
     def learnt(cls, whitened: Array, positions: Array, n_signals: int | None = None) -> Shrinkage:
-        """The shrinkage of highest evidence.
+        """The shrinkage of highest evidence, from ``Z / sqrt(D)`` of shape (n_rows, n_frequencies).
 
-        Parameters
-        ----------
-        whitened : ndarray of shape (n_rows, n_frequencies)
-            ``Z / sqrt(D)``; with more rows than signals, any matrix whose products add up to those expected.
-        positions : ndarray of shape (n_frequencies,)
-            Frequencies on ``[0, 1]``.
-        n_signals : int, optional
-            Number of signals; that of the rows if not given.
+        With more rows than signals, any matrix whose products add up to those expected. `positions` are the frequencies
+        on ``[0, 1]``.
         """
         n_rows, n_nodes = whitened.shape
         n_signals = n_rows if n_signals is None else n_signals
@@ -92,9 +72,14 @@ class Shrinkage:
         return cls(float(np.exp(found[0])), root / profile, profile, n_signals)
 
     @property
-    def share(self) -> float:
+    def data_weight(self) -> float:
         """Weight of the signals, beside the graph, in the covariance: ``N / (N + b)``."""
-        return self.n_signals / (self.n_signals + self.worth)
+        return self.n_signals / self.total
+
+    @property
+    def total(self) -> float:
+        """Signals that ``R`` is worth, ``b + N``."""
+        return self.n_signals + self.worth
 
     @cached_property
     def _inner(self) -> tuple[Array, bool]:
@@ -117,11 +102,6 @@ class Shrinkage:
         across = np.sum(np.square(vectors @ self.root.T), axis=-1)
         return (self.worth * np.sum(np.square(vectors), axis=-1) + across) / self.total
 
-    @property
-    def total(self) -> float:
-        """Signals that ``R`` is worth, ``b + N``."""
-        return self.n_signals + self.worth
-
     @cached_property
     def root_of_mean(self) -> Array:
         """Lower Cholesky factor of ``R``."""
@@ -130,23 +110,16 @@ class Shrinkage:
         return cholesky(scale / self.total, lower=True, check_finite=False)
 
     def left_out(self, quadratics: Array) -> tuple[Array, Array]:
-        """Squared lengths of whitened errors after the share of each in ``R`` is taken out of it.
-
-        Returns those, and what is added to the logarithms of the determinants.
-        """
+        """Squared lengths of whitened errors, the share of each taken out of ``R``, and what log determinants gain."""
         shares = np.minimum(quadratics / self.total, LARGEST_OWN_SHARE)
         lengths = (self.total - 1) * shares / (1 - shares)
         return lengths, np.log1p(-shares) + self.root.shape[1] * np.log(self.total / (self.total - 1))
 
     def with_freedom(self, quadratics: Array, n_values: Array) -> Self:
-        """The same covariance with the degrees of freedom under which signals that were left out are likeliest.
+        """The shrinkage with the degrees of freedom under which left-out signals are likeliest.
 
-        Parameters
-        ----------
-        quadratics : ndarray of shape (n_signals,)
-            Squared lengths of the whitened errors of signals, each predicted from the others.
-        n_values : ndarray of shape (n_signals,)
-            How many values of each were observed.
+        `quadratics` are squared lengths of the whitened errors of signals, each predicted from the others, and
+        `n_values` the numbers of their observed values.
         """
         centre = np.log(self.total + 2)
         lengths = self.left_out(quadratics)[0]
@@ -155,13 +128,23 @@ class Shrinkage:
             logs = t_log_density(lengths, 0.0, n_values, float(np.exp(log_freedom)))
             return 0.5 * ((log_freedom - centre) / FREEDOM_SPREAD) ** 2 - float(np.sum(logs))
 
-        found = minimize_scalar(
-            negative,
-            bounds=(np.log(LEAST_FREEDOM), max(centre, np.log(LEAST_FREEDOM) + 1e-3)),
-            method="bounded",
-            options={"xatol": 1e-4},
-        )
+        bounds = np.log(LEAST_FREEDOM), max(centre, np.log(LEAST_FREEDOM) + 1e-3)
+        found = minimize_scalar(negative, bounds=bounds, method="bounded", options={"xatol": 1e-4})
         return replace(self, freedom=float(np.exp(found.x)))
+
+
+def t_log_density(
+    quadratics: Array, log_determinants: Array | float, n_values: Array | int, freedom: Array | float
+) -> Array:
+    """Log densities of errors under multivariate t laws with covariances ``C``; normal ones for infinite `freedom`.
+
+    `quadratics` are ``e^T C^-1 e``, `log_determinants` ``log |C|``, `n_values` the lengths of errors; all broadcast.
+    """
+    if np.all(np.isinf(freedom)):
+        return -0.5 * (quadratics + log_determinants + n_values * np.log(2 * np.pi))
+    # the scale matrix is C (nu - 2) / nu, so that the covariance is C
+    constant = gammaln((freedom + n_values) / 2) - gammaln(freedom / 2) - 0.5 * n_values * np.log((freedom - 2) * np.pi)
+    return constant - 0.5 * log_determinants - 0.5 * (freedom + n_values) * np.log1p(quadratics / (freedom - 2))
 
 
 def _root_of(products: Array) -> Array:

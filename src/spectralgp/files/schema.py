@@ -23,8 +23,7 @@ from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.kernels.polynomial import HIGHEST_DEGREE
 from spectralgp.learning import Candidate, Certificate, Draws, Fit, Lagrangian, Limits, Outcome, Sqp, Stage, Task
 from spectralgp.learning.fitting import Stacking, Tried
-from spectralgp.signals import CompleteState, IncompleteState, ReadAs
-from spectralgp.signals.units import Units
+from spectralgp.signals import CompleteState, IncompleteState, ReadAs, Units
 from spectralgp.spectra import Chebyshev, DensityState, Eigenpairs, Errors, Exact, Spectrum
 
 # A type of msgspec, made while the program runs. No union may have both a number with limits and a tuple of fixed

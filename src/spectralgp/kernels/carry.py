@@ -9,7 +9,7 @@ from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp.signals.units import Units
+from spectralgp.signals import Units
 from spectralgp.spectra import SpectralData
 
 DEGREE = 2

@@ -64,7 +64,7 @@ def learn_all(
     solver, known = solver or Sqp(), warm_starts or [None] * len(kernels)
     families: dict[Hashable, list[int]] = {}
     for index, (task, kernel) in enumerate(zip(tasks, kernels, strict=True)):
-        is_shared = solver.shares_families and task.signals.observed is None and kernel.family is not None
+        is_shared = solver.shares_families and task.signals.is_complete and kernel.family is not None
         families.setdefault((task, (kernel.family,)) if is_shared else index, []).append(index)
     fits: dict[int, Fit] = {}
     for family in families.values():
@@ -75,7 +75,7 @@ def learn_all(
             family = [index for index in family if kernels[index] not in path]
             task, own = tasks[group[0]], [kernels[index] for index in group]
             starts = [start for start in (known[index] for index in group) if start is not None]
-            if task.signals.observed is None:
+            if task.signals.is_complete:
                 found = solver.fit(task, own, starts if len(starts) == len(group) else None)
             else:
                 found = [learn_incomplete(task, own[0], solver, known[group[0]])]

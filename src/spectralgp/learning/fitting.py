@@ -16,8 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from spectralgp._basics.arrays import few_threads
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp._basics.progress import Heard, quietly, report
-from spectralgp.fields import GraphGP, Mixture, Posterior, condition, held_out_densities
-from spectralgp.fields.stacking import stacking_weights
+from spectralgp.fields import GraphGP, Mixture, Posterior, condition, held_out_densities, stacking_weights
 from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.families import learn_all
@@ -215,7 +214,7 @@ def _predicted(
 ) -> tuple[Array, Array]:
     """Log densities of the signals held out, and those of their values at some nodes."""
     new = fold.new_inputs(model.input_kernel)
-    is_complete = part.signals.observed is None and others.observed is None
+    is_complete = part.signals.is_complete and others.is_complete
     if candidate.shrunk and is_complete and nodes is not None:
         plain = condition(model, part.inputs, part.signals, part.carried)
         return held_out_densities(plain, plain.given(new, fold.features), others, nodes)
@@ -224,7 +223,7 @@ def _predicted(
     logs = posterior.log_densities_of(prediction, others)
     if nodes is None:
         return logs, np.empty((others.shape[0], 0))
-    observed = others.units.mean(others.values)
+    observed = others.units.restore(others.values)
     values = prediction.value_log_densities(observed[:, nodes], nodes)
     return logs, np.where(np.isfinite(observed[:, nodes]), values, 0.0)
 
@@ -324,7 +323,7 @@ def fit_models(
                 candidates, weights = [candidates[index] for index in kept], weights[kept]
                 like = [held_out.fits[index] for index in kept]
         tasks = [candidate.task for candidate in candidates]
-        if is_choice and tasks[0].signals.observed is not None:
+        if is_choice and not tasks[0].signals.is_complete:
             solver = solver.coarse()  # more draws for what is missing would tell nothing of predictions
         with quietly() if is_stacked else nullcontext():
             fits = learn_all(tasks, [candidate.kernel for candidate in candidates], solver, like)

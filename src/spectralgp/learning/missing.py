@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -17,7 +17,6 @@ from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Fit, Outcome, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.task import Task
-from spectralgp.signals import Incomplete
 
 SEED = 0
 FIRST_DRAWS, MIN_DRAWS, MAX_DRAWS = 8, 2, 1_024
@@ -45,7 +44,7 @@ class Expectation:
     """
 
     def __init__(self, task: Task, n_draws: int | None) -> None:
-        self.task, self.n_draws, self.signals = task, n_draws, cast(Incomplete, task.signals)
+        self.task, self.n_draws, self.signals = task, n_draws, task.signals
         truncation_error = task.spectrum.tolerance * self.signals.size
         self.tolerance_nats = max(SOLVE_TOLERANCE_NATS, TRUNCATION_SHARE * truncation_error)
         self._solutions: tuple[Array | None, Array | None] = (None, None)
@@ -53,7 +52,7 @@ class Expectation:
     @classmethod
     def of(cls, task: Task, is_coarse: bool = False) -> Expectation:
         """Exactly where that is cheap, else by a few draws to begin with, which suffice for a coarse fit."""
-        observed = cast(Incomplete, task.signals).observed
+        observed = task.signals.observed
         n_missing = int(observed.size - np.count_nonzero(observed))
         is_cheap = n_missing * observed.size * sum(observed.shape) <= MAX_EXACT_OPERATIONS
         if task.spectrum.has_node_covariances and is_cheap and (not is_coarse or n_missing <= FIRST_DRAWS):
@@ -122,7 +121,7 @@ class ObservedObjective(Objective):
 
 def objective_of(task: Task, model: GraphGP) -> Objective:
     """The log posterior that a model is a maximum of; its gradient, where signals have holes."""
-    if task.signals.observed is None:
+    if task.signals.is_complete:
         return Objective(task, model.graph_kernel, model.spectrum)
     return ObservedObjective(Expectation.of(task), model)
 

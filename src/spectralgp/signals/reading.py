@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.arrays import on_host
-from spectralgp._basics.checks import Array, as_training_signals
+from spectralgp._basics.checks import Array, Indices, as_training_signals
 from spectralgp._basics.extras import require
-from spectralgp.signals.incomplete import Incomplete
-from spectralgp.signals.units import Units
-from spectralgp.signals.views import Center, Scale, Signals, Store
+from spectralgp.signals.core import LARGEST, Center, Reader, Scale, Signals, Store, Units
 
 BLOCK = 2**22  # values read at a time
-LARGEST = 1e140  # size of values whose squares are still numbers, and one over the smallest
-LARGEST_UNSCALED = 1e70  # the same where values are not scaled: squares of variances are numbers
+LARGEST_UNSCALED = 1e70  # size of values that are not scaled: squares of variances are numbers
 ROUNDING = 1e-14  # of the largest value: a spread below this is that of a constant
 PRIOR_SIGNALS = 8  # that the common variance is worth, beside the signals, in the variance of a node
 
@@ -45,7 +42,7 @@ def read_signals(source: Any, center: Center = None, scale: Scale = None, *, kee
     Returns
     -------
     Signals
-        `Incomplete` where not all values were observed: centre and scales are those of what was.
+        Where not all values were observed, centre and scales are those of what was.
 
     Raises
     ------
@@ -72,7 +69,7 @@ def _read(source: Any, center: Center, scale: Scale, keep_source: bool, reach: f
                 "Y must be complete where it is a Dask array; got NaN. Fill in what was not observed, drop the signals "
                 "with holes, or pass an array in memory with a Graph."
             )
-        precision = np.float32 if "float32" in str(source.dtype) else np.float64
+        precision = "float32" if "float32" in str(source.dtype) else "float64"
         return _read_incomplete(_on_host(source[:, :]), center, scale, precision)
     relative = None if scale != "node" else _relative_scales(source, means, largest)
     reference: Any = means if center == "node" else mean
@@ -114,7 +111,7 @@ def _gram(block: Any, reference: Any, ones: Any, *, largest: float) -> tuple[Arr
 
 @dataclass(frozen=True, eq=False)
 class ReadAs:
-    """How some of the signals are read anew: what is subtracted and what they are divided by."""
+    """How some of the signals are read anew: what is subtracted, and what they are divided by."""
 
     center: Center
     scale: Scale
@@ -126,16 +123,16 @@ class ReadAs:
 
 def read_in(units: Units, values: Array) -> Signals:
     """Signals as they came in, in units that are known."""
-    return _read(units.apply(values), None, None, is_dask_array(values), LARGEST).said_in(units)
+    return _read(units.apply(values), None, None, is_dask_array(values), LARGEST).with_units(units)
 
 
 def no_signals(n_nodes: int, units: Units) -> Signals:
     """Signals of which there are none yet, in units that are known."""
-    store = Store(np.empty((0, n_nodes)), 0.0, 1.0, units, np.full((1, 1), float(n_nodes)), 0.0)
+    store = Store(np.empty((0, n_nodes)), 0.0, 1.0, units, None, 0.0)
     return Signals(store, np.arange(0), np.zeros(1), None)
 
 
-def _read_incomplete(values: Array, center: Center, scale: Scale, precision: Any) -> Incomplete:
+def _read_incomplete(values: Array, center: Center, scale: Scale, precision: str) -> Signals:
     """Signals with holes, centred and scaled by what was observed; nodes that never were are taken for typical ones."""
     seen = np.isfinite(values)
     counts, largest = seen.sum(axis=0), float(np.max(np.abs(values), where=seen, initial=0.0)) or 1.0
@@ -152,7 +149,7 @@ def _read_incomplete(values: Array, center: Center, scale: Scale, precision: Any
     spread = float(np.sqrt(np.mean(np.square(centred[seen]))))
     divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
     units = Units(offset, divisor, relative)
-    return Incomplete(units.apply(values), units, center == "node", ReadAs(center, scale), precision)
+    return IncompleteState(units.apply(values), units, center == "node", ReadAs(center, scale), precision).signals
 
 
 def _relative_scales(source: Any, means: Any, largest: float) -> Any:
@@ -171,13 +168,7 @@ def _variances(block: Any, means: Any, *, largest: float) -> Any:
 
 
 def as_training(signals: ArrayLike | Signals, n_signals: int, n_nodes: int) -> Signals:
-    """Signals of a stated shape, from an array as it is or from `read_signals`.
-
-    Raises
-    ------
-    ValueError
-        If the shape is another, or an array holds anything but finite numbers.
-    """
+    """Signals of a stated shape, from an array as it is or from `read_signals`; another shape is refused."""
     if not isinstance(signals, Signals):
         return read_signals(as_training_signals(signals, n_signals, n_nodes))
     if signals.shape != (n_signals, n_nodes):
@@ -196,22 +187,24 @@ def _first_look(source: Any, by_node: bool, reach: float) -> tuple[float, float,
         raise ValueError("Y must not hold infinite values; got some. NaN stands for what was not observed.")
     if n_observed == 0:
         raise ValueError("Y must hold at least one value; got nothing but NaN, which stands for what was not observed.")
-    _require_squarable(largest, reach)
+    if not (largest == 0 or 1 / reach <= largest <= reach):
+        unscaled = reach < LARGEST
+        raise ValueError(
+            f"Y must hold values between {1 / reach:g} and {reach:g} in size{' where scale=None' if unscaled else ''}, "
+            f"whose squares are still numbers; got {largest:.3g} for the largest. "
+            f"{'Pass scale=' + repr('global') + ', or change' if unscaled else 'Change'} the units of Y."
+        )
     if n_observed < sum(look.size for look in looks):
         return np.nan, 1.0, None
     mean, count = 0.0, 0
     for look in looks:
         mean += (look.mean - mean) * look.size / (count + look.size)
         count += look.size
-    return (
-        mean,
-        largest or 1.0,
-        array_namespace(looks[0].means).concat([look.means for look in looks]) if by_node else None,
-    )
+    means = array_namespace(looks[0].means).concat([look.means for look in looks]) if by_node else None
+    return mean, largest or 1.0, means
 
 
-@dataclass(frozen=True, eq=False)
-class _Look:
+class _BlockStatistics(NamedTuple):
     """What a first look at a block of signals finds."""
 
     size: int
@@ -221,39 +214,21 @@ class _Look:
     means: Any
 
 
-def _look(block: Any, *, by_node: bool) -> _Look:
+def _look(block: Any, *, by_node: bool) -> _BlockStatistics:
     xp = array_namespace(block)
     seen = ~xp.isnan(block)
     size, n_observed = block.shape[0] * block.shape[1], int(xp.sum(xp.astype(seen, xp.int64)))
     largest = float(xp.max(xp.where(seen, xp.abs(block), xp.zeros_like(block))))
     is_whole = n_observed == size and largest <= LARGEST
     mean = float(xp.mean(block)) if is_whole else np.nan
-    return _Look(size, n_observed, largest, mean, xp.mean(block, axis=0) if is_whole and by_node else None)
-
-
-def _require_squarable(largest: float, reach: float) -> None:
-    if not (largest == 0 or 1 / reach <= largest <= reach):
-        unscaled = reach < LARGEST
-        raise ValueError(
-            f"Y must hold values between {1 / reach:g} and {reach:g} in size{' where scale=None' if unscaled else ''}, "
-            f"whose squares are still numbers; got {largest:.3g} for the largest. "
-            f"{'Pass scale=' + repr('global') + ', or change' if unscaled else 'Change'} the units of Y."
-        )
+    return _BlockStatistics(size, n_observed, largest, mean, xp.mean(block, axis=0) if is_whole and by_node else None)
 
 
 def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **settings: Any) -> list[Any]:
     """What a function finds in every block of signals, in the order of the nodes.
 
-    Parameters
-    ----------
-    source : array or file of shape (n_signals, n_nodes)
-        Blocks are float64 arrays of its own library, or NumPy's. Chunks of a Dask array are looked at where they are.
-    function : callable
-        Takes a block, and of each of `by_node` the numbers of its nodes.
-    by_node : float or array of shape (n_nodes,)
-        One number for all, or one a node.
-    settings
-        Passed on.
+    Blocks are float64 arrays of the source's own library, or NumPy's; chunks of a Dask array are looked at where they
+    are. The function takes a block, and the block's part of each of `by_node`: one number for all, or one per node.
     """
     if is_dask_array(source):
         dask: Any = require("dask", "dask", "to read Dask arrays")
@@ -288,3 +263,67 @@ def _owned(source: Any) -> Any:
 
 def _on_host(array: Any) -> Array:
     return np.asarray(on_host(array), dtype=float)
+
+
+# --------------------------------------------------------------------------------------------------- for model files
+
+
+@dataclass(frozen=True, eq=False)
+class CompleteState:
+    """What signals without holes are made of, on the host: the fields of `Store`, and the parameters of `Signals`."""
+
+    source: Any
+    offset: Any
+    divisor: Any
+    units: Units
+    gram: Array
+    rounding: float
+    rows: Indices
+    level: Array
+    recentres: Center
+    read_as: Reader | None  # a file can hold a `ReadAs`
+
+    @property
+    def signals(self) -> Signals:
+        """The signals."""
+        store = Store(self.source, self.offset, self.divisor, self.units, self.gram, self.rounding)
+        return Signals(store, self.rows, self.level, self.recentres, self.read_as)
+
+
+@dataclass(frozen=True, eq=False)
+class IncompleteState:
+    """What signals with holes are made of."""
+
+    values: Array  # centred and scaled; NaN where nothing was observed
+    units: Units
+    is_centred_by_node: bool
+    read_as: Reader | None
+    precision: str  # that the signals came in, which operators on a large graph follow
+
+    @property
+    def signals(self) -> Signals:
+        """The signals."""
+        observed, n_signals = np.isfinite(self.values), len(self.values)
+        rounding = ROUNDING * float(np.max(np.abs(self.values), where=observed, initial=0.0))
+        prototype = np.empty((0, 0), dtype=self.precision)
+        store = Store(self.values, 0.0, 1.0, self.units, None, rounding, prototype)
+        recentres: Center = "node" if self.is_centred_by_node else None
+        return Signals(store, np.arange(n_signals), np.zeros(n_signals + 1), recentres, self.read_as, observed)
+
+
+def state_of(signals: Signals) -> CompleteState | IncompleteState:
+    """What signals are made of; files and arrays on devices are read into memory."""
+    store, read_as = signals._store, signals._read
+
+    def hosted(value: Any) -> Any:
+        return value if np.ndim(value) == 0 else on_host(value)
+
+    kept = store.units if signals.is_complete else signals.units
+    units = Units(hosted(kept.offset), kept.spread, None if kept.relative is None else on_host(kept.relative))
+    if not signals.is_complete:
+        precision = np.dtype(signals.like.dtype).name
+        return IncompleteState(signals.values, units, signals.is_centred_by_node, read_as, precision)
+    source = store.source if isinstance(store.source, np.ndarray) else on_host(store.source[:, :])
+    offset, divisor, rows, level = hosted(store.offset), hosted(store.divisor), signals._rows, signals._level
+    recentres = signals._recentres
+    return CompleteState(source, offset, divisor, units, store.gram, store.rounding, rows, level, recentres, read_as)

@@ -25,7 +25,7 @@ from spectralgp import (
 )
 from spectralgp.datasets import sensor_graph
 from spectralgp.fields import log_marginal_likelihood
-from spectralgp.fields.nodes import SERIES_OF_DRAWS
+from spectralgp.fields.factors import SERIES_OF_DRAWS
 from spectralgp.kernels import WithResidual
 from spectralgp.learning import Task
 from spectralgp.learning.missing import objective_of

@@ -1,4 +1,4 @@
-"""How signals covary at each mode of the nodes: by their inputs, or as complete signals leave them."""
+"""The two factors of a covariance: how signals covary at each mode of the nodes, and what the nodes share."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
+from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array
-from spectralgp.kernels import NewInputs
-from spectralgp.spectra import FilterBank, Filters, Modes, OfEigenvalues, modes_of
+from spectralgp.fields.shrinkage import Shrinkage
+from spectralgp.kernels import GraphKernel, NewInputs
+from spectralgp.spectra import FilterBank, Filters, Modes, Oblique, OfEigenvalues, Spectrum, modes_of
 
 CONTRADICTION = 1e-8  # of the prior variance: a predictive one below zero by more than this is no rounding
+SERIES_OF_DRAWS = 1e-4  # of the largest term, below which the series of a residual's filter is cut for draws
+LARGEST_NOISE = 0.99  # of the smallest variance of what inputs do not explain
 
 
 class Rows(ABC):
     """Processes over signals, one per mode of the nodes: ``C_j = p_j K_j + r_j I`` at mode j.
 
-    ``p``, the power of what inputs explain, and ``r``, what signals have each for themselves, are arrays of shape
+    ``p``, the power of what inputs explain, and ``r``, what each signal has for itself, are arrays of shape
     (n_modes,). Coordinates are combinations of the signals that suit the rows, shape (..., n_signals, n_modes).
     Derive another covariance of signals from it (a process in time, by filters): what asks does not change.
     """
@@ -66,20 +71,21 @@ class Rows(ABC):
         """Diagonals of ``C_j``, or of its inverse, shape (n_signals, n_modes)."""
 
     @abstractmethod
-    def log_variances(self, power: Array, own: Array) -> Array | None:
-        """Logarithms of ``C_j`` in coordinates, where it is diagonal there, shape (n_signals, n_modes); else None."""
-
-    @abstractmethod
-    def weighted_inverse(self, weights: Array, power: Array, own: Array) -> Modes:
-        """``sum_j w_j C_j^-1`` over the signals, by its eigenvalues and eigenvectors."""
-
-    @abstractmethod
     def at(self, new: Any, power: OfEigenvalues, own: OfEigenvalues) -> Left:
         """What complete signals say of those at new inputs, with powers given as functions of the eigenvalue."""
 
     @abstractmethod
     def joined(self, new: Any) -> Rows:
-        """These signals and, after them, those at new inputs."""
+        """These signals followed by those at new inputs."""
+
+    def log_variances(self, power: Array, own: Array) -> Array | None:
+        """Logarithms of ``C_j`` in coordinates, where it is diagonal there, shape (n_signals, n_modes); else None."""
+        return None
+
+    def weighted_inverse(self, weights: Array, power: Array, own: Array) -> Modes:
+        """``sum_j w_j C_j^-1`` over the signals, by its eigenvalues and eigenvectors."""
+        columns = [self.column(signal, power, own, inverse=True) @ weights for signal in range(self.n_signals)]
+        return modes_of(np.array(columns))
 
     def matrices(self, power: Array, own: Array) -> Array:
         """``C_j`` written out, shape (n_modes, n_signals, n_signals)."""
@@ -106,13 +112,7 @@ class Left(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Inputs(Rows):
-    """One covariance ``K = U diag(kappa) U^T`` by inputs for all modes: ``D_ij = kappa_i p_j + r_j``, equation (15).
-
-    Parameters
-    ----------
-    modes : Modes
-        Of ``K``.
-    """
+    """One covariance ``K = U diag(kappa) U^T`` by inputs for all modes: ``D_ij = kappa_i p_j + r_j``, equation (15)."""
 
     modes: Modes
 
@@ -126,11 +126,9 @@ class Inputs(Rows):
         return self.modes.values.size
 
     def load(self, signals: Array) -> Array:
-        """``U^T z``."""
         return self.turn.T @ signals
 
     def unload(self, coordinates: Array) -> Array:
-        """``U z``."""
         return self.turn @ coordinates
 
     def variances(self, power: Array, own: Array | float) -> Array:
@@ -138,37 +136,29 @@ class Inputs(Rows):
         return self.modes.values[:, None] * power[..., None, :] + own
 
     def times(self, coordinates: Array, power: Array, own: Array) -> Array:
-        """``D z``."""
         return self.variances(power, own) * coordinates
 
     def solve(self, coordinates: Array, power: Array, own: Array) -> Array:
-        """``z / D``."""
         return coordinates / self.variances(power, own)
 
     def log_determinants(self, power: Array, own: Array) -> Array:
-        """Sum of the logarithms of ``D``."""
         return np.log(self.variances(power, own)).sum(axis=0)
 
     def drawn(self, white: Array, power: Array, own: Array) -> Array:
-        """``sqrt(D) z``."""
         return np.sqrt(np.maximum(self.variances(power, own), 0.0)) * white
 
     def whitened(self, coordinates: Array, power: Array, own: Array) -> Array:
-        """``z / sqrt(D)``."""
         return coordinates / np.sqrt(self.variances(power, own))
 
     def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
-        """``sum_i U_ni U_n'i D_ij``."""
         variances = self.variances(power, own)
         return (self.turn * self.turn[signal]) @ (1 / variances if inverse else variances)
 
     def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
-        """``(U o U) D``."""
         variances = self.variances(power, own)
         return np.square(self.turn) @ (1 / variances if inverse else variances)
 
     def log_variances(self, power: Array, own: Array) -> Array:
-        """``log D``."""
         return np.log(self.variances(power, own))
 
     def weighted_inverse(self, weights: Array, power: Array, own: Array) -> Modes:
@@ -185,19 +175,9 @@ class Inputs(Rows):
 
 @dataclass(frozen=True, eq=False)
 class LeftOfInputs(Left):
-    """Equation (8) in the eigenbasis of the inputs.
+    """Equation (8) in the eigenbasis of the inputs."""
 
-    Parameters
-    ----------
-    rows : Inputs
-        Of the known signals.
-    new : NewInputs
-        Covariances of the new inputs.
-    power, own : callable
-        Of eigenvalues.
-    """
-
-    rows: Inputs
+    rows: Inputs  # of the known signals
     new: NewInputs
     power: OfEigenvalues
     own: OfEigenvalues
@@ -220,7 +200,12 @@ class LeftOfInputs(Left):
         power = self.power(eigenvalues)
         prior = np.multiply.outer(self.new.variances, power)
         left = prior - power**2 * (np.square(self._weights) @ self._precisions(eigenvalues))
-        _refuse_contradiction(float(np.min(left, initial=0.0)), float(np.max(prior, initial=0.0)))
+        smallest = float(np.min(left, initial=0.0))
+        if smallest < -CONTRADICTION * float(np.max(prior, initial=0.0)):
+            raise ValueError(
+                "X must hold covariances of new inputs that fit their cross-covariance; got a predictive "
+                f"variance of {smallest:.3g}. Check that both come from one kernel."
+            )
         return np.maximum(left, 0.0)  # removes rounding
 
     def covariances(self, eigenvalues: Array) -> Array:
@@ -234,18 +219,12 @@ class LeftOfInputs(Left):
 class Blocks(Rows):
     """A covariance of its own at every mode, ``S_j + r_j I``: what complete signals leave at new inputs.
 
-    ``S_j`` has the power of the mode in it, so that none is asked for.
-
-    Parameters
-    ----------
-    left : Left
-        Made where it is asked for.
-    eigenvalues : ndarray of shape (n_modes,)
-        The modes.
+    ``S_j`` has the power of the mode in it, so that `power` is not looked at. Coordinates are the signals themselves:
+    no combination suits every mode.
     """
 
     left: Left
-    eigenvalues: Array
+    eigenvalues: Array  # one per mode
 
     @cached_property
     def _variances(self) -> Array:
@@ -262,13 +241,12 @@ class Blocks(Rows):
         return self._variances.shape[0]
 
     def load(self, signals: Array) -> Array:
-        """The signals themselves: no combination suits every mode."""
         return signals
 
     def unload(self, coordinates: Array) -> Array:
         return coordinates
 
-    def _through(self, coordinates: Array, values: Array) -> Array:
+    def _filtered(self, coordinates: Array, values: Array) -> Array:
         vectors = self._modes[1]
         turned = np.einsum("jab,...aj->...bj", vectors, coordinates, optimize=True) * values.T
         return np.einsum("jab,...bj->...aj", vectors, turned, optimize=True)
@@ -277,19 +255,19 @@ class Blocks(Rows):
         return self._modes[0] + own[:, None]
 
     def times(self, coordinates: Array, power: Array, own: Array) -> Array:
-        return self._through(coordinates, self._spectrum(own))
+        return self._filtered(coordinates, self._spectrum(own))
 
     def solve(self, coordinates: Array, power: Array, own: Array) -> Array:
-        return self._through(coordinates, 1 / self._spectrum(own))
+        return self._filtered(coordinates, 1 / self._spectrum(own))
 
     def log_determinants(self, power: Array, own: Array) -> Array:
         return np.log(self._spectrum(own)).sum(axis=1)
 
     def drawn(self, white: Array, power: Array, own: Array) -> Array:
-        return self._through(white, np.sqrt(self._spectrum(own)))
+        return self._filtered(white, np.sqrt(self._spectrum(own)))
 
     def whitened(self, coordinates: Array, power: Array, own: Array) -> Array:
-        return self._through(coordinates, 1 / np.sqrt(self._spectrum(own)))
+        return self._filtered(coordinates, 1 / np.sqrt(self._spectrum(own)))
 
     def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
         values, vectors = self._spectrum(own), self._modes[1]
@@ -299,14 +277,6 @@ class Blocks(Rows):
         if not inverse:
             return self._variances + own
         return np.einsum("jab,jb->aj", np.square(self._modes[1]), 1 / self._spectrum(own))
-
-    def log_variances(self, power: Array, own: Array) -> None:
-        return
-
-    def weighted_inverse(self, weights: Array, power: Array, own: Array) -> Modes:
-        vectors = self._modes[1]
-        scaled = vectors * (weights[:, None] / self._spectrum(own))[:, None, :]
-        return modes_of(np.einsum("jab,jcb->ac", scaled, vectors, optimize=True))
 
     def at(self, new: Any, power: OfEigenvalues, own: OfEigenvalues) -> Left:
         raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
@@ -318,10 +288,142 @@ class Blocks(Rows):
         return self.left.covariances(self.eigenvalues) + own[:, None, None] * np.eye(self.n_signals)
 
 
-def _refuse_contradiction(smallest: float, largest: float) -> None:
-    """Refuse variances below zero, which covariances of new inputs bring that do not belong to the cross-covariance."""
-    if smallest < -CONTRADICTION * largest:
-        raise ValueError(
-            "X must hold covariances of new inputs that fit their cross-covariance; got a predictive "
-            f"variance of {smallest:.3g}. Check that both come from one kernel."
-        )
+class Nodes(ABC):
+    """Covariances of nodes, ``G`` of what inputs explain and ``H`` of the rest, diagonal in one basis.
+
+    ``H`` has the noise in it. Powers are functions of the basis's eigenvalues.
+    """
+
+    noise_variance: float
+
+    @property
+    @abstractmethod
+    def basis(self) -> Spectrum:
+        """Where both are diagonal."""
+
+    @abstractmethod
+    def power(self, eigenvalues: Array) -> Array:
+        """Diagonal of ``G``."""
+
+    @abstractmethod
+    def response(self, eigenvalues: Array) -> Array:
+        """A root of `power`, of either sign."""
+
+    @abstractmethod
+    def own(self, eigenvalues: Array) -> Array:
+        """Diagonal of ``H``, the noise included."""
+
+    @abstractmethod
+    def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
+        """A block drawn from ``N(0, H - noise)``."""
+
+
+@dataclass(frozen=True, eq=False)
+class GraphNodes(Nodes):
+    """The graph's model: filters on its spectrum, and white noise."""
+
+    spectrum: Spectrum
+    kernel: GraphKernel  # with a residual where there is one
+    noise_variance: float
+
+    __getstate__ = without_caches
+
+    @cached_property
+    def basis(self) -> Spectrum:
+        return self.kernel.basis(self.spectrum)
+
+    def power(self, eigenvalues: Array) -> Array:
+        """``gamma``."""
+        return self.kernel.power(eigenvalues)
+
+    def response(self, eigenvalues: Array) -> Array:
+        """``g``."""
+        return self.kernel.response(eigenvalues)
+
+    def own(self, eigenvalues: Array) -> Array:
+        """``eta + sigma^2``."""
+        return self.kernel.residual_power(eigenvalues) + self.noise_variance
+
+    def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
+        if self.kernel.residual is None:
+            return 0.0
+        return self.basis.filtered(self.basis.white(n_signals, random_state), self.residual_bank(n_signals))
+
+    def residual_bank(self, n_signals: int) -> FilterBank:
+        """The residual's filter for draws of signals.
+
+        Without its floor ``h`` comes near zero as a root does, and a series for it is long. Draws are spared the last
+        terms: where ``h`` is small they change the covariance by their square.
+        """
+
+        def response(eigenvalues: Array) -> Array:
+            return np.sqrt(np.maximum(self.kernel.residual_power(eigenvalues), 0.0))[None]
+
+        return FilterBank(response, np.eye(n_signals), None, SERIES_OF_DRAWS)
+
+
+@dataclass(frozen=True, eq=False)
+class ShrunkNodes(Nodes):
+    """The graph's model with the covariance ``R`` between its frequencies that signals showed: equations (18), (23).
+
+    ``G = V D_a R D_a V^T`` and ``H = V D_h R D_h V^T`` with the graph's standard deviations ``a`` and ``h`` times the
+    profile. Both are diagonal in vectors ``B`` that are not orthonormal, with ``H = B B^T``. The noise is as much of
+    the graph's as is white in ``H``.
+    """
+
+    graph: GraphNodes
+    shrinkage: Shrinkage
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the basis, which took an eigendecomposition, and nothing else that was computed."""
+        return {**without_caches(self), "_turned": self._turned}
+
+    @cached_property
+    def _turned(self) -> tuple[Array, Oblique, Array]:
+        """``g``, the basis ``B``, and the Cholesky factor of ``D_h R D_h``."""
+        graph, spectrum = self.graph, self.graph.basis
+        eigenvalues, profile = spectrum.eigenvalues, self.shrinkage.profile
+        vectors = spectrum.require_eigenvectors("spectrum must be exact to shrink a covariance; got a quadrature.")
+        scales = np.sqrt(graph.own(eigenvalues)) * profile
+        ratios = np.sqrt(graph.power(eigenvalues)) * profile / scales
+        root = self.shrinkage.root_of_mean
+        # C^-1 D_a R D_a C^-T with C = D_h L is L^-1 D_a/h R D_a/h L^-T
+        turned = solve_triangular(root, ratios[:, None] * root, lower=True, check_finite=False)
+        power, directions = np.linalg.eigh(turned @ turned.T)
+        factor = scales[:, None] * root
+        dual = solve_triangular(factor, directions, lower=True, trans="T", check_finite=False)
+        basis = Oblique(self.graph.spectrum, vectors @ (factor @ directions), vectors @ dual)
+        return np.maximum(power, 0.0), basis, factor
+
+    @property
+    def basis(self) -> Oblique:
+        return self._turned[1]
+
+    @cached_property
+    def _rest(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of ``H``, in the graph's basis."""
+        factor = self._turned[2]
+        values, axes = np.linalg.eigh(factor @ factor.T)
+        return values, axes
+
+    @cached_property
+    def noise_variance(self) -> float:  # type: ignore[override]
+        """As much of the graph's noise as is white in ``H``."""
+        return min(self.graph.noise_variance, LARGEST_NOISE * float(self._rest[0][0]))
+
+    def power(self, eigenvalues: Array) -> Array:
+        return self._turned[0]
+
+    def response(self, eigenvalues: Array) -> Array:
+        return np.sqrt(self._turned[0])
+
+    def own(self, eigenvalues: Array) -> Array:
+        return np.ones(self._turned[0].size)
+
+    def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
+        """By a root of ``H - noise`` over the nodes."""
+        values, axes = self._rest
+        vectors = self.graph.basis.require_eigenvectors("spectrum must be exact.")
+        root = axes * np.sqrt(np.maximum(values - self.noise_variance, 0.0))
+        white = random_state.standard_normal((n_signals, values.size))
+        return self.basis.load(white @ root.T @ vectors.T)

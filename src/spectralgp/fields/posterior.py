@@ -1,0 +1,555 @@
+"""The prior, a Gaussian process over signals on a graph; the posterior given signals; mixtures of several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spectralgp._basics.arrays import on_host, without_caches
+from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
+from spectralgp.fields.covariances import Covariance, Modal, Series
+from spectralgp.fields.factors import GraphNodes, Inputs, Nodes, Rows, ShrunkNodes
+from spectralgp.fields.field import Field, MixedField
+from spectralgp.fields.seen import Seen
+from spectralgp.fields.shrinkage import Shrinkage, t_log_density
+from spectralgp.graphs import GraphBase
+from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
+from spectralgp.kernels.carry import CarryColumns, CarryFilter
+from spectralgp.signals import Signals, Units, as_training
+from spectralgp.spectra import Exact, FilterBank, Filters, Spectrum, SpectrumSettings, modes_of
+
+NOT_EXACT = (
+    "prior must be on an exact spectrum to shrink a covariance, a matrix of nodes by nodes; got a quadrature. "
+    "Use condition, or graph_gp without a spectrum where the graph is small enough."
+)
+FEW_DRAWS = 16
+COMPLETIONS = 3  # of signals with holes, each under what was learnt from the one before
+
+
+@dataclass(frozen=True, eq=False)
+class GraphGP:
+    """Prior over signals on a graph, ``Cov(Y) = K (x) B B^T + I (x) H H^T + sigma^2 I``; it stores no data.
+
+    That is equation (3), with a residual that neighbours share where the graph kernel has one (equation (14)), and with
+    the covariance between frequencies that signals showed, where it was learnt (equation (18)).
+
+    Made by `graph_gp`.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Of the Laplacian that the graph kernel is a function of.
+    graph_kernel : GraphKernel
+        Covariance between nodes.
+    input_kernel : InputKernel
+        Covariance ``k(x, x')`` between signals.
+    noise_variance : float
+        ``sigma^2``.
+    carry : CarryFilter, optional
+        Filter through which inputs with a value at each node become the mean; zero if not given.
+    shrinkage : Shrinkage, optional
+        Covariance between the frequencies, and the tails of a signal; those of the graph's model if not given.
+    """
+
+    spectrum: Spectrum
+    graph_kernel: GraphKernel
+    input_kernel: InputKernel
+    noise_variance: float
+    carry: CarryFilter | None = None
+    shrinkage: Shrinkage | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With what nodes share, and nothing else that was computed."""
+        return {**without_caches(self), "nodes": self.nodes}
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """What nodes share, and the basis that it is diagonal in."""
+        graph = GraphNodes(self.spectrum, self.graph_kernel, self.noise_variance)
+        return graph if self.shrinkage is None else ShrunkNodes(graph, self.shrinkage)
+
+    @property
+    def basis(self) -> Spectrum:
+        """Where covariances of nodes are diagonal."""
+        return self.nodes.basis
+
+    @property
+    def graph_basis(self) -> Spectrum:
+        """Where the graph's own covariance is diagonal: its spectrum, unless the kernel has eigenvectors of its own."""
+        return self.graph_kernel.basis(self.spectrum)
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of a signal; infinite where it is normal."""
+        return np.inf if self.shrinkage is None else self.shrinkage.freedom
+
+    @cached_property
+    def power(self) -> Array:
+        """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of the graph's basis."""
+        return self.graph_kernel.power(self.graph_basis.eigenvalues)
+
+    def with_tails(self, shrinkage: Shrinkage) -> GraphGP:
+        """The prior with a shrinkage that differs in the tails of a signal alone: what nodes share is the same."""
+        other = replace(self, shrinkage=shrinkage)
+        other.__dict__["nodes"] = self.nodes  # the basis took an eigendecomposition
+        return other
+
+    def rows(self, inputs: Array) -> Inputs:
+        """How signals covary by their inputs."""
+        if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
+            return Inputs(modes_of(np.empty((0, 0))))
+        return Inputs(self.input_kernel.modes(inputs).require_definite("the input covariance"))
+
+    def covariance(self, rows: Any) -> Covariance:
+        """Covariance of signals as they are observed, noise included: in a known basis of the nodes, or by series."""
+        return Modal(rows, self.nodes) if self.basis.has_eigenvectors else Series(rows, self.nodes)
+
+    def carried_block(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
+        """``b(L) x``, the mean that inputs carry over, as a block of the basis; zero where there is none."""
+        carry, graph = self.carry, self.graph_basis
+        if carried is None or carry is None:
+            return 0.0
+        through = FilterBank(lambda eigenvalues: carry.response(eigenvalues)[None], np.eye(inputs.shape[0]))
+        block = graph.filtered(graph.load(carried.signals(inputs, units)), through)
+        return block if self.shrinkage is None else self.basis.load(graph.unload(block))
+
+    def carried_values(self, carried: CarryColumns | None, inputs: Array, units: Units) -> Any:
+        """The mean that inputs carry over at the nodes, shape (n_inputs, n_nodes); zero where there is none."""
+        block = self.carried_block(carried, inputs, units)
+        return block if carried is None or self.carry is None else self.basis.unload(block)
+
+    def scaled_by(self, factor: float) -> GraphGP:
+        """The prior of signals multiplied by a positive factor."""
+        kernel, noise_variance = self.graph_kernel.scaled_by(factor), self.noise_variance * factor**2
+        return replace(self, graph_kernel=kernel, noise_variance=noise_variance)
+
+    def residual_response(self, eigenvalues: Array) -> Array:
+        """``h(lambda)``, the non-negative root of the power of the residual."""
+        return np.sqrt(np.maximum(self.graph_kernel.residual_power(eigenvalues), 0.0))
+
+    def node_covariance(self) -> Array:
+        """``B B^T`` of what inputs explain, shape (n_nodes, n_nodes)."""
+        vectors = self.basis.require_eigenvectors(
+            "spectrum must be exact to write out the covariance of all nodes; got a quadrature. "
+            "Use decompose(graph) where the graph is small enough, or draw samples."
+        )
+        return (vectors * self.nodes.power(self.basis.eigenvalues)) @ vectors.T
+
+    def sample(
+        self, inputs: Array, n_samples: int, random_state: np.random.Generator, include_noise: bool = False
+    ) -> Array:
+        """Draw signals from the prior at the given inputs, shape (n_samples, n_inputs, n_nodes)."""
+        covariance = self.covariance(self.rows(inputs))
+        return Field(covariance, covariance.zeros, Units(), self.freedom).sample(n_samples, random_state, include_noise)
+
+
+def graph_gp(
+    graph: GraphBase,
+    graph_kernel: GraphKernel,
+    input_kernel: InputKernel | KernelLike,
+    noise_variance: float,
+    *,
+    spectrum: SpectrumSettings = Exact(),
+) -> GraphGP:
+    """Prior on a graph, with the spectrum that its graph kernel asks for.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    graph_kernel : GraphKernel
+        Covariance between nodes.
+    input_kernel : scikit-learn kernel, "precomputed" or None
+        Covariance between signals; "precomputed" where the user brings the matrix; None for independent signals.
+    noise_variance : float
+        Variance of the noise.
+    spectrum : Exact or Chebyshev, default=Exact()
+        How the spectrum is found: `Chebyshev` for a graph that is too large to be decomposed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from spectralgp import Diffusion, Graph, graph_gp
+    >>> ring = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0)])
+    >>> prior = graph_gp(ring, Diffusion(strength=2.0), RBF(1.0), noise_variance=0.1)
+    >>> prior.sample(np.zeros((2, 1)), 3, np.random.default_rng(0)).shape
+    (3, 2, 4)
+    """
+    if not isinstance(graph, GraphBase):
+        raise TypeError(
+            f"graph must be a Graph; got {type(graph).__name__}. Convert adjacencies, networkx graphs and others with "
+            "as_graph first."
+        )
+    if not isinstance(graph_kernel, GraphKernel):
+        raise TypeError(
+            f"graph_kernel must be a graph kernel such as Polynomial(3) or Diffusion(); got {graph_kernel!r}. "
+            "For a filter of your own, wrap it in Response(function)."
+        )
+    as_positive(noise_variance, "noise_variance")
+    found = spectrum.of(graph, graph_kernel.laplacian, graph_kernel.scaled)
+    return GraphGP(found, graph_kernel.bind(found), as_input_kernel(input_kernel), float(noise_variance))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """A prior conditioned on signals. Made by `condition`.
+
+    Where training signals have holes, the mean of a prediction given what was observed is that given the completion's
+    mean, and its covariance grows by what the completion leaves open: equation (20).
+    """
+
+    prior: GraphGP  # of the signals as `signals` has them: centred and scaled
+    inputs: Array  # of training, shape (n_signals, n_features); K itself if precomputed
+    signals: Signals  # of training; their completion where they have holes
+    covariance: Covariance  # of the training signals, noise included
+    carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
+    seen: Seen | None = None  # what was observed of the training signals, where they have holes
+
+    __getstate__ = without_caches
+
+    @property
+    def basis(self) -> Spectrum:
+        """Where the covariance between nodes is diagonal."""
+        return self.prior.basis
+
+    @property
+    def input_variance(self) -> float:
+        """Mean of ``k(x, x)`` over the training inputs."""
+        return float(np.mean(self.prior.rows(self.inputs).diagonal(np.ones(1), np.zeros(1))))
+
+    @property
+    def parts(self) -> tuple[tuple[float, Posterior], ...]:
+        """Posteriors and their weights: this one alone."""
+        return ((1.0, self),)
+
+    @cached_property
+    def block(self) -> Any:
+        """Training signals less what is carried over, as filters to new inputs take them."""
+        read = self.covariance.read(self.signals)
+        if self.carried is None:
+            return read
+        carried = self.covariance.coordinates(self.carried_block(self.inputs))
+        return self.basis.combined(read, np.eye(self.covariance.shape[0])) - carried
+
+    def carried_block(self, inputs: Any) -> Any:
+        """``b(L) x``, the mean that inputs carry over, as a block; zero where there is none."""
+        return self.prior.carried_block(self.carried, inputs, self.signals.units)
+
+    # --------------------------------------------------------------------------------------------------- predictions
+
+    def at(self, inputs: Any) -> Field:
+        """What is predicted at new inputs.
+
+        Parameters
+        ----------
+        inputs : array of shape (n_inputs, n_features)
+            With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair of it and the test
+            covariance. With independent signals: an array without columns.
+        """
+        kernel, sizes = self.prior.input_kernel, {"n_features": self.inputs.shape[1]}
+
+        def checked(given: Any) -> Array:
+            return as_real_array(given, "inputs", ("n_inputs", "n_features"), sizes=sizes, remedy="Rows are inputs.")
+
+        features = kernel.new(inputs, checked)
+        return self.given(kernel.at(self.inputs, features), features)
+
+    def given(self, new: NewInputs, features: Any) -> Field:
+        """What is predicted, from the covariances of new inputs; `features` are for what carries over."""
+        reach, left = self.covariance.at(new)
+        is_closed, deviations = self.seen is None and left.is_closed, None
+        if self.seen is not None:
+            deviations = partial(self._mean_deviations, self.seen, reach)
+        return Field(
+            left,
+            lambda: self.basis.filtered(self.block, reach) + self.carried_block(features),
+            self.signals.units,
+            self.prior.freedom,
+            mean_deviations=deviations,
+            joint=None if is_closed else partial(self._joint_field, new, features),
+        )
+
+    def _mean_deviations(self, seen: Seen, reach: Filters) -> list[Any]:
+        """What means at new inputs may deviate by, for what was not observed of the training signals: equation (20)."""
+        basis = self.basis
+        # all at once where blocks may be stacked, else one by one
+        sets = [seen.deviations] if basis.has_eigenvectors else seen.deviations
+        moved = [basis.unload(basis.filtered(self.covariance.coordinates(basis.load(one)), reach)) for one in sets]
+        return list(moved[0]) if basis.has_eigenvectors else moved
+
+    def _joint_field(self, new: NewInputs, features: Any) -> Field:
+        """The training signals, as they were observed, followed by those at new inputs, which are shown."""
+        joint, known = self.covariance.joined(new), self.as_seen()
+        n_known, n_signals = known.weights.shape[0], joint.shape[0]
+        inputs = np.vstack([self.inputs, features]) if self.carried is not None else np.empty((n_signals, 0))
+        centre = joint.zeros() + self.carried_block(inputs)
+        nothing = np.zeros((n_signals - n_known, known.weights.shape[1]))
+        values, weights = (np.concatenate([one, nothing]) for one in (known.values, known.weights))
+        rows, seen = np.arange(n_known, n_signals), Seen(joint, values, weights)
+        return Field(joint, lambda: centre, self.signals.units, self.prior.freedom, seen, shown=rows)
+
+    def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
+        """Log densities of signals that are views of the same ones as the training signals, with the same centre.
+
+        One number per signal, of a prediction of them that this posterior made.
+        """
+        if self.seen is not None or not signals.is_complete:
+            return np.asarray(prediction.log_density(signals.units.restore(signals.as_observed), joint=False))
+        if self.carried is not None:
+            errors = self.basis.read_block(self.basis.load(signals.values) - prediction.centre)
+        else:
+            errors = prediction.covariance.errors_of(signals, self.signals, lambda: prediction.centre)
+        return np.asarray(prediction.log_density_of(errors))
+
+    @property
+    def values(self) -> Array:
+        """Training signals as they were observed, centred and scaled; NaN where they were not."""
+        return self.signals.as_observed
+
+    def as_seen(self) -> Seen:
+        """What was observed of the training signals: all, where they are complete."""
+        if self.seen is not None:
+            return self.seen
+        carried = self.prior.carried_values(self.carried, self.inputs, self.signals.units)
+        values = np.asarray(self.values - on_host(carried))
+        return Seen(self.covariance, values, np.ones(values.shape))
+
+    def filled(self, rows: Indices) -> Field:
+        """Some of the training signals given what was observed of all."""
+        centre = self.covariance.zeros() + self.carried_block(self.inputs)
+        shrinkage, freedom = self.prior.shrinkage, self.prior.freedom
+        units, seen = self.signals.units, self.as_seen()
+        return Field(self.covariance, lambda: centre, units, freedom, seen, shown=rows, learnt_from_them=shrinkage)
+
+    def log_evidence(self) -> float:
+        """Log density of the training signals, normal and in the units that they were read in."""
+        if self.seen is not None:
+            return self.seen.log_density()[0]
+        whole = self.basis.load(self.values) - self.carried_block(self.inputs)
+        lengths, logs = self.covariance.chained(self.basis.read_block(whole))
+        return -0.5 * float(np.sum(lengths + logs) + self.signals.size * np.log(2 * np.pi))
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Posteriors of several models with weights; it answers as a `Posterior` does."""
+
+    weights: Array
+    posteriors: tuple[Posterior, ...]
+
+    def at(self, inputs: Any) -> MixedField:
+        """What is predicted at new inputs."""
+        return MixedField(self.weights, tuple(posterior.at(inputs) for posterior in self.posteriors))
+
+    def filled(self, rows: Indices) -> MixedField:
+        """Some of the training signals given what was observed of all."""
+        return MixedField(self.weights, tuple(posterior.filled(rows) for posterior in self.posteriors))
+
+    @property
+    def parts(self) -> tuple[tuple[float, Posterior], ...]:
+        """Posteriors and their weights."""
+        return tuple(zip(self.weights.tolist(), self.posteriors, strict=True))
+
+
+def condition(
+    prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals, carried: CarryColumns | None = None
+) -> Posterior:
+    """Condition a prior on signals observed at inputs.
+
+    Parameters
+    ----------
+    prior : GraphGP
+        The model.
+    inputs : array of shape (n_signals, n_features)
+        Training inputs; the covariance itself for a precomputed kernel. They are copied.
+    signals : array of shape (n_signals, n_nodes), or Signals
+        Training signals, as they are or read by `read_signals`, which centres and scales them. The prior is of signals
+        after that; predictions are in the units from before. An array is copied. NaN is what was not observed.
+    carried : CarryColumns, optional
+        Which columns of the inputs carry over to the signals, where the prior has a filter for that.
+
+    Returns
+    -------
+    Posterior
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from spectralgp import Diffusion, Graph, condition, graph_gp
+    >>> prior = graph_gp(Graph.from_edges([(0, 1), (1, 2)]), Diffusion(), RBF(), noise_variance=0.1)
+    >>> posterior = condition(prior, np.array([[0.0], [1.0]]), np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    >>> posterior.at(np.array([[0.5]])).mean.shape
+    (1, 3)
+    """
+    if not isinstance(prior, GraphGP):
+        raise TypeError(f"prior must be a GraphGP; got {type(prior).__name__}. Make one with graph_gp(...).")
+    given = as_real_array(inputs, "inputs", ("n_signals", "n_features")).copy()
+    if (prior.carry is None) != (carried is None):
+        raise ValueError(
+            f"carried must be given where the prior has a carry-over filter, and only there; got {carried}. "
+            "Make it with CarryColumns.of(columns, inputs)."
+        )
+    training = as_training(signals, given.shape[0], prior.spectrum.n_nodes)
+    return _conditioned(prior, given, training, prior.rows(given), carried)
+
+
+def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | Signals) -> float:
+    """Log probability of signals under a prior, equation (5): a total in nats with the 2 pi term.
+
+    Parameters
+    ----------
+    prior : GraphGP
+        The model.
+    inputs : array of shape (n_signals, n_features)
+        What the signals were observed at; ``K`` itself for a precomputed kernel; ignored but for its length where
+        signals are independent.
+    signals : array of shape (n_signals, n_nodes)
+        Signals in rows; NaN is what was not observed. The evidence is then that of what was: exact where a matrix of
+        what is missing, or of what is not, can be written out; else with an error by random probes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import Graph, Identity, graph_gp, log_marginal_likelihood
+    >>> prior = graph_gp(Graph.from_edges([(0, 1)]), Identity(), None, noise_variance=1.0)
+    >>> round(log_marginal_likelihood(prior, np.zeros((1, 0)), np.array([[0.0, 2.0]])), 4)
+    -3.531
+    """
+    return condition(prior, inputs, signals).log_evidence()
+
+
+def _conditioned(
+    prior: GraphGP,
+    inputs: Array,
+    signals: Signals,
+    rows: Rows,
+    carried: CarryColumns | None,
+    most_deviations: int | None = None,
+    start: Array | None = None,
+) -> Posterior:
+    if signals.is_complete:
+        return Posterior(prior, inputs, signals, prior.covariance(rows), carried)
+    mean = prior.carried_values(carried, inputs, signals.units)
+    seen = seen_about(mean, prior.covariance(rows), signals, most_deviations, start)
+    completed = signals.completed(seen.mean + mean, partial(getattr, seen, "deviations"))
+    return Posterior(prior, inputs, completed, seen.covariance, carried, seen)
+
+
+def seen_about(
+    mean: Any,
+    covariance: Covariance,
+    signals: Signals,
+    most_deviations: int | None = None,
+    start: Array | None = None,
+) -> Seen:
+    """Signals with holes about a mean, that inputs carry over or zero, under a covariance."""
+    observed = signals.observed
+    values = np.where(observed, signals.as_observed - mean, 0.0)
+    return Seen(covariance, values, observed.astype(float), most_deviations, start)
+
+
+def condition_shrunk(
+    prior: GraphGP,
+    inputs: ArrayLike,
+    signals: ArrayLike | Signals,
+    carried: CarryColumns | None = None,
+    *,
+    learns_tails: bool = True,
+) -> Posterior:
+    """Condition a prior on signals, from which the covariance between frequencies is learnt first: equation (18).
+
+    Parameters
+    ----------
+    prior, inputs, signals, carried
+        As `condition` takes them; the prior must be on an exact spectrum.
+    learns_tails : bool, default=True
+        Whether the degrees of freedom of a signal are learnt by leaving every one out; else they are those of the
+        posterior of the covariance.
+
+    Returns
+    -------
+    Posterior
+        Its prior has the shrinkage that was learnt.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from spectralgp import Diffusion, Graph, condition_shrunk, graph_gp
+    >>> prior = graph_gp(Graph.from_edges([(0, 1), (1, 2)]), Diffusion(), RBF(), noise_variance=0.1)
+    >>> rng = np.random.default_rng(0)
+    >>> posterior = condition_shrunk(prior, rng.standard_normal((9, 1)), rng.standard_normal((9, 3)))
+    >>> 0 < posterior.prior.shrinkage.data_weight < 1
+    True
+    """
+    plain = condition(replace(prior, shrinkage=None), inputs, signals, carried)
+    plain.basis.require_eigenvectors(NOT_EXACT)
+    covariance = plain.covariance
+    assert isinstance(covariance, Modal)
+    rows = covariance.rows
+    if plain.seen is None:
+        shrunk = replace(plain.prior, shrinkage=_shrinkage(plain))
+        latest = _conditioned(shrunk, plain.inputs, plain.signals, rows, carried)
+        return _with_tails(latest, learns_tails)
+    latest, known = plain, as_training(signals, plain.inputs.shape[0], prior.spectrum.n_nodes)
+    for number in range(COMPLETIONS):  # what is missing is completed by the covariance that it is part of
+        assert latest.seen is not None
+        shrunk = replace(plain.prior, shrinkage=_shrinkage(replace(plain, signals=latest.signals)))
+        most, start = FEW_DRAWS if number < COMPLETIONS - 1 else None, latest.seen.solution
+        latest = _conditioned(shrunk, plain.inputs, known, rows, carried, most, start)
+    return _with_tails(latest, learns_tails)
+
+
+def held_out_densities(plain: Posterior, prediction: Field, signals: Signals, nodes: Indices) -> tuple[Array, Array]:
+    """Log densities of complete signals that were held out, and of their values at some nodes, under shrinkage.
+
+    For comparing models: means are the graph's model's, and the covariance of a signal's errors is
+    ``V D_c R D_c V^T`` with the standard deviations ``c`` that the graph's model states, times the profile. It is near
+    (24), and takes no eigendecomposition per model and fold. `plain` is the graph's model, conditioned on the signals
+    that were kept, and `signals` are the others, in the units of those.
+    """
+    shrinkage, covariance = _shrinkage(plain), prediction.covariance
+    assert isinstance(covariance, Modal)
+    vectors, units = covariance.basis.require_eigenvectors(NOT_EXACT), signals.units
+    roots = np.sqrt(covariance.rows.diagonal(*covariance.powers)) * shrinkage.profile
+    errors = plain.basis.load(signals.values) - prediction.centre
+    lengths, log_determinant = shrinkage.lengths(errors / roots)
+    freedom, n_nodes = shrinkage.total + 2, errors.shape[1]
+    logs = t_log_density(lengths, log_determinant + 2 * np.sum(np.log(roots), axis=1), n_nodes, freedom)
+    variances = np.stack([shrinkage.diagonal(vectors[nodes] * own) for own in roots])
+    missed = np.square(errors @ vectors[nodes].T)
+    values = t_log_density(missed / variances, np.log(variances), 1, freedom)
+    divisor = np.broadcast_to(units.divisor, (n_nodes,))[nodes]
+    return np.asarray(units.log_density(logs, n_nodes)), values - np.log(divisor)
+
+
+def _shrinkage(plain: Posterior) -> Shrinkage:
+    """The covariance between frequencies of signals that the graph's model whitened."""
+    basis, covariance, deviations = plain.basis, plain.covariance, plain.signals.deviations
+    assert isinstance(covariance, Modal)
+    whitened = covariance.rows.whitened(plain.block, *covariance.powers)
+    if deviations is not None:
+        spread = covariance.rows.whitened(covariance.coordinates(basis.load(deviations)), *covariance.powers)
+        whitened = np.vstack([whitened, spread.reshape(-1, basis.n_nodes)])
+    positions = np.clip(basis.eigenvalues / plain.prior.spectrum.upper, 0.0, 1.0)
+    return Shrinkage.learnt(whitened, positions, plain.signals.shape[0])
+
+
+def _with_tails(posterior: Posterior, learns: bool) -> Posterior:
+    """The posterior with the degrees of freedom of signals learnt by leaving each out in closed form."""
+    shrinkage, covariance = posterior.prior.shrinkage, posterior.covariance
+    assert shrinkage is not None
+    lengths, counts = np.empty(0), np.empty(0)  # of none: what is known by draws alone says too little of lengths
+    if learns and posterior.seen is None:
+        lengths = covariance.left_out(posterior.block, posterior.signals, shares=False, has_energies=False).lengths
+        counts = np.full(lengths.size, covariance.shape[1])
+    elif learns and posterior.seen is not None and posterior.seen.is_written_out:
+        groups = [posterior.seen.length(row) for row in range(covariance.shape[0])]
+        lengths, counts = np.array([one[0] for one in groups]), np.array([one[2] for one in groups])
+    return replace(posterior, prior=posterior.prior.with_tails(shrinkage.with_freedom(lengths, counts)))

@@ -1,0 +1,385 @@
+"""Signals on the nodes of a graph: where they are, in which units, which of them, and which values were observed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from array_api_compat import is_dask_array
+
+from spectralgp._basics.arrays import on_host, take, without_caches
+from spectralgp._basics.checks import Array, Indices, Mask
+from spectralgp.operators import MomentPass, Operator
+
+Center = Literal["global", "node"] | None
+Scale = Literal["global", "node"] | None
+Reader = Callable[..., "Signals"]
+"""What reads values in the units they came in: ``read(values)``, or ``read(values, units)`` in units that are known."""
+
+LARGEST = 1e140  # size of values whose squares are still numbers, and one over the smallest
+HOLES = "signals must be complete to be {verb}; got {n_missing} values that were not observed. Complete them first."
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What was subtracted from signals, and what they were divided by after that."""
+
+    offset: Any = 0.0  # one number, or one per node
+    spread: float = 1.0  # divided by
+    relative: Any = None  # divided by too: the scales of the nodes, relative to the common one
+
+    @property
+    def divisor(self) -> Any:
+        """All that was divided by: one number, or one per node."""
+        return self.spread if self.relative is None else self.spread * self.relative
+
+    def apply(self, signals: Any) -> Any:
+        """Signals in the units they came in, centred and scaled."""
+        return (signals - self.offset) / self.divisor
+
+    def restore(self, signals: Any) -> Any:
+        """Centred and scaled signals in the units they came in: undoes `apply`."""
+        return signals * self.divisor + self.offset
+
+    def restore_scale(self, std: Any, nodes: Indices | None = None) -> Any:
+        """Standard deviations in the units the signals came in, at all nodes or at some."""
+        if self.relative is None or nodes is None:
+            return std * self.divisor
+        return std * on_host(take(self.divisor, nodes, axis=0))
+
+    def log_volume(self, observed: Mask, axis: int | None = None) -> Any:
+        """Logarithm of what a density of some of the values of signals is divided by in those units, summed up."""
+        divisors = np.broadcast_to(np.asarray(on_host(self.divisor)), observed.shape)
+        return np.sum(np.log(divisors), axis=axis, where=observed)
+
+    def log_density(self, log_density: Any, n_values: int) -> Any:
+        """The log density of whole signals with `n_values` values in those units."""
+        log_density = log_density - n_values * float(np.log(self.spread))
+        if self.relative is None:
+            return log_density
+        relative = np.asarray(on_host(self.relative))
+        return log_density - n_values / relative.size * float(np.sum(np.log(relative)))
+
+
+@dataclass(eq=False)
+class Store:
+    """What all views of some signals share: the rows, centred and scaled, and what was computed of them.
+
+    The rows are counted from zero; one more, of ones, stands after them, so that a level is a combination of rows too.
+    """
+
+    source: Any  # the signals as they are kept, shape (n_signals, n_nodes)
+    offset: Any  # still to be subtracted from the source
+    divisor: Any  # still to be divided by
+    units: Units  # what was done to the signals in all
+    products: Array | None  # of the rows with each other, where they are known
+    rounding: float  # what rounding alone may leave of a value
+    prototype: Any = None  # an array that operators follow in place of the source
+    passes: dict[Operator, MomentPass] = field(default_factory=dict)
+    transforms: list[tuple[Array, Array]] = field(default_factory=list)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without products with bases, which are made again where they are asked for."""
+        return {**without_caches(self), "transforms": []}
+
+    @cached_property
+    def values(self) -> Array:
+        """The rows in memory, without that of ones; those of a Dask array where they are."""
+        rows: Any = self.source
+        if not is_dask_array(rows):
+            rows = np.asarray(on_host(rows[:, :]), dtype=float)
+        if np.ndim(self.offset) == 0 and self.offset == 0.0 and np.ndim(self.divisor) == 0 and self.divisor == 1.0:
+            return rows
+        return (rows - np.asarray(on_host(self.offset))) / np.asarray(on_host(self.divisor))
+
+    @cached_property
+    def gram(self) -> Array:
+        """Products of the rows with each other, shape (n_signals + 1, n_signals + 1)."""
+        if self.products is not None:
+            return self.products
+        rows = np.vstack([self.values, np.ones(self.source.shape[1])])
+        return rows @ rows.T
+
+    def transform(self, matrix: Array) -> Array:
+        """The rows times a matrix (n_nodes, n); the last two products are remembered."""
+        for known, product in self.transforms:
+            if known is matrix:
+                return product
+        product = np.vstack([self.values @ matrix, matrix.sum(axis=0)])
+        self.transforms = [*self.transforms[-1:], (matrix, product)]  # a new list: threads may look at the old one
+        return product
+
+    def load(self, operator: Operator) -> Any:
+        """The rows as columns of an operator's block, without that of ones."""
+        block = operator.load(self.source)
+        block -= self.offset if np.ndim(self.offset) == 0 else operator.load(self.offset[None, :])
+        block *= 1 / self.divisor if np.ndim(self.divisor) == 0 else operator.load((1 / self.divisor)[None, :])
+        return block
+
+    def moments(self, operator: Operator, n_moments: int) -> Array:
+        """Products of the rows with each other after ``T_k(A)``: equation (11)."""
+        known = self.passes.get(operator)
+        if known is None or (known.is_released and known.n_moments < n_moments):
+            block = self.load(operator)
+            if not operator.keeps_constants:
+                block = operator.beside(block, operator.zeros(1) + 1)
+            known = self.passes[operator] = MomentPass(operator, block, gram=True)
+        known.extend(n_moments)
+        moments = known.moments[:n_moments]
+        if not operator.keeps_constants:
+            return moments
+        # ones are an eigenvector of A with eigenvalue -1, so their products are known without a column of their own
+        signs = (-1.0) ** np.arange(n_moments)[:, None, None]
+        border = signs * self.gram[-1, :-1]
+        return np.block([[moments, np.swapaxes(border, 1, 2)], [border, signs * self.gram[-1, -1]]])
+
+
+class Signals:
+    """Signals in rows, one value per node, centred and divided by their spread. Made by `read_signals`.
+
+    Some of the signals are a view, which shares what was computed of all and is centred by itself. Signals with holes
+    can be learnt from and conditioned on; what needs every value is asked of their completion. That is the mean where
+    one set of values is asked for; its second moments, which learning asks for, are expected ones: those of the mean
+    and of the deviations.
+
+    Parameters
+    ----------
+    store : object
+        What views share.
+    rows : ndarray of int
+        Which of the signals.
+    level : ndarray of shape (n_signals + 1,)
+        The combination of the rows of the store that is subtracted from each.
+    recentres : {"global", "node"} or None
+        What a further view subtracts.
+    read : callable, optional
+        What reads some of the signals anew, where a further view finds its own scales of the nodes, and its centre with
+        them.
+    observed : ndarray of bool of shape (n_signals, n_nodes), optional
+        Which values were observed; all if not given.
+    deviations : ndarray of shape (n_deviations, n_signals, n_nodes), or a callable that gives it, optional
+        What completed values may deviate by; zero where a value was observed.
+    """
+
+    __getstate__ = without_caches
+
+    def __init__(
+        self,
+        store: Store,
+        rows: Indices,
+        level: Array,
+        recentres: Center,
+        read: Reader | None = None,
+        observed: Mask | None = None,
+        deviations: Array | Callable[[], Array] | None = None,
+    ) -> None:
+        self._store, self._rows, self._level, self._recentres, self._read = store, rows, level, recentres, read
+        self._observed, self._found_deviations = observed, deviations
+        self._spread_moments: dict[Operator, Array] = {}
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of signals and of nodes."""
+        return self._rows.size, self._store.source.shape[1]
+
+    @property
+    def size(self) -> int:
+        """Number of values that were observed."""
+        return self.shape[0] * self.shape[1] if self._observed is None else int(np.count_nonzero(self._observed))
+
+    @property
+    def observed(self) -> Mask:
+        """Which values were observed, shape (n_signals, n_nodes)."""
+        return np.broadcast_to(np.True_, self.shape) if self._observed is None else self._observed
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every value was observed, or completed."""
+        return self._observed is None or self._found_deviations is not None
+
+    @cached_property
+    def deviations(self) -> Array | None:
+        """What the values may deviate by, shape (n_deviations, n_signals, n_nodes); None where they are known.
+
+        The sum of the deviations' outer products is the covariance of the values.
+        """
+        return self._found_deviations() if callable(self._found_deviations) else self._found_deviations
+
+    @property
+    def values(self) -> Array:
+        """The signals in memory, shape (n_signals, n_nodes); NaN where they have holes."""
+        values = self._store.values[self._rows]
+        return values - (self._level[:-1] @ self._store.values + self._level[-1]) if np.any(self._level) else values
+
+    @property
+    def as_observed(self) -> Array:
+        """The signals in memory, shape (n_signals, n_nodes); NaN where nothing was observed."""
+        return self.values if self._found_deviations is None else np.where(self.observed, self.values, np.nan)
+
+    @property
+    def log_volume(self) -> float:
+        """Logarithm of what a density is divided by in the units that the signals came in."""
+        if self._observed is not None:
+            return float(self.units.log_volume(self._observed))
+        return -float(self.units.log_density(0.0, self.size))
+
+    @property
+    def like(self) -> Any:
+        """The array or file that holds the signals: operators follow its library, device and precision."""
+        return self._store.source if self._store.prototype is None else self._store.prototype
+
+    @property
+    def is_centred_by_node(self) -> bool:
+        """Whether each node's own mean was subtracted."""
+        return self._recentres == "node"
+
+    @property
+    def units(self) -> Units:
+        """What turns these signals back into those that came in."""
+        units, level = self._store.units, float(self._level[-1])
+        if np.any(self._level[:-1]):
+            offset = units.offset + units.divisor * (level + self._level[:-1] @ self._store.values)
+        else:
+            offset = units.offset + units.divisor * level if level else units.offset
+        return Units(offset, units.spread, units.relative)
+
+    @property
+    def mean_square(self) -> float:
+        """Mean of the squared values."""
+        if not self.is_complete:
+            return float(np.mean(np.square(self.values), where=self.observed))
+        return float(np.mean(np.diagonal(self._of_view(self._store.gram)))) / self.shape[1]
+
+    @property
+    def variance(self) -> float:
+        """Variance of the observed values about their mean; zero where there is nothing but rounding."""
+        if self._observed is not None:
+            return self._unless_rounding(float(np.var(self.values[self._observed])))
+        # no level of ones: it does not change a variance, and may be so large as to drown it
+        shifted = Signals(self._store, self._rows, np.append(self._level[:-1], 0.0), self._recentres)
+        gram, ones = self._store.gram, self._store.gram[-1]
+        mean = float(np.mean(ones[self._rows]) - shifted._level @ ones) / gram[-1, -1]
+        return self._unless_rounding(float(shifted.mean_square - mean**2))
+
+    @property
+    def variance_within(self) -> float:
+        """Variance of the observed values about their nodes' means; zero where there is nothing but rounding."""
+        if self._observed is not None:
+            counts = np.maximum(self._observed.sum(axis=0), 1)
+            means = np.sum(self.values, axis=0, where=self._observed) / counts
+            return self._unless_rounding(float(np.mean(np.square(self.values - means), where=self._observed)))
+        gram, n_signals = self._of_view(self._store.gram), self.shape[0]
+        return self._unless_rounding(float(np.trace(gram) - gram.sum() / n_signals) / self.size)
+
+    def _unless_rounding(self, variance: float) -> float:
+        return variance if variance > self._store.rounding**2 else 0.0
+
+    def fold(self, kept: Indices, held_out: Indices) -> tuple[Signals, Signals]:
+        """Some of the signals, and others, both with the centre of the former subtracted, and in its scales."""
+        if self._read is not None:
+            raw = self.units.restore(self.values)
+            chosen = self._read(raw[kept])
+            return chosen, self._read(raw[held_out], chosen.units)
+        rows, level = self._rows[kept], self._level
+        if self._recentres == "node":
+            level = np.bincount(rows, minlength=level.size) / rows.size
+        elif self._recentres == "global":
+            level = np.zeros(level.size)
+            level[-1] = np.mean(self._store.gram[-1, rows]) / self._store.gram[-1, -1]
+        return self._view(kept, level), self._view(held_out, level)
+
+    def _view(self, chosen: Indices, level: Array) -> Signals:
+        is_masked = self._observed is not None and self._found_deviations is None  # a completion's view is of its mean
+        observed = self.observed[chosen] if is_masked else None
+        return Signals(self._store, self._rows[chosen], level, self._recentres, observed=observed)
+
+    def subset(self, rows: Indices) -> Signals:
+        """Some of the signals, with a centre of their own."""
+        return self.fold(rows, rows)[0]
+
+    def with_units(self, units: Units) -> Signals:
+        """The same values, in other units."""
+        # a view's level is part of its units, so that it is taken out here
+        offset = units.offset - units.divisor * float(self._level[-1])
+        store = dataclasses.replace(self._store, units=Units(offset, units.spread, units.relative))
+        return Signals(store, self._rows, self._level, None, observed=self._observed)
+
+    def completed(self, mean: Array, deviations: Array | Callable[[], Array]) -> Signals:
+        """The signals with all values, of which those that were not observed have a mean and deviations."""
+        if not np.max(np.abs(mean), initial=0.0) <= LARGEST:
+            raise ValueError(
+                "the completion of signals must be finite; got infinity or NaN. The hyperparameters are too "
+                "far from the size of the signals to compute with."
+            )
+        values = np.where(self.observed, self.values, mean)
+        store = Store(values, 0.0, 1.0, self.units, None, self._store.rounding)
+        rows, level = np.arange(len(values)), np.zeros(len(values) + 1)
+        return Signals(store, rows, level, self._recentres, observed=self.observed, deviations=deviations)
+
+    def followed_by(self, other: Signals) -> Signals | None:
+        """These signals and then others, if both are views of the same ones with the same centre."""
+        if self._store is not other._store or not np.array_equal(self._level, other._level):
+            return None
+        return Signals(self._store, np.concatenate([self._rows, other._rows]), self._level, self._recentres)
+
+    def transform(self, matrix: Array) -> Array:
+        """The signals times a matrix (n_nodes, n)."""
+        self._require_complete("transformed")
+        product = self._store.transform(matrix)
+        return product[self._rows] - self._level @ product if np.any(self._level) else product[self._rows]
+
+    def columns(self, operator: Operator) -> Any:
+        """The signals as columns of a block of an operator."""
+        self._require_complete("filtered")
+        block = self._store.load(operator)
+        is_whole = np.array_equal(self._rows, np.arange(self._store.source.shape[0]))
+        chosen = block if is_whole else operator.chosen(block, self._rows)
+        if np.any(self._level):
+            chosen = chosen - (operator.combine(block, self._level[:-1, None]) + float(self._level[-1]))
+        return chosen
+
+    def moments(self, operator: Operator, n_moments: int) -> Array:
+        """``C_k`` of equation (11), shape (n_moments, n_signals, n_signals); expected ones of completed signals."""
+        self._require_complete("read on a spectrum")
+        moments = self._of_view(self._store.moments(operator, n_moments))
+        spread = self.spread_moments(operator, n_moments)
+        return moments if spread is None else moments + spread
+
+    def spread_moments(self, operator: Operator, n_moments: int) -> Array | None:
+        """What `deviations` add to the moments; None where the values are known."""
+        if self.deviations is None:
+            return None
+        known = self._spread_moments.get(operator)
+        if known is None or known.shape[0] < n_moments:
+            n_signals = self.shape[0]
+            known = np.zeros((n_moments, n_signals, n_signals))
+            for deviation in self.deviations:
+                own = MomentPass(operator, operator.load(deviation), gram=True)
+                own.extend(n_moments)
+                known += own.moments[:n_moments]
+            self._spread_moments[operator] = known
+        return known[:n_moments]
+
+    def release(self) -> None:
+        """Forget the states of recurrences, which more moments would need, and keep the moments."""
+        for known in self._store.passes.values():
+            known.release()
+
+    def _require_complete(self, verb: str) -> None:
+        if not self.is_complete:
+            n_missing = self.shape[0] * self.shape[1] - self.size
+            raise ValueError(HOLES.format(verb=verb, n_missing=n_missing))
+
+    def _of_view(self, products: Array) -> Array:
+        """Products of the store's rows, along the last two axes, as those of the view's."""
+        chosen = products[..., self._rows[:, None], self._rows]
+        if not np.any(self._level):
+            return chosen
+        crosses = products @ self._level
+        across = crosses[..., self._rows]
+        both = crosses @ self._level
+        return chosen - across[..., :, None] - across[..., None, :] + both[..., None, None]
