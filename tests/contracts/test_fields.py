@@ -165,7 +165,7 @@ def test_sets_of_signals_are_taken_together(kind):
 def test_a_step_of_conjugate_gradients(kind):
     """The first may be near what it stands for; the second belongs to the first without error."""
     covariance, values = kind.covariance, kind.block()
-    found, reached = (covariance.unload(one) for one in covariance.conditioned(covariance.load(values)))
+    found, reached = (covariance.unload(one) for one in covariance.precondition(covariance.load(values)))
     noise = covariance.noise_variance
     expected = noise * np.linalg.solve(kind.dense, values.ravel())
     # short series leave out up to a share of their smallest value
@@ -222,7 +222,7 @@ def test_entries(kind, inverse):
     mask = np.random.default_rng(0).random(kind.shape) < 0.5
     mask[1] = False
     expected = dense[np.ix_(mask.ravel(), mask.ravel())]
-    assert relative_error(kind.covariance.among(mask, inverse), expected) < kind.limit
+    assert relative_error(kind.covariance.submatrix(mask, inverse), expected) < kind.limit
 
 
 def test_a_quadrature_writes_nothing_out():
@@ -230,7 +230,7 @@ def test_a_quadrature_writes_nothing_out():
     everything = np.ones(series.shape, bool)
     asked = [
         lambda: series.between(0, 0),
-        lambda: series.among(everything),
+        lambda: series.submatrix(everything),
         lambda: series.at_node(0),
         lambda: left.between(0, 0),
     ]

@@ -1,8 +1,8 @@
 """One field: covariances of signals on a graph, seen through weights, and what is predicted given what was seen."""
 
 from spectralgp.fields.covariances import Covariance, Evidence, Modal, Series
-from spectralgp.fields.factors import Inputs, Left, Nodes, Rows
-from spectralgp.fields.field import Field, MixedField, Predictive, stacking_weights
+from spectralgp.fields.factors import Inputs, Nodes, Rows
+from spectralgp.fields.field import Field, Predictive, stacking_weights
 from spectralgp.fields.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.fields.posterior import (
     GraphGP,
@@ -26,8 +26,6 @@ __all__ = [
     "GraphGP",
     "Inputs",
     "LeaveOneOut",
-    "Left",
-    "MixedField",
     "Mixture",
     "Modal",
     "Nodes",

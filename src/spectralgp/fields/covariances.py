@@ -136,7 +136,7 @@ class Covariance(Distribution):
         """``C^-1 y``."""
 
     @abstractmethod
-    def conditioned(self, block: Any) -> tuple[Any, Any]:
+    def precondition(self, block: Any) -> tuple[Any, Any]:
         """``x = s C^-1 y``, or near it, with the noise ``s``, and ``(C - s) x``: a step of conjugate gradients."""
 
     @abstractmethod
@@ -147,7 +147,7 @@ class Covariance(Distribution):
     def inverse_diagonal(self) -> Array:
         """Diagonal of ``C^-1``, shape (n_signals, n_nodes)."""
 
-    def among(self, chosen: Mask, inverse: bool = False) -> Array:
+    def submatrix(self, chosen: Mask, inverse: bool = False) -> Array:
         """Entries of ``C``, or of its inverse, between those that a mask chooses, row by row."""
         raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
 
@@ -242,7 +242,7 @@ class Modal(Covariance):
         found = self.rows.unload(self.rows.solve(self.rows.load(self.basis.load(block)), *self.powers))
         return found if self.basis.backward is None else found @ self.basis.backward.T
 
-    def conditioned(self, block: Array) -> tuple[Array, Array]:
+    def precondition(self, block: Array) -> tuple[Array, Array]:
         """Exactly: ``(C - s) x = s (y - x)`` takes no product."""
         found = self.noise_variance * self.solve(block)
         return found, self.noise_variance * (block - found)
@@ -266,7 +266,7 @@ class Modal(Covariance):
             return (side * self.rows.diagonal(*self.powers, inverse)[signal]) @ side.T
         return (side * self.rows.column(other, *self.powers, inverse)[signal]) @ side.T
 
-    def among(self, chosen: Mask, inverse: bool = False) -> Array:
+    def submatrix(self, chosen: Mask, inverse: bool = False) -> Array:
         signals, places = np.nonzero(chosen)
         side = (self.dual if inverse else self._forward)[places]
         starts = np.searchsorted(signals, np.arange(self.shape[0] + 1))
@@ -411,7 +411,7 @@ class Series(Covariance):
     def solve(self, block: Any) -> Any:
         return self._filtered(block, self.basis.series(self._precisions))
 
-    def conditioned(self, block: Any) -> tuple[Any, Any]:
+    def precondition(self, block: Any) -> tuple[Any, Any]:
         found = self._filtered(block, self._short_series) * self.noise_variance
         return found, self.times(found) - found * self.noise_variance
 
@@ -450,14 +450,11 @@ class Series(Covariance):
         def variances(eigenvalues: Array) -> Array:
             return 1 / (squares @ self._precisions(eigenvalues))
 
-        missed: Filters = FilterBank(self._precisions, vectors, variances)
-        if shares:
+        def own_shares(eigenvalues: Array) -> Array:
+            sums = (vectors * vectors.sum(axis=0)) @ self._precisions(eigenvalues)
+            return sums * variances(eigenvalues) / (self.shape[0] - 1)
 
-            def own_shares(eigenvalues: Array) -> Array:
-                sums = (vectors * vectors.sum(axis=0)) @ self._precisions(eigenvalues)
-                return sums * variances(eigenvalues) / (self.shape[0] - 1)
-
-            missed = FilterBank(self._precisions, vectors, variances, beside=own_shares)
+        missed = FilterBank(self._precisions, vectors, variances, beside=own_shares if shares else None)
         errors = basis.filtered(block, missed)
         # reading a block overwrites it
         data = basis.read_filtered(signals, vectors, missed) if has_energies else basis.read_block(errors * 1.0)

@@ -434,53 +434,54 @@ class MixedField(Predictive):
     weights: Array  # add up to one
     fields: tuple[Field, ...]
 
+    def _average(self, ask: Callable[[Field], Any]) -> Any:
+        """Weighted sum of what the models answer."""
+        total: Any = 0.0
+        for weight, part in self._parts:
+            total = total + weight * ask(part)
+        return total
+
     @cached_property
     def _parts(self) -> list[tuple[float, Field]]:
         return [(float(weight), part) for weight, part in zip(self.weights, self.fields, strict=True) if weight > 0]
 
     @cached_property
     def mean(self) -> Any:
-        total: Any = 0.0
-        for weight, part in self._parts:
-            total = total + weight * part.mean
-        return total
+        return self._average(lambda part: part.mean)
 
     @cached_property
     def values(self) -> Array:
-        total: Any = sum(weight * part.values for weight, part in self._parts)
-        return np.asarray(total)
+        return np.asarray(self._average(lambda part: part.values))
 
     def values_variance(self) -> Array:
-        parts = self._parts
-        total: Any = sum(weight * (part.values_variance() + (part.values - self.values) ** 2) for weight, part in parts)
-        return np.asarray(total)
+        return np.asarray(self._average(lambda part: part.values_variance() + (part.values - self.values) ** 2))
 
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
-        total: Any = 0.0
-        for weight, part in self._parts:
+        def around_mean(part: Field) -> Any:
             apart = part.mean - self.mean
             apart = apart if nodes is None else on_host(take(apart, nodes, axis=1))
-            total = total + weight * (part.variance(include_noise, nodes) + apart**2)
-        return total
+            return part.variance(include_noise, nodes) + apart**2
+
+        return self._average(around_mean)
 
     @property
     def variance_error(self) -> Array:
         """The models' errors added up: their random probes are the same."""
-        return np.sum([weight * part.variance_error for weight, part in self._parts], axis=0)
+        return np.asarray(self._average(lambda part: part.variance_error))
 
     def node_covariance(self, include_noise: bool = False) -> Array:
-        total = np.zeros((*self.mean.shape, self.mean.shape[1]))
-        for weight, part in self._parts:
+        def around_mean(part: Field) -> Array:
             apart = part.mean - self.mean
-            total += weight * (part.node_covariance(include_noise) + apart[:, :, None] * apart[:, None, :])
-        return total
+            return np.asarray(part.node_covariance(include_noise) + apart[:, :, None] * apart[:, None, :])
+
+        return np.asarray(self._average(around_mean))
 
     def joint_covariance(self, include_noise: bool = False) -> Array:
-        total = np.zeros(self.mean.shape * 2)
-        for weight, part in self._parts:
+        def around_mean(part: Field) -> Array:
             apart = part.mean - self.mean
-            total += weight * (part.joint_covariance(include_noise) + np.multiply.outer(apart, apart))
-        return total
+            return np.asarray(part.joint_covariance(include_noise) + np.multiply.outer(apart, apart))
+
+        return np.asarray(self._average(around_mean))
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
         counts = random_state.multinomial(n_samples, self.weights)
@@ -511,11 +512,13 @@ def stacking_weights(
 ) -> Array:
     """Weights of a mixture that maximise the held-out log score ``sum_n log sum_k w_k p_nk``.
 
-    With densities of single values the score is the sum of both: a signal's density rewards what a model knows of the
-    covariance of the nodes, those of its values reward what it knows of each, its mean above all.
+    Densities of whole signals have the shape (n_signals, n_models). With those of single values (n_signals, n_nodes,
+    n_models) the score is the sum of both: a signal's density rewards what a model knows of the covariance of the
+    nodes, those of its values reward what it knows of each, its mean above all.
 
     Weights below `negligible` are set to zero, so that their models need not be evaluated. The score is concave in the
-    weights; expectation maximisation climbs it without a step size and keeps them on the simplex.
+    weights; expectation maximisation climbs it without a step size and keeps them on the simplex, until none
+    changes by more than `tolerance`.
 
     Examples
     --------

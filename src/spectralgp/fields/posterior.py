@@ -433,7 +433,7 @@ def _conditioned(
     most_deviations: int | None = None,
     start: Array | None = None,
 ) -> Posterior:
-    if signals.is_complete:
+    if not signals.has_holes:
         return Posterior(prior, inputs, signals, prior.covariance(rows), carried)
     mean = prior.carried_values(carried, inputs, signals.units)
     seen = seen_about(mean, prior.covariance(rows), signals, most_deviations, start)
@@ -490,19 +490,13 @@ def condition_shrunk(
     """
     plain = condition(replace(prior, shrinkage=None), inputs, signals, carried)
     plain.basis.require_eigenvectors(NOT_EXACT)
-    covariance = plain.covariance
-    assert isinstance(covariance, Modal)
-    rows = covariance.rows
-    if plain.seen is None:
-        shrunk = replace(plain.prior, shrinkage=_shrinkage(plain))
-        latest = _conditioned(shrunk, plain.inputs, plain.signals, rows, carried)
-        return _with_tails(latest, learns_tails)
-    latest, known = plain, as_training(signals, plain.inputs.shape[0], prior.spectrum.n_nodes)
-    for number in range(COMPLETIONS):  # what is missing is completed by the covariance that it is part of
-        assert latest.seen is not None
+    latest = plain
+    for number in range(COMPLETIONS if plain.signals.has_holes else 1):
+        # what is missing is completed by the covariance that it is part of
         shrunk = replace(plain.prior, shrinkage=_shrinkage(replace(plain, signals=latest.signals)))
-        most, start = FEW_DRAWS if number < COMPLETIONS - 1 else None, latest.seen.solution
-        latest = _conditioned(shrunk, plain.inputs, known, rows, carried, most, start)
+        most = FEW_DRAWS if number < COMPLETIONS - 1 else None
+        start = None if latest.seen is None else latest.seen.solution
+        latest = _conditioned(shrunk, plain.inputs, latest.signals, plain.covariance.rows, carried, most, start)
     return _with_tails(latest, learns_tails)
 
 
@@ -517,7 +511,7 @@ def held_out_densities(plain: Posterior, prediction: Field, signals: Signals, no
     shrinkage, covariance = _shrinkage(plain), prediction.covariance
     assert isinstance(covariance, Modal)
     vectors, units = covariance.basis.require_eigenvectors(NOT_EXACT), signals.units
-    roots = np.sqrt(covariance.rows.diagonal(*covariance.powers)) * shrinkage.profile
+    roots = np.sqrt(covariance.mode_variances()) * shrinkage.profile
     errors = plain.basis.load(signals.values) - prediction.centre
     lengths, log_determinant = shrinkage.lengths(errors / roots)
     freedom, n_nodes = shrinkage.total + 2, errors.shape[1]

@@ -119,12 +119,12 @@ class Seen:
         Weights above one make the second indefinite: then by its eigenvalues, of either sign, and eigenvectors.
         """
         if self._side == "observed":
-            entries = self.covariance.among(self.observed)
+            entries = self.covariance.submatrix(self.observed)
             entries[np.diag_indices_from(entries)] += self._excess[self.observed]
             return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
         if not self.is_mask:
             return self._others_modes
-        entries = self.covariance.among(self._others, inverse=True)
+        entries = self.covariance.submatrix(self._others, inverse=True)
         return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
 
     def _inner_solve(self, right: Array) -> Array:
@@ -196,7 +196,7 @@ class Seen:
         before: Any = 1.0
         gains: list[Any] = []
         while len(gains) < MOST_ITERATIONS:
-            found, reached = complete.conditioned(rest)
+            found, reached = complete.precondition(rest)
             now = complete.inner(rest, reached)
             direction = found + direction * (now / before)
             image = reached + image * (now / before)
@@ -287,7 +287,7 @@ class Seen:
     @cached_property
     def _others_modes(self) -> tuple[Array, Array]:
         """Eigenvalues, of either sign, and eigenvectors of what entries of other weight than one are solved by."""
-        entries, weights = self.covariance.among(self._others, inverse=True), self.weights[self._others]
+        entries, weights = self.covariance.submatrix(self._others, inverse=True), self.weights[self._others]
         entries[np.diag_indices_from(entries)] += weights / (self.covariance.noise_variance * (1 - weights))
         values, vectors = eigh(entries, check_finite=False)
         return values, vectors
@@ -307,7 +307,7 @@ class Seen:
         """Lower Cholesky factor of ``(C^-1)_hh``, the precision of what is missing given what was observed."""
         if self._side == "missing" and not isinstance(self._factor, tuple):
             return self._factor
-        entries = self.covariance.among(self.missing, inverse=True)
+        entries = self.covariance.submatrix(self.missing, inverse=True)
         return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
 
     def draws(

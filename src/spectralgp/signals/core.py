@@ -197,6 +197,11 @@ class Signals:
         return np.broadcast_to(np.True_, self.shape) if self._observed is None else self._observed
 
     @property
+    def has_holes(self) -> bool:
+        """Whether some values were not observed."""
+        return self._observed is not None
+
+    @property
     def is_complete(self) -> bool:
         """Whether every value was observed, or completed."""
         return self._observed is None or self._found_deviations is not None
