@@ -138,13 +138,13 @@ def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
             continue
         values, axes = seen.node_group(number) if by_node else seen.group(number)
         rotated = axes.T @ solution[number, own]
-        missed, roots = axes @ (rotated / values), axes / np.sqrt(values)
-        # what is missing follows what was observed by way of what the completion leaves open
-        across = deviations[:, number, ~own].T @ solved[:, number, own]
+        missed = axes @ (rotated / values)
         mean[number, own] -= missed
-        mean[number, ~own] += across @ missed
-        variance[number, own] = np.sum(np.square(roots), axis=1)
-        variance[number, ~own] += np.sum(np.square(across @ roots), axis=1)
+        variance[number, own] = np.square(axes) @ (1 / values)
+        if not own.all():  # what is missing follows what was observed by way of what the completion leaves open
+            across = deviations[:, number, ~own].T @ solved[:, number, own]
+            mean[number, ~own] += across @ missed
+            variance[number, ~own] += np.square(across @ axes) @ (1 / values)
         lengths[number], logs[number] = np.sum(rotated**2 / values), -np.sum(np.log(values))
         counts[number] = np.count_nonzero(own)
     densities = t_log_density(lengths, logs, counts, np.inf if by_node else posterior.prior.freedom)
