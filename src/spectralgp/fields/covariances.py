@@ -163,8 +163,6 @@ class Covariance(Distribution):
         """Sum of the diagonal of ``log C`` over what was observed, and what ``log C`` does to blocks; or nothing."""
         return 0.0, None
 
-    # ------------------------------------------------------------------------- given complete signals, equation (8)
-
     @abstractmethod
     def coordinates(self, block: Any) -> Any:
         """A block of the spectrum as filters to new inputs take it."""
@@ -222,8 +220,6 @@ class Modal(Covariance):
     def dual(self) -> Array:
         """The inverse of the transpose of the vectors."""
         return self._forward if self.basis.backward is None else self.basis.backward
-
-    # ------------------------------------------------------------------------------- in blocks over the nodes
 
     def load(self, values: Array) -> Array:
         return values
@@ -294,8 +290,6 @@ class Modal(Covariance):
         diagonal = squares @ logs @ np.square(vectors).T
         return float(np.sum(diagonal, where=observed)), through
 
-    # ------------------------------------------------------------------------- given complete signals, equation (8)
-
     def coordinates(self, block: Array) -> Array:
         return self.rows.load(block)
 
@@ -335,8 +329,6 @@ class Modal(Covariance):
     def at_node(self, node: int) -> Modes:
         """``sum_j B^-T_mj^2 C_j^-1``."""
         return self.rows.weighted_inverse(np.square(self.dual[node]), *self.powers)
-
-    # ------------------------------------------------------------------------------------- as a distribution
 
     def diagonal(self, nodes: Indices | None = None) -> tuple[Array, Array]:
         """``sum_j (C_j)_nn B_mj^2``: equation (9)."""

@@ -213,7 +213,9 @@ class Field(Predictive):
         diagonal = self._diagonal[0] if nodes is None else self.covariance.diagonal(nodes)[0]
         if not include_noise:
             diagonal = diagonal - self.covariance.noise_variance
-            diagonal = diagonal if nodes is None and self._diagonal[1].any() else _not_negative(diagonal)
+            if nodes is not None or not self._diagonal[1].any():  # exact: what lies below zero is rounding
+                xp = array_namespace(diagonal)
+                diagonal = xp.where(diagonal > 0, diagonal, xp.zeros_like(diagonal))
         variance = self.units.restore_scale(self.units.restore_scale(diagonal, nodes), nodes)
         for one in self._mean_deviations:
             moved = self.units.restore_scale(one)
@@ -552,12 +554,6 @@ def _whitened_density(errors: Array, covariance: Array, starts: Any, freedom: fl
     lengths, logs = (np.add.reduceat(one, starts) for one in (whitened**2, 2 * np.log(np.diag(factor))))
     counts = np.diff(np.append(starts, errors.size))
     return float(np.sum(t_log_density(lengths, logs, counts, freedom)))
-
-
-def _not_negative(diagonal: Any) -> Any:
-    """Variances without the rounding that may lie below zero."""
-    xp = array_namespace(diagonal)
-    return xp.where(diagonal > 0, diagonal, xp.zeros_like(diagonal))
 
 
 def _as_observed(signals: Any, n_signals: int, n_nodes: int, name: str = "signals") -> Any:

@@ -302,10 +302,6 @@ class Signals:
         observed = self.observed[chosen] if is_masked else None
         return Signals(self._store, self._rows[chosen], level, self._recentres, observed=observed)
 
-    def subset(self, rows: Indices) -> Signals:
-        """Some of the signals, with a centre of their own."""
-        return self.fold(rows, rows)[0]
-
     def with_units(self, units: Units) -> Signals:
         """The same values, in other units."""
         # a view's level is part of its units, so that it is taken out here
