@@ -152,14 +152,7 @@ class BuildDirectory:
 
 @contextmanager
 def building(folder: Path | str, arguments: Sequence[Any], overwrite: bool) -> Iterator[BuildDirectory]:
-    """Folder to build in; arguments that turn out wrong leave nothing in it, and any other error what is finished.
-
-    Raises
-    ------
-    ValueError
-        If the folder is finished and may not be overwritten, was begun with other arguments, holds other things, or
-        another process builds in it.
-    """
+    """Folder to build in; arguments that turn out wrong leave nothing in it, and any other error what is finished."""
     home = Path(folder).absolute()
     if home.exists() and (not home.is_dir() or any(map(_is_foreign, home.iterdir()))):
         raise ValueError(f"folder must be new or empty; got {folder} with other things in it. Choose another folder.")

@@ -343,6 +343,13 @@ class PartitionedGraph(GraphBase):
         node : str, optional
             Column with the names of the nodes, or with their numbers where they have none: each must have one row. If
             not given, rows are in the order of the nodes.
+
+        Raises
+        ------
+        TypeError
+            If it is another kind of table, or a column holds anything but numbers.
+        ValueError
+            If there is no such column, or rows and nodes do not match one by one.
         """
         return signals_of_table(table, node, self.n_nodes, self.names)
 
@@ -381,12 +388,6 @@ class PartitionedGraph(GraphBase):
         }
         return as_html("PartitionedGraph", properties)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """State for pickling: where the folder is."""
-        return {"folder": self.folder, "is_in_partition_order": self.is_in_partition_order}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore from a pickle: read the head again."""
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
-        self.__post_init__()
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle where the folder is; the head is read again."""
+        return type(self), (self.folder, self.is_in_partition_order)

@@ -207,15 +207,7 @@ def _ordered(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray[A
 
 
 def signals_of_table(table: Any, node: str | None, n_nodes: int, names: Sequence[Hashable] | None) -> Any:
-    """Signals of a table, for `PartitionedGraph.signals`: a Dask array of shape (n_signals, n_nodes).
-
-    Raises
-    ------
-    TypeError
-        If it is another kind of table, or a column holds anything but numbers.
-    ValueError
-        If there is no such column, or rows and nodes do not match one by one.
-    """
+    """Signals of a table, for `PartitionedGraph.signals`: a Dask array of shape (n_signals, n_nodes)."""
     arrays, dask = (require(name, "dask", READING) for name in ("dask.array", "dask"))
     if isinstance(table, str | os.PathLike):
         rows = _parquet_rows(Path(table), node)
