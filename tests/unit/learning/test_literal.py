@@ -19,7 +19,7 @@ N_SIGNALS = 8
 N_DESCENT = 40  # steps of a descent at most
 INPUTS = np.random.default_rng(0).uniform(-2, 2, (N_SIGNALS, 2))
 MATRIX = oracle.laplacian(WEIGHTS["random"], scaled=True)
-PLAIN = PAPER | {"prior": None, "center": None, "scale": None, "n_draws": 0}
+PLAIN = PAPER | {"prior": None, "center": None, "scale": None}
 
 
 def signals_of(response, noise=1e-3):
