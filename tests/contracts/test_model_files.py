@@ -20,7 +20,7 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 import spectralgp
-from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Stacking
+from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Sqp, Stacking
 from spectralgp.files.container import FORMAT_VERSION, digest
 from spectralgp.kernels import InputRecipe
 
@@ -290,6 +290,15 @@ def test_what_is_wrong_is_said_with_its_place(files, tmp_path, where, value, wor
     path.write_bytes(packed(metadata, state, arrays))
     with pytest.raises(ValueError, match=words):
         spectralgp.load(path)
+
+
+def test_the_tolerance_of_a_solver_is_read_by_its_old_name(files, tmp_path):
+    metadata, state, arrays = unpacked(files["plain"], tmp_path)
+    old = {"type": "Sqp", "max_iterations": 50, "enough": 0.1, "n_restarts": 2, "random_state": 3}
+    state["estimator"]["parameters"]["solver"] = old
+    path = tmp_path / "model.sgp"
+    path.write_bytes(packed(metadata, state, arrays))
+    assert spectralgp.load(path).solver == Sqp(50, 0.1, 2, 3)
 
 
 # ------------------------------------------------------------------------------------ one wrong value for each field

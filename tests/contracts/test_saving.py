@@ -175,7 +175,7 @@ OPTIONS: dict[str, Any] = {
     "scaled by node": lambda: fit(graph_kernel=Polynomial(1), center=None, scale="node"),
     "noise given": lambda: fit(graph_kernel=Polynomial(1), noise_variance=0.3, prior=None),
     "noise between bounds": lambda: fit(graph_kernel=Polynomial(1), noise_variance=(1e-4, 3.0), prior=None),
-    "restarts": lambda: fit(graph_kernel=Polynomial(2), solver=Sqp(n_restarts=3, enough=0.1), **PAPER),
+    "restarts": lambda: fit(graph_kernel=Polynomial(2), solver=Sqp(n_restarts=3, tolerance_nats=0.1), **PAPER),
     "fortran": lambda: fit(X=np.asfortranarray(X), Y=np.asfortranarray(Y), graph_kernel=Polynomial(1)),
     "exact": lambda: fit(graph_kernel=Polynomial(1), spectrum=Exact()),
     "chebyshev": lambda: fit(POINTS, X[:5], LARGE_Y, spectrum=few_moments(), **LARGE),

@@ -413,8 +413,21 @@ def _parameters(graph_kernel: Any, spectrum: Any, **fields: Any) -> dict[str, An
     return {"graph_kernel": kernels, "spectrum": spectrum or Exact(), **fields}
 
 
+def _sqp(tolerance_nats: float | None, enough: float | None, **fields: Any) -> Sqp:
+    return Sqp(tolerance_nats=enough if tolerance_nats is None else tolerance_nats, **fields)
+
+
 SOLVER: Kind = Union[  # noqa: UP007
-    record(Sqp, max_iterations=integer(1), enough=POSITIVE | None, n_restarts=COUNT, random_state=COUNT, tagged=True),
+    record(
+        Sqp,
+        _sqp,
+        max_iterations=integer(1),
+        tolerance_nats=(POSITIVE | None, None),
+        enough=(POSITIVE | None, None),  # its name up to version 2
+        n_restarts=COUNT,
+        random_state=COUNT,
+        tagged=True,
+    ),
     record(
         Lagrangian,
         limits=record(Limits, ascent=COUNT, dual=COUNT, descent=COUNT),

@@ -43,7 +43,8 @@ def automatic(setting: Setting) -> Plan:
         kernel, best = kernels[int(np.argmax(first))], tried[int(np.argmax(first))]
         higher = dataclasses.replace(kernel, degree=HIGHER_DEGREE)
         others = [other for other in setting.signals if other != scale]
-        tried = [setting.candidate(higher), *(setting.candidate(kernel, scale=other, near=best) for other in others)]
+        rescaled = [setting.candidate(kernel, scale=other, warm_start_from=best) for other in others]
+        tried = [setting.candidate(higher), *rescaled]
         scores = yield tried
         if scores[0] > np.max(first):
             kernel, best = higher, tried[0]
@@ -57,11 +58,11 @@ def automatic(setting: Setting) -> Plan:
         sets = (BOTH_TERMS, ("linear",)) if is_default else (BOTH_TERMS,)  # a kernel of the user's own has no choice
         further += [setting.candidate(Identity(), terms, scale) for terms in sets]
     if setting.columns is not None:
-        further += [setting.candidate(kernel, BOTH_TERMS, scale, carries=True, near=best)]
+        further += [setting.candidate(kernel, BOTH_TERMS, scale, carries=True, warm_start_from=best)]
     if further:
         yield further
     if setting.columns is not None and is_default:
-        yield [setting.candidate(kernel, ("linear",), scale, carries=True, near=further[1])]
+        yield [setting.candidate(kernel, ("linear",), scale, carries=True, warm_start_from=further[1])]
 
 
 def _without_graph(setting: Setting) -> Plan:

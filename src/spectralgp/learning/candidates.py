@@ -26,7 +26,7 @@ class Candidate:
     kernel: GraphKernel
     shrunk: bool = False  # whether the covariance of predictions is shrunk towards the graph's
     name: str = ""  # for people
-    near: Candidate | None = None  # with the same parameters on other data: its solution on a fold is a good start
+    warm_start_from: Candidate | None = None  # with the same parameters on other data
 
     @property
     def described(self) -> str:
@@ -68,9 +68,9 @@ class Setting:
         terms: tuple[Term, ...] = BOTH_TERMS,
         scale: Scale = None,
         carries: bool = False,
-        near: Candidate | None = None,
+        warm_start_from: Candidate | None = None,
     ) -> Candidate:
-        """A kernel with the residual that goes with it, on a task; `near` is a candidate with the same parameters."""
+        """A kernel with the residual that goes with it, on a task."""
         scale = self.first_scale if scale is None else scale
         task, full = self._task(terms, scale, carries), self._with_residual(kernel)
         parts = [full.label]
@@ -81,7 +81,8 @@ class Setting:
             for name, used in (("node scales", scale == "node"), ("carry-over", carries), ("shrunk", self.shrunk))
             if used
         ]
-        return Candidate(task, full.scaled_by(1 / task.signals.units.spread), self.shrunk, ", ".join(parts), near)
+        scaled = full.scaled_by(1 / task.signals.units.spread)
+        return Candidate(task, scaled, self.shrunk, ", ".join(parts), warm_start_from)
 
     def _task(self, terms: tuple[Term, ...], scale: Scale, carries: bool) -> Task:
         """The task with an input kernel of some terms, nodes scaled in some way, with or without carry-over."""

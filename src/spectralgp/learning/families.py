@@ -89,7 +89,7 @@ def as_solver(solver: SolverLike, max_iterations: int = 500) -> Solver:
     Examples
     --------
     >>> as_solver("sqp", 100)
-    Sqp(max_iterations=100, enough=None, n_restarts=0, random_state=0)
+    Sqp(max_iterations=100, tolerance_nats=None, n_restarts=0, random_state=0)
     """
     if isinstance(solver, Solver):
         return solver

@@ -191,12 +191,12 @@ class Solver(ABC):
     ----------
     max_iterations : int
         Limit on the iterations of a fit, from which that on completions of signals with holes is derived.
-    enough : float or None
+    tolerance_nats : float or None
         Nats that a fit may fall short of its maximum; None where it goes as far as rounding allows.
     """
 
     max_iterations: int = 500
-    enough: float | None = None
+    tolerance_nats: float | None = None
 
     @abstractmethod
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:

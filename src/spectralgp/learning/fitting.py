@@ -145,7 +145,7 @@ class Folds:
             seen = np.cumsum([part.size for part in self.held_out])
             enough = HELD_OUT_IF_LONG if n_nodes >= LONG_SIGNAL else HELD_OUT
             self.held_out = self.held_out[: int(np.searchsorted(seen, enough)) + 1]
-        self._first: dict[Candidate, Fit] = {}
+        self._first: dict[Candidate | None, Fit] = {}
         self._cut: dict[tuple[Signals, int], tuple[Signals, Signals]] = {}
         self._parts: dict[tuple[Task, int], tuple[Task, Signals, Fold]] = {}
 
@@ -155,18 +155,19 @@ class Folds:
         n_nodes, ends = first.signals.shape[1], np.cumsum([0, *(part.size for part in self.held_out)])
         n_some = max(1, min(n_nodes, MOST_VALUES // int(ends[-1])))
         nodes = np.linspace(0, n_nodes - 1, n_some).astype(np.intp) if not first.spectrum.needs_passes else None
-        like = [None if one.near is None else self._first.get(one.near) for one in candidates]
+        warm_starts = [self._first.get(one.warm_start_from) for one in candidates]
         one_fold = functools.partial(self._fold, candidates, solver, nodes)
-        first_fold = one_fold(0, like)
+        first_fold = one_fold(0, warm_starts)
         fits = first_fold[0]
         self._first |= zip(candidates, fits, strict=True)
         report(f"fold 1 of {len(self.held_out)}")
-        like = [None] * len(fits) if first.prior is None else list(fits)
+        warm_starts = [None] * len(fits) if first.prior is None else list(fits)
         # passes over a large graph are shared by the folds, which therefore wait for each other
         workers = Parallel(1 if first.spectrum.needs_passes else self.n_jobs, prefer="threads", return_as="generator")
         found = [first_fold]
         heard = Heard(one_fold)
-        for number, fold in enumerate(workers(delayed(heard)(one, like) for one in range(1, len(self.held_out)))):
+        others = (delayed(heard)(one, warm_starts) for one in range(1, len(self.held_out)))
+        for number, fold in enumerate(workers(others)):
             found.append(fold)
             report(f"fold {number + 2} of {len(self.held_out)}")
         logs = np.concatenate([one for _, one, _ in found])
@@ -179,12 +180,12 @@ class Folds:
         solver: Solver,
         nodes: Indices | None,
         number: int,
-        like: Sequence[Fit | None],
+        warm_starts: Sequence[Fit | None],
     ) -> tuple[list[Fit], Array, Array]:
         """Fits without one of the folds, and log densities of its signals and of their values."""
         parts = [self._part(candidate.task, number) for candidate in candidates]
         with quietly():
-            learnt = learn_all([part for part, _, _ in parts], [one.kernel for one in candidates], solver, like)
+            learnt = learn_all([part for part, _, _ in parts], [one.kernel for one in candidates], solver, warm_starts)
         logs, values = [], []
         for (part, others, fold), candidate, fit, stream in zip(
             parts, candidates, learnt, self._streams[number].spawn(len(candidates)), strict=True
@@ -311,7 +312,7 @@ def fit_models(
     n_signals = candidates[0].task.signals.shape[0]
     with few_threads(n_signals):
         is_stacked = len(candidates) > 1
-        weights, like = np.ones(1), [] if is_stacked or start is None else [start]
+        weights, warm_starts = np.ones(1), [] if is_stacked or start is None else [start]
         tried: tuple[Tried, ...] = ()
         if is_stacked:
             folds = _folds(candidates[0].task.signals.shape, stacking, is_choice, of_folds)
@@ -321,12 +322,12 @@ def fit_models(
             if is_choice:  # only what is of use is learnt from all signals
                 kept = np.flatnonzero(weights)
                 candidates, weights = [candidates[index] for index in kept], weights[kept]
-                like = [held_out.fits[index] for index in kept]
+                warm_starts = [held_out.fits[index] for index in kept]
         tasks = [candidate.task for candidate in candidates]
         if is_choice and not tasks[0].signals.is_complete:
             solver = solver.coarse()  # more draws for what is missing would tell nothing of predictions
         with quietly() if is_stacked else nullcontext():
-            fits = learn_all(tasks, [candidate.kernel for candidate in candidates], solver, like)
+            fits = learn_all(tasks, [candidate.kernel for candidate in candidates], solver, warm_starts)
         if is_stacked:
             report("all signals")
         drawn = tuple(

@@ -153,9 +153,9 @@ class _ExpectationMaximisation:
         self.solver = solver.without_restarts()
         self.restarting = None if self.solver is solver else solver  # the solver with restarts, which are made once
         self.max_steps = max(1, solver.max_iterations // ITERATIONS_PER_STEP)
-        self.is_coarse = solver.enough is not None
+        self.is_coarse = solver.tolerance_nats is not None
         self.expectation = Expectation.of(task, self.is_coarse)
-        asked = EM_TOLERANCE_NATS if solver.enough is None else solver.enough
+        asked = EM_TOLERANCE_NATS if solver.tolerance_nats is None else solver.tolerance_nats
         self.tolerance_nats = max(asked, self.expectation.tolerance_nats)
         self.observed = self.expectation.signals.observed
         self.n_missing = int(self.observed.size - np.count_nonzero(self.observed))

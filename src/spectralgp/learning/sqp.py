@@ -56,7 +56,7 @@ class Sqp(Solver):
     ----------
     max_iterations : int, default=500
         Limit on the iterations of each constrained solve.
-    enough : float, optional
+    tolerance_nats : float, optional
         Stop where a further step promises no more than this many nats; as far as rounding allows if not given.
     n_restarts : int, default=0
         Number of random starts to ascend from as well, in the final form of each kernel; the highest log posterior of
@@ -80,7 +80,7 @@ class Sqp(Solver):
     """
 
     max_iterations: int = 500
-    enough: float | None = None
+    tolerance_nats: float | None = None
     n_restarts: int = 0
     random_state: int = 0
 
@@ -89,12 +89,14 @@ class Sqp(Solver):
         as_integer(self.max_iterations, "max_iterations", 1)
         as_integer(self.n_restarts, "n_restarts", 0)
         as_integer(self.random_state, "random_state", 0)
-        if self.enough is not None:
-            as_positive(self.enough, "enough")
+        if self.tolerance_nats is not None:
+            as_positive(self.tolerance_nats, "tolerance_nats")
 
     def coarse(self, n_signals: int = 0) -> Sqp:
-        enough = max(COARSE_TOLERANCE_NATS, COARSE_TOLERANCE_PER_SIGNAL * n_signals)
-        return dataclasses.replace(self, enough=enough if self.enough is None else self.enough, n_restarts=0)
+        tolerance_nats = self.tolerance_nats
+        if tolerance_nats is None:
+            tolerance_nats = max(COARSE_TOLERANCE_NATS, COARSE_TOLERANCE_PER_SIGNAL * n_signals)
+        return dataclasses.replace(self, tolerance_nats=tolerance_nats, n_restarts=0)
 
     def without_restarts(self) -> Sqp:
         return self if self.n_restarts == 0 else dataclasses.replace(self, n_restarts=0)
@@ -146,7 +148,7 @@ class Sqp(Solver):
             is_exact = form in kernels or task.prior is None or form.residual is None
             solver = self if is_exact else self.coarse()
             found = solver._refined(objective, starts)
-            silent_share = SILENT_SHARE if solver.enough is None else SILENT_COARSE_SHARE
+            silent_share = SILENT_SHARE if solver.tolerance_nats is None else SILENT_COARSE_SHARE
             spectrum = found.objective.spectrum
             stages.append(Stage(form.label, found.value, found.objective.n_evaluations))
             if form in kernels:
@@ -162,7 +164,7 @@ class Sqp(Solver):
         Not where the spectrum may be too coarse for a solution, which then says little.
         """
         starts = objective.starting_points()
-        if len(starts) == 1 or self.enough is not None or objective.task.spectrum.tolerance > 0:
+        if len(starts) == 1 or self.tolerance_nats is not None or objective.task.spectrum.tolerance > 0:
             return starts
         coarse = [ascend(objective, start, self.max_iterations, COARSE_TOLERANCE_NATS) for start in starts]
         first, *others = sorted(coarse, key=attrgetter("value"), reverse=True)
@@ -191,7 +193,7 @@ class Sqp(Solver):
         return solutions
 
     def _highest(self, objective: Objective, starts: list[Array]) -> SearchResult:
-        ascents = [ascend(objective, start, self.max_iterations, self.enough) for start in starts]
+        ascents = [ascend(objective, start, self.max_iterations, self.tolerance_nats) for start in starts]
         return max(ascents, key=attrgetter("value"))
 
     def _refined(self, objective: Objective, starts: list[Array]) -> SearchResult:
@@ -216,7 +218,7 @@ class Sqp(Solver):
         """The fit where a search ended: as near as was asked for, or judged by its certificate."""
         certificate, limit = certify(found.objective, found.x, found.lift), _stationarity_limit(found.objective)
         outcome, detail = found.outcome, found.detail
-        met_tolerance = self.enough is not None and outcome is Outcome.CONVERGED
+        met_tolerance = self.tolerance_nats is not None and outcome is Outcome.CONVERGED
         if outcome is not Outcome.NOTHING_TO_LEARN and not met_tolerance:
             if certificate.stationarity <= limit and certificate.feasibility <= VIOLATION:
                 outcome, detail = Outcome.CONVERGED, f"stationary within {limit:.2g}"
@@ -272,8 +274,10 @@ def _is_silent(kernel: GraphKernel, spectrum: Spectrum, noise_variance: float, s
     return kernel.mean_power(spectrum) < share * unexplained
 
 
-def ascend(objective: Objective, start: Array, max_iterations: int, enough: float | None = None) -> SearchResult:
-    """Constrained local maximum from one start; or a point from which a step promises no more than `enough` nats.
+def ascend(
+    objective: Objective, start: Array, max_iterations: int, tolerance_nats: float | None = None
+) -> SearchResult:
+    """Constrained local maximum from one start; or a point from which a step promises no more than a tolerance.
 
     Far from it the curvature is taken anew at every step; near it, it is updated by the gradients, which know what the
     expected curvature does not. Updates that lead nowhere are forgotten.
@@ -290,8 +294,8 @@ def ascend(objective: Objective, start: Array, max_iterations: int, enough: floa
     for _ in range(max_iterations):
         step = constraints.step(x, gradient, precision)
         promised = float(gradient @ step)
-        has_enough = enough is not None and promised <= enough
-        if has_enough or (promised <= MIN_GAIN_NATS * size and certify(objective, x).stationarity <= limit):
+        met_tolerance = tolerance_nats is not None and promised <= tolerance_nats
+        if met_tolerance or (promised <= MIN_GAIN_NATS * size and certify(objective, x).stationarity <= limit):
             return SearchResult(objective, x, value, Outcome.CONVERGED, "no step promises more")
         found = None if promised <= ROUNDING * abs(value) else _climb(objective, x, value, step, promised)
         if found is None and (is_fresh or n_fresh_starts == MAX_FRESH_STARTS):

@@ -174,7 +174,7 @@ def test_a_kernel_is_restarted_the_same_alone_and_in_a_family():
 
 
 def test_fits_that_are_compared_have_no_restarts():
-    for solver in (Sqp(n_restarts=7), Sqp(enough=0.5, n_restarts=7)):
+    for solver in (Sqp(n_restarts=7), Sqp(tolerance_nats=0.5, n_restarts=7)):
         assert solver.coarse().n_restarts == 0
     model = GraphGPRegressor(
         Graph(WEIGHTS), [Polynomial(1), Identity()], RBF(), solver=Sqp(n_restarts=3), residual=None
@@ -228,14 +228,14 @@ def test_restarts_by_quadrature_find_what_the_exact_spectrum_has():
     )
 
 
-@pytest.mark.parametrize("enough", [None, 0.3], ids=["fine", "rough"])
+@pytest.mark.parametrize("tolerance_nats", [None, 0.3], ids=["fine", "rough"])
 @pytest.mark.parametrize(("hole", "gain"), [((0, 0), 0.3), ((1, 2), 0.0)], ids=["higher", "not higher"])
-def test_with_holes_restarts_only_raise_the_density_of_what_was_observed(hole, gain, enough):
+def test_with_holes_restarts_only_raise_the_density_of_what_was_observed(hole, gain, tolerance_nats):
     """The signals are completed under the answer, and the search goes on from what is higher then."""
     inputs, signals = data(SEVERAL)
     signals[hole] = np.nan
     problem = Task.of(Graph(WEIGHTS), RBF(1.0, BOUNDS), inputs, signals, prior=None)
-    plain, restarted = (learn(problem, Polynomial(2), solver=Sqp(500, enough, n)) for n in (0, 20))
+    plain, restarted = (learn(problem, Polynomial(2), solver=Sqp(500, tolerance_nats, n)) for n in (0, 20))
     assert restarted.converged
     assert restarted.log_posterior >= plain.log_posterior + gain
     assert len(restarted.restarts) == 20
