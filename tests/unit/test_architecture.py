@@ -345,7 +345,6 @@ DOORS = {
     "estimators.reading: isinstance GraphKernel": "graph_kernel= is a kernel or a list, residual= a kernel or a word",
     "estimators.reading: isinstance SpectralKernel": "residual= must be a function on the spectrum",
     "estimators.reading: isinstance SpectrumSettings": "spectrum= is a word or settings",
-    "estimators.saving: isinstance SpectrumSettings": "spectrum= is a word or settings, in model files too",
     "estimators.regressor: isinstance GraphKernel": "set_params() sets parameters of one kernel",
     "learning.task: isinstance SpectrumSettings": "Task.of() says what settings are",
     "fields.posterior: isinstance GraphKernel": "graph_gp() says what a graph kernel is",
