@@ -248,9 +248,10 @@ def _spectrum_settings(given: Any, graph: Any, Y: Any) -> SpectrumSettings:
     """Settings of the spectrum, chosen by the size of the graph where they are left open; a file is not read for it."""
     known = graph if isinstance(graph, GraphBase) else None
     if isinstance(given, str):
-        shape = Y.shape if hasattr(Y, "shape") else np.shape(Y)
-        is_cut = known is not None and not known.is_whole
-        is_large = is_cut or (graph is not None and len(shape) == 2 and shape[1] > MOST_EXACT)
+        is_large = known is not None and not known.is_whole
+        if graph is not None and not is_large:
+            shape = Y.shape if hasattr(Y, "shape") else np.shape(Y)
+            is_large = len(shape) == 2 and shape[1] > MOST_EXACT
         given = Chebyshev() if given == "chebyshev" or (given == "auto" and is_large) else Exact()
     given.check(known)
     settings: SpectrumSettings = given
