@@ -15,8 +15,7 @@ from spectralgp.fields import condition, graph_gp, leave_one_out
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Diffusion, Identity, Polynomial, Standardised, WithResidual, as_input_kernel
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
-from spectralgp.learning.objective import Objective
-from spectralgp.learning.task import Task
+from spectralgp.learning.objective import Objective, Task
 from spectralgp.signals import read_signals
 from spectralgp.spectra import Chebyshev, Exact
 from tolerances import DIFFERENCE, FORMULA, GRADIENT, QUADRATURE, STANDARD_ERRORS

@@ -346,7 +346,7 @@ DOORS = {
     "estimators.reading: isinstance SpectralKernel": "residual= must be a function on the spectrum",
     "estimators.reading: isinstance SpectrumSettings": "spectrum= is a word or settings",
     "estimators.regressor: isinstance GraphKernel": "set_params() sets parameters of one kernel",
-    "learning.task: isinstance SpectrumSettings": "Task.of() says what settings are",
+    "learning.objective: isinstance SpectrumSettings": "Task.of() says what settings are",
     "fields.posterior: isinstance GraphKernel": "graph_gp() says what a graph kernel is",
     "learning.families: isinstance GraphKernel": "learn() says what a graph kernel is",
     "plots.filters: isinstance GraphKernel": "pictures are drawn of kernels or of fitted estimators",

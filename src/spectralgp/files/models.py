@@ -22,7 +22,7 @@ from spectralgp.kernels import GraphKernel
 from spectralgp.kernels.carry import DEGREE
 from spectralgp.learning import Fit, Outcome, Task
 from spectralgp.learning.fitting import FittedModels, conditioned
-from spectralgp.learning.task import NOISE_CEILING
+from spectralgp.learning.objective import NOISE_CEILING
 from spectralgp.signals import Signals, state_of
 from spectralgp.spectra import DensityState, Eigenpairs, Exact, Spectrum
 

@@ -6,8 +6,8 @@ from spectralgp.learning.families import SolverLike, as_solver, learn, learn_all
 from spectralgp.learning.fit import Certificate, Fit, Outcome, Solver, Stage
 from spectralgp.learning.fitting import FittedModels, Folds, FoldScores, Stacking
 from spectralgp.learning.lagrangian import Lagrangian, Limits
+from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
-from spectralgp.learning.task import Task
 
 __all__ = [
     "Candidate",

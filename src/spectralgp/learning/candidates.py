@@ -11,7 +11,7 @@ from spectralgp.kernels import GraphKernel, Polynomial, SpectralKernel, Standard
 from spectralgp.kernels.carry import CarryColumns
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
-from spectralgp.learning.task import Task
+from spectralgp.learning.objective import Task
 from spectralgp.signals import Scale, Signals
 
 RESIDUAL_DEGREE = 2

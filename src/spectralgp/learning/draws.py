@@ -12,8 +12,7 @@ from spectralgp._basics.checks import Array
 from spectralgp.fields import GraphGP
 from spectralgp.learning.fit import Fit, active_constraints, certify
 from spectralgp.learning.missing import objective_of
-from spectralgp.learning.objective import Objective, told_apart
-from spectralgp.learning.task import Task
+from spectralgp.learning.objective import Objective, Task, told_apart
 
 DIFFERENCE = 1e-4  # in units of a parameter, of the gradients that give the curvature
 MIN_PRECISION = 1.0  # in a direction the data say nothing about, so that no draw strays further than its unit

@@ -12,9 +12,8 @@ from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.lagrangian import Lagrangian, Limits
 from spectralgp.learning.missing import learn_incomplete
-from spectralgp.learning.objective import told_apart
+from spectralgp.learning.objective import Task, told_apart
 from spectralgp.learning.sqp import Sqp
-from spectralgp.learning.task import Task
 
 SolverLike = Solver | Literal["sqp", "lagrangian"] | None
 

@@ -16,8 +16,7 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.html import as_html
 from spectralgp.fields import GraphGP
 from spectralgp.kernels import GraphKernel
-from spectralgp.learning.objective import Objective
-from spectralgp.learning.task import Task
+from spectralgp.learning.objective import Objective, Task
 from spectralgp.signals import Signals
 from spectralgp.spectra import Errors
 

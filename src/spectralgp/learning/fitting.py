@@ -21,8 +21,8 @@ from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
+from spectralgp.learning.objective import Fold, Task
 from spectralgp.learning.sqp import Sqp
-from spectralgp.learning.task import Fold, Task
 from spectralgp.signals import Signals
 
 MOST_COMPARED = 400  # signals that candidates are compared on

@@ -24,10 +24,9 @@ from spectralgp.learning.fit import (
     Stage,
     lift_above_zero,
 )
-from spectralgp.learning.objective import Objective
+from spectralgp.learning.objective import Objective, Task
 from spectralgp.learning.sqp import Sqp
 from spectralgp.learning.starts import grid_search
-from spectralgp.learning.task import Task
 from spectralgp.spectra import Spectrum
 
 FIRST_MULTIPLIER = 1e-2

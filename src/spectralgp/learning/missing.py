@@ -15,8 +15,7 @@ from spectralgp._basics.progress import mention, quietly, report
 from spectralgp.fields import GraphGP, Seen, seen_about
 from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Fit, Outcome, Solver, Stage, certify, lift_above_zero
-from spectralgp.learning.objective import Objective
-from spectralgp.learning.task import Task
+from spectralgp.learning.objective import Objective, Task
 
 SEED = 0
 FIRST_DRAWS, MIN_DRAWS, MAX_DRAWS = 8, 2, 1_024

@@ -14,9 +14,8 @@ from spectralgp._basics.checks import Array, as_integer, as_positive
 from spectralgp._basics.progress import mention, report
 from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
-from spectralgp.learning.objective import Objective
+from spectralgp.learning.objective import Objective, Task
 from spectralgp.learning.starts import grid_search, random_start
-from spectralgp.learning.task import Task
 from spectralgp.spectra import Spectrum
 
 # The continuation
