@@ -304,10 +304,13 @@ class Signals:
 
     def with_units(self, units: Units) -> Signals:
         """The same values, in other units."""
-        # a view's level is part of its units, so that it is taken out here
-        offset = units.offset - units.divisor * float(self._level[-1])
-        store = dataclasses.replace(self._store, units=Units(offset, units.spread, units.relative))
-        return Signals(store, self._rows, self._level, None, observed=self._observed)
+        store, level = self._store, self._level
+        if is_dask_array(store.source):  # a view's level is part of its units, so that it is taken out here
+            offset = units.offset - units.divisor * float(level[-1])
+            store = dataclasses.replace(store, units=Units(offset, units.spread, units.relative))
+            return Signals(store, self._rows, level, None)
+        store, n_signals = Store(self.values, 0.0, 1.0, units, None, store.rounding, store.prototype), self.shape[0]
+        return Signals(store, np.arange(n_signals), np.zeros(n_signals + 1), None, observed=self._observed)
 
     def completed(self, mean: Array, deviations: Array | Callable[[], Array]) -> Signals:
         """The signals with all values, of which those that were not observed have a mean and deviations."""
