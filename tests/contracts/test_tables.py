@@ -81,7 +81,7 @@ def model(**options):
 
 def quick_model():
     """For what is fitted often."""
-    return model(kernel=RBF(3.0, "fixed"), **PAPER)
+    return model(input_kernel=RBF(3.0, "fixed"), **PAPER)
 
 
 def rows_first(table):
