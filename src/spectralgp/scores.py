@@ -1,10 +1,14 @@
 """How good predictions are: densities, errors and coverage; arrays in, numbers out.
 
-NaN in `observed`, like a masked entry or pandas.NA, means not observed. Scores of each value are NaN there and averages
-skip it. A prediction must be finite where something was observed; elsewhere it may be NaN too, and its deviation zero.
+`observed`, `mean` and `std` are array-like of one shape, whatever it is: what was observed, what was predicted for it,
+and the standard deviation of the prediction, noise included (``predict(..., include_noise=True)``). NaN in `observed`,
+like a masked entry or pandas.NA, means not observed: scores of single values are NaN there, and averages skip it. A
+prediction may be NaN there too, and its deviation zero. A ValueError refuses arrays whose shapes differ, infinite
+values, arrays of which nothing was observed, and where something was, predictions that are NaN and deviations that are
+not above zero.
 
-The last part has the same scores as scikit-learn's scorers, ``scorer(estimator, X, Y)``, for cross-validation and
-grid searches.
+The last part has these scores as scorers for scikit-learn's cross-validation and searches, ``scorer(estimator, X, Y)``:
+`estimator` is a fitted GraphGPRegressor, or a Pipeline or a search that ends in one, and higher is better.
 """
 
 from __future__ import annotations
@@ -39,48 +43,23 @@ __all__ = [
 
 
 def log_density(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
-    """Gaussian log density of each observed value, taken alone.
+    """Gaussian log density of each observed value, taken alone, in nats.
 
-    Parameters
-    ----------
-    observed, mean : array-like of any one shape
-        What was observed, NaN where nothing was, and what was predicted for it.
-    std : array-like of the same shape
-        Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
-
-    Returns
-    -------
-    ndarray of the same shape
-        In nats, NaN where nothing was observed. The values of one signal are correlated: for the density of a whole
-        signal use `GraphGPRegressor.log_predictive_density`, not the sum of these.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, a value is infinite, nothing was observed, or a prediction of what was observed is NaN or has
-        a standard deviation that is not above zero.
+    The values of one signal are correlated: for the density of a whole signal use
+    `GraphGPRegressor.log_predictive_density`, not the sum of these.
 
     Examples
     --------
     >>> from spectralgp.scores import log_density
-    >>> log_density([0.0, 1.0], [0.0, 0.0], [1.0, 1.0]).round(4).tolist()
-    [-0.9189, -1.4189]
-    >>> log_density([0.0, float("nan")], [0.0, 0.0], [1.0, 1.0]).round(4).tolist()
-    [-0.9189, nan]
+    >>> log_density([0.0, 1.0, float("nan")], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]).round(4).tolist()
+    [-0.9189, -1.4189, nan]
     """
     values, centres, spreads = _checked(observed, mean, std)
     return -0.5 * (((values - centres) / spreads) ** 2 + np.log(2 * np.pi)) - np.log(spreads)
 
 
 def mean_log_density(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
-    """Mean of `log_density` over all observed values: a score of both error and uncertainty, larger is better.
-
-    Examples
-    --------
-    >>> from spectralgp.scores import mean_log_density
-    >>> round(mean_log_density([0.0, 1.0], [0.0, 0.0], [1.0, 1.0]), 4)
-    -1.1689
-    """
+    """Mean of `log_density` over all observed values: a score of both error and uncertainty, larger is better."""
     return float(np.nanmean(log_density(observed, mean, std)))
 
 
@@ -90,16 +69,6 @@ def crps(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     It is ``std (z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi))`` with ``z = (observed - mean) / std``, the integral of the
     squared distance between the distribution function and the step at what was observed. It has the units of the data,
     is the absolute error where the prediction is sure, and punishes outliers less than `log_density` does.
-
-    Parameters
-    ----------
-    observed, mean, std : array-like of any one shape
-        As `log_density` takes them, with the same errors.
-
-    Returns
-    -------
-    ndarray of the same shape
-        NaN where nothing was observed.
 
     Examples
     --------
@@ -116,16 +85,7 @@ def crps(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
 def pit(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     """Probability integral transform: the predicted probability of a value below the observed one.
 
-    Parameters
-    ----------
-    observed, mean, std : array-like of any one shape
-        As `log_density` takes them, with the same errors.
-
-    Returns
-    -------
-    ndarray of the same shape
-        Uniform on [0, 1] if the predictions are calibrated, and NaN where nothing was observed;
-        `spectralgp.plots.plot_calibration` draws it.
+    Uniform on [0, 1] if the predictions are calibrated; `spectralgp.plots.plot_calibration` draws it.
 
     Examples
     --------
@@ -140,16 +100,9 @@ def pit(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
 def root_mean_square_error(observed: ArrayLike, mean: ArrayLike) -> float:
     """Root of the mean squared error over all observed values, in their units.
 
-    Parameters
-    ----------
-    observed, mean : array-like of any one shape
-        What was observed, NaN where nothing was, and what was predicted for it.
-
     Examples
     --------
     >>> from spectralgp.scores import root_mean_square_error
-    >>> root_mean_square_error([[1.0, 2.0]], [[1.0, 4.0]]) ** 2
-    2.0
     >>> root_mean_square_error([[1.0, float("nan")]], [[2.0, 4.0]])
     1.0
     """
@@ -160,21 +113,14 @@ def root_mean_square_error(observed: ArrayLike, mean: ArrayLike) -> float:
 def normalized_mean_squared_error(observed: ArrayLike, mean: ArrayLike, baseline: ArrayLike | None = None) -> float:
     """Mean squared error relative to that of a baseline: 0 is perfect, 1 no better than the baseline.
 
-    Parameters
-    ----------
-    observed, mean : array-like of any one shape
-        What was observed, NaN where nothing was, and what was predicted for it.
-    baseline : float or array-like of the same shape, optional
-        What a simple prediction would be; the mean of all observed values if not given. With 0 the score is
-        ``||observed - mean||^2 / ||observed||^2``, as signal processing has it.
+    The baseline is one number, or one per value; the mean of all observed values if not given. With 0 the score is
+    ``||observed - mean||^2 / ||observed||^2``, as signal processing has it.
 
     Examples
     --------
     >>> from spectralgp.scores import normalized_mean_squared_error
-    >>> normalized_mean_squared_error([1.0, 3.0], [1.0, 2.0])
-    0.5
-    >>> normalized_mean_squared_error([1.0, 3.0], [1.0, 2.0], baseline=0)
-    0.1
+    >>> normalized_mean_squared_error([1.0, 3.0], [1.0, 2.0]), normalized_mean_squared_error([1.0, 3.0], [1.0, 2.0], 0)
+    (0.5, 0.1)
     """
     values, centres = _checked(observed, mean)
     known = ~np.isnan(values)
@@ -195,14 +141,7 @@ def normalized_mean_squared_error(observed: ArrayLike, mean: ArrayLike, baseline
 
 
 def interval_half_width(std: ArrayLike, level: float = 0.9) -> Array:
-    """Half the width of the central Gaussian interval that holds the share `level` of the probability.
-
-    Parameters
-    ----------
-    std : array-like
-        Standard deviations.
-    level : float, default=0.9
-        Between 0 and 1, both excluded.
+    """Half the width of the central Gaussian interval of probability `level`, between 0 and 1.
 
     Examples
     --------
@@ -220,13 +159,6 @@ def interval_half_width(std: ArrayLike, level: float = 0.9) -> Array:
 def coverage(observed: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.9) -> float:
     """Share of the observed values inside their central interval; near `level` if the predictions are calibrated.
 
-    Parameters
-    ----------
-    observed, mean, std : array-like of any one shape
-        As `log_density` takes them, with the same errors.
-    level : float, default=0.9
-        Probability of the intervals.
-
     Examples
     --------
     >>> from spectralgp.scores import coverage
@@ -239,16 +171,7 @@ def coverage(observed: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float 
 
 
 def log_density_scorer(estimator: Any, X: Any, Y: Any) -> float:
-    """Mean log predictive density of a signal in nats, for scikit-learn's ``scoring``: higher is better.
-
-    Signals of which nothing was observed do not count.
-
-    Parameters
-    ----------
-    estimator : GraphGPRegressor, or a Pipeline or a search that ends in one
-        Fitted.
-    X, Y : array or table
-        Inputs, and the signals observed there, NaN where not.
+    """Mean log predictive density of a signal in nats; signals of which nothing was observed do not count.
 
     Examples
     --------
@@ -272,30 +195,18 @@ def log_density_scorer(estimator: Any, X: Any, Y: Any) -> float:
 
 
 def crps_scorer(estimator: Any, X: Any, Y: Any) -> float:
-    """Minus the mean `crps` over what was observed, for scikit-learn's ``scoring``: higher is better.
+    """Minus the mean `crps` over what was observed.
 
     A stacked model, whose prediction is a mixture, is scored as the Gaussian with the same mean and deviation.
-
-    Parameters
-    ----------
-    estimator, X, Y
-        As `log_density_scorer` takes them.
     """
     return -float(np.nanmean(crps(*_observed_and_predicted(estimator, X, Y))))
 
 
 def coverage_scorer(estimator: Any, X: Any, Y: Any, level: float = 0.9) -> float:
-    """`coverage` of the predicted intervals, for scikit-learn's ``scoring``: near `level` is better.
+    """`coverage` of the predicted intervals, of which near `level` is better.
 
-    It is there to be looked at (``cross_validate(..., scoring={"coverage": coverage_scorer})``). Do not let a grid
-    search choose by it: the widest intervals cover most.
-
-    Parameters
-    ----------
-    estimator, X, Y
-        As `log_density_scorer` takes them.
-    level : float, default=0.9
-        Probability of the intervals; for another one pass ``functools.partial(coverage_scorer, level=0.5)``.
+    It is there to be looked at (``cross_validate(..., scoring={"coverage": coverage_scorer})``). Do not let a search
+    choose by it: the widest intervals cover most. For another level use ``partial(coverage_scorer, level=0.5)``.
     """
     return coverage(*_observed_and_predicted(estimator, X, Y), level)
 
@@ -332,10 +243,7 @@ def _values(Y: Any) -> Any:
 
 
 def _checked(observed: ArrayLike, mean: ArrayLike, std: ArrayLike | None = None) -> tuple[Array, ...]:
-    """The arguments as arrays of one shape, all NaN where nothing was observed.
-
-    Nothing is broadcast, since that hides transposed arguments.
-    """
+    """Arrays of one shape, all NaN where nothing was observed; nothing is broadcast, which would hide transposes."""
     named = {"observed": observed, "mean": mean} | ({} if std is None else {"std": std})
     arrays = {name: _as_any_shape(value, name, allow_nan=True) for name, value in named.items()}
     shape, known = arrays["observed"].shape, ~np.isnan(arrays["observed"])
@@ -388,8 +296,7 @@ BAND_PROBABILITY = 0.9
 class Calibration:
     """How often observed values fell where predictions said; all as shares of the observed values.
 
-    Bands hold the share `BAND_PROBABILITY` of calibrated predictions whose values are independent. Values of
-    neighbouring nodes are not, so that theirs stray further.
+    Bands hold the share `BAND_PROBABILITY` of calibrated predictions if values are independent; neighbours stray more.
     """
 
     n_values: int
@@ -408,10 +315,6 @@ class Calibration:
 def calibration_of(transformed: Array, n_bins: int = 10) -> Calibration:
     """Calibration of predictions, from the probabilities that `scores.pit` gives; NaN was not observed.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from spectralgp.scores import calibration_of
     >>> found = calibration_of(np.array([0.1, 0.3, 0.7, 0.98]), n_bins=2)
     >>> found.density.tolist(), found.covered_at(0.9)
     ([1.0, 1.0], 0.75)

@@ -30,6 +30,7 @@ def steps():
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory, steps, data):
+    plt.close("all")  # those of examples in docstrings
     folder = tmp_path_factory.mktemp("demo") / "made" / "here"
     return run_demo(folder, steps.append, GraphGPRegressor(data.graph, Polynomial(2), random_state=0), FEW)
 

@@ -33,6 +33,7 @@ BAND_PASS = Polynomial.from_coefficients([0.0, 1.0, 4.0, 1.0, -6.0])
 
 @pytest.fixture(autouse=True)
 def close_figures():
+    plt.close("all")  # those of examples in docstrings
     yield
     plt.close("all")
 
@@ -611,7 +612,7 @@ def test_labels_stand_on_the_nodes_and_out_from_them(graph, ax):
     ("change", "message"),
     [
         ({"coordinates": None}, r"graph must have coordinates to be drawn.*Graph\(weights, names, coordinates\)"),
-        ({"coordinates": np.zeros((9, 3))}, "graph must have two coordinates a node to be drawn; got 3"),
+        ({"coordinates": np.zeros((9, 3))}, "graph must have two coordinates per node to be drawn; got 3"),
         ({"signal": np.ones(8)}, r"signal must have shape \(n_nodes,\) with n_nodes = 9; got \(8,\)"),
         ({"signal": np.full(9, np.nan)}, "signal must have a value at some node; got NaN at all 9"),
         ({"signal": np.r_[np.inf, np.ones(8)]}, "signal must be finite or NaN; got inf"),

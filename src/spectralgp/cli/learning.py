@@ -57,14 +57,7 @@ LEVEL = 0.9
 
 
 def kernel_named(text: str) -> GraphKernel | None:
-    """A graph kernel such as "diffusion", "polynomial:3" or "polynomial:auto"; None for "auto", the library's choice.
-
-    Examples
-    --------
-    >>> from spectralgp.cli.learning import kernel_named
-    >>> kernel_named("polynomial:2").degree, kernel_named("auto")
-    (2, None)
-    """
+    """A graph kernel such as "diffusion", "polynomial:3" or "polynomial:auto"; None for "auto", the default."""
     name, _, setting = text.strip().lower().partition(":")
     if name == AUTO and not setting:
         return None

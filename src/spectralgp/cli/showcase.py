@@ -91,15 +91,7 @@ class DemoResult:
 
 
 def made_outages() -> Outages:
-    """The data of the demonstration.
-
-    Examples
-    --------
-    >>> from spectralgp.cli.showcase import made_outages
-    >>> data = made_outages()
-    >>> data.known.shape, int(data.hidden.sum())
-    ((90, 50), 676)
-    """
+    """The data of the demonstration."""
     data = load_air_quality()
     measured = np.log(data.concentrations[:N_DAYS])
     known, random_state = measured.copy(), np.random.default_rng(SEED)

@@ -1,4 +1,8 @@
-"""Data that come with the package: incomes of US states, fertility of countries, particulate matter in Germany."""
+"""Data that come with the package: incomes of US states, fertility of countries, particulate matter in Germany.
+
+Nothing is downloaded, and arrays are read-only. ``datasets/data/README.md`` has the sources of the data and their
+terms, which whoever passes them on must name.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +43,7 @@ class USIncome:
     def relative_incomes(self) -> NDArray[np.float64]:
         """Log of income over the geometric mean of the states in the same year, of shape (81, 48).
 
-        Inflation and growth common to all states drop out: every row sums to zero, and 0.1 means about ten
-        per cent above the typical state.
+        Inflation and growth common to all states drop out; 0.1 means about ten per cent above the typical state.
         """
         log_incomes = np.log(self.incomes)
         relative: NDArray[np.float64] = log_incomes - log_incomes.mean(axis=1, keepdims=True)
@@ -50,22 +53,16 @@ class USIncome:
 def load_us_income() -> USIncome:
     """Read the annual income per head of 48 US states and the states' contiguity graph.
 
-    The incomes are figures of the US Bureau of Economic Analysis (public domain); they and the contiguity are
-    those of libpysal's example `us_income`. Alaska, Hawaii and the District of Columbia are not among the
-    states. The files are part of the package: nothing is downloaded. Arrays are read-only.
+    From the US Bureau of Economic Analysis (public domain), by way of libpysal. Alaska, Hawaii and the District of
+    Columbia are not among the states.
 
     Examples
     --------
     >>> from spectralgp.datasets import load_us_income
     >>> data = load_us_income()
-    >>> data.incomes.shape
-    (81, 48)
-    >>> data.graph.n_nodes, data.graph.n_edges
-    (48, 107)
-
-    Mississippi in 2009, against the typical state of that year:
-
-    >>> float(data.relative_incomes[-1, data.graph.names.index("Mississippi")])
+    >>> data.graph, data.incomes.shape
+    (Graph(48 nodes, 107 edges), (81, 48))
+    >>> float(data.relative_incomes[-1, data.graph.names.index("Mississippi")])  # in 2009, to the typical state
     -0.228
     """
     graph, postal_codes = _border_graph("us_states.csv", "us_contiguity.csv")
@@ -87,8 +84,7 @@ class Fertility:
         Births per woman, over her life at the rates of the year: one signal per year, one column per country. NaN
         where the World Bank has no figure.
     codes : tuple of str
-        Three-letter codes of the countries (ISO 3166-1), in the order of the nodes. Kosovo, which has none there, is
-        KSV, as in the source.
+        Three-letter codes of the countries (ISO 3166-1; KSV for Kosovo), in the order of the nodes.
     """
 
     graph: Graph
@@ -100,36 +96,21 @@ class Fertility:
 def load_fertility() -> Fertility:
     """Read the fertility rates of 198 countries, with the holes they have, and the countries' graph.
 
-    Of 10296 rates 582 (5.7%) are missing, in 16 countries: some start late (Greenland in 1990), some report every few
-    years (Dominica), one lacks a single year (Singapore), and three have none (Monaco, San Marino and Tuvalu).
+    From the World Bank's World Development Indicators. Of 10296 rates 582 (5.7%) are missing, in 16 countries: some
+    start late (Greenland in 1990), some report every few years, and three have none (Monaco, San Marino and Tuvalu).
 
-    Countries are neighbours if their areas touch on a map at the scale of 1:110,000,000. Where no land leads, the
-    shortest ways over sea that make the graph connected do: 42 of the 355 edges. 28 countries too small for the map are
-    the points of their capitals, with one to three neighbours. French Guiana is part of France, which so borders Brazil
-    and Suriname.
-
-    The files are part of the package: nothing is downloaded. Arrays are read-only.
-
-    Notes
-    -----
-    Rates: The World Bank: Fertility rate, total (births per woman): World Development Indicators, as statsmodels 0.15.0
-    ships them, "distributed according to the World Bank terms of use". These are, unless a data set is labelled
-    otherwise, the Creative Commons Attribution 4.0 licence with additional terms: whoever passes the rates on names the
-    World Bank as here, and asks the same of others. Left out are 5 groups of countries, 16 territories that the map
-    does not have, and the years 2012 and 2013, which are empty.
-
-    Map: Natural Earth (public domain), as geopandas 0.14.4 ships it. ``benchmarks/make_fertility.py`` made the files.
+    Countries are neighbours if their areas touch on Natural Earth's map at the scale of 1:110,000,000. Where no land
+    leads, the shortest ways over sea that make the graph connected do: 42 of the 355 edges. 28 countries too small for
+    the map are the points of their capitals, with one to three neighbours. French Guiana is part of France, which so
+    borders Brazil and Suriname.
 
     Examples
     --------
     >>> import numpy as np
     >>> from spectralgp.datasets import load_fertility
     >>> data = load_fertility()
-    >>> data.rates.shape, int(np.isnan(data.rates).sum())
-    ((52, 198), 582)
-    >>> never = np.isnan(data.rates).all(axis=0)
-    >>> [data.graph.names[node] for node in np.flatnonzero(never)]
-    ['Monaco', 'San Marino', 'Tuvalu']
+    >>> data.graph, data.rates.shape, int(np.isnan(data.rates).sum())
+    (Graph(198 nodes, 355 edges), (52, 198), 582)
     """
     graph, codes = _border_graph("countries.csv", "country_borders.csv")
     return Fertility(graph, *_signals("fertility.csv", "int64"), codes)
@@ -158,15 +139,8 @@ class AirQuality:
 def load_air_quality() -> AirQuality:
     """Read a year of particulate matter at 50 rural stations in Germany, with the holes it has.
 
-    2003 is the year of 1998 to 2009 with the fewest values missing, and the stations are those that have at least half
-    of its days: 1,043 of 18,250 values (5.7%) are missing. The files are part of the package: nothing is
-    downloaded. Arrays are read-only.
-
-    Notes
-    -----
-    European Environment Agency, AirBase: daily means of PM10 at rural background stations, as the R package spacetime
-    1.2-8 ships them (its data set `air`). The agency permits re-use, also commercial, if it is named as the source.
-    ``benchmarks/make_air_quality.py`` made the files.
+    From the European Environment Agency's AirBase. 2003 is the year of 1998 to 2009 with the fewest values missing, and
+    the stations are those that have at least half of its days: 1,043 of 18,250 values (5.7%) are missing.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""The paper's data: weather, traffic, "uber" and cerebellum, in the files that its authors released."""
+"""The paper's data: weather, traffic, "uber" and cerebellum, in the files that its authors released.
+
+Every loader looks for its files, downloads and checks them as `load_weather` describes, with the same errors.
+"""
 
 from __future__ import annotations
 
@@ -51,17 +54,7 @@ def load_weather(folder: str | os.PathLike[str] | None = None) -> Weather:
     The files `city45data.mat` and `smhi_temp_17.mat` are looked for in `folder`, in the folder named by the environment
     variable ``SPECTRALGP_DATA`` and in the user's cache, and downloaded into the cache otherwise, from the repository
     that the paper's authors published (github.com/yincong-zhi/Polynomial_Kernel_Learning). A download is kept only if
-    it is the released file; where the error stream is a terminal, a bar shows how far it is.
-
-    Parameters
-    ----------
-    folder : path, optional
-        Where the files are.
-
-    Returns
-    -------
-    Weather
-        The graph and the temperatures, read-only, of shape (95, 45).
+    it is the released file; where the error stream is a terminal, a bar shows how far it is. The array is read-only.
 
     Raises
     ------
@@ -125,8 +118,7 @@ class Traffic:
 def load_traffic(folder: str | os.PathLike[str] | None = None) -> Traffic:
     """Read the daily congestion at 75 bottlenecks of San Francisco that the paper predicts.
 
-    The file `traffic_delay_san_francisco.mat` is looked for in `folder`, and downloaded, as `load_weather` describes,
-    with the same errors. The delays are read-only.
+    The file is `traffic_delay_san_francisco.mat`, read as `load_weather` describes.
 
     Examples
     --------
@@ -134,8 +126,6 @@ def load_traffic(folder: str | os.PathLike[str] | None = None) -> Traffic:
     >>> data = load_traffic()  # doctest: +SKIP
     >>> data.graph, data.output_graph, data.delays.shape  # doctest: +SKIP
     (Graph(75 nodes, 1074 edges), Graph(60 nodes, 612 edges), (2798, 75))
-    >>> data.text_graph  # doctest: +SKIP
-    Graph(75 nodes, 2733 edges)
     """
     content = variables(fetch_file(DELAYS, folder))
     weights, coordinates = (np.asarray(content[name], dtype=float) for name in ("Adj_Matrix", "Coords"))
@@ -165,18 +155,11 @@ class Uber:
 def load_uber(folder: str | os.PathLike[str] | None = None) -> Uber:
     """Read the data called "uber" that the paper's journal version predicts (doi 10.1109/TSIPN.2023.3265160).
 
-    The file `uber_data.mat` is looked for in `folder`, and downloaded, as `load_weather` describes, with the same
-    errors. No checksum of it is known: the variables ``lon``, ``lat`` and ``X1`` and their shapes are checked instead.
-    The signals are read-only.
+    The file is `uber_data.mat`, read as `load_weather` describes. No checksum of it is known: the variables ``lon``,
+    ``lat`` and ``X1`` and their shapes are checked instead.
 
     The program that the authors released standardises ``X1`` by the mean and the standard deviation of all its values,
     builds the graph, and predicts a random 20 of the nodes from the other 9, at the same time.
-
-    Examples
-    --------
-    >>> from spectralgp.datasets import load_uber
-    >>> load_uber().signals.shape  # doctest: +SKIP
-    (744, 29)
     """
     content = variables(fetch_file(UBER, folder))
     places = np.hstack([np.asarray(content[name], dtype=float) for name in ("lon", "lat")])
@@ -200,26 +183,16 @@ class Cerebellum:
 
 
 def load_cerebellum(folder: str | os.PathLike[str] | None = None, *, signals: bool = True) -> Cerebellum:
-    """Read the graph of the cerebellum, and the fMRI signals on it.
+    """Read the graph of the cerebellum, and the fMRI signals on it (Venkitaraman, Chatterjee and Handel, 2018).
 
-    The files `A_cerebellum.mat` and `signal_set_cerebellum.mat` are looked for, and downloaded, as `load_weather`
-    describes, with the same errors; the signals are checked by their git blob hash. The paper takes the signals from
-    Venkitaraman, Chatterjee and Handel (2018).
-
-    Parameters
-    ----------
-    folder : path, optional
-        Where the files are.
-    signals : bool, default=True
-        Whether to read the signals, which are read-only; their file is the larger one.
+    The files are `A_cerebellum.mat` and `signal_set_cerebellum.mat`, the larger one, which is not read if `signals` is
+    False. They are read as `load_weather` describes, and the signals checked by their git blob hash.
 
     Examples
     --------
     >>> from spectralgp.datasets import load_cerebellum
     >>> load_cerebellum(signals=False).graph  # doctest: +SKIP
     Graph(4465 nodes, 42487 edges)
-    >>> load_cerebellum().signals.shape  # doctest: +SKIP
-    (292, 4465)
     """
     graph = Graph(variables(fetch_file(VOXELS, folder))["A"])
     return Cerebellum(graph, _read_only(variables(fetch_file(SIGNALS, folder))["F2"].T) if signals else None)

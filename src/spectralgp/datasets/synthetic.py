@@ -1,4 +1,4 @@
-"""Synthetic data: random graphs, and signals with a known filter on them."""
+"""Synthetic data: random graphs, and signals with a known filter on them; `random_state` is NumPy's Generator."""
 
 from __future__ import annotations
 
@@ -21,22 +21,10 @@ MAX_TRIES = 1000
 def sensor_graph(n_nodes: int, random_state: np.random.Generator) -> Graph:
     """Random sensors in the unit square, joined to those within reach: the graph of the paper's synthetic signals.
 
-    Sensors closer than the range ``2 / sqrt(n_nodes)`` are joined, with weights ``exp(-d^2 / (2 s^2))`` that fall to
-    0.6 at the range, and every sensor is joined to its two nearest others in any case. The sensors are placed anew
-    until the graph is connected. (PyGSP 0.5 builds its `Sensor` graph in this way, but for a weight that it halves
-    where only one of two sensors counts the other among its nearest.)
-
-    Parameters
-    ----------
-    n_nodes : int
-        Number of sensors, at least 3.
-    random_state : numpy Generator
-        Source of the places.
-
-    Returns
-    -------
-    Graph
-        With the places as coordinates.
+    There are `n_nodes` of them, at least 3. Those closer than the range ``2 / sqrt(n_nodes)`` are joined, with weights
+    ``exp(-d^2 / (2 s^2))`` that fall to 0.6 at the range, and every sensor is joined to its two nearest others in any
+    case. They are placed anew until the graph is connected; its coordinates are their places. (PyGSP 0.5 builds its
+    `Sensor` graph in this way, but halves a weight where only one of two sensors is among the other's nearest.)
 
     Examples
     --------
@@ -68,23 +56,8 @@ def barabasi_albert_graph(
     """Graph grown by preferential attachment (Barabasi and Albert), as in the paper's supplement.
 
     Growth starts from `n_initial` nodes without edges. Each further node is joined to `n_links` distinct earlier ones,
-    drawn with probabilities proportional to one plus their number of edges. Grown anew until connected.
-
-    Parameters
-    ----------
-    n_nodes : int
-        Final number of nodes, more than `n_initial`.
-    random_state : numpy Generator
-        Source of the links.
-    n_initial : int, default=10
-        Nodes to start with.
-    n_links : int, default=5
-        Links of each node added, at most `n_initial`.
-
-    Returns
-    -------
-    Graph
-        With edges of weight 1.
+    at most `n_initial`, drawn with probabilities proportional to one plus their number of edges. Edges have weight 1.
+    Grown anew until connected.
 
     Examples
     --------
@@ -157,10 +130,6 @@ def draw_filtered_signals(
     input_covariance : array-like of shape (n_signals, n_signals), optional
         Covariance between signals; independent if not given.
 
-    Returns
-    -------
-    FilteredSignals
-
     Examples
     --------
     >>> import numpy as np
@@ -186,20 +155,9 @@ def draw_filtered_signals(
 
 
 def draw_inverse_wishart(n_signals: int, random_state: np.random.Generator) -> Array:
-    """Random covariance matrix from the inverse Wishart distribution with identity scale.
+    """Random covariance matrix (n_signals, n_signals) from the inverse Wishart distribution with identity scale.
 
     As many degrees of freedom as signals, the fewest for which the distribution exists, as in the paper's script.
-
-    Parameters
-    ----------
-    n_signals : int
-        Size of the matrix.
-    random_state : numpy Generator
-        Source of the draw.
-
-    Returns
-    -------
-    ndarray of shape (n_signals, n_signals)
 
     Examples
     --------

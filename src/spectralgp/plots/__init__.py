@@ -1,7 +1,8 @@
 """Pictures with matplotlib: filters, graph Fourier coefficients, signals, what fills their holes, predictions.
 
-`plot_calibration` tells whether uncertainties are right. Every function draws on the axes it is given, or makes a
-figure of its own, and returns the axes. `COLOURS` and `LINE_STYLES` are those that the curves take, in order.
+`plot_calibration` tells whether uncertainties are right. Every function draws on `ax`, the axes it is given, or makes a
+figure of its own, and returns the axes. A legend above the axes leaves a title room by ``ax.set_title(..., pad=26)``.
+`COLOURS` and `LINE_STYLES` are those that the curves take, in order.
 """
 
 from spectralgp._basics.extras import require

@@ -56,6 +56,8 @@ def plot_filter(
 ) -> Axes:
     """Draw one or more filters over the range of the eigenvalues.
 
+    Filters of different Laplacians are drawn against eigenvalues relative to the largest of each, and the axis says so.
+
     Parameters
     ----------
     fits : graph kernel, fitted GraphGPRegressor, or a list or dict of those
@@ -78,28 +80,13 @@ def plot_filter(
         Filters of fitted regressors to draw: ``g`` of what inputs explain, ``h`` of what neighbours share beside it,
         ``b`` through which inputs carry over, which has no units. A kernel has a signal's only.
 
-    Returns
-    -------
-    matplotlib Axes
-        Filters of different Laplacians are drawn against eigenvalues relative to the largest of each, and the axis
-        says so.
-
-    Raises
-    ------
-    TypeError
-        If something to draw is neither a graph kernel nor a regressor, or has no filter on the spectrum.
-    ValueError
-        If labels and filters do not match, or eigenvalues are needed.
-
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from spectralgp import Polynomial
     >>> from spectralgp.plots import plot_filter
     >>> ax = plot_filter({"band-pass": Polynomial.from_coefficients([0, 1, 4, 1, -6])})
     >>> ax.get_legend_handles_labels()[1]
     ['band-pass']
-    >>> plt.close(ax.figure)
     """
     named, kinds = _named(fits, labels), (which,) if isinstance(which, str) else tuple(which)
     for kind in kinds:
@@ -173,24 +160,13 @@ def plot_fourier(
     level : float, default=0.8
         Share of the signals in the band.
 
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    ValueError
-        If signals or labels do not match, or there is nothing to draw on a logarithmic axis.
-
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from spectralgp import Graph
     >>> from spectralgp.plots import plot_fourier
     >>> ax = plot_fourier([1.0, 1.0, 1.0], Graph.from_edges([(0, 1), (1, 2)]))
     >>> ax.lines[0].get_ydata().round(3).tolist()
     [1.732, 0.0, 0.0]
-    >>> plt.close(ax.figure)
     """
     spectrum = decompose(graph, scaled=True) if isinstance(graph, Graph) else graph
     coefficients = np.atleast_2d(spectrum.transform(signals))

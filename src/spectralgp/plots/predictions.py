@@ -48,12 +48,13 @@ def plot_prediction(
 ) -> Axes:
     """Draw predictions with intervals, and what was observed, for the nodes of one signal or one node over time.
 
+    Observations outside their interval are marked by another colour and shape. The legend stands above the axes.
+
     Parameters
     ----------
-    observed, mean : array-like of shape (n_values,)
-        What was observed, and what was predicted for it.
-    std : array-like of shape (n_values,)
-        Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
+    observed, mean, std : array-like of shape (n_values,)
+        What was observed, what was predicted for it, and the standard deviation of that, noise included
+        (``predict(..., include_noise=True)``).
     ax : matplotlib Axes, optional
         Where to draw; a new figure if not given.
     names : sequence of str, optional
@@ -69,25 +70,12 @@ def plot_prediction(
         What the axes show; "" for nothing. If not given: the name of `positions` and of `observed`, where they are
         pandas objects with one, else "node", "date" or "position", and "value".
 
-    Returns
-    -------
-    matplotlib Axes
-        Observations outside their interval are marked by another colour and shape. The legend stands above the axes:
-        give a title room, ``ax.set_title(..., pad=26)``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the arrays do not match, or positions are neither numbers nor dates.
-
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from spectralgp.plots import plot_prediction
     >>> ax = plot_prediction([0.0, 5.0], [0.1, 0.0], [1.0, 1.0], names=["a", "b"])
     >>> [text.get_text() for text in ax.get_xticklabels()]
     ['b', 'a']
-    >>> plt.close(ax.figure)
     """
     values = as_real_array(observed, "observed", ("n_values",))
     if values.size == 0:
@@ -150,6 +138,8 @@ def plot_filled(
 ) -> Axes:
     """Draw one node over the signals: what was observed there, and what fills the holes, with intervals.
 
+    The line through what was observed is broken at each hole. The legend stands above the axes.
+
     Parameters
     ----------
     observed : array-like or DataFrame of shape (n_signals, n_nodes)
@@ -160,45 +150,24 @@ def plot_filled(
         name.
     node : int or name
         Which node: the position of its column, or its name. An integer is always a position.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if not given.
     names : sequence of hashables of length n_nodes, optional
         Of the nodes, in the order of the columns, such as ``graph.names``; those of a DataFrame if not given.
     positions : array-like of shape (n_signals,), optional
-        Where the signals stand on the horizontal axis: numbers such as years, or dates (NumPy's, pandas' or Python's,
-        shown in their own time zone). If not given, the index of a DataFrame, written along the bottom if it holds
-        neither, else the numbers of the rows.
-    level : float, default=0.9
-        Probability of the intervals.
-    xlabel, ylabel : str, optional
-        What the axes show; "" for nothing. If not given: the name of the positions, where they are pandas objects with
-        one, else "date", "position" or "signal", and the name or number of the node.
-
-    Returns
-    -------
-    matplotlib Axes
-        The line through what was observed is broken at each hole. The legend stands above the axes: give a title room,
-        ``ax.set_title(..., pad=26)``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the tables or the positions do not match, there is no such node, or a hole is not filled in.
+        Where the signals stand on the horizontal axis, as in `plot_prediction`. If not given, the index of a DataFrame,
+        written along the bottom if it holds neither numbers nor dates, else the numbers of the rows.
+    ax, level, xlabel, ylabel
+        As in `plot_prediction`; the vertical axis shows the name or number of the node if not told otherwise.
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> import numpy as np
     >>> from spectralgp.plots import plot_filled
     >>> observed = np.array([[1.0, 2.0], [1.5, np.nan], [2.0, 3.0]])
     >>> completed = np.array([[1.0, 2.0], [1.5, 2.4], [2.0, 3.0]])
-    >>> std = np.array([[0.0, 0.0], [0.0, 0.2], [0.0, 0.0]])
+    >>> std = np.where(np.isnan(observed), 0.2, 0.0)
     >>> ax = plot_filled(observed, completed, std, "Bergen", names=["Oslo", "Bergen"])
-    >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['observed', 'filled in', '90% interval']
-    >>> ax.lines[1].get_xydata().tolist()
-    [[1.0, 2.4]]
-    >>> plt.close(ax.figure)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()], ax.lines[1].get_xydata().tolist()
+    (['observed', 'filled in', '90% interval'], [[1.0, 2.4]])
     """
     observed = as_table(observed, "observed", names=names)
     values = as_real_array(observed, "observed", ("n_signals", "n_nodes"), allow_nan=True, remedy="Rows are signals.")
@@ -313,40 +282,26 @@ def plot_calibration(
 
     The histogram is flat, and the coverage on the diagonal, if the predictions are calibrated. A hump, and a coverage
     above the diagonal, belong to intervals that are too wide; a U, and a coverage below, to intervals that are too
-    narrow; a slope is a bias.
+    narrow; a slope is a bias. The grey bands hold 90% of calibrated predictions whose values are independent. Values of
+    neighbouring nodes are not, so that theirs stray further.
 
     Parameters
     ----------
-    observed, mean : array-like of any one shape
-        What was observed, NaN where nothing was (such values are left out), and what was predicted for it.
-    std : array-like of the same shape
-        Standard deviation of the prediction, noise included (``predict(..., include_noise=True)``).
+    observed, mean, std : array-like of any one shape
+        As `scores.pit` takes them, with the same errors; NaN in `observed` is left out.
     axes : pair of matplotlib Axes, optional
         Where to draw the histogram and the coverage; a new figure if not given.
     n_bins : int, default=10
         Number of bars of the histogram.
 
-    Returns
-    -------
-    pair of matplotlib Axes
-        The grey bands hold 90% of calibrated predictions whose values are independent. Values of neighbouring nodes
-        are not, so that theirs stray further.
-
-    Raises
-    ------
-    ValueError
-        If `scores.pit` refuses the values, or `axes` is no pair.
-
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> import numpy as np
     >>> from spectralgp.plots import plot_calibration
     >>> observed = np.random.default_rng(0).standard_normal((20, 30))
     >>> histogram, coverage = plot_calibration(observed, np.zeros((20, 30)), np.ones((20, 30)))
     >>> coverage.get_xlabel()
     'probability of the interval'
-    >>> plt.close(coverage.figure)
     """
     transformed = pit(observed, mean, std)
     n_bars = as_integer(n_bins, "n_bins", 2)

@@ -85,14 +85,7 @@ class Places:
 
 
 def places_of(graph: Graph) -> Places:
-    """Places of the nodes of a graph: its coordinates, or a layout by its edges.
-
-    Examples
-    --------
-    >>> from spectralgp import Graph
-    >>> places_of(Graph.from_edges([(0, 1)], coordinates=[[0, 1], [2, 3]])).coordinates.tolist()
-    [[0.0, 1.0], [2.0, 3.0]]
-    """
+    """Places of the nodes of a graph: its coordinates, or a layout by its edges."""
     known, note = graph.coordinates, ""
     if known is None or known.shape[1] == 0:
         places = _layout(graph)
@@ -149,8 +142,6 @@ def _smoothest(weights: csr_array) -> Array:
 def shown_signals(n_signals: int, n_drawn: int) -> NDArray[np.intp]:
     """Signals that the map has room for, evenly spaced.
 
-    Examples
-    --------
     >>> shown_signals(3, 50).tolist(), shown_signals(1_000, 20_000).size
     ([0, 1, 2], 16)
     """
@@ -190,8 +181,6 @@ def figure_data(numbers: Numbers, places: Places, shown: NDArray[np.intp], aspec
 def hover_text(name: str) -> str:
     """A name as plotly shows it, which reads a little markup in texts.
 
-    Examples
-    --------
     >>> hover_text("<b>bold</b>")
     '&lt;b&gt;bold&lt;/b&gt;'
     """

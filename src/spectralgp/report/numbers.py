@@ -34,13 +34,7 @@ def deviation_band(mean: Array, std: Array) -> tuple[Array, Array]:
 
 
 def laplacian_in_words(kind: str, scaled: bool) -> str:
-    """Name of a Laplacian.
-
-    Examples
-    --------
-    >>> laplacian_in_words("normalized", True)
-    'scaled normalised Laplacian'
-    """
+    """Name of a Laplacian, such as "scaled normalised Laplacian"."""
     return f"{'scaled ' if scaled else ''}{kind.replace('normalized', 'normalised')} Laplacian"
 
 

@@ -70,9 +70,6 @@ SOURCES: dict[Source, tuple[str, str, str]] = {
 def kind_of_filter(values: Array) -> Kind:
     """Where a filter is large, from its values at points that go through the whole spectrum.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> kind_of_filter(np.array([2.0, 1.5, 1.0])), kind_of_filter(np.array([1.0, 3.0, 1.0]))
     ('low-pass', 'band-pass')
     """
@@ -89,8 +86,6 @@ def kind_of_filter(values: Array) -> Kind:
 def percent(share: float) -> str:
     """A share as whole per cent, or as what it is where that would be none or all.
 
-    Examples
-    --------
     >>> percent(0.456), percent(0.001), percent(0.9999)
     ('46%', 'less than 1%', 'more than 99%')
     """
@@ -100,13 +95,7 @@ def percent(share: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    Examples
-    --------
-    >>> count(1, "signal"), count(2_000, "node")
-    ('1 signal', '2,000 nodes')
-    """
+    """A number with its noun, such as "1 signal" or "2,000 nodes"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
