@@ -22,10 +22,7 @@ CHUNK_BYTES = 2**16
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """One file of the paper's data, and what its content is checked by: the first of these that is known.
-
-    Another file of the same shapes would pass where only those are known.
-    """
+    """One file of the paper's data, and what its content is checked by: the first of these that is known."""
 
     name: str
     sha256: str | None = None
@@ -34,10 +31,7 @@ class ReleasedFile:
 
 
 def find_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None) -> Path | None:
-    """Path of a file in `folder`, the folder named by ``SPECTRALGP_DATA``, or the cache; None if it is in none.
-
-    The first such file must pass its check, and a folder asked for by name must exist.
-    """
+    """Path of a file in `folder`, the folder that ``SPECTRALGP_DATA`` names, or the cache; None if in none."""
     for place in _places(folder):
         path = place / file.name
         if path.is_file():

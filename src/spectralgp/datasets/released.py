@@ -119,13 +119,6 @@ def load_traffic(folder: str | os.PathLike[str] | None = None) -> Traffic:
     """Read the daily congestion at 75 bottlenecks of San Francisco that the paper predicts.
 
     The file is `traffic_delay_san_francisco.mat`, read as `load_weather` describes.
-
-    Examples
-    --------
-    >>> from spectralgp.datasets import load_traffic
-    >>> data = load_traffic()  # doctest: +SKIP
-    >>> data.graph, data.output_graph, data.delays.shape  # doctest: +SKIP
-    (Graph(75 nodes, 1074 edges), Graph(60 nodes, 612 edges), (2798, 75))
     """
     content = variables(fetch_file(DELAYS, folder))
     weights, coordinates = (np.asarray(content[name], dtype=float) for name in ("Adj_Matrix", "Coords"))
@@ -168,14 +161,9 @@ def load_uber(folder: str | os.PathLike[str] | None = None) -> Uber:
 
 @dataclass(frozen=True, eq=False)
 class Cerebellum:
-    """Graph of 4465 voxels of the cerebellum (Behjat et al., 2016), with BOLD signals.
+    """Graph of 4465 voxels of the cerebellum (Behjat et al., 2016), with edges of weight 1 between neighbours.
 
-    Attributes
-    ----------
-    graph : Graph
-        4465 voxels with edges of weight 1 between neighbours.
-    signals : ndarray of shape (292, 4465) or None
-        BOLD signals, one per row; None if they were not asked for.
+    BOLD signals (292, 4465) are in its rows; None if they were not asked for.
     """
 
     graph: Graph
@@ -187,12 +175,6 @@ def load_cerebellum(folder: str | os.PathLike[str] | None = None, *, signals: bo
 
     The files are `A_cerebellum.mat` and `signal_set_cerebellum.mat`, the larger one, which is not read if `signals` is
     False. They are read as `load_weather` describes, and the signals checked by their git blob hash.
-
-    Examples
-    --------
-    >>> from spectralgp.datasets import load_cerebellum
-    >>> load_cerebellum(signals=False).graph  # doctest: +SKIP
-    Graph(4465 nodes, 42487 edges)
     """
     graph = Graph(variables(fetch_file(VOXELS, folder))["A"])
     return Cerebellum(graph, _read_only(variables(fetch_file(SIGNALS, folder))["F2"].T) if signals else None)

@@ -87,10 +87,8 @@ class FilteredSignals:
 
     Attributes
     ----------
-    signals : ndarray of shape (n_signals, n_nodes)
-        What is observed.
-    clean : ndarray of shape (n_signals, n_nodes)
-        The signals without noise; their variance over all entries is one.
+    signals, clean : ndarray of shape (n_signals, n_nodes)
+        What is observed, and the same without noise, whose variance over all entries is one.
     graph_kernel : Polynomial
         The filter that made them, with the amplitude that goes with that variance.
     noise_variance : float
@@ -117,14 +115,10 @@ def draw_filtered_signals(
     Parameters
     ----------
     graph : Graph
-        Where the signals live.
+        Where the `n_signals` signals live.
     coefficients : array-like of shape (degree + 1,)
         ``theta_0, theta_1, ...`` of the true filter; signals are scaled to unit variance after filtering, as the
         paper's script does, and the filter along with them.
-    n_signals : int
-        Number of signals.
-    random_state : numpy Generator
-        Source of the signals and the noise.
     snr : float, default=10.0
         Signal-to-noise ratio in decibels, ``10 log10`` of the ratio of the variances.
     input_covariance : array-like of shape (n_signals, n_signals), optional
@@ -158,13 +152,6 @@ def draw_inverse_wishart(n_signals: int, random_state: np.random.Generator) -> A
     """Random covariance matrix (n_signals, n_signals) from the inverse Wishart distribution with identity scale.
 
     As many degrees of freedom as signals, the fewest for which the distribution exists, as in the paper's script.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from spectralgp.datasets import draw_inverse_wishart
-    >>> bool(np.linalg.eigvalsh(draw_inverse_wishart(4, np.random.default_rng(0))).min() > 0)
-    True
     """
     as_integer(n_signals, "n_signals", 1)
     white = random_state.standard_normal((n_signals, n_signals))  # white^T white has the Wishart distribution

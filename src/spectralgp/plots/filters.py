@@ -62,8 +62,6 @@ def plot_filter(
     ----------
     fits : graph kernel, fitted GraphGPRegressor, or a list or dict of those
         What to draw; the keys of a dict are labels.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if not given.
     eigenvalues : array-like of shape (n_eigenvalues,), optional
         Eigenvalues of the graph. A fitted regressor knows them; a kernel alone is drawn over the whole range of its
         Laplacian (up to 1 if scaled, 2 if normalised), and needs them otherwise.
@@ -148,8 +146,6 @@ def plot_fourier(
     graph : Graph or ExactSpectrum
         The graph the signals live on, decomposed with its scaled combinatorial Laplacian; for another one pass a
         spectrum made by `decompose`.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if not given.
     absolute : bool, default=True
         Draw magnitudes; signed coefficients otherwise. Signs of eigenvectors are arbitrary.
     log : bool, default=False

@@ -11,26 +11,13 @@ from numpy.typing import ArrayLike
 
 from spectralgp._basics.checks import Array, as_integer, as_real_array
 from spectralgp._basics.tables import as_table, frame_index, frame_names
-from spectralgp.plots.style import (
-    COLOURS,
-    FILLED_MARKER,
-    Positions,
-    axes,
-    interval_label,
-    legend_above,
-    mark_size,
-    name_of,
-    read_positions,
-    size_in_points,
-    use_whole_numbers,
-    write_names,
-)
+from spectralgp.plots import style
 from spectralgp.scores import BAND_PROBABILITY, LEVELS, Calibration, calibration_of, interval_half_width, pit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BLUE, ORANGE, *_, SKY = COLOURS  # the last is light enough for a grey band to show on it
+BLUE, ORANGE, *_, SKY = style.COLOURS  # the last is light enough for a grey band to show on it
 
 
 def plot_prediction(
@@ -55,8 +42,6 @@ def plot_prediction(
     observed, mean, std : array-like of shape (n_values,)
         What was observed, what was predicted for it, and the standard deviation of that, noise included
         (``predict(..., include_noise=True)``).
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if not given.
     names : sequence of str, optional
         Of the nodes, written along the bottom: as many as fit.
     positions : array-like of shape (n_values,), optional
@@ -85,41 +70,41 @@ def plot_prediction(
     half_widths = interval_half_width(as_real_array(std, "std", ("n_values",), sizes=size), level)
     if names is not None and len(names) != values.size:
         raise ValueError(f"names must hold one name for each of the {values.size} values; got {len(names)}.")
-    along = None if positions is None else read_positions(positions, values.size)
+    along = None if positions is None else style.read_positions(positions, values.size)
     if along is not None:
         places = along.places
         order = np.argsort(places, kind="stable")
     else:
         order = np.argsort(centres, kind="stable") if sort else np.arange(values.size)
         places = np.argsort(order, kind="stable").astype(float)
-    ax = axes(ax)
-    interval = interval_label(level)
+    ax = style.axes(ax)
+    interval = style.interval_label(level)
     low, high = centres - half_widths, centres + half_widths
     if along is not None:
         ax.fill_between(places[order], low[order], high[order], color="0.8", linewidth=0, label=interval)
         ax.plot(places[order], centres[order], color="0.35", label="predicted")
     else:
-        width = np.clip(size_in_points(ax)[0] / values.size, 1.0, 4.0)
+        width = np.clip(style.size_in_points(ax)[0] / values.size, 1.0, 4.0)
         ax.vlines(places, low, high, color="0.8", linewidth=width, label=interval)
         ax.plot(places, centres, "_", color="0.25", markersize=7, markeredgewidth=1.6, label="predicted")
-    inside, marks = np.abs(values - centres) <= half_widths, mark_size(ax, values.size)
+    inside, marks = np.abs(values - centres) <= half_widths, style.mark_size(ax, values.size)
     ax.plot(places[inside], values[inside], "o", color=BLUE, markersize=marks, label="observed")
     if not inside.all():
-        style: dict[str, Any] = {"color": ORANGE, "markersize": 1.25 * marks, "label": "observed, outside"}
-        ax.plot(places[~inside], values[~inside], "D", **style)
+        look: dict[str, Any] = {"color": ORANGE, "markersize": 1.25 * marks, "label": "observed, outside"}
+        ax.plot(places[~inside], values[~inside], "D", **look)
     ax.margins(x=0.02)
-    legend_above(ax)
+    style.legend_above(ax)
     shown = along.label if along is not None else "node, in order of prediction" if sort else "node"
     if names is not None:
-        shown += write_names(ax, places[order], [str(names[index]) for index in order])
+        shown += style.write_names(ax, places[order], [str(names[index]) for index in order])
     elif along is not None:
         along.use(ax)
     elif sort:
         ax.set_xticks([])  # ranks would be taken for the nodes' numbers
     else:
-        use_whole_numbers(ax)
+        style.use_whole_numbers(ax)
     ax.set_xlabel(shown if xlabel is None else xlabel)
-    ax.set_ylabel(name_of(observed, "value") if ylabel is None else ylabel)
+    ax.set_ylabel(style.name_of(observed, "value") if ylabel is None else ylabel)
     return ax
 
 
@@ -155,7 +140,7 @@ def plot_filled(
     positions : array-like of shape (n_signals,), optional
         Where the signals stand on the horizontal axis, as in `plot_prediction`. If not given, the index of a DataFrame,
         written along the bottom if it holds neither numbers nor dates, else the numbers of the rows.
-    ax, level, xlabel, ylabel
+    level, xlabel, ylabel
         As in `plot_prediction`; the vertical axis shows the name or number of the node if not told otherwise.
 
     Examples
@@ -189,25 +174,25 @@ def plot_filled(
     half_widths = interval_half_width(spreads, level)
     along = _along(observed, positions, n_signals)
     places = np.arange(float(n_signals)) if along is None else along.places
-    ax = axes(ax)
+    ax = style.axes(ax)
     # marks small enough to leave each other room, and holes in the line to be seen
-    marks: dict[str, Any] = {"markersize": mark_size(ax, 6 * n_signals), "markeredgewidth": 0}
+    marks: dict[str, Any] = {"markersize": style.mark_size(ax, 6 * n_signals), "markeredgewidth": 0}
     if not hole.all():
         order = np.argsort(places, kind="stable")
         ax.plot(places[order], series[order], "o-", color=BLUE, linewidth=0.8, label="observed", **marks)
     if hole.any():
-        ax.plot(places[hole], centres, FILLED_MARKER, color=ORANGE, label="filled in", **marks)
+        ax.plot(places[hole], centres, style.FILLED_MARKER, color=ORANGE, label="filled in", **marks)
         low, high = centres - half_widths, centres + half_widths
-        width = np.clip(0.5 * size_in_points(ax)[0] / n_signals, 0.8, 2.0)
-        ax.vlines(places[hole], low, high, color=ORANGE, alpha=0.5, linewidth=width, label=interval_label(level))
+        width = np.clip(0.5 * style.size_in_points(ax)[0] / n_signals, 0.8, 2.0)
+        ax.vlines(places[hole], low, high, color=ORANGE, alpha=0.5, linewidth=width, label=style.interval_label(level))
     ax.margins(x=0.02)
-    legend_above(ax)
+    style.legend_above(ax)
     if along is not None:
         along.use(ax)
         shown = along.label
     else:
         index = frame_index(observed)
-        shown = name_of(index, "signal") + write_names(ax, places, [str(item) for item in index])
+        shown = style.name_of(index, "signal") + style.write_names(ax, places, [str(item) for item in index])
     ax.set_xlabel(shown if xlabel is None else xlabel)
     ax.set_ylabel((f"node {column}" if known is None else str(known[column])) if ylabel is None else ylabel)
     return ax
@@ -259,13 +244,13 @@ def _at_holes(table: Any, name: str, observed: Any, column: int, hole: Any) -> A
     return filling
 
 
-def _along(observed: Any, positions: Any, n_signals: int) -> Positions | None:
+def _along(observed: Any, positions: Any, n_signals: int) -> style.Positions | None:
     """Where the signals stand: as told, by the index of a table, else by number; None if the index is only names."""
     if positions is not None:
-        return read_positions(positions, n_signals)
+        return style.read_positions(positions, n_signals)
     index = frame_index(observed)
     try:
-        return read_positions(np.arange(n_signals) if index is None else index, n_signals, "signal")
+        return style.read_positions(np.arange(n_signals) if index is None else index, n_signals, "signal")
     except TypeError:  # neither numbers nor dates
         return None
 

@@ -56,8 +56,6 @@ def plot_signal(
     filled : array-like of shape (n_nodes,), optional
         Values for nodes without one in `signal`, for example a row of what ``model.impute`` returns, read only there.
         Such nodes are squares with a wide border, on the same colour scale.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if not given.
     cmap : str, optional
         Colour map; "viridis", or with `symmetric` the diverging "RdBu_r" (red above zero, blue below).
     vmin, vmax : float, optional

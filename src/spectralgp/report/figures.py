@@ -1,6 +1,6 @@
-"""The figures of a report, made with plotly; its script draws them in the page.
+"""The figures of a report, made with plotly; its script draws them in the page, by one of `TEMPLATES`.
 
-Colours are legible on white and on black; what has none takes the ink of the page. `TEMPLATES` has the rest of either.
+Colours are legible on white and on black; what has none takes the ink of the page.
 """
 
 from __future__ import annotations

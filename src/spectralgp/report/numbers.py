@@ -51,8 +51,7 @@ class LearntFilter:
 class Bands:
     """Filters over the spectrum, and in bins of it the shares of the eigenvalues and of the energy of the data.
 
-    Signals are centred and scaled; white ones have the same shares of both. There are no filters where the graph kernel
-    is not a function on the spectrum.
+    Signals are centred and scaled; white ones have the same shares of both. Kernels off the spectrum have no filters.
     """
 
     laplacian: str
