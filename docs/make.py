@@ -14,7 +14,7 @@ from rooms import rooms_picture
 
 from spectralgp import GraphGPRegressor, Polynomial
 from spectralgp._basics.files import atomic_write
-from spectralgp.cli.showcase import picture, run_demo
+from spectralgp.cli.showcase import draw, run_demo
 from spectralgp.datasets import load_fertility, load_weather
 from spectralgp.plots import plot_filled, plot_filter, plot_signal
 
@@ -24,8 +24,7 @@ IMAGES = Path(__file__).parent / "images"
 def filled_in_by_default() -> Figure:
     """The picture at the head of the README, the demonstration's."""
     with TemporaryDirectory() as folder:
-        found = run_demo(folder)
-    return picture(found.model, found.data, found.completed, found.std, list(found.rows))
+        return draw(run_demo(folder))
 
 
 def three_filters() -> Figure:

@@ -199,7 +199,7 @@ def crps_scorer(estimator: Any, X: Any, Y: Any) -> float:
 
     A stacked model, whose prediction is a mixture, is scored as the Gaussian with the same mean and deviation.
     """
-    return -float(np.nanmean(crps(*_observed_and_predicted(estimator, X, Y))))
+    return -float(np.nanmean(crps(*observed_and_predicted(estimator, X, Y))))
 
 
 def coverage_scorer(estimator: Any, X: Any, Y: Any, level: float = 0.9) -> float:
@@ -208,7 +208,7 @@ def coverage_scorer(estimator: Any, X: Any, Y: Any, level: float = 0.9) -> float
     It is there to be looked at (``cross_validate(..., scoring={"coverage": coverage_scorer})``). Do not let a search
     choose by it: the widest intervals cover most. For another level use ``partial(coverage_scorer, level=0.5)``.
     """
-    return coverage(*_observed_and_predicted(estimator, X, Y), level)
+    return coverage(*observed_and_predicted(estimator, X, Y), level)
 
 
 def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
@@ -225,7 +225,7 @@ def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
     return estimator, X
 
 
-def _observed_and_predicted(estimator: Any, X: Any, Y: Any) -> tuple[Any, Any, Any]:
+def observed_and_predicted(estimator: Any, X: Any, Y: Any) -> tuple[Any, Any, Any]:
     """Observed values with predicted means and deviations, noise included; columns of a table are matched by name."""
     model, inputs = _last_step(estimator, X)
     known = model.node_names_

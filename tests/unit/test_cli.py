@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from typer.testing import CliRunner
 
 import spectralgp
 from spectralgp import GraphGPRegressor, Polynomial, cli
-from spectralgp.cli import demonstration
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.app import table_of
 
@@ -23,7 +23,7 @@ def invoke(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     quick = GraphGPRegressor(demo.made_outages().graph, Polynomial(1), residual=None)
     methods = {"Interpolation": demo.interpolate}
-    monkeypatch.setattr(demonstration, "run_demo", lambda out, progress: demo.run_demo(out, progress, quick, methods))
+    monkeypatch.setattr(demo, "run_demo", partial(demo.run_demo, model=quick, methods=methods))
     return lambda *arguments: CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
 
 
@@ -34,7 +34,7 @@ def finished(invoke, tmp_path):
 
 def test_the_demo_prints_its_table_and_where_the_picture_is(finished, tmp_path):
     assert finished.exit_code == 0, finished.output
-    expected = demonstration.run_demo(tmp_path / "again", None)
+    expected = demo.run_demo(tmp_path / "again", None)
     printed = finished.stdout
     for row in expected.rows:
         (line,) = re.findall(rf"^\s*{row.method} .*$", printed, flags=re.MULTILINE)
@@ -48,7 +48,7 @@ def test_the_table_fits_eighty_columns():
     rows = tuple(demo.Row(name, 0.12345, 0.12345, 0.9) for name in [*demo.METHODS, demo.OURS])
     console = Console(width=80)
     with console.capture() as capture:
-        console.print(table_of(rows, demonstration.COLUMNS, name="method", title="method"))
+        console.print(table_of(rows, demo.COLUMNS, name="method", title="method"))
     assert all(row.method in capture.get() for row in rows)
     assert max(map(len, capture.get().splitlines())) <= 80
     assert "…" not in capture.get()
@@ -57,8 +57,7 @@ def test_the_table_fits_eighty_columns():
 def test_the_best_numbers_are_bold():
     rows = (demo.Row("a", 0.2, 0.1, None), demo.Row("b", 0.1, 0.2, 0.8))
     rmse, error, coverage = [
-        list(column.cells)
-        for column in table_of(rows, demonstration.COLUMNS, name="method", title="method").columns[1:]
+        list(column.cells) for column in table_of(rows, demo.COLUMNS, name="method", title="method").columns[1:]
     ]
     assert rmse == ["0.200", "[bold]0.100[/bold]"]
     assert error == ["[bold]0.100[/bold]", "0.200"]
@@ -121,16 +120,3 @@ def test_main_is_the_entry_point(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="0"):
         cli.main()
     assert spectralgp.__version__ in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("arguments", [[], ["--all"], ["--quick", "--out", "x"], ["noise"], ["--help"]])
-def test_reproduce_says_where_it_went(invoke, arguments):
-    answer = invoke("reproduce", *arguments)
-    assert answer.exit_code == 2
-    assert answer.stdout == ""
-    (line,) = answer.stderr.splitlines()
-    assert "`make reproduce` or `python -m reproduction`" in line
-
-
-def test_help_does_not_offer_what_is_gone(invoke):
-    assert "reproduce" not in invoke("--help").output

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from typer.testing import CliRunner
 
 import spectralgp
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Matern, Polynomial, RandomWalk, cli, load
-from spectralgp.cli import demonstration
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.learning import KERNELS, kernel_named
 from spectralgp.kernels import InputRecipe
@@ -99,7 +99,7 @@ def examples(command):
 def test_every_commands_help_has_an_example_that_runs(fitted, monkeypatch, command):
     quick = GraphGPRegressor(demo.made_outages().graph, Polynomial(1), residual=None)
     methods = {"Interpolation": demo.interpolate}
-    monkeypatch.setattr(demonstration, "run_demo", lambda out, progress: demo.run_demo(out, progress, quick, methods))
+    monkeypatch.setattr(demo, "run_demo", partial(demo.run_demo, model=quick, methods=methods))
     lines = examples(command)
     assert lines
     assert lines[-1][0] == command.__name__

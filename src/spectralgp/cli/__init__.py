@@ -1,10 +1,9 @@
 """The command line: the one room that prints."""
 
 from spectralgp.cli.answers import impute, predict, report, score
-from spectralgp.cli.app import app, main
-from spectralgp.cli.demonstration import demo, example
+from spectralgp.cli.app import app, info, main
 from spectralgp.cli.learning import compare, fit
-from spectralgp.cli.machine import info
+from spectralgp.cli.showcase import demo, example
 
 __all__ = ["COMMANDS", "app", "main"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,30 +13,14 @@ from rich.console import Console
 from rich.table import Table
 
 from spectralgp import GraphGPRegressor, load
+from spectralgp.cli import files
 from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
-from spectralgp.cli.files import (
-    DateFormat,
-    Inputs,
-    LayoutOption,
-    ModelFile,
-    NodesOption,
-    Reader,
-    Signals,
-    data_of,
-    file_option,
-    how_made,
-    in_order,
-    input_parts,
-    joined,
-    make_inputs,
-    naming,
-    times_given,
-)
+from spectralgp.cli.files import file_option
 from spectralgp.files.inputs import inputs_from_file, time_inputs
 from spectralgp.files.labels import index_of
 from spectralgp.files.tables import read_table, write_tables
 from spectralgp.kernels import InputRecipe
-from spectralgp.scores import coverage, crps, root_mean_square_error
+from spectralgp.scores import coverage, crps, observed_and_predicted, root_mean_square_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,13 +32,11 @@ Long = Annotated[bool, typer.Option("--long", help="Write one long table: label,
 
 @answering
 def predict(
-    model: ModelFile,
+    model: files.ModelFile,
     out: Out,
     signals: Annotated[
         Path | None,
-        file_option(
-            "--signals", "Signals to go on from, for a model with lag:1: the signal after each row is predicted.", None
-        ),
+        file_option("Signals to go on from, for a model with lag:1: the signal after each row is predicted.", None),
     ] = None,
     inputs: Annotated[
         list[str] | None,
@@ -71,16 +52,15 @@ def predict(
     observed: Annotated[
         Path | None,
         file_option(
-            "--observed",
             "What is known of the predicted signals themselves, with the same labels; empty cells are predicted.",
             None,
         ),
     ] = None,
     std: Std = None,
     long: Long = False,
-    layout: LayoutOption = "auto",
-    nodes: NodesOption = "exact",
-    date_format: DateFormat = None,
+    layout: files.Layout = "auto",
+    nodes: files.Nodes = "exact",
+    date_format: files.DateFormat = None,
     force: Force = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -91,10 +71,9 @@ def predict(
       spectralgp predict model.sgp --signals files/later.csv \
         --out predicted.csv --std std.csv
     """
-    to_be_written(out, std, force=force)
-    _one_table(long, std)
+    _check_out(out, std, long, force)
     fitted = load(model)
-    reader = Reader(layout, nodes, date_format)
+    reader = files.Reader(layout, nodes, date_format)
     new = _new_inputs(fitted, signals, inputs, at, observed, reader)
     known = None if observed is None else _matched(reader.signals(observed, fitted.graph_), new, observed)
     fitted.set_output(predict="pandas")
@@ -109,13 +88,13 @@ def _new_inputs(
     inputs: list[str] | None,
     at: list[str] | None,
     observed: Path | None,
-    reader: Reader,
+    reader: files.Reader,
 ) -> pd.DataFrame | None:
     """Where to predict, in the way that the model was fitted."""
     of_times = None if at or signals or not inputs else _times_in(model, inputs, reader.date_format)
     if of_times is not None:
         return of_times
-    parts, recipe = how_made(model, inputs)
+    parts, recipe = files.how_made(model, inputs)
     wanted = ["--signals"] if parts.lag is not None else ["--at"] if parts.time and parts.table is None else []
     given = [name for name, value in (("--signals", signals), ("--at", at)) if value]
     is_known_by_label = wanted == ["--at"] and observed is not None and not given
@@ -124,27 +103,29 @@ def _new_inputs(
         way = "without inputs" if recipe == InputRecipe() and not inputs else f"with {model.input_recipe_ or inputs}"
         raise typer.BadParameter(f"{ask}: the model was fitted {way}; got {', '.join(given) or 'none'}.")
     if at:
-        return times_given(at, recipe.time, reader.date_format)
+        return files.times_given(at, recipe.time, reader.date_format)
     if observed is not None and is_known_by_label:
-        with naming(observed):
+        with files.naming(observed):
             return time_inputs(reader.signals(observed, model.graph_).index, recipe.time)
     if signals is not None:
         table = reader.signals(signals, model.graph_)
-        return in_order(make_inputs(table, parts, recipe, signals, reader.date_format, ahead=True)[0], model)
+        return files.in_order(
+            files.make_inputs(table, parts, recipe, signals, reader.date_format, ahead=True)[0], model
+        )
     if parts.table is None:
         return None
     table = inputs_from_file(parts.table, features=recipe.columns, date_format=reader.date_format)
-    with naming(parts.table):
+    with files.naming(parts.table):
         times = [time_inputs(table.index, recipe.time)] if parts.time else []
-    return in_order(joined([*times, table], table.index, parts), model)
+    return files.in_order(files.joined([*times, table], table.index, parts), model)
 
 
 def _times_in(model: GraphGPRegressor, inputs: list[str], date_format: str | None) -> pd.DataFrame | None:
     """Inputs of a model of time alone from the first column of a table; None where that is not what was asked."""
-    recipe, table = model.input_recipe_, input_parts(inputs).table
+    recipe, table = model.input_recipe_, files.input_parts(inputs).table
     if table is None or recipe is None or recipe != InputRecipe(recipe.time) or recipe.time is None:
         return None
-    with naming(table):
+    with files.naming(table):
         return time_inputs(index_of(read_table(table), 0, date_format), recipe.time)
 
 
@@ -166,15 +147,15 @@ def _matched(observed: pd.DataFrame, new: pd.DataFrame | None, path: Path) -> pd
 
 @answering
 def impute(
-    model: ModelFile,
-    signals: Signals,
+    model: files.ModelFile,
+    signals: files.Signals,
     out: Out,
     std: Std = None,
-    inputs: Inputs = None,
+    inputs: files.Inputs = None,
     long: Long = False,
-    layout: LayoutOption = "auto",
-    nodes: NodesOption = "exact",
-    date_format: DateFormat = None,
+    layout: files.Layout = "auto",
+    nodes: files.Nodes = "exact",
+    date_format: files.DateFormat = None,
     force: Force = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -187,11 +168,10 @@ def impute(
       spectralgp impute holes.sgp --signals files/holes.csv \
         --out filled.csv --std filled-std.csv
     """
-    to_be_written(out, std, force=force)
-    _one_table(long, std)
+    _check_out(out, std, long, force)
     fitted = load(model)
-    data = data_of(fitted, signals, inputs, Reader(layout, nodes, date_format))
-    with naming(signals):
+    data = files.data_of(fitted, signals, inputs, files.Reader(layout, nodes, date_format))
+    with files.naming(signals):
         values, deviation = fitted.impute(data.inputs, data.signals)
     n_filled = int(data.signals.isna().to_numpy().sum())
     _write(values, deviation, out, std, long)
@@ -200,15 +180,15 @@ def impute(
 
 @answering
 def score(
-    model: ModelFile,
-    signals: Signals,
-    inputs: Inputs = None,
+    model: files.ModelFile,
+    signals: files.Signals,
+    inputs: files.Inputs = None,
     level: Annotated[
         float, typer.Option(help="Of the intervals whose coverage is measured.", min=0.01, max=0.99)
     ] = 0.9,
-    layout: LayoutOption = "auto",
-    nodes: NodesOption = "exact",
-    date_format: DateFormat = None,
+    layout: files.Layout = "auto",
+    nodes: files.Nodes = "exact",
+    date_format: files.DateFormat = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -218,8 +198,8 @@ def score(
       spectralgp score model.sgp --signals files/later.csv
     """
     fitted = load(model)
-    data = data_of(fitted, signals, inputs, Reader(layout, nodes, date_format))
-    with naming(signals):
+    data = files.data_of(fitted, signals, inputs, files.Reader(layout, nodes, date_format))
+    with files.naming(signals):
         scores = scored(fitted, data.inputs, data.signals, level)
     if as_json:
         print_json({**asdict(scores), "level": level})
@@ -235,15 +215,13 @@ def score(
 
 @answering
 def report(
-    model: ModelFile,
+    model: files.ModelFile,
     out: Annotated[Path, typer.Option(help="The page.", dir_okay=False, metavar="FILE.html")],
     signals: Annotated[
         Path | None,
-        file_option(
-            "--signals", "Signals that the model has not seen, to judge it by; leave-one-out if not given.", None
-        ),
+        file_option("Signals that the model has not seen, to judge it by; leave-one-out if not given.", None),
     ] = None,
-    inputs: Inputs = None,
+    inputs: files.Inputs = None,
     title: Annotated[str | None, typer.Option(help="The heading.")] = None,
     aspect: Annotated[
         float | None,
@@ -251,9 +229,9 @@ def report(
             help="Length of a unit upwards on the map, to one sideways; 1 / cos(latitude) for degrees.", min=0.1
         ),
     ] = None,
-    layout: LayoutOption = "auto",
-    nodes: NodesOption = "exact",
-    date_format: DateFormat = None,
+    layout: files.Layout = "auto",
+    nodes: files.Nodes = "exact",
+    date_format: files.DateFormat = None,
     force: Force = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -269,11 +247,11 @@ def report(
     fitted = load(model)
     held_out: tuple[Any, ...] = ()
     if signals is not None:
-        data = data_of(fitted, signals, inputs, Reader(layout, nodes, date_format))
+        data = files.data_of(fitted, signals, inputs, files.Reader(layout, nodes, date_format))
         held_out = (data.inputs, data.signals)
     elif inputs is not None:
         raise typer.BadParameter("--inputs must be left out without --signals, whose inputs they are.")
-    with naming(model if signals is None else signals):
+    with files.naming(model if signals is None else signals):
         path = fitted.report(out, *held_out, title=title, aspect="equal" if aspect is None else aspect)
     if as_json:
         print_json({"out": path, "n_bytes": path.stat().st_size})
@@ -298,22 +276,20 @@ def scored(model: GraphGPRegressor, inputs: Any, truth: pd.DataFrame, level: flo
     """Score a model on signals, each taken alone; intervals are of probability `level`."""
     is_observed = truth.notna().to_numpy()
     densities = np.asarray(model.log_predictive_density(inputs, truth, joint=False))[is_observed.any(axis=1)]
-    frames = copy(model).set_output(predict="pandas").predict(inputs, return_std=True, include_noise=True)
-    names = list(truth.columns)
-    ordered = (frame[names] if set(names) == set(frame.columns) else frame for frame in frames)
-    mean, std = (np.broadcast_to(frame.to_numpy(), truth.shape) for frame in ordered)  # all alike without inputs
+    observed, mean, std = observed_and_predicted(model, inputs, truth)
     return Scores(
         densities.size,
         int(is_observed.sum()),
         float(np.mean(densities)),
         float(np.std(densities, ddof=1) / np.sqrt(densities.size)) if densities.size > 1 else float("nan"),
-        root_mean_square_error(truth, mean),
-        float(np.nanmean(crps(truth, mean, std))),
-        coverage(truth, mean, std, level),
+        root_mean_square_error(observed, mean),
+        float(np.nanmean(crps(observed, mean, std))),
+        coverage(observed, mean, std, level),
     )
 
 
-def _one_table(long: bool, std: Path | None) -> None:
+def _check_out(out: Path, std: Path | None, long: bool, force: bool) -> None:
+    to_be_written(out, std, force=force)
     if long and std is not None:
         raise typer.BadParameter("--std must be left out with --long, which has a column of its own for them.")
 

@@ -1,4 +1,4 @@
-"""The command itself, and what all commands share: how they answer, warn and fail, and tables on the terminal."""
+"""The command itself with `info`, and what commands share: how they answer, warn and fail, and tables."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import functools
 import json
 import math
 import os
+import platform
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +20,7 @@ import typer
 from rich import box
 from rich.markup import escape
 from rich.table import Table
+from threadpoolctl import threadpool_info
 
 from spectralgp import __version__
 
@@ -35,6 +39,21 @@ EXPECTED = (OSError, ValueError, TypeError, ImportError, MemoryError)
 """Errors whose message is for the user; others are mistakes of the program's."""
 
 MAX_NAME_BYTES = 255  # of a file, in nearly all file systems
+LIBRARIES = ("numpy", "scipy", "scikit-learn")
+OPTIONAL = {
+    "numba": "large",
+    "matplotlib": "plots",
+    "pooch": "data",
+    "typer": "cli",
+    "rich": "cli",
+    "pandas": "pandas",
+    "pyarrow": "parquet",
+    "networkx": "networkx",
+    "safetensors": "files",
+    "plotly": "report",
+    "jinja2": "report",
+}
+"""Libraries that extras bring."""
 
 
 def main() -> None:
@@ -57,26 +76,8 @@ def _options(
     """Gaussian processes on graphs that learn their own spectrum."""
 
 
-@app.command(
-    hidden=True,
-    add_help_option=False,
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-)
-def reproduce() -> None:
-    """Say where the paper's experiments went, whatever was asked of them."""
-    typer.echo(
-        "reproduce has moved out of the package: run `make reproduce` or `python -m reproduction` in the root of a "
-        "checkout of the repository.",
-        err=True,
-    )
-    raise typer.Exit(2)
-
-
 def answering(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command fail with one line and exit status 1, and its warnings be notes; ``--debug`` shows all of an error.
-
-    Mistakes in arguments leave with status 2, by Typer.
-    """
+    """Let a command fail in one line with status 1, and its warnings be notes; Typer's own mistakes have status 2."""
 
     @functools.wraps(command)
     def run(*arguments: Any, debug: bool = False, **options: Any) -> None:
@@ -176,3 +177,55 @@ def _cell(row: Any, rows: Sequence[Any], column: Column) -> str:
     values = [known for known in (getattr(other, column.field) for other in rows) if known is not None]
     is_best = column.larger_is_better is not None and value == (max(values) if column.larger_is_better else min(values))
     return f"[bold]{text}[/bold]" if is_best else text
+
+
+@answering
+def info(as_json: AsJson = False, debug: Debug = False) -> None:
+    """Say which versions, threads and devices there are.
+
+    Example:
+      spectralgp info
+    """
+    threads = {str(pool["internal_api"]): pool["num_threads"] for pool in threadpool_info()}
+    answer = {
+        "spectralgp": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "libraries": {name: _version(name) for name in (*LIBRARIES, *OPTIONAL)},
+        "cores": os.cpu_count(),
+        "threads": threads,
+        "devices": _devices(),
+    }
+    if as_json:
+        print_json(answer)
+        return
+    typer.echo(f"spectralgp {answer['spectralgp']}, Python {answer['python']}, {answer['platform']}")
+    for name in (*LIBRARIES, *OPTIONAL):
+        missing = f"not installed: pip install 'spectralgp[{OPTIONAL.get(name, 'all')}]'"
+        typer.echo(f"  {name:13} {_version(name) or missing}")
+    listed = ", ".join(f"{name} {number}" for name, number in sorted(threads.items())) or "none known"
+    typer.echo(f"cores: {answer['cores']}; threads of linear algebra: {listed}")
+    typer.echo(f"devices: {', '.join(['cpu', *_devices()])}")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _devices() -> list[str]:
+    """CUDA devices that PyTorch or CuPy can compute on; what only draws or plays is not asked."""
+    for name in ("torch", "cupy"):
+        if find_spec(name) is None and name not in sys.modules:
+            continue
+        try:
+            library: Any = __import__(name)
+            if name == "torch":
+                return [library.cuda.get_device_name(place) for place in range(library.cuda.device_count())]
+            places = range(library.cuda.runtime.getDeviceCount())
+            return [library.cuda.runtime.getDeviceProperties(place)["name"].decode() for place in places]
+        except Exception:  # a driver that is missing or broken has errors of its own kinds: then there is no device
+            continue
+    return []

@@ -28,31 +28,29 @@ if TYPE_CHECKING:
 TIME = "time"
 
 
-def file_option(name: str, text: str, panel: str | None = "Data") -> Any:
+def file_option(text: str, panel: str | None = "Data") -> Any:
     """An option that names a file that is there."""
-    return typer.Option(name, help=text, exists=True, dir_okay=False, rich_help_panel=panel, metavar="FILE")
+    return typer.Option(help=text, exists=True, dir_okay=False, rich_help_panel=panel, metavar="FILE")
 
 
-def data_option(text: str, *names: str, **options: Any) -> Any:
+def data_option(text: str, **options: Any) -> Any:
     """An option about the data."""
-    return typer.Option(*names, help=text, rich_help_panel="Data", **options)
+    return typer.Option(help=text, rich_help_panel="Data", **options)
 
 
 Signals = Annotated[
     Path,
     file_option(
-        "--signals",
-        "Signals: a CSV or Parquet table, wide (one row per signal, one column per node) or long (time, node, value).",
+        "Signals: a CSV or Parquet table, wide (one row per signal, one column per node) or long (time, node, value)."
     ),
 ]
 GraphFile = Annotated[
-    Path | None, file_option("--graph", "Edges (CSV, Parquet: source, target, weight), GraphML, .mtx, .npz or GeoJSON.")
+    Path | None, file_option("Edges (CSV, Parquet: source, target, weight), GraphML, .mtx, .npz or GeoJSON.")
 ]
 Points = Annotated[
     Path | None,
     file_option(
-        "--points",
-        "Nodes with longitude and latitude, or x and y: joined to neighbours, or only drawn where a --graph is given.",
+        "Nodes with longitude and latitude, or x and y: joined to neighbours, or only drawn where a --graph is given."
     ),
 ]
 Neighbors = Annotated[int | None, data_option("Nearest neighbours of each point (8).", min=1)]
@@ -65,12 +63,10 @@ Inputs = Annotated[
         metavar="FILE|lag:N|time",
     ),
 ]
-LayoutOption = Annotated[Literal["auto", "wide", "long"], data_option("Layout of the signals.", "--layout")]
-NodesOption = Annotated[
+Layout = Annotated[Literal["auto", "wide", "long"], data_option("Layout of the signals.")]
+Nodes = Annotated[
     Literal["exact", "graph"],
-    data_option(
-        "Where nodes of file and graph differ: an error, or missing ones are not observed, others left out.", "--nodes"
-    ),
+    data_option("Where nodes of file and graph differ: an error, or missing ones are not observed, others left out."),
 ]
 DateFormat = Annotated[str | None, data_option("How dates are written, if not as 2024-01-31.", metavar="%d.%m.%Y")]
 ModelFile = Annotated[
@@ -119,23 +115,27 @@ def naming(path: Path) -> Iterator[None]:
         raise ValueError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
 
 
-def read_graph(graph: Path | None, points: Path | None, neighbors: int | None, radius: float | None) -> Graph:
-    """The graph of a file of edges, of points, or of both."""
+def read_data(
+    graph: Path | None,
+    points: Path | None,
+    neighbors: int | None,
+    radius: float | None,
+    signals: Path,
+    inputs: list[str] | None,
+    reader: Reader,
+) -> Data:
+    """A graph of edges, of points or of both, named by the columns if need be, and signals on it with their inputs."""
     if neighbors is not None and radius is not None:
         raise typer.BadParameter("--neighbors and --radius must not both be given. Choose one of them.")
     if graph is not None:
         read = graph_from_file(graph, neighbors, radius)
-        return read if points is None else with_points(read, points)
-    if points is not None:
-        return graph_from_points(points, neighbors, radius)
-    raise typer.BadParameter("a graph must be given: pass --graph FILE, or --points FILE for coordinates of nodes.")
-
-
-def read_data(graph: Graph, signals: Path, inputs: list[str] | None, reader: Reader) -> Data:
-    """Signals on a graph with their inputs; a graph without names has those of the columns from here on."""
-    parts = input_parts(inputs)
-    table = reader.signals(signals, graph)
-    named = graph if graph.names is not None else Graph(graph.weights, list(table.columns), graph.coordinates)
+        read = read if points is None else with_points(read, points)
+    elif points is not None:
+        read = graph_from_points(points, neighbors, radius)
+    else:
+        raise typer.BadParameter("a graph must be given: pass --graph FILE, or --points FILE for coordinates of nodes.")
+    parts, table = input_parts(inputs), reader.signals(signals, read)
+    named = read if read.names is not None else Graph(read.weights, list(table.columns), read.coordinates)
     return Data(named, *make_inputs(table, parts, InputRecipe(), signals, reader.date_format))
 
 
@@ -253,10 +253,7 @@ def data_of(model: GraphGPRegressor, signals: Path, inputs: list[str] | None, re
 
 
 def in_order(made: pd.DataFrame | None, model: GraphGPRegressor) -> pd.DataFrame | None:
-    """Inputs with their columns in the order of the fit.
-
-    One may be missing, as earlier signals are to a model that was taken to a graph with other nodes.
-    """
+    """Inputs in the order of the fit; some may be missing, as earlier signals are to a model moved to other nodes."""
     if made is None:
         return None
     features = features_of(model) or []

@@ -15,24 +15,9 @@ from rich.console import Console
 import spectralgp
 from spectralgp import Chebyshev, GraphGPRegressor, GraphKernel, Stacking
 from spectralgp._basics.progress import progress_bar
+from spectralgp.cli import files
 from spectralgp.cli.answers import scored
 from spectralgp.cli.app import AsJson, Column, Debug, Force, answering, print_json, table_of, to_be_written
-from spectralgp.cli.files import (
-    Data,
-    DateFormat,
-    GraphFile,
-    Inputs,
-    LayoutOption,
-    Neighbors,
-    NodesOption,
-    Points,
-    Radius,
-    Reader,
-    Signals,
-    naming,
-    read_data,
-    read_graph,
-)
 from spectralgp.scores import root_mean_square_error
 
 if TYPE_CHECKING:
@@ -77,8 +62,8 @@ def kernel_named(text: str) -> GraphKernel | None:
         ) from error
 
 
-def _model_option(text: str, *names: str, **options: Any) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel="Model", **options)
+def _model_option(text: str, **options: Any) -> Any:
+    return typer.Option(help=text, rich_help_panel="Model", **options)
 
 
 def _not_zero(jobs: int | None) -> int | None:
@@ -95,9 +80,9 @@ KernelName = Annotated[
 ]
 Degree = Annotated[str | None, _model_option("Degree of the polynomial: a number, or auto.", metavar="N|auto")]
 SpectrumOption = Annotated[
-    Literal["auto", "exact", "chebyshev"], _model_option("Eigenvectors, or moments for large graphs.", "--spectrum")
+    Literal["auto", "exact", "chebyshev"], _model_option("Eigenvectors, or moments for large graphs.")
 ]
-DeviceOption = Annotated[Literal["cpu", "cuda"] | None, _model_option("Where to compute on large graphs.", "--device")]
+DeviceOption = Annotated[Literal["cpu", "cuda"] | None, _model_option("Where to compute on large graphs.")]
 Seed = Annotated[int, _model_option("Of folds and draws.", min=0, max=2**32 - 1)]
 Jobs = Annotated[
     int | None, _model_option("Threads that learn folds side by side; -1 for all cores.", callback=_not_zero)
@@ -106,16 +91,16 @@ Jobs = Annotated[
 
 @answering
 def fit(
-    signals: Signals,
+    signals: files.Signals,
     out: Annotated[Path, typer.Option(help="File for the model.", dir_okay=False, metavar="MODEL")],
-    graph: GraphFile = None,
-    points: Points = None,
-    neighbors: Neighbors = None,
-    radius: Radius = None,
-    inputs: Inputs = None,
-    layout: LayoutOption = "auto",
-    nodes: NodesOption = "exact",
-    date_format: DateFormat = None,
+    graph: files.GraphFile = None,
+    points: files.Points = None,
+    neighbors: files.Neighbors = None,
+    radius: files.Radius = None,
+    inputs: files.Inputs = None,
+    layout: files.Layout = "auto",
+    nodes: files.Nodes = "exact",
+    date_format: files.DateFormat = None,
     kernel: KernelName = AUTO,
     degree: Degree = None,
     spectrum: SpectrumOption = "auto",
@@ -136,7 +121,8 @@ def fit(
     """
     to_be_written(out, force=force)
     chosen = kernel_named(_with_degree(kernel, degree))
-    data = read_data(read_graph(graph, points, neighbors, radius), signals, inputs, Reader(layout, nodes, date_format))
+    reader = files.Reader(layout, nodes, date_format)
+    data = files.read_data(graph, points, neighbors, radius, signals, inputs, reader)
     if device == "cuda" and spectrum == "exact":
         raise typer.BadParameter("--device must be cpu where the spectrum is exact, which is found on the host.")
     settings = Chebyshev(device="cuda") if device == "cuda" else spectrum
@@ -144,7 +130,7 @@ def fit(
         data.graph, chosen, random_state=seed, stacking=Stacking(n_jobs=jobs), spectrum=settings, verbose=1
     )
     start = perf_counter()
-    with naming(signals):
+    with files.naming(signals):
         model.fit(data.inputs, data.signals)
     model.input_recipe_ = data.recipe
     seconds = perf_counter() - start
@@ -164,7 +150,7 @@ def _with_degree(kernel: str, degree: str | None) -> str:
     return f"polynomial:{degree}"
 
 
-def _fitted(model: GraphGPRegressor, data: Data, out: Path, seconds: float) -> dict[str, Any]:
+def _fitted(model: GraphGPRegressor, data: files.Data, out: Path, seconds: float) -> dict[str, Any]:
     fits = [
         {
             "kernel": fit.model.graph_kernel.label,
@@ -214,15 +200,15 @@ COLUMNS = {
 
 @answering
 def compare(
-    signals: Signals,
-    graph: GraphFile = None,
-    points: Points = None,
-    neighbors: Neighbors = None,
-    radius: Radius = None,
-    inputs: Inputs = None,
-    layout: LayoutOption = "auto",
-    nodes: NodesOption = "exact",
-    date_format: DateFormat = None,
+    signals: files.Signals,
+    graph: files.GraphFile = None,
+    points: files.Points = None,
+    neighbors: files.Neighbors = None,
+    radius: files.Radius = None,
+    inputs: files.Inputs = None,
+    layout: files.Layout = "auto",
+    nodes: files.Nodes = "exact",
+    date_format: files.DateFormat = None,
     kernels: Annotated[
         str,
         _model_option(
@@ -250,7 +236,8 @@ def compare(
         --inputs lag:1 --kernels identity,diffusion,polynomial:2
     """
     named = {name: kernel_named(name) for name in dict.fromkeys(part.strip() for part in kernels.split(",")) if name}
-    data = read_data(read_graph(graph, points, neighbors, radius), signals, inputs, Reader(layout, nodes, date_format))
+    reader = files.Reader(layout, nodes, date_format)
+    data = files.read_data(graph, points, neighbors, radius, signals, inputs, reader)
     n_held_out = max(round(held_out * len(data.signals)), 1)
     if len(data.signals) - n_held_out < 2:
         raise ValueError(
@@ -287,7 +274,7 @@ def compare(
     )
 
 
-def _compared(name: str, model: GraphGPRegressor, data: Data, n_held_out: int) -> Compared:
+def _compared(name: str, model: GraphGPRegressor, data: files.Data, n_held_out: int) -> Compared:
     start = perf_counter()
     model.fit(_rows(data.inputs, slice(None, -n_held_out)), data.signals[:-n_held_out])
     seconds = perf_counter() - start
@@ -300,7 +287,7 @@ def _compared(name: str, model: GraphGPRegressor, data: Data, n_held_out: int) -
     return Compared(name, model.log_marginal_likelihood_, left_out, *held_out, scores.rmse, scores.coverage, seconds)
 
 
-def _baselines(data: Data, n_held_out: int) -> list[Compared]:
+def _baselines(data: files.Data, n_held_out: int) -> list[Compared]:
     """The errors of what needs no model: each node's mean, and with a lag the signal that is the input."""
     learnt, truth = data.signals[:-n_held_out], data.signals[-n_held_out:]
     means = learnt.mean().fillna(np.nanmean(learnt.to_numpy())).to_numpy()

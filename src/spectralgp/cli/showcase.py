@@ -1,38 +1,39 @@
-"""The demonstration: sensors that failed are filled in from their neighbours, with intervals that hold.
+"""`demo` and `example`: sensors that failed are filled in from their neighbours; files to try the other commands with.
 
-Particulate matter at 50 stations in the German countryside. Every station loses a fortnight; the model fills it in, and
-so do methods that people use instead. It computes and saves a picture; drawing progress and printing are the command
-line's.
+The demonstration has particulate matter at 50 stations in the German countryside. Every station loses a fortnight; the
+model fills it in, and so do methods that people use instead.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
+from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - makes the next import possible
 from sklearn.impute import IterativeImputer, KNNImputer
 
 from spectralgp import Graph, GraphGPRegressor, Identity
 from spectralgp._basics.checks import Array
+from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
-from spectralgp._basics.progress import Progress
-from spectralgp.datasets import load_air_quality
+from spectralgp._basics.progress import Progress, progress_bar
+from spectralgp.cli.app import AsJson, Column, Debug, Force, answering, print_json, table_of, to_be_written
+from spectralgp.datasets import load_air_quality, load_us_income
+from spectralgp.files.tables import write_tables
 from spectralgp.plots import COLOURS, plot_filled, plot_filter, plot_signal
 from spectralgp.report.numbers import Which
 from spectralgp.scores import coverage, root_mean_square_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Filled = tuple[Array, Array | None]
-"""Completed signals, and standard deviations where a method has them."""
 
 # How this was chosen. The data: the paper's weather is not ours to ship; of what can be shipped, changes of incomes (as
 # before) and fertility were tried first, where the graph helps by 3% and 12%, and then these, as sensors that fail are
@@ -45,6 +46,16 @@ OURS = "spectralgp"
 PICTURE = "filled-in.png"
 UNIT = "log of PM10 (µg/m³)"
 ASPECT = 1.6  # of a degree of latitude to one of longitude, in Germany
+COLUMNS = {
+    "RMS error": Column("{row.rmse:.3f}", "rmse", False),
+    "mean error": Column("{row.mean_error:.3f}", "mean_error", False),
+    "inside": Column("{row.coverage:.1%}", "coverage", None),
+}
+FIRST, LAST = 1960, 1989  # years to learn from, in the files of `example`
+SHARE_OF_HOLES = 0.1
+
+Filled = tuple[Array, Array | None]
+"""Completed signals, and standard deviations where a method has them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +92,33 @@ class Row:
 class DemoResult:
     """What the demonstration found: one row per method, ours last, and what ours filled in."""
 
-    rows: tuple[Row, ...]
+    rows: list[Row]
     model: GraphGPRegressor
     data: Outages
     completed: Array
     std: Array
-    pictures: tuple[Path, ...]
-    conclusion: str
+    picture: Path
+
+    @property
+    def conclusion(self) -> str:
+        """What the numbers say, in words that follow them."""
+        *others, ours = self.rows
+        best = min(others, key=lambda row: row.rmse, default=ours)
+        less = 1 - ours.rmse / best.rmse
+        order = f"{less:.0%} less than" if less > 0.005 else "no less than"
+        inside = ours.coverage or 0.0
+        width = "about right" if abs(inside - LEVEL) <= 0.05 else "too wide" if inside > LEVEL else "too narrow"
+        power = np.square(self.model.response())
+        third = power.size // 3
+        ratio = float(power[:third].mean() / power[-third:].mean())
+        alike = "move together" if ratio > 1.5 else "move apart" if ratio < 1 / 1.5 else "move on their own"
+        times = f"{ratio:.0f}" if ratio >= 3 else f"{ratio:.1f}"
+        return (
+            f"Sensors that failed are filled in with an error of {ours.rmse:.2f} (in logarithms), {order} the best of "
+            f"what people use instead ({best.method}: {best.rmse:.2f}). The {LEVEL:.0%} intervals hold {inside:.0%} of "
+            f"what was hidden, and so are {width}. Why it works: neighbouring stations {alike}; the learnt filter "
+            f"gives smooth patterns on the graph {times} times the variance of rough ones."
+        )
 
 
 def made_outages() -> Outages:
@@ -103,11 +134,8 @@ def made_outages() -> Outages:
 
 def interpolate(data: Outages) -> Filled:
     """Straight lines over the days; the nearest value beyond the first and the last."""
-    completed, days = data.known.copy(), np.arange(len(data.dates))
-    for column in completed.T:
-        seen = np.isfinite(column)
-        column[~seen] = np.interp(days[~seen], days[seen], column[seen])
-    return completed, None
+    pandas = require("pandas", "cli", "to interpolate")
+    return pandas.DataFrame(data.known).interpolate(limit_direction="both").to_numpy(), None
 
 
 def follow_neighbours(data: Outages) -> Filled:
@@ -120,11 +148,6 @@ def follow_neighbours(data: Outages) -> Filled:
     of_day = departures.sum(axis=1, keepdims=True) / seen.sum(axis=1, keepdims=True)
     nearby = np.where(n_near > 0, departures @ is_near / np.maximum(n_near, 1), of_day)
     return np.where(seen, data.known, levels + nearby), None
-
-
-def nearest_days(data: Outages) -> Filled:
-    """Scikit-learn's nearest-neighbour imputer: the five days most like the day."""
-    return KNNImputer(n_neighbors=5).fit_transform(data.known), None
 
 
 def regress(data: Outages) -> Filled:
@@ -143,7 +166,7 @@ def without_graph(data: Outages) -> Filled:
 METHODS: dict[str, Callable[[Outages], Filled]] = {
     "Interpolation": interpolate,
     "Mean of neighbours": follow_neighbours,
-    "Nearest days": nearest_days,
+    "Nearest days": lambda data: (KNNImputer(n_neighbors=5).fit_transform(data.known), None),
     "Iterative imputer": regress,
     "GP, no graph": without_graph,
 }
@@ -168,10 +191,11 @@ def run_demo(
     completed, std = ours.fit(data.inputs, data.known).impute(data.inputs, data.known)
     rows.append(_row(OURS, data, completed, std))
     report(OURS)
-    with atomic_write(folder / PICTURE) as beside:  # a full disk must not cost the picture of an earlier run
-        picture(ours, data, completed, std, rows).savefig(beside, dpi=110)
+    result = DemoResult(rows, ours, data, completed, std, folder / PICTURE)
+    with atomic_write(result.picture) as beside:  # a full disk must not cost the picture of an earlier run
+        draw(result).savefig(beside, dpi=110)
     report("picture")
-    return DemoResult(tuple(rows), ours, data, completed, std, (folder / PICTURE,), _conclusion(rows, ours))
+    return result
 
 
 def _row(name: str, data: Outages, completed: Array, std: Array | None) -> Row:
@@ -181,33 +205,13 @@ def _row(name: str, data: Outages, completed: Array, std: Array | None) -> Row:
     return Row(name, root_mean_square_error(true, found), float(np.mean(np.abs(true - found))), inside)
 
 
-def _conclusion(rows: list[Row], model: GraphGPRegressor) -> str:
-    """What the numbers say, in words that follow them."""
-    ours, others = rows[-1], rows[:-1]
-    best = min(others, key=lambda row: row.rmse, default=ours)
-    less = 1 - ours.rmse / best.rmse
-    order = f"{less:.0%} less than" if less > 0.005 else "no less than"
-    inside = ours.coverage or 0.0
-    width = "about right" if abs(inside - LEVEL) <= 0.05 else "too wide" if inside > LEVEL else "too narrow"
-    power = np.square(model.response())
-    third = power.size // 3
-    ratio = float(power[:third].mean() / power[-third:].mean())
-    alike = "move together" if ratio > 1.5 else "move apart" if ratio < 1 / 1.5 else "move on their own"
-    times = f"{ratio:.0f}" if ratio >= 3 else f"{ratio:.1f}"
-    return (
-        f"Sensors that failed are filled in with an error of {ours.rmse:.2f} (in logarithms), {order} the best of what "
-        f"people use instead ({best.method}: {best.rmse:.2f}). The {LEVEL:.0%} intervals hold {inside:.0%} of what was "
-        f"hidden, and so are {width}. Why it works: neighbouring stations {alike}; the learnt filter gives smooth "
-        f"patterns on the graph {times} times the variance of rough ones."
-    )
-
-
-def picture(model: GraphGPRegressor, data: Outages, completed: Array, std: Array, rows: list[Row]) -> Figure:
+def draw(result: DemoResult) -> Figure:
     """A station with its outage filled in, a day on the map, the learnt filters, and the errors of all methods."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 8), layout="constrained")
     (over_days, on_map), (filters, errors) = figure.subplots(2, 2)
+    data, completed, rows = result.data, result.completed, result.rows
 
     hidden, names = data.hidden, data.graph.names or range(data.graph.n_nodes)
     squares = np.where(hidden, data.measured - completed, np.nan) ** 2
@@ -215,7 +219,7 @@ def picture(model: GraphGPRegressor, data: Outages, completed: Array, std: Array
     by_error = stations[np.argsort(np.nanmean(squares[:, stations], axis=0))]
     station = int(by_error[len(by_error) // 2])
     options: dict[str, Any] = {"positions": data.dates, "level": LEVEL, "ylabel": UNIT}
-    plot_filled(data.known, completed, std, station, ax=over_days, names=names, **options)
+    plot_filled(data.known, completed, result.std, station, ax=over_days, names=names, **options)
     mine = hidden[:, station]
     over_days.plot(data.dates[mine], data.measured[mine, station], "kx", markersize=6, label="hidden from all")
     over_days.legend(frameon=False, fontsize="small", ncols=2)
@@ -226,8 +230,8 @@ def picture(model: GraphGPRegressor, data: Outages, completed: Array, std: Array
     plot_signal(data.graph, data.known[day], filled=completed[day], ax=on_map, **look)
     on_map.set_title(f"{data.dates[day]}: squares are filled in", loc="left")
 
-    which: list[Which] = ["signal"] if model.residual is None else ["signal", "residual"]
-    plot_filter(model, ax=filters, show_std=True, which=which)
+    which: list[Which] = ["signal"] if result.model.residual is None else ["signal", "residual"]
+    plot_filter(result.model, ax=filters, show_std=True, which=which)
     filters.set_title("Why: what the stations share, by graph frequency", loc="left")
 
     places = range(len(rows))
@@ -241,3 +245,79 @@ def picture(model: GraphGPRegressor, data: Outages, completed: Array, std: Array
     errors.set_xlabel("error of what was hidden (root mean square of logarithms)")
     errors.set_title("Beside what people use instead", loc="left")
     return figure
+
+
+@answering
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture; made if need be.", file_okay=False)] = Path(
+        "demo-output"
+    ),
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Fill in what sensors that failed did not measure; compare with other methods, and save a picture.
+
+    Example:
+      spectralgp demo --out pictures
+    """
+    with progress_bar("demo", len(METHODS) + 2, show=True) as progress:
+        result = run_demo(out, progress)
+    if as_json:
+        rows = [asdict(row) for row in result.rows]
+        print_json({"methods": rows, "conclusion": result.conclusion, "pictures": [result.picture]})
+        return
+    data, console = result.data, Console()
+    console.print(
+        f"Particulate matter at {data.graph.n_nodes} stations in Germany, {data.dates[0]} to {data.dates[-1]}.\n"
+        f"Every station loses {OUTAGE} days in a row; they are filled in from the rest."
+    )
+    console.print(table_of(result.rows, COLUMNS, name="method", title="method"))
+    console.print(
+        "Errors: root mean square and mean absolute, of logarithms: 0.2 is about 20%. Smaller is better; the best "
+        f"numbers are bold. Inside: share of what was hidden inside its {LEVEL:.0%} interval, if a method has one.\n",
+        style="dim",
+    )
+    console.print(result.conclusion + "\n")
+    console.print("Picture:")
+    console.print(f"  {result.picture}", soft_wrap=True, highlight=False)  # a path is for copying: never wrapped
+
+
+@answering
+def example(
+    out: Annotated[Path, typer.Option(help="Folder for the files; made if need be.", file_okay=False)] = Path("files"),
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
+    """Write files to try the other commands with: incomes of 48 US states, in per cent above the typical state.
+
+    edges.csv (who borders whom), states.csv (where states are), incomes.csv (1960 to 1989), later.csv (1989 to 2009, to
+    predict) and holes.csv (1960 to 2009, a tenth of the cells empty).
+
+    Example:
+      spectralgp example --out files
+    """
+    pandas = require("pandas", "cli", "to write tables")
+    data = load_us_income()
+    names = list(data.graph.names or ())
+    incomes = pandas.DataFrame(
+        (100 * data.relative_incomes).round(2), index=pandas.Index(data.years, name="year"), columns=names
+    )
+    starts, ends = data.graph.weights.nonzero()
+    pairs = [(names[start], names[end]) for start, end in zip(starts, ends, strict=True) if start < end]
+    recent = incomes.loc[FIRST:]
+    empty = np.random.default_rng(0).random(recent.shape) < SHARE_OF_HOLES
+    places = pandas.DataFrame(data.graph.coordinates, columns=["longitude", "latitude"])
+    places.insert(0, "name", names)
+    tables = {
+        "edges.csv": pandas.DataFrame(pairs, columns=["source", "target"]),
+        "states.csv": places,
+        "incomes.csv": incomes.loc[FIRST:LAST].reset_index(),
+        "later.csv": incomes.loc[LAST:].reset_index(),
+        "holes.csv": recent.mask(empty).reset_index(),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    files = {out / name: table for name, table in tables.items()}
+    to_be_written(*files, force=force)
+    write_tables(files, index=False)
+    for path in files:
+        typer.echo(str(path))
