@@ -174,6 +174,10 @@ def test_the_heading_is_text(opened):
 def test_the_page_fits_its_window_in_both_schemes(browser, report, width, scheme):
     one = Opened(browser, report, width, scheme)
     assert one.page.evaluate("document.documentElement.scrollWidth") <= width
+    legends = """() => [...document.querySelectorAll(".plot")].filter((plot) => plot.querySelector(".legend"))
+        .map((plot) => [".modebar", ".legend"].map((part) => plot.querySelector(part).getBoundingClientRect()))
+        .map(([bar, legend]) => legend.top >= bar.bottom || legend.right <= bar.left)"""
+    assert all(one.page.evaluate(legends))  # beside the buttons or below them
     background = one.page.evaluate("getComputedStyle(document.body).backgroundColor")
     levels = [int(level) for level in re.findall(r"\d+", background)]
     assert (min(levels) > 200) if scheme == "light" else (max(levels) < 60)

@@ -60,8 +60,9 @@ def _template(paper: str, ink: str, line: str, panel: str) -> dict[str, Any]:
         "plot_bgcolor": paper,
         "colorway": [ink],
         "font": {"color": ink, "family": "system-ui, sans-serif", "size": 13},
-        "margin": {"l": 50, "r": 12, "t": 62, "b": 44},  # at the top the buttons, and below them the legend
-        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+        "margin": {"l": 50, "r": 12, "t": 34, "b": 44},
+        # below the axes: above them it touches the buttons where it wraps
+        "legend": {"orientation": "h", "yref": "container", "y": 0.0, "yanchor": "bottom", "x": 0},
         "hoverlabel": {"bgcolor": panel, "bordercolor": line, "font": {"color": ink}},
         "xaxis": axis,
         "yaxis": axis,
@@ -217,6 +218,7 @@ def _map(graph: Graph, places: Places, aspect: float) -> Any:
             "margin": {"l": 4, "r": 4, "t": 34, "b": 70},
             "hovermode": "closest",
             "dragmode": "pan",
+            "legend": {"yref": "paper", "y": 1.0},  # below is the colour bar
             "uirevision": "map",
             "xaxis": axis,
             "yaxis": {**axis, "scaleanchor": "x", "scaleratio": aspect},
