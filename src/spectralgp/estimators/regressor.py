@@ -70,52 +70,40 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     graph : Graph or anything `as_graph` takes, optional
         The graph on the columns of `Y`. Without one every output is its own node and the kernel is the identity.
     graph_kernel : graph kernel or list of them, optional
-        Covariance between nodes. If not given, a few models are tried on held-out folds and stacked: polynomials of
-        two degrees on both Laplacians, with and without scales of the nodes, carry-over, each term of the input
-        kernel, and a graph; `summary` says which. A list, and the degrees of `Polynomial` ("auto"), are stacked too:
-        predictions are a mixture with the weights that score best on held-out folds.
+        Covariance between nodes. If not given, a few models are tried on held-out folds and stacked; `summary` says
+        which. The kernels of a list, and the degrees of ``Polynomial("auto")``, are stacked too: predictions are a
+        mixture with the weights that score best on held-out folds.
     input_kernel : scikit-learn kernel or "precomputed", optional
-        Covariance between inputs, used as given; but a constant that multiplies all of it is held where the graph
-        kernel has a factor of its own. If not given, the columns of `X` are standardised, and the kernel is an `RBF`,
-        a linear term and a constant, which gives every node a level of its own. With "precomputed", `X` is the
-        covariance matrix at `fit`, and the cross-covariance (n_inputs, n_signals), or the pair of it and the test
-        covariance, at `predict`.
+        Covariance between inputs, used as given, but for a constant factor that the graph kernel has too. If not given,
+        an `RBF`, a linear term and a constant on standardised columns of `X`. With "precomputed", `X` is the covariance
+        matrix at `fit`, and the cross-covariance, or the pair of it and the test covariance, at `predict`.
     noise_variance : float or pair of float, optional
-        Variance of the noise in the units of `Y` squared, or bounds ``(low, high)`` between which it is learnt. If not
-        given, the bounds are 1e-6 (1e-3 without a prior) and 10 times the variance of `Y`.
+        In the units of `Y` squared, or bounds ``(low, high)`` between which it is learnt. If not given, the bounds are
+        1e-6 (1e-3 without a prior) and 10 times the variance of `Y`.
     prior : {"weak"} or None, default="weak"
         Prior on the hyperparameters, which keeps few signals from being overfitted; None is plain maximum likelihood.
     residual : graph kernel, "auto" or None, default="auto"
-        Filter ``h`` of what neighbours share and inputs do not explain. It is part of the signal, so that
-        ``include_noise=False`` keeps it. "auto" takes a polynomial of degree 2 and, on an exact spectrum of up to 2,000
-        nodes, shrinks the covariance of predictions from what the signals say to what the graph says, as far as the
-        evidence supports: predictions are then multivariate t. None is the paper's model, in which all that inputs do
-        not explain is noise.
+        Filter ``h``, part of the signal, so that ``include_noise=False`` keeps it. "auto" is a polynomial of degree 2
+        and, on an exact spectrum of up to 2,000 nodes, a covariance shrunk from what the signals say to what the graph
+        says: predictions are then multivariate t. None counts all that inputs do not explain as noise.
     carry : "auto", array of int or of str, or None, default="auto"
-        Columns of `X`, in the order of those of `Y`, whose values at the nodes carry over to the signal through a
-        filter ``b`` of any sign, as yesterday's values do to today's. "auto" takes them where they are the nodes: by
-        name, or by their number where neither `X` nor `Y` has names.
+        Columns of `X`, in the order of those of `Y`, that carry over through ``b``, of any sign, as yesterday's values
+        do to today's. "auto" takes those named as the nodes, or all where nothing has names and they are as many.
     center : {"auto", "global", "node"} or None, default="auto"
-        Subtract the mean of `Y`, or each node's own mean, or nothing. "auto" leaves levels to the default kernel, which
-        has a term for them, unless they drown all else; with another kernel it is "node" where the nodes' means differ
-        by more than chance.
+        Subtract the mean of `Y`, each node's own, or nothing. "auto" is "node" where the nodes' means differ by more
+        than chance; the default input kernel has a term for them, and takes "global" unless they drown all else.
     scale : {"auto", "global", "node"} or None, default="auto"
-        Divide by the standard deviation of the centred `Y` while learning; or each node by its own, shrunk towards the
-        common one as if eight more signals had been seen. "auto" tries both on an exact spectrum where the noise is
-        learnt and `residual` is not None: a `graph_kernel` that is given takes the likelier one, half a nat being the
-        price of a node's own scale; where the library chooses what to stack, folds decide. Results are in the units
-        of `Y`.
+        Divide by the standard deviation of the centred `Y` while learning, or each node by its own, shrunk towards the
+        common one as if eight more signals had been seen. "auto" tries both where it can: the likelihood decides for a
+        `graph_kernel` that is given, half a nat being the price of a node's own scale, and folds otherwise.
     solver : {"sqp", "lagrangian"} or Solver, default="sqp"
-        Joint constrained optimisation with continuation in the degree, or the paper's Algorithm 1; or one of them as an
-        object, `Sqp` or `Lagrangian`, which limit iterations. ``Sqp(n_restarts=40)`` looks for higher maxima from
-        random starts.
+        Joint constrained optimisation with continuation in the degree, or the paper's Algorithm 1; as an object, `Sqp`
+        or `Lagrangian`, with limits of its own. ``Sqp(n_restarts=40)`` looks for higher maxima from random starts.
     spectrum : {"auto", "exact", "chebyshev"}, Exact or Chebyshev, default="auto"
-        Eigendecomposition of the Laplacian, or a quadrature from its Chebyshev moments, which reaches graphs of
-        millions of nodes with stated errors. "auto" is exact up to 5,000 nodes; `spectrum_` says which it was.
-        `Chebyshev` sets moments, probes, tolerance and the device to compute on.
+        Eigendecomposition of the Laplacian, or a quadrature from its Chebyshev moments, with stated errors, for graphs
+        of up to millions of nodes. "auto" is exact up to 5,000 nodes. `Chebyshev` has settings, and the device.
     stacking : Stacking, optional
-        Folds for the weights of stacked models, draws of the hyperparameters to average over, and threads:
-        ``Stacking(n_folds=10, n_draws=16, n_jobs=4)``.
+        Folds and threads of stacked models, and draws of their hyperparameters: ``Stacking(n_folds=10, n_draws=16)``.
     random_state : int, RandomState, Generator or None, default=None
         Seed for folds and draws; 0 if not given, so that fits repeat.
     verbose : int, default=0
@@ -126,27 +114,23 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     graph_ : Graph
         The graph.
     spectrum_ : ExactSpectrum or Quadrature
-        Of the Laplacian of the (first) graph kernel.
+        Of the Laplacian of the graph kernel with the largest weight.
     graph_kernel_, input_kernel_ : tuple of kernels
-        One per model, with learnt parameters, in the units of `Y`; the default input kernel is that of standardised
-        inputs.
+        One per model, learnt, in the units of `Y`; the default input kernel is that of standardised inputs.
     residual_ : tuple of kernels or None
-        Residual filter of each model, with what it has at every frequency, which counts as noise: `response` shows the
-        rest.
+        One per model; what one has at every frequency counts as noise: `response` shows the rest.
     noise_variance_ : float
-        Noise variance in the units of `Y` squared, at a node of relative scale one; the weighted mean when stacked.
-        Whatever inputs do not explain and is constant over frequencies is noise.
+        In the units of `Y` squared, at a node of relative scale one; the weighted mean when stacked.
     log_marginal_likelihood_ : float
         Of `Y` as given, in nats; of the mixture when stacked.
     kernel_weights_ : ndarray of shape (n_kernels,)
-        Weights of the stacked kernels; one for a single kernel.
+        Weights of the stacked models; one for a single model.
     fits_ : tuple of Fit
-        Certificate, message and stages of each kernel's fit.
+        Certificate, message and stages of each model's fit.
     input_recipe_ : InputRecipe or None
         How a command made the inputs from files; None where `fit` was called from Python. `save` keeps it.
     posterior_ : Posterior or Mixture
-        Conditioned model; gives joint covariances over inputs and nodes, in the units of `Y` and the graph's order of
-        nodes. Its prior is that of the signals after centring and scaling.
+        Conditioned model, with joint covariances over inputs and nodes, in the graph's order of nodes.
     center_ : ndarray of shape (n_nodes,), or float
         What was subtracted from `Y`; one number for all nodes of a large graph unless centred by node.
     scale_ : ndarray of shape (n_nodes,)
@@ -158,14 +142,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from spectralgp import Graph, GraphGPRegressor, Polynomial
-    >>> rng = np.random.default_rng(0)
     >>> ring = Graph.from_edges([(node, (node + 1) % 10) for node in range(10)])
-    >>> X = rng.standard_normal((20, 2))
-    >>> Y = np.sin(X[:, :1] + np.linspace(0, 6, 10, endpoint=False)) + 0.1 * rng.standard_normal((20, 10))
+    >>> X = np.arange(20.0)[:, None]
+    >>> Y = np.sin(X / 4 + np.arange(10) * 0.6) + 0.1 * np.random.default_rng(0).standard_normal((20, 10))
+    >>> Y[3, 4] = np.nan
     >>> model = GraphGPRegressor(ring, Polynomial(3)).fit(X, Y)
     >>> mean, std = model.predict(X[:2], return_std=True)
     >>> mean.shape, std.shape
     ((2, 10), (2, 10))
+    >>> completed, std = model.impute(X, Y)
+    >>> bool(abs(completed[3, 4] - np.sin(3 / 4 + 2.4)) < 3 * std[3, 4]), int(np.count_nonzero(std))
+    (True, 1)
     """
 
     def __init__(
@@ -223,7 +210,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     def set_output(self, *, predict: Output | None = None) -> Self:
-        """Choose the kind of table that `predict` and `impute` answer with.
+        """Choose the kind of table that `predict` and `impute` answer with; `clone` and model files keep the choice.
 
         Parameters
         ----------
@@ -231,25 +218,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             "default" is what came in: `predict` answers as the `Y` of `fit` was, `impute` as its own `Y` is, and arrays
             are answered with arrays. Else all answers are of that kind. None leaves the choice as it is.
 
-        Returns
-        -------
-        self
-            The choice is kept by `clone`, so in cross-validation and pipelines, and in model files.
-
         Notes
         -----
         Columns have the names of the nodes. Rows have the labels of `X` where it has any (pandas, xarray) and the
-        library knows such; no column of times is made up. Covariances and samples are arrays whatever the choice.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from spectralgp import Graph, GraphGPRegressor, Polynomial
-        >>> path = Graph.from_edges([("a", "b"), ("b", "c")])
-        >>> X, Y = np.arange(6.0)[:, None], np.random.default_rng(0).standard_normal((6, 3))
-        >>> model = GraphGPRegressor(path, Polynomial(1)).fit(X, Y).set_output(predict="polars")
-        >>> model.predict(X).columns
-        ['a', 'b', 'c']
+        library knows such. Covariances and samples are arrays whatever the choice.
         """
         if predict is not None:
             # the attribute that scikit-learn's clone keeps for its own set_output
@@ -277,7 +249,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     # ------------------------------------------------------------------------------------------------ fitting
 
     def fit(self, X: Any, Y: Any) -> Self:
-        """Learn all hyperparameters and condition on the signals.
+        """Learn all hyperparameters and condition on the signals; the estimator is unchanged if an error is raised.
 
         Parameters
         ----------
@@ -286,15 +258,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             independent, ``K = I``: the filter can be learnt, and a new signal has the model's own distribution.
         Y : array or table of shape (n_signals, n_nodes) or (n_signals,)
             Signals in rows. NaN is what was not observed: `fits_` say how it was treated. Signals without any value are
-            left out; nodes without any are predicted. The columns of a table (pandas, Polars, PyArrow or another
-            that narwhals reads, or an xarray DataArray with a dimension of the nodes) are matched to the names of the
-            graph's nodes, and predictions are tables of the same kind; `set_output` chooses another. On a large graph
-            `Y` may be a memory map or an HDF5-like array, which is read again at prediction; arrays are copied.
-
-        Returns
-        -------
-        self
-            Unchanged if an error is raised.
+            left out; nodes without any are predicted. The columns of a table (pandas, Polars, PyArrow or another that
+            narwhals reads, or an xarray DataArray) are matched to the names of the graph's nodes. On a large graph `Y`
+            may be a memory map or an HDF5-like array, which is read again at prediction; arrays are copied.
         """
         before = dict(self.__dict__)
         try:
@@ -398,10 +364,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array or table of shape (n_inputs, n_features)
+        X : array or table of shape (n_inputs, n_features), or None
             New inputs. With a precomputed kernel: the cross-covariance (n_inputs, n_signals), or the pair
-            (cross-covariance, test covariance) where uncertainties are wanted. None, for one new signal, if the
-            model was fitted without inputs.
+            (cross-covariance, test covariance) where uncertainties are wanted. None, if the model was fitted without
+            inputs, for one new signal, or in other methods for those of `Y`.
         return_std : bool, default=False
             Return standard deviations too.
         return_cov : bool, default=False
@@ -418,9 +384,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Returns
         -------
         mean : array or table of shape (n_inputs, n_nodes)
-            Nodes in the order of the columns of `Y` at `fit`. One-dimensional if `Y` was; of the kind of `Y` (NumPy,
-            CuPy, torch, or a table of its library with the nodes' names and the row labels of `X`), or as `set_output`
-            says.
+            Nodes in the order of the columns of `Y` at `fit`. One-dimensional if `Y` was; of the kind of `Y` (an array
+            of its library, or a table with the nodes' names and the row labels of `X`), or as `set_output` says.
         std : of the shape and kind of mean
             If `return_std`.
         covariance : ndarray of shape (n_inputs, n_nodes, n_nodes)
@@ -481,27 +446,19 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = False, observed: Any = None
     ) -> Any:
-        """Draw signals from the posterior, shape (n_inputs, n_nodes, n_samples) as in scikit-learn.
+        """Draw signals, jointly over inputs and nodes: shape (n_inputs, n_nodes, n_samples), as in scikit-learn.
 
-        Draws are joint over inputs and nodes; given what was `observed` of them, if anything.
+        `X`, `include_noise` and `observed` are those of `predict`.
         """
         draws = self._prediction(X, observed).sample(n_samples, as_generator(random_state), include_noise)
         stacked = moved_last(self._form.to_user(draws), 0)
         return stacked[:, 0, :] if self._form.is_flat else stacked
 
     def log_predictive_density(self, X: Any, Y: Any, joint: bool = True, observed: Any = None) -> Any:
-        """Log density of observed signals at new inputs: one total in nats, or one number per signal.
+        """Log density of signals at new inputs: one total in nats or, unless `joint`, one number per signal.
 
-        Parameters
-        ----------
-        X : array or table of shape (n_inputs, n_features), or None
-            New inputs; None if the model was fitted without inputs.
-        Y : array or table of shape (n_inputs, n_nodes)
-            Signals observed there; NaN where nothing was, which leaves a value out.
-        joint : bool, default=True
-            Density of all signals together (float), or of each alone, shape (n_inputs,).
-        observed : array or table of shape (n_inputs, n_nodes), optional
-            What was known of them before: the density is that of the other values of `Y`, given these.
+        Values of `Y` that are NaN are left out, and so are those that are known by `observed`: the density is that of
+        the others given these. `X` and `observed` are those of `predict`.
         """
         check_is_fitted(self)
         X, Y = self._form.table(X, "X"), self._form.table(Y, "Y")
@@ -549,20 +506,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ) -> Any:
         """A learnt filter at eigenvalues; the weighted average of the filters when stacked.
 
+        Models that live on another Laplacian than ``spectrum_``, that of the largest weight, are left out.
+
         Parameters
         ----------
         eigenvalues : array of shape (n,), optional
             Within the interval of the spectrum; those of ``spectrum_`` if not given.
         return_std : bool, default=False
-            Return its standard deviation over draws of the hyperparameters and over stacked kernels too.
+            Return its standard deviation over draws of the hyperparameters and over stacked models too.
         which : {"signal", "residual", "carry"}, default="signal"
-            The filter ``g`` of what inputs explain, ``h`` of what neighbours share beside it, or ``b``, through which
-            inputs carry over. The first two are in the units of `Y`, for a node of relative scale one. Models without
-            a residual or a carry-over count as zero.
-
-        Notes
-        -----
-        Models that live on another Laplacian than ``spectrum_``, that of the largest weight, are left out.
+            The filter ``g``, ``h`` or ``b``; zero in models without it. The first two are in the units of `Y`, for a
+            node of relative scale one.
         """
         check_is_fitted(self)
         as_option(which, "which", ("signal", "residual", "carry"))
@@ -597,8 +551,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array or table of shape (n_signals, n_features), or None
-            Inputs; None if the model was fitted without. With a precomputed kernel: the covariance of the training
-            signals themselves, or the pair (cross-covariance, covariance) of new ones.
+            As in `predict`; with a precomputed kernel also the covariance of the training signals themselves.
         Y : array or table of shape (n_signals, n_nodes)
             Signals; NaN where nothing was observed.
 
@@ -608,19 +561,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             What was observed as it is, and the conditional mean of the rest.
         std : of the shape and kind of completed
             Standard deviation of the values as they would be observed, noise included; zero where they were.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from spectralgp import Graph, GraphGPRegressor, Polynomial
-        >>> rng = np.random.default_rng(0)
-        >>> ring = Graph.from_edges([(node, (node + 1) % 10) for node in range(10)])
-        >>> X = np.arange(20.0)[:, None]
-        >>> Y = np.sin(X / 4 + np.linspace(0, 6, 10, endpoint=False)) + 0.1 * rng.standard_normal((20, 10))
-        >>> Y[3, 4] = np.nan
-        >>> completed, std = GraphGPRegressor(ring, Polynomial(3)).fit(X, Y).impute(X, Y)
-        >>> bool(abs(completed[3, 4] - np.sin(3 / 4 + 2.4)) < 3 * std[3, 4]), int(np.count_nonzero(std))
-        (True, 1)
         """
         check_is_fitted(self)
         self.graph_.require_whole("to fill in what was not observed")
@@ -647,20 +587,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self._form.answer(values, self._output, names or self._form.names, frame_index(Y))
 
     def condition_on(self, X: Any, Y: Any) -> Self:
-        """A model with more signals and the same hyperparameters: nothing is learnt anew.
+        """A model with more signals and the same hyperparameters: nothing is learnt anew, and `fits_` stay as they are.
 
-        Parameters
-        ----------
-        X : array or table of shape (n_signals, n_features), or None
-            Inputs of the further signals; None if the model was fitted without. With a precomputed kernel: the pair
-            (cross-covariance, covariance).
-        Y : array or table of shape (n_signals, n_nodes)
-            Further signals; NaN where nothing was observed. On a PartitionedGraph they must be complete, and in memory.
-
-        Returns
-        -------
-        GraphGPRegressor
-            A new one. ``fits_``, and what is said of them, are those of the signals that it was learnt from.
+        `X` and `Y` are those of `impute`; on a PartitionedGraph `Y` must be complete, and in memory.
         """
         check_is_fitted(self)
         _, signals, features = self._further(X, Y)
@@ -682,12 +611,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         It predicts what the prior says until it is given signals of that graph, by `condition_on`, `impute` or
         ``predict(X, observed=...)``. Levels and scales of single nodes do not move: a common one takes their place, and
-        the graph's covariance that of shrinkage.
-
-        Parameters
-        ----------
-        graph : Graph or anything `as_graph` takes
-            The other graph. A PartitionedGraph takes a model with a Chebyshev spectrum.
+        the graph's covariance that of shrinkage. A PartitionedGraph takes a model with a Chebyshev spectrum.
 
         Raises
         ------
@@ -716,51 +640,23 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ) -> Path:
         """Write a report of what was learnt and how well it predicts: one HTML file that needs no network.
 
-        It shows the learnt filters over the spectrum, a map of the graph with data, predictions, uncertainties and
-        residuals, predictions against truth, calibration, the models that were compared and the certificate, and says
-        in words what was learnt and what to watch out for.
+        It shows the learnt filters, a map of the graph with data, predictions and residuals, calibration, the models
+        that were compared and the certificate, and says in words what was learnt and what to watch out for.
+        It takes plotly: ``pip install 'spectralgp[report]'``.
 
         Parameters
         ----------
         path : path
             The file to write. One of that name is replaced, whole or not at all.
-        X : array or table of shape (n_inputs, n_features), optional
-            Inputs of held-out signals; None where the model was fitted without inputs.
-        Y : array or table of shape (n_inputs, n_nodes), optional
-            Held-out signals to judge predictions by, NaN where nothing was observed. If not given, each training signal
-            is predicted from all others by leave-one-out; on a large graph where signals have holes, which leaves no
-            closed form, by the fit itself, and the report says so.
+        X, Y : array or table, optional
+            Held-out signals to judge predictions by, and their inputs, as in `log_predictive_density`. If not given,
+            each training signal is predicted from all others by leave-one-out; on a large graph where signals have
+            holes, which leaves no closed form, by the fit itself, and the report says so.
         title : str, optional
             The heading.
         aspect : float or "equal", default="equal"
             How much longer one unit upwards is drawn than one unit sideways on the map. For longitudes and latitudes
             pass ``1 / cos(latitude)``.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        Raises
-        ------
-        ImportError
-            If plotly is not installed: ``pip install 'spectralgp[report]'``.
-        ValueError
-            If `X` is given without `Y`, or nothing was observed.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> from spectralgp import Graph, GraphGPRegressor, Polynomial
-        >>> ring = Graph.from_edges([(node, (node + 1) % 10) for node in range(10)])
-        >>> X = np.arange(20.0)[:, None]
-        >>> Y = np.sin(X / 4 + np.arange(10) * 0.6) + 0.1 * np.random.default_rng(0).standard_normal((20, 10))
-        >>> model = GraphGPRegressor(ring, Polynomial(2)).fit(X, Y)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = model.report(f"{folder}/report.html")
-        ...     path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-        True
         """
         from spectralgp.report import gather, write_page
 
@@ -794,42 +690,30 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return [str(label).removesuffix(" 00:00:00") for label in index], observed, mean, std
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file, from which `spectralgp.load` makes it again.
+        """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.
 
         The file is in the safetensors format: arrays and JSON, and no code. It holds the graph and its spectrum, the
         training inputs and signals, and all that was learnt; the loaded model predicts the same, bit for bit, on the
         same machine and libraries. It is there whole or not at all: an interruption or a full disk leaves the old file.
-
-        Parameters
-        ----------
-        path : path
-            The file to make or to replace, such as ``"model.sgp"``.
+        `graph` is saved as the `Graph` that was made of it; signals in files or on a device are loaded into memory.
 
         Raises
         ------
         TypeError
             If the model holds what a file cannot: a function of `Response`, a kernel or solver of your own, node names
             that are neither texts nor numbers, or a random generator.
-        OSError
-            If the file cannot be written.
-
-        Notes
-        -----
-        `graph` is saved as the `Graph` that was made of it. Signals in files or on a device are saved with the model,
-        and are in memory, on the host, when it is loaded.
 
         Examples
         --------
         >>> import tempfile
-        >>> from pathlib import Path
         >>> import numpy as np
         >>> import spectralgp
         >>> ring = spectralgp.Graph.from_edges([(node, (node + 1) % 10) for node in range(10)])
         >>> X, Y = np.arange(20.0)[:, None], np.random.default_rng(0).standard_normal((20, 10))
         >>> model = spectralgp.GraphGPRegressor(ring, spectralgp.Polynomial(2)).fit(X, Y)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(Path(folder) / "model.sgp")
-        ...     again = spectralgp.load(Path(folder) / "model.sgp")
+        ...     model.save(f"{folder}/model.sgp")
+        ...     again = spectralgp.load(f"{folder}/model.sgp")
         >>> np.array_equal(again.predict(X), model.predict(X))
         True
         """
@@ -849,10 +733,11 @@ def _warn_of_noise(fits: Sequence[Fit], weights: Array, stacklevel: int) -> None
 
 
 def load(path: str | PathLike[str], *, device: Literal["cpu", "cuda"] | None = None) -> GraphGPRegressor:
-    """A fitted model from a file that `GraphGPRegressor.save` wrote.
+    """A fitted model from a file that `GraphGPRegressor.save` wrote, in this format version or an earlier one.
 
     Nothing in a file is ever run, whoever wrote it: it is read as numbers and words, each checked, and kernels are made
-    by the names on a fixed list. Files of all earlier format versions can be read.
+    by the names on a fixed list. The model predicts what the saved one does, bit for bit, on the same machine and
+    libraries; and where its signals were on a device, as NumPy arrays.
 
     Parameters
     ----------
@@ -861,23 +746,11 @@ def load(path: str | PathLike[str], *, device: Literal["cpu", "cuda"] | None = N
     device : {"cpu", "cuda"}, optional
         Where a model of a large graph computes; where it was told to when it was fitted if not given.
 
-    Returns
-    -------
-    GraphGPRegressor
-        It predicts what the saved one does, bit for bit, on the same machine and libraries; and where its signals were
-        on a device, as NumPy arrays.
-
     Raises
     ------
     ValueError
         If the file is of another kind or of a newer version, cut off, changed since it was written, or holds what does
         not go together.
-    OSError
-        If it cannot be read.
-
-    See Also
-    --------
-    GraphGPRegressor.save : with an example.
     """
     chosen = None if device is None else as_option(device, "device", ("cpu", "cuda"))
     return read_model(GraphGPRegressor, path, chosen)
