@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache, cached_property
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 SMALL = 512  # rows of a matrix below which threads cost more than they bring
 
 
-class _Limit:
+class _OneThread:
     """One linear algebra thread for as long as anyone, in any thread of ours, asks for it.
 
     The setting is the process's: whoever comes first sets it, and whoever leaves last puts the user's back.
@@ -26,57 +25,43 @@ class _Limit:
     """
 
     def __init__(self) -> None:
-        self._lock, self._n_inside = threading.Lock(), 0
-        self._pools: list[tuple[Any, int]] = []
+        self.lock, self._n_inside = threading.Lock(), 0
+        self._controller: ThreadpoolController | None = None
+        self._n_threads: dict[Any, int] = {}  # by library, as the user has set them
 
-    def enter(self) -> None:
-        with self._lock:
+    def __enter__(self) -> None:
+        with self.lock:
             if self._n_inside == 0:
-                pools = [pool for pool in _controller().lib_controllers if pool.user_api == "blas"]
-                self._pools = [(pool, pool.get_num_threads()) for pool in pools]
-                self._set([(pool, 1) for pool in pools])
+                self._controller = self._controller or ThreadpoolController()
+                pools = [pool for pool in self._controller.lib_controllers if pool.user_api == "blas"]
+                self._n_threads = {pool: pool.get_num_threads() for pool in pools}
+                self._set(dict.fromkeys(pools, 1))
             self._n_inside += 1
 
-    def leave(self) -> None:
-        with self._lock:
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
             self._n_inside -= 1
             if self._n_inside == 0:
-                self._set(self._pools)
+                self._set(self._n_threads)
 
-    def _set(self, pools: list[tuple[Any, int]]) -> None:
-        for pool, n_threads in pools:
+    def _set(self, n_threads: dict[Any, int]) -> None:
+        for pool, number in n_threads.items():
             if hasattr(pool, "clear_controlling_thread"):
                 pool.clear_controlling_thread(force=True)
-            pool.set_num_threads(n_threads)
-
-    def forget_lock(self) -> None:
-        """In a forked process, where nobody is left to release it."""
-        self._lock = threading.Lock()
+            pool.set_num_threads(number)
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+_one_thread = _OneThread()
+# in a forked process nobody is left to release the lock
+os.register_at_fork(after_in_child=lambda: setattr(_one_thread, "lock", threading.Lock()))
 
 
-_limit = _Limit()
-os.register_at_fork(after_in_child=_limit.forget_lock)
-
-
-@contextmanager
-def few_threads(n_rows: int) -> Iterator[None]:
+def few_threads(n_rows: int) -> AbstractContextManager[None]:
     """One linear algebra thread while matrices are small; the user's setting otherwise.
 
     Many small eigendecompositions in a row run several times slower on many threads.
     """
-    if n_rows > SMALL:
-        yield
-        return
-    _limit.enter()
-    try:
-        yield
-    finally:
-        _limit.leave()
+    return nullcontext() if n_rows > SMALL else _one_thread
 
 
 def take(array: Any, chosen: NDArray[np.integer[Any]], axis: int) -> Any:

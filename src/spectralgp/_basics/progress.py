@@ -6,7 +6,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from typing import Any
 
@@ -16,58 +16,41 @@ Progress = Callable[[str], None]
 What also has a method ``mention`` hears of what goes on within a step.
 """
 
-_listener: ContextVar[Progress | None] = ContextVar("spectralgp_progress", default=None)
+_Listeners = tuple[Progress | None, Progress | None]  # to steps that are done, and to what goes on within one
+_listeners: ContextVar[_Listeners] = ContextVar("spectralgp_progress", default=(None, None))
 
 
 def report(step: str) -> None:
     """Say that a step is done."""
-    listener = _listener.get()
-    if listener is not None:
-        listener(step)
+    count, _ = _listeners.get()
+    if count is not None:
+        count(step)
 
 
 def mention(text: str) -> None:
     """Say what goes on within a step."""
-    hear = getattr(_listener.get(), "mention", None)
+    _, hear = _listeners.get()
     if hear is not None:
         hear(text)
 
 
-@contextmanager
-def telling(progress: Progress | None) -> Iterator[None]:
+def telling(progress: Progress | None) -> AbstractContextManager[None]:
     """Tell `progress` of the steps of all work inside; None keeps whoever listens already."""
-    with _heard_by(_listener.get() if progress is None else progress):
-        yield
+    return _heard_by(_listeners.get() if progress is None else (progress, getattr(progress, "mention", None)))
 
 
-@contextmanager
-def quietly() -> Iterator[None]:
+def quietly() -> AbstractContextManager[None]:
     """Count none of the steps inside: they are part of a larger one, within which they are at most mentioned."""
-    with _heard_by(_Within(_listener.get())):
-        yield
+    return _heard_by((None, _listeners.get()[1]))
 
 
 @contextmanager
-def _heard_by(listener: Progress | None) -> Iterator[None]:
-    token = _listener.set(listener)
+def _heard_by(listeners: _Listeners) -> Iterator[None]:
+    token = _listeners.set(listeners)
     try:
         yield
     finally:
-        _listener.reset(token)
-
-
-class _Within:
-    """Passes on what is mentioned, and counts no step."""
-
-    def __init__(self, listener: Progress | None) -> None:
-        self._listener = listener
-
-    def __call__(self, step: str) -> None:
-        """Part of a larger step."""
-
-    def mention(self, text: str) -> None:
-        with _heard_by(self._listener):
-            mention(text)
+        _listeners.reset(token)
 
 
 class Heard:
@@ -83,7 +66,7 @@ class Heard:
         return self._context.copy().run(self._function, *arguments)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """As the function alone: a context stays in its process."""
+        """As the function alone, by its own pickle: a context stays in its process."""
         return _alone, (self._function,)
 
 
@@ -98,9 +81,11 @@ def progress_bar(title: str, n_steps: int | None, show: bool) -> Iterator[Progre
     A bar is drawn on the error stream, if that is a terminal or a notebook's; output that is piped or logged gets
     nothing. It counts steps without a total where `n_steps` is None.
     """
-    in_notebook = _in_notebook()
-    if not show or not (in_notebook or _is_terminal()):
-        with _heard_by(None):  # the steps of this work are none of those that somebody outside may count
+    ipython = sys.modules.get("IPython")  # whose shell, in a notebook, has a kernel behind it
+    in_notebook = ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
+    # a Windows program without a console has no error stream
+    if not show or not (in_notebook or (sys.stderr is not None and sys.stderr.isatty())):
+        with _heard_by((None, None)):  # the steps of this work are none of those that somebody outside may count
             yield None
         return
     with warnings.catch_warnings():
@@ -129,13 +114,3 @@ class _Bar:
     def mention(self, text: str) -> None:
         self._drawn.set_description_str(f"{self._title}: {text}", refresh=False)
         self._drawn.update(0)
-
-
-def _is_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()  # a Windows program without a console has no error stream
-
-
-def _in_notebook() -> bool:
-    """Whether a notebook shows what is written: then IPython is loaded, and its shell has a kernel behind it."""
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
