@@ -466,7 +466,8 @@ def correlated(n_signals: int = 30, n_nodes: int = 6) -> np.ndarray:
 
 def rows_of(model: GraphGPRegressor, inputs: Any, signals: np.ndarray) -> np.ndarray:
     """Which of the training signals each one is taken for."""
-    _, given, features = model._further(inputs, signals)
+    X, _, given = model._paired(inputs, signals)
+    features = model._new_inputs(X, as_given=True)
     return among_training(model.posterior_.parts[0][1], features, given)
 
 

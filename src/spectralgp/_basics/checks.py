@@ -75,8 +75,12 @@ def _as_float64(value: Any, name: str, allow_nan: bool, missing: str) -> Array:
     return array.astype(np.float64, copy=False)
 
 
-def numbers_of(objects: NDArray[Any]) -> Array:
-    """Float64 from objects: strings are no numbers, whatever they say, and pandas.NA is NaN."""
+def numbers_of(objects: NDArray[Any]) -> NDArray[Any]:
+    """Real numbers as they are, or from objects: strings are none, whatever they say, and pandas.NA is NaN."""
+    if objects.dtype.kind not in "biufO":
+        raise TypeError(f"dtype {objects.dtype}")
+    if objects.dtype.kind != "O":
+        return objects
     if any(isinstance(item, str | bytes) for item in objects.flat):
         raise TypeError("some are strings")
     numbers = [np.nan if type(item).__name__ == "NAType" else item for item in objects.flat]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from spectralgp._basics.tables import (
     Table,
     as_table,
     check_same_order,
-    frame_index,
     frame_names,
     is_data_array,
     match_columns,
@@ -51,7 +50,6 @@ MOST_SHRUNK = 2_000  # nodes: what is shrunk is a matrix of nodes by nodes
 DIFFERENT_LEVELS = 4.0  # variance of nodes' means over that by chance, beyond which nodes have levels of their own
 DROWNING_LEVELS = 1e4  # the same ratio, beyond which levels are all that a model with a term for them would see
 LARGEST_INPUT = 1e150  # whose square is still a number
-UNOBSERVED = "NaN stands for what was not observed."
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +57,11 @@ class Form:
     """The form of the user's data at `fit`: order of the nodes, kind of table, rows. Answers are given in it."""
 
     names: tuple[Hashable, ...] | None  # of the columns of Y; None if neither they nor the graph have any
-    columns: Indices | None = None  # the column of each node of the graph; None where both orders are the same
-    is_flat: bool = False  # whether Y was one-dimensional
-    layout: Layout | None = None  # of the table that Y was; None for arrays
-    is_in_memory: bool = True  # whether signals are read into memory
-    kept: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))  # which rows of Y hold any value
+    columns: Indices | None  # the column of each node of the graph; None where both orders are the same
+    is_flat: bool  # whether Y was one-dimensional
+    layout: Layout | None  # of the table that Y was; None for arrays
+    is_in_memory: bool  # whether signals are read into memory
+    kept: Mask  # which rows of Y hold any value
 
     def to_graph(self, signals: Any) -> Any:
         """Signals with columns in the user's order, in the graph's."""
@@ -75,13 +73,10 @@ class Form:
         """Values with the graph's order along an axis, in the user's."""
         return values if self.columns is None else take(values, np.argsort(self.columns), axis=axis % values.ndim)
 
-    def chosen(self, nodes: Any, n_nodes: int) -> Indices:
-        """Columns that a user chose by name, position or mask, in the user's order."""
-        return chosen_nodes(nodes, n_nodes, self._positions)
-
-    def nodes(self, columns: Indices) -> Indices:
-        """Nodes of the graph that some columns belong to."""
-        return columns if self.columns is None else np.argsort(self.columns)[columns]
+    def chosen(self, nodes: Any, n_nodes: int) -> tuple[Indices, Indices]:
+        """Columns that a user chose by name, position or mask, and the nodes of the graph that they belong to."""
+        columns = chosen_nodes(nodes, n_nodes, self._positions)
+        return columns, columns if self.columns is None else np.argsort(self.columns)[columns]
 
     def _positions(self, names: Any) -> NDArray[np.int64]:
         if self.names is None:
@@ -105,12 +100,8 @@ class Form:
 
     def signals(self, Y: Any, n_nodes: int, estimator: Any) -> Any:
         """Signals, shape (n_inputs, n_nodes), with their columns in the order of those at `fit`."""
-        if self.is_in_memory:
-            signals: Any = in_memory(Y, estimator)
-            _where_seen(signals, frame_names(Y))
-        else:
-            signals = sliceable(Y)
-            signals = signals if is_array_api_obj(signals) else np.asarray(signals[:, :])
+        signals, _ = read_values(Y, estimator, self.is_in_memory)
+        signals = signals if is_array_api_obj(signals) else np.asarray(signals[:, :])
         signals = signals[:, None] if signals.ndim == 1 and self.is_flat else signals
         names = frame_names(Y)
         if names is not None and self.names is not None:
@@ -164,25 +155,38 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     X = as_table(X, "X", rows=layout.dims[0] if layout is not None and layout.dims is not None else None)
     check_same_order(X, Y)
     settings = _spectrum_settings(estimator.spectrum, estimator.graph, Y)
-    values = in_memory(Y, estimator) if settings.reads_into_memory else sliceable(Y)
-    seen = _where_seen(values, frame_names(Y), refuse=settings.reads_into_memory)
-    kernel = _input_kernel(estimator.input_kernel, X)
+    values, seen = read_values(Y, estimator, settings.reads_into_memory)
+    kernel: InputKernel | None = as_input_kernel(estimator.input_kernel)
+    if X is None or estimator.input_kernel is None:
+        kernel = Independent() if X is None else None
     reader = Standardised.of(np.empty((1, 0))) if kernel is None else kernel
-    inputs = _training_inputs(estimator, X, reader, values.shape[0])
-    is_flat = len(values.shape) == 1
-    graph, form = read_graph(estimator.graph, 1 if is_flat else values.shape[1], frame_names(Y))
-    values = graph.as_native(form.to_graph(values[:, None] if is_flat else values))
-    kept = np.ones(values.shape[0], dtype=bool)
-    if seen is not None:
-        seen = form.to_graph(seen[:, None] if is_flat else seen)
-        # nothing observed at all is refused later
-        kept = seen.any(axis=1) if seen.any() else kept
+    n_signals, is_flat = values.shape[0], len(values.shape) == 1
+    if X is None:
+        inputs = np.empty((n_signals, 0))
+        for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
+            estimator.__dict__.pop(name, None)
+    else:
+        inputs = reader.training(checked_inputs(estimator, X, reset=True))
+    if inputs.shape[0] != n_signals:
+        raise ValueError(
+            f"X and Y must have the same number of rows, one per signal; got {inputs.shape[0]} and {n_signals}. "
+            "Rows are signals: did you pass a transpose?"
+        )
+    if is_flat:
+        values, seen = values[:, None], None if seen is None else seen[:, None]
+    # nothing observed at all is refused later
+    kept = np.ones(n_signals, dtype=bool)
+    if seen is not None and seen.any():
+        kept = np.asarray(seen.any(axis=1))
+    graph, names, columns = _read_graph(estimator.graph, values.shape[1], frame_names(Y))
+    form = Form(names, columns, is_flat, layout, settings.reads_into_memory, kept)
+    values = graph.as_native(form.to_graph(values))
+    seen = None if seen is None else form.to_graph(seen)
     if not kept.all():
         rows = np.flatnonzero(kept)
         inputs, values, seen = reader.subset(inputs, rows), values[rows], None if seen is None else seen[rows]
-    carried = carried_columns(estimator.carry, X, reader.has_features, inputs.shape[1], form, graph.n_nodes)
+    carried = _carried_columns(estimator.carry, X, reader.has_features, inputs.shape[1], form, graph.n_nodes)
     kernels = _graph_kernels(estimator.graph_kernel, estimator.graph is not None)
-    form = replace(form, is_flat=is_flat, layout=layout, is_in_memory=settings.reads_into_memory, kept=kept)
     return Training(graph, inputs, values, seen, carried, kernel, kernels, settings, form, X is not None)
 
 
@@ -290,15 +294,17 @@ def as_any_graph(graph: Any) -> GraphBase:
     return graph if isinstance(graph, GraphBase) else as_graph(graph)
 
 
-def read_graph(graph: Any, n_columns: int, names: tuple[Any, ...] | None) -> tuple[GraphBase, Form]:
-    """The graph, edgeless if there is none, and the form of columns on it."""
+def _read_graph(
+    graph: Any, n_columns: int, names: tuple[Any, ...] | None
+) -> tuple[GraphBase, tuple[Hashable, ...] | None, Indices | None]:
+    """The graph, edgeless if there is none, the names of its columns, and their order if it is another."""
     if graph is None:
-        return Graph.edgeless(n_columns), Form(names)
+        return Graph.edgeless(n_columns), names, None
     known = as_any_graph(graph)
     own = None if known.names is None else tuple(known.names)
     if names is not None and own is not None and not (_counts(names) and not _counts(own)):
         columns = match_columns(names, own)
-        return known, Form(names, None if np.array_equal(columns, np.arange(columns.size)) else columns)
+        return known, names, None if np.array_equal(columns, np.arange(columns.size)) else columns
     if known.n_nodes != n_columns:
         raise ValueError(
             f"Y must have shape (n_signals, n_nodes) with n_nodes = {known.n_nodes}, the nodes of the graph; "
@@ -310,7 +316,7 @@ def read_graph(graph: Any, n_columns: int, names: tuple[Any, ...] | None) -> tup
             f"integers 0 to {n_columns - 1} in another order; got {names[0]} first. Pass Y[sorted(Y.columns)], or a "
             "graph with names."
         )
-    return known, Form(own if names is None or own is not None else names)
+    return known, own or names, None
 
 
 def _counts(names: tuple[Any, ...]) -> bool:
@@ -321,14 +327,40 @@ def _counts(names: tuple[Any, ...]) -> bool:
 # ------------------------------------------------------------------------------------------------------- signals
 
 
-def in_memory(Y: Any, estimator: Any) -> Array:
-    """Signals as an array of numbers in memory, one- or two-dimensional; NaN where nothing was observed."""
+def read_values(Y: Any, estimator: Any, into_memory: bool) -> tuple[Any, Mask | None]:
+    """Signals as an array of numbers, and which of them were observed: NaN is what was not, infinity is refused.
+
+    Those that are not read `into_memory` may be anything with a shape and a dtype that is sliced by columns: unless
+    they are NumPy's nothing is known of their values, and infinity is left to be refused block by block.
+    """
     if Y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None: "
             "Y must hold the signals, shape (n_signals, n_nodes)."
         )
-    Y = Y.values if isinstance(Y, Table) else without_mask(Y, "Y", allow_nan=True)
+    values: Any = Y.values if isinstance(Y, Table) else without_mask(Y, "Y", allow_nan=True)
+    if into_memory:
+        values = _in_memory(values, estimator)
+    else:
+        values = np.asarray(values) if isinstance(values, list | tuple) else values
+        if not hasattr(values, "shape") or not hasattr(values, "dtype") or len(values.shape) != 2:
+            raise ValueError(
+                f"Y must have shape (n_signals, n_nodes) on a large graph; got {np.shape(Y)}. Rows are signals."
+            )
+        precision_of(values)
+    if not isinstance(values, np.ndarray):
+        return values, None
+    seen = np.isfinite(values)
+    if not seen.all():
+        is_infinite = ~seen & ~np.isnan(values)
+        if into_memory:
+            _refuse(values, is_infinite, "infinite", "Y", frame_names(Y), "NaN stands for what was not observed.")
+        seen |= is_infinite
+    return values, seen
+
+
+def _in_memory(Y: Any, estimator: Any) -> Array:
+    """Signals as an array of numbers in memory, one- or two-dimensional."""
     if getattr(getattr(Y, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: Y must hold real numbers. Pass the real part or the modulus.")
     # by scikit-learn, which knows tables and array libraries; it is not told of words, which it would take for numbers
@@ -336,36 +368,9 @@ def in_memory(Y: Any, estimator: Any) -> Array:
     if np.ndim(signals) not in (1, 2):
         raise ValueError(f"Y must have shape (n_signals, n_nodes); got {np.shape(Y)}. Rows are signals.")
     try:
-        if signals.dtype.kind not in "biufO":
-            raise TypeError(f"dtype {signals.dtype}")
-        return np.asarray(numbers_of(signals) if signals.dtype.kind == "O" else signals, dtype=float)
+        return np.asarray(numbers_of(signals), dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"Y must hold numbers; got {error}. Convert it to numbers first.") from error
-
-
-def sliceable(Y: Any) -> Any:
-    """Signals that need not fit in memory: anything with a shape and a dtype, sliced by columns; tables as arrays."""
-    signals = Y.values if isinstance(Y, Table) else without_mask(Y, "Y", allow_nan=True)
-    signals = np.asarray(signals) if isinstance(signals, list | tuple) else signals
-    if not hasattr(signals, "shape") or not hasattr(signals, "dtype") or len(signals.shape) != 2:
-        raise ValueError(
-            f"Y must have shape (n_signals, n_nodes) on a large graph; got {np.shape(Y)}. Rows are signals."
-        )
-    precision_of(signals)
-    return signals
-
-
-def _where_seen(values: Any, names: tuple[Any, ...] | None, refuse: bool = True) -> Mask | None:
-    """Which values of an array were observed; infinity is refused, or left to be refused block by block."""
-    if not isinstance(values, np.ndarray):
-        return None
-    seen = np.isfinite(values)
-    if not seen.all():
-        is_infinite = ~seen & ~np.isnan(values)
-        if refuse:
-            _refuse(values, is_infinite, "infinite", "Y", names, UNOBSERVED)
-        seen |= is_infinite
-    return seen
 
 
 def _refuse(values: Array, wrong: Mask, kind: str, argument: str, columns: tuple[Any, ...] | None, remedy: str) -> None:
@@ -399,53 +404,33 @@ def _chosen_center(training: Training, threshold: float) -> Center:
     return "node" if np.var(means, ddof=1) > threshold * within else "global"
 
 
-def as_one_signal(observed: Any, is_flat: bool) -> Any:
-    """A single signal as a row, unless signals are single values."""
-    if is_flat or len(np.shape(observed)) != 1:
-        return observed
-    return observed.as_one_row() if isinstance(observed, Table) else np.ma.atleast_2d(observed)
-
-
 # -------------------------------------------------------------------------------------------------------- inputs
-
-
-def _input_kernel(given: Any, X: Any) -> InputKernel | None:
-    """Covariance between signals, not yet learnt; None for the default one, whose terms are open."""
-    kernel = as_input_kernel(given)
-    return Independent() if X is None else None if given is None else kernel
-
-
-def _training_inputs(estimator: Any, X: Any, kernel: InputKernel, n_signals: int) -> Array:
-    if X is None:
-        for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
-            estimator.__dict__.pop(name, None)
-        return np.empty((n_signals, 0))
-    inputs = kernel.training(checked_inputs(estimator, X, reset=True))
-    if inputs.shape[0] != n_signals:
-        raise ValueError(
-            f"X and Y must have the same number of rows, one per signal; got {inputs.shape[0]} and {n_signals}. "
-            "Rows are signals: did you pass a transpose?"
-        )
-    return inputs
 
 
 def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
     """Inputs as finite numbers, with the names and the number of features learnt (`reset`) or compared."""
-    _refuse_words(X)
+    remedy = "Drop the rows that have them, or fill them in."
+    without_mask(X, "X", remedy)
+    array = X
+    if isinstance(X, list | tuple):
+        with suppress(ValueError):  # rows of unequal length, which scikit-learn refuses
+            array = np.asarray(X)
+    if isinstance(array, np.ndarray | Table) and array.shape[:1] == (0,):
+        raise ValueError(
+            f"X must have at least one row; got shape {array.shape}. Pass the inputs of one signal or more."
+        )
+    try:
+        if isinstance(array, np.ndarray) and array.dtype.kind != "c":  # complex ones are refused below
+            numbers_of(array)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"X must hold numbers; got {error}. Convert it to numbers first.") from error
     options = {"dtype": np.float64, "ensure_all_finite": False, "copy": reset}
     if isinstance(X, Table) and len(X.shape) == 2:
         validate_data(estimator, X.native, reset=reset, skip_check_array=True)  # names, which values have lost
         values = check_array(X.values, input_name="X", estimator=estimator, **options)
     else:
         values = validate_data(estimator, np.asarray(X) if isinstance(X, Table) else X, reset=reset, **options)
-    _refuse(
-        values,
-        ~np.isfinite(values),
-        "NaN or infinite",
-        "X",
-        frame_names(X),
-        "Drop the rows that have them, or fill them in.",
-    )
+    _refuse(values, ~np.isfinite(values), "NaN or infinite", "X", frame_names(X), remedy)
     if values.size and np.max(np.abs(values)) > LARGEST_INPUT:
         raise ValueError(
             f"X must hold values up to {LARGEST_INPUT:g} in size, whose squares are still numbers; got "
@@ -475,7 +460,7 @@ def _refuse_words(X: Any) -> None:
         raise TypeError(f"X must hold numbers; got {error}. Convert it to numbers first.") from error
 
 
-def carried_columns(
+def _carried_columns(
     carry: Any, X: Any, has_features: bool, n_features: int, form: Form, n_nodes: int
 ) -> Indices | None:
     """The column of the inputs that carries over to each node of the graph; None where none does."""
@@ -490,46 +475,21 @@ def carried_columns(
     places = {name: place for place, name in enumerate(columns or ())}
     if isinstance(carry, str):
         as_option(carry, "carry", ("auto",))
-        found = _nodes_among(places, columns is not None, n_features, form, n_nodes)
-        if not has_features or n_nodes < 2 or found is None:
+        # by name, or by number where the inputs have no names
+        chosen = np.array([places.get(name, -1) for name in form.names or ()], dtype=np.intp)
+        chosen = np.arange(n_features) if columns is None else chosen
+        if not has_features or n_nodes < 2 or chosen.size != n_nodes or np.any(chosen < 0):
             return None
     else:
-        chosen = np.asarray(carry)
-        if X is None or chosen.shape != (n_nodes,):
+        given = np.asarray(carry)
+        if X is None or given.shape != (n_nodes,):
             raise ValueError(
-                f"carry must name one column of X for each of the {n_nodes} columns of Y; got shape {chosen.shape}. "
+                f"carry must name one column of X for each of the {n_nodes} columns of Y; got shape {given.shape}. "
                 "Pass None to carry nothing over."
             )
-        given = chosen.tolist()
-        found = given if chosen.dtype.kind in "iu" else [places.get(name, -1) for name in given]
-        wrong = [one for one, place in zip(given, found, strict=True) if not 0 <= place < n_features]
+        is_number = given.dtype.kind in "iu"
+        chosen = given if is_number else np.array([places.get(name, -1) for name in given.tolist()])
+        wrong = given[(chosen < 0) | (chosen >= n_features)].tolist()
         if wrong:
             raise ValueError(f"carry must hold columns of X; got {wrong[0]!r}. X has {n_features} columns.")
-    return form.to_graph(np.array([found], dtype=np.intp))[0]
-
-
-def _nodes_among(
-    places: dict[Hashable, int], has_names: bool, n_features: int, form: Form, n_nodes: int
-) -> list[int] | None:
-    """Columns of the inputs that are the nodes: by name, or by their number where the inputs have no names."""
-    if not has_names:
-        return list(range(n_nodes)) if n_features == n_nodes else None
-    names = form.names or ()
-    return [places[name] for name in names] if names and all(name in places for name in names) else None
-
-
-@contextmanager
-def explaining_memory(training: Training) -> Iterator[None]:
-    """Say how much memory a fit needs, and what would need less, where there is not enough."""
-    try:
-        yield
-    except MemoryError as error:
-        item_size = precision_of(training.values).itemsize
-        n_signals, n_nodes = training.values.shape
-        needed, of, remedy = training.spectrum.memory(n_signals, n_nodes, item_size)
-        raise MemoryError(f"memory must hold about {needed / 1e9:.2g} GB for {of}; got less. {remedy}") from error
-
-
-def labels_of(*tables: Any) -> Any:
-    """Row labels of the first table that has any."""
-    return next((index for index in map(frame_index, tables) if index is not None), None)
+    return form.to_graph(chosen[None].astype(np.intp))[0]

@@ -21,33 +21,23 @@ from sklearn.utils.validation import check_is_fitted
 from spectralgp._basics.arrays import as_generator, moved_last, on_host, take
 from spectralgp._basics.checks import Array, as_option, as_positive
 from spectralgp._basics.progress import progress_bar, quietly
-from spectralgp._basics.tables import LIBRARIES, check_same_order, frame_index, frame_names, like_table, match_columns
-from spectralgp.estimators.answers import (
-    average_response,
-    filled_in,
-    on_another_graph,
-    summary_of,
-    with_more_signals,
+from spectralgp._basics.tables import (
+    LIBRARIES,
+    Table,
+    check_same_order,
+    frame_index,
+    frame_names,
+    like_table,
+    match_columns,
 )
-from spectralgp.estimators.reading import (
-    Form,
-    Training,
-    as_any_graph,
-    as_one_signal,
-    check_parameters,
-    checked_inputs,
-    explaining_memory,
-    labels_of,
-    read_training,
-    setting_of,
-)
-from spectralgp.estimators.saving import read_model, write_model
+from spectralgp.estimators import answers, reading, saving
 from spectralgp.fields import By, LeaveOneOut, Mixture, Posterior, Predictive, leave_one_out
 from spectralgp.kernels import GraphKernel, Identity, InputRecipe, SpectralKernel, as_input_kernel
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.automatic import automatic
 from spectralgp.learning.candidates import likelier_scale
 from spectralgp.learning.fitting import at_once, fit_models
+from spectralgp.operators import precision_of
 from spectralgp.spectra import SpectrumSettings, release_passes
 
 OUTPUTS = ("default", "numpy", *LIBRARIES)
@@ -272,10 +262,15 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _fit(self, X: Any, Y: Any) -> None:
         solver = as_solver(self.solver)
-        check_parameters(self, solver)
-        training = read_training(self, X, Y)
-        with explaining_memory(training):
+        reading.check_parameters(self, solver)
+        training = reading.read_training(self, X, Y)
+        try:
             learnt = self._learn(training, solver)
+        except MemoryError as error:
+            n_signals, n_nodes = training.values.shape
+            item_size = precision_of(training.values).itemsize
+            needed, of, remedy = training.spectrum.memory(n_signals, n_nodes, item_size)
+            raise MemoryError(f"memory must hold about {needed / 1e9:.2g} GB for {of}; got less. {remedy}") from error
         n_empty = int(np.count_nonzero(~training.form.kept))
         if n_empty:
             note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
@@ -283,21 +278,25 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.input_recipe_: InputRecipe | None = None
         self._show(learnt, learnt.fits, training.form)
         self.log_marginal_likelihood_ = learnt.log_likelihood
-        if self.prior is not None:  # else the bound is a choice of the user's, and met as often as not
-            _warn_of_noise(self.fits_, self.kernel_weights_, stacklevel=4)
-        for fit in self.fits_:
-            if not fit.converged:
-                warnings.warn(
-                    f"the fit of {fit.model.graph_kernel.label} did not converge: {fit.message}. Its certificate says "
-                    "how far it is from a maximum.",
-                    ConvergenceWarning,
-                    stacklevel=3,
-                )
-                break
+        # without a prior the bound is a choice of the user's, and met as often as not
+        if self.prior is not None and learnt.weights @ [fit.is_noise_at_bound for fit in self.fits_] > 0.5:
+            warnings.warn(
+                "the noise is at its lower bound: the data do not identify any noise, so that intervals may be too "
+                "narrow. Check Y for copies or interpolated values, or pass noise_variance, or bounds of it.",
+                stacklevel=3,
+            )
+        failed = [fit for fit in self.fits_ if not fit.converged]
+        if failed:
+            warnings.warn(
+                f"the fit of {failed[0].model.graph_kernel.label} did not converge: {failed[0].message}. Its "
+                "certificate says how far it is from a maximum.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
-    def _learn(self, training: Training, solver: Solver) -> FittedModels:
+    def _learn(self, training: reading.Training, solver: Solver) -> FittedModels:
         """Learn the models that were asked for, or those that the library tries."""
-        setting = setting_of(self, training, solver)
+        setting = reading.setting_of(self, training, solver)
         kernels, n_signals, start = training.graph_kernels, training.values.shape[0], None
         is_choice = self.graph_kernel is None and isinstance(self.residual, str) and not solver.only_papers_model
         is_alone = is_choice and n_signals < 2 and self.graph is None  # no folds can be made, and nothing is to choose
@@ -331,7 +330,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 signals.release()
             release_passes(training.graph)
 
-    def _show(self, learnt: FittedModels, fits: tuple[Fit, ...], form: Form) -> None:
+    def _show(self, learnt: FittedModels, fits: tuple[Fit, ...], form: reading.Form) -> None:
         """Set what was learnt, and the attributes that say it, in the units of `Y` and the order of its columns."""
         models, heaviest = [fit.model for fit in fits], int(np.argmax(learnt.weights))
         self._learnt, self._form, self.fits_ = learnt, form, fits
@@ -400,10 +399,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         form = self._form
         X, observed = form.table(X, "X"), form.table(observed, "observed")
         prediction = self._prediction(X, observed)
-        columns = None if nodes is None else form.chosen(nodes, self.graph_.n_nodes)
-        chosen = None if columns is None else form.nodes(columns)
-        known, labels = form.names, labels_of(X, observed)
-        names = known if columns is None else [(known or range(self.graph_.n_nodes))[column] for column in columns]
+        names, chosen, labels = form.names, None, frame_index(X)
+        labels = frame_index(observed) if labels is None else labels
+        if nodes is not None:
+            columns, chosen = form.chosen(nodes, self.graph_.n_nodes)
+            names = tuple((names or range(self.graph_.n_nodes))[column] for column in columns)
 
         def answered(values: Any) -> Any:
             return form.answer(values[:, 0] if form.is_flat else values, self._output, names, labels)
@@ -426,22 +426,27 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if observed is None:
             return prediction
         self.graph_.require_whole("for predictions given what was observed")
-        known = as_one_signal(self._form.table(observed, "observed"), self._form.is_flat)
-        return prediction.given(self._given(known))
+        known = self._form.table(observed, "observed")
+        if len(np.shape(known)) == 1 and not self._form.is_flat:  # a single signal
+            known = known.as_one_row() if isinstance(known, Table) else np.ma.atleast_2d(known)
+        return prediction.given(self._to_graph(self._form.signals(known, self.graph_.n_nodes, self)))
 
     def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
         """New inputs in the form that kernels take; `as_given` if a matrix may be that of the training signals."""
         kernel, kept = self.fits_[0].model.input_kernel, self._form.kept
-        inputs = kernel.new(X, lambda features: checked_inputs(self, features))
+        inputs = kernel.new(X, lambda features: reading.checked_inputs(self, features))
         return kernel.with_kept(kernel.as_new(inputs) if as_given else inputs, kept.size, np.flatnonzero(kept))
 
-    def _observed(self, Y: Any) -> Any:
-        """Signals that were observed, in the user's order of the nodes."""
-        return self._form.signals(self._form.table(Y, "Y"), self.graph_.n_nodes, self)
+    def _paired(self, X: Any, Y: Any) -> tuple[Any, Any, Any]:
+        """Inputs, signals as a table if they are one, and as an array with the user's order of the nodes."""
+        X, Y = self._form.table(X, "X"), self._form.table(Y, "Y")
+        check_same_order(X, Y)
+        signals = self._form.signals(Y, self.graph_.n_nodes, self)
+        return np.empty((signals.shape[0], 0)) if X is None else X, Y, signals
 
-    def _given(self, Y: Any) -> Array:
-        """Signals that were observed, in memory and in the graph's order of the nodes."""
-        return np.asarray(on_host(self._form.to_graph(self._observed(Y))), dtype=float)
+    def _to_graph(self, signals: Any) -> Array:
+        """Signals in the user's order of the nodes in the graph's, in memory."""
+        return np.asarray(on_host(self._form.to_graph(signals)), dtype=float)
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = False, observed: Any = None
@@ -461,10 +466,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         the others given these. `X` and `observed` are those of `predict`.
         """
         check_is_fitted(self)
-        X, Y = self._form.table(X, "X"), self._form.table(Y, "Y")
-        check_same_order(X, Y)
-        signals = self._observed(Y)
-        prediction = self._prediction(np.empty((signals.shape[0], 0)) if X is None else X, observed)
+        X, _, signals = self._paired(X, Y)
+        prediction = self._prediction(X, observed)
         return prediction.log_density(self.graph_.as_native(self._form.to_graph(signals)), joint)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -473,9 +476,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Values that were not observed are left out, and nodes of which fewer than two were.
         """
         check_is_fitted(self)
-        truth = np.asarray(on_host(self._observed(y)))
-        prediction = self._prediction(np.empty((len(truth), 0)) if X is None else X)
-        predicted = np.asarray(on_host(self._form.to_user(prediction.mean)))
+        X, _, signals = self._paired(X, y)
+        truth, predicted = (np.asarray(on_host(one)) for one in (signals, self._form.to_user(self._prediction(X).mean)))
         seen = np.isfinite(truth)
         if seen.all():
             return float(r2_score(truth, predicted, sample_weight=sample_weight))
@@ -483,9 +485,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if nodes.size == 0:
             raise ValueError("Y must hold at least two values at some node for R^2; got fewer. Pass more signals.")
         weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight)
-        own = [(node, seen[:, node]) for node in nodes]
-        scores = [r2_score(truth[s, n], predicted[s, n], sample_weight=weights[s]) for n, s in own]
-        return float(np.mean(scores))
+        chosen = [(seen[:, node], node) for node in nodes]
+        return float(np.mean([r2_score(truth[at], predicted[at], sample_weight=weights[at[0]]) for at in chosen]))
 
     def leave_one_out(self, by: By = "signal") -> LeaveOneOut:
         """Closed-form predictions of each training signal, node or entry from all others, in the units of Y.
@@ -530,15 +531,15 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"{np.min(points):g} to {np.max(points):g}. Beyond that a polynomial says nothing."
             )
         fitted = [(weight, fit.model, 1.0) for weight, fit in zip(self.kernel_weights_, self.fits_, strict=True)]
-        mean, _ = average_response(fitted, spectrum, points, which)
+        mean, _ = answers.average_response(fitted, spectrum, points, which)
         if not return_std:
             return mean
-        return mean, average_response(self._learnt.shown, spectrum, points, which)[1]
+        return mean, answers.average_response(self._learnt.shown, spectrum, points, which)[1]
 
     def summary(self) -> str:
         """What was learnt, in words: the models, their weights, their filters, inputs and noise."""
         check_is_fitted(self)
-        return summary_of(self._learnt)
+        return answers.summary_of(self._learnt)
 
     # ------------------------------------------------------------------------------- filling in, and other data
 
@@ -564,16 +565,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         self.graph_.require_whole("to fill in what was not observed")
-        Y, signals, features = self._further(X, Y)
-        values, variances = filled_in(self.posterior_, features, signals)
+        X, Y, signals = self._paired(X, Y)
+        features = self._new_inputs(X, as_given=True)
+        values, variances = answers.filled_in(self.posterior_, features, self._to_graph(signals))
         return self._like(values, Y), self._like(np.sqrt(variances), Y)
-
-    def _further(self, X: Any, Y: Any) -> tuple[Any, Array, Any]:
-        """Further signals, as a table if they are one and in memory, and their inputs in the form that kernels take."""
-        X, Y = self._form.table(X, "X"), self._form.table(Y, "Y")
-        check_same_order(X, Y)
-        signals = self._given(Y)
-        return Y, signals, self._new_inputs(np.empty((len(signals), 0)) if X is None else X, as_given=True)
 
     def _like(self, values: Array, Y: Any) -> Any:
         """Values in the graph's order as a table or array such as Y, with its order of the columns."""
@@ -592,8 +587,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         `X` and `Y` are those of `impute`; on a PartitionedGraph `Y` must be complete, and in memory.
         """
         check_is_fitted(self)
-        _, signals, features = self._further(X, Y)
-        signals = self.graph_.as_native(signals)
+        X, _, signals = self._paired(X, Y)
+        features = self._new_inputs(X, as_given=True)
+        signals = self.graph_.as_native(self._to_graph(signals))
         kept = ~np.isnan(signals).all(axis=1)
         if not kept.any():
             raise ValueError(
@@ -601,7 +597,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         features = self.fits_[0].model.input_kernel.new_subset(features, kept)
         other = copy.copy(self)
-        other._learnt = with_more_signals(self._learnt, features, signals[kept])
+        other._learnt = answers.with_more_signals(self._learnt, features, signals[kept])
         other.posterior_ = other._learnt.posterior
         other._form = replace(self._form, kept=np.concatenate([self._form.kept, kept]))
         return other
@@ -620,8 +616,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             graph's frequencies; or if inputs carry over node by node.
         """
         check_is_fitted(self)
-        other = as_any_graph(graph)
-        learnt, fresh = on_another_graph(self._learnt, other), copy.copy(self)
+        other = reading.as_any_graph(graph)
+        learnt, fresh = answers.on_another_graph(self._learnt, other), copy.copy(self)
         names = None if other.names is None else tuple(other.names)
         fresh.graph = graph
         fresh._show(learnt, learnt.fits, replace(self._form, names=names, columns=None, kept=np.empty(0, dtype=bool)))
@@ -672,22 +668,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         names = [f"node {node}" for node in range(n_nodes)]
         if form.names is not None:
             names = [str(form.names[column]) for column in (range(n_nodes) if form.columns is None else form.columns)]
-        held_out = None if Y is None else self._held_out(X, Y)
+        held_out = None
+        if Y is not None:
+            X, Y, signals = self._paired(X, Y)
+            prediction, index = self._prediction(X), frame_index(Y)
+            labels = [f"row {row}" for row in range(len(signals))]
+            labels = labels if index is None else [str(label).removesuffix(" 00:00:00") for label in index]
+            mean, std = (np.asarray(on_host(one), dtype=float) for one in (prediction.mean, prediction.std(True)))
+            held_out = labels, self._to_graph(signals), mean, std
         numbers = gather(self, self._learnt, names, form.kept, held_out)
         heading = f"Signals on a graph of {n_nodes:,} node{'' if n_nodes == 1 else 's'}" if title is None else title
         return write_page(path, numbers, heading, stretch)
-
-    def _held_out(self, X: Any, Y: Any) -> tuple[list[str], Array, Array, Array]:
-        """Labels, signals, means and deviations of new signals, in the graph's order of the nodes."""
-        X, Y = self._form.table(X, "X"), self._form.table(Y, "Y")
-        check_same_order(X, Y)
-        observed = self._given(Y)
-        prediction = self._prediction(np.empty((len(observed), 0)) if X is None else X)
-        mean, std = (np.asarray(on_host(one), dtype=float) for one in (prediction.mean, prediction.std(True)))
-        index = frame_index(Y)
-        if index is None:
-            return [f"row {row}" for row in range(len(observed))], observed, mean, std
-        return [str(label).removesuffix(" 00:00:00") for label in index], observed, mean, std
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.
@@ -718,18 +709,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         True
         """
         check_is_fitted(self)
-        write_model(self, path)
-
-
-def _warn_of_noise(fits: Sequence[Fit], weights: Array, stacklevel: int) -> None:
-    """Say so where the noise of most of the models is at its lower bound, so that nothing tells it from a filter."""
-    if weights @ [fit.is_noise_at_bound for fit in fits] > 0.5:
-        warnings.warn(
-            "the noise is at its lower bound: the data do not identify any noise, so that intervals may be too narrow. "
-            "Check Y for copies or interpolated values, or pass noise_variance, or bounds of it.",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
+        saving.write_model(self, path)
 
 
 def load(path: str | PathLike[str], *, device: Literal["cpu", "cuda"] | None = None) -> GraphGPRegressor:
@@ -753,4 +733,4 @@ def load(path: str | PathLike[str], *, device: Literal["cpu", "cuda"] | None = N
         not go together.
     """
     chosen = None if device is None else as_option(device, "device", ("cpu", "cuda"))
-    return read_model(GraphGPRegressor, path, chosen)
+    return saving.read_model(GraphGPRegressor, path, chosen)
