@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
+from safetensors.numpy import save_file
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import kernels as of_inputs
@@ -38,7 +39,7 @@ from spectralgp import (
     Stacking,
     WithResidual,
 )
-from spectralgp.files.container import FORMAT_VERSION, read_file
+from spectralgp.files.container import FORMAT_VERSION, digest, read_file
 from spectralgp.kernels import InputRecipe
 from spectralgp.learning import Limits
 from strategies import graphs
@@ -421,6 +422,36 @@ def test_files_of_every_version_are_read(path):
     mean, std = model.predict(inputs, return_std=True, include_noise=True)
     assert relative_error(mean, expected["mean"]) < OTHER_MACHINE
     assert relative_error(std, expected["std"]) < OTHER_MACHINE
+
+
+@pytest.mark.parametrize(("solver", "expected"), [("sqp", Sqp(50)), ("lagrangian", Lagrangian(Limits(300, 100, 50)))])
+def test_parameters_that_earlier_versions_had_are_turned_into_those_of_today(tmp_path, solver, expected):
+    old = DATA / "version1-chebyshev.sgp"
+    with safe_open(old, framework="numpy") as opened:
+        metadata = opened.metadata()
+    state, arrays = read_file(old)
+    state["estimator"]["parameters"] |= {
+        "noise_floor": 0.02, "device": "cpu", "solver": solver, "max_iterations": 50, "n_folds": 3, "n_draws": 4,
+        "n_jobs": 2,
+    }  # fmt: skip
+    for task in state["shared"]["tasks"]:
+        task |= {"noise_floor": 0.02, "device": "cpu"}
+    metadata["model"] = json.dumps(state)
+    metadata["sha256"] = digest(metadata, arrays)
+    save_file(arrays, tmp_path / "old.sgp", metadata=metadata)
+    assert metadata["format_version"] == "1"
+
+    model, unchanged = spectralgp.load(tmp_path / "old.sgp"), spectralgp.load(old)
+    assert model.solver == expected
+    assert model.stacking == Stacking(3, 4, 2)
+    assert model.spectrum == dataclasses.replace(unchanged.spectrum, device="cpu")
+    task = model._learnt.candidates[0].task
+    assert task.spectrum == model.spectrum
+    np.testing.assert_allclose(task.noise_variance, (0.02 * task.variance, 10 * task.variance))
+    spread = task.signals.units.spread
+    np.testing.assert_allclose(model.noise_variance, np.multiply(task.noise_variance, spread**2))
+    np.testing.assert_array_equal(model.predict(task.inputs), unchanged.predict(task.inputs))
+    assert (unchanged.noise_variance, unchanged.solver, unchanged.stacking) == (None, "sqp", Stacking())
 
 
 def test_how_inputs_were_made_is_kept(tmp_path):

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp.fields import GraphGP
-from spectralgp.files.schema import FILE, MAKERS, RECORDS, SPECTRUM, TASK, Special, require
+from spectralgp.files.schema import FILE, MAKERS, OLD_PARAMETERS, PARAMETERS, RECORDS, SPECTRUM, TASK, Special, require
 from spectralgp.graphs import Graph
 from spectralgp.kernels import GraphKernel
 from spectralgp.kernels.carry import DEGREE
-from spectralgp.learning import Fit, Outcome, Task
+from spectralgp.learning import Fit, Outcome, Stacking, Task, as_solver
 from spectralgp.learning.fitting import FittedModels, conditioned
 from spectralgp.learning.objective import NOISE_CEILING
 from spectralgp.signals import Signals, state_of
@@ -180,7 +180,7 @@ class Reading:
         self.graph: Any = None
         self.task: Any = None  # one of the tasks, which all have the same kind of spectrum
         self.known: dict[str, Any] = {}  # what was found of the graph, by Laplacian
-        self._makers = MAKERS | {TASK: self._task, SPECTRUM: self._spectrum}
+        self._makers = MAKERS | {TASK: self._task, SPECTRUM: self._spectrum, PARAMETERS: self._parameters}
         self._shared: dict[tuple[str, int], Any] = {}
         self._tables: Any = None
 
@@ -230,16 +230,23 @@ class Reading:
         signals, found = self.task.signals, self.known.get(laplacian)
         return self.task.spectrum.restored(self.graph, laplacian, scaled, signals.like, found, n_moments)
 
-    def parameters(self, noise_floor: Any, device: Any, **fields: Any) -> dict[str, Any]:
-        """Parameters of the estimator, of which those up to version 2 stood for some of the task's."""
-        task, spectrum = self.task, fields["spectrum"]
+    def _parameters(self, graph_kernel: Any, noise_floor: Any, device: Any, **fields: Any) -> dict[str, Any]:
+        """Parameters of the estimator, of which those up to version 2 stood for some of today's."""
+        task, spectrum = self.task, fields["spectrum"] or Exact()
         if device is not None:
-            fields["spectrum"] = task.spectrum
+            spectrum = task.spectrum
         elif self.device is not None and not isinstance(spectrum, str):
-            fields["spectrum"] = spectrum.on(self.device)
+            spectrum = spectrum.on(self.device)
         if noise_floor is not None and fields["noise_variance"] is None:
             fields["noise_variance"] = _bounds_of(noise_floor, task.variance * task.signals.units.spread**2)
-        return fields
+        old = {name: fields.pop(name) for name in OLD_PARAMETERS}
+        if old["n_folds"] is not None:
+            fields["input_kernel"] = old["kernel"]
+            fields["stacking"] = Stacking(old["n_folds"], old["n_draws"], old["n_jobs"])
+            if old["max_iterations"] not in (None, 500):
+                fields["solver"] = as_solver(fields["solver"], old["max_iterations"])
+        kernels = list(graph_kernel) if isinstance(graph_kernel, tuple) else graph_kernel
+        return fields | {"graph_kernel": kernels, "spectrum": spectrum}
 
 
 def _bounds_of(floor: float, variance: float) -> tuple[float, float]:
@@ -266,7 +273,6 @@ def made(
     expected = "as many candidates, fits, draws and weights that add up to one"
     require(len(counts) == 1 and are_weights, "learnt", expected, sorted(counts))
     estimator = reading.made(file.estimator, "estimator")
-    estimator.parameters = reading.parameters(**estimator.parameters)
     _require_memory(task.signals.shape[0], sum(len(one.models) for one in parts.draws))
     draws, posterior = conditioned(candidates, parts.weights, parts.draws)
     learnt = FittedModels(candidates, parts.raw_fits, parts.weights, draws, posterior, parts.tried)

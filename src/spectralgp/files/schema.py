@@ -24,7 +24,7 @@ from spectralgp.kernels.polynomial import HIGHEST_DEGREE
 from spectralgp.learning import Candidate, Certificate, Draws, Fit, Lagrangian, Limits, Outcome, Sqp, Stage, Task
 from spectralgp.learning.fitting import Stacking, Tried
 from spectralgp.signals import CompleteState, IncompleteState, ReadAs, Units
-from spectralgp.spectra import Chebyshev, DensityState, Eigenpairs, Errors, Exact, Spectrum
+from spectralgp.spectra import Chebyshev, DensityState, Eigenpairs, Errors, Spectrum
 
 # A type of msgspec, made while the program runs. No union may have both a number with limits and a tuple of fixed
 # length: msgspec 0.22 corrupts memory when it frees such a type.
@@ -39,106 +39,95 @@ MOST_MOMENTS = 2**20
 class Special:
     """A value that JSON does not have as such, made by the hook of msgspec while it reads."""
 
+    read: Callable[[Any, Any], Any]  # of what was found and the reading that it is part of
+
     def __init__(self, found: Any, reading: Any) -> None:
         try:
             self.value = self.read(found, reading)
         except MsgspecError as error:
             raise ValueError(str(error)) from error  # to which msgspec adds the place
 
-    def read(self, found: Any, reading: Any) -> Any:
-        """The value."""
-        raise NotImplementedError
-
     def made(self, reading: Any, where: str) -> Any:
         """What stands for it in the model."""
         return self.value
 
 
-class _Number(Special):
-    least = -math.inf
-
-    def read(self, found: Any, reading: Any) -> float:
-        number = float(convert(found, float | Literal["Infinity", "-Infinity", "NaN"]))
-        if number < self.least or (math.isnan(number) and self.least > -math.inf):
-            raise ValueError(f"must be at least {self.least:g}; got {found!r}")
-        return number
+def special(read: Callable[[Any, Any], Any]) -> Kind:
+    """A type of such values, by the function that reads them."""
+    return type(read.__name__, (Special,), {"read": staticmethod(read)})
 
 
-class _Scales(Special):
-    def read(self, found: Any, reading: Any) -> Any:
-        if not isinstance(found, list):
-            return convert(found, POSITIVE)
-        return np.array(convert(found, several(POSITIVE, least=1)))
+def number(least: float = -math.inf) -> Kind:
+    """A number that may be infinite, or NaN where there is no least one."""
+
+    def number(found: Any, _: Any) -> float:
+        value = float(convert(found, float | Literal["Infinity", "-Infinity", "NaN"]))
+        if value < least or (math.isnan(value) and least > -math.inf):
+            raise ValueError(f"must be at least {least:g}; got {found!r}")
+        return value
+
+    return special(number)
 
 
-class _Limits(Special):
-    def read(self, found: Any, reading: Any) -> Any:
-        if found == "fixed":
-            return found
-        has_rows = isinstance(found, list) and all(isinstance(one, list) for one in found)
-        number = float | Literal["Infinity"]
-        pairs = np.array(convert(found if has_rows else [found], tuple[tuple[number, number], ...]), dtype=float)
-        if not np.all(pairs >= 0):
-            raise ValueError(f"must be numbers from 0 on; got {repr(found)[:60]}")
-        return pairs if has_rows else tuple(pairs[0].tolist())
+def _scales(found: Any, _: Any) -> Any:
+    return np.array(convert(found, several(POSITIVE, least=1))) if isinstance(found, list) else convert(found, POSITIVE)
 
 
-class _Name(Special):
-    def read(self, found: Any, reading: Any) -> Any:
-        if isinstance(found, list):
-            return tuple(self.read(one, reading) for one in found)
-        if not isinstance(found, str | int | float):
-            raise ValueError(f"must be a name; got {repr(found)[:60]}")
+def _limits(found: Any, _: Any) -> Any:
+    if found == "fixed":
         return found
+    has_rows = isinstance(found, list) and all(isinstance(one, list) for one in found)
+    number = float | Literal["Infinity"]
+    pairs = np.array(convert(found if has_rows else [found], tuple[tuple[number, number], ...]), dtype=float)
+    if not np.all(pairs >= 0):
+        raise ValueError(f"must be numbers from 0 on; got {repr(found)[:60]}")
+    return pairs if has_rows else tuple(pairs[0].tolist())
 
 
-class _Array(Special):
-    axes: tuple[str, ...]
-    kinds, allows_nan, or_number = "f", False, False
+def _name(found: Any, reading: Any) -> Any:
+    if isinstance(found, list):
+        return tuple(_name(one, reading) for one in found)
+    if not isinstance(found, str | int | float):
+        raise ValueError(f"must be a name; got {repr(found)[:60]}")
+    return found
 
-    def read(self, found: Any, reading: Any) -> Any:
-        if self.or_number and not isinstance(found, dict):
+
+def array(*axes: str, kinds: str = "f", allows_nan: bool = False, or_number: bool = False) -> Kind:
+    """An array, stored beside the JSON; an axis of one name has one length in all of a file, one with _ any length."""
+
+    def array(found: Any, reading: Any) -> Any:
+        if or_number and not isinstance(found, dict):
             return convert(found, float)
         reference: Any = convert(found, ARRAY)
         if reference.array not in reading.arrays:
             raise ValueError(f"must be an array of this file; got {reference.array[:60]!r}")
         stored = reading.arrays[reference.array]
         array = stored.T if reference.order == "F" else stored
-        if array.dtype.kind not in self.kinds or array.ndim != len(self.axes):
-            raise ValueError(f"must be numbers with {len(self.axes)} axes; got {array.dtype} {array.shape}")
-        for axis, length in zip(self.axes, array.shape, strict=True):
+        if array.dtype.kind not in kinds or array.ndim != len(axes):
+            raise ValueError(f"must be numbers with {len(axes)} axes; got {array.dtype} {array.shape}")
+        for axis, length in zip(axes, array.shape, strict=True):
             name, _, more = axis.partition(" + ")
             known = reading.sizes.setdefault(name, length - int(more or 0)) + int(more or 0)
             if not axis.startswith("_") and length != known:
                 raise ValueError(f"must have {axis} = {known}; got {length}")
-        if array.dtype.kind == "f" and (np.isinf(array).any() or (not self.allows_nan and np.isnan(array).any())):
+        if array.dtype.kind == "f" and (np.isinf(array).any() or (not allows_nan and np.isnan(array).any())):
             raise ValueError("must be finite; got NaN or infinity")
         return array
 
-
-class _Shared(Special):
-    table: str
-
-    def read(self, found: Any, reading: Any) -> int:
-        return convert(found, int)
-
-    def made(self, reading: Any, where: str) -> Any:
-        return reading.shared(self.table, self.value, where)
-
-
-def array(*axes: str, **options: Any) -> Kind:
-    """An array, stored beside the JSON; an axis of one name has one length in all of a file, one with _ any length."""
-    return type("array", (_Array,), {"axes": axes, **options})
-
-
-def number(least: float = -math.inf) -> Kind:
-    """A number that may be infinite, or NaN where there is no least one."""
-    return type("number", (_Number,), {"least": least})
+    return special(array)
 
 
 def shared(table: str) -> Kind:
     """Position, in a table of the file, of what several others hold."""
-    return type("reference", (_Shared,), {"table": table})
+
+    class Reference(Special):
+        def read(self, found: Any, _: Any) -> int:
+            return convert(found, int)
+
+        def made(self, reading: Any, where: str) -> Any:
+            return reading.shared(table, self.value, where)
+
+    return Reference
 
 
 def integer(least: int, most: int = 2**53) -> Kind:
@@ -167,7 +156,8 @@ def record(cls: type, make: Callable[..., Any] | None = None, *, tagged: bool = 
 
 ARRAY = defstruct("ARRAY", [("array", str), ("order", Literal["C", "F"])], forbid_unknown_fields=True)
 POSITIVE, NOT_NEGATIVE = Annotated[float, Meta(gt=0)], Annotated[float, Meta(ge=0)]
-COUNT, NUMBER, NAME = integer(0), number(), _Name
+COUNT, NUMBER = integer(0), number()
+NAME, SCALES, LIMITS = special(_name), special(_scales), special(_limits)
 PER_NODE, NODES = array("n_nodes"), array("n_nodes", kinds="i")
 
 
@@ -215,15 +205,15 @@ GraphKernel: Kind = Union[
 
 # -------------------------------------------------------------------------------------------------- input kernels
 
-LENGTH: dict[str, Kind] = {"length_scale": _Scales, "length_scale_bounds": _Limits, "tagged": True}
+LENGTH: dict[str, Kind] = {"length_scale": SCALES, "length_scale_bounds": LIMITS, "tagged": True}
 InputFormula: Kind = Union[  # noqa: UP007
     record(of_inputs.RBF, **LENGTH),
     record(of_inputs.Matern, nu=number(5e-324), **LENGTH),
-    record(of_inputs.RationalQuadratic, alpha=POSITIVE, alpha_bounds=_Limits, **LENGTH),
-    record(of_inputs.ExpSineSquared, periodicity=POSITIVE, periodicity_bounds=_Limits, **LENGTH),
-    record(of_inputs.DotProduct, sigma_0=NOT_NEGATIVE, sigma_0_bounds=_Limits, tagged=True),
-    record(of_inputs.WhiteKernel, noise_level=NOT_NEGATIVE, noise_level_bounds=_Limits, tagged=True),
-    record(of_inputs.ConstantKernel, constant_value=NOT_NEGATIVE, constant_value_bounds=_Limits, tagged=True),
+    record(of_inputs.RationalQuadratic, alpha=POSITIVE, alpha_bounds=LIMITS, **LENGTH),
+    record(of_inputs.ExpSineSquared, periodicity=POSITIVE, periodicity_bounds=LIMITS, **LENGTH),
+    record(of_inputs.DotProduct, sigma_0=NOT_NEGATIVE, sigma_0_bounds=LIMITS, tagged=True),
+    record(of_inputs.WhiteKernel, noise_level=NOT_NEGATIVE, noise_level_bounds=LIMITS, tagged=True),
+    record(of_inputs.ConstantKernel, constant_value=NOT_NEGATIVE, constant_value_bounds=LIMITS, tagged=True),
     record(of_inputs.Sum, k1="InputFormula", k2="InputFormula", tagged=True),
     record(of_inputs.Product, k1="InputFormula", k2="InputFormula", tagged=True),
     record(of_inputs.Exponentiation, kernel="InputFormula", exponent=int | float, tagged=True),
@@ -402,17 +392,6 @@ FIT = record(
 # Fields that came later have a default. So have parameters up to version 2, which are turned into those of today.
 
 
-def _parameters(graph_kernel: Any, spectrum: Any, **fields: Any) -> dict[str, Any]:
-    old = {name: fields.pop(name) for name in OLD_PARAMETERS}
-    if old["n_folds"] is not None:
-        fields["input_kernel"] = old["kernel"]
-        fields["stacking"] = Stacking(**{name: old[name] for name in ("n_folds", "n_draws", "n_jobs")})
-        if fields["solver"] == "sqp" and old["max_iterations"] not in (None, 500):
-            fields["solver"] = Sqp(old["max_iterations"])
-    kernels = list(graph_kernel) if isinstance(graph_kernel, tuple) else graph_kernel
-    return {"graph_kernel": kernels, "spectrum": spectrum or Exact(), **fields}
-
-
 def _sqp(tolerance_nats: float | None, enough: float | None, **fields: Any) -> Sqp:
     return Sqp(tolerance_nats=enough if tolerance_nats is None else tolerance_nats, **fields)
 
@@ -446,7 +425,6 @@ OLD_PARAMETERS: dict[str, Kind] = {
 }
 PARAMETERS = record(
     dict,
-    _parameters,
     graph=bool,  # whether there is one: it is that of the file
     graph_kernel=GraphKernel | several(GraphKernel) | None,
     input_kernel=(INPUT_KERNEL, None),
