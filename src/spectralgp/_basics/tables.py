@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
@@ -89,67 +89,48 @@ def as_table(thing: Any, argument: str, *, names: Collection[Hashable] | None = 
                 f"{argument} must be a table in memory; got a lazy one, {type(thing).__module__.partition('.')[0]}."
                 f"{type(thing).__name__}. Pass {argument}.{remedy}()."
             )
-        if isinstance(found, nw.Series):
-            return _from_series(found, argument)
-        if not isinstance(found, nw.DataFrame):
+        if not isinstance(found, nw.Series | nw.DataFrame):
             return thing
-        columns = tuple(found.columns)
+        frame = found.to_frame() if isinstance(found, nw.Series) else found
+        columns = tuple(frame.columns)
     except DuplicateError:
         given = getattr(thing, "column_names", None) or thing.columns
-        repeated = Counter(given).most_common(1)[0][0]
-        raise ValueError(
-            f"{argument} must have distinct column names; got {repeated!r} more than once. Rename them."
-        ) from None
-    library = found.implementation.value
-    return Table(_frame_values(found, argument), columns, _index_of(thing), Layout(library), thing, thing)
+        raise _repeated(given, f"{argument} must have distinct column names") from None
+    index = getattr(thing, "index", None) if hasattr(thing, "iloc") else None
+    values, layout = _values(frame, argument), Layout(found.implementation.value)
+    if isinstance(found, nw.Series):
+        return Table(values[:, 0].astype(float), None, index, layout, thing, thing)
+    return Table(values, columns, index, layout, thing, thing)
 
 
-def _index_of(thing: Any) -> Any:
-    return getattr(thing, "index", None) if hasattr(thing, "iloc") else None
+def _repeated(names: Iterable[Hashable], condition: str) -> ValueError:
+    repeated = Counter(names).most_common(1)[0][0]
+    return ValueError(f"{condition}; got {repeated!r} more than once. Rename them.")
 
 
 # --------------------------------------------------------------------------------------------------------- values
 
 
-def _frame_values(frame: nw.DataFrame[Any], argument: str) -> NDArray[Any]:
-    native: Any = frame.to_native()
-    if hasattr(native, "iloc"):
-        kinds = {dtype: getattr(dtype, "kind", "O") for dtype in native.dtypes.unique()}
-        if not all(kind in "biuf" for kind in kinds.values()):
-            _check_columns(frame, argument)
-        is_single = all(str(dtype).lower() == "float32" for dtype in kinds)
-        return _converted(native, argument, np.float32 if is_single and kinds else np.float64)
-    _check_columns(frame, argument)
+def _values(frame: nw.DataFrame[Any], argument: str) -> NDArray[Any]:
     from narwhals.stable import v2 as nw
 
-    if frame.shape[1] == 0:
-        return np.empty(frame.shape)
-    single = all(dtype == nw.Float32 for dtype in frame.schema.values())
-    return frame.select(nw.all().cast(nw.Float32 if single else nw.Float64)).to_numpy()
-
-
-def _from_series(series: nw.Series[Any], argument: str) -> Table:
-    native: Any = series.to_native()
-    index = _index_of(native)
-    if index is not None:
-        if getattr(native.dtype, "kind", "O") not in "biuf":
-            _check_columns(series.to_frame(), argument)
-        values = _converted(native, argument, np.float64)
-    else:
-        from narwhals.stable import v2 as nw
-
-        _check_columns(series.to_frame(), argument)
-        values = series.cast(nw.Float64).to_numpy()
-    return Table(values, None, index, Layout(series.implementation.value), native, native)
-
-
-def _converted(native: Any, argument: str, dtype: type[np.floating[Any]]) -> NDArray[Any]:
-    """Values of a pandas table; what stands for nothing there is NaN."""
+    native: Any = frame.to_native()
+    if not hasattr(native, "iloc"):
+        _check_columns(frame, argument)
+        if frame.shape[1] == 0:
+            return np.empty(frame.shape)
+        single = all(dtype == nw.Float32 for dtype in frame.schema.values())
+        return frame.select(nw.all().cast(nw.Float32 if single else nw.Float64)).to_numpy()
+    kinds = {dtype: getattr(dtype, "kind", "O") for dtype in native.dtypes.unique()}
+    if not all(kind in "biuf" for kind in kinds.values()):
+        _check_columns(frame, argument)
+    single = bool(kinds) and all(str(dtype).lower() == "float32" for dtype in kinds)
+    dtype = np.float32 if single else np.float64
     try:
-        if not any(kind == np.dtype(object) for kind in np.ravel(native.dtypes)):
+        if np.dtype(object) not in kinds:
             return native.to_numpy(dtype=dtype, na_value=np.nan)
         objects = native.to_numpy(dtype=object, copy=True)
-        objects[native.isna().to_numpy()] = np.nan
+        objects[native.isna().to_numpy()] = np.nan  # whatever stands for nothing there
         return objects.astype(dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{argument} must hold numbers; got {error}. Convert it to numbers first.") from error
@@ -161,7 +142,8 @@ def _check_columns(frame: nw.DataFrame[Any], argument: str) -> None:
 
     schema = frame.schema
     words = [name for name, dtype in schema.items() if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Binary)]
-    words += [name for name, dtype in schema.items() if dtype == nw.Object and _holds_words(frame[name])]
+    objects = [name for name, dtype in schema.items() if dtype == nw.Object]
+    words += [name for name in objects if any(isinstance(value, str | bytes) for value in frame[name].to_list())]
     dates = [name for name, dtype in schema.items() if dtype.is_temporal()]
     library = frame.implementation.value
     if words and len(schema) - len(words) <= 2 and argument == "Y":
@@ -170,8 +152,8 @@ def _check_columns(frame: nw.DataFrame[Any], argument: str) -> None:
             "polars": f": {argument}.pivot(on=<node>, index=<time>, values=<value>)",
         }.get(library, "")
         raise TypeError(
-            f"{argument} must be a wide table, one row a signal and one column a node; got a long one, with words in "
-            f"column {words[0]!r}. Turn it into a wide one{remedy}."
+            f"{argument} must be a wide table, one row per signal and one column per node; got a long one, with words "
+            f"in column {words[0]!r}. Turn it into a wide one{remedy}."
         )
     if words:
         raise TypeError(
@@ -193,10 +175,6 @@ def _check_columns(frame: nw.DataFrame[Any], argument: str) -> None:
     nested = [name for name, dtype in schema.items() if dtype.is_nested()]
     if nested:
         raise TypeError(f"{argument} must hold numbers; got {schema[nested[0]]} in column {nested[0]!r}. Unnest it.")
-
-
-def _holds_words(column: nw.Series[Any]) -> bool:
-    return any(isinstance(value, str | bytes) for value in column.to_list())
 
 
 # --------------------------------------------------------------------------------------------------------- xarray
@@ -224,24 +202,15 @@ def _from_xarray(array: Any, argument: str, names: Collection[Hashable] | None, 
     along = _dimension_of_columns(array, argument, names, rows)
     first = next(dim for dim in array.dims if dim != along)
     turned = array.transpose(first, along)
-    frame = turned.to_pandas()
-    known = along in array.indexes
-    values = np.asarray(turned.to_numpy())
+    frame, values = turned.to_pandas(), np.asarray(turned.to_numpy())
     values = values if values.dtype.kind == "f" and values.itemsize in (4, 8) else values.astype(float)
     layout = Layout("xarray", (str(first), str(along)), is_turned=array.dims[0] == along)
-    if known and not frame.columns.is_unique:
-        repeated = Counter(frame.columns).most_common(1)[0][0]
-        raise ValueError(
-            f"{argument} must have distinct names along {along!r}; got {repeated!r} more than once. Rename them."
-        )
-    return Table(
-        values,
-        tuple(frame.columns.tolist()) if known else None,
-        frame.index if first in array.indexes else None,
-        layout,
-        frame if known else values,
-        array,
-    )
+    index = frame.index if first in array.indexes else None
+    if along not in array.indexes:
+        return Table(values, None, index, layout, values, array)
+    if not frame.columns.is_unique:
+        raise _repeated(frame.columns, f"{argument} must have distinct names along {along!r}")
+    return Table(values, tuple(frame.columns.tolist()), index, layout, frame, array)
 
 
 def _dimension_of_columns(array: Any, argument: str, names: Collection[Hashable] | None, rows: str | None) -> Any:
@@ -259,10 +228,6 @@ def _dimension_of_columns(array: Any, argument: str, names: Collection[Hashable]
     ):
         if len(chosen) == 1:
             return chosen[0]
-    _ambiguous(array, argument)
-
-
-def _ambiguous(array: Any, argument: str) -> NoReturn:
     raise ValueError(
         f"{argument} must have one dimension whose coordinate holds the names of the nodes, or that is called "
         f"{NODE!r}; got {array.dims}, of which neither is, or both are. Say which it is: "
@@ -347,10 +312,9 @@ def written(values: Any, layout: Layout, names: Sequence[Hashable] | None = None
     if layout.library == "xarray":
         return _data_array(library, numbers, layout, names, index)
     if layout.library == "pandas":
-        if numbers.ndim == 1:
-            return library.Series(numbers, index=index)
         columns = None if names is None else list(names)
-        return library.DataFrame(numbers, index=index, columns=columns)
+        is_series = numbers.ndim == 1
+        return library.Series(numbers, index) if is_series else library.DataFrame(numbers, index, columns)
     from narwhals.stable import v2 as nw
 
     backend: Any = layout.library
@@ -367,25 +331,20 @@ def written(values: Any, layout: Layout, names: Sequence[Hashable] | None = None
 
 
 def _data_array(xarray: Any, numbers: Any, layout: Layout, names: Sequence[Hashable] | None, index: Any) -> Any:
-    own = getattr(index, "name", None)
+    own, coordinates = getattr(index, "name", None), dict[Hashable, Any]()
     rows, nodes = layout.dims or (SIGNAL if own is None or own == NODE else str(own), NODE)
-    coordinates = _coordinate(xarray, rows, index)
+    if index is not None and index.nlevels > 1:
+        coordinates |= xarray.Coordinates.from_pandas_multiindex(index, rows)
+    elif index is not None:
+        coordinates[rows] = index.rename(None)
     if numbers.ndim == 1:
         return xarray.DataArray(numbers, dims=(rows,), coords=coordinates)
     if names is not None:
         listed = np.empty(len(names), dtype=object)
         listed[:] = names
-        coordinates |= {nodes: np.array(names) if all(isinstance(name, str) for name in names) else listed}
+        coordinates[nodes] = np.array(names) if all(isinstance(name, str) for name in names) else listed
     array = xarray.DataArray(numbers, dims=(rows, nodes), coords=coordinates)
     return array.transpose(nodes, rows) if layout.is_turned else array
-
-
-def _coordinate(xarray: Any, dim: str, index: Any) -> dict[Hashable, Any]:
-    if index is None:
-        return {}
-    if index.nlevels > 1:
-        return dict(xarray.Coordinates.from_pandas_multiindex(index, dim))
-    return {dim: index.rename(None)}
 
 
 def like_table(values: Any, table: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -42,19 +42,19 @@ def average_response(
         same = (model.spectrum.laplacian, model.spectrum.scaled) == (spectrum.laplacian, spectrum.scaled)
         if weight > 0 and (same or kernel.needs_no_graph):
             weights.append(weight)
-            values.append(_filter_of(which)(model, points) * (1.0 if which == "carry" else factor))
+            values.append(_filter_of(model, points, which) * (1.0 if which == "carry" else factor))
             own.append(model.carry.variance(points) if which == "carry" and model.carry is not None else 0 * points)
     shares = np.array(weights) / np.sum(weights)
     mean = shares @ np.array(values)
     return mean, np.sqrt(shares @ ((np.array(values) - mean) ** 2 + np.array(own)))
 
 
-def _filter_of(which: str) -> Callable[[GraphGP, Array], Array]:
-    return {
-        "signal": lambda model, points: model.graph_kernel.response(points),
-        "residual": lambda model, points: model.residual_response(points),
-        "carry": lambda model, points: np.zeros(len(points)) if model.carry is None else model.carry.response(points),
-    }[which]
+def _filter_of(model: GraphGP, points: Array, which: str) -> Array:
+    if which == "signal":
+        return model.graph_kernel.response(points)
+    if which == "residual":
+        return model.residual_response(points)
+    return np.zeros(len(points)) if model.carry is None else model.carry.response(points)
 
 
 def summary_of(learnt: FittedModels) -> str:
@@ -68,21 +68,17 @@ def summary_of(learnt: FittedModels) -> str:
         fit, candidate = fits[index], learnt.candidates[index]
         model = fit.model
         lines += ["", f"weight {learnt.weights[index]:.2f}: {candidate.described}"]
-        lines.append(f"  signal:   {_in_words(model, 'signal')}")
-        if model.graph_kernel.residual is not None:
-            lines.append(f"  residual: {_in_words(model, 'residual')}")
-        if model.carry is not None:
-            lines.append(f"  carry:    {_in_words(model, 'carry')}")
+        has = {"signal": True, "residual": model.graph_kernel.residual is not None, "carry": model.carry is not None}
+        lines += [f"  {which + ':':<9} {_in_words(model, which)}" for which, is_there in has.items() if is_there]
         lines.append(f"  inputs:   {model.input_kernel.described}")
         lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
         if not candidate.task.signals.is_complete:
             lines.append(f"  holes:    {fit.method}")
-        if candidate.shrunk:
-            shrinkage = learnt.draws[index].models[0].shrinkage
-            if shrinkage is not None:
-                share = f"{shrinkage.data_weight:.0%} of the covariance from the signals, the rest from the graph"
-                lines.append(f"  shrunk:   {share}")
-                lines.append(f"  tails:    those of a t with {shrinkage.freedom:.3g} degrees of freedom")
+        shrinkage = learnt.draws[index].models[0].shrinkage if candidate.shrunk else None
+        if shrinkage is not None:
+            share = f"{shrinkage.data_weight:.0%} of the covariance from the signals, the rest from the graph"
+            lines.append(f"  shrunk:   {share}")
+            lines.append(f"  tails:    those of a t with {shrinkage.freedom:.3g} degrees of freedom")
         if not fit.converged:
             lines.append(f"  fit:      {fit.message}")
     return "\n".join(lines)
@@ -93,30 +89,22 @@ def _in_words(model: GraphGP, which: str) -> str:
     from spectralgp.report.words import kind_of_filter
 
     points = np.linspace(0.0, model.spectrum.upper, 101)
-    values = _filter_of(which)(model, points)
-    low, high, peak = float(values[0]), float(values[-1]), float(values[np.argmax(np.abs(values))])
-    ends = f"{low:.3g} at frequency 0, {high:.3g} at the highest"
-    kind = kind_of_filter(values)
-    if kind == "none":
-        return "none"
-    if kind == "band-pass":
-        return f"band-pass ({ends}, {peak:.3g} at {points[np.argmax(np.abs(values))]:.2g})"
-    if kind == "low-pass":
-        return f"low-pass: neighbours alike ({ends})"
-    if kind == "high-pass":
-        return f"high-pass: neighbours opposed ({ends})"
-    return f"nearly flat: nodes on their own ({ends})"
+    values = _filter_of(model, points, which)
+    largest = int(np.argmax(np.abs(values)))
+    ends = f"{values[0]:.3g} at frequency 0, {values[-1]:.3g} at the highest"
+    return {
+        "none": "none",
+        "band-pass": f"band-pass ({ends}, {values[largest]:.3g} at {points[largest]:.2g})",
+        "low-pass": f"low-pass: neighbours alike ({ends})",
+        "high-pass": f"high-pass: neighbours opposed ({ends})",
+    }.get(kind_of_filter(values), f"nearly flat: nodes on their own ({ends})")
 
 
 # -------------------------------------------------------------------------------------------------------- filling in
 
 
 def filled_in(posterior: Posterior | Mixture, features: Any, signals: Array) -> tuple[Array, Array]:
-    """Signals with what was not observed filled in, and the variance of those values as they would be observed.
-
-    Signals that the model was conditioned on, inputs and all, are taken for those; others are new, and conditioned on
-    beside them.
-    """
+    """Signals with what was not observed filled in, and the variance of those values as they would be observed."""
     rows = among_training(posterior.parts[0][1], features, signals)
     values, variances = signals.copy(), np.zeros(signals.shape)
     for chosen in (rows >= 0, rows < 0):

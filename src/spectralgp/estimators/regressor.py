@@ -733,4 +733,5 @@ def load(path: str | PathLike[str], *, device: Literal["cpu", "cuda"] | None = N
         not go together.
     """
     chosen = None if device is None else as_option(device, "device", ("cpu", "cuda"))
-    return saving.read_model(GraphGPRegressor, path, chosen)
+    model: GraphGPRegressor = saving.read_model(GraphGPRegressor, path, chosen)
+    return model

@@ -31,14 +31,13 @@ Ring = list[tuple[float, float]]
 
 
 def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: float | None = None) -> Graph:
-    r"""Read a graph from a file, by its suffix.
+    r"""Read a graph, with text for names, from a file, by its suffix.
 
     Parameters
     ----------
     path : path
         - ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, also ``.csv.gz``: a table of edges with the columns ``source``,
-          ``target`` and optionally ``weight``. Nodes are named by text or numbers; a row without a target makes a
-          node without edges;
+          ``target`` and optionally ``weight``. A row without a target makes a node without edges;
         - ``.graphml``: by networkx; nodes are named by their ids;
         - ``.mtx``, ``.mtx.gz``: the adjacency matrix in Matrix Market's format, without names;
         - ``.npz``: the adjacency matrix as `scipy.sparse.save_npz` writes it, or an array ``weights`` or ``adjacency``
@@ -48,11 +47,6 @@ def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: fl
     n_neighbors, radius : optional
         Of the points of a GeoJSON file; see `graph_from_points`.
 
-    Returns
-    -------
-    Graph
-        Names are text, whatever they were in the file.
-
     Examples
     --------
     >>> import tempfile
@@ -61,9 +55,8 @@ def graph_from_file(path: Path | str, n_neighbors: int | None = None, radius: fl
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "edges.csv"
     ...     n_characters = path.write_text("source,target,weight\nOslo,Bergen,0.5\nBergen,Voss,2\nVardo,,\n")
-    ...     graph = graph_from_file(path)
-    >>> graph, graph.names
-    (Graph(4 nodes, 2 edges), ('Oslo', 'Bergen', 'Voss', 'Vardo'))
+    ...     graph_from_file(path).names
+    ('Oslo', 'Bergen', 'Voss', 'Vardo')
     """
     path = Path(path)
     suffix = "".join(path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]).lower()
@@ -126,26 +119,24 @@ def _points(table: FileTable) -> tuple[Array, list[str] | None, bool]:
     """Coordinates, names, and whether they are on the sphere."""
     wanted = (LONGITUDE, LATITUDE, ("x",), ("y",), ("z",), NAME)
     found = [[place for place in map(table.place, names) if place is not None] for names in wanted]
-    longitude, latitude, x, y, z, named = (places[0] if places else None for places in found)
-    is_sphere = longitude is not None and latitude is not None
-    columns = [longitude, latitude] if is_sphere else [x, y, z]
-    chosen = [column for column in columns if column is not None]
-    if len(chosen) < 2 or (not is_sphere and (x is None or y is None)):
+    *axes, named = (places[0] if places else None for places in found)
+    is_sphere = None not in axes[:2]
+    if not is_sphere and None in axes[2:4]:
         raise ValueError(
             f"{table.path} must have the columns longitude and latitude, or x and y; got {some(list(table.names))}. "
             "Rename them."
         )
-    if named is None and 0 not in chosen:
-        named = 0
-    names = None if named is None else table.labels(named)
-    if names is not None and named is not None:
-        seen: dict[str, int] = {}
-        for row, name in enumerate(names):
-            if not name or name in seen:
-                got = f"{name!r} again (it is in row {table.rows[seen[name]]} too)" if name else "an empty cell"
-                table.refuse("name every node once", got, row, named, "Rename or drop rows.")
-            seen[name] = row
-    return table.numbers(chosen), names, is_sphere
+    chosen = [column for column in (axes[:2] if is_sphere else axes[2:]) if column is not None]
+    named = 0 if named is None and 0 not in chosen else named
+    if named is None:
+        return table.numbers(chosen), None, is_sphere
+    seen: dict[str, int] = {}
+    for row, name in enumerate(table.labels(named)):
+        if not name or name in seen:
+            got = f"{name!r} again (it is in row {table.rows[seen[name]]} too)" if name else "an empty cell"
+            table.refuse("name every node once", got, row, named, "Rename or drop rows.")
+        seen[name] = row
+    return table.numbers(chosen), list(seen), is_sphere
 
 
 # ---------------------------------------------------------------------------------------------------------- edges
@@ -196,35 +187,27 @@ def _from_graphml(path: Path) -> Graph:
         raise
     except Exception as error:  # parsers of XML have errors of their own
         raise ValueError(f"{path} must be an undirected graph in GraphML; got {error}") from error
-    names = [str(name) for name in read]
-    return Graph(graph.weights, names, _coordinates(read))
-
-
-def _coordinates(graph: Any) -> Array | None:
-    for pair in (("longitude", "latitude"), ("lon", "lat"), ("x", "y")):
-        values = [[data.get(key) for key in pair] for _, data in graph.nodes(data=True)]
-        if all(isinstance(value, int | float) for point in values for value in point):
-            return np.array(values, dtype=np.float64)
-    return None
+    coordinates = None
+    for pair in (("x", "y"), ("lon", "lat"), ("longitude", "latitude")):  # the last that all nodes have
+        points = [[data.get(key) for key in pair] for _, data in read.nodes(data=True)]
+        if all(isinstance(value, int | float) for point in points for value in point):
+            coordinates = np.array(points, dtype=np.float64)
+    return Graph(graph.weights, [str(name) for name in read], coordinates)
 
 
 def _from_matrix_market(path: Path) -> Graph:
     try:
-        _require_size(path)
+        # a matrix may claim to be larger than its file could hold: that is refused before memory is taken for it
+        n_rows, n_columns, n_entries, layout, *_ = mminfo(path)
+        n_bytes = path.stat().st_size * (1032 if path.suffix.lower() == ".gz" else 1)  # gzip packs no better than that
+        n_values = n_rows * n_columns if layout == "array" else n_entries
+        if max(n_rows, n_columns) > max(FEW_ROWS, n_bytes) or n_values > n_bytes:
+            raise ValueError(
+                f"a header of {n_rows:,} rows and {n_values:,} entries, more than {n_bytes:,} bytes can hold. Check it."
+            )
         return Graph(mmread(path))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} must be an adjacency matrix in Matrix Market's format; got {error}") from error
-
-
-def _require_size(path: Path) -> None:
-    """Refuse a matrix that claims to be larger than its file could hold, before memory is taken for it."""
-    n_rows, n_columns, n_entries, layout, *_ = mminfo(path)
-    n_bytes = path.stat().st_size * (1032 if path.suffix.lower() == ".gz" else 1)  # gzip packs no better than that
-    n_values = n_rows * n_columns if layout == "array" else n_entries
-    if max(n_rows, n_columns) > max(FEW_ROWS, n_bytes) or n_values > n_bytes:
-        raise ValueError(
-            f"a header of {n_rows:,} rows and {n_values:,} entries, more than {n_bytes:,} bytes can hold. Check it."
-        )
 
 
 def _from_npz(path: Path) -> Graph:
@@ -269,12 +252,9 @@ def _shape(feature: Any, number: int, path: Path) -> tuple[str, list[Ring]]:
     geometry: Any = feature.get("geometry") if isinstance(feature, dict) else feature
     try:
         kind, parts = str(geometry["type"]), geometry.get("coordinates")
-        if kind == "Point":
-            parts = [[[parts]]]
-        elif kind in POLYGONS:
-            parts = [parts] if kind == "Polygon" else parts
-        else:
+        if kind not in ("Point", *POLYGONS):
             return kind, []
+        parts = {"Point": [[[parts]]], "Polygon": [parts]}.get(kind, parts)
         rings = [[(float(point[0]), float(point[1])) for point in ring] for part in parts for ring in part]
         if not rings or not all(rings):
             raise ValueError("no coordinates")

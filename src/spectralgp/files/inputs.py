@@ -11,7 +11,7 @@ import numpy as np
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
 from spectralgp.files.labels import following, index_of, times_of
-from spectralgp.files.tables import FileTable, read_table
+from spectralgp.files.tables import read_table
 from spectralgp.kernels.inputs import Clock
 
 if TYPE_CHECKING:
@@ -35,9 +35,24 @@ def inputs_from_file(
     column that is none of them is the index. Dates in the index are in ISO 8601 or in `date_format`.
     """
     table = read_table(path)
-    has_own = index is not None and not _only_counts(index)
+    # an index without a name that only counts rows is not one of theirs
+    is_count = index is None or (index.name is None and index.dtype.kind in "iu")
+    has_own = index is not None and not (is_count and np.array_equal(index, np.arange(len(index))))
     has_index = has_own if features is None else table.names[0] not in features
-    columns = _columns(table, has_index, features)
+    columns = list(range(int(has_index), len(table.names)))
+    if features is None and not columns:
+        raise ValueError(
+            f"{table.path} must have columns of numbers beside the index, its first column; got {table.names[0]!r} "
+            "alone. Add columns, or leave the index out of the signals too."
+        )
+    if features is not None:
+        missing = [name for name in features if name not in table.names[has_index:]]
+        if missing:
+            raise ValueError(
+                f"{table.path} must have the columns that the model was fitted to; got none named {some(missing)}. "
+                "Rename or add them."
+            )
+        columns = [table.names.index(name) for name in features]
     pandas = require("pandas", "cli", "to read signals from files")
     frame = pandas.DataFrame(table.numbers(columns), columns=[table.names[column] for column in columns])
     if has_index:
@@ -45,7 +60,17 @@ def inputs_from_file(
     if index is None:
         return frame
     if has_own and has_index:
-        return _aligned(frame, index, table)
+        again, lost = np.flatnonzero(frame.index.duplicated()), np.flatnonzero(~index.isin(frame.index))
+        if again.size:
+            got = f"{frame.index[again[0]]} again"
+            table.refuse("have one row for each label", got, int(again[0]), 0, "Drop copies.")
+        if lost.size:
+            raise ValueError(
+                f"{table.path} must have a row for every signal, matched by its first column, {table.names[0]!r}; got "
+                f"none for {some([str(label) for label in index[lost]])}. The first labels there are "
+                f"{some([str(label) for label in frame.index[:3]])}."
+            )
+        return frame.loc[index]
     if len(frame) != len(index):
         raise ValueError(
             f"{table.path} must have a row for each of the {len(index)} signals where rows have no index to be matched "
@@ -57,15 +82,8 @@ def inputs_from_file(
 def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Inputs that are the signals `lag` rows before, and the signals that they belong to: all but the first `lag`.
 
-    Parameters
-    ----------
-    signals : DataFrame
-        In the order of time.
-    lag : int, default=1
-        Number of rows between a signal and its input.
-    ahead : bool, default=False
-        Go on beyond the last row: inputs for the signal `lag` rows after every row, of which only labels are known. The
-        second table then has no values (NaN), and one row for each row of `signals`.
+    Signals are in the order of time. Where `ahead`, every row is an input of the signal `lag` rows after it, of which
+    only labels are known: the second table then has no values (NaN), and one row for each row of `signals`.
 
     Examples
     --------
@@ -120,40 +138,3 @@ def time_inputs(index: pd.Index[Any], clock: Clock | None = None) -> pd.DataFram
 def clock_of(index: pd.Index[Any]) -> Clock:
     """Whether times are numbers or dates."""
     return "dates" if hasattr(index, "tz_localize") else "numbers"
-
-
-def _only_counts(index: pd.Index[Any]) -> bool:
-    return index.name is None and index.dtype.kind in "iu" and bool(np.array_equal(index, np.arange(len(index))))
-
-
-def _columns(table: FileTable, has_index: bool, features: Sequence[str] | None) -> list[int]:
-    given = list(table.names[has_index:])
-    if features is None:
-        if not given:
-            raise ValueError(
-                f"{table.path} must have columns of numbers beside the index, its first column; got "
-                f"{table.names[0]!r} alone. Add columns, or leave the index out of the signals too."
-            )
-        return list(range(int(has_index), len(table.names)))
-    missing = [name for name in features if name not in given]
-    if missing:
-        raise ValueError(
-            f"{table.path} must have the columns that the model was fitted to; got none named {some(missing)}. "
-            "Rename or add them."
-        )
-    return [table.names.index(name) for name in features]
-
-
-def _aligned(frame: pd.DataFrame, index: pd.Index[Any], table: FileTable) -> pd.DataFrame:
-    again = np.flatnonzero(frame.index.duplicated())
-    if again.size:
-        row = int(again[0])
-        table.refuse("have one row for each label", f"{frame.index[row]} again", row, 0, "Drop copies.")
-    lost = np.flatnonzero(~index.isin(frame.index))
-    if lost.size:
-        found = f"The first labels there are {some([str(label) for label in frame.index[:3]])}."
-        raise ValueError(
-            f"{table.path} must have a row for every signal, matched by its first column, {table.names[0]!r}; got none "
-            f"for {some([str(label) for label in index[lost]])}. {found}"
-        )
-    return frame.loc[index]

@@ -35,16 +35,16 @@ def signals_from_file(
     path : path
         The file. Empty cells (also NA, N/A, NaN and null) are what was not observed.
     graph : Graph
-        The graph, by whose names columns are matched, in any order. Where it has no names, columns are in the order of
-        its nodes; those named by the numbers from 0 or from 1 on are in the order of the numbers.
+        Columns are matched by its names, in any order. Where it has none, they are in the order of its nodes, or of
+        the numbers from 0 or from 1 on that they are named by.
     layout : {"auto", "wide", "long"}, default="auto"
         A wide table has one row per signal and one column per node; its first column is the index (dates, times,
         labels) unless it is named as a node. A long one has the columns ``node``, ``value`` and one more, the index;
-        its rows may come in any order, and become signals in the order of their numbers or dates, or as they come
-        where they have other labels. "auto" takes a table for long if it has columns ``node`` and ``value``.
+        its signals are in the order of their numbers or dates, or as they come where they have other labels. "auto"
+        takes a table for long if it has columns ``node`` and ``value``.
     nodes : {"exact", "graph"}, default="exact"
-        What to do where the nodes of file and graph differ: it is an error, or the graph decides. In the latter case
-        nodes that the file lacks count as not observed, and others in the file are left out.
+        Where the nodes of file and graph differ, it is an error, or the graph decides: nodes that the file lacks count
+        as not observed, and others in the file are left out.
     date_format : str, optional
         How dates are written in the index, such as ``"%d.%m.%Y"``; ISO 8601 if not given.
 
@@ -52,7 +52,7 @@ def signals_from_file(
     -------
     DataFrame of shape (n_signals, n_nodes)
         Columns are the nodes, in the order of a wide table (then those that it lacks), or in the graph's for a long
-        one; a model matches them by name. Without an index in the file, rows are counted from zero.
+        one. Without an index in the file, rows are counted from zero.
 
     Examples
     --------
@@ -73,9 +73,7 @@ def signals_from_file(
     as_option(layout, "layout", ("auto", "wide", "long"))
     as_option(nodes, "nodes", ("exact", "graph"))
     table = read_table(path)
-    is_long = layout == "long" or (
-        layout == "auto" and table.place("node") is not None and table.place("value") is not None
-    )
+    is_long = layout == "long" or (layout == "auto" and None not in (table.place("node"), table.place("value")))
     signals = (_from_long if is_long else _from_wide)(table, graph, nodes, date_format)
     return signals.rename(columns={str(name): name for name in graph.names or ()})
 
@@ -149,12 +147,13 @@ def _matched(given: list[str], graph: GraphBase, nodes: Nodes, table: FileTable,
     if (missing or unknown) and (nodes == "exact" or len(missing) == len(names)):
         lacks = f"no {item} for {some(missing)}" if missing else ""
         extra = f"{item}s that are no node: {some(unknown)}" if unknown else ""
-        choice = "Correct the names"
-        if len(missing) < len(names):
-            choice += ", or choose nodes='graph' (--nodes graph): what is missing then counts as not observed, and "
-            choice += "what is no node is left out"
+        choice = (
+            ", or choose nodes='graph' (--nodes graph): what is missing then counts as not observed, and what is no "
+            "node is left out"
+        )
         raise ValueError(
             f"{table.path} must have one {item} for each of the {len(names)} nodes of the graph, by name; got "
-            f"{' and '.join(part for part in (lacks, extra) if part)}{note}. {choice}."
+            f"{' and '.join(filter(None, (lacks, extra)))}{note}. Correct the names"
+            f"{choice if len(missing) < len(names) else ''}."
         )
     return [name for name in given if name in known] + missing
