@@ -141,41 +141,22 @@ class Store:
 class Signals:
     """Signals in rows, one value per node, centred and divided by their spread. Made by `read_signals`.
 
-    Some of the signals are a view, which shares what was computed of all and is centred by itself. Signals with holes
-    can be learnt from and conditioned on; what needs every value is asked of their completion. That is the mean where
-    one set of values is asked for; its second moments, which learning asks for, are expected ones: those of the mean
-    and of the deviations.
-
-    Parameters
-    ----------
-    store : object
-        What views share.
-    rows : ndarray of int
-        Which of the signals.
-    level : ndarray of shape (n_signals + 1,)
-        The combination of the rows of the store that is subtracted from each.
-    recentres : {"global", "node"} or None
-        What a further view subtracts.
-    read : callable, optional
-        What reads some of the signals anew, where a further view finds its own scales of the nodes, and its centre with
-        them.
-    observed : ndarray of bool of shape (n_signals, n_nodes), optional
-        Which values were observed; all if not given.
-    deviations : ndarray of shape (n_deviations, n_signals, n_nodes), or a callable that gives it, optional
-        What completed values may deviate by; zero where a value was observed.
+    A view of some of the signals shares what was computed of all, and is centred by itself. Signals with holes can be
+    learnt from and conditioned on; what needs every value is asked of their completion: its mean, and for second
+    moments the expected ones, those of the mean and of the deviations.
     """
 
     __getstate__ = without_caches
 
     def __init__(
         self,
-        store: Store,
-        rows: Indices,
-        level: Array,
-        recentres: Center,
-        read: Reader | None = None,
-        observed: Mask | None = None,
-        deviations: Array | Callable[[], Array] | None = None,
+        store: Store,  # shared by views
+        rows: Indices,  # which of its signals
+        level: Array,  # the combination of its rows that is subtracted from each, shape (n_rows + 1,)
+        recentres: Center,  # what a further view subtracts
+        read: Reader | None = None,  # reads a further view anew, where it finds its own scales of the nodes
+        observed: Mask | None = None,  # shape (n_signals, n_nodes); everything if not given
+        deviations: Array | Callable[[], Array] | None = None,  # of completed values; zero where one was observed
     ) -> None:
         self._store, self._rows, self._level, self._recentres, self._read = store, rows, level, recentres, read
         self._observed, self._found_deviations = observed, deviations
