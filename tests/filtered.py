@@ -9,7 +9,7 @@ import numpy as np
 
 from spectralgp.fields.factors import Left, Rows
 from spectralgp.kernels.inputs import NewInputs
-from spectralgp.spectra import Filters, Modes, OfEigenvalues, modes_of
+from spectralgp.spectra import Filters, OfEigenvalues
 
 Array = np.ndarray
 
@@ -53,6 +53,11 @@ class Filtered(Rows):
     def unload(self, coordinates: Array) -> Array:
         """In the order that they came in."""
         return coordinates[..., np.argsort(self.order), :]
+
+    def apply(self, coordinates: Array, power: Array, own: Array, exponent: float = 1.0) -> Array:
+        """By recursions."""
+        verbs = {1.0: self.times, -1.0: self.solve, 0.5: self.drawn, -0.5: self.whitened}
+        return verbs[exponent](coordinates, power, own)
 
     def times(self, coordinates: Array, power: Array, own: Array) -> Array:
         """Two recursions, forwards and backwards in time."""
@@ -126,15 +131,6 @@ class Filtered(Rows):
         """One column after the other."""
         columns = [self.column(signal, power, own, inverse)[signal] for signal in range(self.n_signals)]
         return np.array(columns).reshape(-1, power.size)
-
-    def log_variances(self, power: Array, own: Array) -> None:
-        """Not diagonal in time."""
-        return
-
-    def weighted_inverse(self, weights: Array, power: Array, own: Array) -> Modes:
-        """Summed up column by column."""
-        columns = [self.column(signal, power, own, inverse=True) @ weights for signal in range(self.n_signals)]
-        return modes_of(np.array(columns))
 
     def at(self, new: NewInputs, power: OfEigenvalues, own: OfEigenvalues) -> LeftOfFiltered:
         """By the moments of the new inputs."""

@@ -196,7 +196,7 @@ def test_diagonals_of_the_inverse(kind):
     assert relative_error(kind.covariance.inverse_diagonal(), np.diag(inverse).reshape(kind.shape)) < kind.limit
     of_signals = inverse.reshape(*kind.shape, *kind.shape)
     for node in range(N_NODES):
-        modes = kind.covariance.at_node(node)
+        modes = kind.covariance.at_nodes()[node]
         found = (modes.vectors * modes.values) @ modes.vectors.T
         assert relative_error(found, of_signals[:, node, :, node]) < kind.limit
     sums = np.einsum("nama->na", of_signals)
@@ -231,7 +231,7 @@ def test_a_quadrature_writes_nothing_out():
     asked = [
         lambda: series.between(0, 0),
         lambda: series.submatrix(everything),
-        lambda: series.at_node(0),
+        lambda: series.at_nodes(),
         lambda: left.between(0, 0),
     ]
     for verb in asked:
@@ -461,7 +461,7 @@ def test_entries_with_a_noise_of_their_own(name, weights, exact, monkeypatch):
     lengths, precisions = dense_lengths(kind, weights)
     assert relative_error(seen.precisions[weights > 0], precisions) < MASKED
     for row in range(N_SIGNALS):
-        length, logs, count = seen.length(row)
+        length, logs, count = (one[0] for one in seen.lengths([row]))
         assert count == np.count_nonzero(weights[row])
         assert relative_error([length, logs], lengths[row], scale=1.0) < DIFFERENCE
     found, error = seen.log_density()

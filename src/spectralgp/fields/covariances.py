@@ -68,9 +68,9 @@ class Distribution(ABC):
         """Entries of ``C``, or of its inverse, between the nodes of two signals, or between some of them."""
         raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
 
-    @abstractmethod
     def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
-        """Variances at all nodes or at some, and their root mean square standard error, one per signal."""
+        """Variances at all nodes or some, equation (9), and their root mean square standard error, one per signal."""
+        return self.basis.diagonals(self.variances_at, nodes)
 
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
         """Signals at new inputs less their mean given known ones, for densities; without another pass, if it can be."""
@@ -78,8 +78,8 @@ class Distribution(ABC):
         return found
 
     @abstractmethod
-    def mode_variances(self) -> Array:
-        """Variances of the signals at each mode of the nodes, shape (n_signals, n_modes)."""
+    def variances_at(self, eigenvalues: Array) -> Array:
+        """Variances of the signals at modes of the nodes, shape (n_signals, n_eigenvalues)."""
 
     @abstractmethod
     def mode_matrices(self) -> Array:
@@ -87,8 +87,9 @@ class Distribution(ABC):
 
     def alone(self, errors: SpectralData) -> tuple[Array, Array]:
         """``e^T C^-1 e`` and ``log |C|`` of every signal by itself; `errors` are read on the spectrum."""
-        lengths, logs = _alone(errors, self.mode_variances())
-        return lengths, logs + 2 * self.basis.log_volume
+        variances = self.variances_at(self.basis.eigenvalues)
+        logs = np.log(variances) @ errors.multiplicities + 2 * self.basis.log_volume
+        return np.sum(errors.energies / variances, axis=1), logs
 
     def chained(self, errors: SpectralData) -> tuple[Array, Array]:
         """``e^T C^-1 e`` and ``log |C|`` of every signal given those before it."""
@@ -100,20 +101,24 @@ class Distribution(ABC):
 class Covariance(Distribution):
     """A covariance ``C`` that can be solved with, so that its signals can be conditioned on.
 
-    What is seen through weights asks in blocks over the nodes, of a layout of their own, which add and multiply entry
-    by entry.
+    Blocks of `load` are over the nodes, and add and multiply entry by entry.
     """
 
     rows: Any
+    finest: float  # the smallest tolerance that a solve should be driven to
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.rows.n_signals, self.basis.n_nodes
 
-    @property
-    @abstractmethod
-    def finest(self) -> float:
-        """The smallest tolerance that a solve should be driven to."""
+    @cached_property
+    def powers(self) -> tuple[Array, Array]:
+        """``p`` and ``r``, what inputs explain and what each signal has for itself at the modes of the nodes."""
+        eigenvalues = self.basis.eigenvalues
+        return self.nodes.power(eigenvalues), self.nodes.own(eigenvalues)
+
+    def mode_matrices(self) -> Array:
+        return self.rows.matrices(*self.powers)
 
     @abstractmethod
     def load(self, values: Array) -> Any:
@@ -155,8 +160,8 @@ class Covariance(Distribution):
         """Entries of ``C^-1`` between those that a mask chooses and some nodes of a signal."""
         raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
 
-    def at_node(self, node: int) -> Modes:
-        """Entries of ``C^-1`` between the values of all signals at a node, by their eigenvalues and eigenvectors."""
+    def at_nodes(self) -> list[Modes]:
+        """Entries of ``C^-1`` between the values of all signals at each node, by eigenvalues and eigenvectors."""
         raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
 
     def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
@@ -170,10 +175,6 @@ class Covariance(Distribution):
     @abstractmethod
     def read(self, signals: Signals) -> Any:
         """Signals as such coordinates; read when they are used, where they are large."""
-
-    def zeros(self) -> Any:
-        """A block of the spectrum without anything in it."""
-        return self.basis.zeros(self.shape[0])
 
     @abstractmethod
     def at(self, new: Any) -> tuple[Filters, Distribution]:
@@ -202,15 +203,7 @@ class Modal(Covariance):
 
     __getstate__ = without_caches
 
-    @property
-    def finest(self) -> float:
-        return 1e-8
-
-    @cached_property
-    def powers(self) -> tuple[Array, Array]:
-        """``p`` and ``r``."""
-        eigenvalues = self.basis.eigenvalues
-        return self.nodes.power(eigenvalues), self.nodes.own(eigenvalues)
+    finest = 1e-8
 
     @property
     def _forward(self) -> Array:
@@ -232,10 +225,10 @@ class Modal(Covariance):
 
     def times(self, block: Array) -> Array:
         loaded = block if self.basis.forward is None else block @ self.basis.forward
-        return self.basis.unload(self.rows.unload(self.rows.times(self.rows.load(loaded), *self.powers)))
+        return self.basis.unload(self.rows.unload(self.rows.apply(self.rows.load(loaded), *self.powers)))
 
     def solve(self, block: Array) -> Array:
-        found = self.rows.unload(self.rows.solve(self.rows.load(self.basis.load(block)), *self.powers))
+        found = self.rows.unload(self.rows.apply(self.rows.load(self.basis.load(block)), *self.powers, exponent=-1))
         return found if self.basis.backward is None else found @ self.basis.backward.T
 
     def precondition(self, block: Array) -> tuple[Array, Array]:
@@ -245,21 +238,30 @@ class Modal(Covariance):
 
     def draw_signal(self, random_state: np.random.Generator) -> Array:
         white = self.rows.load(self.basis.white(self.shape[0], random_state))
-        shared = self.rows.unload(self.rows.drawn(white, self.powers[0], np.zeros_like(self.powers[1])))
+        power, nothing = np.maximum(self.powers[0], 0.0), np.zeros_like(self.powers[1])
+        shared = self.rows.unload(self.rows.apply(white, power, nothing, exponent=0.5))
         return self.basis.unload(shared + self.nodes.draw_own(self.shape[0], random_state))
 
     def draw_noise(self, random_state: np.random.Generator) -> Array:
         return np.sqrt(self.noise_variance) * random_state.standard_normal(self.shape)
 
+    @cached_property
+    def _variances(self) -> Array:
+        return self.rows.diagonal(*self.powers)
+
+    @cached_property
+    def _precisions(self) -> Array:
+        return self.rows.diagonal(*self.powers, inverse=True)
+
     def inverse_diagonal(self) -> Array:
         """``sum_j (C_j^-1)_nn B^-T_mj^2``."""
-        return self.rows.diagonal(*self.powers, inverse=True) @ np.square(self.dual).T
+        return self._precisions @ np.square(self.dual).T
 
     def between(self, signal: int, other: int, inverse: bool = False, nodes: Any = slice(None)) -> Array:
         """``B diag((C_j)_nn') B^T``."""
         side = (self.dual if inverse else self._forward)[nodes]
         if signal == other:
-            return (side * self.rows.diagonal(*self.powers, inverse)[signal]) @ side.T
+            return (side * (self._precisions if inverse else self._variances)[signal]) @ side.T
         return (side * self.rows.column(other, *self.powers, inverse)[signal]) @ side.T
 
     def submatrix(self, chosen: Mask, inverse: bool = False) -> Array:
@@ -306,10 +308,10 @@ class Modal(Covariance):
 
     def left_out(self, block: Array, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
         rows, powers, values = self.rows, self.powers, self.rows.unload(block)
-        precisions = rows.diagonal(*powers, inverse=True)
-        errors = rows.unload(rows.solve(block, *powers)) / precisions
+        precisions = self._precisions
+        errors = rows.unload(rows.apply(block, *powers, exponent=-1)) / precisions
         if shares:
-            sums = rows.unload(rows.solve(rows.load(np.ones(values.shape)), *powers))
+            sums = rows.unload(rows.apply(rows.load(np.ones(values.shape)), *powers, exponent=-1))
             errors = errors + sums / precisions * values / (self.shape[0] - 1)
         lengths = np.sum(np.square(errors) * precisions, axis=1)
         logs = 2 * self.basis.log_volume - np.log(precisions).sum(axis=1)
@@ -318,7 +320,7 @@ class Modal(Covariance):
     def row_sums(self) -> Array:
         """Sums of ``C^-1`` over the signals, of every entry with its own node, shape (n_signals, n_nodes)."""
         ones = self.rows.load(np.ones(self.shape))
-        return self.rows.unload(self.rows.solve(ones, *self.powers)) @ np.square(self.dual).T
+        return self.rows.unload(self.rows.apply(ones, *self.powers, exponent=-1)) @ np.square(self.dual).T
 
     def across(self, chosen: Mask, signal: int, nodes: Any) -> Array:
         """``B^-T diag((C_j^-1)_nn') B^-1``, for every chosen entry."""
@@ -326,22 +328,15 @@ class Modal(Covariance):
         column = self.rows.column(signal, *self.powers, inverse=True)
         return (self.dual[places] * column[signals]) @ self.dual[nodes].T
 
-    def at_node(self, node: int) -> Modes:
+    def at_nodes(self) -> list[Modes]:
         """``sum_j B^-T_mj^2 C_j^-1``."""
-        return self.rows.weighted_inverse(np.square(self.dual[node]), *self.powers)
-
-    def diagonal(self, nodes: Indices | None = None) -> tuple[Array, Array]:
-        """``sum_j (C_j)_nn B_mj^2``: equation (9)."""
-        return self.basis.diagonals(lambda _: self.mode_variances(), nodes)
+        return self.rows.weighted_inverses(np.square(self.dual).T, *self.powers)
 
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
         return self.basis.read_block(self.basis.coefficients(signals) - centre())
 
-    def mode_variances(self) -> Array:
-        return self.rows.diagonal(*self.powers)
-
-    def mode_matrices(self) -> Array:
-        return self.rows.matrices(*self.powers)
+    def variances_at(self, eigenvalues: Array) -> Array:
+        return self.rows.diagonal(self.nodes.power(eigenvalues), self.nodes.own(eigenvalues))
 
     def rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
         """By the same factors as densities: equation (26)."""
@@ -367,7 +362,7 @@ class Series(Covariance):
     __getstate__ = without_caches
 
     @property
-    def finest(self) -> float:
+    def finest(self) -> float:  # type: ignore[override]
         return 3e-7 if str(self.basis.operator.dtype).endswith("64") else 1e-5
 
     def load(self, values: Array) -> Any:
@@ -450,21 +445,12 @@ class Series(Covariance):
         errors = basis.filtered(block, missed)
         # reading a block overwrites it
         data = basis.read_filtered(signals, vectors, missed) if has_energies else basis.read_block(errors * 1.0)
-        lengths, logs = _alone(data, variances(basis.eigenvalues))
+        found = variances(basis.eigenvalues)
+        lengths, logs = np.sum(data.energies / found, axis=1), np.log(found) @ data.multiplicities
         return LeftOut(basis.combined(block, vectors), errors, lengths, logs, lambda: basis.diagonals(variances))
 
-    def _signal_variances(self, eigenvalues: Array) -> Array:
+    def variances_at(self, eigenvalues: Array) -> Array:
         return np.square(self.rows.turn) @ self._variances(eigenvalues)
-
-    def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
-        return self.basis.diagonals(self._signal_variances, nodes)
-
-    def mode_variances(self) -> Array:
-        return self._signal_variances(self.basis.eigenvalues)
-
-    def mode_matrices(self) -> Array:
-        eigenvalues = self.basis.eigenvalues
-        return self.rows.matrices(self.nodes.power(eigenvalues), self.nodes.own(eigenvalues))
 
 
 @dataclass(frozen=True, eq=False)
@@ -483,11 +469,8 @@ class SeriesLeft(Distribution):
     def shape(self) -> tuple[int, int]:
         return self.new.cross.shape[0], self.basis.n_nodes
 
-    def _variances(self, eigenvalues: Array) -> Array:
+    def variances_at(self, eigenvalues: Array) -> Array:
         return self.left.variances(eigenvalues) + self.nodes.own(eigenvalues)
-
-    def mode_variances(self) -> Array:
-        return self._variances(self.basis.eigenvalues)
 
     def mode_matrices(self) -> Array:
         eigenvalues = self.basis.eigenvalues
@@ -502,15 +485,8 @@ class SeriesLeft(Distribution):
         corrected = basis.filtered(self.known.coordinates(missed), self.left.reach)
         return basis.combined(drawn, everything[n_known:]) - corrected
 
-    def diagonal(self, nodes: Indices | None = None) -> tuple[Any, Array]:
-        return self.basis.diagonals(self._variances, nodes)
-
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
         return self.basis.read_residual(signals, known, self.known.rows.turn, self.left.reach)
-
-
-def _alone(data: SpectralData, variances: Array) -> tuple[Array, Array]:
-    return np.sum(data.energies / variances, axis=1), np.log(variances) @ data.multiplicities
 
 
 def rescaled(
@@ -531,11 +507,6 @@ def rescaled(
     left = signal - noisy + noise_variance * solve(noisy)  # of the signals, given their noisy values
     scaled = signal + added - noise_variance * solve(added) + (scales - 1) * left
     return scaled, noisy + added - scaled
-
-
-def covariance_on(rows: Any, nodes: Nodes) -> Covariance:
-    """Covariance of signals in a basis of the nodes that is known, or by series on a quadrature."""
-    return Modal(rows, nodes) if nodes.basis.has_eigenvectors else Series(rows, nodes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,6 @@ class Rows(ABC):
 
     ``p``, the power of what inputs explain, and ``r``, what each signal has for itself, are arrays of shape
     (n_modes,). Coordinates are combinations of the signals that suit the rows, shape (..., n_signals, n_modes).
-    Derive another covariance of signals from it (a process in time, by filters): what asks does not change.
     """
 
     @property
@@ -43,24 +42,12 @@ class Rows(ABC):
         """Signals with given coordinates."""
 
     @abstractmethod
-    def times(self, coordinates: Array, power: Array, own: Array) -> Array:
-        """``C_j z_j``."""
-
-    @abstractmethod
-    def solve(self, coordinates: Array, power: Array, own: Array) -> Array:
-        """``C_j^-1 z_j``."""
+    def apply(self, coordinates: Array, power: Array, own: Array, exponent: float = 1.0) -> Array:
+        """``C_j^e z_j`` for exponents of 1 and -1; 1/2 is any root ``R`` with ``R R^T = C_j``, and -1/2 its inverse."""
 
     @abstractmethod
     def log_determinants(self, power: Array, own: Array) -> Array:
         """``log |C_j|``, shape (n_modes,)."""
-
-    @abstractmethod
-    def drawn(self, white: Array, power: Array, own: Array) -> Array:
-        """Coordinates with covariance ``C_j`` from white coordinates; the symmetric root, where there is a choice."""
-
-    @abstractmethod
-    def whitened(self, coordinates: Array, power: Array, own: Array) -> Array:
-        """Coordinates with covariance one from such with covariance ``C_j``: undoes `drawn`."""
 
     @abstractmethod
     def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
@@ -70,22 +57,22 @@ class Rows(ABC):
     def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
         """Diagonals of ``C_j``, or of its inverse, shape (n_signals, n_modes)."""
 
-    @abstractmethod
     def at(self, new: Any, power: OfEigenvalues, own: OfEigenvalues) -> Left:
         """What complete signals say of those at new inputs, with powers given as functions of the eigenvalue."""
+        raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
 
-    @abstractmethod
     def joined(self, new: Any) -> Rows:
         """These signals followed by those at new inputs."""
+        raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
 
     def log_variances(self, power: Array, own: Array) -> Array | None:
         """Logarithms of ``C_j`` in coordinates, where it is diagonal there, shape (n_signals, n_modes); else None."""
         return None
 
-    def weighted_inverse(self, weights: Array, power: Array, own: Array) -> Modes:
-        """``sum_j w_j C_j^-1`` over the signals, by its eigenvalues and eigenvectors."""
+    def weighted_inverses(self, weights: Array, power: Array, own: Array) -> list[Modes]:
+        """``sum_j w_j C_j^-1`` over the signals for every column of weights, by eigenvalues and eigenvectors."""
         columns = [self.column(signal, power, own, inverse=True) @ weights for signal in range(self.n_signals)]
-        return modes_of(np.array(columns))
+        return [modes_of(one) for one in np.moveaxis(np.array(columns), -1, 0)]
 
     def matrices(self, power: Array, own: Array) -> Array:
         """``C_j`` written out, shape (n_modes, n_signals, n_signals)."""
@@ -135,34 +122,23 @@ class Inputs(Rows):
         """``D``, shape (..., n_signals, n_modes): the one place that says so; leading axes of `power` are filters."""
         return self.modes.values[:, None] * power[..., None, :] + own
 
-    def times(self, coordinates: Array, power: Array, own: Array) -> Array:
-        return self.variances(power, own) * coordinates
-
-    def solve(self, coordinates: Array, power: Array, own: Array) -> Array:
-        return coordinates / self.variances(power, own)
+    def apply(self, coordinates: Array, power: Array, own: Array, exponent: float = 1.0) -> Array:
+        return self.variances(power, own) ** exponent * coordinates
 
     def log_determinants(self, power: Array, own: Array) -> Array:
         return np.log(self.variances(power, own)).sum(axis=0)
 
-    def drawn(self, white: Array, power: Array, own: Array) -> Array:
-        return np.sqrt(np.maximum(self.variances(power, own), 0.0)) * white
-
-    def whitened(self, coordinates: Array, power: Array, own: Array) -> Array:
-        return coordinates / np.sqrt(self.variances(power, own))
-
     def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
-        variances = self.variances(power, own)
-        return (self.turn * self.turn[signal]) @ (1 / variances if inverse else variances)
+        return (self.turn * self.turn[signal]) @ self.variances(power, own) ** (-1.0 if inverse else 1.0)
 
     def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
-        variances = self.variances(power, own)
-        return np.square(self.turn) @ (1 / variances if inverse else variances)
+        return np.square(self.turn) @ self.variances(power, own) ** (-1.0 if inverse else 1.0)
 
     def log_variances(self, power: Array, own: Array) -> Array:
         return np.log(self.variances(power, own))
 
-    def weighted_inverse(self, weights: Array, power: Array, own: Array) -> Modes:
-        return Modes((1 / self.variances(power, own)) @ weights, self.turn)
+    def weighted_inverses(self, weights: Array, power: Array, own: Array) -> list[Modes]:
+        return [Modes(values, self.turn) for values in weights.T @ (1 / self.variances(power, own)).T]
 
     def at(self, new: NewInputs, power: OfEigenvalues, own: OfEigenvalues) -> LeftOfInputs:
         return LeftOfInputs(self, new, power, own)
@@ -219,8 +195,7 @@ class LeftOfInputs(Left):
 class Blocks(Rows):
     """A covariance of its own at every mode, ``S_j + r_j I``: what complete signals leave at new inputs.
 
-    ``S_j`` has the power of the mode in it, so that `power` is not looked at. Coordinates are the signals themselves:
-    no combination suits every mode.
+    ``S_j`` has the power of the mode in it, so that `power` is ignored. Coordinates are the signals themselves.
     """
 
     left: Left
@@ -246,43 +221,25 @@ class Blocks(Rows):
     def unload(self, coordinates: Array) -> Array:
         return coordinates
 
-    def _filtered(self, coordinates: Array, values: Array) -> Array:
-        vectors = self._modes[1]
-        turned = np.einsum("jab,...aj->...bj", vectors, coordinates, optimize=True) * values.T
-        return np.einsum("jab,...bj->...aj", vectors, turned, optimize=True)
-
     def _spectrum(self, own: Array) -> Array:
         return self._modes[0] + own[:, None]
 
-    def times(self, coordinates: Array, power: Array, own: Array) -> Array:
-        return self._filtered(coordinates, self._spectrum(own))
-
-    def solve(self, coordinates: Array, power: Array, own: Array) -> Array:
-        return self._filtered(coordinates, 1 / self._spectrum(own))
+    def apply(self, coordinates: Array, power: Array, own: Array, exponent: float = 1.0) -> Array:
+        vectors, values = self._modes[1], self._spectrum(own) ** exponent
+        turned = np.einsum("jab,...aj->...bj", vectors, coordinates, optimize=True) * values.T
+        return np.einsum("jab,...bj->...aj", vectors, turned, optimize=True)
 
     def log_determinants(self, power: Array, own: Array) -> Array:
         return np.log(self._spectrum(own)).sum(axis=1)
 
-    def drawn(self, white: Array, power: Array, own: Array) -> Array:
-        return self._filtered(white, np.sqrt(self._spectrum(own)))
-
-    def whitened(self, coordinates: Array, power: Array, own: Array) -> Array:
-        return self._filtered(coordinates, 1 / np.sqrt(self._spectrum(own)))
-
     def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
-        values, vectors = self._spectrum(own), self._modes[1]
-        return np.einsum("jab,jb->aj", vectors, vectors[:, signal] * (1 / values if inverse else values))
+        values, vectors = self._spectrum(own) ** (-1.0 if inverse else 1.0), self._modes[1]
+        return np.einsum("jab,jb->aj", vectors, vectors[:, signal] * values)
 
     def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
         if not inverse:
             return self._variances + own
         return np.einsum("jab,jb->aj", np.square(self._modes[1]), 1 / self._spectrum(own))
-
-    def at(self, new: Any, power: OfEigenvalues, own: OfEigenvalues) -> Left:
-        raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
-
-    def joined(self, new: Any) -> Rows:
-        raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
 
     def matrices(self, power: Array, own: Array) -> Array:
         return self.left.covariances(self.eigenvalues) + own[:, None, None] * np.eye(self.n_signals)
@@ -305,9 +262,9 @@ class Nodes(ABC):
     def power(self, eigenvalues: Array) -> Array:
         """Diagonal of ``G``."""
 
-    @abstractmethod
     def response(self, eigenvalues: Array) -> Array:
         """A root of `power`, of either sign."""
+        return np.sqrt(self.power(eigenvalues))
 
     @abstractmethod
     def own(self, eigenvalues: Array) -> Array:
@@ -333,11 +290,9 @@ class GraphNodes(Nodes):
         return self.kernel.basis(self.spectrum)
 
     def power(self, eigenvalues: Array) -> Array:
-        """``gamma``."""
         return self.kernel.power(eigenvalues)
 
     def response(self, eigenvalues: Array) -> Array:
-        """``g``."""
         return self.kernel.response(eigenvalues)
 
     def own(self, eigenvalues: Array) -> Array:
@@ -350,15 +305,12 @@ class GraphNodes(Nodes):
         return self.basis.filtered(self.basis.white(n_signals, random_state), self.residual_bank(n_signals))
 
     def residual_bank(self, n_signals: int) -> FilterBank:
-        """The residual's filter for draws of signals.
-
-        Without its floor ``h`` comes near zero as a root does, and a series for it is long. Draws are spared the last
-        terms: where ``h`` is small they change the covariance by their square.
-        """
+        """The residual's filter ``h`` for draws of signals."""
 
         def response(eigenvalues: Array) -> Array:
             return np.sqrt(np.maximum(self.kernel.residual_power(eigenvalues), 0.0))[None]
 
+        # h nears zero as a root does, so its series is long; the last terms change the covariance by their square
         return FilterBank(response, np.eye(n_signals), None, SERIES_OF_DRAWS)
 
 
@@ -413,9 +365,6 @@ class ShrunkNodes(Nodes):
 
     def power(self, eigenvalues: Array) -> Array:
         return self._turned[0]
-
-    def response(self, eigenvalues: Array) -> Array:
-        return np.sqrt(self._turned[0])
 
     def own(self, eigenvalues: Array) -> Array:
         return np.ones(self._turned[0].size)

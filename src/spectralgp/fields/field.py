@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -108,9 +108,7 @@ class Predictive(ABC):
 class Field(Predictive):
     """Signals with a mean and a covariance, of which some values may have been observed.
 
-    A signal is normal, or a multivariate t whose scale is its own (finite `freedom`). Given part of itself it is a t
-    again: equation (25). Several signals are conditioned on with their covariance, and their joint density is a product
-    in the order given: equation (26).
+    A signal is normal, or a multivariate t with a scale of its own (finite `freedom`): equations (25) and (26).
     """
 
     covariance: Distribution  # of all signals, noise included; a `Covariance` where values were observed, or may be
@@ -127,8 +125,6 @@ class Field(Predictive):
     def centre(self) -> Any:
         """Mean of the signals before anything was observed, as a block of the spectrum."""
         return self.centred()
-
-    # ------------------------------------------------------------------------------------------------- conditioning
 
     def given(self, observed: Any) -> Field:
         observed = np.asarray(on_host(_as_observed(observed, self.n_signals, self._n_nodes, "observed")), dtype=float)
@@ -167,26 +163,18 @@ class Field(Predictive):
     def _centre_values(self) -> Array:
         return np.asarray(on_host(self.covariance.basis.unload(self.centre)))
 
-    # --------------------------------------------------------------------------------------- the scale of each signal
-
     @cached_property
     def _tails(self) -> tuple[Array, Array]:
-        """Degrees of freedom of every signal shown, and what its covariance is multiplied by: equation (25).
-
-        Where what was observed is known by draws alone, the covariance stays.
-        """
+        """Degrees of freedom of every signal shown, and what its covariance is multiplied by: equation (25)."""
         if np.isinf(self.freedom) or self.seen is None:
             return np.full(self.n_signals, self.freedom), np.ones(self.n_signals)
-        lengths, counts = np.zeros(self.n_signals), np.zeros(self.n_signals)
+        lengths, counts = np.zeros(self.n_signals), np.zeros(self.n_signals)  # which draws alone do not tell
         if self.seen.is_written_out:
-            found = [self.seen.length(int(row)) for row in self._rows]
-            lengths, counts = np.array([one[0] for one in found]), np.array([one[2] for one in found])
+            lengths, _, counts = self.seen.lengths(self._rows)
         if self.learnt_from_them is not None:
             left_out = self.learnt_from_them.left_out(lengths)[0]
             lengths = np.where(self._rows < self.learnt_from_them.n_signals, left_out, lengths)
         return self.freedom + counts, (self.freedom - 2 + lengths) / (self.freedom - 2 + counts)
-
-    # ------------------------------------------------------------------------------------------------------- moments
 
     @cached_property
     def mean(self) -> Any:
@@ -241,7 +229,6 @@ class Field(Predictive):
 
     @property
     def variance_error(self) -> Array:
-        """Root mean square standard error of `variance`, one per signal: that of draws or of probes."""
         if self.seen is None:
             return self._diagonal[1] * np.sqrt(np.mean(self._divisor**4))
         if self.seen.n_draws is None:
@@ -272,8 +259,6 @@ class Field(Predictive):
         blocks = [[self._between(one, other, include_noise) for other in numbers] for one in numbers]
         return np.array(blocks).transpose(0, 2, 1, 3)
 
-    # --------------------------------------------------------------------------------------------------------- draws
-
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
         draws = [self._drawn(random_state, include_noise) for _ in range(as_integer(n_samples, "n_samples", 1))]
         return self.covariance.basis.stack(draws)
@@ -281,35 +266,28 @@ class Field(Predictive):
     def _drawn(self, random_state: np.random.Generator, include_noise: bool) -> Any:
         (freedom, factors), is_t = self._tails, np.isfinite(self.freedom)
         scales: Any = np.sqrt((freedom - 2) / random_state.chisquare(freedom))[:, None] if is_t else 1.0
+        at_nodes = (lambda drawn: drawn) if self.covariance.is_written_out else self.covariance.basis.unload
         signal: Any
         noise: Any = 0.0
         if self.seen is not None:
             signal = self.seen.signal_draws(1, random_state)[0][self._rows]
         else:
-            signal = self._at_nodes(self.covariance.draw_signal(random_state))
+            signal = at_nodes(self.covariance.draw_signal(random_state))
             if self.mean_deviations is not None:
                 white = random_state.standard_normal(len(self._mean_deviations))
                 signal = signal + sum(weight * one for weight, one in zip(white, self._mean_deviations, strict=True))
         if include_noise or is_t:
-            noise = self._at_nodes(self.covariance.draw_noise(random_state))
+            noise = at_nodes(self.covariance.draw_noise(random_state))
             noise = noise if self.shown is None else noise[self._rows]
         if is_t:
             signal, noise = (one * np.sqrt(factors)[:, None] for one in self._rescaled(signal, noise, scales))
         return self.mean + self.units.restore_scale(signal + noise if include_noise else signal)
 
-    def _at_nodes(self, drawn: Any) -> Any:
-        """Values of drawn blocks, which are columns on a quadrature."""
-        return drawn if self.covariance.is_written_out else self.covariance.basis.unload(drawn)
-
     def _rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
-        """Drawn signals and noise, with what signals before it leave open of each scaled: equation (26).
-
-        Where their joint covariance is too large to write out, the deviation of each is scaled as a whole, which takes
-        from the covariance between signals.
-        """
+        """Drawn signals and noise, with what signals before it leave open of each scaled: equation (26)."""
         if self.seen is None and self.mean_deviations is None:
             return cast(Modal, self.covariance).rescaled(signal, noise, scales)  # tails are learnt where it is one
-        if self.n_signals == 1 or signal.size > MOST_RESCALED:
+        if self.n_signals == 1 or signal.size > MOST_RESCALED:  # then it takes from the covariance between signals
             return signal * scales, noise * scales
         factor = self._joint_factor
 
@@ -329,8 +307,6 @@ class Field(Predictive):
         roots = np.multiply.outer(np.sqrt(self._tails[1]), divisor).ravel()
         joint = self.joint_covariance(include_noise=True).reshape(size, size)
         return cholesky(joint / np.multiply.outer(roots, roots), lower=True, check_finite=False)
-
-    # ----------------------------------------------------------------------------------------------------- densities
 
     @cached_property
     def _log_evidence(self) -> float:
@@ -357,13 +333,13 @@ class Field(Predictive):
     def _log_density_of_some(self, signals: Array, joint: bool) -> Any:
         """Log densities of values that are not complete signals, or that others were observed beside."""
         rows = range(self.n_signals)
-        if joint and np.isinf(self.freedom):
-            return self._gain(signals)
-        if self.seen is None and joint:
-            return self._chain(signals)
         if not joint:
             is_dense = self.seen is None and self.covariance.is_written_out
-            return self._alone(signals) if is_dense else np.array([self._gain(signals, row) for row in rows])
+            return np.array([self._chain(signals, [row]) if is_dense else self._gain(signals, row) for row in rows])
+        if np.isinf(self.freedom):
+            return self._gain(signals)
+        if self.seen is None:
+            return self._chain(signals, rows)
         total, known = 0.0, self
         for row in rows:
             total += known._gain(signals, row)
@@ -382,40 +358,32 @@ class Field(Predictive):
         if np.isinf(self.freedom) or row is None:
             gain = more._log_evidence - self._log_evidence
         else:
-            gain = float(more._marginal(row) - self._marginal(row))
+            gain = more._marginal(row) - self._marginal(row)
         return gain - float(self.units.log_volume(np.isfinite(further)))
 
-    def _marginal(self, row: int) -> Array:
+    def _marginal(self, row: int) -> float:
         """Log density of what was observed of a signal given all others."""
         assert self.seen is not None
         if not self.seen.is_written_out:
             raise ValueError(TOO_MANY.format(n_values=int(np.count_nonzero(self.seen.observed))))
-        length, logs, count = self.seen.length(int(self._rows[row]))
-        return t_log_density(np.array(length), logs, count, self.freedom)
+        return float(t_log_density(*self.seen.lengths(self._rows[[row]]), self.freedom)[0])
 
-    def _alone(self, signals: Array) -> Array:
-        """Log densities of what there is of every signal alone."""
-        errors, seen = signals - np.asarray(on_host(self.mean)), np.isfinite(signals)
-        logs = np.zeros(self.n_signals)
-        for row in range(self.n_signals):
-            if seen[row].any():
-                covariance = self._between(row, row, include_noise=True)[np.ix_(seen[row], seen[row])]
-                logs[row] = _whitened_density(errors[row, seen[row]], covariance, [0], self.freedom)
-        return logs
-
-    def _chain(self, signals: Array) -> float:
-        """Log density of what there is of all signals, each given those before it."""
-        seen = np.isfinite(signals)
-        n_values = int(np.count_nonzero(seen))
-        if n_values > MOST_CHAINED:
-            raise ValueError(TOO_MANY.format(n_values=n_values))
-        if not n_values:
+    def _chain(self, signals: Array, rows: Iterable[int]) -> float:
+        """Log density of what there is of some signals, each given those before it."""
+        seen, errors = np.isfinite(signals), signals - np.asarray(on_host(self.mean))
+        rows = [row for row in rows if seen[row].any()]
+        if not rows:
             return 0.0
-        size = self.n_signals * self._n_nodes
-        covariance = self.joint_covariance(include_noise=True).reshape(size, size)[np.ix_(seen.ravel(), seen.ravel())]
-        counts = seen.sum(axis=1)
-        starts = np.concatenate([[0], np.cumsum(counts[counts > 0])[:-1]])
-        return _whitened_density((signals - np.asarray(self.mean))[seen], covariance, starts, self.freedom)
+        counts = seen[rows].sum(axis=1)
+        n_values = int(counts.sum())
+        if len(rows) > 1 and n_values > MOST_CHAINED:
+            raise ValueError(TOO_MANY.format(n_values=n_values))
+        pairs = [[self._between(one, other, True)[np.ix_(seen[one], seen[other])] for other in rows] for one in rows]
+        factor = cholesky(np.block(pairs), lower=True, check_finite=False)
+        whitened = solve_triangular(factor, errors[rows][seen[rows]], lower=True, check_finite=False)
+        starts = np.cumsum(counts) - counts
+        lengths, logs = (np.add.reduceat(one, starts) for one in (whitened**2, 2 * np.log(np.diag(factor))))
+        return float(np.sum(t_log_density(lengths, logs, counts, self.freedom)))
 
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
         mean, std = on_host(self.mean)[:, nodes], self.std(include_noise=True, nodes=nodes)
@@ -427,21 +395,14 @@ class Field(Predictive):
 
 @dataclass(frozen=True, eq=False)
 class MixedField(Predictive):
-    """Mixture of fields, one per model; weights stay as they are, whatever is observed.
-
-    Means and covariances are those of the mixture, densities and samples are exact. Models of weight zero are not
-    evaluated.
-    """
+    """Mixture of fields, one per model; weights stay whatever is observed, and those of weight zero are not asked."""
 
     weights: Array  # add up to one
     fields: tuple[Field, ...]
 
     def _average(self, ask: Callable[[Field], Any]) -> Any:
         """Weighted sum of what the models answer."""
-        total: Any = 0.0
-        for weight, part in self._parts:
-            total = total + weight * ask(part)
-        return total
+        return sum(weight * ask(part) for weight, part in self._parts)
 
     @cached_property
     def _parts(self) -> list[tuple[float, Field]]:
@@ -472,18 +433,19 @@ class MixedField(Predictive):
         return np.asarray(self._average(lambda part: part.variance_error))
 
     def node_covariance(self, include_noise: bool = False) -> Array:
-        def around_mean(part: Field) -> Array:
-            apart = part.mean - self.mean
-            return np.asarray(part.node_covariance(include_noise) + apart[:, :, None] * apart[:, None, :])
-
-        return np.asarray(self._average(around_mean))
+        return self._about_mean(lambda part: part.node_covariance(include_noise), "na,nb->nab")
 
     def joint_covariance(self, include_noise: bool = False) -> Array:
-        def around_mean(part: Field) -> Array:
-            apart = part.mean - self.mean
-            return np.asarray(part.joint_covariance(include_noise) + np.multiply.outer(apart, apart))
+        return self._about_mean(lambda part: part.joint_covariance(include_noise), "na,mb->namb")
 
-        return np.asarray(self._average(around_mean))
+    def _about_mean(self, ask: Callable[[Field], Array], axes: str) -> Array:
+        """Covariances of the models and of their means."""
+
+        def moment(part: Field) -> Array:
+            apart = part.mean - self.mean
+            return ask(part) + np.einsum(axes, apart, apart)
+
+        return np.asarray(self._average(moment))
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
         counts = random_state.multinomial(n_samples, self.weights)
@@ -545,15 +507,6 @@ def stacking_weights(
             break
     kept = np.where(weights >= min(negligible, float(np.max(weights))), weights, 0.0)
     return kept / kept.sum()
-
-
-def _whitened_density(errors: Array, covariance: Array, starts: Any, freedom: float) -> float:
-    """Log density of errors in groups that begin at `starts`, each a t given those before it."""
-    factor = cholesky(covariance, lower=True, check_finite=False)
-    whitened = solve_triangular(factor, errors, lower=True, check_finite=False)
-    lengths, logs = (np.add.reduceat(one, starts) for one in (whitened**2, 2 * np.log(np.diag(factor))))
-    counts = np.diff(np.append(starts, errors.size))
-    return float(np.sum(t_log_density(lengths, logs, counts, freedom)))
 
 
 def _as_observed(signals: Any, n_signals: int, n_nodes: int, name: str = "signals") -> Any:

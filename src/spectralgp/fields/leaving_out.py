@@ -166,7 +166,7 @@ def _entries(posterior: Posterior) -> LeaveOneOut:
         if posterior.seen is None:
             lengths = covariance.left_out(posterior.block, posterior.signals, False, False).lengths
         else:
-            lengths = np.array([seen.length(row)[0] for row in range(len(missed))])
+            lengths = seen.lengths(range(len(missed)))[0]
         rest = lengths[:, None] - np.where(observed, missed**2 / variance, 0.0)
         others = observed.sum(axis=1, keepdims=True) - observed
         variance = variance * (freedom - 2 + np.maximum(rest, 0.0)) / (freedom - 2 + others)

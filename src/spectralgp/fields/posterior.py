@@ -32,12 +32,10 @@ COMPLETIONS = 3  # of signals with holes, each under what was learnt from the on
 
 @dataclass(frozen=True, eq=False)
 class GraphGP:
-    """Prior over signals on a graph, ``Cov(Y) = K (x) B B^T + I (x) H H^T + sigma^2 I``; it stores no data.
+    """Prior over signals on a graph, ``Cov(Y) = K (x) B B^T + I (x) H H^T + sigma^2 I``. Made by `graph_gp`.
 
-    That is equation (3), with a residual that neighbours share where the graph kernel has one (equation (14)), and with
-    the covariance between frequencies that signals showed, where it was learnt (equation (18)).
-
-    Made by `graph_gp`.
+    That is equation (3), with a residual where the graph kernel has one, equation (14), and with the covariance between
+    frequencies that signals showed, where it was learnt: equation (18).
 
     Parameters
     ----------
@@ -92,12 +90,6 @@ class GraphGP:
         """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of the graph's basis."""
         return self.graph_kernel.power(self.graph_basis.eigenvalues)
 
-    def with_tails(self, shrinkage: Shrinkage) -> GraphGP:
-        """The prior with a shrinkage that differs in the tails of a signal alone: what nodes share is the same."""
-        other = replace(self, shrinkage=shrinkage)
-        other.__dict__["nodes"] = self.nodes  # the basis took an eigendecomposition
-        return other
-
     def rows(self, inputs: Array) -> Inputs:
         """How signals covary by their inputs."""
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
@@ -144,7 +136,8 @@ class GraphGP:
     ) -> Array:
         """Draw signals from the prior at the given inputs, shape (n_samples, n_inputs, n_nodes)."""
         covariance = self.covariance(self.rows(inputs))
-        return Field(covariance, covariance.zeros, Units(), self.freedom).sample(n_samples, random_state, include_noise)
+        field = Field(covariance, lambda: self.basis.zeros(len(inputs)), Units(), self.freedom)
+        return field.sample(n_samples, random_state, include_noise)
 
 
 def graph_gp(
@@ -240,8 +233,6 @@ class Posterior:
         """``b(L) x``, the mean that inputs carry over, as a block; zero where there is none."""
         return self.prior.carried_block(self.carried, inputs, self.signals.units)
 
-    # --------------------------------------------------------------------------------------------------- predictions
-
     def at(self, inputs: Any) -> Field:
         """What is predicted at new inputs.
 
@@ -262,9 +253,8 @@ class Posterior:
     def given(self, new: NewInputs, features: Any) -> Field:
         """What is predicted, from the covariances of new inputs; `features` are for what carries over."""
         reach, left = self.covariance.at(new)
-        is_closed, deviations = self.seen is None and left.is_closed, None
-        if self.seen is not None:
-            deviations = partial(self._mean_deviations, self.seen, reach)
+        is_closed = self.seen is None and left.is_closed
+        deviations = None if self.seen is None else partial(self._mean_deviations, self.seen, reach)
         return Field(
             left,
             lambda: self.basis.filtered(self.block, reach) + self.carried_block(features),
@@ -287,7 +277,7 @@ class Posterior:
         joint, known = self.covariance.joined(new), self.as_seen()
         n_known, n_signals = known.weights.shape[0], joint.shape[0]
         inputs = np.vstack([self.inputs, features]) if self.carried is not None else np.empty((n_signals, 0))
-        centre = joint.zeros() + self.carried_block(inputs)
+        centre = self.basis.zeros(n_signals) + self.carried_block(inputs)
         nothing = np.zeros((n_signals - n_known, known.weights.shape[1]))
         values, weights = (np.concatenate([one, nothing]) for one in (known.values, known.weights))
         rows, seen = np.arange(n_known, n_signals), Seen(joint, values, weights)
@@ -321,7 +311,7 @@ class Posterior:
 
     def filled(self, rows: Indices) -> Field:
         """Some of the training signals given what was observed of all."""
-        centre = self.covariance.zeros() + self.carried_block(self.inputs)
+        centre = self.basis.zeros(len(self.inputs)) + self.carried_block(self.inputs)
         shrinkage, freedom = self.prior.shrinkage, self.prior.freedom
         units, seen = self.signals.units, self.as_seen()
         return Field(self.covariance, lambda: centre, units, freedom, seen, shown=rows, learnt_from_them=shrinkage)
@@ -449,9 +439,8 @@ def seen_about(
     start: Array | None = None,
 ) -> Seen:
     """Signals with holes about a mean, that inputs carry over or zero, under a covariance."""
-    observed = signals.observed
-    values = np.where(observed, signals.as_observed - mean, 0.0)
-    return Seen(covariance, values, observed.astype(float), most_deviations, start)
+    values = np.where(signals.observed, signals.as_observed - mean, 0.0)
+    return Seen(covariance, values, signals.observed.astype(float), most_deviations, start)
 
 
 def condition_shrunk(
@@ -503,15 +492,14 @@ def condition_shrunk(
 def held_out_densities(plain: Posterior, prediction: Field, signals: Signals, nodes: Indices) -> tuple[Array, Array]:
     """Log densities of complete signals that were held out, and of their values at some nodes, under shrinkage.
 
-    For comparing models: means are the graph's model's, and the covariance of a signal's errors is
-    ``V D_c R D_c V^T`` with the standard deviations ``c`` that the graph's model states, times the profile. It is near
-    (24), and takes no eigendecomposition per model and fold. `plain` is the graph's model, conditioned on the signals
-    that were kept, and `signals` are the others, in the units of those.
+    `plain` is the graph's model, conditioned on the signals that were kept, and gives the means; `signals` are the
+    others, in the units of those. Errors have the covariance ``V D_c R D_c V^T`` with the standard deviations ``c`` of
+    that model times the profile: near (24), and without an eigendecomposition per model and fold.
     """
     shrinkage, covariance = _shrinkage(plain), prediction.covariance
     assert isinstance(covariance, Modal)
     vectors, units = covariance.basis.require_eigenvectors(NOT_EXACT), signals.units
-    roots = np.sqrt(covariance.mode_variances()) * shrinkage.profile
+    roots = np.sqrt(covariance.rows.diagonal(*covariance.powers)) * shrinkage.profile
     errors = plain.basis.load(signals.values) - prediction.centre
     lengths, log_determinant = shrinkage.lengths(errors / roots)
     freedom, n_nodes = shrinkage.total + 2, errors.shape[1]
@@ -527,9 +515,10 @@ def _shrinkage(plain: Posterior) -> Shrinkage:
     """The covariance between frequencies of signals that the graph's model whitened."""
     basis, covariance, deviations = plain.basis, plain.covariance, plain.signals.deviations
     assert isinstance(covariance, Modal)
-    whitened = covariance.rows.whitened(plain.block, *covariance.powers)
+    whitened = covariance.rows.apply(plain.block, *covariance.powers, exponent=-0.5)
     if deviations is not None:
-        spread = covariance.rows.whitened(covariance.coordinates(basis.load(deviations)), *covariance.powers)
+        spread = covariance.coordinates(basis.load(deviations))
+        spread = covariance.rows.apply(spread, *covariance.powers, exponent=-0.5)
         whitened = np.vstack([whitened, spread.reshape(-1, basis.n_nodes)])
     positions = np.clip(basis.eigenvalues / plain.prior.spectrum.upper, 0.0, 1.0)
     return Shrinkage.learnt(whitened, positions, plain.signals.shape[0])
@@ -544,6 +533,7 @@ def _with_tails(posterior: Posterior, learns: bool) -> Posterior:
         lengths = covariance.left_out(posterior.block, posterior.signals, shares=False, has_energies=False).lengths
         counts = np.full(lengths.size, covariance.shape[1])
     elif learns and posterior.seen is not None and posterior.seen.is_written_out:
-        groups = [posterior.seen.length(row) for row in range(covariance.shape[0])]
-        lengths, counts = np.array([one[0] for one in groups]), np.array([one[2] for one in groups])
-    return replace(posterior, prior=posterior.prior.with_tails(shrinkage.with_freedom(lengths, counts)))
+        lengths, _, counts = posterior.seen.lengths(range(covariance.shape[0]))
+    prior = replace(posterior.prior, shrinkage=shrinkage.with_freedom(lengths, counts))
+    prior.__dict__["nodes"] = posterior.prior.nodes  # which tails do not change; they took an eigendecomposition
+    return replace(posterior, prior=prior)

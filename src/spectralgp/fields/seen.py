@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -15,6 +16,7 @@ from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import mention
 from spectralgp.fields.covariances import Covariance
 from spectralgp.operators import lanczos
+from spectralgp.spectra import Modes
 
 Method = Literal["missing", "observed", "iterative"]
 
@@ -52,8 +54,6 @@ class Seen:
     start: Array | None = None  # a guess of `solution`
 
     __getstate__ = without_caches
-
-    # ------------------------------------------------------------------------------------------------- what is seen
 
     @cached_property
     def observed(self) -> Mask:
@@ -110,8 +110,6 @@ class Seen:
         weights = np.where(self.observed, self.weights, 1.0)
         return self.covariance.noise_variance * (1 / weights - 1)
 
-    # ------------------------------------------------------------------------------------------------------- solves
-
     @cached_property
     def _factor(self) -> tuple[Array, Array] | Array:
         """What is inverted: a Cholesky factor of ``C_oo``, or of ``(C^-1)_hh`` with what weights add to it.
@@ -153,13 +151,6 @@ class Seen:
         found = known - self.covariance.solve(correction)
         found[..., self.missing] = 0.0  # but for rounding
         return found
-
-    def _around_holes(self, values: Array) -> Array:
-        """Values with every hole filled by its mean: equation (19)."""
-        completed = np.where(self.observed, values, 0.0)
-        if self._n_others:
-            completed[..., self.missing] = -self._inner_solve(self.covariance.solve(completed)[..., self.missing].T).T
-        return completed
 
     def _among_observed(self, values: Array) -> Array:
         found = np.zeros(values.shape)
@@ -212,22 +203,23 @@ class Seen:
             mention(f"solving, iteration {len(gains)}")
         return solution * complete.load(self.observed.astype(float))
 
-    # --------------------------------------------------------------------------------------------------- completion
-
-    def _image(self, solution: Array) -> Array:
-        """``C u``, one set of signals at a time where blocks cannot be stacked."""
+    def _through(self, verb: Callable[[Any], Any], values: Array) -> Array:
+        """What a verb of the covariance makes of values, one set of signals at a time where they cannot be stacked."""
         complete = self.covariance
-        if solution.ndim > 2 and not complete.is_written_out:
-            return np.stack([self._image(one) for one in solution])
-        return complete.unload(complete.times(complete.load(solution)))
+        if values.ndim > 2 and not complete.is_written_out:
+            return np.stack([self._through(verb, one) for one in values])
+        return complete.unload(verb(complete.load(values)))
 
     def filled(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> tuple[Array, Array]:
         """What was observed with the conditional mean of the rest, and the solution that they follow from."""
-        if self.method == "missing" and self.is_mask:
-            completed = self._around_holes(values)
+        if self.method == "missing" and self.is_mask:  # equation (19)
+            completed = np.where(self.observed, values, 0.0)
+            if self._n_others:
+                known = self.covariance.solve(completed)[..., self.missing]
+                completed[..., self.missing] = -self._inner_solve(known.T).T
             return completed, np.where(self.observed, self.covariance.solve(completed), 0.0)
         solution = self.solve(values, start, tolerance)
-        return np.where(self.observed, values, self._image(solution)), solution
+        return np.where(self.observed, values, self._through(self.covariance.times, solution)), solution
 
     @cached_property
     def _filled(self) -> tuple[Array, Array]:
@@ -246,11 +238,8 @@ class Seen:
     @property
     def signal_mean(self) -> Array:
         """Conditional mean of the signals without noise, at every entry: ``A Q y``."""
-        if self.is_mask:
-            return self.mean - self.covariance.noise_variance * self.solution
-        return self._image(self.solution) - self.covariance.noise_variance * self.solution
-
-    # --------------------------------------------------------------------------------------------------- deviations
+        image = self.mean if self.is_mask else self._through(self.covariance.times, self.solution)
+        return image - self.covariance.noise_variance * self.solution
 
     @cached_property
     def n_draws(self) -> int | None:
@@ -334,12 +323,7 @@ class Seen:
     @cached_property
     def solved_deviations(self) -> Array:
         """``C^-1`` times each of the deviations."""
-        complete = self.covariance
-        if complete.is_written_out:
-            return np.asarray(complete.solve(self.deviations))
-        return np.stack([complete.unload(complete.solve(complete.load(one))) for one in self.deviations])
-
-    # ---------------------------------------------------------------------------------------------------- variances
+        return self._through(self.covariance.solve, self.deviations)
 
     @cached_property
     def variance(self) -> Array:
@@ -350,27 +334,20 @@ class Seen:
         """
         if self.n_draws is None:
             return np.where(self.observed, 0.0, self._sum_of_squares(self.deviations))
-        return self._variance_by_signals() if self.covariance.is_written_out else self._variance_by_entries()
-
-    def _variance_by_signals(self) -> Array:
-        """Given the other signals, what is missing of a signal has a precision that is part of ``C^-1``."""
+        if not self.covariance.is_written_out:  # signals are long: given all other entries
+            total = 1 / self.inverse_diagonal
+            for deviation, solved in zip(self.deviations, self.solved_deviations, strict=True):
+                total += np.square(deviation - solved / self.inverse_diagonal)
+            return np.where(self.observed, 0.0, total)
         variance = np.zeros(self.weights.shape)
         for signal, own in enumerate(self.missing):
-            if own.any():
+            if own.any():  # given the other signals, what is missing of one has a precision that is part of C^-1
                 entries = self.covariance.between(signal, signal, inverse=True, nodes=own)
                 factor = cholesky(entries, lower=True), True
                 given = cho_solve(factor, np.eye(int(np.count_nonzero(own)))).diagonal()
                 left = self.deviations[:, signal, own] - cho_solve(factor, self.solved_deviations[:, signal, own].T).T
                 variance[signal, own] = given + np.sum(np.square(left), axis=0)
         return variance
-
-    def _variance_by_entries(self) -> Array:
-        """Given all other entries, where signals are too long for that."""
-        precisions = self.inverse_diagonal
-        total = 1 / precisions
-        for deviation, solved in zip(self.deviations, self.solved_deviations, strict=True):
-            total += np.square(deviation - solved / precisions)
-        return np.where(self.observed, 0.0, total)
 
     @cached_property
     def inverse_diagonal(self) -> Array:
@@ -441,10 +418,13 @@ class Seen:
         values, axes = np.linalg.eigh(entries)
         return np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0)), axes
 
+    @cached_property
+    def _at_nodes(self) -> list[Modes]:
+        return self.covariance.at_nodes()
+
     def node_group(self, node: int) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of ``Q`` among what was observed at a node, over the signals."""
-        own = self.observed[:, node]
-        modes = self.covariance.at_node(node)
+        own, modes = self.observed[:, node], self._at_nodes[node]
         if self._n_others == 0:
             return modes.values, modes.vectors
         moved = self.solved_deviations[:, own, node]
@@ -457,16 +437,18 @@ class Seen:
         """``Q`` among all that was observed, row by row, where that is little."""
         return self._inner_solve(np.eye(self._n_dense))
 
-    def length(self, signal: int) -> tuple[float, float, int]:
-        """``e^T C^-1 e``, ``log |C|`` and the number of the values observed of a signal, given all others."""
-        own = self.observed[signal]
-        if not own.any():
-            return 0.0, 0.0, 0
-        values, axes = self.group(signal)
-        turned = axes.T @ self.solution[signal, own]
-        return float(np.sum(turned**2 / values)), -float(np.sum(np.log(values))), int(np.count_nonzero(own))
-
-    # ---------------------------------------------------------------------------------------------------- densities
+    def lengths(self, signals: Iterable[int]) -> tuple[Array, Array, Array]:
+        """``e^T C^-1 e``, ``log |C|`` and the number of the values observed of signals, each given all others."""
+        found = []
+        for signal in signals:
+            if not self.observed[signal].any():
+                found.append((0.0, 0.0, 0))
+                continue
+            values, axes = self.group(signal)
+            turned = axes.T @ self.solution[signal, self.observed[signal]]
+            found.append((np.sum(turned**2 / values), -np.sum(np.log(values)), values.size))
+        lengths, logs, counts = np.array(found).reshape(-1, 3).T
+        return lengths, logs, counts
 
     def log_density(self, random_state: np.random.Generator | None = None) -> tuple[float, float]:
         """Log density of what was observed, a total in nats with the 2 pi term, and its standard error: equation (19).

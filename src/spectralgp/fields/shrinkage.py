@@ -29,12 +29,10 @@ FREEDOM_SPREAD = 1.5  # of the logarithm of the degrees of freedom, about those 
 class Shrinkage:
     """Covariance ``R`` of prediction errors that the graph's model whitened, and the tails of a signal.
 
-    In each frequency errors are divided by the standard deviation that the graph's model states and by a smooth
-    profile. Were that model right, ``R`` would be the identity; it is the centre of an inverse-Wishart prior,
-    ``R ~ IW((nu - M - 1) I, nu)``. The posterior has the scale ``Psi = b I + Q^T Q`` with ``b = nu - M - 1`` and the
-    whitened training signals ``Q``; its mean, ``R = Psi / (b + N)``, is that of the process: equation (18). How many
-    signals the graph is worth, ``b``, and the profile are those of the highest evidence, in which ``R`` is integrated
-    out.
+    In each frequency errors are divided by the standard deviation that the model states and by a smooth profile.
+    With ``R ~ IW(b I, b + M + 1)`` and the whitened training signals ``Q`` the posterior has the scale
+    ``Psi = b I + Q^T Q`` and the mean ``R = Psi / (b + N)``: equation (18). ``b``, how many signals the graph is worth,
+    and the profile are those of the highest evidence, in which ``R`` is integrated out.
     """
 
     worth: float  # b
@@ -56,7 +54,11 @@ class Shrinkage:
         n_signals = n_rows if n_signals is None else n_signals
         root = whitened
         if n_rows > n_nodes:
-            root = qr(whitened, mode="r")[0][:n_nodes] if n_rows == n_signals else _root_of(whitened.T @ whitened)
+            if n_rows == n_signals:
+                root = qr(whitened, mode="r")[0][:n_nodes]
+            else:
+                values, vectors = np.linalg.eigh(whitened.T @ whitened)
+                root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
         design: Array = chebvander(2 * positions - 1, PROFILE_DEGREE).astype(float, copy=False)
         spreads, centre = np.array([WORTH_SPREAD, *PROFILE_SPREADS]), np.array([np.log(n_signals), 0.0, 0.0, 0.0])
 
@@ -116,10 +118,9 @@ class Shrinkage:
         return lengths, np.log1p(-shares) + self.root.shape[1] * np.log(self.total / (self.total - 1))
 
     def with_freedom(self, quadratics: Array, n_values: Array) -> Self:
-        """The shrinkage with the degrees of freedom under which left-out signals are likeliest.
+        """The shrinkage with the degrees of freedom under which signals, each predicted from the others, are likeliest.
 
-        `quadratics` are squared lengths of the whitened errors of signals, each predicted from the others, and
-        `n_values` the numbers of their observed values.
+        `quadratics` are squared lengths of their whitened errors, `n_values` the numbers of their observed values.
         """
         centre = np.log(self.total + 2)
         lengths = self.left_out(quadratics)[0]
@@ -145,12 +146,6 @@ def t_log_density(
     # the scale matrix is C (nu - 2) / nu, so that the covariance is C
     constant = gammaln((freedom + n_values) / 2) - gammaln(freedom / 2) - 0.5 * n_values * np.log((freedom - 2) * np.pi)
     return constant - 0.5 * log_determinants - 0.5 * (freedom + n_values) * np.log1p(quadratics / (freedom - 2))
-
-
-def _root_of(products: Array) -> Array:
-    """A matrix whose products are the given ones."""
-    values, vectors = np.linalg.eigh(products)
-    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))).T)
 
 
 def _evidence(x: Array, root: Array, design: Array, n_signals: int) -> tuple[float, Array]:
