@@ -18,7 +18,7 @@ from reproduction.jobs import FilterJob
 from reproduction.problems import MissingData, problem
 from reproduction.runner import NOT_HAD
 from reproduction.store import RESULTS, fingerprint
-from spectralgp.datasets import cerebellum, load_cerebellum
+from spectralgp.datasets import load_cerebellum, released
 
 PNG = b"\x89PNG\r\n"
 OPTIONAL = {"fmri", "fmri-released", "uber"}
@@ -154,7 +154,7 @@ def test_a_machine_without_data_says_what_is_missing(tmp_path, monkeypatch):
 def stand_ins(data_folder, tmp_path, monkeypatch) -> tuple[Path, np.ndarray, np.ndarray]:
     """A folder with files of the shape of those that could not be had; signals low-pass on their graphs."""
     # checked by their shapes alone: the hash is that of the released signals
-    monkeypatch.setattr(cerebellum, "SIGNALS", dataclasses.replace(cerebellum.SIGNALS, git_blob=None))
+    monkeypatch.setattr(released, "SIGNALS", dataclasses.replace(released.SIGNALS, git_blob=None))
     for name in ("A_cerebellum.mat",):
         shutil.copyfile(data_folder / name, tmp_path / name)
     laplacian = load_cerebellum(tmp_path, signals=False).graph.laplacian(scaled=True)
