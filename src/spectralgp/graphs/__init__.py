@@ -2,5 +2,3 @@
 
 from spectralgp.graphs.converters import as_graph
 from spectralgp.graphs.core import Graph, GraphBase, LaplacianKind
-
-__all__ = ["Graph", "GraphBase", "LaplacianKind", "as_graph"]

@@ -31,33 +31,3 @@ from spectralgp.kernels.named import (
     Response,
 )
 from spectralgp.kernels.polynomial import Polynomial
-
-__all__ = [
-    "Cosine",
-    "Diffusion",
-    "GlobalFilter",
-    "GraphKernel",
-    "Identity",
-    "Independent",
-    "InputKernel",
-    "InputRecipe",
-    "KernelLike",
-    "Learnt",
-    "LocalAverage",
-    "Matern",
-    "NewInputs",
-    "Polynomial",
-    "Precomputed",
-    "PseudoInverse",
-    "RandomWalk",
-    "RegularizedLaplacian",
-    "Response",
-    "SpectralKernel",
-    "Standardised",
-    "Sum",
-    "Term",
-    "WithResidual",
-    "as_covariance",
-    "as_input_kernel",
-    "length_scale_centres",
-]

@@ -13,27 +13,3 @@ from spectralgp.spectra.base import (
 )
 from spectralgp.spectra.exact import Eigenpairs, Exact, ExactSpectrum, MatrixBasis, Oblique, SpectralSignals, decompose
 from spectralgp.spectra.quadrature import Chebyshev, DensityState, Quadrature, SpectralMoments, release_passes
-
-__all__ = [
-    "Chebyshev",
-    "DensityState",
-    "Eigenpairs",
-    "Errors",
-    "Exact",
-    "ExactSpectrum",
-    "FilterBank",
-    "Filters",
-    "MatrixBasis",
-    "Modes",
-    "Oblique",
-    "OfEigenvalues",
-    "Quadrature",
-    "SpectralData",
-    "SpectralMoments",
-    "SpectralSignals",
-    "Spectrum",
-    "SpectrumSettings",
-    "decompose",
-    "modes_of",
-    "release_passes",
-]
