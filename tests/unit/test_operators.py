@@ -16,8 +16,8 @@ from cases import GRAPHS, WEIGHTS, Columns
 from spectralgp.graphs import Graph
 from spectralgp.operators import CpuOperator, CudaOperator, PlainOperator, loops, make_operator, precision_of
 from spectralgp.operators import cpu as cpu_module
+from spectralgp.operators.base import lanczos, largest_ritz_value
 from spectralgp.operators.cpu import gershgorin_bound
-from spectralgp.operators.lanczos import lanczos, largest_ritz_value
 from tolerances import EXACT, LANCZOS, ROUND_TRIP, SINGLE
 
 N_COLUMNS = 3

@@ -11,8 +11,8 @@ from numpy.polynomial import chebyshev as series
 import oracle
 from spectralgp._basics.progress import telling
 from spectralgp.graphs import Graph
-from spectralgp.operators import CpuOperator
-from spectralgp.operators.passes import (
+from spectralgp.operators import (
+    CpuOperator,
     MomentPass,
     chebyshev_coefficients,
     chebyshev_points,

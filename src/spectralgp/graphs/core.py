@@ -27,7 +27,7 @@ from spectralgp.graphs.weights import (
     with_small_indices,
 )
 from spectralgp.operators import Operator, make_operator
-from spectralgp.operators.lanczos import lanczos, largest_ritz_value
+from spectralgp.operators.base import lanczos, largest_ritz_value
 
 LaplacianKind = Literal["combinatorial", "normalized"]
 LAPLACIANS = ("combinatorial", "normalized")

@@ -1,24 +1,28 @@
-"""What the Chebyshev recurrence needs of a Laplacian, whatever computes it."""
+"""What the Chebyshev recurrence needs of a Laplacian, whatever computes it; moments by it, and the Lanczos method."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
+from scipy.fft import dct
+from scipy.linalg import eigh_tridiagonal
 
 from spectralgp._basics.arrays import take
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention
-from spectralgp.operators.lanczos import lanczos, largest_ritz_value
 from spectralgp.operators.randomness import node_normals, node_signs
 
 LANCZOS_STEPS = 200
 LANCZOS_TOLERANCE = 1e-7
+CHECKED_EVERY_STEP = 200  # steps after which the largest eigenvalue is found anew less and less often
 BOUND_MARGIN = 1.002  # of the interval over the largest eigenvalue, which Lanczos finds from below
 RESIDUALS_BEYOND = 2.0  # residuals of Lanczos by which the interval reaches beyond what it found
 
@@ -198,8 +202,7 @@ class Operator(ABC):
         leave a residual of some thousandths; the value itself is then off by much less.
         """
         # not of random signs, to which the last eigenvector of a bipartite graph, signs too, is often orthogonal
-        start = self.random_normal(1, np.random.default_rng(0))
-        rows = self._lanczos_rows(start)
+        rows = self._lanczos_rows(self.random_normal(1, np.random.default_rng(0)))
         value, residual = largest_ritz_value(rows, LANCZOS_TOLERANCE, min(LANCZOS_STEPS, self.n_nodes))
         return self.bound * (value + 1) / 2, self.bound * residual / 2
 
@@ -215,3 +218,129 @@ class Operator(ABC):
         """Shrink the interval to the spectrum, with a margin for what Lanczos may have missed."""
         reach = max(BOUND_MARGIN * largest_eigenvalue, largest_eigenvalue + RESIDUALS_BEYOND * residual)
         self.bound = min(self.gershgorin, reach) or 1.0
+
+
+def lanczos(
+    apply: Callable[[Any], Any], inner: Callable[[Any, Any], float], start: Any
+) -> Iterator[tuple[float, float]]:
+    """Yield the entries of the tridiagonal matrix on its diagonal and next to it, one row per step.
+
+    Only two vectors are kept: lost orthogonality merely repeats eigenvalues that have been found. The second entry is
+    the length of what is left of the vector; where it is zero, the recurrence cannot go on.
+    """
+    current = start * (1 / math.sqrt(inner(start, start)))
+    previous, length = None, 0.0
+    while True:
+        following = apply(current)
+        if previous is not None:
+            following = following - previous * length
+        diagonal = inner(following, current)
+        following = following - current * diagonal
+        length = math.sqrt(max(inner(following, following), 0.0))
+        yield diagonal, length
+        previous, current = current, following * (1 / length)
+
+
+def largest_ritz_value(
+    rows: Iterable[tuple[float, float]], tolerance: float, max_steps: int | None = None
+) -> tuple[float, float]:
+    """Largest eigenvalue of the matrix that `lanczos` yields, and how far at most the operator has one from it.
+
+    Rows are asked for until that residual is within the tolerance.
+    """
+    diagonal: list[float] = []
+    below: list[float] = []
+    next_check, value, residual = 1, 0.0, math.inf
+    for entry, length in rows:
+        diagonal.append(entry)
+        n_steps = len(diagonal)
+        if n_steps in (next_check, max_steps) or length <= tolerance:
+            last = (n_steps - 1, n_steps - 1)
+            values, vectors = eigh_tridiagonal(diagonal, below, select="i", select_range=last)
+            value, residual = float(values[0]), length * abs(float(vectors[-1, 0]))
+            if residual <= tolerance or n_steps == max_steps:
+                break
+            next_check = n_steps + (1 if n_steps < CHECKED_EVERY_STEP else n_steps // 4)
+        below.append(length)
+    return value, residual
+
+
+def chebyshev_points(n_points: int) -> Array:
+    """``x_q = cos(pi (q + 1/2) / Q)``, the nodes of equation (12), in [-1, 1] from right to left."""
+    return np.cos(np.pi * (np.arange(n_points) + 0.5) / n_points)
+
+
+def chebyshev_coefficients(values: Array) -> Array:
+    """Coefficients of the Chebyshev series through values at `chebyshev_points`, along the last axis."""
+    coefficients = dct(values, type=2, axis=-1) / values.shape[-1]
+    coefficients[..., 0] /= 2
+    return coefficients
+
+
+def quadrature_weights(moments: Array) -> Array:
+    """Weights at `chebyshev_points` from moments of ``T_k``, along the first axis: equation (12)."""
+    return dct(moments, type=3, axis=0) / moments.shape[0]
+
+
+class MomentPass:
+    """Chebyshev moments ``Y T_k(A) Y^T`` of columns ``Y^T`` (`gram`), or of each alone, by a recurrence that can go on.
+
+    Every step gives two moments, since ``2 T_i T_j = T_{i+j} + T_{|i-j|}`` (equation (11)). The columns, a block of the
+    operator, are taken over. Pickles hold the moments alone.
+    """
+
+    def __init__(self, operator: Operator, columns: Any, gram: bool) -> None:
+        self.gram = gram
+        self._moments: list[Any] = [(operator.product if gram else operator.column_products)(columns, columns)]
+        self._recurrence: Iterator[tuple[Array, Array]] | None = operator.recurrence(columns, gram)
+        self._go_on(1)
+
+    @classmethod
+    def known(cls, moments: Array, gram: bool) -> MomentPass:
+        """A pass that was made before, of which nothing but the moments is left."""
+        known = cls.__new__(cls)
+        known.gram, known._moments, known._recurrence = gram, list(moments), None
+        return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_recurrence": None}
+
+    @property
+    def n_moments(self) -> int:
+        """How many moments there are so far; always odd."""
+        return len(self._moments)
+
+    @property
+    def moments(self) -> Array:
+        """Moments so far, along the first axis."""
+        return np.stack(self._moments)
+
+    def release(self) -> None:
+        """Forget the state of the recurrence, which going on would need, and keep the moments."""
+        self._recurrence = None
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the recurrence cannot go on."""
+        return self._recurrence is None
+
+    def _go_on(self, n_steps: int, n_wanted: int | None = None) -> None:
+        if n_steps == 0:
+            return
+        assert self._recurrence is not None, "the state of the recurrence was forgotten"
+        try:
+            for squares, crosses in islice(self._recurrence, n_steps):
+                first = crosses if self.n_moments == 1 else 2 * crosses - self._moments[1]
+                self._moments += [first, 2 * squares - self._moments[0]]
+                if n_wanted is not None:
+                    mention(f"moment {self.n_moments} of {n_wanted}")
+        except BaseException:
+            self.release()  # a recurrence that was interrupted ends
+            raise
+
+    def extend(self, n_moments: int) -> None:
+        """Go on until there are at least `n_moments`; an ArithmeticError if an eigenvalue is outside the interval."""
+        self._go_on(max(0, n_moments - self.n_moments + 1) // 2, n_moments)
+        sizes = np.diagonal(self.moments, axis1=1, axis2=2) if self.gram else self.moments
+        if not np.all(np.abs(sizes) <= 1.01 * sizes[0] + 1e-300):  # no moment exceeds the first on [-1, 1]
+            raise ArithmeticError("an eigenvalue of the Laplacian lies beyond the interval of the recurrence")

@@ -1,21 +1,86 @@
-"""Which operator serves which signals: computation follows the data."""
+"""Which operator serves which signals, as computation follows the data; the operator for any array library."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
+from array_api_compat import device as device_of
+from numpy.typing import NDArray
 from scipy.sparse import diags_array
 
+from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array
 from spectralgp.operators.base import Operator
 from spectralgp.operators.cpu import CpuOperator, gershgorin_bound, row_squares
 from spectralgp.operators.cuda import CudaOperator
-from spectralgp.operators.plain import PlainOperator
+
+
+class PlainOperator(Operator):
+    """Laplacian as a sparse or dense matrix of an array library that follows the array API, applied with ``@``.
+
+    It serves CuPy, torch and array-api-strict, and SciPy as the plain path that the fused kernels are tested against.
+    `rows` are what `Operator.rows` gives, on the host; blocks have the library, device and dtype of `prototype`.
+    """
+
+    def __init__(self, laplacian: Any, gershgorin: float, rows: Array, prototype: Any) -> None:
+        super().__init__(laplacian.shape[0], gershgorin)
+        self.laplacian = laplacian
+        self.dtype, self.device = prototype.dtype, device_of(prototype)
+        self._empty = array_namespace(prototype).zeros(0, dtype=self.dtype, device=self.device)
+        self._rows = self._array(rows)
+
+    @property
+    def xp(self) -> Any:
+        """The library; not an attribute, since modules cannot be pickled."""
+        return array_namespace(self._empty)
+
+    def _array(self, values: Any) -> Any:
+        return self.xp.asarray(values, dtype=self.dtype, device=self.device)
+
+    def load(self, signals: Any) -> Any:
+        return self.xp.asarray(self._array(signals).T, copy=True)
+
+    def unload(self, block: Any) -> Any:
+        return block.T
+
+    def zeros(self, n_columns: int) -> Any:
+        return self.xp.zeros((self.n_nodes, n_columns), dtype=self.dtype, device=self.device)
+
+    def unit_vectors(self, nodes: NDArray[np.intp]) -> Any:
+        block = np.zeros((self.n_nodes, len(nodes)), dtype=np.float32)
+        block[nodes, np.arange(len(nodes))] = 1
+        return self._array(block)
+
+    def random_block(self, draw: Callable[..., Any], n_columns: int, random_state: np.random.Generator) -> Any:
+        nodes = np.arange(self.n_nodes, dtype=np.uint64)
+        return self._array(draw(nodes, n_columns, random_state, np.float64))
+
+    def rows(self) -> Any:
+        return self._rows
+
+    def row_products(self, left: Any, right: Any) -> Any:
+        return self.xp.sum(left * right, axis=1)[:, None]
+
+    def step(self, current: Any, previous: Any) -> Any:
+        return (self.laplacian @ current) * (4 / self.bound) - current * 2 - previous
+
+    def product(self, left: Any, right: Any) -> Array:
+        return np.asarray(on_host(left.T @ right), dtype=np.float64)
+
+    def column_products(self, left: Any, right: Any) -> Array:
+        return np.asarray(on_host(self.xp.sum(left * right, axis=0)), dtype=np.float64)
+
+    def combine(self, block: Any, matrix: Array) -> Any:
+        return block @ self._array(matrix)
+
+    def scale(self, block: Any, factors: Array) -> Any:
+        return block * self._array(factors)
 
 
 def make_operator(weights: Any, diagonal: Array, prototype: Any, device: str | None = None) -> Operator:
@@ -38,7 +103,10 @@ def make_operator(weights: Any, diagonal: Array, prototype: Any, device: str | N
         dense = xp.asarray(np.diag(diagonal) - weights.toarray(), dtype=prototype.dtype, device=prototype.device)
         return _plain(dense, weights, diagonal, prototype)
     if device in (None, "cpu"):
-        return CpuOperator(weights, diagonal, precision) if _has_numba() else _scipy(weights, diagonal, precision)
+        if _has_numba():
+            return CpuOperator(weights, diagonal, precision)
+        laplacian = (diags_array(diagonal) - weights).tocsr().astype(precision)
+        return _plain(laplacian, weights, diagonal, np.empty(0, dtype=precision))
     if find_spec("cupy") is None:
         raise ImportError(
             f"device must be 'cpu' or None where CuPy is not installed; got {device!r}. "
@@ -63,11 +131,9 @@ def precision_of(prototype: Any) -> Any:
 def _cuda(weights: Any, diagonal: Array, precision: Any, outside: Literal["cupy", "torch", "numpy"]) -> Operator:
     import cupy
 
+    values, on_diagonal = (cupy.asarray(part, dtype=precision) for part in (weights.data, diagonal))
     indices = cupy.asarray(weights.indices.astype(np.int32, copy=False))
-    indptr = cupy.asarray(weights.indptr)
-    return CudaOperator(
-        indptr, indices, cupy.asarray(weights.data, dtype=precision), cupy.asarray(diagonal, dtype=precision), outside
-    )
+    return CudaOperator(cupy.asarray(weights.indptr), indices, values, on_diagonal, outside)
 
 
 def _torch(weights: Any, diagonal: Array, prototype: Any) -> Operator:
@@ -98,11 +164,6 @@ def _has_numba() -> bool:
             stacklevel=2,
         )
     return found
-
-
-def _scipy(weights: Any, diagonal: Array, precision: Any) -> Operator:
-    laplacian = (diags_array(diagonal) - weights).tocsr().astype(precision)
-    return _plain(laplacian, weights, diagonal, np.empty(0, dtype=precision))
 
 
 def _plain(laplacian: Any, weights: Any, diagonal: Array, prototype: Any) -> Operator:

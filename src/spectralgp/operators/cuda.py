@@ -63,7 +63,8 @@ class CudaOperator(Operator):
 
     def load(self, signals: Any) -> Any:
         signals = signals[:] if not hasattr(signals, "__dlpack__") else signals
-        array = self.cupy.from_dlpack(signals) if _is_torch(signals) else self.cupy.asarray(signals)
+        is_torch = type(signals).__module__.partition(".")[0] == "torch"
+        array = self.cupy.from_dlpack(signals) if is_torch else self.cupy.asarray(signals)
         return self.cupy.array(array.T, dtype=self.dtype, order="C", copy=True)
 
     def unload(self, block: Any) -> Any:
@@ -130,7 +131,3 @@ def _kernel(index: str, real: str) -> Any:
 
     names = {"<i4": "int", "<i8": "long long", "<f4": "float", "<f8": "double"}
     return cupy.RawKernel(SOURCE.format(index=names[index], real=names[real]), "chebyshev_step")
-
-
-def _is_torch(array: Any) -> bool:
-    return type(array).__module__.partition(".")[0] == "torch"
