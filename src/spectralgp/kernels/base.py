@@ -39,10 +39,8 @@ class Positivity:
 class GraphKernel(ABC):
     """Covariance ``B B^T`` between the nodes of a graph, with parameters that learning may change.
 
-    A kernel is a frozen dataclass: `with_theta` returns another one. ``theta`` holds the free parameters as the
-    optimiser sees them (logarithms of positive parameters, Chebyshev coefficients of a polynomial), as in scikit-learn.
-    A kernel of one's own needs five members: `theta`, `with_theta`, `scaled_by`, `power`, and the derivative of the
-    latter, `power_jacobian` of a `SpectralKernel`.
+    A kernel is a frozen dataclass: `with_theta` returns another one. A kernel of one's own needs five members: `theta`,
+    `with_theta`, `scaled_by`, `power`, and the derivative of the latter, `power_jacobian` of a `SpectralKernel`.
     """
 
     laplacian: LaplacianKind
@@ -51,12 +49,10 @@ class GraphKernel(ABC):
     shares_eigenvectors: ClassVar[bool] = True  # with the graph's Laplacian, so that it has a filter to look at
     needs_no_graph: ClassVar[bool] = False  # whether the kernel is the same whatever the graph
 
-    # --------------------------------------------------------------------------------------------- parameters
-
     @property
     @abstractmethod
     def theta(self) -> Array:
-        """The free parameters as the optimiser sees them."""
+        """The free parameters as the optimiser sees them, such as logarithms of positive ones."""
 
     @abstractmethod
     def with_theta(self, theta: ArrayLike) -> Self:
@@ -78,8 +74,6 @@ class GraphKernel(ABC):
     def theta_units(self, variance: float) -> Array:
         """A typical change of each entry of `theta`, for signals with the given variance."""
         return np.ones(self.theta.size)
-
-    # --------------------------------------------------------------------------------------------- covariance
 
     def bind(self, spectrum: Spectrum) -> Self:
         """Same kernel with whatever it must know of a spectrum filled in; a ValueError if it cannot live on that."""
@@ -128,18 +122,13 @@ class GraphKernel(ABC):
         """Gradient of a log likelihood in `theta`, from its gradients in the covariance, which `Evidence` has."""
 
     def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...] | None:
-        """Derivatives (n_eigenvalues, n_parameters) of the signal's power, and of the residual's if there is one.
-
-        None where the kernel has eigenvectors of its own.
-        """
+        """Derivatives (n_eigenvalues, n_parameters) of the signal's power and any residual's; None off the spectrum."""
         return None
 
     def mean_power(self, spectrum: Spectrum) -> float:
         """Variance that the kernel gives a node, averaged over the nodes."""
         basis = self.basis(spectrum)
         return float(basis.mean(self.power(basis.eigenvalues)))
-
-    # ----------------------------------------------------------------------------------------------- learning
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         """Values of `theta` to start learning from, for signals with the given variance on a graph."""
@@ -190,8 +179,6 @@ class GraphKernel(ABC):
         """The kernels to stack that this one stands for: itself, unless it leaves something open."""
         return (self,)
 
-    # ----------------------------------------------------------------------------------------------- manners
-
     @property
     def is_positive_everywhere(self) -> bool:
         """Whether the filter is held non-negative on the whole interval, and not at the eigenvalues alone."""
@@ -219,10 +206,9 @@ class GraphKernel(ABC):
 
 
 class SpectralKernel(GraphKernel):
-    """A graph kernel that is a function on the spectrum: ``B B^T = V diag(power(lambda)) V^T``.
+    """A function on the spectrum, ``B B^T = V diag(power(lambda)) V^T``, to derive kernels of your own from.
 
-    Kernels of one Laplacian add: ``Polynomial(2) + Identity()`` has the sum of both covariances. Derive kernels of your
-    own from it.
+    Kernels of one Laplacian add: ``Polynomial(2) + Identity()`` has the sum of both covariances.
     """
 
     @abstractmethod
@@ -230,9 +216,11 @@ class SpectralKernel(GraphKernel):
         """Derivative of `power` in `theta`, shape (n_eigenvalues, n_parameters)."""
 
     def pull_back(self, slopes: Any, spectrum: Spectrum) -> Array:
-        """Equation (6) through the Jacobian."""
-        gradient: Array = self.power_jacobian(spectrum.eigenvalues).T @ slopes.power_gradient
-        return gradient
+        """The signal and the residual from a slope each: equations (6) and (16)."""
+        gradients = zip(
+            self.power_jacobians(spectrum.eigenvalues), ("power_gradient", "residual_gradient"), strict=False
+        )
+        return np.concatenate([jacobian.T @ getattr(slopes, name) for jacobian, name in gradients])
 
     def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...]:
         return (self.power_jacobian(eigenvalues),)
@@ -337,20 +325,13 @@ class Parts(SpectralKernel):
         return tuple(self._with(own[min(turn, len(own) - 1)] for own in paths) for turn in rounds)
 
     def grown_from(self, simpler: GraphKernel) -> Array:
-        parts = simpler.kernels if isinstance(simpler, Parts) else ()
-        return np.concatenate(
-            [part.theta if part == old else part.grown_from(old) for part, old in zip(self.kernels, parts, strict=True)]
-        )
+        pairs = zip(self.kernels, simpler.kernels if isinstance(simpler, Parts) else (), strict=True)
+        return np.concatenate([part.theta if part == old else part.grown_from(old) for part, old in pairs])
 
 
 @dataclass(frozen=True)
 class Sum(Parts):
     """Sum of kernels on one spectrum: their covariances add, and so do their powers. Made by ``+``.
-
-    Parameters
-    ----------
-    kernels, laplacian, scaled
-        The parts, and their spectrum.
 
     Examples
     --------
@@ -381,17 +362,8 @@ class WithResidual(Parts):
     A signal is ``g(L) f(x) + h(L) e + noise`` with white ``e``. The residual ``h(L) e`` is shared by neighbours, but
     not by signals, so that no input predicts it. Made by ``WithResidual.of(signal, residual)``.
 
-    What the residual has at every frequency is white, and no data tell it from noise. Whatever is constant over
-    frequencies counts as noise: learning ends with it taken off the residual and added to the noise.
-
-    Parameters
-    ----------
-    kernels : pair of SpectralKernel
-        The signal's, and the residual's.
-    laplacian, scaled
-        The spectrum that both are functions of.
-    floor : float, default=0.0
-        Variance that was taken off the power of the residual's kernel.
+    What the residual has at every frequency is white, and no data tell it from noise: learning ends with it, the
+    `floor`, taken off the residual's power and added to the noise.
 
     Examples
     --------
@@ -413,15 +385,12 @@ class WithResidual(Parts):
         return self.kernels[1]
 
     def power(self, eigenvalues: ArrayLike) -> Array:
-        """``gamma``, the power of the signal."""
         return self.signal.power(eigenvalues)
 
     def response(self, eigenvalues: ArrayLike) -> Array:
-        """The filter ``g`` of the signal."""
         return self.signal.response(eigenvalues)
 
     def residual_power(self, eigenvalues: ArrayLike) -> Array:
-        """``eta``, the power of the residual."""
         return self.residual.power(eigenvalues) - self.floor
 
     def without_floor(self, eigenvalues: Array) -> Self:
@@ -438,14 +407,7 @@ class WithResidual(Parts):
         return dataclasses.replace(super().scaled_by(factor), floor=self.floor * factor**2)
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
-        """Derivative of the signal's power: the residual's parameters do not enter."""
-        own = self.signal.power_jacobian(eigenvalues)
-        return np.pad(own, ((0, 0), (0, self.residual.theta.size)))
-
-    def pull_back(self, slopes: Any, spectrum: Spectrum) -> Array:
-        """Each part from its own slope: equations (6) and (16)."""
-        residual = self.residual.power_jacobian(spectrum.eigenvalues).T @ slopes.residual_gradient
-        return np.concatenate([self.signal.pull_back(slopes, spectrum), residual])
+        return np.pad(self.signal.power_jacobian(eigenvalues), ((0, 0), (0, self.residual.theta.size)))
 
     @property
     def has_free_amplitude(self) -> bool:

@@ -45,10 +45,7 @@ class CarryFilter:
 
     @classmethod
     def learnt(cls, data: SpectralData, precisions: Array, eigenvalues: Array, upper: float) -> CarryFilter:
-        """The most likely filter given ``1 / D`` of the signals about their mean, by generalised least squares.
-
-        `data` has the signals and, in as many rows below them, what is carried over.
-        """
+        """The most likely filter given ``1 / D``, by generalised least squares on signals above what they carry."""
         design = _design(eigenvalues, upper)
         own, across = data.carried_energies
         information = design.T @ ((own * precisions).sum(axis=0)[:, None] * design)
@@ -61,8 +58,7 @@ class CarryFilter:
 
     def response(self, eigenvalues: ArrayLike) -> Array:
         """``b(lambda)``."""
-        response: Array = _design(np.asarray(eigenvalues, dtype=float), self.upper) @ self.chebyshev
-        return response
+        return np.asarray(_design(np.asarray(eigenvalues, dtype=float), self.upper) @ self.chebyshev)
 
     def variance(self, eigenvalues: ArrayLike) -> Array:
         """Variance of ``b(lambda)``."""
@@ -71,5 +67,4 @@ class CarryFilter:
 
 
 def _design(eigenvalues: Array, upper: float) -> Array:
-    design: Array = chebvander(2 * eigenvalues / upper - 1, DEGREE).astype(float, copy=False)
-    return design
+    return np.asarray(chebvander(2 * eigenvalues / upper - 1, DEGREE), dtype=float)

@@ -40,17 +40,13 @@ _OF_A_DISTANCE = (RBF, Matern, RationalQuadratic)  # functions of |x - x'| / len
 
 @dataclass(frozen=True)
 class InputRecipe:
-    """How inputs were made from files: from time, earlier signals, a table, several of these, or nothing.
-
-    A model file keeps it, so that later commands make inputs in the same way instead of guessing it from names.
-    """
+    """How inputs were made from files, which a model file keeps for later commands to make them in the same way."""
 
     time: Clock | None = None  # a column "time": a number as it is written, or a date as days since 1970-01-01, UTC
     lag: int | None = None  # one column per node with the signal this many rows before
     columns: tuple[str, ...] = ()  # that come from a table
 
     def __str__(self) -> str:
-        """The recipe in words."""
         parts = [] if self.time is None else [f"time ({self.time})"]
         parts += [] if self.lag is None else [f"lag:{self.lag}"]
         more = f", ... ({len(self.columns)} columns)" if len(self.columns) > 5 else ""
@@ -70,8 +66,7 @@ class NewInputs:
     @classmethod
     def by_kernel(cls, kernel: Kernel, training: Array, inputs: Array) -> NewInputs:
         """Covariances by a scikit-learn kernel, those among new inputs where they are asked for."""
-        cross = np.asarray(kernel(inputs, training))
-        return cls(cross, partial(kernel.diag, inputs), partial(kernel, inputs), inputs)
+        return cls(np.asarray(kernel(inputs, training)), partial(kernel.diag, inputs), partial(kernel, inputs), inputs)
 
     @classmethod
     def given(cls, cross: Array, variances: Array | None = None, covariance: Array | None = None) -> NewInputs:
@@ -99,10 +94,7 @@ def _required(matrix: Array | None) -> Array:
 
 
 class InputKernel(ABC):
-    """Covariance ``k(x, x')`` between signals, by what they were observed at.
-
-    `theta` holds the parameters to learn, as scikit-learn has them; there are none unless the kernel is `Learnt`.
-    """
+    """Covariance ``k(x, x')`` between signals, by what they were observed at; no parameters unless overridden."""
 
     has_features: ClassVar[bool] = True  # inputs have one row per signal, whose columns and equality mean something
     is_pairwise: ClassVar[bool] = False  # inputs are covariances, with one row and one column per signal
@@ -243,9 +235,9 @@ class Learnt(InputKernel):
         return length_scale_centres(self.kernel, inputs)
 
     def starting_points(self, inputs: Array) -> list[Array]:
-        """Shorter length scales than the typical ones too: from those, a search may end where nothing varies fast."""
         *given, expected = super().starting_points(inputs)
         is_scale = ~np.isnan(self.typical_theta(inputs))
+        # shorter length scales too: from the typical ones a search may end where nothing varies fast
         shorter = [expected + np.log(SHORTER_START) * is_scale] if is_scale.any() else []
         return [*given, *shorter, expected]
 
@@ -291,23 +283,20 @@ class Precomputed(InputKernel):
 
     def at(self, training: Array, inputs: Any) -> NewInputs:
         remedy = "Pass the cross-covariance of test and training inputs, or the pair (cross, test covariance)."
-        if isinstance(inputs, tuple) and len(inputs) != 2:
+        given, *test = inputs if isinstance(inputs, tuple) else (inputs,)
+        if isinstance(inputs, tuple) and len(test) != 1:
             raise ValueError(
                 f"X must be a matrix or a pair of them where the kernel is precomputed; got {len(inputs)} parts. "
                 f"{remedy}"
             )
-        given, test = inputs if isinstance(inputs, tuple) else (inputs, None)
         sizes = {"n_signals": training.shape[0]}
         cross = as_real_array(given, "X", ("n_inputs", "n_signals"), sizes=sizes, remedy=remedy)
-        if test is None:
+        if not test:
             return NewInputs.given(cross)
-        size = {"n_inputs": cross.shape[0]}
-        if np.ndim(test) == 1:
-            variances = as_real_array(test, "the test variances in X", ("n_inputs",), sizes=size, remedy=remedy)
-            return NewInputs.given(cross, variances)
-        axes = ("n_inputs", "n_inputs")
-        covariance = as_real_array(test, "the test covariance in X", axes, sizes=size, remedy=remedy)
-        return NewInputs.given(cross, np.diag(covariance).copy(), covariance)
+        is_diagonal = np.ndim(test[0]) == 1
+        name, axes = f"the test {'variances' if is_diagonal else 'covariance'} in X", ("n_inputs",) * (2 - is_diagonal)
+        among = as_real_array(test[0], name, axes, sizes={"n_inputs": cross.shape[0]}, remedy=remedy)
+        return NewInputs.given(cross, among) if is_diagonal else NewInputs.given(cross, np.diag(among).copy(), among)
 
     def together(self, training: Array, inputs: Any) -> Array:
         new = self.at(training, inputs)
@@ -354,8 +343,7 @@ class Independent(InputKernel):
 class Standardised(InputKernel):
     """The default kernel, of inputs with every column centred and divided by its standard deviation.
 
-    A squared exponential, a linear term, or both, and a constant, which gives every node a level of its own. Their
-    variances are relative to that of the first term: the graph kernel has the overall one.
+    A squared exponential, a linear term, or both, and a level per node. Variances are relative to the first term's.
     """
 
     terms: tuple[Term, ...]
@@ -367,7 +355,7 @@ class Standardised(InputKernel):
 
     @classmethod
     def of(cls, inputs: Array, terms: tuple[Term, ...] = ("smooth", "linear")) -> Standardised:
-        """The kernel with some of its terms, started at the inputs' own scale."""
+        """The kernel started at the inputs' own scale."""
         offset, spread = inputs.mean(axis=0), inputs.std(axis=0)
         spread = np.where(spread > 1e-12 * np.max(np.abs(inputs), axis=0, initial=0.0), spread, 1.0)
         centres = [0.0]
@@ -421,13 +409,11 @@ class Standardised(InputKernel):
 
     def _geometry(self, inputs: Array) -> tuple[Array, Array]:
         """Squared distances and products of the inputs, remembered for those that learning asks for again."""
-        for known, squares, products in self._products:
-            if known is inputs:
-                return squares, products
-        standardised = self._standardised(inputs)
-        squares, products = squareform(pdist(standardised, "sqeuclidean")), standardised @ standardised.T
-        self._products[:] = [(inputs, squares, products)]
-        return squares, products
+        if not self._products or self._products[0][0] is not inputs:
+            standardised = self._standardised(inputs)
+            squares = squareform(pdist(standardised, "sqeuclidean"))
+            self._products[:] = [(inputs, squares, standardised @ standardised.T)]
+        return self._products[0][1:]
 
     def at(self, training: Array, inputs: Array) -> NewInputs:
         return NewInputs.by_kernel(self.described, self._standardised(training), self._standardised(inputs))
@@ -483,20 +469,16 @@ def as_covariance(matrix: ArrayLike) -> Array:
 
 
 def length_scale_centres(kernel: Kernel, inputs: Array) -> Array:
-    """Logarithm of the typical distance of the inputs for each free length scale that a distance is divided by.
+    """Logarithm of the inputs' typical distance for each free length scale that divides one; NaN for other parameters.
 
-    The square of an isotropic length scale is centred at the median squared distance; anisotropic ones share it out
-    over the features. Other parameters get NaN, and so do length scales that do not divide a distance, such as
-    that of `ExpSineSquared`.
+    The square of an isotropic length scale is centred at the median squared distance; anisotropic ones share it out.
     """
     if isinstance(kernel, KernelOperator):
         return np.concatenate([length_scale_centres(part, inputs) for part in (kernel.k1, kernel.k2)])
     if isinstance(kernel, Exponentiation):
         return length_scale_centres(kernel.kernel, inputs)
     centres: list[float] = []
-    for parameter in kernel.hyperparameters:
-        if parameter.fixed:
-            continue
+    for parameter in (one for one in kernel.hyperparameters if not one.fixed):
         is_distance = isinstance(kernel, _OF_A_DISTANCE) and parameter.name == "length_scale"
         if not is_distance or inputs.shape[0] < 2:
             centres += [np.nan] * parameter.n_elements

@@ -21,23 +21,30 @@ Bounds = tuple[float, float] | Literal["fixed"]
 AMPLITUDE_RANGE = (1e-8, 1e8)  # times the standard deviation of the signals, where no bounds are given
 STRENGTH_BOUNDS = (1e-5, 1e5)
 BOUND_ROUNDING = 1e-9  # by which a learnt parameter may lie beyond its bound
+# derivatives to second order: by the offsets of values in steps, their weights
+DIFFERENCES = {(-1, 1): (-0.5, 0.5), (0, 1, 2): (-1.5, 2.0, -0.5), (-2, -1, 0): (0.5, -2.0, 1.5)}
 
 
 class PositiveParameters(GraphKernel):
     """A kernel whose parameters are positive numbers, learnt on a logarithmic scale.
 
-    Subclasses are dataclasses; each name in `_names` is a field with a companion field ``<name>_bounds``, which is a
-    pair or "fixed". The amplitude, which has the units of the signals, may also have bounds of None, for eight orders
-    of magnitude to either side of their standard deviation. `_starts` gives further values to start learning from.
+    Each name in `_names` is a field with a companion ``<name>_bounds``, a pair or "fixed". The amplitude, which has the
+    units of the signals, is free within eight orders of magnitude of their standard deviation if its bounds are None.
     """
 
     _names: ClassVar[tuple[str, ...]] = ("amplitude",)
-    _starts: ClassVar[dict[str, tuple[float, ...]]] = {}
+    _starts: ClassVar[dict[str, tuple[float, ...]]] = {}  # further values to start learning from
+    _is_bounded: ClassVar[bool] = False  # whether the formula holds for eigenvalues up to 2 only
     amplitude: float
     amplitude_bounds: Bounds | None
 
     def __post_init__(self) -> None:
         """Check every parameter and its bounds."""
+        if self._is_bounded and self.laplacian != "normalized" and not self.scaled:
+            raise ValueError(
+                f"laplacian must be 'normalized', or scaled, for {type(self).__name__}, whose formula turns negative "
+                f"beyond eigenvalue 2; got laplacian = {self.laplacian!r}. Pass laplacian='normalized' or scaled=True."
+            )
         for name in self._names:
             value = as_positive(getattr(self, name), name)
             bounds: Bounds | None = getattr(self, f"{name}_bounds")
@@ -68,8 +75,7 @@ class PositiveParameters(GraphKernel):
         return np.log(np.reshape([default if pair is None else pair for pair in pairs], (-1, 2)))
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        values = dict(zip(self.parameter_names, np.exp(theta).tolist(), strict=True))
-        return _replace(self, values)
+        return _replace(self, dict(zip(self.parameter_names, np.exp(theta).tolist(), strict=True)))
 
     @property
     def has_free_amplitude(self) -> bool:
@@ -77,22 +83,16 @@ class PositiveParameters(GraphKernel):
 
     def scaled_by(self, factor: float) -> Self:
         bounds = self.amplitude_bounds
-        if isinstance(bounds, tuple):
-            bounds = (bounds[0] * factor, bounds[1] * factor)
-        return _replace(self, {"amplitude": self.amplitude * factor, "amplitude_bounds": bounds})
+        scaled = (bounds[0] * factor, bounds[1] * factor) if isinstance(bounds, tuple) else bounds
+        return _replace(self, {"amplitude": self.amplitude * factor, "amplitude_bounds": scaled})
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
-        candidates = [self]
-        for name, values in self._starts.items():
-            if name in self.parameter_names:
-                candidates += [_replace(self, {name: value}) for value in values]
-        if not self.has_free_amplitude:
-            return [candidate.theta for candidate in candidates]
-        starts = []
-        for candidate in candidates:
-            unit = _replace(candidate, {"amplitude": 1.0})
-            starts.append(_replace(candidate, {"amplitude": _first_amplitude(unit, spectrum, variance)}).theta)
-        return starts
+        free = [name for name in self._starts if name in self.parameter_names]
+        candidates = [self, *(_replace(self, {name: value}) for name in free for value in self._starts[name])]
+        if self.has_free_amplitude:
+            units = [_replace(candidate, {"amplitude": 1.0}) for candidate in candidates]
+            candidates = [_replace(one, {"amplitude": _first_amplitude(one, spectrum, variance)}) for one in units]
+        return [candidate.theta for candidate in candidates]
 
 
 def _first_amplitude(unit: GraphKernel, spectrum: Spectrum, variance: float) -> float:
@@ -124,27 +124,20 @@ class StrengthParameter(PositiveParameters):
 
 
 class NamedKernel(PositiveParameters, SpectralKernel):
-    """``amplitude^2`` times a fixed formula; subclasses give the formula and its logarithmic derivatives.
-
-    The amplitude and its bounds are in the units of the signals; without bounds it is free.
-    """
+    """``amplitude^2`` times a formula, which subclasses give with its derivatives."""
 
     @abstractmethod
-    def _formula(self, eigenvalues: Array) -> Array:
-        """Power at unit amplitude."""
-
-    def _slopes(self, eigenvalues: Array) -> dict[str, Array]:
-        """Derivative of the formula in the logarithm of each parameter but the amplitude."""
-        return {}
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        """Power at unit amplitude, and its derivatives in the logarithms of the other parameters."""
 
     def power(self, eigenvalues: ArrayLike) -> Array:
-        return self.amplitude**2 * self._formula(np.asarray(eigenvalues, dtype=float))
+        return self.amplitude**2 * self._formula(np.asarray(eigenvalues, dtype=float))[0]
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
-        values = np.asarray(eigenvalues, dtype=float)
-        slopes = {"amplitude": 2 * self._formula(values)} | self._slopes(values)
-        columns = [self.amplitude**2 * slopes[name] for name in self.parameter_names]
-        return np.stack(columns, axis=1) if columns else np.empty((values.size, 0))
+        formula, *slopes = self._formula(np.asarray(eigenvalues, dtype=float))
+        columns = dict(zip(self._names, (2 * formula, *slopes), strict=True))
+        chosen = [self.amplitude**2 * columns[name] for name in self.parameter_names]
+        return np.stack(chosen, axis=1) if chosen else np.empty((formula.size, 0))
 
 
 @dataclass(frozen=True)
@@ -164,8 +157,8 @@ class Identity(NamedKernel):
     scaled: bool = False
     needs_no_graph = True
 
-    def _formula(self, eigenvalues: Array) -> Array:
-        return np.ones_like(eigenvalues)
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        return (np.ones_like(eigenvalues),)
 
 
 @dataclass(frozen=True)
@@ -179,11 +172,9 @@ class GlobalFilter(StrengthParameter, NamedKernel):
     [1.0, 0.5]
     """
 
-    def _formula(self, eigenvalues: Array) -> Array:
-        return (1 + self.strength * eigenvalues) ** -2.0
-
-    def _slopes(self, eigenvalues: Array) -> dict[str, Array]:
-        return {"strength": -2 * self.strength * eigenvalues * (1 + self.strength * eigenvalues) ** -3.0}
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        scaled = self.strength * eigenvalues
+        return (1 + scaled) ** -2.0, -2 * scaled * (1 + scaled) ** -3.0
 
 
 @dataclass(frozen=True)
@@ -205,17 +196,15 @@ class PseudoInverse(NamedKernel):
     scaled: bool = False
 
     def bind(self, spectrum: Spectrum) -> Self:
-        """Refused on a quadrature: no polynomial comes close to a pole."""
         spectrum.require_eigenvectors(
             "graph_kernel must be a function on the spectrum without a pole in it for a large graph; got "
             f"{self!r}. Use another kernel, or spectrum='exact' where the graph is small enough."
         )
         return self
 
-    def _formula(self, eigenvalues: Array) -> Array:
-        threshold = eigenvalues.size * np.finfo(float).eps * np.max(eigenvalues, initial=0.0)
-        positive = eigenvalues > threshold
-        return np.divide(1.0, eigenvalues, out=np.zeros_like(eigenvalues), where=positive)
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        rounding = eigenvalues.size * np.finfo(float).eps * np.max(eigenvalues, initial=0.0)
+        return (np.divide(1.0, eigenvalues, out=np.zeros_like(eigenvalues), where=eigenvalues > rounding),)
 
 
 @dataclass(frozen=True)
@@ -231,11 +220,9 @@ class RegularizedLaplacian(StrengthParameter, NamedKernel):
 
     laplacian: LaplacianKind = "normalized"
 
-    def _formula(self, eigenvalues: Array) -> Array:
-        return 1 / (1 + self.strength * eigenvalues)
-
-    def _slopes(self, eigenvalues: Array) -> dict[str, Array]:
-        return {"strength": -self.strength * eigenvalues / (1 + self.strength * eigenvalues) ** 2}
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        scaled = self.strength * eigenvalues
+        return 1 / (1 + scaled), -scaled / (1 + scaled) ** 2
 
 
 @dataclass(frozen=True)
@@ -251,11 +238,9 @@ class Diffusion(StrengthParameter, NamedKernel):
 
     laplacian: LaplacianKind = "normalized"
 
-    def _formula(self, eigenvalues: Array) -> Array:
-        return np.exp(-0.5 * self.strength * eigenvalues)
-
-    def _slopes(self, eigenvalues: Array) -> dict[str, Array]:
-        return {"strength": -0.5 * self.strength * eigenvalues * self._formula(eigenvalues)}
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        exponent = -0.5 * self.strength * eigenvalues
+        return np.exp(exponent), exponent * np.exp(exponent)
 
 
 @dataclass(frozen=True)
@@ -276,13 +261,13 @@ class RandomWalk(NamedKernel):
     amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
     scaled: bool = False
+    _is_bounded = True
     _names: ClassVar[tuple[str, ...]] = ("amplitude", "shift")
     _starts: ClassVar[dict[str, tuple[float, ...]]] = {"shift": (3.0, 20.0)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         as_integer(self.steps, "steps", 1)
-        _require_bounded_spectrum(self)
         smallest = self.shift if self.shift_bounds == "fixed" else float(self.shift_bounds[0])
         if smallest < 2:
             raise ValueError(
@@ -290,13 +275,9 @@ class RandomWalk(NamedKernel):
                 "Raise shift and the lower end of shift_bounds."
             )
 
-    def _formula(self, eigenvalues: Array) -> Array:
-        # An eigenvalue that should be 2 may be rounded above it.
-        return np.maximum(self.shift - eigenvalues, 0.0) ** self.steps
-
-    def _slopes(self, eigenvalues: Array) -> dict[str, Array]:
-        base = np.maximum(self.shift - eigenvalues, 0.0)
-        return {"shift": self.steps * self.shift * base ** (self.steps - 1)}
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        base = np.maximum(self.shift - eigenvalues, 0.0)  # an eigenvalue of 2 may be rounded above it
+        return base**self.steps, self.steps * self.shift * base ** (self.steps - 1)
 
 
 @dataclass(frozen=True)
@@ -314,13 +295,10 @@ class Cosine(NamedKernel):
     amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
     scaled: bool = False
+    _is_bounded = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_bounded_spectrum(self)
-
-    def _formula(self, eigenvalues: Array) -> Array:
-        return np.maximum(np.cos(np.pi / 4 * eigenvalues), 0.0)  # an eigenvalue of 2 may be rounded above it
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
+        return (np.maximum(np.cos(np.pi / 4 * eigenvalues), 0.0),)  # an eigenvalue of 2 may be rounded above it
 
 
 @dataclass(frozen=True)
@@ -348,12 +326,9 @@ class Matern(NamedKernel):
         super().__post_init__()
         as_positive(self.nu, "nu")
 
-    def _formula(self, eigenvalues: Array) -> Array:
-        return (2 * self.nu / self.length_scale**2 + eigenvalues) ** -self.nu
-
-    def _slopes(self, eigenvalues: Array) -> dict[str, Array]:
+    def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
         shift = 2 * self.nu / self.length_scale**2
-        return {"length_scale": 2 * self.nu * shift * (shift + eigenvalues) ** (-self.nu - 1)}
+        return (shift + eigenvalues) ** -self.nu, 2 * self.nu * shift * (shift + eigenvalues) ** (-self.nu - 1)
 
 
 @dataclass(frozen=True)
@@ -375,9 +350,8 @@ class LocalAverage(StrengthParameter):
 
     def filter_matrix(self, graph: Graph) -> Array:
         """The filter ``B``, shape (n_nodes, n_nodes)."""
-        rows = self.amplitude / (1 + self.strength * graph.degrees)
-        matrix: Array = rows[:, None] * (np.eye(graph.n_nodes) + self.strength * graph.weights.toarray())
-        return matrix
+        rows = self.amplitude / (1 + self.strength * graph.degrees[:, None])
+        return np.asarray(rows * (np.eye(graph.n_nodes) + self.strength * graph.weights.toarray()))
 
     def covariance(self, graph: Graph) -> Array:
         """``B B^T``, shape (n_nodes, n_nodes)."""
@@ -386,8 +360,7 @@ class LocalAverage(StrengthParameter):
 
     def covariance_jacobian(self, graph: Graph) -> Array:
         """Derivative of `covariance` in `theta`, shape (n_parameters, n_nodes, n_nodes)."""
-        matrix = self.filter_matrix(graph)
-        degrees = graph.degrees[:, None]
+        matrix, degrees = self.filter_matrix(graph), graph.degrees[:, None]
         rows = self.amplitude / (1 + self.strength * degrees)
         # d/d log a of a row: (a W) / (1 + a d), less the row itself times a d / (1 + a d)
         slope = self.strength * (rows * graph.weights.toarray() - matrix * degrees / (1 + self.strength * degrees))
@@ -404,7 +377,6 @@ class LocalAverage(StrengthParameter):
         return self
 
     def basis(self, spectrum: Spectrum) -> Spectrum:
-        """The eigenvectors of ``B B^T`` itself, with its eigenvalues as frequencies."""
         graph = spectrum.graph.require_whole("for LocalAverage")
         modes = modes_of(self.covariance(graph))
         return ExactSpectrum(graph, self.laplacian, False, modes.values, modes.vectors)
@@ -414,7 +386,6 @@ class LocalAverage(StrengthParameter):
         return np.asarray(eigenvalues, dtype=float)
 
     def pull_back(self, slopes: Any, spectrum: Spectrum) -> Array:
-        """Gradient through the derivative of ``B B^T``."""
         vectors = self.basis(spectrum).require_eigenvectors("")
         slope = vectors @ slopes.node_covariance_gradient @ vectors.T
         graph = spectrum.graph.require_whole("for LocalAverage")
@@ -459,7 +430,6 @@ class Response(SpectralKernel):
     scaled: bool = True
 
     def __post_init__(self) -> None:
-        """Check that the function is one, and that bounds and parameters match."""
         if not callable(self.function):
             raise TypeError(
                 f"function must be callable as function(eigenvalues, *parameters); got {self.function!r}. "
@@ -540,27 +510,11 @@ class Response(SpectralKernel):
         for index, (value, (low, high)) in enumerate(zip(self.parameters, self._parameter_bounds, strict=True)):
             step = np.finfo(float).eps ** (1 / 3) * max(1.0, abs(value))
             # the function need not exist beyond the bounds: at one, the differences are one-sided
-            offsets = [offset for offset in (-2, -1, 0, 1, 2) if low <= value + offset * step <= high]
-            columns.append(self._difference(eigenvalues, index, step, offsets))
+            within = [one for one in DIFFERENCES if low <= value + one[0] * step and value + one[-1] * step <= high]
+            if not within:  # no room to move between the bounds
+                columns.append(np.zeros(eigenvalues.size))
+                continue
+            before, after = self.parameters[:index], self.parameters[index + 1 :]
+            moved = [self._shape(eigenvalues, *before, value + offset * step, *after) for offset in within[0]]
+            columns.append(np.tensordot(DIFFERENCES[within[0]], moved, axes=1) / step)
         return np.column_stack(columns) if columns else np.empty((eigenvalues.size, 0))
-
-    def _difference(self, eigenvalues: Array, index: int, step: float, offsets: list[int]) -> Array:
-        """Derivative in one parameter from values at multiples of a step away from it, to second order."""
-        weights = {(-1, 1): (-0.5, 0.5), (0, 1, 2): (-1.5, 2.0, -0.5), (-2, -1, 0): (0.5, -2.0, 1.5)}
-        for chosen, factors in weights.items():
-            if set(chosen) <= set(offsets):
-                moved = []
-                for offset in chosen:
-                    parameters = list(self.parameters)
-                    parameters[index] += offset * step
-                    moved.append(self._shape(eigenvalues, *parameters))
-                return np.tensordot(factors, moved, axes=1) / step
-        return np.zeros(eigenvalues.size)  # no room to move between the bounds
-
-
-def _require_bounded_spectrum(kernel: RandomWalk | Cosine) -> None:
-    if kernel.laplacian != "normalized" and not kernel.scaled:
-        raise ValueError(
-            f"laplacian must be 'normalized', or scaled, for {type(kernel).__name__}, whose formula turns negative "
-            f"beyond eigenvalue 2; got laplacian = {kernel.laplacian!r}. Pass laplacian='normalized' or scaled=True."
-        )

@@ -38,7 +38,7 @@ class Polynomial(SpectralKernel):
     Parameters
     ----------
     degree : int or "auto", default=3
-        Degree of the polynomial. "auto" stands for the degrees 0, 1, 2, 3, 5 and 8 stacked with held-out weights.
+        "auto" stands for the degrees 0, 1, 2, 3, 5 and 8 stacked with held-out weights.
     constraint : {"eigenvalues", "interval"} or None, default="eigenvalues"
         Where learning keeps ``g >= 0``: at every eigenvalue (the paper), on the whole interval (so that the
         filter is valid on other graphs too), or nowhere.
@@ -47,17 +47,12 @@ class Polynomial(SpectralKernel):
     scaled : bool, default=True
         Whether it is divided by its largest eigenvalue.
     chebyshev : tuple of float, optional
-        Coefficients of the Chebyshev series, lowest first; the constant filter 1 if not given. Learning starts from
-        them too where they are given.
+        Coefficients of the series, lowest first, to start learning from; the constant filter 1 if not given.
+        `Polynomial.from_coefficients` finds them from given ``beta``.
     upper : float, default=1.0
-        Right end of the interval of the Chebyshev series. Learning sets it from the spectrum.
+        Right end of the interval. Learning sets it from the spectrum.
     fixed : bool, default=False
-        Keep the coefficients, which are in the units of the signals, and learn everything else: for a filter that was
-        learnt elsewhere.
-
-    See Also
-    --------
-    Polynomial.from_coefficients : a filter with given ``beta``.
+        Keep the coefficients, in the units of the signals, of a filter that was learnt elsewhere.
 
     Examples
     --------
@@ -78,7 +73,6 @@ class Polynomial(SpectralKernel):
     fixed: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Check the degree, the constraint and the coefficients."""
         if self.degree != "auto":
             as_integer(self.degree, "degree", 0, HIGHEST_DEGREE)
         if self.constraint not in ("eigenvalues", "interval", None):
@@ -142,19 +136,15 @@ class Polynomial(SpectralKernel):
         return self if self.chebyshev is None else self._with(self._coefficients * factor)
 
     def theta_units(self, variance: float) -> Array:
-        """The signals' standard deviation: the coefficients have the units of the signals."""
-        return np.full(self.theta.size, np.sqrt(variance))
+        return np.full(self.theta.size, np.sqrt(variance))  # coefficients have the units of the signals
 
     def bind(self, spectrum: Spectrum) -> Self:
         if self.upper == spectrum.upper:
             return self
+        moved = dataclasses.replace(self, upper=spectrum.upper)
         if self.chebyshev is None:
-            return dataclasses.replace(self, upper=spectrum.upper)
-        series = self._series.convert(domain=[0.0, spectrum.upper])
-        chebyshev = tuple(_padded(series.coef, self._fixed_degree + 1).tolist())
-        return dataclasses.replace(self, chebyshev=chebyshev, upper=spectrum.upper)
-
-    # ----------------------------------------------------------------------------------------------- learning
+            return moved
+        return moved._with(_padded(self._series.convert(domain=[0.0, spectrum.upper]).coef, self._fixed_degree + 1))
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         if self.fixed:
@@ -165,9 +155,8 @@ class Polynomial(SpectralKernel):
 
     def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
         """Penalty on a rough filter, ``-(0.1/2) sum_p p^6 c_p^2 / (mean g^2 + sigma^2)`` on its coefficients."""
-        theta = self.theta
+        theta, scale = self.theta, self.mean_power(spectrum) + noise_variance
         weights = ROUGHNESS * np.arange(theta.size) ** 6.0
-        scale = self.mean_power(spectrum) + noise_variance
         value = -0.5 * float(weights @ theta**2) / scale
         slope = spectrum.mean(self.power_jacobian(spectrum.eigenvalues))
         return value, -weights * theta / scale - value / scale * slope, -value / scale * noise_variance
@@ -228,8 +217,7 @@ class Polynomial(SpectralKernel):
         return _padded(simpler.theta, self._fixed_degree + 1)
 
     def guides(self) -> tuple[GraphKernel, ...]:
-        """Without a constraint there are many more local maxima: the constrained one is a good start."""
-        is_guided = self.constraint is None and not self.fixed
+        is_guided = self.constraint is None and not self.fixed  # many more local maxima: a constrained one starts well
         return (dataclasses.replace(self, constraint="eigenvalues"),) if is_guided else ()
 
     def given_starts(self) -> tuple[Array, ...]:
@@ -252,8 +240,6 @@ class Polynomial(SpectralKernel):
     def label(self) -> str:
         return f"Polynomial({self.degree!r})"
 
-    # --------------------------------------------------------------------------------------------- the filter
-
     def design(self, eigenvalues: ArrayLike) -> Array:
         """Chebyshev polynomials at the eigenvalues, so that ``response = design @ theta``."""
         points = np.asarray(eigenvalues, dtype=float)
@@ -269,16 +255,12 @@ class Polynomial(SpectralKernel):
         return design
 
     def response(self, eigenvalues: ArrayLike) -> Array:
-        """The filter ``g(lambda)``."""
-        response: Array = self.design(eigenvalues) @ self._coefficients
-        return response
+        return np.asarray(self.design(eigenvalues) @ self._coefficients)
 
     def power(self, eigenvalues: ArrayLike) -> Array:
-        """Covariance spectrum ``g(lambda)^2``."""
         return np.square(self.response(eigenvalues))
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
-        """``2 g(lambda)`` times `design`."""
         design = self.design(eigenvalues)
         return 2 * (design @ self._coefficients)[:, None] * design[:, : self.theta.size]
 
@@ -304,7 +286,6 @@ class Polynomial(SpectralKernel):
 
     @property
     def _coefficients(self) -> Array:
-        """Chebyshev coefficients; those of the constant filter 1 if none were given."""
         return np.eye(self._fixed_degree + 1)[0] if self.chebyshev is None else np.array(self.chebyshev)
 
     def _with(self, coefficients: ArrayLike) -> Self:
