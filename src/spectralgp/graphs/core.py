@@ -22,6 +22,7 @@ from spectralgp.graphs.weights import (
     as_weights,
     chosen_nodes,
     finished,
+    frozen,
     read_only,
     weights_from_edges,
     with_small_indices,
@@ -89,33 +90,28 @@ class GraphBase(ABC):
         """Laplacian as an operator on blocks of signals such as `prototype`."""
 
     def __copy__(self) -> Self:
-        """The graph itself: it cannot change."""
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """The graph itself, so that what was computed on it is kept."""
         return self
 
     def __sklearn_clone__(self) -> Self:
-        """The graph itself, so that cross-validation computes its spectrum once."""
-        return self
+        return self  # so that cross-validation computes its spectrum once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph(GraphBase):
     """An undirected weighted graph that never changes.
 
-    Copying a graph, also by `sklearn.base.clone`, returns the graph itself; two graphs are equal only if they
-    are the same object. Expensive results, such as the eigendecomposition, are remembered on it and left out
-    of pickles.
+    A copy, also by `sklearn.base.clone`, is the graph itself; graphs are equal only if they are the same object.
+    Expensive results, such as the eigendecomposition, are remembered on it and left out of pickles.
 
     Parameters
     ----------
     weights : array-like or SciPy sparse matrix of shape (n_nodes, n_nodes)
-        Adjacency matrix: symmetric, non-negative, with a zero diagonal. Stored as a sparse ``csr_array`` of
-        float64 with read-only arrays and without stored zeros; nothing is shared with what was given. Directions
-        that differ by rounding are averaged: by no more than 1e-8 of the larger weight in float64, 1e-5 in float32
-        and 1e-2 in float16. Any larger difference, and any between integers, is an error.
+        Adjacency matrix: symmetric, non-negative, with a zero diagonal. Copied into a read-only ``csr_array`` of
+        float64. Directions that differ by rounding are averaged: by no more than 1e-8 of the larger weight in
+        float64, 1e-5 in float32 and 1e-2 in float16. Any larger difference, and any between integers, is an error.
     names : sequence of hashables of length n_nodes, optional
         Distinct node names, in the order of the rows of `weights`, by which tables of signals are matched. They may
         be integers, but where nodes are chosen an integer is a position (see `subgraph` and `positions`).
@@ -124,11 +120,9 @@ class Graph(GraphBase):
 
     Raises
     ------
-    TypeError
-        If `weights` is not a matrix of real numbers (see `as_graph` for other libraries' graphs).
-    ValueError
-        If `weights` is empty, not square, directed, negative, not finite or has self-loops, or `names` or
-        `coordinates` do not fit it.
+    TypeError, ValueError
+        If `weights` is no adjacency matrix of real numbers (see `as_graph` for other libraries' graphs), or `names`
+        or `coordinates` do not fit it.
 
     Examples
     --------
@@ -149,7 +143,6 @@ class Graph(GraphBase):
     _cache: dict[Hashable, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check and freeze the fields."""
         self._fill(as_weights(self.weights), self.names, self.coordinates)
 
     @classmethod
@@ -181,16 +174,15 @@ class Graph(GraphBase):
         Parameters
         ----------
         edges : sequence of (u, v) or (u, v, weight), array of shape (n_edges, 2) or (n_edges, 3), or a table
-            A table is a pandas DataFrame or a dict of columns, with the columns ``source``, ``target`` and
-            optionally ``weight``; other columns are ignored. Nodes are integers counted from zero, or labels
-            (any hashables, such as strings). Integers are labels too if `names` consists of integers. An edge
-            may be listed several times, in either direction, if its weight is the same each time; it counts
-            once. An edge of weight zero is no edge.
+            A table is a pandas DataFrame or a dict, with the columns ``source``, ``target`` and optionally
+            ``weight``. Nodes are integers counted from zero, or labels (any hashables); integers are labels too if
+            `names` consists of integers. An edge listed several times, in either direction and with one weight,
+            counts once. An edge of weight zero is no edge.
         weights : array-like of shape (n_edges,), optional
             Edge weights; 1 if neither these nor the edges say otherwise.
         names : sequence of hashables, optional
-            Node names in the order wanted; it may include nodes without edges. By default, labels become
-            names in the order of their first appearance, and integers give a graph without names.
+            Node names in the order wanted, also of nodes without edges. By default labels become names in the
+            order of their first appearance, and integers give a graph without names.
         n_nodes : int, optional
             Number of nodes, for integer edges that leave some node without an edge.
         coordinates : array-like of shape (n_nodes, n_dimensions), optional
@@ -199,8 +191,7 @@ class Graph(GraphBase):
         Raises
         ------
         ValueError
-            If edges conflict, form self-loops, mention unknown nodes, or skip a node and `n_nodes` is not
-            given.
+            If edges conflict, form self-loops, mention unknown nodes, or skip a node without `n_nodes`.
 
         Examples
         --------
@@ -211,8 +202,7 @@ class Graph(GraphBase):
         >>> Graph.from_edges(table).names
         ('Oslo', 'Bergen', 'Voss')
         """
-        matrix, labels = weights_from_edges(edges, weights, names, n_nodes)
-        return cls._built(matrix, labels, coordinates)
+        return cls._built(*weights_from_edges(edges, weights, names, n_nodes), coordinates)
 
     @classmethod
     def from_points(
@@ -232,28 +222,24 @@ class Graph(GraphBase):
         Parameters
         ----------
         points : array-like, table or geopandas geometry of shape (n_nodes, n_dimensions)
-            Where the nodes are; these become the graph's coordinates. The index of a DataFrame, or of a GeoSeries
-            or GeoDataFrame of points, becomes the names, unless it only counts 0, 1, 2, ...
+            The coordinates of the nodes. The index of a table or of geometries becomes the names, unless it only
+            counts 0, 1, 2, ...
         n_neighbors : int, optional
             Join every node to this many nearest others; 10 if `radius` is not given either. Among equally
-            distant candidates, as on a regular grid, the choice is arbitrary: use `radius` there.
+            distant ones, as on a regular grid, the choice is arbitrary: use `radius` there.
         radius : float, optional
-            Join all nodes with ``d <= radius`` instead, where a relative 1e-9 is left to rounding: on a grid, the
-            spacing itself is a radius.
+            Join all nodes with ``d <= radius`` instead, up to a relative 1e-9 for rounding.
         weights : {"gaussian", "inverse", "binary"}, default="gaussian"
             Edge weights ``exp(-d^2 / bandwidth)``, ``1 / d`` or 1.
         bandwidth : float, optional
-            Of the Gaussian weights, a distance squared. By default the mean of ``d^2`` over all pairs of
-            neighbours (over every node and each of its nearest neighbours).
+            Of the Gaussian weights, a distance squared; the mean of ``d^2`` over all nodes and their neighbours
+            if not given.
         symmetrize : {"maximum", "average", "minimum"}, default="maximum"
-            Nearness is not mutual. With W from each node to its neighbours, the weights are the elementwise
-            maximum of W and W^T (an edge if either is a neighbour of the other), ``(W + W^T) / 2`` (one-sided
-            edges get half the weight) or the elementwise minimum (an edge if both are). Nothing changes with
-            `radius`.
+            Nearness by `n_neighbors` is not mutual. With W from each node to its neighbours, the weights are the
+            elementwise maximum of W and W^T, ``(W + W^T) / 2`` or the elementwise minimum.
         metric : {"euclidean", "haversine"}, default="euclidean"
             What a distance d is. With "haversine" points are longitude and latitude in degrees, and d is the
-            length of the great circle in kilometres on a sphere of radius 6371.0088 km; `radius` is in kilometres
-            and `bandwidth` in square kilometres.
+            length of the great circle in kilometres on a sphere of radius 6371.0088 km.
         names : sequence of hashables of length n_nodes, optional
             Node names, instead of those of a table.
 
@@ -281,13 +267,6 @@ class Graph(GraphBase):
     def edgeless(cls, n_nodes: int, names: Any = None) -> Self:
         """Graph without edges, for models whose nodes have nothing to do with each other; no matrix is built.
 
-        Parameters
-        ----------
-        n_nodes : int
-            Number of nodes.
-        names : sequence of hashables of length n_nodes, optional
-            Node names.
-
         Examples
         --------
         >>> from spectralgp import Graph
@@ -308,12 +287,12 @@ class Graph(GraphBase):
     @cached_property
     def degrees(self) -> Array:
         """Sum of the weights at each node, shape (n_nodes,)."""
-        return _read_only(np.asarray(self.weights.sum(axis=1), dtype=np.float64))
+        return frozen(np.asarray(self.weights.sum(axis=1), dtype=np.float64))
 
     @cached_property
     def components(self) -> NDArray[np.int32]:
         """Label of each node's connected component, from 0 to ``n_components - 1``, shape (n_nodes,)."""
-        return _read_only(connected_components(self.weights, directed=False)[1])
+        return frozen(connected_components(self.weights, directed=False)[1])
 
     @property
     def n_components(self) -> int:
@@ -333,8 +312,7 @@ class Graph(GraphBase):
         kind : {"combinatorial", "normalized"}, default="combinatorial"
             Which Laplacian. The row of an isolated node is zero in both.
         scaled : bool, default=False
-            Divide by the largest eigenvalue, equation (2), so that eigenvalues lie in [0, 1]. A graph without
-            edges has the zero Laplacian, which scaling leaves as it is.
+            Divide by the largest eigenvalue, equation (2), so that eigenvalues lie in [0, 1].
 
         Returns
         -------
@@ -366,11 +344,6 @@ class Graph(GraphBase):
 
     def largest_eigenvalue(self, kind: LaplacianKind = "combinatorial") -> float:
         """Largest eigenvalue of a Laplacian, to a relative 1e-9 or better; zero for a graph without edges.
-
-        Parameters
-        ----------
-        kind : {"combinatorial", "normalized"}, default="combinatorial"
-            Which Laplacian.
 
         Examples
         --------
@@ -418,14 +391,8 @@ class Graph(GraphBase):
         Parameters
         ----------
         nodes : sequence of int, of bool or of names
-            Positions, or a mask of length n_nodes, or names. A sequence of integers is always positions, also
-            where the names are integers (which is the same if they count 0, 1, 2, ...): for such names pass
-            ``graph.positions(names)``.
-
-        Returns
-        -------
-        Graph
-            Names and coordinates are carried along.
+            Positions, or a mask of length n_nodes, or names. Integers are always positions: for names that are
+            integers pass ``graph.positions(names)``.
 
         Examples
         --------
@@ -439,12 +406,10 @@ class Graph(GraphBase):
         return Graph._built(finished(self.weights[chosen][:, chosen]), names, coordinates)
 
     def __repr__(self) -> str:
-        """One line: numbers of nodes and edges."""
         nodes, edges = "node" + "s" * (self.n_nodes != 1), "edge" + "s" * (self.n_edges != 1)
         return f"Graph({self.n_nodes} {nodes}, {self.n_edges} {edges})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         more = ", ..." * (self.n_nodes > NAMES_SHOWN)
         properties = {
             "nodes": self.n_nodes,
@@ -456,24 +421,14 @@ class Graph(GraphBase):
         return as_html("Graph", properties)
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for pickling, without what can be computed again."""
         return {"weights": self.weights, "names": self.names, "coordinates": self.coordinates}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore from a pickle; arrays come out of it writable."""
-        self._fill(read_only(state["weights"]), state["names"], state["coordinates"])
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    array.flags.writeable = False
-    return array
+        self._fill(read_only(state["weights"]), state["names"], state["coordinates"])  # pickled arrays are writable
 
 
 def normalized_parts(weights: Any, degrees: Array) -> tuple[csr_array, Array]:
-    """Weights ``D^-1/2 W D^-1/2`` and diagonal of the normalised Laplacian; both are zero at isolated nodes.
-
-    `weights` may be the first rows only, of all the nodes that `degrees` has.
-    """
+    """Weights ``D^-1/2 W D^-1/2``, or the first rows of them, and diagonal of the normalised Laplacian."""
     roots = np.sqrt(degrees)
     inverse_roots = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     n_rows = weights.shape[0]
@@ -484,7 +439,6 @@ def normalized_parts(weights: Any, degrees: Array) -> tuple[csr_array, Array]:
 
 
 def _largest_eigenvalue(laplacian: Any) -> float:
-    """Largest eigenvalue of the Laplacian of a graph with edges, to a relative 1e-9 or better."""
     if laplacian.shape[0] < MAX_DENSE_NODES:
         # all eigenvalues: LAPACK's routine for some of them fails on repeated ones, as complete graphs have
         return float(np.linalg.eigvalsh(laplacian.toarray())[-1])

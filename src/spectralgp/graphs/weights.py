@@ -25,9 +25,6 @@ _UNDIRECTED = "Graphs are undirected: pass (weights + weights.T) / 2, or the lar
 SIMILARITIES = "A Laplacian needs similarities: pass absolute values, or drop the negative edges."
 
 
-# Nodes
-
-
 def as_names(names: Any, n_nodes: int | None) -> tuple[Hashable, ...]:
     """Distinct hashable names, one per node; they count the nodes where `n_nodes` is not given."""
     listed = names.tolist() if hasattr(names, "tolist") else names
@@ -66,7 +63,11 @@ def missing_labels(labels: Iterable[Hashable]) -> list[Hashable]:
 def as_coordinates(coordinates: Any, n_nodes: int) -> Array:
     """Finite coordinates of shape (n_nodes, n_dimensions), read-only and shared with nobody."""
     axes, remedy = ("n_nodes", "n_dimensions"), "Rows are nodes, in the order of the rows of weights."
-    array = as_real_array(coordinates, "coordinates", axes, sizes={"n_nodes": n_nodes}, remedy=remedy).copy()
+    return frozen(as_real_array(coordinates, "coordinates", axes, sizes={"n_nodes": n_nodes}, remedy=remedy).copy())
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """The array itself, read-only from now on."""
     array.flags.writeable = False
     return array
 
@@ -110,16 +111,14 @@ def chosen_nodes(nodes: Any, n_nodes: int, positions: Callable[[Any], NDArray[np
     return chosen
 
 
-# Adjacency matrices
-
-
 def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
-    """Symmetric non-negative adjacency matrix, sparse, sorted, without stored zeros and read-only.
-
-    Indices are 32-bit wherever they fit. Nothing is shared with the caller, so that nothing outside can change
-    a graph. Directions that differ by rounding, see `Graph`, are averaged; `remedy` is for directed graphs.
-    """
-    matrix = _from_sparse(weights) if issparse(weights) else csr_array(_dense(weights))
+    """Symmetric adjacency matrix, canonical, read-only and shared with nobody; `remedy` is for directed graphs."""
+    given = weights if issparse(weights) else _dense(weights)
+    if len(given.shape) != 2 or given.shape[0] != given.shape[1]:
+        raise ValueError(f"weights must have shape (n_nodes, n_nodes); got {given.shape}. {_ADJACENCY}")
+    if given.shape[0] == 0:
+        raise ValueError(f"weights must have at least one node; got shape {given.shape}. {_ADJACENCY}")
+    matrix = _from_sparse(given) if issparse(weights) else csr_array(given)
     if not np.isfinite(matrix.data).all():
         row, column, value = _first(matrix, ~np.isfinite(matrix.data))
         raise ValueError(f"weights must be finite; got weights[{row}, {column}] = {value}. {_ABSENT}")
@@ -136,8 +135,10 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
     if matrix.data.size and matrix.data.min() < 0:
         row, column, value = _first(matrix, matrix.data < 0)
         raise ValueError(f"weights must be non-negative; got weights[{row}, {column}] = {value}. {SIMILARITIES}{hint}")
-    dtype = weights.dtype if issparse(weights) else np.asarray(weights).dtype
-    return finished(_symmetric(matrix, _rounding(dtype), remedy + hint))
+    dtype = np.asarray(weights).dtype if given is not weights else given.dtype
+    # up to which two directions of an edge are one, relative to it
+    rounding = 0.0 if dtype.kind in "biu" else {2: 1e-2, 4: 1e-5}.get(dtype.itemsize, 1e-8)
+    return finished(_symmetric(matrix, rounding, remedy + hint))
 
 
 def _check_laplacian(matrix: Any) -> None:
@@ -159,10 +160,7 @@ def _check_laplacian(matrix: Any) -> None:
 
 
 def check_sums(values: Array, degrees: Array, nodes: Any = None) -> None:
-    """Refuse stored weights of some rows whose sums overflow, or are too small to keep their digits.
-
-    The rows are those of `nodes`, or of all nodes if they are not given.
-    """
+    """Refuse weights of all nodes, or of some, whose sums overflow or are too small to keep their digits."""
     tiny = float(np.finfo(np.float64).tiny)
     if not np.isfinite(degrees.sum()):
         raise ValueError(
@@ -185,23 +183,13 @@ def _dense(weights: Any) -> Array:
             "names of nodes; Graph.from_edges for a table of edges."
         )
     try:
-        array = as_real_array(weights, "weights", ("n_nodes", "n_nodes"), remedy=_ADJACENCY, missing=_ABSENT)
+        return as_real_array(weights, "weights", ("n_nodes", "n_nodes"), remedy=_ADJACENCY, missing=_ABSENT)
     except TypeError as error:
         raise TypeError(f"{error} {_ADJACENCY}") from error
-    _check_square(array.shape)
-    return array
-
-
-def _check_square(shape: tuple[int, ...]) -> None:
-    if len(shape) != 2 or shape[0] != shape[1]:
-        raise ValueError(f"weights must have shape (n_nodes, n_nodes); got {shape}. {_ADJACENCY}")
-    if shape[0] == 0:
-        raise ValueError(f"weights must have at least one node; got shape {shape}. {_ADJACENCY}")
 
 
 def _from_sparse(weights: Any) -> Any:
     """Convert to canonical CSR in float64, in arrays of its own."""
-    _check_square(weights.shape)
     without_mask(getattr(weights, "data", None), "weights", _ABSENT)
     if weights.dtype.kind not in "biuf":
         raise TypeError(
@@ -232,13 +220,6 @@ def with_small_indices(matrix: Any) -> Any:
         return matrix
     indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
     return csr_array((matrix.data, indices, indptr), shape=matrix.shape)
-
-
-def _rounding(dtype: np.dtype[Any]) -> float:
-    """Relative difference up to which two directions of an edge are the same edge, in numbers of a type."""
-    if dtype.kind in "biu":
-        return 0.0
-    return {2: 1e-2, 4: 1e-5}.get(dtype.itemsize if dtype.kind == "f" else 8, 1e-8)
 
 
 def _symmetric(matrix: Any, tolerance: float, remedy: str) -> Any:
@@ -281,7 +262,7 @@ def read_only(matrix: Any) -> Any:
     """Return the same sparse matrix, its arrays read-only."""
     matrix.has_canonical_format = True  # noted while true, for SciPy tests it by trying to sort in place
     for part in (matrix.data, matrix.indices, matrix.indptr):
-        part.flags.writeable = False
+        frozen(part)
     return matrix
 
 
@@ -289,9 +270,6 @@ def mirrored(low: Any, high: Any, values: Array, n_nodes: int) -> Any:
     """Weights from edges that are each listed once, in one direction."""
     upper = coo_array((values, (low, high)), shape=(n_nodes, n_nodes)).tocsr()
     return finished(upper + upper.T)
-
-
-# Edges
 
 
 def heaviest_edges(weights: Any, most: int) -> tuple[Integers, Integers, Array]:
@@ -310,8 +288,10 @@ def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None
         raise ValueError(
             "weights must be None when the edges carry weights themselves; got both. Pass them in one place only."
         )
+    if n_nodes is not None:
+        n_nodes = as_integer(n_nodes, "n_nodes", 1)
     if names is not None:
-        names = as_names(names, None if n_nodes is None else as_integer(n_nodes, "n_nodes", 1))
+        names = as_names(names, n_nodes)
     starts, ends, n_nodes, names = _positions(sources, targets, names, n_nodes)
     values = edge_values(column if weights is None else weights, len(starts))
     dtype = np.int32 if n_nodes < 2**31 else np.int64
@@ -399,8 +379,6 @@ def _positions(sources: Any, targets: Any, names: Names, n_nodes: int | None) ->
     smallest = min(starts.min(), ends.min()) if len(starts) else 0
     if names is not None:
         n_nodes = len(names)
-    elif n_nodes is not None:
-        n_nodes = as_integer(n_nodes, "n_nodes", 1)
     if smallest < 0 or (n_nodes is not None and largest >= n_nodes):
         raise ValueError(
             f"edges must join nodes from 0{'' if n_nodes is None else f' to {n_nodes - 1}'}; "
@@ -450,15 +428,12 @@ def as_integers(column: Any) -> Integers | None:
                 "NaN or infinity. Drop such rows, or name the nodes by strings."
             )
         array = array.astype(np.int64)
-    integers: Integers = array
-    return integers
+    return np.asarray(array)
 
 
 def as_labels(column: Any) -> list[Hashable]:
-    """Endpoints as labels."""
-    # NumPy would list dates of some units as integers
-    listed = not isinstance(column, np.ndarray) or column.dtype.kind in "mM"
-    return list(column) if listed else column.tolist()
+    """Endpoints as labels; NumPy itself would list dates of some units as integers."""
+    return column.tolist() if isinstance(column, np.ndarray) and column.dtype.kind not in "mM" else list(column)
 
 
 def _look_up(
@@ -513,10 +488,10 @@ def unique_edges(
     if values.size and values.min() < 0:
         at = int(np.argmin(values))
         raise ValueError(f"weights must be non-negative; got {values[at]} {between(at)}. {SIMILARITIES}")
-    if repeated.any():
-        keep = np.concatenate(([True], ~repeated))
-        starts, ends, values = starts[keep], ends[keep], values[keep]
-    return starts, ends, values
+    if not repeated.any():
+        return starts, ends, values
+    keep = np.concatenate(([True], ~repeated))
+    return starts[keep], ends[keep], values[keep]
 
 
 def refuse_loops(starts: Integers, ends: Integers, named: Callable[[int], object]) -> None:
