@@ -1,8 +1,4 @@
-"""Graphs from the graphs of other libraries, without importing what is not there.
-
-A library is recognised by the module that an object's class, or a class it inherits from, was defined in. If
-the object exists, its library is installed and loaded.
-"""
+"""Graphs from the graphs of other libraries, by the module of their class, without importing what is not there."""
 
 from __future__ import annotations
 
@@ -26,23 +22,16 @@ def as_graph(graph: Any) -> Graph:
         - a `Graph`, returned as it is;
         - a NumPy array or SciPy sparse matrix, the adjacency;
         - a pandas DataFrame, the adjacency, with the same node names in index and columns;
-        - a networkx ``Graph``: nodes become names, the edge attribute ``weight`` (1 where missing) the
-          weights;
+        - a networkx ``Graph``: nodes become names, the edge attribute ``weight`` (1 where missing) the weights;
         - a PyGSP graph, with its coordinates;
         - a libpysal ``W`` or ``libpysal.graph.Graph``: ids become names.
 
         Labels are names even where they only count the nodes, so that a DataFrame of signals is matched by them.
 
-    Returns
-    -------
-    Graph
-
     Raises
     ------
-    TypeError
-        If it is none of these.
-    ValueError
-        If it is directed (also by row-standardised weights), or anything else that `Graph` refuses.
+    TypeError, ValueError
+        If it is none of these, directed (also by row-standardised weights), or anything else that `Graph` refuses.
 
     Examples
     --------

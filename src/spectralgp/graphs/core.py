@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from spectralgp._basics.checks import Array, as_integer, as_option
 from spectralgp._basics.html import as_html
-from spectralgp.graphs.points import as_joining, as_places, weights_from_points
+from spectralgp.graphs.points import Joining, as_places, weights_from_points
 from spectralgp.graphs.weights import (
     as_coordinates,
     as_names,
@@ -260,7 +260,7 @@ class Graph(GraphBase):
                [0. , 0.5, 0. ]])
         """
         places, labels = as_places(points, metric)
-        joining = as_joining(len(places.points), n_neighbors, radius, weights, bandwidth, symmetrize)
+        joining = Joining(n_neighbors, radius, weights, bandwidth, symmetrize).checked(len(places.points))
         return cls._built(weights_from_points(places, joining), labels if names is None else names, places.points)
 
     @classmethod

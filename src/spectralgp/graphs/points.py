@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -30,7 +30,6 @@ class Plane:
     points: Array
 
     def __post_init__(self) -> None:
-        """Refuse points whose squared distances would overflow."""
         with np.errstate(over="ignore"):
             extent = float(np.ptp(self.points, axis=0).max())
         if not extent <= FARTHEST:
@@ -70,7 +69,6 @@ class Sphere:
     points: Array
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be longitudes and latitudes."""
         if self.points.shape[1] != 2:
             raise ValueError(
                 "points must have two columns, longitude and latitude, when metric='haversine'; "
@@ -165,72 +163,52 @@ class Joining:
     bandwidth: float | None
     symmetrize: str
 
-
-def as_joining(
-    n_nodes: int,
-    n_neighbors: int | None,
-    radius: float | None,
-    weights: str,
-    bandwidth: float | None,
-    symmetrize: str,
-) -> Joining:
-    """Check what goes together; the radius gets a little more for rounding, and one of it and n_neighbors is None."""
-    as_option(weights, "weights", ("gaussian", "inverse", "binary"))
-    as_option(symmetrize, "symmetrize", ("maximum", "average", "minimum"))
-    if bandwidth is not None:
-        bandwidth = as_positive(bandwidth, "bandwidth")
-        if weights != "gaussian":
+    def checked(self, n_nodes: int) -> Joining:
+        """The joining with either n_neighbors or a radius, which gets a little more for rounding."""
+        as_option(self.weights, "weights", ("gaussian", "inverse", "binary"))
+        as_option(self.symmetrize, "symmetrize", ("maximum", "average", "minimum"))
+        bandwidth = None if self.bandwidth is None else as_positive(self.bandwidth, "bandwidth")
+        if bandwidth is not None and self.weights != "gaussian":
             raise ValueError(
                 f"bandwidth must be None unless weights='gaussian'; got {bandwidth} with "
-                f"weights={weights!r}. Leave it out."
+                f"weights={self.weights!r}. Leave it out."
             )
-    if radius is not None and n_neighbors is not None:
-        raise ValueError(
-            f"n_neighbors must be None when radius is given; got n_neighbors={n_neighbors} and "
-            f"radius={radius}. Choose one of the two."
-        )
-    if radius is not None:
-        return Joining(None, as_positive(radius, "radius") * (1 + RADIUS_ROUNDING), weights, bandwidth, symmetrize)
-    if n_nodes < 2:
-        raise ValueError(
-            f"points must have at least two rows for nearest neighbours; got {n_nodes}. "
-            "Use Graph.edgeless(1) for a single node."
-        )
-    n_neighbors = as_integer(DEFAULT_NEIGHBORS if n_neighbors is None else n_neighbors, "n_neighbors", 1, n_nodes - 1)
-    return Joining(n_neighbors, None, weights, bandwidth, symmetrize)
+        if self.radius is not None and self.n_neighbors is not None:
+            raise ValueError(
+                f"n_neighbors must be None when radius is given; got n_neighbors={self.n_neighbors} and "
+                f"radius={self.radius}. Choose one of the two."
+            )
+        if self.radius is not None:
+            reach = as_positive(self.radius, "radius") * (1 + RADIUS_ROUNDING)
+            return replace(self, radius=reach, bandwidth=bandwidth)
+        if n_nodes < 2:
+            raise ValueError(
+                f"points must have at least two rows for nearest neighbours; got {n_nodes}. "
+                "Use Graph.edgeless(1) for a single node."
+            )
+        wanted = DEFAULT_NEIGHBORS if self.n_neighbors is None else self.n_neighbors
+        return replace(self, n_neighbors=as_integer(wanted, "n_neighbors", 1, n_nodes - 1), bandwidth=bandwidth)
 
 
 def weights_from_points(places: Plane | Sphere, joining: Joining) -> Any:
     """Weights for `Graph.from_points`, whose docstring says what they mean."""
+    n_nodes, n_neighbors, embedded = len(places.points), joining.n_neighbors or 0, places.embedded()
+    integers, tree = small_integers(n_nodes), cKDTree(embedded)
     if joining.radius is not None:
-        starts, ends, squared = _within(places, joining.radius)
-        return mirrored(starts, ends, weigh(squared, joining.weights, joining.bandwidth), len(places.points))
-    directed = _directed(places, joining)
-    return finished(symmetrized(directed, directed.T.tocsr(), joining.symmetrize))
-
-
-def _within(places: Plane | Sphere, radius: float) -> tuple[Integers, Integers, Array]:
-    """Pairs of points within a radius, each once, with their squared distances."""
-    pairs = cKDTree(places.embedded()).query_pairs(places.reach(radius), output_type="ndarray")
-    starts, ends = pairs.T.astype(small_integers(len(places.points)))
-    squared = places.squared_distances(starts, ends)
-    near = np.sqrt(squared) <= radius
-    return (starts, ends, squared) if near.all() else (starts[near], ends[near], squared[near])
-
-
-def _directed(places: Plane | Sphere, joining: Joining) -> Any:
-    """Matrix of the weights from every node to its nearest others."""
-    n_neighbors = joining.n_neighbors or 0
-    embedded = places.embedded()
-    _, neighbors = cKDTree(embedded).query(embedded, k=n_neighbors + 1, workers=-1)
-    n_nodes = len(places.points)
-    ends = neighbors[others_of(neighbors)].astype(small_integers(n_nodes))  # coincident points included
-    n_edges = len(ends)
-    squared = places.squared_distances(np.repeat(np.arange(n_nodes, dtype=ends.dtype), n_neighbors), ends)
-    indptr = np.arange(0, n_edges + 1, n_neighbors, dtype=small_integers(n_edges))
+        pairs = tree.query_pairs(places.reach(joining.radius), output_type="ndarray")
+        starts, ends = pairs.T.astype(integers)
+        squared = places.squared_distances(starts, ends)
+        near = np.sqrt(squared) <= joining.radius
+        if not near.all():
+            starts, ends, squared = starts[near], ends[near], squared[near]
+        return mirrored(starts, ends, weigh(squared, joining.weights, joining.bandwidth), n_nodes)
+    neighbors = tree.query(embedded, k=n_neighbors + 1, workers=-1)[1]
+    ends = neighbors[others_of(neighbors)].astype(integers)  # coincident points included
+    squared = places.squared_distances(np.repeat(np.arange(n_nodes, dtype=integers), n_neighbors), ends)
+    indptr = np.arange(0, len(ends) + 1, n_neighbors, dtype=small_integers(len(ends)))
     directed = csr_array((weigh(squared, joining.weights, joining.bandwidth), ends, indptr), shape=(n_nodes, n_nodes))
     directed.sort_indices()
-    return directed
+    return finished(symmetrized(directed, directed.T.tocsr(), joining.symmetrize))
 
 
 def others_of(neighbors: Integers) -> Mask:

@@ -16,6 +16,7 @@ from spectralgp._basics.checks import Array, Integers, as_integer, as_real_array
 from spectralgp._basics.tables import frame_names
 
 Names = tuple[Hashable, ...] | None
+NodeName = Callable[[int], object]  # of a position, for messages
 
 _ADJACENCY = "Weights are an adjacency matrix; for a list of edges use Graph.from_edges, for points Graph.from_points."
 _ROWS_OF_EDGES = " If its rows are edges, use Graph.from_edges."
@@ -295,8 +296,7 @@ def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None
     starts, ends, n_nodes, names = _positions(sources, targets, names, n_nodes)
     values = edge_values(column if weights is None else weights, len(starts))
     dtype = np.int32 if n_nodes < 2**31 else np.int64
-    low: Integers = np.minimum(starts, ends).astype(dtype, copy=False)
-    high: Integers = np.maximum(starts, ends).astype(dtype, copy=False)
+    low, high = (edge(starts, ends).astype(dtype, copy=False) for edge in (np.minimum, np.maximum))
     named = (lambda node: node) if names is None else names.__getitem__
     refuse_loops(low, high, named)
     return mirrored(*unique_edges(low, high, values, named, named), n_nodes), names
@@ -375,23 +375,17 @@ def _positions(sources: Any, targets: Any, names: Names, n_nodes: int | None) ->
     labelled = names is not None and all(isinstance(name, int | np.integer) for name in names)
     if starts is None or ends is None or (labelled and len(starts)):
         return _look_up(as_labels(sources), as_labels(targets), names, n_nodes)
-    largest = max(starts.max(), ends.max()) if len(starts) else -1
-    smallest = min(starts.min(), ends.min()) if len(starts) else 0
-    if names is not None:
-        n_nodes = len(names)
+    largest = int(max(starts.max(), ends.max())) if len(starts) else -1
+    smallest = int(min(starts.min(), ends.min())) if len(starts) else 0
+    n_nodes = n_nodes if names is None else len(names)
     if smallest < 0 or (n_nodes is not None and largest >= n_nodes):
         raise ValueError(
             f"edges must join nodes from 0{'' if n_nodes is None else f' to {n_nodes - 1}'}; "
             f"got {smallest if smallest < 0 else largest}. "
             "Nodes are counted from zero; if the integers are labels, give the labels as names."
         )
-    if n_nodes is None:
-        n_nodes = _count_nodes(starts, ends, int(largest))
-    return starts, ends, n_nodes, names
-
-
-def _count_nodes(starts: Integers, ends: Integers, largest: int) -> int:
-    """Number of nodes where it was not given: safe only when every node from zero on has an edge."""
+    if n_nodes is not None:
+        return starts, ends, n_nodes, names
     if largest < 0:
         raise ValueError("n_nodes must be given when there are no edges and no names; got None. Pass n_nodes or names.")
     few = largest < 2 * len(starts) + 10**6  # labels taken for positions could ask for any amount of memory
@@ -405,7 +399,7 @@ def _count_nodes(starts: Integers, ends: Integers, largest: int) -> int:
             f"got {missing}. Count nodes from zero; pass n_nodes={largest + 1} if nodes without edges are "
             "meant; or, if the integers are labels, give the labels as names."
         )
-    return largest + 1
+    return starts, ends, largest + 1, names
 
 
 def as_integers(column: Any) -> Integers | None:
@@ -464,11 +458,7 @@ def _look_up(
 
 
 def unique_edges(
-    starts: Integers,
-    ends: Integers,
-    values: Array,
-    start_name: Callable[[int], object],
-    end_name: Callable[[int], object],
+    starts: Integers, ends: Integers, values: Array, start_name: NodeName, end_name: NodeName
 ) -> tuple[Integers, Integers, Array]:
     """Edges sorted by their ends, each once; conflicting or negative weights are refused by name."""
     order = np.lexsort((ends, starts))
@@ -494,9 +484,9 @@ def unique_edges(
     return starts[keep], ends[keep], values[keep]
 
 
-def refuse_loops(starts: Integers, ends: Integers, named: Callable[[int], object]) -> None:
+def refuse_loops(starts: Integers, ends: Integers, named: NodeName) -> None:
     """Refuse edges from a node to itself."""
-    loops = starts == ends
-    if loops.any():
-        node = named(int(starts[np.argmax(loops)]))
+    loops = np.flatnonzero(starts == ends)
+    if loops.size:
+        node = named(int(starts[loops[0]]))
         raise ValueError(f"edges must join two different nodes; got a self-loop at {node!r}. Remove the self-loops.")

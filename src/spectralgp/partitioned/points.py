@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 
 from spectralgp._basics.checks import Array, Integers, as_integer, as_option
 from spectralgp._basics.progress import progress_bar, report
-from spectralgp.graphs.points import ExactSum, Joining, Plane, Sphere, as_joining, others_of, symmetrized, weigh
+from spectralgp.graphs.points import ExactSum, Joining, Plane, Sphere, others_of, symmetrized, weigh
 from spectralgp.graphs.weights import as_names
 from spectralgp.partitioned.building import BuildDirectory, as_n_hops, as_writable, building, finish, keep_rows
 from spectralgp.partitioned.edges import by_owner, pieces
@@ -45,7 +45,7 @@ def build_from_points(
     sizes, low, high = _extent(blocks)
     kind(np.stack([low, high]))  # refuses what is too far apart, or no longitudes and latitudes
     n_nodes = sum(sizes)
-    joined = as_joining(n_nodes, **joining)
+    joined = Joining(**joining).checked(n_nodes)
     n_partitions = as_integer(n_partitions, "n_partitions", 1, n_nodes)
     names = as_writable(None if names is None else as_names(names, n_nodes))
     given = ["points", blocks.fingerprint, n_partitions, sorted(joining.items()), metric, names, n_hops]

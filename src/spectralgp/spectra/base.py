@@ -14,9 +14,7 @@ from spectralgp._basics.checks import Array, Indices
 from spectralgp.graphs import GraphBase, LaplacianKind
 from spectralgp.signals import Signals
 
-OfEigenvalues = Callable[[Array], Array]
-"""Several functions of the eigenvalues: from shape (n_eigenvalues,) to (n_functions, n_eigenvalues)."""
-
+OfEigenvalues = Callable[[Array], Array]  # functions, from shape (n_eigenvalues,) to (n_functions, n_eigenvalues)
 NEGATIVE_ROUNDING = 1e-8  # of the largest eigenvalue: below zero by less than this is rounding
 
 
@@ -63,12 +61,9 @@ class Filters(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FilterBank(Filters):
-    """Filters with the matrix ``diag(after) combination diag(before) + diag(beside) combination``.
+    """Filters with the matrix ``diag(after) combination diag(before) + diag(beside) combination``."""
 
-    Each of `before`, `after` and `beside` gives one filter per signal, or one for all.
-    """
-
-    before: OfEigenvalues
+    before: OfEigenvalues  # one filter per signal, or one for all; so are `after` and `beside`
     combination: Array  # shape (n_out, n_in)
     after: OfEigenvalues | None = None
     tolerance: float = 0.0
@@ -159,7 +154,6 @@ class SpectrumSettings(ABC):
     has_node_covariances: ClassVar[bool]  # written out, nodes by nodes, as shrinkage and exact completions need them
 
     def __sklearn_clone__(self) -> Self:
-        """A frozen object is its own clone."""
         return self
 
     @abstractmethod
@@ -196,8 +190,8 @@ class SpectrumSettings(ABC):
 class Spectrum(ABC):
     """Frequencies of a graph, with the few verbs that learning and prediction ask of them.
 
-    Signals are handled in blocks, arrays in whatever domain suits the spectrum: Fourier coefficients in rows where
-    eigenvectors are known, columns over the nodes where they are not. Blocks add and subtract.
+    Blocks of signals, which add and subtract, are Fourier coefficients in rows where eigenvectors are known, and
+    columns over the nodes where they are not.
     """
 
     graph: GraphBase
@@ -210,8 +204,6 @@ class Spectrum(ABC):
     @abstractmethod
     def found(self) -> object:
         """What was computed of the graph, for `SpectrumSettings.restored`; None where nothing had to be."""
-
-    # ------------------------------------------------------------------------------------------- frequencies
 
     @property
     @abstractmethod
@@ -253,8 +245,6 @@ class Spectrum(ABC):
         """Logarithm of the volume that the vectors span; zero where they are orthonormal."""
         return 0.0
 
-    # ------------------------------------------------------------------------------------- signals and blocks
-
     @abstractmethod
     def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
         """Signals as the likelihood reads them, above what they carry over, of the same shape, if that is given."""
@@ -293,12 +283,7 @@ class Spectrum(ABC):
 
     @abstractmethod
     def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Any, Array]:
-        """Diagonals of functions of the Laplacian over all nodes or some, and their root mean square standard error.
-
-        Shapes (n_functions, n_nodes) and (n_functions,); the errors are zero where the diagonals are exact.
-        """
-
-    # ----------------------------------------------------------------------------------------------- accuracy
+        """Diagonals of functions of the Laplacian (n_functions, n_nodes), and their standard errors (n_functions,)."""
 
     @abstractmethod
     def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:

@@ -15,6 +15,7 @@ from scipy.linalg import eigh
 from spectralgp._basics.arrays import few_threads, without_caches
 from spectralgp._basics.checks import Array, Indices, as_option, as_signals
 from spectralgp.graphs import Graph, GraphBase, LaplacianKind
+from spectralgp.graphs.weights import frozen
 from spectralgp.signals import Signals
 from spectralgp.spectra.base import Errors, Filters, OfEigenvalues, SpectralData, Spectrum, SpectrumSettings
 
@@ -99,12 +100,9 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class ExpectedSignals(SpectralData):
-    """Signals with holes, known by their mean and spread: every square is an expected one.
+    """Signals with holes, known by their mean and spread: every square is an expected one."""
 
-    The mean may stand above what is carried over, which is known and has no spread.
-    """
-
-    mean: SpectralSignals
+    mean: SpectralSignals  # it may stand above what is carried over, which is known and has no spread
     spread: Spread
     vectors: Array  # combinations of the signals that the rows are, shape (n_signals, n_rows)
 
@@ -147,10 +145,7 @@ class ExpectedSignals(SpectralData):
 
 
 class MatrixBasis(Spectrum):
-    """A spectrum whose vectors are known: blocks are coordinates in rows, and matrices take signals there and back.
-
-    Vectors are orthonormal for a graph's own spectrum, and need not be for another basis of the nodes.
-    """
+    """A spectrum whose vectors are known: blocks are coordinates in rows, and matrices take signals there and back."""
 
     has_eigenvectors = True
 
@@ -204,12 +199,9 @@ class MatrixBasis(Spectrum):
 
     def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Array, Array]:
         """``sum_j V_mj^2 f(lambda_j)``: equation (9)."""
-        values = functions(self.eigenvalues)
-        errors = np.zeros(values.shape[0])
-        if self.forward is None:
-            return values if nodes is None else values[:, nodes], errors
-        vectors = self.forward if nodes is None else self.forward[nodes]
-        return values @ np.square(vectors).T, errors
+        values, chosen = functions(self.eigenvalues), slice(None) if nodes is None else nodes
+        exact = values[:, chosen] if self.forward is None else values @ np.square(self.forward[chosen]).T
+        return exact, np.zeros(values.shape[0])
 
     def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
         return Errors()
@@ -253,7 +245,7 @@ class Exact(SpectrumSettings):
         if isinstance(found, Eigenpairs):
             if np.any(found.eigenvalues < 0) or np.any(np.diff(found.eigenvalues) < 0):
                 raise ValueError("eigenpairs must have eigenvalues that ascend from zero; got others.")
-            graph._cache["eigenpairs", laplacian] = tuple(map(_read_only, (found.eigenvalues, found.eigenvectors)))
+            graph._cache["eigenpairs", laplacian] = tuple(map(frozen, (found.eigenvalues, found.eigenvectors)))
         elif graph.n_edges:
             raise ValueError(f"eigenpairs must be those of the {laplacian} Laplacian; got none.")
         return self.of(graph, laplacian, scaled)
@@ -283,10 +275,7 @@ class Eigenpairs:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactSpectrum(MatrixBasis):
-    """Eigenvalues and eigenvectors of a graph Laplacian, ``L = V diag(lambda) V^T``. Made by `decompose`.
-
-    The node axis of signals is always the last one.
-    """
+    """Eigenvalues and eigenvectors of a graph Laplacian, ``L = V diag(lambda) V^T``. Made by `decompose`."""
 
     graph: Graph
     laplacian: LaplacianKind
@@ -308,7 +297,7 @@ class ExactSpectrum(MatrixBasis):
 
     @cached_property
     def eigenvalues(self) -> Array:
-        return _read_only(self.frequencies / self.largest_eigenvalue) if self.scaled else self.frequencies
+        return frozen(self.frequencies / self.largest_eigenvalue) if self.scaled else self.frequencies
 
     @cached_property
     def multiplicities(self) -> Array:
@@ -332,21 +321,8 @@ class ExactSpectrum(MatrixBasis):
     def coefficients(self, signals: Signals) -> Array:
         return signals.values if self.basis is None else signals.transform(self.basis)
 
-    # ------------------------------------------------------------------------------------------ for the user
-
     def transform(self, signals: ArrayLike) -> Array:
-        """Graph Fourier transform of signals, ``Y V``.
-
-        Parameters
-        ----------
-        signals : array of shape (n_signals, n_nodes) or (n_nodes,)
-            Signals in rows.
-
-        Returns
-        -------
-        ndarray of the same shape
-            Coefficient j belongs to ``eigenvalues[j]``.
-        """
+        """Graph Fourier transform ``Y V`` of a signal, or of several in rows; frequencies are in the last axis."""
         return self.load(as_signals(signals, self.n_nodes))
 
     def inverse(self, spectral_signals: ArrayLike) -> Array:
@@ -381,24 +357,27 @@ class ExactSpectrum(MatrixBasis):
         return self.inverse(self.transform(signals) * values)
 
     def __repr__(self) -> str:
-        """One line: size, Laplacian and range."""
         scaled = "scaled " if self.scaled else ""
         return f"ExactSpectrum({self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Oblique(MatrixBasis):
-    """Another basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (23).
-
-    Its frequencies are those of no Laplacian: they number the vectors.
-    """
+    """Another basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (23)."""
 
     spectrum: Spectrum
     vectors: Array  # B, in columns
     dual: Array  # B^-T
+    graph: GraphBase = field(init=False)
+    laplacian: LaplacianKind = field(init=False)
+    scaled: bool = field(init=False)
     n_moments: None = field(default=None, init=False)
 
     __getstate__ = without_caches
+
+    def __post_init__(self) -> None:
+        for name in ("graph", "laplacian", "scaled"):
+            object.__setattr__(self, name, getattr(self.spectrum, name))
 
     @property
     def found(self) -> object:
@@ -412,24 +391,9 @@ class Oblique(MatrixBasis):
     def backward(self) -> Array:
         return self.dual
 
-    @property
-    def graph(self) -> GraphBase:  # type: ignore[override]
-        """The graph."""
-        return self.spectrum.graph
-
-    @property
-    def laplacian(self) -> LaplacianKind:  # type: ignore[override]
-        """That of the graph's spectrum."""
-        return self.spectrum.laplacian
-
-    @property
-    def scaled(self) -> bool:  # type: ignore[override]
-        """Whether the graph's spectrum is."""
-        return self.spectrum.scaled
-
     @cached_property
     def eigenvalues(self) -> Array:
-        return _read_only(np.arange(float(self.vectors.shape[1])))
+        return frozen(np.arange(float(self.vectors.shape[1])))  # of no Laplacian: they number the vectors
 
     @cached_property
     def multiplicities(self) -> Array:
@@ -463,8 +427,7 @@ def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, s
     Returns
     -------
     ExactSpectrum
-        Every connected component contributes one eigenvalue that is zero by theory; those are set to exactly
-        zero, and rounding below zero is removed elsewhere.
+        With exactly one eigenvalue of zero per connected component, and none below.
 
     Examples
     --------
@@ -484,22 +447,12 @@ def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, s
         )
     as_option(laplacian, "laplacian", ("combinatorial", "normalized"))
     if graph.n_edges == 0:
-        return ExactSpectrum(graph, laplacian, bool(scaled), _read_only(np.zeros(graph.n_nodes)))
+        return ExactSpectrum(graph, laplacian, bool(scaled), frozen(np.zeros(graph.n_nodes)))
     key = ("eigenpairs", laplacian)
     if key not in graph._cache:  # not the spectrum itself, which knows its graph: they would keep each other alive
-        graph._cache[key] = _eigenpairs(graph, laplacian)
+        dense: Any = graph.laplacian(laplacian).toarray()
+        with few_threads(graph.n_nodes):
+            eigenvalues, eigenvectors = eigh(dense, overwrite_a=True, check_finite=False, driver="evd")
+        eigenvalues[: graph.n_components] = 0.0
+        graph._cache[key] = frozen(np.maximum(eigenvalues, 0.0)), frozen(eigenvectors)
     return ExactSpectrum(graph, laplacian, bool(scaled), *graph._cache[key])
-
-
-def _eigenpairs(graph: Graph, laplacian: LaplacianKind) -> tuple[Array, Array]:
-    dense: Any = graph.laplacian(laplacian).toarray()
-    with few_threads(graph.n_nodes):
-        eigenvalues, eigenvectors = eigh(dense, overwrite_a=True, check_finite=False, driver="evd")
-    eigenvalues[: graph.n_components] = 0.0
-    np.maximum(eigenvalues, 0.0, out=eigenvalues)
-    return _read_only(eigenvalues), _read_only(eigenvectors)
-
-
-def _read_only(array: Array) -> Array:
-    array.flags.writeable = False
-    return array

@@ -16,6 +16,7 @@ from numpy.polynomial.chebyshev import chebval, chebvander
 from spectralgp._basics.arrays import device_of
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
 from spectralgp.graphs import GraphBase, LaplacianKind
+from spectralgp.graphs.weights import frozen
 from spectralgp.operators import (
     MomentPass,
     Operator,
@@ -62,7 +63,6 @@ class SpectralMoments(SpectralData):
         return np.diagonal(self.matrices, axis1=1, axis2=2).T.copy()
 
     def rotate(self, vectors: Array) -> SpectralMoments:
-        """``U^T E_q U``."""
         return SpectralMoments(vectors.T @ self.matrices @ vectors, self.weights, self.n_nodes)
 
     def outer(self, vectors: Array, scales: Array) -> Array:
@@ -104,8 +104,7 @@ class DensityState:
 class Density:
     """Moments of the density of a Laplacian's spectrum, as many as were asked for. They belong to the graph alone.
 
-    Probes are random signs, drawn with `random_state`, or one unit vector per node where `n_probes` is "exact". The
-    interval of the operator is shrunk to its spectrum.
+    Probes are random signs, or one unit vector per node. The interval of the operator is shrunk to its spectrum.
     """
 
     def __init__(
@@ -177,29 +176,26 @@ class Density:
         random_state, n_nodes = np.random.default_rng(self.random_state), self.operator.n_nodes
         total = n_nodes if self.n_probes == "exact" else self.n_probes
         for start in range(0, total, PROBES_PER_BLOCK):
-            width = min(PROBES_PER_BLOCK, total - start)
+            nodes = np.arange(start, min(start + PROBES_PER_BLOCK, total))
             if self.n_probes == "exact":
-                block = self.operator.unit_vectors(np.arange(start, start + width))
+                block = self.operator.unit_vectors(nodes)
             else:
-                block = self.operator.random_signs(width, random_state)
+                block = self.operator.random_signs(nodes.size, random_state)
             yield MomentPass(self.operator, block, gram=False)
 
     @property
     def _traces(self) -> Array:
         """``tr T_1(A)`` and ``tr T_2(A)`` from sums over the sparse matrix."""
-        operator = self.operator
-        trace, square = operator.traces
-        scale, n_nodes = 2 / operator.bound, operator.n_nodes
+        trace, square = self.operator.traces
+        scale, n_nodes = 2 / self.operator.bound, self.operator.n_nodes
         first = scale * trace - n_nodes
         second = scale**2 * square - 2 * scale * trace + n_nodes  # tr A^2
         return np.array([first, 2 * second - n_nodes])
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for pickling, without the lock."""
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore from a pickle."""
         self.__dict__ = state | {"_lock": threading.RLock()}
 
 
@@ -241,7 +237,6 @@ class Chebyshev(SpectrumSettings):
     has_node_covariances = False
 
     def __post_init__(self) -> None:
-        """Check every setting."""
         as_positive(self.tolerance, "tolerance")
         as_integer(self.n_moments, "n_moments", 3)
         as_integer(self.max_moments, "max_moments", self.n_moments)
@@ -327,17 +322,12 @@ class _Loaded:
     vectors: Array
 
     def columns(self, operator: Operator) -> Any:
-        """The block."""
         return operator.combine(self.signals.columns(operator), self.vectors)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Quadrature(Spectrum):
-    """Nodes on the spectrum of a Laplacian that stand for all its eigenvalues. Made by `Chebyshev.of`.
-
-    It answers as an exact spectrum does, with the eigenvalues replaced by a few nodes and eigenvectors by Chebyshev
-    filters. It holds no signals.
-    """
+    """Nodes on the spectrum of a Laplacian that stand for all its eigenvalues. Made by `Chebyshev.of`."""
 
     graph: GraphBase
     laplacian: LaplacianKind
@@ -350,8 +340,6 @@ class Quadrature(Spectrum):
     @property
     def found(self) -> DensityState:
         return self.density.found
-
-    # --------------------------------------------------------------------------------------------- frequencies
 
     @property
     def operator(self) -> Operator:
@@ -373,9 +361,7 @@ class Quadrature(Spectrum):
 
     @cached_property
     def eigenvalues(self) -> Array:
-        eigenvalues = self.points(self.n_moments)[::-1]
-        eigenvalues.flags.writeable = False
-        return eigenvalues
+        return frozen(self.points(self.n_moments)[::-1])
 
     @cached_property
     def multiplicities(self) -> Array:
@@ -384,8 +370,6 @@ class Quadrature(Spectrum):
 
     def require_eigenvectors(self, message: str) -> Array:
         raise ValueError(message)
-
-    # ------------------------------------------------------------------------------------------------- reading
 
     def read(self, signals: Signals, carried: Array | None = None) -> SpectralMoments:
         """Energies of the signals at the quadrature's nodes, equation (12)."""
@@ -427,8 +411,6 @@ class Quadrature(Spectrum):
         """In each frequency new signals are combinations of the old, so their energies are quadratic forms."""
         return dataclasses.replace(data, matrices=rows @ data.matrices @ np.swapaxes(rows, 1, 2))
 
-    # -------------------------------------------------------------------------------------------------- blocks
-
     def block(self, signals: Signals, vectors: Array) -> _Loaded:
         """Combinations of signals, one for each column of `vectors`, as a block to be filtered."""
         return _Loaded(signals, vectors)
@@ -450,10 +432,7 @@ class Quadrature(Spectrum):
         return self.operator.filtered(self._columns(block), np.moveaxis(coefficients, (2, 1), (0, 1)))
 
     def series(self, functions: OfEigenvalues, slack: float = 0.0) -> Array:
-        """Chebyshev series of functions, shape (n_functions, n_terms).
-
-        With `slack` they are cut where what is left out is at most that share of a function's smallest value.
-        """
+        """Chebyshev series of functions (n_functions, n_terms), less what is within a slack of their smallest value."""
         coefficients = self._series(functions)
         if slack:
             smallest = np.min(np.abs(functions(self.eigenvalues)), axis=1, keepdims=True)
@@ -501,11 +480,10 @@ class Quadrature(Spectrum):
             n_terms *= 2
 
     def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Any, Array]:
-        """Diagonals at given nodes without error, or at all nodes by probes with random signs.
+        """Diagonals at given nodes without error, or at all by probes, with the error that two halves of them show.
 
-        For all nodes the best quadratic on the spectrum is taken out of each function first: its diagonal is known
-        exactly, and what is left has several times less to give the probes to average away. The error is from the
-        difference between two halves of the probes.
+        The best quadratic on the spectrum is taken out of each function first: its diagonal is known exactly, and what
+        is left gives the probes several times less to average away.
         """
         coefficients = self._series(functions)
         if nodes is not None:
@@ -522,15 +500,13 @@ class Quadrature(Spectrum):
         known = operator.combine(operator.low_diagonals(), np.pad(quadratics, ((0, 0), (0, 3 - quadratics.shape[1]))).T)
         return operator.unload((halves[0] + halves[1]) * 0.5 + known), errors
 
-    # ------------------------------------------------------------------------------------------------ accuracy
-
     def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
         """How wrong the log likelihood may be by truncation, rounding and probes.
 
         The quadrature is exact for polynomials of its degree, and no Chebyshev polynomial exceeds one, so what the
         coefficients of ``log D`` and ``1 / D`` beyond that degree add up to, times the number of nodes and the energy
-        of the signals, bounds the error of equation (13). The coefficients are those of a fine interpolation, whose own
-        error is looked for at further points, ever closer to the ends of the interval, and added.
+        of the signals, bounds the error of equation (13). They are those of a fine interpolation, whose own error,
+        looked for at further points, is added.
         """
         n_points = max(TAIL_POINTS_PER_MOMENT * self.n_moments, MIN_TAIL_POINTS)
         checked = self.end * CHECKED_POINTS
@@ -563,7 +539,6 @@ class Quadrature(Spectrum):
         return dataclasses.replace(self, n_moments=n_moments)
 
     def __repr__(self) -> str:
-        """One line: what stands for what."""
         scaled = "scaled " if self.scaled else ""
         of = f"{self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian"
         return f"Quadrature({self.n_moments} nodes for {of})"
