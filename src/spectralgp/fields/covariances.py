@@ -363,6 +363,7 @@ class Series(Covariance):
 
     @property
     def finest(self) -> float:  # type: ignore[override]
+        """The smallest tolerance that a solve should be driven to."""
         return 3e-7 if str(self.basis.operator.dtype).endswith("64") else 1e-5
 
     def load(self, values: Array) -> Any:

@@ -295,7 +295,7 @@ def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None
         names = as_names(names, n_nodes)
     starts, ends, n_nodes, names = _positions(sources, targets, names, n_nodes)
     values = edge_values(column if weights is None else weights, len(starts))
-    dtype = np.int32 if n_nodes < 2**31 else np.int64
+    dtype: Any = np.int32 if n_nodes < 2**31 else np.int64
     low, high = (edge(starts, ends).astype(dtype, copy=False) for edge in (np.minimum, np.maximum))
     named = (lambda node: node) if names is None else names.__getitem__
     refuse_loops(low, high, named)
