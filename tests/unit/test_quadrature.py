@@ -84,6 +84,7 @@ def test_control_variates_reduce_the_spread_of_a_log_determinant():
     assert abs(ratio - 1) < STANDARD_ERRORS / np.sqrt(2 * 39)
 
 
+@pytest.mark.slow
 def test_the_stated_spread_has_the_degrees_of_freedom_of_its_controls():
     """With five probes and two controls only two are left: over 600 seeds the median of its square tells them apart.
 

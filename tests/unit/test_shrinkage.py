@@ -304,6 +304,7 @@ def test_signals_together_are_a_product_in_their_order(kernel, order):
     assert relative_error(chained, field.log_density(FURTHER[order])) < FORMULA
 
 
+@pytest.mark.slow
 @every_kernel
 def test_draws_have_the_covariance_and_the_tails(kernel):
     posterior, n_draws = shrunk_of(kernel), 6_000

@@ -54,6 +54,7 @@ def passed_over(n_links: int, n_twos: int, n_ones: int) -> float:
     return by_two + by_one
 
 
+@pytest.mark.slow
 def test_growth_prefers_nodes_with_many_links():
     # the eleventh node has five links when the twelfth comes, half of the first ten have one, the others none
     n_draws = 300

@@ -149,6 +149,7 @@ def constrained():
     return task, fit, log_posterior
 
 
+@pytest.mark.slow
 def test_draws_at_an_active_constraint_have_the_moments_of_the_posterior(constrained):
     """By sums over a grid of the allowed region; Laplace's approximation itself is worth some tens of per cent.
 

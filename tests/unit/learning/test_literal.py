@@ -205,7 +205,7 @@ def test_literal_with_holes_keeps_its_verdict():
     assert fit.outcome is Outcome.NEGATIVE_FILTER
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_the_dual_problem_is_stable_in_its_first_multipliers(seed):
     """As the paper says, fixed or random, once what could run off is kept on course."""
     plain, random, other = (
