@@ -10,7 +10,7 @@ import secrets
 import shutil
 import socket
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -37,7 +37,6 @@ from spectralgp.partitioned.folder import (
     Head,
     checksum,
     file_names,
-    head_text,
     numbered,
     read_array,
 )
@@ -48,29 +47,51 @@ MAX_AUTO_HALO = 0.25  # of the nodes, in all halos together
 LOCK, LOCK_GUARD, SCRATCH = "building.lock", "building.lock.guard", "building-"
 PROCESS = secrets.token_hex(8)  # tells this process from one that had its number before
 BESIDE = (NAMES, COORDINATES, OWNERS, PLACES)  # files that may stand beside the head
+FOLDERS = re.compile(rf"{SCRATCH}[0-9a-f]+|{PART}-\d{{5,}}")
 
 
 # -------------------------------------------------------------------------------------- the folder that is being built
 
 
 @dataclass(frozen=True, eq=False)
-class BuildDirectory:
-    """A folder that is being built. Its scratch folder is named by the builder's arguments: only they go on with it.
+class BuildRequest:
+    """What every builder is told, as users write it; see `PartitionedGraph.from_graph`."""
 
-    Every finished step is a folder of arrays there, renamed when whole; nothing half-written ever stands elsewhere.
-    """
+    folder: Path | str
+    n_partitions: int
+    n_hops: int | Literal["auto"]
+    overwrite: bool
+    verbose: bool
+
+    def __post_init__(self) -> None:
+        """Refuse wrong numbers of hops before anything is read."""
+        if self.n_hops != "auto":
+            if isinstance(self.n_hops, str):
+                raise ValueError(f"n_hops must be 'auto' or a whole number; got {self.n_hops!r}. Pass 'auto'.")
+            as_integer(self.n_hops, "n_hops", 1)
+
+
+@dataclass(frozen=True, eq=False)
+class BuildDirectory:
+    """A folder that is being built. Every finished step is a folder of arrays in `scratch`, renamed when whole."""
 
     folder: Path
-    scratch: Path
+    scratch: Path  # named by the builder's arguments: only they go on with it
+    n_nodes: int
+    n_partitions: int
+    n_hops: int | Literal["auto"]
+    partitioner: str
+    names: Sequence[Hashable] | None
+
+    @property
+    def deepest(self) -> int:
+        """The largest number of rings that halos may come to have."""
+        return MAX_AUTO_HOPS if self.n_hops == "auto" else self.n_hops
 
     def keep(
         self, step: str, number: int, make: Callable[[], dict[str, NDArray[Any]]], home: Path | None = None
     ) -> None:
-        """Make the arrays of a step and write them into a folder of theirs, unless it is there.
-
-        It is in the scratch folder, or else in `home`: then it is on the disk before it appears, and outlives a loss of
-        power.
-        """
+        """Make the arrays of a step, unless they are there; those in `home` are on the disk before they appear."""
         name = numbered(step, number)
         target, beside = (home or self.scratch) / name, self.scratch / f"{name}.unfinished"
         if target.is_dir():
@@ -109,9 +130,8 @@ class BuildDirectory:
 
         def arrays() -> dict[str, NDArray[Any]]:
             made = make()
-            n_nodes = len(made.order)
-            rank = np.empty(n_nodes, dtype=small_integers(n_nodes))
-            rank[made.order] = np.arange(n_nodes, dtype=rank.dtype)
+            rank = np.empty(self.n_nodes, dtype=small_integers(self.n_nodes))
+            rank[made.order] = np.arange(self.n_nodes, dtype=rank.dtype)
             return {"order": made.order.astype(rank.dtype, copy=False), "rank": rank, "starts": made.starts}
 
         self.keep("partitioning", 0, arrays)
@@ -131,16 +151,6 @@ class BuildDirectory:
         """Ranks at which partitions begin, and the number of nodes."""
         return np.array(self.kept("partitioning", 0, "starts"))
 
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-        return int(self.starts[-1])
-
-    @property
-    def n_partitions(self) -> int:
-        """Number of partitions."""
-        return len(self.starts) - 1
-
     def own(self, number: int) -> slice:
         """Ranks of a partition's own nodes."""
         return slice(int(self.starts[number]), int(self.starts[number + 1]))
@@ -151,29 +161,51 @@ class BuildDirectory:
 
 
 @contextmanager
-def building(folder: Path | str, arguments: Sequence[Any], overwrite: bool) -> Iterator[BuildDirectory]:
-    """Folder to build in; arguments that turn out wrong leave nothing in it, and any other error what is finished."""
-    home = Path(folder).absolute()
-    if home.exists() and (not home.is_dir() or any(map(_is_foreign, home.iterdir()))):
-        raise ValueError(f"folder must be new or empty; got {folder} with other things in it. Choose another folder.")
-    if not overwrite:
+def building(
+    request: BuildRequest,
+    source: Sequence[Any],
+    n_nodes: int,
+    names: Sequence[Hashable] | None,
+    partitioner: Any,
+    n_steps: int = 0,
+    n_rounds: int = 2,
+) -> Iterator[BuildDirectory]:
+    """Folder to build in; arguments that turn out wrong leave nothing in it, and any other error what is finished.
+
+    A bar shows steps, rounds over the partitions, and rings. Only the same `source` and nodes go on with a folder.
+    """
+    home, n_partitions = Path(request.folder).absolute(), as_integer(request.n_partitions, "n_partitions", 1, n_nodes)
+    for name in names or ():  # which are written as JSON
+        if not isinstance(name, str | int | float):
+            raise TypeError(
+                f"names must be text or numbers to be written to a folder; got {name!r} of {type(name).__name__}. "
+                "Pass names=[str(name) for name in names]."
+            )
+    files = {HEAD, LOCK, LOCK_GUARD, *BESIDE}
+    found = home.iterdir() if home.is_dir() else [home] if home.exists() else []
+    if not all(path.name in files or FOLDERS.fullmatch(path.name) for path in found):
+        raise ValueError(f"folder must be new or empty; got {home} with other things in it. Choose another folder.")
+    if not request.overwrite:
         _require_unfinished(home)  # before anything is written there
     home.mkdir(parents=True, exist_ok=True)
-    build = BuildDirectory(home, home / f"{SCRATCH}{_fingerprint(arguments)}")
-    with _locked(home):
+    scratch = home / f"{SCRATCH}{_fingerprint([*source, n_nodes, names, n_partitions, partitioner, request.n_hops])}"
+    partitioner = partitioner if isinstance(partitioner, str) else "given"
+    build = BuildDirectory(home, scratch, n_nodes, n_partitions, request.n_hops, partitioner, names)
+    n_steps += n_rounds * n_partitions + build.deepest
+    with _locked(home), progress_bar("partition", n_steps, request.verbose):
         begun = {path for path in home.iterdir() if path.name.startswith(SCRATCH)}
-        if overwrite and ((home / HEAD).exists() or begun - {build.scratch}):
+        if request.overwrite and ((home / HEAD).exists() or begun - {scratch}):
             _clear(home)
             begun = set()
         _require_unfinished(home)
-        if begun - {build.scratch}:
+        if begun - {scratch}:
             raise ValueError(
                 f"folder must have been begun with the same arguments to be finished; got {home}, begun with others. "
                 "Choose another folder, delete this one, or pass overwrite=True."
             )
         if not begun:
             _clear(home)  # parts of a graph whose deletion was interrupted
-            build.scratch.mkdir()
+            scratch.mkdir()
         try:
             yield build
         except (TypeError, ValueError):
@@ -189,19 +221,13 @@ def _require_unfinished(folder: Path) -> None:
         )
 
 
-def _is_foreign(path: Path) -> bool:
-    """Whether something in the folder is none of what building writes there."""
-    is_ours = path.name in (HEAD, LOCK, LOCK_GUARD, *BESIDE) or path.name.startswith(SCRATCH)
-    return not is_ours and not re.fullmatch(PART + r"-\d{5,}", path.name)
-
-
 def _clear(folder: Path) -> None:
     """Delete what building writes and nothing else: the head first, so that no half of a graph looks whole."""
     for name in (HEAD, *BESIDE):
         (folder / name).unlink(missing_ok=True)
     # scratch folders go last: whoever finds one knows what the parts are of
     for path in sorted(folder.iterdir(), key=lambda path: path.name.startswith(SCRATCH)):
-        if path.name.startswith(SCRATCH) or re.fullmatch(PART + r"-\d{5,}", path.name):
+        if FOLDERS.fullmatch(path.name):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -229,7 +255,12 @@ def _locked(folder: Path) -> Iterator[None]:
     if not _take(lock, own):
         holder = _holder(lock)
         if _is_dead(holder, own):
-            _remove_dead(lock, holder)
+            guard = lock.with_name(LOCK_GUARD)
+            with suppress(FileExistsError):  # one process at a time, lest a second deletes the lock of the first
+                guard.mkdir()
+                if _holder(lock) == holder:
+                    lock.unlink()
+                guard.rmdir()
         if not _take(lock, own):
             holder = _holder(lock)
             builder = f"process {holder['pid']} on {holder['host']}" if holder else "one that has not said which"
@@ -272,82 +303,34 @@ def _is_dead(holder: dict[str, Any], own: dict[str, Any]) -> bool:
         return False
     if holder["pid"] == own["pid"]:
         return bool(holder["process"] != own["process"])
-    if os.name != "posix":  # elsewhere the question would end the process that is asked for
-        return False
-    try:
-        os.kill(holder["pid"], 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # it is there, and somebody else's
-        return False
+    if os.name == "posix":  # elsewhere the question would end the process that is asked for
+        try:
+            os.kill(holder["pid"], 0)
+        except ProcessLookupError:
+            return True
+        except OSError:  # it is there, and somebody else's
+            pass
     return False
-
-
-def _remove_dead(lock: Path, holder: dict[str, Any]) -> None:
-    """Delete the lock of a dead process; one process at a time, lest a second deletes the lock of the first."""
-    guard = lock.with_name(LOCK_GUARD)
-    try:
-        guard.mkdir()
-    except FileExistsError:
-        return
-    if _holder(lock) == holder:
-        lock.unlink()
-    guard.rmdir()
 
 
 # ------------------------------------------------------------------------------------------------- rows of the weights
 
 
-def build_from_graph(
-    graph: Graph, n_partitions: int, folder: Path | str, partitioner: Any, n_hops: Any, overwrite: bool, verbose: bool
-) -> None:
+def build_from_graph(graph: Graph, partitioner: Any, request: BuildRequest) -> None:
     """Build for `PartitionedGraph.from_graph`."""
     if not isinstance(graph, Graph):
         raise TypeError(f"graph must be a Graph; got {type(graph).__name__}. Convert it with as_graph first.")
-    n_partitions = as_integer(n_partitions, "n_partitions", 1, graph.n_nodes)
-    n_hops, deepest = as_n_hops(n_hops)
-    chosen = as_partitioner(partitioner, graph.coordinates is not None)
-    names, weights = as_writable(graph.names), graph.weights
-    matrix = (weights.data, weights.indices, weights.indptr)
-    given = ["graph", *matrix, names, graph.coordinates, n_partitions, chosen, n_hops]
-    bar = progress_bar("partition", 2 * n_partitions + deepest, verbose)
-    with building(folder, given, overwrite) as build, bar:
+    weights, coordinates = graph.weights, graph.coordinates
+    chosen = as_partitioner(partitioner, coordinates is not None)
+    given = ["graph", weights.data, weights.indices, weights.indptr, coordinates]
+    with building(request, given, graph.n_nodes, graph.names, chosen) as build:
         build.keep_partitioning(
-            lambda: cut_nodes(chosen, graph.n_nodes, n_partitions, graph.coordinates, lambda: weights)
+            lambda: cut_nodes(chosen, graph.n_nodes, build.n_partitions, coordinates, lambda: weights)
         )
-        keep_rows(build, deepest, lambda number: weights[np.asarray(build.order[build.own(number)])])
-        finish(build, n_hops, chosen, names, graph.coordinates)
+        finish(build, lambda number: weights[np.asarray(build.order[build.own(number)])], coordinates)
 
 
-def as_n_hops(n_hops: Any) -> tuple[int | Literal["auto"], int]:
-    """Number of rings of the halos, or "auto"; and the largest number that they may come to have."""
-    if isinstance(n_hops, str):
-        if n_hops != "auto":
-            raise ValueError(f"n_hops must be 'auto' or a whole number; got {n_hops!r}. Pass 'auto'.")
-        return "auto", MAX_AUTO_HOPS
-    return as_integer(n_hops, "n_hops", 1), n_hops
-
-
-def as_writable(names: Sequence[Hashable] | None) -> Sequence[Hashable] | None:
-    """Names as JSON can hold them."""
-    for name in names or ():
-        if not isinstance(name, str | int | float):
-            raise TypeError(
-                f"names must be text or numbers to be written to a folder; got {name!r} of {type(name).__name__}. "
-                "Pass names=[str(name) for name in names]."
-            )
-    return names
-
-
-def keep_rows(build: BuildDirectory, deepest: int, make: Callable[[int], Any]) -> None:
-    """Keep the rows of each partition's own nodes, with what follows from them alone.
-
-    `make` gives the rows of a partition as a canonical ``csr_array`` whose columns are nodes in the user's order.
-    """
-    build.keep_each("rows", lambda number: _made_rows(build, number, deepest, make(number)))
-
-
-def _made_rows(build: BuildDirectory, number: int, deepest: int, matrix: Any) -> dict[str, NDArray[Any]]:
+def _made_rows(build: BuildDirectory, number: int, matrix: Any) -> dict[str, NDArray[Any]]:
     own = build.own(number)
     with np.errstate(over="ignore"):
         degrees = np.asarray(matrix.sum(axis=1), dtype=np.float64)  # in the user's order, as `Graph.degrees` adds up
@@ -355,7 +338,7 @@ def _made_rows(build: BuildDirectory, number: int, deepest: int, matrix: Any) ->
     ranked = csr_array((matrix.data, build.rank[matrix.indices], matrix.indptr), shape=matrix.shape)
     ranked.sort_indices()
     inside = (ranked.indices >= own.start) & (ranked.indices < own.stop)
-    levels = _levels(ranked, inside, own.start, deepest)
+    levels = _levels(ranked, inside, own.start, build.deepest)
     boundary = np.flatnonzero(levels).astype(np.int32)
     boundary = boundary[np.argsort(levels[boundary], kind="stable")]
     places = np.full(len(levels), -1, dtype=np.int32)
@@ -366,7 +349,7 @@ def _made_rows(build: BuildDirectory, number: int, deepest: int, matrix: Any) ->
         "weights": ranked.data,
         "degrees": degrees,
         "boundary": boundary,
-        "boundary_ends": np.cumsum(np.bincount(levels[boundary], minlength=deepest + 1)),
+        "boundary_ends": np.cumsum(np.bincount(levels[boundary], minlength=build.deepest + 1)),
         "places": places,
         "counts": np.array([ranked.nnz, np.count_nonzero(~inside)]),
     }
@@ -395,16 +378,16 @@ def _picks(indptr: Integers, rows: Integers) -> NDArray[np.int64]:
     return np.arange(len(shifts), dtype=np.int64) + shifts
 
 
-def grow_rings(build: BuildDirectory, n_hops: int | Literal["auto"]) -> int:
-    """Keep the rings of all halos, and return how many: those given, or as many as stay small."""
-    n_halo, deepest = 0, MAX_AUTO_HOPS if n_hops == "auto" else n_hops
-    for hop in range(1, deepest + 1):
+def _n_rings(build: BuildDirectory) -> int:
+    """Number of rings of the halos, which are kept: those given, or as many as stay small."""
+    n_halo = 0
+    for hop in range(1, build.deepest + 1):
         for number in range(build.n_partitions):
             n_halo += len(_ring(build, number, hop))
-            if n_hops == "auto" and hop > 1 and n_halo > MAX_AUTO_HALO * build.n_nodes:
+            if build.n_hops == "auto" and hop > 1 and n_halo > MAX_AUTO_HALO * build.n_nodes:
                 return hop - 1
         report(f"ring {hop}")
-    return deepest
+    return build.deepest
 
 
 def _ring(build: BuildDirectory, number: int, hop: int) -> Integers:
@@ -465,8 +448,10 @@ def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDA
     n_rows, n_local = sum(sizes[:-1]), sum(sizes)
     indptr = np.zeros(n_rows + 1, dtype=small_integers(len(columns)))
     np.cumsum(lengths, out=indptr[1:])
-    indices = _local_positions(columns, own, halo).astype(np.int32)
-    matrix = csr_array((weights, indices, indptr), shape=(n_rows, n_local))
+    indices, by_rank = columns - own.start, np.argsort(halo)
+    outside = (columns < own.start) | (columns >= own.stop)
+    indices[outside] = n_own + by_rank[np.searchsorted(halo, columns[outside], sorter=by_rank)]
+    matrix = csr_array((weights, indices.astype(np.int32), indptr), shape=(n_rows, n_local))
     matrix.sort_indices()
     owners = build.owners(halo)
     boundary_ends = np.array(build.kept("rows", number, "boundary_ends")[: n_hops + 1], dtype=np.int64)
@@ -476,51 +461,33 @@ def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDA
         "indptr": matrix.indptr.astype(indptr.dtype, copy=False),
         "indices": matrix.indices.astype(np.int32, copy=False),
         "weights": matrix.data,
-        "degrees": np.concatenate(
-            [build.kept("rows", number, "degrees"), _owned(build, halo, owners, "degrees", np.float64)]
-        ),
+        "degrees": np.concatenate([build.kept("rows", number, "degrees"), _owned(build, halo, owners, "degrees")]),
         "boundary": np.array(build.kept("rows", number, "boundary")[: boundary_ends[-1]]),
         "boundary_ends": boundary_ends,
         "halo_owner": owners,
-        "halo_place": _owned(build, halo, owners, "places", np.int32),
+        "halo_place": _owned(build, halo, owners, "places"),
     }
 
 
-def _local_positions(columns: Integers, own: slice, halo: Integers) -> Integers:
-    """Positions in own and halo nodes of ranks that are all among them."""
-    positions = columns - own.start
-    outside = np.flatnonzero((columns < own.start) | (columns >= own.stop))
-    if outside.size:
-        by_rank = np.argsort(halo)
-        found = np.searchsorted(halo, columns[outside], sorter=by_rank)
-        positions[outside] = own.stop - own.start + by_rank[found]
-    return positions
-
-
-def _owned(build: BuildDirectory, halo: Integers, owners: NDArray[np.int32], name: str, dtype: Any) -> NDArray[Any]:
+def _owned(build: BuildDirectory, halo: Integers, owners: NDArray[np.int32], name: str) -> NDArray[Any]:
     """Values at halo nodes, from the rows of their owners."""
-    values = np.empty(len(halo), dtype=dtype)
+    values = np.empty(len(halo), dtype=build.kept("rows", 0, name).dtype)
     for owner in np.unique(owners).tolist():
         here = np.flatnonzero(owners == owner)
         values[here] = build.kept("rows", owner, name)[halo[here] - build.starts[owner]]
     return values
 
 
-def finish(
-    build: BuildDirectory,
-    n_hops: int | Literal["auto"],
-    partitioner: Any,
-    names: Sequence[Hashable] | None,
-    coordinates: Array | None,
-) -> None:
-    """Make partitions of rows that are all kept, then the head; what was needed for building is deleted."""
-    rings = grow_rings(build, n_hops)
-    numbers = range(build.n_partitions)
+def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array | None) -> None:
+    """Make partitions of their own rows, in canonical form over the user's nodes, then the head, and tidy up."""
+    build.keep_each("rows", lambda number: _made_rows(build, number, rows(number)))
+    n_hops, numbers = _n_rings(build), range(build.n_partitions)
     for number in numbers:
-        keep_part(build, number, rings)
+        keep_part(build, number, n_hops)
         report(f"part {number + 1} of {len(numbers)}")
-    if names is not None:
-        build.publish(NAMES, lambda path: path.write_text(json.dumps(list(names)), encoding="utf-8"))
+    has_names, has_coordinates = build.names is not None, coordinates is not None
+    if has_names:
+        build.publish(NAMES, lambda path: path.write_text(json.dumps(build.names), encoding="utf-8"))
     if coordinates is not None:
         build.publish(COORDINATES, lambda path: np.save(path, coordinates, allow_pickle=False))
     owners, places = (np.empty(build.n_nodes, dtype=np.int32) for _ in range(2))
@@ -530,23 +497,24 @@ def finish(
     build.publish(OWNERS, lambda path: np.save(path, owners))
     build.publish(PLACES, lambda path: np.save(path, places))
     n_entries, n_cut = np.sum([build.kept("rows", number, "counts") for number in numbers], axis=0).tolist()
+    n_halo = sum(len(_ring(build, number, hop)) for number in numbers for hop in range(1, n_hops + 1))
     files: dict[str, tuple[int, str]] = {}
     for number in numbers:
         files |= json.loads((build.scratch / f"{numbered(PART, number)}.json").read_text(encoding="utf-8"))
-    for name in file_names(0, names is not None, coordinates is not None):
+    for name in file_names(0, has_names, has_coordinates):
         files[name] = checksum(build.folder / name)
     head = Head(
         n_nodes=build.n_nodes,
         n_edges=n_entries // 2,
         n_partitions=build.n_partitions,
-        n_hops=rings,
-        partitioner=partitioner if isinstance(partitioner, str) else "given",
+        n_hops=n_hops,
+        partitioner=build.partitioner,
         cut=n_cut // 2,
-        halo=sum(len(_ring(build, number, hop)) for number in numbers for hop in range(1, rings + 1)) / build.n_nodes,
+        halo=n_halo / build.n_nodes,
         sizes=tuple(np.diff(build.starts).tolist()),
-        has_names=names is not None,
-        has_coordinates=coordinates is not None,
+        has_names=has_names,
+        has_coordinates=has_coordinates,
         files=files,
     )
-    build.publish(HEAD, lambda path: path.write_text(head_text(head), encoding="utf-8"))
+    build.publish(HEAD, head.write)
     shutil.rmtree(build.scratch, ignore_errors=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from spectralgp._basics.checks import Array, Integers, as_integer
-from spectralgp._basics.progress import progress_bar
 from spectralgp.graphs.points import small_integers
 from spectralgp.graphs.weights import (
     Names,
@@ -27,14 +25,16 @@ from spectralgp.graphs.weights import (
     refuse_loops,
     unique_edges,
 )
-from spectralgp.partitioned.building import BuildDirectory, as_n_hops, as_writable, building, finish, keep_rows
+from spectralgp.partitioned.building import BuildDirectory, BuildRequest, building, finish
 from spectralgp.partitioned.partitioning import as_partitioner, cut_nodes
-from spectralgp.partitioned.sources import Blocks, edge_blocks
+from spectralgp.partitioned.sources import Blocks, open_table
+
+EDGE = ("source", "target", "weight")
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeTable:
-    """Edges in blocks, and the nodes that they join: positions, or names that `index` finds."""
+    """Edges in blocks of sources, targets and weights, and the nodes they join: positions, or names in `index`."""
 
     blocks: Blocks
     n_nodes: int
@@ -43,7 +43,7 @@ class EdgeTable:
 
     def read(self, number: int) -> tuple[Integers, Integers, Array]:
         """Positions of both ends, and weights, of a block of edges."""
-        sources, targets, column = edge_columns(self.blocks.read(number))
+        sources, targets, column = self.blocks.read(number)
         starts, ends = (self._positions(labels) for labels in (sources, targets))
         refuse_loops(starts, ends, self.name)
         return starts, ends, edge_values(column, len(starts), f"weights of edges (block {number})")
@@ -85,66 +85,63 @@ class EdgeTable:
         return positions
 
 
-def as_edge_table(blocks: Blocks, names: Any, n_nodes: int | None) -> EdgeTable:
+def as_edge_table(edges: Any, names: Any, n_nodes: int | None) -> EdgeTable:
     """Find the nodes of edges: those that are named or counted, or else in a first pass over all edges."""
+    remedy = "For edges in memory use Graph.from_edges, then from_graph."
+    table = open_table(edges, "edges", EDGE, "columns source, target and optionally weight", remedy)
+    if not {"source", "target"} <= set(table.columns):
+        raise ValueError(
+            f"edges must have columns 'source', 'target' and optionally 'weight'; got {table.columns}. Rename them."
+        )
+    columns = [name for name in EDGE if name in table.columns]
+    blocks = Blocks(table.n_blocks, lambda number: edge_columns(table.read(number, columns)), table.fingerprint)
     if n_nodes is not None:
         n_nodes = as_integer(n_nodes, "n_nodes", 1)
-    if names is None and n_nodes is not None:
-        return EdgeTable(blocks, n_nodes, None, None)
+    if names is None and n_nodes is None and not _are_counted(blocks):
+        names = _labels(blocks)
     if names is None:
-        names, n_nodes = _nodes_of(blocks)
-        if names is None:
-            return EdgeTable(blocks, n_nodes, None, None)
+        return EdgeTable(blocks, n_nodes or _number_of_nodes(blocks), None, None)
     names = as_names(names, n_nodes)
-    labelled = all(isinstance(name, int | np.integer) for name in names) or not _counts(blocks)
+    labelled = all(isinstance(name, int | np.integer) for name in names) or not _are_counted(blocks)
     index = {name: position for position, name in enumerate(names)} if labelled else None
     return EdgeTable(blocks, len(names), names, index)
 
 
-def _counts(blocks: Blocks) -> bool:
+def _are_counted(blocks: Blocks) -> bool:
     """Whether edges join integers, as far as the first edges tell."""
-    for block in blocks:
-        sources, targets, _ = edge_columns(block)
-        if len(sources):
-            return as_integers(sources) is not None and as_integers(targets) is not None
-    return True
+    first = next(((sources, targets) for sources, targets, _ in blocks if len(sources)), ())
+    return all(as_integers(labels) is not None for labels in first)
 
 
-def _nodes_of(blocks: Blocks) -> tuple[Names, int]:
-    """Labels in the order of their first appearance, or the number of nodes where they are counted."""
-    if _counts(blocks):
-        return None, _number_of_nodes(blocks)
+def _labels(blocks: Blocks) -> Names:
+    """Labels of the nodes in the order of their first appearance."""
     found: dict[Hashable, None] = {}
-    for block in blocks:
-        sources, targets, _ = edge_columns(block)
+    for sources, targets, _ in blocks:
         found |= dict.fromkeys(chain.from_iterable(zip(as_labels(sources), as_labels(targets), strict=True)))
     missing = missing_labels(found)
     if missing:
         raise ValueError(f"edges must name both ends; got {missing[0]!r}. Drop the rows with missing ends.")
-    return tuple(found), len(found)
+    return tuple(found)
 
 
 def _number_of_nodes(blocks: Blocks) -> int:
     """Count nodes: safe only when every one from zero on has an edge."""
-    seen = np.zeros(0, dtype=bool)
-    n_edges = 0
-    for block in blocks:
-        sources, targets, _ = edge_columns(block)
+    seen, n_edges = np.zeros(0, dtype=bool), 0
+    for sources, targets, _ in blocks:
         n_edges += len(sources)
-        for labels in (sources, targets):
-            nodes = as_integers(labels)
+        for nodes in map(as_integers, (sources, targets)):
             if nodes is None or not len(nodes):
                 continue
             if nodes.min() < 0:
                 raise ValueError(f"edges must join nodes from 0; got {nodes.min()}. Nodes are counted from zero.")
             largest = int(nodes.max())
+            if largest > 2 * n_edges + 10**6 and largest > 8 * len(seen):  # labels could ask for any memory
+                raise ValueError(
+                    f"n_nodes must be given for a node {largest} among the first {n_edges} edges; got None. "
+                    "Pass n_nodes; if the integers are labels, give the labels as names."
+                )
             if largest >= len(seen):
-                if largest > 2 * n_edges + 10**6 and largest > 8 * len(seen):  # labels could ask for any memory
-                    raise ValueError(
-                        f"n_nodes must be given for a node {largest} among the first {n_edges} edges; got None. "
-                        "Pass n_nodes; if the integers are labels, give the labels as names."
-                    )
-                seen = np.concatenate([seen, np.zeros(largest + 1 - len(seen), dtype=bool)])
+                seen = np.pad(seen, (0, largest + 1 - len(seen)))
             seen[nodes] = True
     if not len(seen):
         raise ValueError("n_nodes must be given when there are no edges and no names; got None. Pass n_nodes or names.")
@@ -158,32 +155,20 @@ def _number_of_nodes(blocks: Blocks) -> int:
 
 
 def build_from_edges(
-    edges: Any,
-    folder: Path | str,
-    n_partitions: int,
-    n_nodes: int | None,
-    names: Any,
-    coordinates: Any,
-    partitioner: Any,
-    n_hops: Any,
-    overwrite: bool,
-    verbose: bool,
+    edges: Any, n_nodes: int | None, names: Any, coordinates: Any, partitioner: Any, request: BuildRequest
 ) -> None:
     """Build for `PartitionedGraph.from_edges`."""
-    blocks, (n_hops, deepest) = edge_blocks(edges), as_n_hops(n_hops)
     chosen = as_partitioner(partitioner, coordinates is not None)
-    table = as_edge_table(blocks, names, n_nodes)
-    names = as_writable(table.names)
-    n_partitions = as_integer(n_partitions, "n_partitions", 1, table.n_nodes)
+    table = as_edge_table(edges, names, n_nodes)
     if coordinates is not None:
         coordinates = as_coordinates(coordinates, table.n_nodes)
-    given = ["edges", blocks.fingerprint, table.n_nodes, names, coordinates, n_partitions, chosen, n_hops]
-    bar = progress_bar("partition", blocks.n_blocks + 2 * n_partitions + deepest, verbose)
-    with building(folder, given, overwrite) as build, bar:
-        build.keep_partitioning(lambda: cut_nodes(chosen, table.n_nodes, n_partitions, coordinates, table.weights))
-        build.keep_each("edges", lambda number: _shuffled(build, table, number), blocks.n_blocks)
-        keep_rows(build, deepest, lambda number: _rows_from_edges(build, number, table))
-        finish(build, n_hops, chosen, names, coordinates)
+    given = ["edges", table.blocks.fingerprint, coordinates]
+    with building(request, given, table.n_nodes, table.names, chosen, n_steps=table.blocks.n_blocks) as build:
+        build.keep_partitioning(
+            lambda: cut_nodes(chosen, build.n_nodes, build.n_partitions, coordinates, table.weights)
+        )
+        build.keep_each("edges", lambda number: _shuffled(build, table, number), table.blocks.n_blocks)
+        finish(build, lambda number: _rows_from_edges(build, number, table), coordinates)
 
 
 def _shuffled(build: BuildDirectory, table: EdgeTable, number: int) -> dict[str, NDArray[Any]]:
@@ -215,15 +200,11 @@ def pieces(
 
 def _rows_from_edges(build: BuildDirectory, number: int, table: EdgeTable) -> Any:
     """Rows of a partition's own nodes from the edges that were shuffled to it."""
-    own = build.own(number)
-    n_own = own.stop - own.start
-    found = list(pieces(build, number, "edges", range(table.blocks.n_blocks), ("rows", "columns", "weights")))
+    nodes = build.order[build.own(number)]
+    found = pieces(build, number, "edges", range(table.blocks.n_blocks), ("rows", "columns", "weights"))
     empty = (np.empty(0, dtype=np.int32), np.empty(0, dtype=small_integers(build.n_nodes)), np.empty(0))
     rows, columns, values = (np.concatenate(parts) for parts in zip(empty, *found, strict=True))
-    order = build.order
-    rows, columns, values = unique_edges(
-        rows, columns, values, lambda row: table.name(int(order[own.start + row])), table.name
-    )
-    matrix = csr_array((values, (rows, columns)), shape=(n_own, build.n_nodes))
+    rows, columns, values = unique_edges(rows, columns, values, lambda row: table.name(int(nodes[row])), table.name)
+    matrix = csr_array((values, (rows, columns)), shape=(len(nodes), build.n_nodes))
     matrix.eliminate_zeros()
     return matrix

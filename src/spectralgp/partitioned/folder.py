@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ VERSION = 1
 HEAD, NAMES, COORDINATES = "head.json", "names.json", "coordinates.npy"
 OWNERS, PLACES = "owners.npy", "places.npy"
 PART = "part"  # folder of a partition, numbered
-BYTES_READ_AT_ONCE = 1 << 24
 _reading = Lock()  # one header at a time: Python 3.11 may fail to parse several in threads
 
 _AGAIN = "Build the folder again, or copy it again from where it was built."
@@ -32,9 +31,8 @@ class Partition:
     """Own nodes, the halo of nodes within `n_hops` hops around them, and the rows of the weights that are needed.
 
     Local nodes are the own ones first, then the halo ring by ring; within a ring by owner, then by place in the owner's
-    own nodes. Rows of the weights (CSR) are those of the first ``ends[-2]`` local nodes, within ``n_hops - 1`` hops;
-    their columns are local positions, sorted. The level of an own node is the smallest ring in which another partition
-    has it.
+    own nodes. Rows of the weights (CSR) are those of the first ``ends[-2]`` local nodes; their columns are local
+    positions, sorted. The level of an own node is the smallest ring in which another partition has it.
     """
 
     number: int  # which partition this is, from 0
@@ -59,49 +57,34 @@ class Partition:
         """Number of own and halo nodes."""
         return int(self.ends[-1])
 
-    @property
-    def n_hops(self) -> int:
-        """Number of rings of the halo, some of which may be empty."""
-        return len(self.ends) - 1
-
-    @property
-    def neighbours(self) -> NDArray[np.int32]:
-        """Partitions that own nodes of the halo, sorted."""
-        return np.unique(np.asarray(self.halo_owner))
-
 
 ARRAYS = tuple(field.name for field in fields(Partition) if field.name != "number")
 
 
-def damaged_array(part: Partition, sizes: Sequence[int]) -> str | None:
-    """Name of the first array that cannot be that of a partition of a graph with such sizes; None if all can."""
-    wrong = {
-        "ends": part.n_own != sizes[part.number] or not _ascends(part.ends),
-        "nodes": not _within(part.nodes, sum(sizes)),
-        "indptr": part.indptr[0] != 0 or not _ascends(part.indptr),
-        "indices": not _within(part.indices, part.n_local),
-        "weights": not _within(part.weights, np.inf),
-        "degrees": not _within(part.degrees, np.inf),
-        "boundary": not _within(part.boundary, part.n_own),
-        "boundary_ends": part.boundary_ends[0] != 0 or not _ascends(part.boundary_ends),
-        "halo_owner": not _within(part.halo_owner, len(sizes)),
-        "halo_place": not _within(part.halo_place, max(sizes)),
-    }
-    return next((name for name, is_wrong in wrong.items() if is_wrong), None)
+def numbered(name: str, number: int) -> str:
+    """Name of one of several folders of arrays."""
+    return f"{name}-{number:05d}"
 
 
-def _ascends(array: Integers) -> bool:
-    return bool(np.all(array[1:] >= array[:-1]))
+def file_names(n_partitions: int, has_names: bool, has_coordinates: bool) -> list[str]:
+    """Names, relative to the folder, of all files but the head."""
+    parts = [f"{numbered(PART, number)}/{name}.npy" for number in range(n_partitions) for name in ARRAYS]
+    return parts + [OWNERS, PLACES] + [NAMES] * has_names + [COORDINATES] * has_coordinates
 
 
-def _within(array: NDArray[Any], end: float) -> bool:
-    """Whether all are numbers from 0 to below the end."""
-    return array.size == 0 or bool(np.min(array) >= 0 and np.max(array) < end)  # comparisons with NaN are false
+def checksum(path: Path) -> tuple[int, str]:
+    """Number of bytes of a file and their sha256, read a piece at a time."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+        return file.tell(), digest.hexdigest()
+
+
+# ------------------------------------------------------------------------------------------------------- the head
 
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """What is known of a partitioned graph without reading a partition; `files` has bytes and sha256 by name."""
+    """What is known of a partitioned graph without reading a partition."""
 
     n_nodes: int
     n_edges: int
@@ -113,12 +96,68 @@ class Head:
     sizes: tuple[int, ...]
     has_names: bool
     has_coordinates: bool
-    files: Mapping[str, tuple[int, str]]
+    files: Mapping[str, tuple[int, str]]  # bytes and sha256 by name
+
+    @cached_property
+    def content_hash(self) -> str:
+        """What tells a graph from any other: a digest of the checksums of its files."""
+        sums = "".join(digest for _, (_, digest) in sorted(self.files.items()))
+        return hashlib.sha256(sums.encode()).hexdigest()
+
+    def write(self, path: Path) -> None:
+        """Write it; with it a folder is finished."""
+        text = json.dumps({"format": FORMAT, "version": VERSION} | asdict(self), indent=1)
+        path.write_text(text, encoding="utf-8")
+
+    def verify(self, folder: Path, names: Iterable[str]) -> None:
+        """Compare files with their checksums."""
+        for name in names:
+            if checksum(folder / name) != self.files[name]:
+                raise ValueError(f"folder must hold files as they were built; got {folder / name} changed. {_AGAIN}")
 
 
-def numbered(name: str, number: int) -> str:
-    """Name of one of several folders of arrays."""
-    return f"{name}-{number:05d}"
+def read_head(folder: Path) -> Head:
+    """Head of a folder, its fields checked; the files that it lists must be there and have their lengths."""
+    import msgspec
+
+    if not folder.is_dir():
+        raise FileNotFoundError(f"folder must be a folder of a partitioned graph; got {folder}, which is none.")
+    try:
+        found = json.loads((folder / HEAD).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"folder must hold a finished partitioned graph; got {folder} without {HEAD}. "
+            "Call the builder again with the same arguments: it goes on where it was interrupted."
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"folder must hold a readable {HEAD}; got {error} in {folder}. {_AGAIN}") from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f"folder must hold a partitioned graph; got another kind of {HEAD} in {folder}.")
+    if found.get("version") != VERSION:
+        raise ValueError(
+            f"folder must have format version {VERSION}; got {found.get('version')!r} in {folder}. "
+            "Use the version of spectralgp that wrote it, or build it again."
+        )
+    try:
+        head = msgspec.convert(found, Head)
+        if len(head.sizes) != head.n_partitions or sum(head.sizes) != head.n_nodes:
+            raise ValueError("sizes that do not add up to the nodes")
+        if set(head.files) != set(file_names(head.n_partitions, head.has_names, head.has_coordinates)):
+            raise ValueError("a list of files that is not that of its partitions")
+    except ValueError as error:
+        raise ValueError(f"folder must hold a well-formed {HEAD}; got {error} in {folder}. {_AGAIN}") from error
+    for name, (n_bytes, _) in head.files.items():
+        path = folder / name
+        if not path.is_file():
+            raise FileNotFoundError(f"folder must hold all files of a graph; got none at {path}. {_AGAIN}")
+        if path.stat().st_size != n_bytes:
+            raise ValueError(
+                f"folder must hold whole files; got {path.stat().st_size} bytes of {n_bytes} in {path}. {_AGAIN}"
+            )
+    return head
+
+
+# ------------------------------------------------------------------------------------------------------- the arrays
 
 
 def read_array(path: Path) -> NDArray[Any]:
@@ -137,18 +176,11 @@ def read_partition(folder: Path, number: int) -> Partition:
     """One partition, its arrays memory-mapped."""
     home = folder / numbered(PART, number)
     part = Partition(number, **{name: read_array(home / f"{name}.npy") for name in ARRAYS})
-    n_halo = part.n_local - part.n_own
-    lengths = {
-        "nodes": part.n_local,
-        "degrees": part.n_local,
-        "boundary_ends": len(part.ends),
-        "halo_owner": n_halo,
-        "halo_place": n_halo,
-        "indptr": int(part.ends[-2]) + 1,
-        "indices": int(part.indptr[-1]),
-        "weights": int(part.indptr[-1]),
-        "boundary": int(part.boundary_ends[-1]),
-    }
+    lengths = dict.fromkeys(("nodes", "degrees"), part.n_local)
+    lengths |= dict.fromkeys(("halo_owner", "halo_place"), part.n_local - part.n_own)
+    lengths |= dict.fromkeys(("indices", "weights"), int(part.indptr[-1]))
+    lengths |= {"indptr": int(part.ends[-2]) + 1, "boundary": int(part.boundary_ends[-1])}
+    lengths |= {"boundary_ends": len(part.ends)}
     for name, length in lengths.items():
         if getattr(part, name).shape != (length,):
             raise ValueError(
@@ -164,11 +196,20 @@ def read_verified(folder: str, content_hash: str, number: int) -> Partition:
     Checksums are compared when a process first reads it. Ranges are looked at each time, since compiled loops do not.
     """
     _verify_once(folder, content_hash, tuple(f"{numbered(PART, number)}/{name}.npy" for name in ARRAYS))
-    part = read_partition(Path(folder), number)
-    wrong = damaged_array(part, _head_of(folder, content_hash).sizes)
-    if wrong is not None:
+    part, sizes = read_partition(Path(folder), number), _head_of(folder, content_hash).sizes
+    limits = {"nodes": sum(sizes), "indices": part.n_local, "weights": np.inf, "degrees": np.inf}
+    limits |= {"boundary": part.n_own, "halo_owner": len(sizes), "halo_place": max(sizes)}
+    begins = {"ends": sizes[number], "indptr": 0, "boundary_ends": 0}
+    wrong = []
+    for name, array in ((name, getattr(part, name)) for name in ARRAYS):
+        if name in begins:
+            is_right = array[0] == begins[name] and np.all(array[1:] >= array[:-1])
+        else:  # comparisons with NaN are false
+            is_right = np.min(array, initial=0) >= 0 and np.max(array, initial=0) < limits[name]
+        wrong += [] if is_right else [name]
+    if wrong:
         home = Path(folder) / numbered(PART, number)
-        raise ValueError(f"folder must hold partitions of one graph; got wrong {wrong} in {home}. {_AGAIN}")
+        raise ValueError(f"folder must hold partitions of one graph; got wrong {wrong[0]} in {home}. {_AGAIN}")
     return part
 
 
@@ -182,7 +223,7 @@ def read_owners(folder: str, content_hash: str) -> tuple[NDArray[np.int32], NDAr
 def _head_of(folder: str, content_hash: str) -> Head:
     """Head of a folder that must still hold the graph of the hash."""
     head = read_head(Path(folder))
-    if content_hash_of(head) != content_hash:
+    if head.content_hash != content_hash:
         raise ValueError(
             f"folder must hold the graph that was opened; got {folder}, which was built anew since. "
             "Open it again by PartitionedGraph.open."
@@ -193,99 +234,4 @@ def _head_of(folder: str, content_hash: str) -> Head:
 @lru_cache(maxsize=2**16)
 def _verify_once(folder: str, content_hash: str, names: tuple[str, ...]) -> None:
     """Compare some files with their checksums, once per process; an error is raised anew each time."""
-    verify_files(Path(folder), _head_of(folder, content_hash), names)
-
-
-def checksum(path: Path) -> tuple[int, str]:
-    """Number of bytes of a file and their sha256, read a piece at a time."""
-    digest, n_bytes = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while piece := file.read(BYTES_READ_AT_ONCE):
-            digest.update(piece)
-            n_bytes += len(piece)
-    return n_bytes, digest.hexdigest()
-
-
-def file_names(n_partitions: int, has_names: bool, has_coordinates: bool) -> list[str]:
-    """Names, relative to the folder, of all files but the head."""
-    parts = [f"{numbered(PART, number)}/{name}.npy" for number in range(n_partitions) for name in ARRAYS]
-    return parts + [OWNERS, PLACES] + [NAMES] * has_names + [COORDINATES] * has_coordinates
-
-
-def head_text(head: Head) -> str:
-    """The head as it is written; with it a folder is finished."""
-    return json.dumps({"format": FORMAT, "version": VERSION} | asdict(head), indent=1)
-
-
-def read_head(folder: Path) -> Head:
-    """Head of a folder, its fields checked; the files that it lists must be there and have their lengths."""
-    if not folder.is_dir():
-        raise FileNotFoundError(f"folder must be a folder of a partitioned graph; got {folder}, which is none.")
-    try:
-        found = json.loads((folder / HEAD).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            f"folder must hold a finished partitioned graph; got {folder} without {HEAD}. "
-            "Call the builder again with the same arguments: it goes on where it was interrupted."
-        ) from error
-    except ValueError as error:
-        raise ValueError(f"folder must hold a readable {HEAD}; got {error} in {folder}. {_AGAIN}") from error
-    if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
-        raise ValueError(f"folder must hold a partitioned graph; got another kind of {HEAD} in {folder}.")
-    version = found.pop("version", None)
-    if version != VERSION:
-        raise ValueError(
-            f"folder must have format version {VERSION}; got {version!r} in {folder}. "
-            "Use the version of spectralgp that wrote it, or build it again."
-        )
-    head = _as_head(found, folder)
-    _check_files(folder, head)
-    return head
-
-
-def _as_head(found: dict[str, Any], folder: Path) -> Head:
-    kinds: dict[str, Any] = {"partitioner": str, "halo": int | float, "sizes": list, "files": dict}
-    kinds |= dict.fromkeys(("has_names", "has_coordinates"), bool)
-    for field in fields(Head):
-        kind = kinds.get(field.name, int)
-        value = found.get(field.name)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            _refuse(f"{field.name} = {value!r:.60}", folder)
-    if len(found["sizes"]) != found["n_partitions"] or sum(found["sizes"]) != found["n_nodes"]:
-        _refuse("sizes that do not add up to the nodes", folder)
-    try:
-        files = {name: (int(n_bytes), str(digest)) for name, (n_bytes, digest) in found["files"].items()}
-    except (TypeError, ValueError):
-        _refuse("files without bytes and sha256", folder)
-    if set(files) != set(file_names(found["n_partitions"], found["has_names"], found["has_coordinates"])):
-        _refuse("a list of files that is not that of its partitions", folder)
-    chosen = {field.name: found[field.name] for field in fields(Head)}
-    return Head(**chosen | {"sizes": tuple(found["sizes"]), "files": files})
-
-
-def _refuse(what: str, folder: Path) -> NoReturn:
-    raise ValueError(f"folder must hold a well-formed {HEAD}; got {what} in {folder}. {_AGAIN}")
-
-
-def _check_files(folder: Path, head: Head) -> None:
-    """Every file must be there, as long as it was; this reads none of them."""
-    for name, (n_bytes, _) in head.files.items():
-        path = folder / name
-        if not path.is_file():
-            raise FileNotFoundError(f"folder must hold all files of a graph; got none at {path}. {_AGAIN}")
-        found = path.stat().st_size
-        if found != n_bytes:
-            raise ValueError(f"folder must hold whole files; got {found} bytes of {n_bytes} in {path}. {_AGAIN}")
-
-
-def content_hash_of(head: Head) -> str:
-    """What tells a graph from any other: a digest of the checksums of its files."""
-    sums = "".join(digest for _, (_, digest) in sorted(head.files.items()))
-    return hashlib.sha256(sums.encode()).hexdigest()
-
-
-def verify_files(folder: Path, head: Head, names: Iterable[str]) -> None:
-    """Compare files with their checksums."""
-    for name in names:
-        if checksum(folder / name) != head.files[name]:
-            raise ValueError(f"folder must hold files as they were built; got {folder / name} changed. {_AGAIN}")
+    _head_of(folder, content_hash).verify(Path(folder), names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,20 +16,11 @@ from spectralgp._basics.checks import as_integer
 from spectralgp._basics.html import as_html
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.graphs.core import GraphBase
+from spectralgp.graphs.points import Joining
 from spectralgp.operators import Operator, precision_of
-from spectralgp.partitioned.building import build_from_graph
+from spectralgp.partitioned.building import BuildRequest, build_from_graph
 from spectralgp.partitioned.edges import build_from_edges
-from spectralgp.partitioned.folder import (
-    COORDINATES,
-    NAMES,
-    Head,
-    Partition,
-    content_hash_of,
-    read_array,
-    read_head,
-    read_partition,
-    verify_files,
-)
+from spectralgp.partitioned.folder import COORDINATES, NAMES, Head, Partition, read_array, read_head, read_partition
 from spectralgp.partitioned.points import build_from_points
 from spectralgp.partitioned.signals import as_dask, complete, signals_of_table
 
@@ -51,6 +43,19 @@ class PartitionedGraph(GraphBase):
     is_in_partition_order : bool, default=False
         Whether nodes are counted partition by partition rather than in the user's order; see `in_partition_order`.
 
+    Attributes
+    ----------
+    n_partitions, n_hops : int
+        Numbers of partitions, and of rings of nodes in their halos.
+    sizes : tuple of int
+        Numbers of nodes that partitions own.
+    cut : int
+        Number of edges between partitions, each counted once.
+    halo : float
+        Number of nodes in all halos, as a share of the nodes of the graph.
+    partitioner : {"hilbert", "metis", "rcm", "contiguous", "given"}
+        Who cut the graph.
+
     Examples
     --------
     >>> import tempfile
@@ -68,26 +73,31 @@ class PartitionedGraph(GraphBase):
 
     folder: Path
     is_in_partition_order: bool = False
-    _head: Head = field(init=False, repr=False)
-    _cache: dict[Hashable, Any] = field(init=False, repr=False)
+    n_partitions: int = field(init=False)
+    n_hops: int = field(init=False)
+    sizes: tuple[int, ...] = field(init=False)
+    cut: int = field(init=False)
+    halo: float = field(init=False)
+    partitioner: str = field(init=False)
+    _head: Head = field(init=False)
+    _cache: dict[Hashable, Any] = field(init=False)
 
     def __post_init__(self) -> None:
         """Read the head."""
-        object.__setattr__(self, "folder", Path(self.folder).absolute())
-        object.__setattr__(self, "_head", read_head(self.folder))
-        object.__setattr__(self, "_cache", {})
+        folder = Path(self.folder).absolute()
+        head = read_head(folder)
+        known = {
+            name: getattr(head, name) for name in ("n_partitions", "n_hops", "sizes", "cut", "halo", "partitioner")
+        }
+        for name, value in (known | {"folder": folder, "_head": head, "_cache": {}}).items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def open(cls, folder: Path | str, *, verify: bool = False) -> Self:
         """Partitioned graph of a folder that was built before; only its head is read.
 
-        Parameters
-        ----------
-        folder : path
-            The folder.
-        verify : bool, default=False
-            Read all files now, and compare them with their checksums. Otherwise only their lengths are looked at, and
-            checksums are compared where a process first computes with a partition.
+        With `verify` all files are compared with their checksums now; otherwise only their lengths are looked at, and
+        checksums are compared where a process first computes with a partition.
 
         Raises
         ------
@@ -98,7 +108,7 @@ class PartitionedGraph(GraphBase):
         """
         graph = cls(Path(folder))
         if verify:
-            verify_files(graph.folder, graph._head, graph._head.files)
+            graph._head.verify(graph.folder, graph._head.files)
         return graph
 
     @classmethod
@@ -142,7 +152,7 @@ class PartitionedGraph(GraphBase):
         ValueError
             If there are more partitions than nodes, or the folder holds something else.
         """
-        build_from_graph(graph, n_partitions, folder, partitioner, n_hops, overwrite, verbose)
+        build_from_graph(graph, partitioner, BuildRequest(folder, n_partitions, n_hops, overwrite, verbose))
         return cls.open(folder)
 
     @classmethod
@@ -171,17 +181,13 @@ class PartitionedGraph(GraphBase):
         edges : dask DataFrame, or path of a Parquet file or of a folder of such
             Columns ``source``, ``target`` and optionally ``weight``, as in `Graph.from_edges`: an edge may be listed
             several times, in either direction, if its weight is the same each time.
-        folder : path
-            Where to build it, as in `from_graph`.
-        n_partitions : int
-            Number of partitions.
         n_nodes : int, optional
             Number of nodes, for edges between integers. Without it, or names, all edges are read once more.
         names : sequence of text or numbers of length n_nodes, optional
             Node names in the order wanted.
         coordinates : array-like of shape (n_nodes, n_dimensions), optional
             Where the nodes are.
-        partitioner, n_hops, overwrite, verbose
+        folder, n_partitions, partitioner, n_hops, overwrite, verbose
             As in `from_graph`.
 
         Raises
@@ -189,9 +195,8 @@ class PartitionedGraph(GraphBase):
         ValueError
             If edges conflict, form self-loops, have negative or infinite weights, or join unknown nodes.
         """
-        build_from_edges(
-            edges, folder, n_partitions, n_nodes, names, coordinates, partitioner, n_hops, overwrite, verbose
-        )
+        request = BuildRequest(folder, n_partitions, n_hops, overwrite, verbose)
+        build_from_edges(edges, n_nodes, names, coordinates, partitioner, request)
         return cls.open(folder)
 
     @classmethod
@@ -221,23 +226,14 @@ class PartitionedGraph(GraphBase):
         ----------
         points : array, np.memmap, dask array, or path of a Parquet file or folder, of shape (n_nodes, n_dimensions)
             Where the nodes are; all columns of Parquet files are coordinates.
-        folder : path
-            Where to build it, as in `from_graph`.
-        n_partitions : int
-            Number of partitions.
         n_neighbors, radius, weights, bandwidth, symmetrize, metric, names
-            As in `Graph.from_points`.
-        n_hops, overwrite, verbose
+            As in `Graph.from_points`, which refuses the same.
+        folder, n_partitions, n_hops, overwrite, verbose
             As in `from_graph`.
-
-        Raises
-        ------
-        ValueError
-            As `Graph.from_points`.
         """
-        joining = {"n_neighbors": n_neighbors, "radius": radius, "weights": weights, "bandwidth": bandwidth}
-        joining["symmetrize"] = symmetrize
-        build_from_points(points, folder, n_partitions, joining, metric, names, n_hops, overwrite, verbose)
+        request = BuildRequest(folder, n_partitions, n_hops, overwrite, verbose)
+        joining = Joining(n_neighbors, radius, weights, bandwidth, symmetrize)
+        build_from_points(points, joining, metric, names, request)
         return cls.open(folder)
 
     @property
@@ -248,54 +244,20 @@ class PartitionedGraph(GraphBase):
     def n_edges(self) -> int:
         return self._head.n_edges
 
-    @property
-    def n_partitions(self) -> int:
-        """Number of partitions."""
-        return self._head.n_partitions
-
-    @property
-    def n_hops(self) -> int:
-        """Number of rings of the halos."""
-        return self._head.n_hops
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Numbers of nodes that partitions own."""
-        return self._head.sizes
-
-    @property
-    def cut(self) -> int:
-        """Number of edges between partitions, each counted once."""
-        return self._head.cut
-
-    @property
-    def halo(self) -> float:
-        """Number of nodes in all halos, as a share of the nodes of the graph."""
-        return self._head.halo
-
-    @property
-    def partitioner(self) -> str:
-        """Who cut the graph: "hilbert", "metis", "rcm", "contiguous", or "given"."""
-        return self._head.partitioner
-
-    @property
+    @cached_property
     def names(self) -> Sequence[Hashable] | None:
         if not self._head.has_names:
             return None
-        if "names" not in self._cache:
-            verify_files(self.folder, self._head, [NAMES])
-            names = json.loads((self.folder / NAMES).read_text(encoding="utf-8"))
-            self._cache["names"] = tuple([names[node] for node in self.order] if self.is_in_partition_order else names)
-        return tuple(self._cache["names"])
+        self._head.verify(self.folder, [NAMES])
+        names = json.loads((self.folder / NAMES).read_text(encoding="utf-8"))
+        return tuple([names[node] for node in self.order] if self.is_in_partition_order else names)
 
-    @property
+    @cached_property
     def coordinates(self) -> Any:
         if not self._head.has_coordinates:
             return None
-        if "coordinates" not in self._cache:
-            read = read_array(self.folder / COORDINATES)
-            self._cache["coordinates"] = read[self.order] if self.is_in_partition_order else read
-        return self._cache["coordinates"]
+        read = read_array(self.folder / COORDINATES)
+        return read[self.order] if self.is_in_partition_order else read
 
     @property
     def is_whole(self) -> bool:
@@ -307,9 +269,7 @@ class PartitionedGraph(GraphBase):
     @property
     def content_hash(self) -> str:
         """Digest of the checksums of its files, which tells this graph from any other."""
-        if "content_hash" not in self._cache:
-            self._cache["content_hash"] = content_hash_of(self._head)
-        return str(self._cache["content_hash"])
+        return self._head.content_hash
 
     def own_nodes(self, number: int) -> NDArray[np.int64]:
         """Nodes that a partition owns, by their positions in the order of the graph."""
@@ -326,11 +286,7 @@ class PartitionedGraph(GraphBase):
         return np.concatenate([part.nodes[: part.n_own] for part in parts])
 
     def in_partition_order(self) -> PartitionedGraph:
-        """Graph with its nodes counted partition by partition, for signals that are kept in that order.
-
-        Signals and predictions come in the order of `order`, so that nothing is shuffled. Names move along, and random
-        numbers stay with their nodes.
-        """
+        """Graph with its nodes, names and signals in the order of `order`, so that nothing is shuffled."""
         return PartitionedGraph(self.folder, is_in_partition_order=True)
 
     def signals(self, table: Any, node: str | None = None) -> Any:
@@ -343,13 +299,6 @@ class PartitionedGraph(GraphBase):
         node : str, optional
             Column with the names of the nodes, or with their numbers where they have none: each must have one row. If
             not given, rows are in the order of the nodes.
-
-        Raises
-        ------
-        TypeError
-            If it is another kind of table, or a column holds anything but numbers.
-        ValueError
-            If there is no such column, or rows and nodes do not match one by one.
         """
         return signals_of_table(table, node, self.n_nodes, self.names)
 
@@ -366,7 +315,6 @@ class PartitionedGraph(GraphBase):
         return PartitionedOperator(self, kind, dtype, device or "cpu")
 
     def __repr__(self) -> str:
-        """One line: numbers of nodes, edges and partitions, the cut and the halos."""
         counts = {"node": self.n_nodes, "edge": self.n_edges, "partition": self.n_partitions, "hop": self.n_hops}
         nodes, edges, parts, hops = (f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
         cut = f"{self.cut} edge{'s' * (self.cut != 1)} cut"
@@ -374,7 +322,6 @@ class PartitionedGraph(GraphBase):
         return f"PartitionedGraph({nodes}, {edges}, {parts}: {cut}, {halos})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         coordinates = self.coordinates
         properties = {
             "nodes": self.n_nodes,
@@ -389,5 +336,4 @@ class PartitionedGraph(GraphBase):
         return as_html("PartitionedGraph", properties)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle where the folder is; the head is read again."""
         return type(self), (self.folder, self.is_in_partition_order)

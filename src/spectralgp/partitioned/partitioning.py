@@ -69,11 +69,7 @@ def in_equal_pieces(order: Integers, n_partitions: int) -> Partitioning:
 
 
 def curve_order(coordinates: Array, embedded: Callable[[Array], Array]) -> NDArray[np.int64]:
-    """Nodes along a Hilbert curve, which keeps what is near in space near on the curve; a block of rows at a time.
-
-    Coordinates may be memory-mapped; `embedded` makes of some of their rows points of a space in which near nodes are
-    near. Points of more than three dimensions are projected to the first three principal ones.
-    """
+    """Nodes along a Hilbert curve, a block at a time; `embedded` makes of rows points of a space where near is near."""
     blocks = [slice(start, start + POINTS_AT_ONCE) for start in range(0, len(coordinates), POINTS_AT_ONCE)]
     axes = _principal_axes(coordinates, embedded, blocks)
     low = np.min([(embedded(coordinates[block]) @ axes).min(axis=0) for block in blocks], axis=0)
@@ -88,7 +84,7 @@ def curve_order(coordinates: Array, embedded: Callable[[Array], Array]) -> NDArr
 
 
 def _principal_axes(coordinates: Array, embedded: Callable[[Array], Array], blocks: list[slice]) -> Array:
-    """Directions in which points spread most, in columns: three at most."""
+    """Directions in which points spread most, in columns: three at most, to which points are projected."""
     n_dimensions = embedded(coordinates[:1]).shape[1]
     if n_dimensions <= 3:
         return np.eye(n_dimensions)
@@ -141,18 +137,11 @@ def _metis(matrix: Any, along: NDArray[Any], n_partitions: int) -> Partitioning:
 
 
 def hilbert_index(cells: NDArray[np.uint64], bits: int = BITS) -> NDArray[np.uint64]:
-    """Distance along the Hilbert curve of cells of a square or cubic grid.
+    """Distance along the Hilbert curve of cells (n_cells, n_axes) with coordinates below ``2 ** bits``.
 
-    `cells` has coordinates (uint64) below ``2 ** bits`` in its columns; all dimensions together have at most 64 bits.
-    Skilling's algorithm (J. Skilling, Programming the Hilbert curve, 2004) turns the coordinates of a cell into the
-    bits of its index, transposed: from the highest bit down, an axis whose bit is set inverts the lower bits of the
-    first axis, and one whose bit is not set exchanges them with those of the first axis; a Gray code is undone last.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> hilbert_index(np.array([[0, 0], [0, 1], [1, 1], [1, 0]], dtype=np.uint64), bits=1)
-    array([0, 1, 2, 3], dtype=uint64)
+    By Skilling's algorithm (Programming the Hilbert curve, 2004): from the highest bit down, an axis whose bit is set
+    inverts the lower bits of the first axis, and one whose bit is not set exchanges them with those of the first axis;
+    a Gray code is undone last, and the bits of all axes are interleaved.
     """
     axes = [np.array(column, dtype=np.uint64) for column in cells.T]
     one = np.uint64(1)

@@ -5,63 +5,75 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_dask_array
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from spectralgp._basics.checks import Array, Integers, as_integer, as_option
-from spectralgp._basics.progress import progress_bar, report
-from spectralgp.graphs.points import ExactSum, Joining, Plane, Sphere, others_of, symmetrized, weigh
+from spectralgp._basics.checks import Array, Integers, as_option
+from spectralgp._basics.extras import require
+from spectralgp._basics.progress import report
+from spectralgp.graphs.points import ExactSum, Joining, Plane, Sphere, as_points, others_of, symmetrized, weigh
 from spectralgp.graphs.weights import as_names
-from spectralgp.partitioned.building import BuildDirectory, as_n_hops, as_writable, building, finish, keep_rows
+from spectralgp.partitioned.building import BuildDirectory, BuildRequest, building, finish
 from spectralgp.partitioned.edges import by_owner, pieces
 from spectralgp.partitioned.partitioning import curve_order, in_equal_pieces
-from spectralgp.partitioned.sources import Blocks, point_blocks
+from spectralgp.partitioned.sources import READING, Blocks, open_table
 
+ROWS_AT_ONCE = 1 << 20  # of an array, in a block
 SEGMENTS = 64  # of the curve in a partition, each with a box around its points
 SLACK = 1 + 1e-9  # times a distance: rounding must hide no neighbour
 
 
-def build_from_points(
-    points: Any,
-    folder: Path | str,
-    n_partitions: int,
-    joining: dict[str, Any],
-    metric: str,
-    names: Any,
-    n_hops: Any,
-    overwrite: bool,
-    verbose: bool,
-) -> None:
+def build_from_points(points: Any, joining: Joining, metric: str, names: Any, request: BuildRequest) -> None:
     """Build for `PartitionedGraph.from_points`."""
-    kind: type[Plane] | type[Sphere] = (
-        Plane if as_option(metric, "metric", ("euclidean", "haversine")) == "euclidean" else Sphere
-    )
-    blocks, (n_hops, deepest) = point_blocks(points), as_n_hops(n_hops)
+    is_flat = as_option(metric, "metric", ("euclidean", "haversine")) == "euclidean"
+    kind: type[Plane] | type[Sphere] = Plane if is_flat else Sphere
+    blocks = point_blocks(points)
     sizes, low, high = _extent(blocks)
     kind(np.stack([low, high]))  # refuses what is too far apart, or no longitudes and latitudes
     n_nodes = sum(sizes)
-    joined = Joining(**joining).checked(n_nodes)
-    n_partitions = as_integer(n_partitions, "n_partitions", 1, n_nodes)
-    names = as_writable(None if names is None else as_names(names, n_nodes))
-    given = ["points", blocks.fingerprint, n_partitions, sorted(joining.items()), metric, names, n_hops]
-    bar = progress_bar("partition", 5 * n_partitions + deepest, verbose)
-    with building(folder, given, overwrite) as build, bar:
+    joined = joining.checked(n_nodes)
+    if names is not None:
+        names = as_names(names, n_nodes)
+    given = ["points", blocks.fingerprint, joining, metric]
+    with building(request, given, n_nodes, names, "hilbert", n_rounds=5) as build:
         joiner = Joiner(build, kind, joined)
         coordinates = _coordinates(build, blocks, sizes)
-        build.keep_partitioning(
-            lambda: in_equal_pieces(curve_order(coordinates, lambda rows: kind(rows).embedded()), n_partitions)
-        )
+        along = partial(curve_order, coordinates, lambda rows: kind(rows).embedded())
+        build.keep_partitioning(lambda: in_equal_pieces(along(), build.n_partitions))
         build.keep_each("points", lambda number: joiner.boxed(coordinates[build.order[build.own(number)]]))
         build.keep_each("neighbours", joiner.found)
         bandwidth = joiner.bandwidth()
-        build.keep_each("weights", lambda number: joiner.weighed(number, bandwidth))
-        keep_rows(build, deepest, joiner.rows)
-        finish(build, n_hops, "hilbert", names, coordinates)
+        # weights are computed once, though both ends' rows have them
+        squared = partial(build.kept, "neighbours", array="squared")
+        build.keep_each("weights", lambda number: {"weights": weigh(squared(number).copy(), joined.weights, bandwidth)})
+        finish(build, joiner.rows, coordinates)
+
+
+def point_blocks(points: Any) -> Blocks:
+    """Blocks of an array of points, each finite and of shape (n_rows, n_dimensions)."""
+    if isinstance(points, str | os.PathLike):
+        table = open_table(points, "points", (), "coordinates in its columns", "")
+        columns = table.columns
+
+        def read(number: int) -> Array:
+            block = table.read(number, columns)
+            return as_points(np.column_stack([block[name] for name in columns]))
+
+        return Blocks(table.n_blocks, read, table.fingerprint)
+    if is_dask_array(points):
+        lazy: Any = points
+        whole = lazy.rechunk(dict.fromkeys(range(1, lazy.ndim), -1))
+        token = require("dask", "dask", READING).base.tokenize(lazy)
+        return Blocks(whole.numblocks[0], lambda number: as_points(whole.blocks[number].compute()), token)
+    array = points if isinstance(points, np.ndarray) and points.ndim == 2 else as_points(points)
+    starts = range(0, len(array), ROWS_AT_ONCE)
+    return Blocks(len(starts), lambda number: as_points(array[starts[number] :][:ROWS_AT_ONCE]), array)
 
 
 def _extent(blocks: Blocks) -> tuple[list[int], Array, Array]:
@@ -162,10 +174,7 @@ class Joiner:
     def _near(
         self, number: int, embedded: Array, reaches: Array, both_ways: bool
     ) -> Iterator[tuple[Integers, Integers, Array]]:
-        """For other partitions that may have points within reach: own points that ask, ranks and points to look among.
-
-        The reaches are looked at anew for every partition: they shrink while neighbours are found.
-        """
+        """Per partition with points within reach, which may shrink: own points that ask, ranks and points near them."""
         starts, low, high = (self.build.kept("points", number, name) for name in ("starts", "low", "high"))
         for other in range(0 if both_ways else number + 1, self.build.n_partitions):
             if other == number:
@@ -210,11 +219,6 @@ class Joiner:
         for number in range(self.build.n_partitions):
             total = total.plus(self.build.kept("neighbours", number, "squared"))
         return total.mean if total.count else None
-
-    def weighed(self, number: int, bandwidth: float | None) -> dict[str, NDArray[Any]]:
-        """Weights of what was found: computed once, though both ends' rows have them."""
-        squared = np.array(self.build.kept("neighbours", number, "squared"))
-        return {"weights": weigh(squared, self.joining.weights, bandwidth)}
 
     def rows(self, number: int) -> Any:
         """Rows of a partition's own nodes, columns being nodes in the user's order."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import mmap
-import os
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +16,12 @@ from spectralgp._basics.extras import require
 from spectralgp.partitioned.cluster import PURPOSE
 from spectralgp.partitioned.folder import read_owners
 from spectralgp.partitioned.local import TaskKey, laplacian
-from spectralgp.partitioned.sources import is_dask_table, open_parquet
+from spectralgp.partitioned.sources import READING, Table, open_table
 
 if TYPE_CHECKING:
     from spectralgp.partitioned.operator import PartitionedOperator
 
 Futures = list[Any]
-READING = "to read signals from tables larger than memory"
 BYTES_PER_CHUNK = 2**26
 
 
@@ -96,10 +92,7 @@ def _read_map(key: TaskKey, described: tuple[str, str, tuple[int, int], int], or
 
 
 def _from_dask(operator: PartitionedOperator, signals: Any) -> Futures:
-    """Every chunk is split by the partitions that its nodes are in, and every partition put together from the pieces.
-
-    Nothing passes through the client, and a chunk is computed once.
-    """
+    """Split every chunk, which is computed once, by the partitions of its nodes, and put the pieces together there."""
     dask = require("dask", "dask", PURPOSE)
     graph, n_parts = operator.graph, len(operator.keys)
     if graph.is_in_partition_order:
@@ -119,31 +112,28 @@ def _from_dask(operator: PartitionedOperator, signals: Any) -> Futures:
 
 
 def _pieces(operator: PartitionedOperator, wholes: Futures, n_pieces: int) -> list[Futures]:
-    """The pieces of every whole, each a future of its own.
-
-    They are asked for whole by whole, and so taken while that is in memory: a whole that went to disk would be read
-    again for every piece.
-    """
+    """The pieces of every whole, asked for while that is in memory: from a disk it would be read for every piece."""
     return [[operator.submit(_piece, whole, number) for number in range(n_pieces)] for whole in wholes]
 
 
-def _split(
-    chunk: Any, folder: str, content_hash: str, start: int, n_parts: int
-) -> list[tuple[NDArray[np.int32], NDArray[Any]]]:
+def _split(chunk: Any, folder: str, content_hash: str, start: int, n_parts: int) -> list[tuple[NDArray[Any], ...]]:
     """For each partition, the places of the chunk's nodes in it, and their values."""
     owners, places = (array[start : start + chunk.shape[1]] for array in read_owners(folder, content_hash))
-    order = np.argsort(owners, kind="stable")
-    stops = np.searchsorted(owners[order], np.arange(n_parts + 1))
-    values = np.asarray(chunk).T
-    rows = [order[stops[number] : stops[number + 1]] for number in range(n_parts)]
-    return [(np.asarray(places[chosen]), values[chosen]) for chosen in rows]
+    return _grouped(owners, n_parts, places, np.asarray(chunk).T)
+
+
+def _grouped(groups: NDArray[Any], n_groups: int, *arrays: NDArray[Any]) -> list[tuple[NDArray[Any], ...]]:
+    """Rows of some arrays by group."""
+    order = np.argsort(groups, kind="stable")
+    stops = np.searchsorted(groups[order], np.arange(1, n_groups))
+    return [tuple(array[rows] for array in arrays) for rows in np.split(order, stops)]
 
 
 def _piece(pieces: list[Any], number: int) -> Any:
     return pieces[number]
 
 
-def _put_together(key: TaskKey, pieces: list[tuple[NDArray[np.int32], NDArray[Any]]]) -> Any:
+def _put_together(key: TaskKey, pieces: list[tuple[NDArray[Any], ...]]) -> Any:
     local = laplacian(key)
     block = np.empty((local.n_own, pieces[0][1].shape[1]), dtype=key.dtype)
     for places, values in pieces:
@@ -155,11 +145,7 @@ def _put_together(key: TaskKey, pieces: list[tuple[NDArray[np.int32], NDArray[An
 
 
 def unloaded(operator: PartitionedOperator, parts: Futures, n_signals: int) -> Any:
-    """Signals as a Dask array in the order of the nodes that they came in.
-
-    In the order of the partitions there is a chunk for each; else as many as there are partitions at most, and no more
-    than it takes for chunks of 64 MB: each is put together from pieces of all partitions.
-    """
+    """Signals as a Dask array in the order of the nodes that they came in, in no more chunks than partitions."""
     dask = require("dask", "dask", PURPOSE)
     arrays = require("dask.array", "dask", PURPOSE)
     graph, dtype = operator.graph, operator.dtype
@@ -182,14 +168,11 @@ def unloaded(operator: PartitionedOperator, parts: Futures, n_signals: int) -> A
     return arrays.concatenate(chunks, axis=1)
 
 
-def _cut(key: TaskKey, part: Any, stops: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[Any]]]:
+def _cut(key: TaskKey, part: Any, stops: NDArray[np.int64]) -> list[tuple[NDArray[Any], ...]]:
     """For each chunk of the user's order, the places of own nodes in it, and their values."""
     nodes = laplacian(key).positions
-    order = np.argsort(nodes)
-    ends = np.searchsorted(nodes[order], stops)
-    values = on_host(part)
-    rows = [order[ends[number] : ends[number + 1]] for number in range(len(stops) - 1)]
-    return [(nodes[chosen] - stops[number], values[chosen]) for number, chosen in enumerate(rows)]
+    chunks = np.searchsorted(stops, nodes, side="right") - 1
+    return _grouped(chunks, len(stops) - 1, nodes - stops[chunks], on_host(part))
 
 
 def _turned(part: Any) -> NDArray[Any]:
@@ -209,69 +192,37 @@ def _ordered(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray[A
 def signals_of_table(table: Any, node: str | None, n_nodes: int, names: Sequence[Hashable] | None) -> Any:
     """Signals of a table, for `PartitionedGraph.signals`: a Dask array of shape (n_signals, n_nodes)."""
     arrays, dask = (require(name, "dask", READING) for name in ("dask.array", "dask"))
-    if isinstance(table, str | os.PathLike):
-        rows = _parquet_rows(Path(table), node)
-    elif is_dask_table(table):
-        rows = _dask_rows(table, node)
+    remedy = "Arrays and Zarr arrays of shape (n_signals, n_nodes) go to fit as they are."
+    opened = open_table(table, "table", () if node is None else (node,), "one row per node", remedy)
+    dtypes = _signals_among(opened, node)
+    if node is None:
+        nodes, sizes = None, opened.sizes()
     else:
-        raise TypeError(
-            "table must be a dask DataFrame or a file or folder of Parquet, with one row per node; "
-            f"got {type(table).__name__}. Arrays and Zarr arrays of shape (n_signals, n_nodes) go to fit as they are."
-        )
-    if sum(rows.sizes) != n_nodes:
-        raise ValueError(f"table must have a row for each of the {n_nodes} nodes; got {sum(rows.sizes)} rows.")
-    dtype, values = np.result_type(*rows.dtypes.values(), np.float32), dask.delayed(_values, pure=False)
+        listed = [np.asarray(part[node]) for part in dask.compute(*opened.delayed([node]))]
+        nodes, sizes = np.concatenate(listed), [len(one) for one in listed]
+    if sum(sizes) != n_nodes:
+        raise ValueError(f"table must have a row for each of the {n_nodes} nodes; got {sum(sizes)} rows.")
+    dtype, values = np.result_type(*dtypes.values(), np.float32), dask.delayed(_values, pure=False)
     chunks = [
-        arrays.from_delayed(values(part, list(rows.dtypes), dtype), (len(rows.dtypes), size), dtype=dtype)
-        for part, size in zip(rows.parts, rows.sizes, strict=True)
+        arrays.from_delayed(values(part, list(dtypes), dtype), (len(dtypes), size), dtype=dtype)
+        for part, size in zip(opened.delayed(list(dtypes)), sizes, strict=True)
     ]
     signals = arrays.concatenate(chunks, axis=1)
-    if rows.nodes is None:
+    if nodes is None:
         return signals
-    places = _places(rows.nodes, n_nodes, names)
+    places = _places(nodes, n_nodes, names)
     return signals if np.array_equal(places, np.arange(n_nodes)) else signals[:, places]
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Delayed parts of a table, tables or columns by name; their sizes; the columns of signals; the nodes of all."""
-
-    parts: list[Any]
-    sizes: Sequence[int]
-    dtypes: Mapping[str, Any]
-    nodes: NDArray[Any] | None
-
-
-def _parquet_rows(path: Path, node: str | None) -> _Rows:
-    files = open_parquet(path, "table")
-    kinds = files.schema.empty_table().to_pandas(ignore_metadata=True).dtypes
-    dtypes = _signals_among({name: kinds[name] for name in files.columns(() if node is None else (node,))}, node)
-    read = require("dask", "dask", READING).delayed(files.read, pure=False)
-    numbers = range(len(files.groups))
-    nodes = None if node is None else np.concatenate([files.read(number, [node])[node] for number in numbers])
-    return _Rows([read(number, list(dtypes)) for number in numbers], files.sizes, dtypes, nodes)
-
-
-def _dask_rows(table: Any, node: str | None) -> _Rows:
-    dask = require("dask", "dask", READING)
-    if node is not None and table.index.name == node:
-        table = table.reset_index()
-    dtypes = _signals_among(dict(table.dtypes), node)
-    parts, length = table.to_delayed(), dask.delayed(len)
-    if node is None:
-        return _Rows(parts, dask.compute(*map(length, parts)), dtypes, None)
-    nodes = dask.compute(*(part[node] for part in parts))
-    return _Rows(parts, [len(one) for one in nodes], dtypes, np.concatenate([one.to_numpy() for one in nodes]))
-
-
-def _signals_among(kinds: Mapping[str, Any], node: str | None) -> dict[str, Any]:
+def _signals_among(table: Table, node: str | None) -> dict[str, Any]:
     """Columns of signals, with their types."""
-    if node is not None and node not in kinds:
+    if node is not None and node not in table.columns:
         raise ValueError(
-            f"node must be a column of the table; got {node!r}, and columns {list(kinds)[:5]}. Name the one that says "
-            "which node a row is."
+            f"node must be a column of the table; got {node!r}, and columns {table.columns[:5]}. Name the one that "
+            "says which node a row is."
         )
-    found = {name: kind for name, kind in kinds.items() if name != node}
+    kinds = table.dtypes()
+    found = {name: kinds[name] for name in table.columns if name != node}
     if not found:
         raise ValueError("table must have a column for each signal; got none beside the nodes.")
     wrong = next((name for name, kind in found.items() if getattr(kind, "kind", "O") not in "biuf"), None)
