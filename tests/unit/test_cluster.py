@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectralgp.partitioned.cluster import Messages, Placement, placed_evenly, workers_of
+from spectralgp.partitioned.cluster import Placement, placed_evenly, workers_of
 
 
 def test_partitions_that_follow_each_other_go_to_one_worker():
@@ -75,12 +75,3 @@ def test_a_scheduler_that_does_not_answer_is_told(status, answer):
     """Asking it may take a minute to fail, so that a client that knows is not made to ask."""
     with pytest.raises(RuntimeError, match="the Dask scheduler at tcp://here:8786 must stay there"):
         workers_of(Client(status, answer))
-
-
-def test_messages_are_found_by_the_worker_of_the_receiver():
-    messages = Messages(["a", "a", "b"], [{"a": "0 to a", "b": "0 to b"}, {"a": "1 to a"}, {"a": "2 to a"}])
-    assert messages.received(2, [0]) == ["0 to b"]
-    assert messages.received(0, [1, 2]) == ["1 to a", "2 to a"]
-    assert messages.futures == ["0 to a", "0 to b", "1 to a", "2 to a"]
-    with pytest.raises(KeyError):
-        messages.received(2, [1])  # they are no neighbours

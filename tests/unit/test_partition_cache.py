@@ -27,7 +27,7 @@ def opened(monkeypatch, keys):
     """Keys that were read from the folder, with room for two and a half of four."""
     largest = max(local._opened(key).n_bytes for key in keys("combinatorial"))
     plain, found = local._opened, []
-    monkeypatch.setattr(local, "_cache", local.PartitionCache())
+    monkeypatch.setattr(local, "_cache", {})
     monkeypatch.setattr(local, "_memory_limit", lambda: 2.5 * largest)
     monkeypatch.setattr(local, "_opened", lambda key: (found.append(key), plain(key))[1])
     return found

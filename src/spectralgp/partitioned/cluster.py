@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from spectralgp._basics.extras import require
@@ -22,10 +21,7 @@ MORE_ROOM = "Cut the graph into more partitions, pass Y as float32, or raise the
 
 
 def current_client() -> Any:
-    """The user's client, else a new one of a local cluster, with a message.
-
-    The local cluster has one worker with one thread per core.
-    """
+    """The user's client, else a new one of a local cluster, with one worker per core and a message."""
     distributed = require("distributed", "dask", PURPOSE)
     try:
         return distributed.get_client()
@@ -62,10 +58,8 @@ def _lost(client: Any, error: BaseException) -> RuntimeError:
 
 
 def settle(client: Any, futures: list[Any], workers: set[str]) -> None:
-    """Wait until tasks are done or have failed; a RuntimeError if all the workers that had partitions are gone.
-
-    Dask does not give to others what was meant for workers that were all lost at once.
-    """
+    """Wait until tasks are done or have failed; a RuntimeError if all the workers that had partitions are gone."""
+    # Dask does not give to others what was meant for workers that were all lost at once
     distributed = require("distributed", "dask", PURPOSE)
     while True:
         try:
@@ -83,10 +77,7 @@ def settle(client: Any, futures: list[Any], workers: set[str]) -> None:
 
 @contextmanager
 def explained_failures(client: Any) -> Iterator[None]:
-    """Say in plain words what it means when workers or the scheduler are lost.
-
-    A MemoryError says that a task had no room, or that workers were killed at it, as those are that run out of memory.
-    """
+    """Say in plain words what it means when workers or the scheduler are lost, or tasks have no room."""
     distributed = require("distributed", "dask", PURPOSE)
     lost = (distributed.comm.CommClosedError, CancelledError, TimeoutError)
     try:
@@ -108,8 +99,8 @@ def explained_failures(client: Any) -> Iterator[None]:
 def placed_evenly(before: Sequence[str], workers: Sequence[str]) -> list[str]:
     """The worker of each partition, given where partitions were before ("" for nowhere) and the workers of now.
 
-    Partitions stay where they are as long as their worker lives and has no more than its share. The others go to
-    workers that have less, consecutive partitions to the same one.
+    Partitions stay with a worker that lives and has no more than its share; others go to workers that have less,
+    consecutive ones to the same.
     """
     n_partitions, n_workers = len(before), len(workers)
     stops = [n_partitions * number // n_workers for number in range(n_workers + 1)]
@@ -125,10 +116,7 @@ def placed_evenly(before: Sequence[str], workers: Sequence[str]) -> list[str]:
 
 
 class Placement:
-    """The worker of each partition: its tasks run there, and its states stay there.
-
-    Left to itself, Dask gives tasks and with them whole states to whichever worker has less to do.
-    """
+    """The worker of each partition, where its tasks run: Dask would move states to whichever has less to do."""
 
     def __init__(self, n_partitions: int) -> None:
         self._workers, self.known = [""] * n_partitions, set[str]()
@@ -143,20 +131,3 @@ class Placement:
 def pinned_to(worker: str) -> dict[str, Any]:
     """Options of a task that runs on a worker, and elsewhere only if that worker is lost."""
     return {"workers": [worker], "allow_other_workers": True} if worker else {}
-
-
-@dataclass(frozen=True, eq=False)
-class Messages:
-    """Messages of one exchange: the worker of each partition then, and each sender's messages by receiving worker."""
-
-    workers: list[str]
-    sent: list[dict[str, Any]]
-
-    @property
-    def futures(self) -> list[Any]:
-        """All messages."""
-        return [future for messages in self.sent for future in messages.values()]
-
-    def received(self, number: int, senders: Sequence[int]) -> list[Any]:
-        """Messages for a partition from others."""
-        return [self.sent[sender][self.workers[number]] for sender in senders]

@@ -1,7 +1,14 @@
-"""The rows of a Laplacian in one partition, as a worker has them: steps, and what is exchanged with others."""
+"""What a worker computes of one partition: its rows of the Laplacian, steps, messages, and tasks between exchanges.
+
+Every task gets what it needs as arguments, finds its partition of the graph by itself, and returns arrays, so that it
+can run again elsewhere if its worker is lost. A `State` alone is changed in place: by the one task that takes it over,
+which leaves it empty.
+"""
 
 from __future__ import annotations
 
+import copy
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -12,13 +19,14 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from spectralgp._basics.arrays import on_host
+from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array
 from spectralgp.graphs.core import normalized_parts
-from spectralgp.operators.cpu import summed_column_products, summed_products
+from spectralgp.operators.cpu import gershgorin_bound, row_squares, summed_column_products, summed_products
 from spectralgp.partitioned.folder import read_partition, read_verified
 
 CACHED_SHARE = 0.2  # of a worker's memory, for partitions of the graph that stay open
@@ -39,29 +47,13 @@ class TaskKey:
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """Blocks at some own nodes of a partition, shape (n_blocks, n_rows, n_columns), for others.
-
-    `rows` are the places of these nodes in the partition's boundary, sorted; the first ones if not given.
-    """
+    """Blocks at some own nodes of a partition, shape (n_blocks, n_rows, n_columns), for others."""
 
     values: Array
-    rows: NDArray[np.int32] | None = None
+    rows: NDArray[np.int32] | None = None  # their places in the boundary, sorted; the first ones if not given
 
-    def __sizeof__(self) -> int:
-        """Bytes of its arrays, for Dask."""
+    def __sizeof__(self) -> int:  # for Dask
         return int(self.values.nbytes + (0 if self.rows is None else self.rows.nbytes))
-
-    def only_for(self, others: tuple[int, ...], key: TaskKey) -> Message:
-        """The part of a partition's whole message that some others need; all of it if none are named."""
-        if not others:
-            return self
-        rows = _rows_needed(key.folder, key.content_hash, key.number, others)
-        rows = rows[: int(np.searchsorted(rows, self.values.shape[1]))]
-        return Message(self.values[:, rows], rows)
-
-    def at(self, places: NDArray[np.int32]) -> Array:
-        """Values at places in the boundary."""
-        return self.values[:, places if self.rows is None else np.searchsorted(self.rows, places)]
 
 
 @lru_cache(maxsize=1024)
@@ -101,8 +93,6 @@ class LocalLaplacian:
         whole = csr_array((weights.astype(np.float64), indices, indptr), shape=(len(indptr) - 1, self.ends[-1]))
         return whole[: self.n_own], diagonal[: self.n_own]
 
-    # ----------------------------------------------------------------------------------------------- exchange
-
     def message(self, blocks: Sequence[Any], n_hops: int) -> Message:
         """What all others need of some blocks for `n_hops` steps, on the host."""
         chosen = self.xp.asarray(self.boundary[: self.boundary_ends[n_hops]])
@@ -113,8 +103,11 @@ class LocalLaplacian:
         last = self.ends[n_hops]
         for (positions, places), message in zip(self.senders, inbox, strict=True):
             n_within = int(np.searchsorted(positions, last))
-            for block, values in zip(blocks, message.at(places[:n_within]), strict=True):
-                block[self.xp.asarray(positions[:n_within])] = self.xp.asarray(values)
+            rows, chosen = places[:n_within], self.xp.asarray(positions[:n_within])
+            if message.rows is not None:
+                rows = np.searchsorted(message.rows, rows)
+            for block, values in zip(blocks, message.values[:, rows], strict=True):
+                block[chosen] = self.xp.asarray(values)
 
     def spread(self, own: Any, inbox: Sequence[Message], n_hops: int) -> Any:
         """A block of own values with its halo of `n_hops` rings."""
@@ -122,8 +115,6 @@ class LocalLaplacian:
         block[: self.n_own] = own
         self.receive([block], inbox, n_hops)
         return block
-
-    # -------------------------------------------------------------------------------------------------- steps
 
     def step(self, scale: float, current: Any, previous: Any, n_rows: int) -> None:
         """``scale L current - 2 current - previous`` in place of `previous`, in the first rows."""
@@ -175,34 +166,29 @@ def products(left: Any, right: Any, gram: bool) -> Array:
 # --------------------------------------------------------------------------------------------- opened partitions
 
 
-class PartitionCache:
-    """Partitions that this process has opened, as many as a share of its memory holds.
+_cache: dict[TaskKey, LocalLaplacian] = {}
+_cache_lock = Lock()
 
-    A pass takes partitions in turn, so that the one it used last is the one it needs latest: where there is no room, a
-    new one is not kept. Only those of other graphs and forms, from passes before, make room for it.
+
+def laplacian(key: TaskKey) -> LocalLaplacian:
+    """The rows of a partition, from memory or from its folder; a share of the memory of a worker is kept for them.
+
+    A pass takes partitions in turn, and needs the one used last latest: without room a new one is not kept. Only those
+    of other graphs and forms, from passes before, make room for it.
     """
-
-    def __init__(self) -> None:
-        self._lock, self._known = Lock(), dict[TaskKey, LocalLaplacian]()
-
-    def get(self, key: TaskKey) -> LocalLaplacian:
-        """A partition, from memory or from its folder."""
-        with self._lock:
-            if key in self._known:
-                return self._known[key]
-        opened = _opened(key)
-        with self._lock:
-            self._known[key] = opened
-            limit, total = _memory_limit(), sum(one.n_bytes for one in self._known.values())
-            others = [one for one in self._known if replace(one, number=key.number) != key]
-            for one in (*others, key):
-                if total <= limit:
-                    break
-                total -= self._known.pop(one).n_bytes
-        return opened
-
-
-_cache = PartitionCache()
+    with _cache_lock:
+        if key in _cache:
+            return _cache[key]
+    opened = _opened(key)
+    with _cache_lock:
+        _cache[key] = opened
+        limit, total = _memory_limit(), sum(one.n_bytes for one in _cache.values())
+        others = [one for one in _cache if replace(one, number=key.number) != key]
+        for one in (*others, key):
+            if total <= limit:
+                break
+            total -= _cache.pop(one).n_bytes
+    return opened
 
 
 def _memory_limit() -> float:
@@ -212,11 +198,6 @@ def _memory_limit() -> float:
     except (ImportError, ValueError, AttributeError):  # in no worker
         return float("inf")
     return CACHED_SHARE * limit if limit else float("inf")
-
-
-def laplacian(key: TaskKey) -> LocalLaplacian:
-    """The rows of a partition, from memory or from its folder."""
-    return _cache.get(key)
 
 
 def _opened(key: TaskKey) -> LocalLaplacian:
@@ -244,3 +225,253 @@ def _opened(key: TaskKey) -> LocalLaplacian:
         [(positions + part.n_own, places[positions]) for positions in halos],
         xp,
     )
+
+
+# ---------------------------------------------------------------------------------------------------- recurrences
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a recurrence stands in one partition."""
+
+    blocks: list[Any]  # the current block, the one before and others, with halos; empty once a task has taken them over
+    carried: dict[str, Any]  # what else the program carries along
+    message: Message  # the blocks at the own nodes that others need
+    found: list[Any]  # by the program, at each of the last steps
+
+    def __sizeof__(self) -> int:
+        # Dask decides by the bytes of its arrays what is cheap to move, and what to write to disk
+        return int(sum(array.nbytes for array in (*self.blocks, self.message.values, *self.carried.values())))
+
+    def taken(self) -> tuple[list[Any], dict[str, Any]]:
+        """The blocks and what is carried along, for the one task that changes them."""
+        if not self.blocks:
+            raise RuntimeError("the state of a recurrence was taken over twice; run the whole pass again")
+        blocks = list(self.blocks)
+        self.blocks.clear()
+        return blocks, self.carried
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A recurrence in the hands of a task."""
+
+    local: LocalLaplacian
+    scale: float  # what a step multiplies the Laplacian by
+    blocks: list[Any]
+    carried: dict[str, Any]
+
+    def step(self, n_rows: int, share: float = 1.0) -> None:
+        """Put the next block in place of the one before, in the first rows."""
+        self.local.step(self.scale * share, self.blocks[0], self.blocks[1], n_rows)
+
+
+class Program(ABC):
+    """What is done about each step of a three-term recurrence."""
+
+    @abstractmethod
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+        """First blocks (the current one, the one before, others) from a given one with its halo; what is carried."""
+
+    def resume(self, blocks: list[Any]) -> list[Any]:
+        """Blocks to go on from, after an exchange."""
+        return blocks
+
+    @abstractmethod
+    def step(self, run: Run, number: int, n_rows: int) -> Any:
+        """Take one of the steps, in the first rows; what is found by it."""
+
+
+def advance(
+    key: TaskKey, state: Any, inbox: Sequence[Message], n_hops: int, n_steps: int, scale: float, program: Program
+) -> State:
+    """Take steps from a state, or from own values, after an exchange; each uses up one of the `n_hops` rings."""
+    local = laplacian(key)
+    with few_threads(1):
+        if isinstance(state, State):
+            blocks, carried = state.taken()
+            local.receive(blocks, inbox, n_steps)
+            blocks = program.resume(blocks)
+        else:
+            blocks, carried = program.begin(local, state, local.spread(state, inbox, n_hops))
+        run, found = Run(local, scale, blocks, carried), []
+        for number in range(n_steps):
+            found.append(program.step(run, number, local.ends[n_steps - 1 - number]))
+            blocks[:2] = blocks[1::-1]
+        return State(blocks, carried, local.message(blocks, n_hops), found)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Program):
+    """``T_k(A)`` of a block; what is found are products of each with itself and with the one before."""
+
+    gram: bool
+    is_first: bool
+
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+        return [block, -block], {}
+
+    def step(self, run: Run, number: int, n_rows: int) -> Any:
+        # at half the scale, from -T_0: scale L T_0 / 2 - 2 T_0 + T_0 is T_1 = A T_0
+        scale = run.scale / 2 if self.is_first and number == 0 else run.scale
+        return run.local.advance(scale, run.blocks[0], run.blocks[1], n_rows, self.gram)
+
+
+@dataclass(frozen=True, eq=False)
+class Probes(Program):
+    """``T_k(A) z`` of probes ``z``; ``z * f(L) z`` is added up for several functions."""
+
+    coefficients: Array  # (n_functions, n_steps); the first ones have one more column, for ``T_0``
+    is_first: bool
+
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+        carried = {"probes": own, "total": local.xp.zeros((local.n_own, len(self.coefficients)), dtype=block.dtype)}
+        self._add(local, block, carried, 0)
+        return [block, -block], carried
+
+    def step(self, run: Run, number: int, n_rows: int) -> None:
+        run.step(n_rows, 0.5 if self.is_first and number == 0 else 1.0)  # as for moments
+        self._add(run.local, run.blocks[1], run.carried, number + self.is_first)
+
+    def _add(self, local: LocalLaplacian, block: Any, carried: dict[str, Any], term: int) -> None:
+        rows = local.xp.einsum("mn,mn->m", carried["probes"], block[: local.n_own])[:, None]
+        carried["total"] += rows * local.xp.asarray(self.coefficients[:, term], dtype=rows.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Clenshaw(Program):
+    """Steps ``b_k = 2 A b_{k+1} - b_{k+2} + C_k``, at last ``A b_1 - b_2 + C_0``; ``C_k`` is made of the columns."""
+
+    coefficients: Array  # (n_steps, n_columns, n_outputs) or (n_steps, n_columns), in descending order
+    is_last: bool
+
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+        shape = (len(block), self.coefficients.shape[-1])
+        return [local.xp.zeros(shape, dtype=block.dtype) for _ in range(2)], {"columns": block}
+
+    def step(self, run: Run, number: int, n_rows: int) -> None:
+        current, previous = (block[:n_rows] for block in run.blocks)
+        is_half = self.is_last and number == len(self.coefficients) - 1
+        if is_half:  # at half the scale, from b_2 - b_1: scale L b_1 / 2 - 2 b_1 - b_2 + b_1 is A b_1 - b_2
+            previous -= current
+        run.step(n_rows, 0.5 if is_half else 1.0)
+        multiply = combined if self.coefficients.ndim == 3 else scaled
+        previous += multiply(run.carried["columns"][:n_rows], self.coefficients[number])
+
+
+@dataclass(frozen=True, eq=False)
+class Lanczos(Program):
+    """The Lanczos method; what is found are products of ``w`` with itself, ``2 A w`` and the vector before.
+
+    Blocks are ``2 A w``, ``w`` and the vector before ``u = w / (2 length)``, of length one. Lengths are known only once
+    the products of all partitions are added up, so that vectors are divided by them a step later: the next ``w`` is
+    what is left of ``2 A u`` without ``u``, `doubled` times, and without the one before.
+    """
+
+    length: float = 0.5
+    doubled: float = 0.0
+
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+        return [block, local.xp.zeros_like(block), local.xp.zeros_like(block)], {}
+
+    def resume(self, blocks: list[Any]) -> list[Any]:
+        product, left, before = blocks
+        unit = left / (2 * self.length)
+        following = product / (2 * self.length) - before * (2 * self.length) - unit * self.doubled
+        return [following, array_namespace(left).zeros_like(left), unit]
+
+    def step(self, run: Run, number: int, n_rows: int) -> Any:
+        run.step(n_rows)
+        own = [block[: run.local.n_own] for block in run.blocks]
+        return np.array([products(own[0], other, gram=False)[0] for other in own])
+
+
+def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) -> Message:
+    """What others need of a state, or of a block of own values, for `n_hops` steps; all of them if none are named."""
+    message = part.message if isinstance(part, State) else laplacian(key).message([part], n_hops)
+    if not others:
+        return message
+    rows = _rows_needed(key.folder, key.content_hash, key.number, others)
+    rows = rows[: int(np.searchsorted(rows, message.values.shape[1]))]
+    return Message(message.values[:, rows], rows)
+
+
+def found_by(state: State) -> list[Any]:
+    """What a program found at each of the last steps."""
+    return state.found
+
+
+def total_of(state: State) -> Any:
+    """What probes add up to."""
+    return state.carried["total"]
+
+
+def own_values(key: TaskKey, state: State) -> Any:
+    """The current block at own nodes."""
+    return state.blocks[0][: laplacian(key).n_own].copy()
+
+
+def stepped(key: TaskKey, current: Any, previous: Any, inbox: Sequence[Message], scale: float) -> Any:
+    """One step of the recurrence from blocks of own values, which stay as they are."""
+    local = laplacian(key)
+    with few_threads(1):
+        following = previous.copy()
+        local.step(scale, local.spread(current, inbox, 1), following, local.n_own)
+        return following
+
+
+# ------------------------------------------------------------------------------- of one partition's own values alone
+
+
+def largest_row(key: TaskKey) -> float:
+    """The largest sum of absolute values in a row of ``L``."""
+    return gershgorin_bound(*laplacian(key).own_rows())
+
+
+def rows(key: TaskKey) -> Any:
+    """Diagonal of ``L``, and sums of squares of its other entries in each row."""
+    local = laplacian(key)
+    weights, diagonal = local.own_rows()
+    return local.xp.asarray(np.column_stack([diagonal, row_squares(weights.indptr, weights.data)]).astype(key.dtype))
+
+
+def zeros(key: TaskKey, n_columns: int) -> Any:
+    """Zeros."""
+    local = laplacian(key)
+    return local.xp.zeros((local.n_own, n_columns), dtype=key.dtype)
+
+
+def unit_vectors(key: TaskKey, nodes: NDArray[np.intp]) -> Any:
+    """A one at one node per column."""
+    local, block = laplacian(key), zeros(key, len(nodes))
+    order = np.argsort(local.positions)
+    found = np.minimum(np.searchsorted(local.positions, nodes, sorter=order), local.n_own - 1)
+    own = np.flatnonzero(local.positions[order[found]] == nodes)
+    block[order[found[own]], own] = 1
+    return block
+
+
+def random(draw: Any, key: TaskKey, n_columns: int, random_state: np.random.Generator) -> Any:
+    """Random numbers of the nodes; the generator stays as it is, for the task may run again."""
+    local, own = laplacian(key), copy.deepcopy(random_state)
+    return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, own, key.dtype, local.xp)
+
+
+def row_products(left: Any, right: Any) -> Any:
+    """Inner products of the rows."""
+    return (left * right).sum(axis=1)[:, None]
+
+
+def beside(left: Any, right: Any) -> Any:
+    """Columns of two blocks."""
+    return array_namespace(left).concat([left, right], axis=1)
+
+
+def combined(block: Any, matrix: Array) -> Any:
+    """``block @ matrix``."""
+    return block @ array_namespace(block).asarray(matrix, dtype=block.dtype)
+
+
+def scaled(block: Any, factors: Array) -> Any:
+    """``block * factors``."""
+    return block * array_namespace(block).asarray(factors, dtype=block.dtype)

@@ -7,7 +7,7 @@ import operator as arithmetic
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +17,9 @@ from spectralgp._basics.arrays import take
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention
 from spectralgp.operators import Operator
-from spectralgp.partitioned import cluster, tasks
-from spectralgp.partitioned.cluster import Messages, Placement, pinned_to, workers_of
-from spectralgp.partitioned.local import TaskKey, products
+from spectralgp.partitioned import cluster, local
+from spectralgp.partitioned.cluster import Placement, pinned_to, workers_of
+from spectralgp.partitioned.local import TaskKey
 from spectralgp.partitioned.signals import Futures, loaded, unloaded
 
 if TYPE_CHECKING:
@@ -29,10 +29,7 @@ EXCHANGES_AHEAD = 8  # that may be under way before the first of them is waited 
 
 
 class PartitionedBlock:
-    """Columns over the nodes of a partitioned graph: one future of own values, shape (n_own, n_columns), per partition.
-
-    It adds, subtracts and multiplies as an array does, with blocks of as many columns or of one, and with numbers.
-    """
+    """Columns over the nodes of a partitioned graph, with the arithmetic of an array; one future per partition."""
 
     __array_ufunc__ = None  # NumPy leaves arithmetic with its own scalars to this class
 
@@ -42,13 +39,13 @@ class PartitionedBlock:
 
     @property
     def parts(self) -> list[Any]:
-        """Own values of each partition."""
+        """Own values of each partition, shape (n_own, n_columns)."""
         if self._parts is None:
             raise RuntimeError("a block was used after a recurrence had taken it over")
         return self._parts
 
     def taken(self) -> list[Any]:
-        """Own values of each partition, of which this block forgets: memory is free when the taker is done with it."""
+        """Own values, of which this block forgets: memory is free when the taker is done with it."""
         parts, self._parts = self.parts, None
         return parts
 
@@ -81,12 +78,10 @@ class PartitionedBlock:
 
 
 class PartitionedOperator(Operator):
-    """Laplacian of a partitioned graph, applied by Dask's workers.
+    """Laplacian of a partitioned graph, applied by Dask's workers, several steps at a time between exchanges.
 
-    Steps are taken several at a time between exchanges, as many as the halo of the partitions has hops. Messages are
-    kept for as long as a pass lasts, so that when a worker is lost its own partitions alone are computed again. Sums
-    over the nodes are added up on the client, in the order of the partitions: the result is the same to the last bit
-    whichever worker computed what.
+    Messages are kept for as long as a pass lasts: when a worker is lost, its own partitions alone are computed again.
+    Sums over the nodes are added up in the order of the partitions: who computed what does not change a bit.
     """
 
     def __init__(self, graph: PartitionedGraph, kind: str, dtype: Any, device: str = "cpu") -> None:
@@ -98,13 +93,11 @@ class PartitionedOperator(Operator):
         ]
         self._placement = Placement(graph.n_partitions)
         mention(f"partitions by Dask, {self.client.dashboard_link}")
-        super().__init__(graph.n_nodes, max(self.gather(self.each(tasks.largest_row, zip(self.keys)))))
+        super().__init__(graph.n_nodes, max(self.gather(self.each(local.largest_row, zip(self.keys)))))
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for pickling, without the workers' addresses."""
+        # without the workers' addresses
         return self.__dict__ | {"_placement": Placement(len(self.keys))}
-
-    # -------------------------------------------------------------------------------------------------- tasks
 
     @property
     def client(self) -> Any:
@@ -123,9 +116,9 @@ class PartitionedOperator(Operator):
 
     def gather(self, futures: Futures) -> list[Any]:
         """Results of tasks on the client."""
+        self.settle(futures)
         client = self.client
         with cluster.explained_failures(client):
-            cluster.settle(client, futures, self._placement.known)
             return list(client.gather(futures))
 
     def settle(self, futures: Futures) -> None:
@@ -147,30 +140,18 @@ class PartitionedOperator(Operator):
 
     @cached_property
     def _neighbours(self) -> list[list[int]]:
-        return [self.graph.partition(number).neighbours.tolist() for number in range(len(self.keys))]
+        return [np.unique(self.graph.partition(number).halo_owner).tolist() for number in range(len(self.keys))]
 
-    def inboxes(self, messages: Messages) -> list[Futures]:
-        """Messages for each partition from its neighbours."""
-        return [messages.received(number, near) for number, near in enumerate(self._neighbours)]
-
-    def exchange(self, parts: Futures, n_hops: int) -> Messages:
-        """Messages between partitions for `n_hops` steps: whole on their own worker, and cut to what others need."""
-        workers = self._placement.among(workers_of(self.client))
-        sent = []
+    def exchange(self, parts: Futures, n_hops: int) -> list[Futures]:
+        """Messages for each partition for `n_hops` steps: whole on their own worker, and cut to what others need."""
+        workers, sent = self._placement.among(workers_of(self.client)), []
         for key, part, near in zip(self.keys, parts, self._neighbours, strict=True):
             own, messages = workers[key.number], {}
             for worker in dict.fromkeys(workers[one] for one in near):
                 others = () if worker == own else tuple(one for one in near if workers[one] == worker)
-                messages[worker] = self.submit(tasks.message_of, key, part, n_hops, others, **pinned_to(own))
+                messages[worker] = self.submit(local.message_of, key, part, n_hops, others, **pinned_to(own))
             sent.append(messages)
-        return Messages(workers, sent)
-
-    @property
-    def factor(self) -> float:
-        """What a step multiplies the Laplacian by."""
-        return 4 / self.bound
-
-    # ------------------------------------------------------------------------------------------------- blocks
+        return [[sent[one][worker] for one in near] for worker, near in zip(workers, self._neighbours, strict=True)]
 
     def load(self, signals: Any) -> PartitionedBlock:
         return PartitionedBlock(self, loaded(self, signals), int(signals.shape[0]))
@@ -179,34 +160,34 @@ class PartitionedOperator(Operator):
         return unloaded(self, block.parts, block.n_columns)
 
     def zeros(self, n_columns: int) -> PartitionedBlock:
-        return self.mapped(tasks.zeros, n_columns, self.keys, n_columns)
+        return self.mapped(local.zeros, n_columns, self.keys, n_columns)
 
     def unit_vectors(self, nodes: NDArray[np.intp]) -> PartitionedBlock:
-        return self.mapped(tasks.unit_vectors, len(nodes), self.keys, np.asarray(nodes))
+        return self.mapped(local.unit_vectors, len(nodes), self.keys, np.asarray(nodes))
 
     def random_block(self, draw: Callable[..., Any], n_columns: int, random_state: np.random.Generator) -> Any:
-        task = partial(tasks.random, draw)
+        task = partial(local.random, draw)
         block = self.mapped(task, n_columns, self.keys, n_columns, copy.deepcopy(random_state))
         draw(np.empty(0, dtype=np.uint64), n_columns, random_state, self.dtype)  # moves on as the workers' copies do
         return block
 
     def rows(self) -> PartitionedBlock:
-        return self.mapped(tasks.rows, 2, self.keys)
+        return self.mapped(local.rows, 2, self.keys)
 
     def row_products(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
-        return self.mapped(tasks.row_products, 1, left, right)
+        return self.mapped(local.row_products, 1, left, right)
 
     def beside(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
-        return self.mapped(tasks.beside, left.n_columns + right.n_columns, left, right)
+        return self.mapped(local.beside, left.n_columns + right.n_columns, left, right)
 
     def chosen(self, block: PartitionedBlock, columns: NDArray[np.intp]) -> PartitionedBlock:
         return self.mapped(partial(take, axis=1), len(columns), block, np.asarray(columns))
 
     def combine(self, block: PartitionedBlock, matrix: Array) -> PartitionedBlock:
-        return self.mapped(tasks.combined, matrix.shape[1], block, matrix)
+        return self.mapped(local.combined, matrix.shape[1], block, matrix)
 
     def scale(self, block: PartitionedBlock, factors: Array) -> PartitionedBlock:
-        return self.mapped(tasks.scaled, block.n_columns, block, factors)
+        return self.mapped(local.scaled, block.n_columns, block, factors)
 
     def product(self, left: PartitionedBlock, right: PartitionedBlock) -> Array:
         return self._summed_products(left, right, True)
@@ -215,14 +196,13 @@ class PartitionedOperator(Operator):
         return self._summed_products(left, right, False)
 
     def _summed_products(self, left: PartitionedBlock, right: PartitionedBlock, gram: bool) -> Array:
-        return np.sum(np.stack(self.gather(self.mapped(products, 0, left, right, gram).parts)), axis=0)
+        return np.sum(np.stack(self.gather(self.mapped(local.products, 0, left, right, gram).parts)), axis=0)
 
     # ------------------------------------------------------------------------------------------------- passes
 
     def step(self, current: PartitionedBlock, previous: PartitionedBlock) -> PartitionedBlock:
-        inboxes = self.inboxes(self.exchange(current.parts, 1))
-        rows = zip(self.keys, current.parts, previous.parts, inboxes, strict=True)
-        parts = self.each(tasks.stepped, ((*row, self.factor) for row in rows))
+        rows = zip(self.keys, current.parts, previous.parts, self.exchange(current.parts, 1), strict=True)
+        parts = self.each(local.stepped, ((*row, 4 / self.bound) for row in rows))
         return PartitionedBlock(self, parts, current.n_columns)
 
     def recurrence(self, columns: PartitionedBlock, gram: bool) -> Iterator[tuple[Array, Array]]:
@@ -231,7 +211,7 @@ class PartitionedOperator(Operator):
         def found() -> Iterator[tuple[Array, Array]]:
             is_first = True
             while True:
-                recurrence.advance(self.graph.n_hops, tasks.Moments(gram, is_first))
+                recurrence.advance(self.graph.n_hops, local.Moments(gram, is_first))
                 yield from recurrence.sums()
                 is_first = False
 
@@ -243,9 +223,9 @@ class PartitionedOperator(Operator):
         for start in range(0, n_terms, self.graph.n_hops):
             several = descending[start : start + self.graph.n_hops]
             n_done = start + len(several)
-            recurrence.advance(len(several), tasks.Clenshaw(several, is_last=n_done == n_terms))
+            recurrence.advance(len(several), local.Clenshaw(several, is_last=n_done == n_terms))
             mention(f"filter {n_done} of {n_terms}")
-        parts = self.each(tasks.own_values, zip(self.keys, recurrence.states, strict=True))
+        parts = self.each(local.own_values, zip(self.keys, recurrence.states, strict=True))
         self.settle(parts)
         return PartitionedBlock(self, parts, coefficients.shape[-1])
 
@@ -255,19 +235,19 @@ class PartitionedOperator(Operator):
         starts = [0, *range(self.graph.n_hops + 1, shares.shape[1], self.graph.n_hops)]
         for start, stop in pairwise([*starts, shares.shape[1]]):
             several = shares[:, start:stop]
-            recurrence.advance(several.shape[1] - (start == 0), tasks.Probes(several, is_first=start == 0))
-        parts = self.each(tasks.total_of, zip(recurrence.states))
+            recurrence.advance(several.shape[1] - (start == 0), local.Probes(several, is_first=start == 0))
+        parts = self.each(local.total_of, zip(recurrence.states))
         self.settle(parts)
         return PartitionedBlock(self, parts, len(shares))
 
     def _lanczos_rows(self, start: PartitionedBlock) -> Iterator[tuple[float, float]]:
         """Rows of the tridiagonal matrix, with one exchange and one sum per step."""
         recurrence = _Pass(self, self.combine(start, self.product(start, start) ** -0.5).parts, 1)
-        recurrence.advance(1, tasks.Lanczos())
+        recurrence.advance(1, local.Lanczos())
         ((square, cross, _),) = recurrence.sums()
         length, doubled = 0.5, cross / square
         while True:
-            recurrence.advance(1, tasks.Lanczos(length, doubled))
+            recurrence.advance(1, local.Lanczos(length, doubled))
             ((square, cross, overlap),) = recurrence.sums()
             length = float(np.sqrt(square)) / 2
             yield doubled / 2, length
@@ -275,25 +255,22 @@ class PartitionedOperator(Operator):
 
 
 class _Pass:
-    """A recurrence under way: the state of each partition, with halos of `n_hops` rings, and all messages so far.
-
-    Messages are kept until the pass ends: a lost partition starts again from there, and no other.
-    """
+    """A recurrence under way: states of the partitions, and all messages so far, from which lost ones start again."""
 
     def __init__(self, operator: PartitionedOperator, parts: Futures, n_hops: int) -> None:
         self.operator, self.states, self.n_hops = operator, parts, n_hops
-        self._messages = [operator.exchange(parts, n_hops)]
+        self._inboxes = [operator.exchange(parts, n_hops)]
 
-    def advance(self, n_steps: int, program: tasks.Program) -> None:
+    def advance(self, n_steps: int, program: local.Program) -> None:
         """Take steps of a program, and tell the neighbours."""
         operator = self.operator
-        rows = zip(operator.keys, self.states, operator.inboxes(self._messages[-1]), strict=True)
-        settings = (self.n_hops, n_steps, operator.factor, program)
-        self.states = operator.each(tasks.advance, ((*row, *settings) for row in rows))
-        self._messages.append(operator.exchange(self.states, self.n_hops))
-        operator.settle(self._messages[-EXCHANGES_AHEAD:][0].futures)
+        rows = zip(operator.keys, self.states, self._inboxes[-1], strict=True)
+        settings = (self.n_hops, n_steps, 4 / operator.bound, program)
+        self.states = operator.each(local.advance, ((*row, *settings) for row in rows))
+        self._inboxes.append(operator.exchange(self.states, self.n_hops))
+        operator.settle(list(chain.from_iterable(self._inboxes[-EXCHANGES_AHEAD:][0])))
 
     def sums(self) -> list[Any]:
         """What the program found at each of the last steps, added up in the order of the partitions."""
-        found = self.operator.gather(self.operator.each(tasks.found_by, zip(self.states)))
+        found = self.operator.gather(self.operator.each(local.found_by, zip(self.states)))
         return [tuple(np.sum(parts, axis=0) for parts in zip(*step, strict=True)) for step in zip(*found, strict=True)]
