@@ -131,7 +131,7 @@ def among_training(posterior: Posterior, features: Any, signals: Array) -> Indic
     rows = np.full(len(signals), -1, dtype=np.intp)
     if not posterior.inputs.shape[0]:  # no signals yet
         return rows
-    units, known = posterior.signals.units, np.asarray(on_host(posterior.values), dtype=float)
+    units, known = posterior.signals.units, np.asarray(on_host(posterior.signals.as_observed), dtype=float)
     offset, divisor = np.asarray(on_host(units.offset)), np.asarray(on_host(units.divisor))
     given, raw = (signals - offset) / divisor, np.abs(np.where(np.isnan(known), 0.0, known * divisor + offset))
     # a value was rounded at its own size, at that of what was subtracted, or at that of the mean of all

@@ -74,8 +74,7 @@ class Distribution(ABC):
 
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
         """Signals at new inputs less their mean given known ones, for densities; without another pass, if it can be."""
-        found: SpectralData = self.basis.read_block(self.basis.load(signals.values) - centre())
-        return found
+        return self.basis.read_block(self.basis.load(signals.values) - centre())
 
     @abstractmethod
     def variances_at(self, eigenvalues: Array) -> Array:
@@ -188,9 +187,8 @@ class Covariance(Distribution):
     def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
         """Every signal predicted from the others, with coordinates given.
 
-        With `shares` what is left out is left out of the nodes' means too: without signal n the mean of the others is
-        less by ``y_n / (n - 1)``, and all else follows it but for this share. With `has_energies` the block is that of
-        `signals`, whose energies may be known.
+        With `shares` it is left out of the nodes' means too, which lose ``y_n / (n - 1)`` without signal n. With
+        `has_energies` the block is that of `signals`, whose energies may be known.
         """
 
 
@@ -299,7 +297,6 @@ class Modal(Covariance):
         return self.rows.load(self.basis.coefficients(signals))
 
     def at(self, new: Any) -> tuple[Filters, Modal]:
-        """Blocks at every mode: the same kind of covariance."""
         left = self.rows.at(new, self.nodes.power, self.nodes.own)
         return left.reach, Modal(Blocks(left, self.basis.eigenvalues), self.nodes)
 
@@ -382,8 +379,7 @@ class Series(Covariance):
         return 1 / self._variances(eigenvalues)
 
     def _filtered(self, block: Any, series: Array) -> Any:
-        turned = self.basis.combined(block, self.rows.turn.T)
-        return self.basis.combined(self.basis.each_filtered(turned, series), self.rows.turn)
+        return self.basis.combined(self.basis.each_filtered(self.coordinates(block), series), self.rows.turn)
 
     @cached_property
     def _series(self) -> Array:
@@ -500,8 +496,7 @@ def rescaled(
 ) -> tuple[Array, Array]:
     """Drawn signals and their noise, with what signals before it leave open of each scaled by a factor of its own.
 
-    `moved` is what scaling adds to noisy values, which are whitened in their order, scaled, and put back; `solve` the
-    inverse of their covariance, of which `noise_variance` is white noise.
+    `moved` is what scaling adds to noisy values; `solve` the inverse of their covariance.
     """
     noisy = signal + noise
     added = moved(noisy)
@@ -547,8 +542,7 @@ class Evidence:
     @cached_property
     def power_gradient(self) -> Array:
         """Derivative in the power at each frequency, equation (6)."""
-        gradient: Array = self.rows.modes.values @ self._slopes
-        return gradient
+        return self.rows.modes.values @ self._slopes
 
     @cached_property
     def residual_gradient(self) -> Array:
@@ -562,10 +556,7 @@ class Evidence:
 
     @cached_property
     def input_covariance_gradient(self) -> Array:
-        """Derivative in the entries of ``K``, equation (7), shape (n_signals, n_signals).
-
-        No derivative of an eigenvector enters, so repeated eigenvalues are harmless.
-        """
+        """Derivative in the entries of ``K``, equation (7), shape (n_signals, n_signals)."""
         vectors, power = self.rows.turn, self.power
         gradient = self.data.outer(vectors, np.sqrt(power) * self.precisions)
         shares = (power * self.data.multiplicities * self.precisions).sum(axis=1)
@@ -579,10 +570,7 @@ class Evidence:
 
     @cached_property
     def node_covariance_gradient(self) -> Array:
-        """Derivative in the entries of ``V^T B B^T V``: equation (7) with the two sides exchanged.
-
-        Shape (n_nodes, n_nodes), in the eigenbasis of the present ``B B^T``. Only data on an exact spectrum have it.
-        """
+        """Derivative in the entries of ``V^T B B^T V``, shape (n_nodes, n_nodes): equation (7) with sides exchanged."""
         inputs, precisions = self.rows.modes.values, self.precisions
         gradient = self.data.node_gram(np.sqrt(inputs)[:, None] * precisions)
         gradient[np.diag_indices_from(gradient)] -= (inputs[:, None] * precisions).sum(axis=0)

@@ -76,16 +76,12 @@ def leave_one_out(posterior: Posterior | Mixture, by: By = "signal") -> LeaveOne
             f"posterior must be a Posterior; got {type(posterior).__name__}. Pass what condition(...) returns; a "
             "fitted GraphGPRegressor has a leave_one_out of its own."
         )
-    weights, parts = zip(
-        *((weight, _left_out(part, by)) for weight, part in posterior.parts if weight > 0), strict=True
-    )
+    parts = [(weight, _left_out(part, by)) for weight, part in posterior.parts if weight > 0]
     if len(parts) == 1:
-        return parts[0]
-    mean: Any = sum(weight * part.mean for weight, part in zip(weights, parts, strict=True))
-    variance: Any = sum(
-        weight * (part.std**2 + (part.mean - mean) ** 2) for weight, part in zip(weights, parts, strict=True)
-    )
-    logs = [np.log(weight) + part.log_density for weight, part in zip(weights, parts, strict=True)]
+        return parts[0][1]
+    mean: Any = sum(weight * part.mean for weight, part in parts)
+    variance: Any = sum(weight * (part.std**2 + (part.mean - mean) ** 2) for weight, part in parts)
+    logs = [np.log(weight) + part.log_density for weight, part in parts]
     return LeaveOneOut(by, mean, non_negative_root(variance), np.asarray(logsumexp(logs, axis=0)))
 
 

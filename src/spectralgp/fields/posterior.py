@@ -284,10 +284,7 @@ class Posterior:
         return Field(joint, lambda: centre, self.signals.units, self.prior.freedom, seen, shown=rows)
 
     def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
-        """Log densities of signals that are views of the same ones as the training signals, with the same centre.
-
-        One number per signal, of a prediction of them that this posterior made.
-        """
+        """Log densities, one per signal, of views of the same signals as those of training, with the same centre."""
         if self.seen is not None or not signals.is_complete:
             return np.asarray(prediction.log_density(signals.units.restore(signals.as_observed), joint=False))
         if self.carried is not None:
@@ -296,17 +293,12 @@ class Posterior:
             errors = prediction.covariance.errors_of(signals, self.signals, lambda: prediction.centre)
         return np.asarray(prediction.log_density_of(errors))
 
-    @property
-    def values(self) -> Array:
-        """Training signals as they were observed, centred and scaled; NaN where they were not."""
-        return self.signals.as_observed
-
     def as_seen(self) -> Seen:
         """What was observed of the training signals: all, where they are complete."""
         if self.seen is not None:
             return self.seen
         carried = self.prior.carried_values(self.carried, self.inputs, self.signals.units)
-        values = np.asarray(self.values - on_host(carried))
+        values = np.asarray(self.signals.as_observed - on_host(carried))
         return Seen(self.covariance, values, np.ones(values.shape))
 
     def filled(self, rows: Indices) -> Field:
@@ -320,7 +312,7 @@ class Posterior:
         """Log density of the training signals, normal and in the units that they were read in."""
         if self.seen is not None:
             return self.seen.log_density()[0]
-        whole = self.basis.load(self.values) - self.carried_block(self.inputs)
+        whole = self.basis.load(self.signals.as_observed) - self.carried_block(self.inputs)
         lengths, logs = self.covariance.chained(self.basis.read_block(whole))
         return -0.5 * float(np.sum(lengths + logs) + self.signals.size * np.log(2 * np.pi))
 

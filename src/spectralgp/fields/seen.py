@@ -112,18 +112,12 @@ class Seen:
 
     @cached_property
     def _factor(self) -> tuple[Array, Array] | Array:
-        """What is inverted: a Cholesky factor of ``C_oo``, or of ``(C^-1)_hh`` with what weights add to it.
-
-        Weights above one make the second indefinite: then by its eigenvalues, of either sign, and eigenvectors.
-        """
+        """What is inverted: a Cholesky factor of ``C_oo`` or ``(C^-1)_hh``, or with other weights `_others_modes`."""
         if self._side == "observed":
             entries = self.covariance.submatrix(self.observed)
             entries[np.diag_indices_from(entries)] += self._excess[self.observed]
             return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
-        if not self.is_mask:
-            return self._others_modes
-        entries = self.covariance.submatrix(self._others, inverse=True)
-        return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
+        return self._precision_factor if self.is_mask else self._others_modes
 
     def _inner_solve(self, right: Array) -> Array:
         """The inverse of what is factored, times columns."""
@@ -169,7 +163,6 @@ class Seen:
     def _conjugate_gradients(self, right: Any, start: Any, tolerance: float) -> Any:
         """Solve ``(I + W A) u = W y`` in the inner product of ``A = C - s``, with ``W = w / s``.
 
-        It is ``I + A^1/2 W A^1/2`` without the root: no inverse of ``A``, and nothing special about holes.
         Preconditioned by ``(I + A / s)^-1``, the solution for complete signals. The gains in energy of the last steps
         stand for what is left.
         """
@@ -252,16 +245,12 @@ class Seen:
 
     @cached_property
     def deviations(self) -> Array:
-        """What the mean may deviate by: outer products add up to its covariance, or estimate it."""
-        is_long = self.weights.size > MOST_DRAWN
-        tolerance = ROUGH_DRAW_TOLERANCE if is_long else DRAW_TOLERANCE
+        """What complete values may deviate by: outer products add up to their covariance, or estimate it."""
+        tolerance = ROUGH_DRAW_TOLERANCE if self.weights.size > MOST_DRAWN else DRAW_TOLERANCE
         return self.spread(self.n_draws, np.random.default_rng(DRAW_SEED), tolerance)
 
     def spread(self, n_draws: int | None, random_state: np.random.Generator, tolerance: float = 0.0) -> Array:
-        """Deviations by a number of draws, or without error, one per missing value.
-
-        Their outer products add up to the covariance of complete values given what was observed, or estimate it.
-        """
+        """What complete values may deviate by: by a number of draws, or without error, one per missing value."""
         if n_draws is not None:
             return self.draws(n_draws, random_state, tolerance=tolerance)[0] / np.sqrt(n_draws)
         deviations = np.zeros((self._n_others, *self.weights.shape))
@@ -294,8 +283,6 @@ class Seen:
     @cached_property
     def _precision_factor(self) -> Array:
         """Lower Cholesky factor of ``(C^-1)_hh``, the precision of what is missing given what was observed."""
-        if self._side == "missing" and not isinstance(self._factor, tuple):
-            return self._factor
         entries = self.covariance.submatrix(self.missing, inverse=True)
         return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
 
@@ -327,13 +314,10 @@ class Seen:
 
     @cached_property
     def variance(self) -> Array:
-        """Variance of every value as it would be observed, shape (n_signals, n_nodes); zero where it was.
-
-        Where the covariance is by draws, only what other signals leave open of a signal is: what is left given those is
-        known (the law of total variance).
-        """
+        """Variance of every value as it would be observed, shape (n_signals, n_nodes); zero where it was."""
         if self.n_draws is None:
             return np.where(self.observed, 0.0, self._sum_of_squares(self.deviations))
+        # the law of total variance: what is left given others is known, and only what those leave open is by draws
         if not self.covariance.is_written_out:  # signals are long: given all other entries
             total = 1 / self.inverse_diagonal
             for deviation, solved in zip(self.deviations, self.solved_deviations, strict=True):
@@ -387,19 +371,14 @@ class Seen:
         """Draws of what signals without noise deviate by from their mean, one solve each (Matheron's rule)."""
         complete, noise, draws = self.covariance, self.covariance.noise_variance, []
         for _ in range(n_draws):
-            signal, white = complete.draw_signal(random_state), complete.draw_noise(random_state)
-            drawn = complete.unload(signal)
-            values = drawn + complete.unload(white) / np.sqrt(np.where(self.observed, self.weights, 1.0))
-            solution = complete.load(self.solve(values))
-            image = complete.times(solution) - solution * noise
-            draws.append(drawn - complete.unload(image))
+            drawn = complete.unload(complete.draw_signal(random_state))
+            white = complete.unload(complete.draw_noise(random_state))
+            solution = complete.load(self.solve(drawn + white / np.sqrt(np.where(self.observed, self.weights, 1.0))))
+            draws.append(drawn - complete.unload(complete.times(solution) - solution * noise))
         return np.stack(draws)
 
     def group(self, signal: int) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of ``Q`` among what was observed of a signal: equation (22).
-
-        Its inverse is the covariance of those values given all others.
-        """
+        """Eigenvalues and eigenvectors of ``Q`` among what was observed of a signal: equation (22)."""
         own = self.observed[signal]
         if self._side == "observed":
             start = int(np.count_nonzero(self.observed[:signal]))

@@ -279,8 +279,7 @@ class Signals:
         return self._view(kept, level), self._view(held_out, level)
 
     def _view(self, chosen: Indices, level: Array) -> Signals:
-        is_masked = self._observed is not None and self._found_deviations is None  # a completion's view is of its mean
-        observed = self.observed[chosen] if is_masked else None
+        observed = None if self.is_complete else self.observed[chosen]  # a completion's view is of its mean
         return Signals(self._store, self._rows[chosen], level, self._recentres, observed=observed)
 
     def with_units(self, units: Units) -> Signals:
@@ -340,8 +339,7 @@ class Signals:
             return None
         known = self._spread_moments.get(operator)
         if known is None or known.shape[0] < n_moments:
-            n_signals = self.shape[0]
-            known = np.zeros((n_moments, n_signals, n_signals))
+            known = np.zeros((n_moments, self.shape[0], self.shape[0]))
             for deviation in self.deviations:
                 own = MomentPass(operator, operator.load(deviation), gram=True)
                 own.extend(n_moments)
@@ -356,8 +354,7 @@ class Signals:
 
     def _require_complete(self, verb: str) -> None:
         if not self.is_complete:
-            n_missing = self.shape[0] * self.shape[1] - self.size
-            raise ValueError(HOLES.format(verb=verb, n_missing=n_missing))
+            raise ValueError(HOLES.format(verb=verb, n_missing=self.shape[0] * self.shape[1] - self.size))
 
     def _of_view(self, products: Array) -> Array:
         """Products of the store's rows, along the last two axes, as those of the view's."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
@@ -182,7 +182,8 @@ def as_training(signals: ArrayLike | Signals, n_signals: int, n_nodes: int) -> S
 def _first_look(source: Any, by_node: bool, reach: float) -> tuple[float, float, Any]:
     """Mean of all values, largest size of one (or one), and the nodes' means if they are wanted; NaN if one is none."""
     looks = _of_each(source, _look, by_node=by_node)
-    n_observed, largest = sum(look.n_observed for look in looks), max(look.largest for look in looks)
+    sizes, counts, extremes, block_means, node_means = zip(*looks, strict=True)
+    n_observed, largest = sum(counts), max(extremes)
     if np.isinf(largest):
         raise ValueError("Y must not hold infinite values; got some. NaN stands for what was not observed.")
     if n_observed == 0:
@@ -194,34 +195,24 @@ def _first_look(source: Any, by_node: bool, reach: float) -> tuple[float, float,
             f"whose squares are still numbers; got {largest:.3g} for the largest. "
             f"{'Pass scale=' + repr('global') + ', or change' if unscaled else 'Change'} the units of Y."
         )
-    if n_observed < sum(look.size for look in looks):
+    if n_observed < sum(sizes):
         return np.nan, 1.0, None
     mean, count = 0.0, 0
-    for look in looks:
-        mean += (look.mean - mean) * look.size / (count + look.size)
-        count += look.size
-    means = array_namespace(looks[0].means).concat([look.means for look in looks]) if by_node else None
-    return mean, largest or 1.0, means
+    for size, own in zip(sizes, block_means, strict=True):
+        mean += (own - mean) * size / (count + size)
+        count += size
+    return mean, largest or 1.0, array_namespace(node_means[0]).concat(node_means) if by_node else None
 
 
-class _BlockStatistics(NamedTuple):
-    """What a first look at a block of signals finds."""
-
-    size: int
-    n_observed: int
-    largest: float
-    mean: float
-    means: Any
-
-
-def _look(block: Any, *, by_node: bool) -> _BlockStatistics:
+def _look(block: Any, *, by_node: bool) -> tuple[int, int, float, float, Any]:
+    """Number of values and of observed ones, the largest size of one, their mean, and the nodes' means."""
     xp = array_namespace(block)
     seen = ~xp.isnan(block)
     size, n_observed = block.shape[0] * block.shape[1], int(xp.sum(xp.astype(seen, xp.int64)))
     largest = float(xp.max(xp.where(seen, xp.abs(block), xp.zeros_like(block))))
     is_whole = n_observed == size and largest <= LARGEST
     mean = float(xp.mean(block)) if is_whole else np.nan
-    return _BlockStatistics(size, n_observed, largest, mean, xp.mean(block, axis=0) if is_whole and by_node else None)
+    return size, n_observed, largest, mean, xp.mean(block, axis=0) if is_whole and by_node else None
 
 
 def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **settings: Any) -> list[Any]:
@@ -230,6 +221,10 @@ def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **setting
     Blocks are float64 arrays of the source's own library, or NumPy's; chunks of a Dask array are looked at where they
     are. The function takes a block, and the block's part of each of `by_node`: one number for all, or one per node.
     """
+
+    def part(columns: slice) -> list[Any]:
+        return [values if np.ndim(values) == 0 else values[columns] for values in by_node]
+
     if is_dask_array(source):
         dask: Any = require("dask", "dask", "to read Dask arrays")
         lazy: Any = source
@@ -237,21 +232,16 @@ def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **setting
         stops = np.cumsum([0, *widths])
         work = dask.delayed(_of_one, pure=False)
         pairs = zip(chunks, (slice(*ends) for ends in pairwise(stops.tolist())), strict=True)
-        found = [work(chunk, function, *_sliced(by_node, columns), **settings) for chunk, columns in pairs]
-        return list(dask.compute(*found))
+        return list(dask.compute(*(work(chunk, function, *part(columns), **settings) for chunk, columns in pairs)))
     width = max(1, BLOCK // max(1, source.shape[0]))
     starts = range(0, source.shape[1], width)
     ranges = (slice(start, min(start + width, source.shape[1])) for start in starts)
-    return [_of_one(source[:, columns], function, *_sliced(by_node, columns), **settings) for columns in ranges]
+    return [_of_one(source[:, columns], function, *part(columns), **settings) for columns in ranges]
 
 
 def _of_one(block: Any, function: Callable[..., Any], *by_node: Any, **settings: Any) -> Any:
     block = block if is_array_api_obj(block) else np.asarray(block)
     return function(array_namespace(block).astype(block, array_namespace(block).float64), *by_node, **settings)
-
-
-def _sliced(by_node: Iterable[Any], columns: slice) -> list[Any]:
-    return [values if np.ndim(values) == 0 else values[columns] for values in by_node]
 
 
 def _owned(source: Any) -> Any:
@@ -324,6 +314,5 @@ def state_of(signals: Signals) -> CompleteState | IncompleteState:
         precision = np.dtype(signals.like.dtype).name
         return IncompleteState(signals.values, units, signals.is_centred_by_node, read_as, precision)
     source = store.source if isinstance(store.source, np.ndarray) else on_host(store.source[:, :])
-    offset, divisor, rows, level = hosted(store.offset), hosted(store.divisor), signals._rows, signals._level
-    recentres = signals._recentres
-    return CompleteState(source, offset, divisor, units, store.gram, store.rounding, rows, level, recentres, read_as)
+    scaled_by = hosted(store.offset), hosted(store.divisor), units, store.gram, store.rounding
+    return CompleteState(source, *scaled_by, signals._rows, signals._level, signals._recentres, read_as)
