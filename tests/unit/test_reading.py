@@ -15,9 +15,8 @@ from spectralgp import Graph
 from spectralgp.datasets import load_fertility, load_us_income
 from spectralgp.files.graphs import _feature_names, graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import inputs_from_file, lagged, time_inputs
-from spectralgp.files.labels import times_of
 from spectralgp.files.signals import signals_from_file
-from spectralgp.files.tables import read_table, write_tables
+from spectralgp.files.tables import read_table, times_of, write_tables
 
 MATRIX = "%%MatrixMarket matrix coordinate real general\n"
 POINT = '{"features": [{"geometry": {"type": "Point", "coordinates": [1, 2]}, "id": 1}, '

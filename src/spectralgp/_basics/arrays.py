@@ -85,11 +85,6 @@ def device_of(array: Any) -> str:
     return str(device(array)) if is_array_api_obj(array) else "cpu"
 
 
-def moved_last(array: Any, axis: int) -> Any:
-    """An array of any library with one axis moved to the end."""
-    return array_namespace(array).moveaxis(array, axis, -1)
-
-
 def as_generator(random_state: Any, default: int | None = None) -> np.random.Generator:
     """Random numbers from a seed, a NumPy Generator or RandomState; from `default` where there is no seed.
 

@@ -109,11 +109,7 @@ def as_signals(signals: Any, n_nodes: int, *, name: str = "signals", allow_nan: 
     array = _as_float64(signals, name, allow_nan, FILL)
     axes = ("n_nodes",) if array.ndim == 1 else ("n_signals", "n_nodes")
     transposed = array.ndim == 2 and array.shape[0] == n_nodes != array.shape[1]
-    remedy = (
-        "Rows are signals: did you pass the transpose?"
-        if transposed
-        else "Rows are signals, columns the nodes of the graph."
-    )
+    remedy = f"Rows are signals{': did you pass the transpose?' if transposed else ', columns the nodes of the graph.'}"
     return as_real_array(array, name, axes, sizes={"n_nodes": n_nodes}, allow_nan=allow_nan, remedy=remedy)
 
 

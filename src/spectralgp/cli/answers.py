@@ -17,8 +17,7 @@ from spectralgp.cli import files
 from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
 from spectralgp.cli.files import file_option
 from spectralgp.files.inputs import inputs_from_file, time_inputs
-from spectralgp.files.labels import index_of
-from spectralgp.files.tables import read_table, write_tables
+from spectralgp.files.tables import index_of, read_table, write_tables
 from spectralgp.kernels import InputRecipe
 from spectralgp.scores import coverage, crps, observed_and_predicted, root_mean_square_error
 

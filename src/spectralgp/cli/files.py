@@ -16,8 +16,8 @@ from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import clock_of, inputs_from_file, lagged, time_inputs
-from spectralgp.files.labels import parsed_index
 from spectralgp.files.signals import signals_from_file
+from spectralgp.files.tables import parsed_index
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import InputRecipe
 from spectralgp.kernels.inputs import Clock

@@ -203,10 +203,9 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
         is_noise_known = estimator.noise_variance is not None and not isinstance(estimator.noise_variance, tuple)
         is_given = settings.needs_passes or is_noise_known or is_papers or graph.n_nodes == 1
         scales = ["global"] if is_given else ["node", "global"]
-    signals: dict[Scale, Any] = {
-        scale: read_signals(training.values, center, scale, keep_source=not settings.reads_into_memory)
-        for scale in scales
-    }
+    signals = dict[Scale, Any]()
+    for scale in scales:
+        signals[scale] = read_signals(training.values, center, scale, keep_source=not settings.reads_into_memory)
     if kernel is not None and all(one.has_free_amplitude for one in training.graph_kernels):
         kernel = kernel.without_amplitude()  # the factor is the graph kernel's
     first = next(iter(signals.values()))
@@ -220,11 +219,8 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
 
 def check_parameters(estimator: Any, solver: Solver) -> None:
     """Refuse settings that say nothing, before anything is computed."""
-    for name, options in (
-        ("center", ("auto", "global", "node")),
-        ("scale", ("auto", "global", "node")),
-        ("prior", ("weak",)),
-    ):
+    units = ("auto", "global", "node")
+    for name, options in {"center": units, "scale": units, "prior": ("weak",)}.items():
         if getattr(estimator, name) is not None:
             as_option(getattr(estimator, name), name, options)
     residual = estimator.residual
@@ -236,7 +232,7 @@ def check_parameters(estimator: Any, solver: Solver) -> None:
                 f"residual must be None or 'auto' with solver='lagrangian', the paper's algorithm for the paper's "
                 f"model; got {residual!r}. Use solver='sqp'."
             )
-    elif residual is not None and residual != "auto":
+    elif residual not in (None, "auto"):
         raise ValueError(
             f"residual must be a graph kernel, 'auto' or None; got {residual!r}. 'auto' shrinks where that "
             "can be done: on an exact spectrum of up to 2,000 nodes, with three signals or more."
@@ -272,12 +268,12 @@ def _graph_kernels(given: Any, has_graph: bool) -> list[GraphKernel]:
         raise TypeError(
             f"graph_kernel must be a graph kernel such as Polynomial(3), or a list of them; got {given!r}. {remedy}"
         )
-    foreign = [index for index, kernel in enumerate(listed) if not isinstance(kernel, GraphKernel)]
-    if foreign:
-        raise TypeError(
-            f"graph_kernel must be a graph kernel, or a list of them; got {listed[foreign[0]]!r} at position "
-            f"{foreign[0]}, of type {type(listed[foreign[0]]).__module__}. {remedy}"
-        )
+    for place, kernel in enumerate(listed):
+        if not isinstance(kernel, GraphKernel):
+            raise TypeError(
+                f"graph_kernel must be a graph kernel, or a list of them; got {kernel!r} at position {place}, of type "
+                f"{type(kernel).__module__}. {remedy}"
+            )
     if not has_graph and any(not kernel.needs_no_graph for kernel in listed):
         raise ValueError(
             f"graph must be given to use graph_kernel={given!r}; got None. "
@@ -437,27 +433,6 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
             f"{np.max(np.abs(values)):.3g}. Change the units of X."
         )
     return np.asarray(values, dtype=float)
-
-
-def _refuse_words(X: Any) -> None:
-    """Refuse masked inputs, words that look like numbers, and no rows: each would be taken for something else."""
-    without_mask(X, "X", "Drop the rows that have them, or fill them in.")
-    if isinstance(X, list | tuple):
-        try:
-            X = np.asarray(X)
-        except ValueError:  # rows of unequal length, which scikit-learn refuses
-            return
-    if isinstance(X, np.ndarray | Table) and X.shape[:1] == (0,):
-        raise ValueError(f"X must have at least one row; got shape {X.shape}. Pass the inputs of one signal or more.")
-    if not isinstance(X, np.ndarray):
-        return
-    try:
-        if X.dtype.kind in "USMm":
-            raise TypeError(f"dtype {X.dtype}")
-        if X.dtype.kind == "O":
-            numbers_of(X)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"X must hold numbers; got {error}. Convert it to numbers first.") from error
 
 
 def _carried_columns(

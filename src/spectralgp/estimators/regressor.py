@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -18,7 +19,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._basics.arrays import as_generator, moved_last, on_host, take
+from spectralgp._basics.arrays import as_generator, on_host, take
 from spectralgp._basics.checks import Array, as_option, as_positive
 from spectralgp._basics.progress import progress_bar, quietly
 from spectralgp._basics.tables import (
@@ -456,7 +457,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         `X`, `include_noise` and `observed` are those of `predict`.
         """
         draws = self._prediction(X, observed).sample(n_samples, as_generator(random_state), include_noise)
-        stacked = moved_last(self._form.to_user(draws), 0)
+        stacked = array_namespace(draws).moveaxis(self._form.to_user(draws), 0, -1)
         return stacked[:, 0, :] if self._form.is_flat else stacked
 
     def log_predictive_density(self, X: Any, Y: Any, joint: bool = True, observed: Any = None) -> Any:

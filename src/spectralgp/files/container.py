@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
@@ -31,7 +32,9 @@ def write_file(path: str | PathLike[str], state: Json, arrays: dict[str, NDArray
     """Write JSON, and arrays by name that are contiguous and little-endian, to a file: whole or not at all."""
     safetensors, numpy_files = require("safetensors", "files", PURPOSE), require("safetensors.numpy", "files", PURPOSE)
     text = json.dumps(state, allow_nan=False, separators=(",", ":"))
-    libraries = {"spectralgp": _own_version(), "python": platform.python_version(), "numpy": np.__version__}
+    libraries = {"spectralgp": "unknown", "python": platform.python_version(), "numpy": np.__version__}
+    with suppress(PackageNotFoundError):  # of a checkout that was never installed
+        libraries["spectralgp"] = version("spectralgp")
     libraries |= {"scipy": scipy.__version__, "scikit-learn": sklearn.__version__}
     metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION)}
     metadata |= {"written_by": json.dumps(libraries), "model": text}
@@ -122,10 +125,3 @@ def digest(metadata: dict[str, str], arrays: dict[str, NDArray[Any]]) -> str:
         total.update(json.dumps([name, array.dtype.str, array.shape]).encode())
         total.update(np.ascontiguousarray(array).data if array.size else b"")
     return total.hexdigest()
-
-
-def _own_version() -> str:
-    try:
-        return version("spectralgp")
-    except PackageNotFoundError:  # run from a checkout that was never installed
-        return "unknown"

@@ -10,8 +10,7 @@ import numpy as np
 
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
-from spectralgp.files.labels import following, index_of, times_of
-from spectralgp.files.tables import read_table
+from spectralgp.files.tables import following, index_of, read_table, times_of
 from spectralgp.kernels.inputs import Clock
 
 if TYPE_CHECKING:

@@ -39,11 +39,11 @@ MOST_MOMENTS = 2**20
 class Special:
     """A value that JSON does not have as such, made by the hook of msgspec while it reads."""
 
-    read: Callable[[Any, Any], Any]  # of what was found and the reading that it is part of
+    _read: Callable[[Any, Any], Any]  # of what was found and the reading that it is part of
 
     def __init__(self, found: Any, reading: Any) -> None:
         try:
-            self.value = self.read(found, reading)
+            self.value = self._read(found, reading)
         except MsgspecError as error:
             raise ValueError(str(error)) from error  # to which msgspec adds the place
 
@@ -54,7 +54,7 @@ class Special:
 
 def special(read: Callable[[Any, Any], Any]) -> Kind:
     """A type of such values, by the function that reads them."""
-    return type(read.__name__, (Special,), {"read": staticmethod(read)})
+    return type(read.__name__, (Special,), {"_read": staticmethod(read)})
 
 
 def number(least: float = -math.inf) -> Kind:
@@ -121,7 +121,7 @@ def shared(table: str) -> Kind:
     """Position, in a table of the file, of what several others hold."""
 
     class Reference(Special):
-        def read(self, found: Any, _: Any) -> int:
+        def _read(self, found: Any, _: Any) -> int:
             return convert(found, int)
 
         def made(self, reading: Any, where: str) -> Any:

@@ -10,8 +10,7 @@ import numpy as np
 from spectralgp._basics.checks import as_option
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
-from spectralgp.files.labels import index_of
-from spectralgp.files.tables import FileTable, read_table
+from spectralgp.files.tables import FileTable, index_of, read_table
 from spectralgp.graphs import GraphBase
 
 if TYPE_CHECKING:
