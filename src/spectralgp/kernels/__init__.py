@@ -1,7 +1,4 @@
-"""Kernels: the covariance between nodes, on the graph's spectrum, and between signals, by their inputs.
-
-Every kernel is a frozen description with values for its parameters; learning returns a new one.
-"""
+"""Kernels: the covariance between nodes, on the graph's spectrum, and between signals, by their inputs."""
 
 from spectralgp.kernels.base import GraphKernel, SpectralKernel, Sum, WithResidual
 from spectralgp.kernels.inputs import (

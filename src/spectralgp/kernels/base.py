@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -30,10 +30,8 @@ class Positivity:
 
     def padded(self, before: int, n_parameters: int) -> Positivity:
         """The constraint on a vector of parameters in which others stand before and after those of the filter."""
-        rows, constant = np.zeros((self.points.size, n_parameters)), np.zeros(n_parameters)
-        own = slice(before, before + self.constant.size)
-        rows[:, own], constant[own] = self.rows, self.constant
-        return Positivity(self.points, rows, constant)
+        widths = (before, n_parameters - before - self.constant.size)
+        return Positivity(self.points, np.pad(self.rows, ((0, 0), widths)), np.pad(self.constant, widths))
 
 
 class GraphKernel(ABC):
@@ -201,8 +199,7 @@ class GraphKernel(ABC):
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def __sklearn_clone__(self) -> Self:
-        """A frozen object is its own clone."""
-        return self
+        return self  # it cannot change
 
 
 class SpectralKernel(GraphKernel):
@@ -229,7 +226,6 @@ class SpectralKernel(GraphKernel):
         return WithResidual.of(self, residual)
 
     def __add__(self, other: object) -> Sum:
-        """Kernel with the sum of both covariances."""
         return Sum.of(self, other) if isinstance(other, SpectralKernel) else NotImplemented
 
 
@@ -292,9 +288,7 @@ class Parts(SpectralKernel):
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         share = variance / len(self.kernels)
         starts = [part.starting_points(spectrum, share)[len(part.given_starts()) :] for part in self.kernels]
-        rounds = range(max(map(len, starts)))
-        found = [np.concatenate([own[min(turn, len(own) - 1)] for own in starts]) for turn in rounds]
-        return [*self.given_starts(), *found]
+        return [*self.given_starts(), *map(np.concatenate, _in_step(starts))]
 
     def given_starts(self) -> tuple[Array, ...]:
         return (self.theta,) if any(part.given_starts() for part in self.kernels) else ()
@@ -308,11 +302,8 @@ class Parts(SpectralKernel):
 
     def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
         *before, n_parameters = np.cumsum([0, *(part.theta.size for part in self.kernels)]).tolist()
-        return tuple(
-            one.padded(start, n_parameters)
-            for start, part in zip(before, self.kernels, strict=True)
-            for one in part.positivity(spectrum, coarse)
-        )
+        parts = zip(before, self.kernels, strict=True)
+        return tuple(one.padded(at, n_parameters) for at, part in parts for one in part.positivity(spectrum, coarse))
 
     @property
     def family(self) -> Hashable:
@@ -320,13 +311,16 @@ class Parts(SpectralKernel):
         return None if families.count(None) == len(families) else (*families, *map(type, self.kernels))
 
     def path(self) -> tuple[GraphKernel, ...]:
-        paths = [part.path() for part in self.kernels]
-        rounds = range(max(map(len, paths)))
-        return tuple(self._with(own[min(turn, len(own) - 1)] for own in paths) for turn in rounds)
+        return tuple(map(self._with, _in_step([part.path() for part in self.kernels])))
 
     def grown_from(self, simpler: GraphKernel) -> Array:
         pairs = zip(self.kernels, simpler.kernels if isinstance(simpler, Parts) else (), strict=True)
         return np.concatenate([part.theta if part == old else part.grown_from(old) for part, old in pairs])
+
+
+def _in_step(lists: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The first of each list, the second of each, and so on to the end of the longest; others stay at their last."""
+    return [[own[min(turn, len(own) - 1)] for own in lists] for turn in range(max(map(len, lists)))]
 
 
 @dataclass(frozen=True)
@@ -400,8 +394,7 @@ class WithResidual(Parts):
         return dataclasses.replace(self, floor=FLOOR_SHARE * least)
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        """Same kernels with other values of their free parameters, and no floor: that was another filter's."""
-        return dataclasses.replace(super().with_theta(theta), floor=0.0)
+        return dataclasses.replace(super().with_theta(theta), floor=0.0)  # which was another filter's
 
     def scaled_by(self, factor: float) -> Self:
         return dataclasses.replace(super().scaled_by(factor), floor=self.floor * factor**2)

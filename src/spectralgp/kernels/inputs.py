@@ -208,7 +208,8 @@ class Learnt(InputKernel):
         return self.kernel
 
     def without_amplitude(self) -> Self:
-        return dataclasses.replace(self, kernel=_holding_amplitude(self.kernel))
+        is_product = isinstance(self.kernel, Product)  # a constant alone is the whole of a kernel, not its factor
+        return dataclasses.replace(self, kernel=_holding_amplitude(self.kernel)) if is_product else self
 
     @property
     def theta(self) -> Array:
@@ -248,16 +249,12 @@ class Precomputed(InputKernel):
 
     has_features = False
     is_pairwise = True
-
-    @property
-    def described(self) -> KernelLike:
-        return "precomputed"
+    described = "precomputed"
 
     def covariance(self, inputs: Array) -> Array:
         return as_covariance(inputs)
 
-    def training(self, inputs: Array) -> Array:
-        return as_covariance(inputs)
+    training = covariance
 
     def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
         return inputs
@@ -315,10 +312,7 @@ class Independent(InputKernel):
     """Signals that have nothing to do with one another, ``K = I``; inputs have no columns."""
 
     has_features = False
-
-    @property
-    def described(self) -> KernelLike:
-        return None
+    described = None
 
     def covariance(self, inputs: Array) -> Array:
         return np.eye(inputs.shape[0])
@@ -423,9 +417,7 @@ class Standardised(InputKernel):
 
     @property
     def theta_spreads(self) -> Array:
-        spreads = np.where(self._is_length_scale, LENGTH_SCALE_SPREAD, LINEAR_SPREAD)
-        spreads[-1] = LEVEL_SPREAD
-        return spreads
+        return np.append(np.where(self._is_length_scale, LENGTH_SCALE_SPREAD, LINEAR_SPREAD)[:-1], LEVEL_SPREAD)
 
     @property
     def _is_length_scale(self) -> Mask:
@@ -492,13 +484,11 @@ def length_scale_centres(kernel: Kernel, inputs: Array) -> Array:
 
 def _holding_amplitude(kernel: Kernel) -> Kernel:
     """A product with its constant factors fixed; any other kernel as it is."""
+    if isinstance(kernel, ConstantKernel):
+        return ConstantKernel(kernel.constant_value, "fixed")
     if not isinstance(kernel, Product):
         return kernel
-    parts = [
-        ConstantKernel(part.constant_value, "fixed") if isinstance(part, ConstantKernel) else _holding_amplitude(part)
-        for part in (kernel.k1, kernel.k2)
-    ]
-    return Product(*parts)
+    return Product(_holding_amplitude(kernel.k1), _holding_amplitude(kernel.k2))
 
 
 def half_log_median(inputs: Array) -> float:

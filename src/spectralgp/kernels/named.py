@@ -110,6 +110,16 @@ def _replace(kernel: Any, values: dict[str, Any]) -> Any:
 
 
 @dataclass(frozen=True)
+class AmplitudeParameter(PositiveParameters):
+    """Fields of a kernel with an amplitude alone."""
+
+    amplitude: float = 1.0
+    amplitude_bounds: Bounds | None = None
+    laplacian: LaplacianKind = "combinatorial"
+    scaled: bool = False
+
+
+@dataclass(frozen=True)
 class StrengthParameter(PositiveParameters):
     """Fields of a kernel with a strength and an amplitude."""
 
@@ -141,7 +151,7 @@ class NamedKernel(PositiveParameters, SpectralKernel):
 
 
 @dataclass(frozen=True)
-class Identity(NamedKernel):
+class Identity(AmplitudeParameter, NamedKernel):
     """The standard multi-output GP: ``B = I``, nodes independent given the input.
 
     Examples
@@ -151,10 +161,6 @@ class Identity(NamedKernel):
     [4.0, 4.0]
     """
 
-    amplitude: float = 1.0
-    amplitude_bounds: Bounds | None = None
-    laplacian: LaplacianKind = "combinatorial"
-    scaled: bool = False
     needs_no_graph = True
 
     def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
@@ -178,7 +184,7 @@ class GlobalFilter(StrengthParameter, NamedKernel):
 
 
 @dataclass(frozen=True)
-class PseudoInverse(NamedKernel):
+class PseudoInverse(AmplitudeParameter, NamedKernel):
     """Laplacian regularisation: ``B B^T`` is the pseudo-inverse of ``L``.
 
     Eigenvalues below the rounding of the largest one count as zero and get no power.
@@ -189,11 +195,6 @@ class PseudoInverse(NamedKernel):
     >>> PseudoInverse().power([0.0, 0.5]).tolist()
     [0.0, 2.0]
     """
-
-    amplitude: float = 1.0
-    amplitude_bounds: Bounds | None = None
-    laplacian: LaplacianKind = "combinatorial"
-    scaled: bool = False
 
     def bind(self, spectrum: Spectrum) -> Self:
         spectrum.require_eigenvectors(
@@ -281,7 +282,7 @@ class RandomWalk(NamedKernel):
 
 
 @dataclass(frozen=True)
-class Cosine(NamedKernel):
+class Cosine(AmplitudeParameter, NamedKernel):
     """Inverse-cosine regularisation (Smola and Kondor): ``B B^T = cos(pi/4 L)``.
 
     Examples
@@ -291,10 +292,7 @@ class Cosine(NamedKernel):
     [1.0, 0.0]
     """
 
-    amplitude: float = 1.0
-    amplitude_bounds: Bounds | None = None
     laplacian: LaplacianKind = "normalized"
-    scaled: bool = False
     _is_bounded = True
 
     def _formula(self, eigenvalues: Array) -> tuple[Array, ...]:
@@ -401,12 +399,12 @@ class Response(SpectralKernel):
     function : callable
         ``function(eigenvalues, *parameters)`` gives the filter ``g`` at an array of eigenvalues.
     parameters : tuple of float, default=()
-        Starting values of the parameters to learn, on the scale on which they should be learnt.
+        Where to start learning the parameters, on the scale on which they should be learnt.
     parameter_bounds : tuple of pairs, optional
         A (low, high) pair for each parameter; free if not given.
     jacobian : callable, optional
-        ``jacobian(eigenvalues, *parameters)`` gives the derivatives of ``g``, shape (n_eigenvalues, n_parameters).
-        Differences of `function` within the bounds stand in for it if not given.
+        ``jacobian(eigenvalues, *parameters)`` gives the derivatives of ``g``, shape (n_eigenvalues, n_parameters);
+        differences of `function` if not given.
     amplitude : float, default=1.0
         Positive factor, learnt on a logarithmic scale.
     laplacian, scaled
@@ -461,7 +459,7 @@ class Response(SpectralKernel):
     @property
     def _parameter_bounds(self) -> Array:
         free = ((-np.inf, np.inf),) * len(self.parameters)
-        return np.reshape(np.asarray(self.parameter_bounds or free, dtype=float), (-1, 2))
+        return np.reshape(np.array(self.parameter_bounds or free, dtype=float), (-1, 2))
 
     def with_theta(self, theta: ArrayLike) -> Self:
         log_amplitude, *parameters = np.asarray(theta, dtype=float).tolist()
@@ -471,21 +469,18 @@ class Response(SpectralKernel):
         return dataclasses.replace(self, amplitude=self.amplitude * factor)
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
-        unit = dataclasses.replace(self, amplitude=1.0)
-        return [dataclasses.replace(unit, amplitude=_first_amplitude(unit, spectrum, variance)).theta]
+        amplitude = _first_amplitude(dataclasses.replace(self, amplitude=1.0), spectrum, variance)
+        return [dataclasses.replace(self, amplitude=amplitude).theta]
 
     def response(self, eigenvalues: ArrayLike) -> Array:
-        """The filter ``g(lambda)``."""
         return self.amplitude * self._shape(np.asarray(eigenvalues, dtype=float), *self.parameters)
 
     def power(self, eigenvalues: ArrayLike) -> Array:
-        """Covariance spectrum ``g(lambda)^2``."""
         return np.square(self.response(eigenvalues))
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
-        points = np.asarray(eigenvalues, dtype=float)
-        response = self.response(points)
-        slopes = self.amplitude * self._shape_jacobian(points)
+        response = self.response(eigenvalues)
+        slopes = self.amplitude * self._shape_jacobian(np.asarray(eigenvalues, dtype=float))
         return np.column_stack([2 * response**2, 2 * response[:, None] * slopes])
 
     def _shape(self, eigenvalues: Array, *parameters: float) -> Array:
