@@ -39,12 +39,9 @@ EIGENVALUE_RESIDUAL = 1e-9  # of an eigenpair that counts as found, where the la
 
 
 class GraphBase(ABC):
-    """An undirected weighted graph that never changes: in memory, or as a folder of partitions.
+    """An undirected weighted graph that never changes, and is its own copy: in memory, or as a folder of partitions."""
 
-    Copying returns the graph itself. Expensive results are remembered in `_cache`, which pickles leave out.
-    """
-
-    _cache: dict[Hashable, Any]
+    _cache: dict[Hashable, Any]  # expensive results, which pickles leave out
 
     @property
     @abstractmethod

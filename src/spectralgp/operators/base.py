@@ -30,9 +30,8 @@ RESIDUALS_BEYOND = 2.0  # residuals of Lanczos by which the interval reaches bey
 class Operator(ABC):
     """``A = 2 L / bound - I`` acting on blocks of columns, with the nodes along the first axis.
 
-    Blocks are arrays (n_nodes, n_columns) of the operator's own library, in its own order of the nodes; `load` and
-    `unload` translate. Eigenvalues of ``A`` lie in [-1, 1] as long as `bound` is not below the largest of ``L``. It
-    starts as `gershgorin`, a bound that always holds.
+    Blocks are arrays of the operator's own library, in its own order of the nodes; `load` and `unload` translate. The
+    `bound` on the eigenvalues of ``L`` starts as `gershgorin`, which always holds.
     """
 
     dtype: Any
@@ -41,8 +40,6 @@ class Operator(ABC):
         self.n_nodes = n_nodes
         self.gershgorin = gershgorin or 1.0
         self.bound = self.gershgorin
-
-    # ------------------------------------------------------------------------------------------------- blocks
 
     @abstractmethod
     def load(self, signals: Any) -> Any:
@@ -108,8 +105,6 @@ class Operator(ABC):
         """Sets of unloaded signals along a new first axis."""
         return array_namespace(signals[0]).stack(signals)
 
-    # ------------------------------------------------------------------------------------------------- passes
-
     @abstractmethod
     def step(self, current: Any, previous: Any) -> Any:
         """``2 A current - previous``, which may overwrite `previous`."""
@@ -121,10 +116,7 @@ class Operator(ABC):
         return following, multiply(following, following), multiply(following, current)
 
     def recurrence(self, columns: Any, gram: bool) -> Iterator[tuple[Array, Array]]:
-        """Yield products of ``T_k(A)`` times a block with itself and with ``T_{k-1}(A)`` times it, for k = 1, 2, ...
-
-        The block is taken over. Products are those of all columns (`gram`), or of each column alone.
-        """
+        """Yield products of ``T_k(A)`` times a block, taken over, with itself and the one before, for k = 1, 2, ..."""
         multiply = self.product if gram else self.column_products
         previous, current = columns, self.step(columns * 0.5, self.zeros(columns.shape[1]))  # T_1 = A T_0
         yield multiply(current, current), multiply(current, previous)
@@ -134,10 +126,9 @@ class Operator(ABC):
             yield squares, crosses
 
     def filtered(self, columns: Any, coefficients: Array) -> Any:
-        """``sum_k T_k(A) C_k`` by Clenshaw's recurrence, the ``C_k`` made of the columns of a block, left as it is.
+        """``sum_k T_k(A) C_k`` by Clenshaw's recurrence, with ``C_k = columns @ G_k``, of a block that stays as it is.
 
-        With coefficients ``G_k`` of shape (n_terms, n_columns, n_outputs), ``C_k`` is ``columns @ G_k``; with those of
-        shape (n_terms, n_columns), every column times a number.
+        Coefficients ``G`` have shape (n_terms, n_columns, n_outputs), or (n_terms, n_columns): a number per column.
         """
         term = self.combine if coefficients.ndim == 3 else self.scale
         n_terms, n_outputs = coefficients.shape[0], coefficients.shape[-1]
@@ -156,10 +147,7 @@ class Operator(ABC):
         return following
 
     def probed(self, probes: Any, coefficients: Array) -> Any:
-        """Mean over the probes ``z``, columns that stay as they are, of ``z * f(L) z``: one column per function ``f``.
-
-        The functions are Chebyshev series with coefficients of shape (n_functions, n_terms).
-        """
+        """Mean over probes ``z`` of ``z * f(L) z``, a column per ``f``, of Chebyshev series (n_functions, n_terms)."""
         width, n_terms = probes.shape[1], coefficients.shape[1]
         total = self.combine(self.row_products(probes, probes), coefficients[None, :, 0] / width)
         current, previous = probes * 1, None
@@ -168,8 +156,6 @@ class Operator(ABC):
             previous, current = current, following
             total += self.combine(self.row_products(probes, current), coefficients[None, :, term] / width)
         return total
-
-    # ------------------------------------------------------------------------------------------------- spectrum
 
     @cached_property
     def traces(self) -> tuple[float, float]:
@@ -195,11 +181,9 @@ class Operator(ABC):
         return bool(self.column_products(missed, missed)[0] <= self.n_nodes * rounding**2)
 
     def largest_eigenvalue(self) -> tuple[float, float]:
-        """Largest eigenvalue of ``L`` by the Lanczos method, from a fixed random start, and its residual.
+        """Largest eigenvalue of ``L`` by the Lanczos method, and a residual within which there is an eigenvalue.
 
-        An eigenvalue lies within the residual of the value, and it is the largest unless the start happens to have
-        almost nothing of that one's eigenvector. Where eigenvalues crowd at the upper end, as on a long ring, 200 steps
-        leave a residual of some thousandths; the value itself is then off by much less.
+        Where many crowd at the upper end, as on a long ring, 200 steps leave a residual of some thousandths.
         """
         # not of random signs, to which the last eigenvector of a bipartite graph, signs too, is often orthogonal
         rows = self._lanczos_rows(self.random_normal(1, np.random.default_rng(0)))
@@ -208,11 +192,11 @@ class Operator(ABC):
 
     def _lanczos_rows(self, start: Any) -> Iterator[tuple[float, float]]:
         """Rows of the tridiagonal matrix that `lanczos` makes of ``A``."""
-        return lanczos(
-            lambda block: self.step(block * 0.5, self.zeros(1)),
-            lambda left, right: float(self.product(left, right)[0, 0]),
-            start,
-        )
+
+        def inner(left: Any, right: Any) -> float:
+            return float(self.product(left, right)[0, 0])
+
+        return lanczos(lambda block: self.step(block * 0.5, self.zeros(1)), inner, start)
 
     def tighten(self, largest_eigenvalue: float, residual: float) -> None:
         """Shrink the interval to the spectrum, with a margin for what Lanczos may have missed."""
@@ -225,8 +209,7 @@ def lanczos(
 ) -> Iterator[tuple[float, float]]:
     """Yield the entries of the tridiagonal matrix on its diagonal and next to it, one row per step.
 
-    Only two vectors are kept: lost orthogonality merely repeats eigenvalues that have been found. The second entry is
-    the length of what is left of the vector; where it is zero, the recurrence cannot go on.
+    Only two vectors are kept: lost orthogonality merely repeats eigenvalues. A second entry of zero is the last.
     """
     current = start * (1 / math.sqrt(inner(start, start)))
     previous, length = None, 0.0
@@ -244,10 +227,7 @@ def lanczos(
 def largest_ritz_value(
     rows: Iterable[tuple[float, float]], tolerance: float, max_steps: int | None = None
 ) -> tuple[float, float]:
-    """Largest eigenvalue of the matrix that `lanczos` yields, and how far at most the operator has one from it.
-
-    Rows are asked for until that residual is within the tolerance.
-    """
+    """Largest eigenvalue of the matrix that `lanczos` yields, until it is within the tolerance of the operator's."""
     diagonal: list[float] = []
     below: list[float] = []
     next_check, value, residual = 1, 0.0, math.inf
@@ -325,11 +305,9 @@ class MomentPass:
         return self._recurrence is None
 
     def _go_on(self, n_steps: int, n_wanted: int | None = None) -> None:
-        if n_steps == 0:
-            return
-        assert self._recurrence is not None, "the state of the recurrence was forgotten"
+        assert self._recurrence is not None or not n_steps, "the state of the recurrence was forgotten"
         try:
-            for squares, crosses in islice(self._recurrence, n_steps):
+            for squares, crosses in islice(self._recurrence or (), n_steps):
                 first = crosses if self.n_moments == 1 else 2 * crosses - self._moments[1]
                 self._moments += [first, 2 * squares - self._moments[0]]
                 if n_wanted is not None:

@@ -24,7 +24,6 @@ from spectralgp.operators.cuda import CudaOperator
 class PlainOperator(Operator):
     """Laplacian as a sparse or dense matrix of an array library that follows the array API, applied with ``@``.
 
-    It serves CuPy, torch and array-api-strict, and SciPy as the plain path that the fused kernels are tested against.
     `rows` are what `Operator.rows` gives, on the host; blocks have the library, device and dtype of `prototype`.
     """
 
@@ -84,11 +83,10 @@ class PlainOperator(Operator):
 
 
 def make_operator(weights: Any, diagonal: Array, prototype: Any, device: str | None = None) -> Operator:
-    """Operator of the Laplacian ``diag(diagonal) - weights``, a CSR matrix and an array on the host, for given signals.
+    """Operator of the Laplacian ``diag(diagonal) - weights``, on the host, for signals such as `prototype`.
 
-    Computation follows the signals, such as `prototype`: NumPy and anything NumPy reads run on the CPU or on `device`,
-    CuPy arrays and torch CUDA tensors on their device; arrays of any other library that follows the array API are
-    computed there with dense matrices.
+    What NumPy reads runs on the CPU or on `device`; CuPy arrays and torch CUDA tensors where they are; arrays of any
+    other library that follows the array API there too, with dense matrices.
     """
     precision = precision_of(prototype)
     library = type(prototype).__module__.partition(".")[0]

@@ -26,8 +26,7 @@ os.register_at_fork(after_in_child=lambda: globals().update(_running=threading.L
 class CpuOperator(Operator):
     """Laplacian ``diag(diagonal) - weights`` of a SciPy sparse graph, applied by compiled loops.
 
-    A step is one fused pass over memory: sparse product, recurrence and products of columns. Nodes are renumbered if
-    `reorder`, so that neighbours lie close in memory; by default from 50,000 nodes.
+    Nodes are renumbered if `reorder`, so that neighbours lie close in memory; by default from 50,000 nodes.
     """
 
     def __init__(self, weights: Any, diagonal: Array, dtype: Any = np.float64, reorder: bool | None = None) -> None:
@@ -87,17 +86,14 @@ class CpuOperator(Operator):
         return previous, squares, crosses
 
     def _run(self, loop: str, current: Any, previous: Any) -> Any:
-        """One step by a compiled loop, on as many threads as there are blocks of rows for them.
-
-        Arrays go in read-only, since Numba would compile anew for those that are not.
-        """
+        """One step by a compiled loop, on as many threads as there are blocks of rows for them."""
         from numba import get_num_threads, set_num_threads
 
         from spectralgp.operators import loops
 
         matrix = [array.view() for array in (self.indptr, self.indices, self.weights, self.diagonal)]
         for view in matrix:
-            view.flags.writeable = False
+            view.flags.writeable = False  # Numba would compile anew for arrays that are not
         arguments = (tuple(matrix), self.dtype.type(4 / self.bound), current, previous)
         if _first_process and _first_process[0] != os.getpid():
             return getattr(loops, f"serial_{loop}")(*arguments)

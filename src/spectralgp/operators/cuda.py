@@ -35,10 +35,7 @@ extern "C" __global__ void chebyshev_step(
 
 
 class CudaOperator(Operator):
-    """Laplacian on a CUDA device, from CuPy arrays: weights in compressed rows, and the diagonal.
-
-    `outside` says what the user gave, and gets back.
-    """
+    """Laplacian on a CUDA device, from CuPy arrays; `outside` is the library of what the user gave, and gets back."""
 
     def __init__(
         self,

@@ -1,8 +1,4 @@
-"""Compiled loops of the operator on the CPU. Importing this module imports Numba, so others do it where they need it.
-
-Each loop stands here twice, for many threads and for one: a process that was forked from one with OpenMP threads must
-not start any of its own.
-"""
+"""Compiled loops of the CPU's operator. Importing this module imports Numba, so others do so where they need it."""
 
 from __future__ import annotations
 
@@ -126,7 +122,7 @@ def _columns_rows(matrix: Any, scale: Any, current: Any, previous: Any, stop: in
 step, step_gram, step_columns = (
     njit(parallel=True, cache=_is_cacheable(), fastmath=True)(loop) for loop in (_step, _step_gram, _step_columns)
 )
-# not cached: Numba's cache would not tell them from the parallel ones
+# for processes forked from one with threads, which must not start any; not cached, or they would pass for the others
 serial_step, serial_step_gram, serial_step_columns = (
     njit(fastmath=True)(loop) for loop in (_step, _step_gram, _step_columns)
 )

@@ -1,8 +1,7 @@
 """Random numbers that belong to nodes: the same for a node wherever it is computed, and in whatever order.
 
-A node's numbers are a hash of the node and a key, so that no order of the nodes, no split of a graph and no device
-changes them. Column by column this is the generator SplitMix64 (Steele, Lea and Flood 2014), whose n-th output can be
-computed without those before it; every column, or sixty-four columns of signs, has a random key of its own.
+A node's numbers are a hash of the node and a random key per column, or per sixty-four columns of signs: the generator
+SplitMix64 (Steele, Lea and Flood 2014), whose n-th output can be computed without those before it.
 """
 
 from __future__ import annotations
@@ -22,10 +21,7 @@ FRACTION = 2.0**-53
 def node_signs(
     nodes: Any, n_columns: int, generator: np.random.Generator, dtype: Any, xp: Any = np, at_once: int = AT_ONCE
 ) -> Any:
-    """Independent random signs, shape (n_nodes, n_columns), of nodes given by their numbers (uint64, an array of `xp`).
-
-    Keys are drawn from the generator; `at_once` limits how many numbers are made at a time.
-    """
+    """Independent random signs, shape (n_nodes, n_columns), of nodes given by number (uint64, an array of `xp`)."""
     keys = _keys(-(-n_columns // BITS), generator)
     shifts = xp.arange(BITS, dtype=xp.uint64)
 
@@ -73,8 +69,7 @@ def _words(nodes: Any, key: int, xp: Any) -> Any:
     """Sixty-four random bits for every node; products wrap around, as they should."""
     words = (nodes + xp.uint64(1)) * xp.uint64(STEP) + xp.uint64(key)
     for shift, factor in MIXING:
-        words = words ^ (words >> xp.uint64(shift))
-        words = words * xp.uint64(factor)
+        words = (words ^ (words >> xp.uint64(shift))) * xp.uint64(factor)
     return words
 
 

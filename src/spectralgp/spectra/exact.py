@@ -341,10 +341,8 @@ class ExactSpectrum(MatrixBasis):
 
         Examples
         --------
-        >>> import numpy as np
         >>> from spectralgp import Graph, decompose
-        >>> path = Graph.from_edges([(0, 1), (1, 2)])
-        >>> spectrum = decompose(path)
+        >>> spectrum = decompose(Graph.from_edges([(0, 1), (1, 2)]))
         >>> spectrum.filter([1.0, 0.0, 0.0], lambda eigenvalues: eigenvalues).round(6)
         array([ 1., -1.,  0.])
         """
@@ -435,16 +433,13 @@ def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, s
     >>> decompose(Graph.from_edges([(0, 1), (1, 2)])).eigenvalues.round(6)
     array([0., 1., 3.])
     """
-    if isinstance(graph, GraphBase) and not isinstance(graph, Graph):
-        raise TypeError(
-            f"graph must be in memory to be decomposed; got {type(graph).__name__}. Pass spectrum=Chebyshev(), which "
-            "needs no eigenvectors."
-        )
     if not isinstance(graph, Graph):
-        raise TypeError(
-            f"graph must be a Graph; got {type(graph).__name__}. Convert adjacencies, networkx graphs and others with "
-            "as_graph first."
+        condition, remedy = (
+            ("in memory to be decomposed", "Pass spectrum=Chebyshev(), which needs no eigenvectors.")
+            if isinstance(graph, GraphBase)
+            else ("a Graph", "Convert adjacencies, networkx graphs and others with as_graph first.")
         )
+        raise TypeError(f"graph must be {condition}; got {type(graph).__name__}. {remedy}")
     as_option(laplacian, "laplacian", ("combinatorial", "normalized"))
     if graph.n_edges == 0:
         return ExactSpectrum(graph, laplacian, bool(scaled), frozen(np.zeros(graph.n_nodes)))
