@@ -16,8 +16,7 @@ import oracle
 from spectralgp import Graph, GraphGPRegressor, Identity, LocalAverage, Polynomial, Stacking, condition, decompose
 from spectralgp.datasets import sensor_graph
 from spectralgp.learning import Task, fitting
-from spectralgp.learning.automatic import automatic
-from spectralgp.learning.candidates import Setting
+from spectralgp.learning.candidates import Setting, automatic
 from spectralgp.learning.fitting import HELD_OUT, MOST_COMPARED, Folds
 from spectralgp.signals import read_signals
 from tolerances import EXACT, FORMULA, OPTIMUM
@@ -308,7 +307,7 @@ def test_a_band_is_known_without_draws_in_the_prediction(fitted):
 
 @pytest.mark.parametrize("n_signals", [30, 150, 1_000])
 def test_choices_are_made_on_enough_signals_and_no_more(n_signals):
-    folds = Folds(n_signals, 5, np.random.default_rng(0), sparing=True)
+    folds = Folds((n_signals, 1), Stacking(), np.random.default_rng(0), sparing=True)
     held_out = np.concatenate(folds.held_out)
     assert np.unique(held_out).size == held_out.size
     assert folds.chosen.size == min(n_signals, MOST_COMPARED)

@@ -15,7 +15,7 @@ import pytest
 import spectralgp
 from spectralgp import Graph, Identity, Task, read_signals
 from spectralgp._basics.progress import progress_bar, telling
-from spectralgp.learning import Candidate, Folds
+from spectralgp.learning import Candidate, Folds, Stacking
 
 pty = pytest.importorskip("pty")
 
@@ -145,7 +145,7 @@ def test_what_folds_mention_is_heard(n_jobs):
     signals[0, 0] = np.nan  # completed in steps, which are mentioned
     graph = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
     task = Task.of(graph, None, np.empty((12, 0)), read_signals(signals))
-    folds = Folds(12, 3, np.random.default_rng(0), n_jobs=n_jobs)
+    folds = Folds((12, 1), Stacking(3, n_jobs=n_jobs), np.random.default_rng(0))
 
     class Listener:
         def __call__(self, step):

@@ -35,9 +35,8 @@ from spectralgp.estimators import answers, reading, saving
 from spectralgp.fields import By, LeaveOneOut, Mixture, Posterior, Predictive, leave_one_out
 from spectralgp.kernels import GraphKernel, Identity, InputRecipe, SpectralKernel, as_input_kernel
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
-from spectralgp.learning.automatic import automatic
-from spectralgp.learning.candidates import likelier_scale
-from spectralgp.learning.fitting import at_once, fit_models
+from spectralgp.learning.candidates import at_once, automatic, likelier_scale
+from spectralgp.learning.fitting import fit_models
 from spectralgp.operators import precision_of
 from spectralgp.spectra import SpectrumSettings, release_passes
 

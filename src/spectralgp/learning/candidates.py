@@ -1,20 +1,26 @@
-"""Models that may be learnt: data and decisions, and what is made of them."""
+"""Models that may be learnt: data and decisions, what is made of them, and which of them "auto" tries."""
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from operator import itemgetter
+from typing import Literal, TypeAlias
 
-from spectralgp._basics.checks import Indices
+import numpy as np
+
+from spectralgp._basics.checks import Array, Indices
 from spectralgp.fields import GraphGP, Posterior, condition, condition_shrunk
-from spectralgp.kernels import GraphKernel, Polynomial, SpectralKernel, Standardised, Term
+from spectralgp.graphs import LaplacianKind
+from spectralgp.kernels import GraphKernel, Identity, Polynomial, SpectralKernel, Standardised, Term
 from spectralgp.kernels.carry import CarryColumns
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.objective import Task
 from spectralgp.signals import Scale, Signals
 
-RESIDUAL_DEGREE = 2
+DEGREE, HIGHER_DEGREE, RESIDUAL_DEGREE = 2, 4, 2
+LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")
 BOTH_TERMS: tuple[Term, ...] = ("smooth", "linear")
 
 
@@ -34,11 +40,8 @@ class Candidate:
         return self.name if self.kernel.needs_no_graph else f"{self.name} ({self.kernel.laplacian} Laplacian)"
 
     def condition(self, model: GraphGP, task: Task | None = None, learns_tails: bool = True) -> Posterior:
-        """A learnt model conditioned on the signals of the task, or on those of a part of it.
-
-        Where predictions are shrunk and the model does not say how, that is learnt from the signals.
-        """
-        task = self.task if task is None else task
+        """A learnt model conditioned on the signals of the task, or of a part of it; learns to shrink if it must."""
+        task = task or self.task
         own = (model, task.inputs, task.signals, task.carried)
         if self.shrunk and model.shrinkage is None:
             return condition_shrunk(*own, learns_tails=learns_tails)
@@ -59,7 +62,7 @@ class Setting:
 
     @property
     def first_scale(self) -> Scale:
-        """How nodes are scaled unless something else is found better."""
+        """How nodes are scaled unless another way is found better."""
         return next(iter(self.signals))
 
     def candidate(
@@ -73,16 +76,10 @@ class Setting:
         """A kernel with the residual that goes with it, on a task."""
         scale = self.first_scale if scale is None else scale
         task, full = self._task(terms, scale, carries), self._with_residual(kernel)
-        parts = [full.label]
-        if self.is_kernel_open:
-            parts.append(" + ".join(terms))
-        parts += [
-            name
-            for name, used in (("node scales", scale == "node"), ("carry-over", carries), ("shrunk", self.shrunk))
-            if used
-        ]
-        scaled = full.scaled_by(1 / task.signals.units.spread)
-        return Candidate(task, scaled, self.shrunk, ", ".join(parts), warm_start_from)
+        words = {full.label: True, " + ".join(terms): self.is_kernel_open, "node scales": scale == "node"}
+        words |= {"carry-over": carries, "shrunk": self.shrunk}
+        name = ", ".join(word for word, is_said in words.items() if is_said)
+        return Candidate(task, full.scaled_by(1 / task.signals.units.spread), self.shrunk, name, warm_start_from)
 
     def _task(self, terms: tuple[Term, ...], scale: Scale, carries: bool) -> Task:
         """The task with an input kernel of some terms, nodes scaled in some way, with or without carry-over."""
@@ -96,9 +93,8 @@ class Setting:
                 noise = noise / unit
             kernel = Standardised.of(base.inputs, terms) if self.is_kernel_open else base.input_kernel
             carried = CarryColumns.of(self.columns, base.inputs) if carries and self.columns is not None else None
-            self._tasks[key] = replace(
-                base, input_kernel=kernel, signals=signals, noise_variance=noise, carried=carried
-            )
+            own = replace(base, input_kernel=kernel, signals=signals, noise_variance=noise, carried=carried)
+            self._tasks[key] = own
         return self._tasks[key]
 
     def _with_residual(self, kernel: GraphKernel) -> GraphKernel:
@@ -115,15 +111,76 @@ class Setting:
 
 
 def likelier_scale(setting: Setting, kernel: GraphKernel, carries: bool, solver: Solver) -> tuple[Scale, Fit]:
-    """The way of scaling nodes under which a kernel makes the signals likelier, and a rough fit with it.
-
-    Each node's own scale costs half a nat. For a kernel that the user chose: where models are stacked, folds decide.
-    """
-    found: dict[Scale, tuple[float, Fit]] = {}
+    """The way of scaling nodes under which a given kernel makes the signals likelier, and a rough fit with it."""
+    found: list[tuple[float, Scale, Fit]] = []
     for scale, signals in setting.signals.items():
         candidate = setting.candidate(kernel, scale=scale, carries=carries)
         (fit,) = learn_all([candidate.task], [candidate.kernel], solver.coarse())
-        cost = 0.5 * signals.shape[1] if scale == "node" else 0.0
-        found[scale] = (fit.in_units(signals).log_likelihood - cost, fit)
-    best = max(found, key=lambda scale: found[scale][0])
-    return best, found[best][1]
+        cost = 0.5 * signals.shape[1] if scale == "node" else 0.0  # half a nat for each node's own scale
+        found.append((fit.in_units(signals).log_likelihood - cost, scale, fit))
+    return max(found, key=itemgetter(0))[1:]
+
+
+Plan: TypeAlias = Generator[list[Candidate], Array, None]
+"""Candidates by stages: each stage is chosen knowing the held-out scores of the one before."""
+
+
+def at_once(candidates: list[Candidate]) -> Plan:
+    """The plan of trying some candidates and no others."""
+    yield candidates
+
+
+def automatic(setting: Setting) -> Plan:
+    """The plan of the default.
+
+    1. Filters on two Laplacians, with a smooth and a linear term in the inputs.
+    2. The better of those with a higher degree, and without scales of the nodes.
+    3. The best of all with one term only; without a graph; and with what inputs carry over.
+    4. The linear term alone with what inputs carry over.
+
+    On a large graph one Laplacian is tried, in both degrees at once, and no model without a graph.
+    """
+    is_large, is_default, scale = setting.task.spectrum.needs_passes, setting.is_kernel_open, setting.first_scale
+    others = [other for other in setting.signals if other != scale]
+    if setting.task.graph.n_edges == 0:
+        yield from _without_graph(setting, others)
+        return
+    kernels = [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]
+    if not is_large:
+        kernels = [Polynomial(DEGREE, laplacian=laplacian) for laplacian in LAPLACIANS]
+    tried = [setting.candidate(kernel) for kernel in kernels]
+    first = yield tried
+    kernel, best = kernels[int(np.argmax(first))], tried[int(np.argmax(first))]
+    if not is_large:
+        higher = replace(kernel, degree=HIGHER_DEGREE)
+        rescaled = [setting.candidate(kernel, scale=other, warm_start_from=best) for other in others]
+        tried = [setting.candidate(higher), *rescaled]
+        scores = yield tried
+        if scores[0] > np.max(first):
+            kernel, best = higher, tried[0]
+        if others and np.max(scores[1:]) > np.max(first):
+            scale = others[int(np.argmax(scores[1:]))]
+    further: list[Candidate] = []
+    if is_default:
+        further += [setting.candidate(kernel, (term,), scale) for term in BOTH_TERMS]
+    if not is_large:
+        # a kernel of the user's own has no choice of terms
+        sets: Sequence[tuple[Term, ...]] = (BOTH_TERMS, ("linear",)) if is_default else (BOTH_TERMS,)
+        further += [setting.candidate(Identity(), terms, scale) for terms in sets]
+    if setting.columns is not None:
+        further += [setting.candidate(kernel, BOTH_TERMS, scale, carries=True, warm_start_from=best)]
+    if further:
+        yield further
+    if setting.columns is not None and is_default:
+        yield [setting.candidate(kernel, ("linear",), scale, carries=True, warm_start_from=further[1])]
+
+
+def _without_graph(setting: Setting, others: Sequence[Scale]) -> Plan:
+    """One output per node: nothing but terms and scales to choose."""
+    if not setting.is_kernel_open:
+        yield [setting.candidate(Identity(), scale=scale) for scale in setting.signals]
+        return
+    sets: Sequence[tuple[Term, ...]] = (BOTH_TERMS, ("smooth",), ("linear",))
+    scores = yield [setting.candidate(Identity(), terms) for terms in sets]
+    if others:
+        yield [setting.candidate(Identity(), sets[int(np.argmax(scores))], other) for other in others]

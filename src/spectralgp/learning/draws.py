@@ -12,10 +12,9 @@ from spectralgp._basics.checks import Array
 from spectralgp.fields import GraphGP
 from spectralgp.learning.fit import Fit, active_constraints, certify
 from spectralgp.learning.missing import objective_of
-from spectralgp.learning.objective import Objective, Task, told_apart
+from spectralgp.learning.objective import MIN_PRECISION, Objective, Task, told_apart
 
 DIFFERENCE = 1e-4  # in units of a parameter, of the gradients that give the curvature
-MIN_PRECISION = 1.0  # in a direction the data say nothing about, so that no draw strays further than its unit
 MAX_TRIES = 50  # for each draw that violates nothing
 
 
@@ -33,8 +32,7 @@ def hyperparameter_draws(task: Task, fit: Fit, n_draws: int, random_state: np.ra
     Where no constraint is active that is a normal distribution about the fit, with the curvature of the log posterior.
     At an active constraint or bound the log posterior falls linearly into the allowed region, with the multiplier as
     its slope: the slack is drawn from that exponential, cut off further by the curvature along it, and everything else
-    from the normal distribution on the face where the constraint holds. Draws that violate another constraint are
-    drawn again; the fit stands in for those that cannot be had.
+    from the normal distribution on the face where the constraint holds. Draws that violate another are drawn again.
     """
     objective = objective_of(task, fit.model)
     laplace = _Laplace(objective, objective.point(fit.model))
@@ -55,12 +53,12 @@ class _Laplace:
     def __init__(self, objective: Objective, mode: Array) -> None:
         self.objective, self.mode, self.units = objective, mode, objective.units
         self.low, self.high = objective.bounds.T
-        active, multipliers = active_constraints(objective, mode), np.array(certify(objective, mode).multipliers)
+        multipliers = np.array(certify(objective, mode).multipliers)
         held = multipliers > 0
-        rows = active.rows[held] * self.units if held.any() else np.empty((0, mode.size))
+        rows = active_constraints(objective, mode)[0][held] * self.units
         self.multipliers = multipliers[held]
         values, vectors = np.linalg.eigh(self._curvature())
-        values = np.maximum(values, MIN_PRECISION)
+        values = np.maximum(values, MIN_PRECISION)  # so that no draw strays further than a unit
         curvature, covariance = (vectors * values) @ vectors.T, (vectors / values) @ vectors.T
         face = null_space(rows) if rows.size else np.eye(mode.size)
         values, vectors = np.linalg.eigh(face.T @ curvature @ face)
@@ -88,15 +86,12 @@ class _Laplace:
         """One draw; None if it violates a constraint that is not active at the mode."""
         step = self.root @ random_state.standard_normal(self.root.shape[1])
         if self.multipliers.size:
-            step = step + self.inward @ self._slacks(random_state)
+            # slacks s >= 0 with density exp(-multiplier s - precision s^2 / 2): a normal about -multiplier / precision,
+            # cut off at zero, by inversion of its upper tail
+            roots = np.sqrt(self.precisions)
+            starts = self.multipliers / roots
+            tails = log_ndtr(-starts) + np.log1p(-random_state.random(starts.size))
+            step = step + self.inward @ (np.maximum(-ndtri_exp(tails) - starts, 0.0) / roots)
         x = self.mode + self.units * step
         inside = np.all((x >= self.low) & (x <= self.high))
         return x if inside and all(np.all(one.rows @ x >= 0) for one in self.objective.positivity(x)) else None
-
-    def _slacks(self, random_state: np.random.Generator) -> Array:
-        """Slacks ``s >= 0`` with density ``exp(-multiplier s - precision s^2 / 2)``."""
-        # a normal about -multiplier / precision, cut off at zero, by inversion of its upper tail
-        roots = np.sqrt(self.precisions)
-        starts = self.multipliers / roots
-        tails = log_ndtr(-starts) + np.log1p(-random_state.random(starts.size))
-        return np.maximum(-ndtri_exp(tails) - starts, 0.0) / roots

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import nnls
@@ -51,10 +52,8 @@ class Outcome(Enum):
 class Certificate:
     """How well a fit satisfies the conditions of Karush, Kuhn and Tucker for a constrained maximum.
 
-    They hold at every local maximum. Solutions are found from those of simpler filters and stay near them; another
-    local maximum may have a higher likelihood, and often predicts worse. ``Sqp(n_restarts=...)`` looks for it.
-
-    All residuals are of the problem that was solved: in nats for a unit change of a parameter as the optimiser sees it.
+    They hold at every local maximum: another one may be higher, which ``Sqp(n_restarts=...)`` looks for. Residuals are
+    of the problem that was solved: in nats for a unit change of a parameter as the optimiser sees it.
     """
 
     stationarity: float  # largest entry of the gradient of the Lagrangian
@@ -68,11 +67,6 @@ class Certificate:
     def residual(self) -> float:
         """The largest of the three residuals."""
         return max(self.stationarity, self.feasibility, self.complementarity)
-
-    @property
-    def is_noise_at_floor(self) -> bool:
-        """Whether the noise is at its lower bound, so that nothing tells it from the filter."""
-        return "noise_variance at its lower bound" in self.active
 
 
 @dataclass(frozen=True)
@@ -99,14 +93,14 @@ class Fit:
     outcome, detail : Outcome, str
         How the solver ended, and what it says about that in numbers.
     stages : tuple of Stage
-        The solver's way, in order: forms of the continuation and restarts, or stages of Algorithm 1.
+        The solver's steps, in order: forms of the continuation and restarts, or stages of Algorithm 1.
     errors : Errors
         How wrong the likelihood may be on the spectrum it was computed on.
     method : str
         How values that were not observed were treated, and why.
     restarts : tuple of float
-        Log posterior that each random start ended at, in order, and minus infinity where one led to no model. Where
-        values were not observed it is the expected one, as that of `stages`. Empty without restarts.
+        Log posterior that each random start ended at, in order, minus infinity where one led to no model. Where
+        values were not observed it is the expected one, as that of `stages`.
     """
 
     model: GraphGP
@@ -133,7 +127,7 @@ class Fit:
     @property
     def is_noise_at_bound(self) -> bool:
         """Whether the noise is at its lower bound, and most of it is not the residual's floor."""
-        is_lowest = self.certificate.is_noise_at_floor
+        is_lowest = "noise_variance at its lower bound" in self.certificate.active
         return is_lowest and self.model.graph_kernel.floor < 0.5 * self.model.noise_variance
 
     @property
@@ -184,25 +178,16 @@ class Fit:
 
 
 class Solver(ABC):
-    """A way to learn hyperparameters.
+    """A way to learn hyperparameters."""
 
-    Attributes
-    ----------
-    max_iterations : int
-        Limit on the iterations of a fit, from which that on completions of signals with holes is derived.
-    tolerance_nats : float or None
-        Nats that a fit may fall short of its maximum; None where it goes as far as rounding allows.
-    """
-
-    max_iterations: int = 500
-    tolerance_nats: float | None = None
+    only_papers_model: ClassVar[bool] = False  # without residuals, shrinkage or a choice of models
+    shares_families: ClassVar[bool] = False  # learns kernels of one family together
+    max_iterations: int = 500  # of a fit, from which the limit on completions of signals with holes is derived
+    tolerance_nats: float | None = None  # that a fit may fall short of its maximum; None as far as rounding allows
 
     @abstractmethod
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
-        """Fits of one kernel, or of kernels of one family, in their order.
-
-        A solver may start from `warm_starts`, fits of the same kernels to similar signals in the same units.
-        """
+        """Fits of kernels of one family, which may start from fits of them to similar signals in the same units."""
 
     def coarse(self, n_signals: int = 0) -> Solver:
         """A solver for fits that are compared and thrown away, as accurate as predictions of `n_signals` can tell."""
@@ -211,16 +196,6 @@ class Solver(ABC):
     def without_restarts(self) -> Solver:
         """The solver that searches from its own start alone; itself if it does so already."""
         return self
-
-    @property
-    def only_papers_model(self) -> bool:
-        """Whether it is meant for the paper's model, without residuals, shrinkage or a choice of models."""
-        return False
-
-    @property
-    def shares_families(self) -> bool:
-        """Whether kernels of one family are learnt together."""
-        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,40 +210,28 @@ class SearchResult:
     lift: float = 0.0  # as in the certificate
     certificate: Certificate | None = None
 
-    def fit(self, stages: tuple[Stage, ...], rests_on: Array | None = None) -> Fit:
-        """The fit, with the errors of the spectrum: those at the point that it rests on, where they are larger there.
+    @property
+    def stage(self) -> Stage:
+        """The search as a step of a solver."""
+        return Stage(self.objective.graph_kernel.label, self.value, self.objective.n_evaluations)
 
-        Raises
-        ------
-        ValueError
-            If the learnt input covariance is not positive semi-definite.
-        """
+    def fit(self, stages: tuple[Stage, ...], rests_on: Array | None = None) -> Fit:
+        """The fit, with the errors of the spectrum: those at the point it rests on, where they are larger there."""
         objective, outcome, detail = self.objective, self.outcome, self.detail
         certificate = certify(objective, self.x, self.lift) if self.certificate is None else self.certificate
         model, errors = objective.model(self.x), objective.errors(self.x)
         if rests_on is not None:
             errors = max(errors, objective.errors(rests_on), key=attrgetter("truncation"))
-        model.rows(objective.task.inputs)
+        model.rows(objective.task.inputs)  # which refuses a covariance that is not positive semi-definite
         if not errors.is_tolerable:
             outcome = Outcome.TOO_FEW_MOMENTS
             detail = f"truncation error of {errors.truncation:.2g} nats exceeds {errors.limit:.2g}"
-        log_likelihood = objective.evidence(self.x).log_likelihood
-        log_posterior = objective.evaluate(self.x)[0]
-        return Fit(model, log_likelihood, log_posterior, certificate, outcome, detail, stages, errors)
+        values = objective.evidence(self.x).log_likelihood, objective.evaluate(self.x)[0]
+        return Fit(model, *values, certificate, outcome, detail, stages, errors)
 
 
-@dataclass(frozen=True, eq=False)
-class Active:
-    """Constraints ``rows @ x >= const`` that hold with equality at a point."""
-
-    rows: Array
-    slacks: Array
-    names: tuple[str, ...]
-    feasibility: float
-
-
-def active_constraints(objective: Objective, x: Array) -> Active:
-    """Bounds and positivity constraints that hold with equality at ``x``."""
+def active_constraints(objective: Objective, x: Array) -> tuple[Array, Array, tuple[str, ...], float]:
+    """Bounds and constraints on filters that hold with equality at ``x``: rows, slacks, names, and the feasibility."""
     rows, slacks, names = [], [], []
     for index, (low, high) in enumerate(objective.bounds):
         for bound, sign, side in ((low, 1.0, "lower"), (high, -1.0, "upper")):
@@ -285,32 +248,24 @@ def active_constraints(objective: Objective, x: Array) -> Active:
         rows += list(filtered.rows[touching])
         slacks += response[touching].tolist()
         names += [f"filter at {point:.4g}" for point in filtered.points[touching]]
-    return Active(np.vstack([np.empty((0, x.size)), *rows]), np.array(slacks), tuple(names), max(feasibility, 0.0))
+    return np.vstack([np.empty((0, x.size)), *rows]), np.array(slacks), tuple(names), feasibility
 
 
 def certify(objective: Objective, x: Array, lift: float = 0.0) -> Certificate:
     """Certificate of the joint problem in all hyperparameters at ``x``; multipliers by non-negative least squares."""
     _, gradient = objective.evaluate(x)
-    active = active_constraints(objective, x)
-    if not active.names:
-        return Certificate(float(np.max(np.abs(gradient), initial=0.0)), active.feasibility, 0.0, lift, ())
+    rows, slacks, names, feasibility = active_constraints(objective, x)
+    if not names:
+        return Certificate(float(np.max(np.abs(gradient), initial=0.0)), feasibility, 0.0, lift, ())
     # at a maximum the gradient points out of the feasible set: gradient + rows^T multipliers = 0, multipliers >= 0
-    multipliers, _ = nnls(active.rows.T, -gradient)
-    return Certificate(
-        stationarity=float(np.max(np.abs(gradient + active.rows.T @ multipliers))),
-        feasibility=active.feasibility,
-        complementarity=float(np.max(multipliers * np.abs(active.slacks))),
-        lift=lift,
-        active=active.names,
-        multipliers=tuple(multipliers.tolist()),
-    )
+    multipliers, _ = nnls(rows.T, -gradient)
+    stationarity = float(np.max(np.abs(gradient + rows.T @ multipliers)))
+    complementarity = float(np.max(multipliers * np.abs(slacks)))
+    return Certificate(stationarity, feasibility, complementarity, lift, names, tuple(multipliers.tolist()))
 
 
 def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
-    """Raise filters that rounding left below zero, so that they are non-negative without exception.
-
-    Returns the new point, and the largest constant that was added, relative to the filter's largest value.
-    """
+    """Raise filters that rounding left below zero: the new point, and the lift as in a certificate."""
     lifted, most = x.copy(), 0.0
     for filtered in objective.positivity(x):
         response = filtered.rows @ x

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
@@ -17,11 +16,11 @@ from spectralgp._basics.arrays import few_threads
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp._basics.progress import Heard, quietly, report
 from spectralgp.fields import GraphGP, Mixture, Posterior, condition, held_out_densities, stacking_weights
-from spectralgp.learning.candidates import Candidate
+from spectralgp.learning.candidates import Candidate, Plan
 from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
-from spectralgp.learning.objective import Fold, Task
+from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
 from spectralgp.signals import Signals
 
@@ -33,8 +32,7 @@ SHOWN_DRAWS, SHOWN_SEED = 32, 1
 MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
 SMALLEST_SHARE = 0.01  # weight of a member that was found by choice, below which it is left out
 
-Plan: TypeAlias = Generator[list[Candidate], Array, None]
-"""Candidates by stages: each stage is chosen knowing the held-out scores of the one before."""
+Cut = tuple[Indices, Indices]  # signals kept, and signals held out
 
 
 @dataclass(frozen=True)
@@ -44,15 +42,13 @@ class Stacking:
     Parameters
     ----------
     n_folds : int, default=5
-        Folds for the weights of stacked models. Where the library chooses what to stack, it compares models on no more
-        than 400 signals, and in no more folds than hold out 60 of them, or 30 of 500 nodes and more.
+        Folds for the weights of stacked models. Where the library chooses what to stack, it compares models on at most
+        400 signals, and in no more folds than hold out 60 of them, or 30 of 500 nodes and more.
     n_draws : int, optional
-        Average predictions over this many draws of the hyperparameters from Laplace's approximation to their
-        posterior, of a single model too; 0 uses the best values alone. If not given, 16 for models that are stacked
-        on an exact spectrum without shrinkage, else 0.
+        Draws of the hyperparameters from Laplace's approximation to their posterior that predictions are averaged
+        over; 0 uses the best values alone. If not given, 16 for stacked models on an exact spectrum without shrinkage.
     n_jobs : int, optional
-        Threads that learn folds side by side on an exact spectrum, as joblib counts them; one if not given. Results are
-        the same.
+        Threads that learn folds side by side on an exact spectrum, as joblib counts them; one if not given.
 
     Examples
     --------
@@ -109,67 +105,42 @@ class Folds:
     Every fold but the first starts from the solution of the first, for the same kernel. None starts from the fit to all
     signals: that remembers those held out, and would favour kernels that overfit. Without a prior there are so many
     local maxima that even another fold's solution leads to one that remembers, so that every fold starts cold.
-
-    Parameters
-    ----------
-    n_signals, n_folds : int
-        How many.
-    random_state : numpy.random.Generator
-        For the parts, and for draws.
-    n_draws : int, default=0
-        Draws of the hyperparameters that each candidate is averaged over; zero for the best values alone.
-    sparing : bool, default=False
-        Learn from no more than `MOST_COMPARED` of the signals, and hold out no more folds than it takes to judge.
-    n_nodes : int, default=1
-        Length of the signals, for that.
-    n_jobs : int, optional
-        Threads that learn folds side by side, as joblib counts them; one if not given. Results are the same.
     """
 
     def __init__(
-        self,
-        n_signals: int,
-        n_folds: int,
-        random_state: np.random.Generator,
-        n_draws: int = 0,
-        sparing: bool = False,
-        n_nodes: int = 1,
-        n_jobs: int | None = None,
+        self, shape: tuple[int, int], stacking: Stacking, random_state: np.random.Generator, sparing: bool = False
     ) -> None:
+        (n_signals, n_nodes), n_folds = shape, min(stacking.n_folds, shape[0])
         shuffled, *self._streams = random_state.spawn(1 + n_folds)
-        order = shuffled.permutation(n_signals)
-        order = order[:MOST_COMPARED] if sparing else order
-        self.chosen, self.n_draws, self.n_jobs = np.sort(order), n_draws, n_jobs
+        order = shuffled.permutation(n_signals)[: MOST_COMPARED if sparing else None]
+        self.chosen, self.n_draws, self.n_jobs = np.sort(order), stacking.n_draws or 0, stacking.n_jobs
         self.held_out = np.array_split(order, n_folds)
-        if sparing:
+        if sparing:  # no more than it takes to judge
             seen = np.cumsum([part.size for part in self.held_out])
             enough = HELD_OUT_IF_LONG if n_nodes >= LONG_SIGNAL else HELD_OUT
             self.held_out = self.held_out[: int(np.searchsorted(seen, enough)) + 1]
         self._first: dict[Candidate | None, Fit] = {}
         self._cut: dict[tuple[Signals, int], tuple[Signals, Signals]] = {}
-        self._parts: dict[tuple[Task, int], tuple[Task, Signals, Fold]] = {}
+        self._parts: dict[tuple[Task, int], Task] = {}
 
     def score(self, candidates: Sequence[Candidate], solver: Solver | None = None) -> FoldScores:
         """What candidates predict of each signal, learnt without the fold it is in."""
         first, solver = candidates[0].task, (solver or Sqp()).coarse(self.chosen.size)
-        n_nodes, ends = first.signals.shape[1], np.cumsum([0, *(part.size for part in self.held_out)])
-        n_some = max(1, min(n_nodes, MOST_VALUES // int(ends[-1])))
-        nodes = np.linspace(0, n_nodes - 1, n_some).astype(np.intp) if not first.spectrum.needs_passes else None
-        warm_starts = [self._first.get(one.warm_start_from) for one in candidates]
+        n_nodes, n_folds, needs_passes = first.signals.shape[1], len(self.held_out), first.spectrum.needs_passes
+        n_some = max(1, min(n_nodes, MOST_VALUES // sum(part.size for part in self.held_out)))
+        nodes = None if needs_passes else np.linspace(0, n_nodes - 1, n_some).astype(np.intp)
         one_fold = functools.partial(self._fold, candidates, solver, nodes)
-        first_fold = one_fold(0, warm_starts)
-        fits = first_fold[0]
+        found = [one_fold(0, [self._first.get(one.warm_start_from) for one in candidates])]
+        report(f"fold 1 of {n_folds}")
+        fits = found[0][0]
         self._first |= zip(candidates, fits, strict=True)
-        report(f"fold 1 of {len(self.held_out)}")
-        warm_starts = [None] * len(fits) if first.prior is None else list(fits)
+        warm_starts = [None] * len(fits) if first.prior is None else fits
         # passes over a large graph are shared by the folds, which therefore wait for each other
-        workers = Parallel(1 if first.spectrum.needs_passes else self.n_jobs, prefer="threads", return_as="generator")
-        found = [first_fold]
+        workers = Parallel(1 if needs_passes else self.n_jobs, prefer="threads", return_as="generator")
         heard = Heard(one_fold)
-        others = (delayed(heard)(one, warm_starts) for one in range(1, len(self.held_out)))
-        for number, fold in enumerate(workers(others)):
+        for fold in workers(delayed(heard)(number, warm_starts) for number in range(1, n_folds)):
             found.append(fold)
-            report(f"fold {number + 2} of {len(self.held_out)}")
+            report(f"fold {len(found)} of {n_folds}")
         logs = np.concatenate([one for _, one, _ in found])
         values = None if nodes is None else np.concatenate([one for _, _, one in found])
         return FoldScores(logs, values, n_nodes, tuple(fits))
@@ -183,50 +154,48 @@ class Folds:
         warm_starts: Sequence[Fit | None],
     ) -> tuple[list[Fit], Array, Array]:
         """Fits without one of the folds, and log densities of its signals and of their values."""
-        parts = [self._part(candidate.task, number) for candidate in candidates]
+        held_out = self.held_out[number]
+        kept = np.setdiff1d(self.chosen, held_out)
+        parts = []
+        for task in (candidate.task for candidate in candidates):  # tasks are cut once, and signals that they share
+            if (task.signals, number) not in self._cut:
+                self._cut[task.signals, number] = task.signals.fold(kept, held_out)
+            if (task, number) not in self._parts:
+                self._parts[task, number] = task.part(kept, self._cut[task.signals, number][0])
+            parts.append(self._parts[task, number])
         with quietly():
-            learnt = learn_all([part for part, _, _ in parts], [one.kernel for one in candidates], solver, warm_starts)
+            fits = learn_all(parts, [one.kernel for one in candidates], solver, warm_starts)
         logs, values = [], []
-        for (part, others, fold), candidate, fit, stream in zip(
-            parts, candidates, learnt, self._streams[number].spawn(len(candidates)), strict=True
-        ):
+        streams = self._streams[number].spawn(len(candidates))
+        for part, candidate, fit, stream in zip(parts, candidates, fits, streams, strict=True):
+            others = self._cut[candidate.task.signals, number][1]
             models: Sequence[GraphGP] = (fit.model,)
             if self.n_draws:
                 models = hyperparameter_draws(part, fit, self.n_draws, stream).models
-            found = [_predicted(candidate, model, part, fold, others, nodes) for model in models]
+            found = [_predicted(candidate, model, part, others, (kept, held_out), nodes) for model in models]
             logs.append(logsumexp([one for one, _ in found], axis=0) - np.log(len(found)))
             values.append(logsumexp([one for _, one in found], axis=0) - np.log(len(found)))
-        return learnt, np.stack(logs, axis=-1), np.stack(values, axis=-1)
-
-    def _part(self, task: Task, number: int) -> tuple[Task, Signals, Fold]:
-        """A fold of a task, made once; signals that tasks share are cut once."""
-        if (task, number) not in self._parts:
-            held_out = self.held_out[number]
-            kept = np.setdiff1d(self.chosen, held_out)
-            if (task.signals, number) not in self._cut:
-                self._cut[task.signals, number] = task.signals.fold(kept, held_out)
-            cut = self._cut[task.signals, number]
-            self._parts[task, number] = task.fold(kept, held_out, cut)
-        return self._parts[task, number]
+        return fits, np.stack(logs, axis=-1), np.stack(values, axis=-1)
 
 
 def _predicted(
-    candidate: Candidate, model: GraphGP, part: Task, fold: Fold, others: Signals, nodes: Indices | None
+    candidate: Candidate, model: GraphGP, part: Task, others: Signals, cut: Cut, nodes: Indices | None
 ) -> tuple[Array, Array]:
     """Log densities of the signals held out, and those of their values at some nodes."""
-    new = fold.new_inputs(model.input_kernel)
+    inputs = candidate.task.inputs
+    new, features = model.input_kernel.between(inputs, *cut), inputs[cut[1]]
     is_complete = part.signals.is_complete and others.is_complete
     if candidate.shrunk and is_complete and nodes is not None:
         plain = condition(model, part.inputs, part.signals, part.carried)
-        return held_out_densities(plain, plain.given(new, fold.features), others, nodes)
+        return held_out_densities(plain, plain.given(new, features), others, nodes)
     posterior = candidate.condition(model, part, learns_tails=False)
-    prediction = posterior.given(new, fold.features)
+    prediction = posterior.given(new, features)
     logs = posterior.log_densities_of(prediction, others)
     if nodes is None:
         return logs, np.empty((others.shape[0], 0))
-    observed = others.units.restore(others.values)
-    values = prediction.value_log_densities(observed[:, nodes], nodes)
-    return logs, np.where(np.isfinite(observed[:, nodes]), values, 0.0)
+    observed = others.units.restore(others.values)[:, nodes]
+    values = prediction.value_log_densities(observed, nodes)
+    return logs, np.where(np.isfinite(observed), values, 0.0)
 
 
 @dataclass(frozen=True)
@@ -257,14 +226,11 @@ class FittedModels:
 
     @cached_property
     def shown(self) -> tuple[tuple[float, GraphGP, float], ...]:
-        """Models with drawn hyperparameters, for bands around what was learnt: weight, model, and spread of its units.
-
-        Those that predict, where there are several to a candidate; else `SHOWN_DRAWS` of each, by a seed of their own.
-        """
+        """Models with drawn hyperparameters, for bands about what was learnt: weight, model, spread of its units."""
         parts: list[tuple[float, GraphGP, float]] = []
         for number, (weight, fit, drawn) in enumerate(zip(self.weights, self.raw_fits, self.draws, strict=True)):
             task, models = self.candidates[number].task, drawn.models
-            if weight > 0 and len(models) == 1:
+            if weight > 0 and len(models) == 1:  # else those that predict are several
                 with few_threads(task.signals.shape[0]):
                     stream = np.random.default_rng([SHOWN_SEED, number])
                     models = hyperparameter_draws(task, fit, SHOWN_DRAWS, stream).models
@@ -289,11 +255,6 @@ class FittedModels:
         return sum(draws.n_stand_ins for draws, weight in pairs if weight > 0)
 
 
-def at_once(candidates: list[Candidate]) -> Plan:
-    """The plan of trying some candidates and no others."""
-    yield candidates
-
-
 def fit_models(
     plan: Plan,
     solver: Solver,
@@ -309,42 +270,39 @@ def fit_models(
     """
     of_folds, of_draws = random_state.spawn(2)
     candidates = next(plan)
-    n_signals = candidates[0].task.signals.shape[0]
+    n_signals, is_stacked = candidates[0].task.signals.shape[0], len(candidates) > 1
+    weights, warm_starts, tried = np.ones(1), [] if is_stacked or start is None else [start], tuple[Tried, ...]()
     with few_threads(n_signals):
-        is_stacked = len(candidates) > 1
-        weights, warm_starts = np.ones(1), [] if is_stacked or start is None else [start]
-        tried: tuple[Tried, ...] = ()
         if is_stacked:
-            folds = _folds(candidates[0].task.signals.shape, stacking, is_choice, of_folds)
+            folds = Folds(candidates[0].task.signals.shape, stacking, of_folds, is_choice)
             candidates, held_out = _tried(plan, candidates, folds, solver)
             weights = _weights(held_out, is_choice, most=MOST_MEMBERS if n_signals > MOST_COMPARED else None)
-            tried = _compared(candidates, held_out, weights)
+            rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
+            tried = tuple(Tried(candidate.described, score, weight) for candidate, score, weight in rows)
             if is_choice:  # only what is of use is learnt from all signals
                 kept = np.flatnonzero(weights)
                 candidates, weights = [candidates[index] for index in kept], weights[kept]
                 warm_starts = [held_out.fits[index] for index in kept]
-        tasks = [candidate.task for candidate in candidates]
+        tasks, kernels = [one.task for one in candidates], [one.kernel for one in candidates]
         if is_choice and not tasks[0].signals.is_complete:
             solver = solver.coarse()  # more draws for what is missing would tell nothing of predictions
         with quietly() if is_stacked else nullcontext():
-            fits = learn_all(tasks, [candidate.kernel for candidate in candidates], solver, warm_starts)
+            fits = learn_all(tasks, kernels, solver, warm_starts)
         if is_stacked:
             report("all signals")
-        drawn = tuple(
-            hyperparameter_draws(task, fit, stacking.n_draws, stream) if stacking.n_draws else Draws((fit.model,))
-            for task, fit, stream in zip(tasks, fits, of_draws.spawn(len(fits)), strict=True)
-        )
-        drawn, posterior = conditioned(candidates, weights, drawn)
-    return FittedModels(tuple(candidates), tuple(fits), weights, drawn, posterior, tried)
+        drawn = [Draws((fit.model,)) for fit in fits]
+        if stacking.n_draws:
+            streams = of_draws.spawn(len(fits))
+            triples = zip(tasks, fits, streams, strict=True)
+            drawn = [hyperparameter_draws(task, fit, stacking.n_draws, rng) for task, fit, rng in triples]
+        complete, posterior = conditioned(candidates, weights, drawn)
+    return FittedModels(tuple(candidates), tuple(fits), weights, complete, posterior, tried)
 
 
 def conditioned(
     candidates: Sequence[Candidate], weights: Array, drawn: Sequence[Draws]
 ) -> tuple[tuple[Draws, ...], Posterior | Mixture]:
-    """Models that stand for candidates, conditioned on their signals.
-
-    Returns the models with all that was learnt in conditioning them, and the posterior.
-    """
+    """Models that stand for candidates, with all that conditioning on their signals taught, and the posterior."""
     shares, posteriors, complete = [], [], []
     with few_threads(candidates[0].task.signals.shape[0]):
         for weight, candidate, one in zip(weights, candidates, drawn, strict=True):
@@ -371,12 +329,6 @@ def _tried(plan: Plan, candidates: list[Candidate], folds: Folds, solver: Solver
         tried, held_out, scores = [*tried, *further], held_out.beside(found), found.scores
 
 
-def _compared(candidates: Sequence[Candidate], held_out: FoldScores, weights: Array) -> tuple[Tried, ...]:
-    """What is told of the comparison."""
-    rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
-    return tuple(Tried(candidate.described, score, weight) for candidate, score, weight in rows)
-
-
 def _weights(held_out: FoldScores, is_choice: bool, most: int | None) -> Array:
     """Weights of the candidates; of a choice no more than some get one, and none a negligible one."""
     if not is_choice:
@@ -392,9 +344,3 @@ def _weights(held_out: FoldScores, is_choice: bool, most: int | None) -> Array:
     if most is not None and np.count_nonzero(weights) > most:
         weights = np.where(weights >= np.sort(weights)[-most], weights, 0.0)
     return weights / weights.sum()
-
-
-def _folds(shape: tuple[int, int], stacking: Stacking, is_choice: bool, random_state: np.random.Generator) -> Folds:
-    n_signals, n_nodes = shape
-    n_folds, n_draws = min(stacking.n_folds, n_signals), stacking.n_draws or 0
-    return Folds(n_signals, n_folds, random_state, n_draws, is_choice, n_nodes, stacking.n_jobs)

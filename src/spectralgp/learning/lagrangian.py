@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import solve, solve_triangular
@@ -25,8 +25,7 @@ from spectralgp.learning.fit import (
     lift_above_zero,
 )
 from spectralgp.learning.objective import Objective, Task
-from spectralgp.learning.sqp import Sqp
-from spectralgp.learning.starts import grid_search
+from spectralgp.learning.sqp import Sqp, grid_search
 from spectralgp.spectra import Spectrum
 
 FIRST_MULTIPLIER = 1e-2
@@ -79,8 +78,8 @@ class Lagrangian(Solver):
     limits : Limits, optional
         Most iterations of each stage.
     literal : bool, default=False
-        Stage 3 as the paper prints it, without the safeguards listed below. It may diverge, and it may end with a
-        filter that is negative somewhere, which is returned as it is; the outcome says so.
+        Stage 3 as the paper prints it, without the safeguards listed below. It may diverge, or end with a filter that
+        is negative somewhere, which is returned as it is; the outcome says so.
     multiplier : float or "random", default=0.01
         First value of every multiplier; or, if random, their logarithms are normal about that of 0.01, with a standard
         deviation of one.
@@ -91,39 +90,23 @@ class Lagrangian(Solver):
 
     Notes
     -----
-    Where the three stages differ from what is printed:
+    Where the stages differ from what is printed (docs/reproduction.md has every number, and why):
 
     - Stage 1 tries both grids of the supplement, each up to a common sign, and thins one of more than 10,000 filters.
-    - Steps of stages 2 and 3 are in coefficients of polynomials that are orthonormal on the spectrum, not of powers.
-    - Stage 2 steps in the logarithms of the input kernel's parameters and of the noise, within their bounds, until no
-      derivative exceeds 1e-3.
-    - Learning rates follow the supplement's rule: the largest power of ten with which five steps all improve, none of
-      them longer than five. In stage 2 there is one for the filter, one for the input kernel and one for the noise,
-      found anew every 50 steps; in stage 3 one for the filter, found once, on the likelihood at the start. A step that
-      does not improve is not taken, and divides the rates by ten until they are found anew or the next descent begins.
-    - After stage 2 the signs of all coefficients are changed if the filter's mean over the eigenvalues is negative,
-      which leaves the likelihood as it is.
-    - Stage 3 starts from a feasible filter: the unconstrained solution plus the constant that makes its least value
-      zero, if that is negative. From an infeasible one the multipliers tend to grow without bound.
-    - A descent of stage 3 ends where no derivative exceeds 1e-4.
-    - A step in the logarithm of a multiplier is cut at 2 and -2. Its rate is divided by ten when the dual falls, and
-      multiplied by ten after ten steps in which it does not.
-    - Stage 3 ends where the residual of the conditions of optimality is at most 5e-4 and the filter nowhere below
-      -1e-9 of its largest value. It gives up where the residual does not halve within 200 steps.
-    - What is returned is the best feasible filter met in stage 3, lifted by a constant where rounding left it below
-      zero. It counts as converged if its residual is at most 1e-3 and stage 2 converged, or had nothing to freeze.
+    - Stages 2 and 3 step in coefficients of polynomials orthonormal on the spectrum, and stage 2 in the logarithms of
+      the input kernel's parameters and of the noise, within bounds, with learning rates by the supplement's rule that
+      are found anew every 50 steps. Then the filter changes sign if it is negative on average.
+    - Stage 3 starts from that filter plus the constant that makes it non-negative: from an infeasible one the
+      multipliers tend to grow without bound. Descents divide their rate by ten where a step does not improve;
+      steps in the logarithms of the multipliers are cut at 2, at a rate that follows the dual.
+    - It ends where the residual of the conditions of optimality is at most 5e-4, or does not halve within 200 steps,
+      and returns the best feasible filter met, lifted where rounding left it below zero. That has converged if its
+      residual is at most 1e-3 and stage 2 converged, or had nothing to freeze.
 
-    With `literal` stages 1 and 2 are the same, the sign with them, and stage 3 is lines 1 to 5 of the printed box:
-
-    - It starts from the unconstrained solution, even where that is negative.
-    - It descends in the coefficients of powers of the eigenvalues over the largest, at one rate that is never changed:
-      by the supplement's rule, on the Lagrangian at the start. A descent ends with a step that changes the Lagrangian
-      by less than 0.001, the tolerance of the authors' released program, or at its limit.
-    - One step of `dual_rate` in the logarithms of the multipliers follows, and so on, until the Lagrangian changes by
-      less than 0.001 from the end of one descent to that of the next.
-    - What is added is a stop where the filter grows to a thousand times its size at the start, with the coefficients
-      before that, and a verdict: that is divergence, and so is a Lagrangian that stands still where the filter is so
-      large that it swamps more than a tenth of the observations.
+    With `literal` stage 3 is lines 1 to 5 of the printed box, from the unconstrained solution even where that is
+    negative, in coefficients of powers and at fixed rates; either loop ends where the Lagrangian changes by less than
+    0.001, the tolerance of the authors' released program. What is added is a verdict: a filter that grows to a thousand
+    times its first size, or swamps more than a tenth of the observations, has diverged.
 
     Examples
     --------
@@ -140,6 +123,7 @@ class Lagrangian(Solver):
     NEGATIVE_FILTER True
     """
 
+    only_papers_model: ClassVar[bool] = True
     limits: Limits = field(default_factory=Limits)
     literal: bool = False
     multiplier: float | Literal["random"] = FIRST_MULTIPLIER
@@ -154,10 +138,6 @@ class Lagrangian(Solver):
             as_positive(self.multiplier, "multiplier")
         as_positive(self.dual_rate, "dual_rate")
         as_integer(self.random_state, "random_state", 0)
-
-    @property
-    def only_papers_model(self) -> bool:
-        return True
 
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
         (kernel,) = kernels
@@ -236,18 +216,9 @@ def learning_rate(function: ValueAndGradient, start: Array, group: Indices, boun
 
 
 def descend(
-    function: ValueAndGradient,
-    start: Array,
-    rates: Array,
-    *,
-    limit: int,
-    tolerance: float,
-    bounds: Bounds = UNBOUNDED,
+    function: ValueAndGradient, start: Array, rates: Array, limit: int, tolerance: float, bounds: Bounds = UNBOUNDED
 ) -> tuple[Array, bool]:
-    """Gradient descent with a rate for each parameter, all divided by ten when a step fails to descend.
-
-    Returns the last point, and whether the projected gradient fell below the tolerance.
-    """
+    """Last point of gradient descent at a rate per parameter, and whether the projected gradient met the tolerance."""
     low, high = bounds
     x = np.clip(start, low, high)
     value, gradient = function(x)
@@ -260,17 +231,14 @@ def descend(
         if new_value < value:
             x, value, gradient = proposal, new_value, new_gradient
             continue
-        rates = rates / 10
+        rates = rates / 10  # the step fails to descend
         if np.max(rates * np.abs(gradient)) < 1e-15 * max(1.0, float(np.max(np.abs(x)))):
             break
     return x, False
 
 
 def _ascend(objective: Objective, start: Array, limit: int) -> tuple[Array, str]:
-    """Stage 2: ascent in all hyperparameters, with a learning rate each for filter, input kernel and noise.
-
-    Returns the last point, and how the ascent stopped before it converged; nothing if it converged.
-    """
+    """Stage 2, ascent in all hyperparameters: the last point, and how it stopped, in words unless it converged."""
     change = np.eye(start.size)
     change[: objective.n_graph, : objective.n_graph] = _orthonormal(objective.graph_kernel, objective.spectrum)
     bounds = (objective.bounds[:, 0], objective.bounds[:, 1])  # the coefficients have none, so change keeps them
@@ -298,15 +266,12 @@ def _ascend(objective: Objective, start: Array, limit: int) -> tuple[Array, str]
 
 
 def _orthonormal(kernel: GraphKernel, spectrum: Spectrum) -> Array:
-    """Matrix from coefficients of polynomials orthonormal on the spectrum to Chebyshev coefficients.
-
-    The identity where there are fewer distinct eigenvalues than coefficients.
-    """
+    """Matrix from coefficients of polynomials orthonormal on the spectrum to Chebyshev coefficients."""
     triangle = np.linalg.qr(_design(kernel, spectrum.eigenvalues))[1]
     n_coefficients = triangle.shape[1]
     diagonal = np.abs(np.diag(triangle))
     if triangle.shape[0] < n_coefficients or np.min(diagonal) < 1e-10 * np.max(diagonal):
-        return np.eye(n_coefficients)
+        return np.eye(n_coefficients)  # there are fewer distinct eigenvalues than coefficients
     return np.asarray(solve_triangular(triangle, np.eye(n_coefficients)))
 
 
@@ -328,10 +293,7 @@ def _design(kernel: GraphKernel, eigenvalues: Array) -> Array:
 
 
 class FilterProblem:
-    """The problem of Algorithm 1: the filter in coordinates ``z``, with everything else held fixed.
-
-    ``to_theta`` takes the coordinates to Chebyshev coefficients: orthonormal ones, or powers as in the paper.
-    """
+    """The problem of Algorithm 1 in the filter alone; ``to_theta`` takes its coordinates to Chebyshev coefficients."""
 
     def __init__(self, objective: Objective, to_theta: Array, x: Array) -> None:
         self.objective, self.to_theta, self.x = objective, to_theta, x
@@ -390,16 +352,13 @@ class FilterProblem:
         )
 
     def result(self, x: Array, certificate: Certificate, outcome: Outcome, detail: str) -> SearchResult:
-        """What stage 3 ends with, at a vector of all hyperparameters."""
+        """The result of stage 3, at a vector of all hyperparameters."""
         value = self.objective.evaluate(x)[0]
         return SearchResult(self.objective, x, value, outcome, detail, certificate.lift, certificate)
 
 
 def _solve_safely(problem: FilterProblem, logs: Array, dual_rate: float, limits: Limits) -> SearchResult:
-    """Stage 3: ``max_m min_beta -log p - exp(m)^T B_v beta``, by descent in beta and single ascent steps in m.
-
-    Safeguarded: `Lagrangian` lists how. ``logs`` is the first ``m``.
-    """
+    """Stage 3 with safeguards: ``max_m min_beta -log p - exp(m)^T B_v beta``, where ``logs`` is the first ``m``."""
     rows, z = problem.rows, problem.start
     rates = np.full(z.size, learning_rate(problem.negative, z, np.arange(z.size)))
     best = (problem.negative(z)[0], z, np.exp(logs))  # the best feasible point so far: the start is one
@@ -441,11 +400,7 @@ def _solve_safely(problem: FilterProblem, logs: Array, dual_rate: float, limits:
 
 
 def _solve_literally(problem: FilterProblem, logs: Array, dual_rate: float, limits: Limits) -> SearchResult:
-    """Lines 1 to 5, from the start of a problem in powers and from the logarithms of the multipliers.
-
-    Line 2 descends until a step changes the Lagrangian by less than the tolerance, at the largest power of ten that
-    descends consistently at the start. Line 3 is one step of `dual_rate`. Line 4 compares the Lagrangian at the ends
-    of two descents. Line 5 returns the coefficients as they are.
+    """Stage 3 as printed, lines 1 to 5, from the start of a problem in powers.
 
     For large filters the Lagrangian is about ``N M log |g| - multipliers^T g``, which has no lower bound: line 2 finds
     a local minimum, and there is none where multipliers are large. Then the filter grows until the multipliers vanish,
@@ -459,7 +414,7 @@ def _solve_literally(problem: FilterProblem, logs: Array, dual_rate: float, limi
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows has diverged
         for n_steps in range(1, limits.dual + 1):
             function, previous = problem.lagrangian(np.exp(logs)), value
-            beta, value, is_settled = _descend_plainly(function, beta, rate, limits.descent, within)
+            beta, value, is_settled = _descend_plainly(function, beta, rate, limits.descent, within)  # line 2
             if np.isnan(value):
                 outcome, ending = Outcome.DIVERGED, f"the filter diverged in dual step {n_steps}"
                 break
@@ -487,10 +442,7 @@ def _solve_literally(problem: FilterProblem, logs: Array, dual_rate: float, limi
 def _descend_plainly(
     function: ValueAndGradient, start: Array, rate: float, limit: int, within: Array
 ) -> tuple[Array, float, bool]:
-    """Descent at one rate that nothing changes: the last point, its value, and whether it settled.
-
-    The value is nan if the next point would not be finite, or not ``|within @ x| <= 1``.
-    """
+    """Descent at one rate: the last point, its value or nan if ``|within @ x| <= 1`` would fail, whether it settled."""
     x, (value, gradient) = start, function(start)
     for _ in range(limit):
         proposal = x - rate * gradient

@@ -37,13 +37,10 @@ MAX_MISSING_SHARE = 0.98  # of the information, that is taken to be missing
 
 
 class Expectation:
-    """The E-step: completes the signals of a task under a model, from the same random numbers and the last solutions.
-
-    What was not observed is stood for by `n_draws`, or by its exact covariance where that is None.
-    """
+    """The E-step: completes signals under a model, from the same random numbers and the last solutions."""
 
     def __init__(self, task: Task, n_draws: int | None) -> None:
-        self.task, self.n_draws, self.signals = task, n_draws, task.signals
+        self.task, self.signals, self.n_draws = task, task.signals, n_draws  # None for the exact covariance
         truncation_error = task.spectrum.tolerance * self.signals.size
         self.tolerance_nats = max(SOLVE_TOLERANCE_NATS, TRUNCATION_SHARE * truncation_error)
         self._solutions: tuple[Array | None, Array | None] = (None, None)
@@ -52,7 +49,7 @@ class Expectation:
     def of(cls, task: Task, is_coarse: bool = False) -> Expectation:
         """Exactly where that is cheap, else by a few draws to begin with, which suffice for a coarse fit."""
         observed = task.signals.observed
-        n_missing = int(observed.size - np.count_nonzero(observed))
+        n_missing = observed.size - task.signals.size
         is_cheap = n_missing * observed.size * sum(observed.shape) <= MAX_EXACT_OPERATIONS
         if task.spectrum.has_node_covariances and is_cheap and (not is_coarse or n_missing <= FIRST_DRAWS):
             return cls(task, None)
@@ -94,35 +91,16 @@ class Expectation:
         return self._seen(model)[0].log_density()
 
 
-class ObservedObjective(Objective):
-    """The gradient of the log posterior given what was observed: that of completed signals, expected at the same point.
-
-    Its values are those of the expected log posterior, and not to be compared between points.
-    """
-
-    def __init__(self, expectation: Expectation, model: GraphGP) -> None:
-        super().__init__(expectation.task, model.graph_kernel, model.spectrum)
-        self._expectation, self._carry_over = expectation, model.carry
-
-    def at(self, x: Array) -> Objective:
-        """The objective of signals completed at a point."""
-        graph_kernel, input_theta, noise_variance = self.split(x)
-        kernel = self.task.input_kernel.with_theta(input_theta)
-        model = GraphGP(self.spectrum, graph_kernel, kernel, noise_variance, self._carry_over)
-        return Objective(self._expectation.completed(model), self.graph_kernel, self.spectrum)
-
-    def log_likelihood(self, x: Array) -> tuple[float, Array]:
-        return self.at(x).log_likelihood(x)
-
-    def model(self, x: Array) -> GraphGP:
-        return super().model(x) if self.task.carried is None else self.at(x).model(x)
-
-
-def objective_of(task: Task, model: GraphGP) -> Objective:
+def objective_of(task: Task, model: GraphGP, expectation: Expectation | None = None) -> Objective:
     """The log posterior that a model is a maximum of; its gradient, where signals have holes."""
     if task.signals.is_complete:
         return Objective(task, model.graph_kernel, model.spectrum)
-    return ObservedObjective(Expectation.of(task), model)
+    own = expectation or Expectation.of(task)
+
+    def complete(prior: GraphGP) -> Task:
+        return own.completed(dataclasses.replace(prior, carry=model.carry))
+
+    return Objective(task, model.graph_kernel, model.spectrum, complete)
 
 
 def learn_incomplete(task: Task, kernel: GraphKernel, solver: Solver, warm_start: Fit | None = None) -> Fit:
@@ -156,9 +134,7 @@ class _ExpectationMaximisation:
         self.expectation = Expectation.of(task, self.is_coarse)
         asked = EM_TOLERANCE_NATS if solver.tolerance_nats is None else solver.tolerance_nats
         self.tolerance_nats = max(asked, self.expectation.tolerance_nats)
-        self.observed = self.expectation.signals.observed
-        self.n_missing = int(self.observed.size - np.count_nonzero(self.observed))
-        self.missing_share = min(MAX_MISSING_SHARE, 1 - np.count_nonzero(self.observed) / self.observed.size)
+        self.missing_share = min(MAX_MISSING_SHARE, 1 - task.signals.size / task.signals.observed.size)
         self.stages: list[Stage] = []
         self.restarts: tuple[float, ...] = ()
         self.objective: Objective | None = None  # of the last step
@@ -202,8 +178,7 @@ class _ExpectationMaximisation:
             return self._learnt(self.kernel, self.expectation.completed(warm_start.model), warm_start)
         form, spectrum = self.kernel.path()[0], self.task.spectrum_of(self.kernel)
         objective = Objective(self.task, form.bind(spectrum), spectrum)
-        graph_kernel, input_theta, noise_variance = objective.split(objective.starting_points()[-1])
-        model = GraphGP(spectrum, graph_kernel, self.task.input_kernel.with_theta(input_theta), noise_variance)
+        model = objective.without_carry(objective.starting_points()[-1])
         simplest = self._learnt(form, self.expectation.completed(model, is_far=True), None)
         return self._learnt(self.kernel, self.expectation.completed(simplest.model, is_far=True), None)
 
@@ -228,15 +203,13 @@ class _ExpectationMaximisation:
         return _Step(before, objective.point(new.model), new, gain, is_far)
 
     def _restarted(self, fit: Fit) -> Fit | None:
-        """The best of the restarts given signals completed under the answer, if it is higher; they are made once.
-
-        What is higher for signals completed under a model is likelier than it given what was observed too.
-        """
+        """The best of the restarts given signals completed under the answer, if it is higher; they are made once."""
         solver, self.restarting = self.restarting, None
         if solver is None:
             return None
         step = self._step(fit.model, fit, False, solver)
         self.restarts = step.fit.restarts
+        # what is higher for signals completed under a model is likelier than it given what was observed too
         return step.fit if step.gain > self.tolerance_nats else None
 
     def _extrapolated(self, history: Sequence[_Step]) -> GraphGP:
@@ -286,11 +259,12 @@ class _ExpectationMaximisation:
             outcome, detail = fit.outcome, fit.detail
         certificate, n_draws = fit.certificate, self.expectation.n_draws
         if not self.is_coarse:
-            objective = ObservedObjective(self.expectation, fit.model)
+            objective = objective_of(self.task, fit.model, self.expectation)
             certificate = certify(objective, objective.point(fit.model), certificate.lift)
         value, error = self.expectation.log_likelihood(fit.model)
         steps = f"{len(self.stages)} steps of expectation-maximisation"
-        holes = f"{self.n_missing} of {self.observed.size} values missing"
+        n_values = self.task.signals.observed.size
+        holes = f"{n_values - self.task.signals.size} of {n_values} values missing"
         method = f"exact, {steps}: {holes}, few enough for their covariance to be written out"
         if n_draws is not None:
             method = f"{_count(n_draws)}, {steps}: {holes}, too many for their covariance to be written out in each"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -14,7 +14,7 @@ from scipy.linalg import block_diag
 from spectralgp._basics.checks import Array, Indices, as_option, as_positive, as_real_array
 from spectralgp.fields import Evidence, GraphGP, Inputs
 from spectralgp.graphs import GraphBase
-from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
+from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, as_input_kernel
 from spectralgp.kernels.base import Positivity
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.signals import Signals, as_training
@@ -134,36 +134,11 @@ class Task:
         """The spectrum that a graph kernel asks for."""
         return self.spectrum.of(self.graph, kernel.laplacian, kernel.scaled, self.signals.like)
 
-    def fold(
-        self, kept: Indices, held_out: Indices, cut: tuple[Signals, Signals] | None = None
-    ) -> tuple[Task, Signals, Fold]:
-        """The task with some of the signals, the others in its units, and what links their inputs.
-
-        `cut` is the pair of both signals, where it is known.
-        """
-        signals, others = self.signals.fold(kept, held_out) if cut is None else cut
+    def part(self, kept: Indices, signals: Signals) -> Task:
+        """The task with the inputs of the signals kept, and with these signals."""
         inputs = self.input_kernel.subset(self.inputs, kept)
         carried = None if self.carried is None else CarryColumns.of(self.carried.columns, inputs)
-        part = replace(self, inputs=inputs, signals=signals, carried=carried)
-        return part, others, Fold(self.inputs, kept, held_out)
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Which inputs were kept and which held out."""
-
-    inputs: Array
-    kept: Indices
-    held_out: Indices
-
-    @property
-    def features(self) -> Array:
-        """The inputs held out."""
-        return self.inputs[self.held_out]
-
-    def new_inputs(self, kernel: InputKernel) -> NewInputs:
-        """Covariances of the inputs held out, under a learnt kernel."""
-        return kernel.between(self.inputs, self.kept, self.held_out)
+        return replace(self, inputs=inputs, signals=signals, carried=carried)
 
 
 class Objective:
@@ -174,12 +149,19 @@ class Objective:
     of Student's t about a tenth of the variance, so that noise may vanish where data have none. All are free of the
     units of the signals.
 
-    It counts evaluations. It remembers the last one, since a solution is asked for its value more than once, and the
-    last input covariance, since solvers often move the filter alone.
+    It counts evaluations and remembers the last one, and the last input covariance: solvers often move the filter
+    alone. Of signals with holes, which `complete` completes under a model, it has the gradient of the log posterior
+    given what was observed; its values are those of the expected one, not to be compared between points.
     """
 
-    def __init__(self, task: Task, graph_kernel: GraphKernel, spectrum: Spectrum) -> None:
-        self.task, self.graph_kernel, self.spectrum = task, graph_kernel, spectrum
+    def __init__(
+        self,
+        task: Task,
+        graph_kernel: GraphKernel,
+        spectrum: Spectrum,
+        complete: Callable[[GraphGP], Task] | None = None,
+    ) -> None:
+        self.task, self.graph_kernel, self.spectrum, self.complete = task, graph_kernel, spectrum, complete
         self.n_evaluations = 0
         self.input_theta = task.input_kernel.theta
         self.n_graph = graph_kernel.theta.size
@@ -244,17 +226,27 @@ class Objective:
 
     def model(self, x: Array) -> GraphGP:
         """The prior at ``x``."""
+        model = self.without_carry(x)
+        if self.task.carried is None:
+            return model
+        own = self if self.complete is None else self.completed(x)
+        return replace(model, carry=self._carry(*own.read(x)))
+
+    def without_carry(self, x: Array) -> GraphGP:
+        """The prior at ``x``, without what inputs carry over."""
         graph_kernel, input_theta, noise_variance = self.split(x)
-        kernel, carry = self.task.input_kernel.with_theta(input_theta), None
-        if self.task.carried is not None:
-            carry = self._carry(*self.read(x))
-        return GraphGP(self.spectrum, graph_kernel, kernel, noise_variance, carry)
+        return GraphGP(self.spectrum, graph_kernel, self.task.input_kernel.with_theta(input_theta), noise_variance)
+
+    def completed(self, x: Array) -> Objective:
+        """The objective of signals completed at ``x``."""
+        assert self.complete is not None  # signals without holes need not be completed
+        return Objective(self.complete(self.without_carry(x)), self.graph_kernel, self.spectrum)
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Log posterior at ``x`` and its gradient."""
         if self._evaluated is None or not np.array_equal(x, self._evaluated[0]):
             self.n_evaluations += 1
-            value, gradient = self.log_likelihood(x)
+            value, gradient = (self if self.complete is None else self.completed(x)).log_likelihood(x)
             prior, slope = self.log_prior(x)
             self._evaluated = (x.copy(), value + prior, gradient + slope)
         return self._evaluated[1], self._evaluated[2].copy()
@@ -342,10 +334,7 @@ class Objective:
         return self._inputs[1:]
 
     def data_in(self, basis: Spectrum, rows: Inputs) -> SpectralData:
-        """The signals on a basis, in the eigenbasis of the inputs; each remembered as long as it does not change.
-
-        What carries over to the signals stands below them.
-        """
+        """The signals on a basis, in the eigenbasis of the inputs, with what carries over below them; remembered."""
         task, vectors = self.task, rows.turn
         if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not rows:
             if self._read is None or self._read[0] is not basis:
@@ -371,17 +360,14 @@ class Objective:
         return fisher_information(*powers, self.spectrum.multiplicities, filters, slopes, noise)
 
     def precision(self, x: Array) -> Array | None:
-        """Positive definite curvature to step by: Fisher information plus curvature of the prior; None without either.
-
-        In no direction is it less than one nat per squared unit of a parameter: the information vanishes where the
-        filter does, a prior need not be concave, and on a quadrature single weights may be negative.
-        """
+        """Positive definite curvature to step by: Fisher information plus that of the prior; None without either."""
         information = self.information(x)
         if information is None:
             return None
         curvature = (information + self.log_prior_precision(x)) * np.outer(self.units, self.units)
         values, vectors = np.linalg.eigh(curvature)
         scaled = vectors / self.units[:, None]
+        # information vanishes where the filter does, a prior need not be concave, a quadrature's weights not positive
         return (scaled * np.maximum(values, MIN_PRECISION)) @ scaled.T
 
 
@@ -421,10 +407,7 @@ def fisher_information(
 
 
 def told_apart(task: Task, model: GraphGP) -> GraphGP:
-    """An equal covariance with what the residual has at every frequency counted as noise, unless the noise was given.
-
-    The likelihood knows only the sum of the two.
-    """
+    """An equal covariance with what the residual has at every frequency counted as noise, unless that was given."""
     if task.known_noise is not None:
         return model
     kernel = model.graph_kernel.without_floor(model.spectrum.eigenvalues)

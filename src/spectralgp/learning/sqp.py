@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import nnls
@@ -15,7 +17,6 @@ from spectralgp._basics.progress import mention, report
 from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective, Task
-from spectralgp.learning.starts import grid_search, random_start
 from spectralgp.spectra import Spectrum
 
 # The continuation
@@ -40,16 +41,24 @@ MAX_CONSTRAINT_ROUNDS = 30  # of adding constraints that a step would violate
 MAX_CUTS = 25  # of a step that does not lead up
 MAX_FRESH_STARTS = 3  # from a curvature that misled the ascent
 
+# Starts other than typical values: anywhere, and the best point of the paper's grids
+RANDOM_SPREAD = 2.0  # standard deviation of random graph parameters about typical ones, in their units
+MAX_LOG_DISTANCE = float(np.log(30.0))  # of random input parameters from typical ones
+GRIDS = (np.linspace(-5, 5, 11), np.linspace(-10, 10, 11))  # the paper's: for low-pass, and for other spectra
+GRID_NOISE_SHARES = (0.1, 0.2)  # of the signals' variance, the paper's
+MAX_GRID_FILTERS = 10_000  # of one grid, beyond which it is thinned
+MAX_GRID_COEFFICIENTS = 9  # with three values each they still fit the limit
+MAX_BLOCK = 200_000  # variances computed at a time, few enough for a processor's cache
+
 
 @dataclass(frozen=True)
 class Sqp(Solver):
     """Joint constrained optimisation of all hyperparameters, with continuation in the complexity of the filter.
 
     Each form of a filter starts from the solution of the one before it, the same function with one more parameter, so
-    the objective never falls along the way and the search stays near the simpler model. What it finds is a local
-    maximum near that model. Higher ones may exist further away: `n_restarts` looks for them. With few signals the
-    highest maximum often predicts worse, at times far worse: restarts say how high the likelihood goes, not which model
-    to trust.
+    the objective never falls along the way and the search ends at a local maximum near the simpler model. Higher ones
+    may exist further away: `n_restarts` looks for them. With few signals the highest maximum often predicts worse, at
+    times far worse: restarts say how high the likelihood goes, not which model to trust.
 
     Parameters
     ----------
@@ -59,10 +68,9 @@ class Sqp(Solver):
         Stop where a further step promises no more than this many nats; as far as rounding allows if not given.
     n_restarts : int, default=0
         Number of random starts to ascend from as well, in the final form of each kernel; the highest log posterior of
-        all is kept, and ``Fit.restarts`` says what each reached. Fits that are compared and thrown away, on held-out
-        folds for one, have no restarts, and so weights of stacked kernels do not know of them. Where signals have
-        holes, those are completed under the answer, and the search goes on from what is higher then: the log posterior
-        given what was observed can only rise by it. The coarse fits of the default model to such signals have none.
+        all is kept, and ``Fit.restarts`` says what each reached. Coarse fits have none: neither those to held-out
+        folds, so that weights of stacked kernels do not know of restarts, nor those of the default model to signals
+        with holes. Other signals with holes are completed under the answer, and the search goes on from what is higher.
     random_state : int, default=0
         Seed of the random starts, the same for every kernel.
 
@@ -78,6 +86,7 @@ class Sqp(Solver):
     (5, True)
     """
 
+    shares_families: ClassVar[bool] = True
     max_iterations: int = 500
     tolerance_nats: float | None = None
     n_restarts: int = 0
@@ -100,40 +109,15 @@ class Sqp(Solver):
     def without_restarts(self) -> Sqp:
         return self if self.n_restarts == 0 else dataclasses.replace(self, n_restarts=0)
 
-    @property
-    def shares_families(self) -> bool:
-        return True
-
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
-        fits = None if warm_starts is None else self._warm(task, kernels, warm_starts)
-        return self._cold(task, kernels) if fits is None else fits
-
-    def _warm(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit]) -> list[Fit] | None:
-        """Fits of every kernel from one start each; None where one of them does not converge."""
-        fits = []
-        for kernel, other in zip(kernels, warm_starts, strict=True):
-            spectrum = other.model.spectrum
-            if _is_silent(other.model.graph_kernel, spectrum, other.model.noise_variance, SILENT_SHARE):
-                return None
-            objective = Objective(task, kernel.bind(spectrum), spectrum)
-            found = self._refined(objective, [objective.point(other.model)])
-            fit = self._judged(found, (Stage(kernel.label, found.value, found.objective.n_evaluations),))
-            if not fit.converged:
-                return None
-            fits.append(self._restarted(fit, found.objective))
-        for kernel in kernels:
-            report(kernel.label)
-        return fits
-
-    def _cold(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit]:
-        """Fits along one continuation."""
+        if warm_starts is not None:
+            warm = self._warm(task, kernels, warm_starts)
+            if warm is not None:
+                return warm
         path = max((kernel.path() for kernel in kernels), key=len)
-        spectrum = task.spectrum_of(path[-1])
-        fits: dict[int, Fit] = {}
-        stages: list[Stage] = []
-        guided: list[Array] = []
+        spectrum, silent_share = task.spectrum_of(path[-1]), SILENT_SHARE
+        fits, stages, guided = dict[int, Fit](), list[Stage](), list[Array]()
         found: SearchResult | None = None
-        silent_share = SILENT_SHARE
         for form in path:
             objective = Objective(task, form.bind(spectrum), spectrum)
             starts = self._first_starts(objective) if found is None else _grown(objective, found, silent_share)
@@ -149,7 +133,7 @@ class Sqp(Solver):
             found = solver._refined(objective, starts)
             silent_share = SILENT_SHARE if solver.tolerance_nats is None else SILENT_COARSE_SHARE
             spectrum = found.objective.spectrum
-            stages.append(Stage(form.label, found.value, found.objective.n_evaluations))
+            stages.append(found.stage)
             if form in kernels:
                 # restarts do not feed the continuation, so that a kernel is learnt alike alone and in a family
                 fit = self._restarted(self._judged(found, tuple(stages)), found.objective)
@@ -157,14 +141,28 @@ class Sqp(Solver):
             report(form.label)
         return [fits[index] for index in range(len(kernels))]
 
-    def _first_starts(self, objective: Objective) -> list[Array]:
-        """Starting points; of several, the coarse solutions from them, one for each maximum that may be the highest.
+    def _warm(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit]) -> list[Fit] | None:
+        """Fits of every kernel from one start each; None where one of them does not converge."""
+        fits = []
+        for kernel, other in zip(kernels, warm_starts, strict=True):
+            spectrum = other.model.spectrum
+            if _is_silent(other.model.graph_kernel, spectrum, other.model.noise_variance, SILENT_SHARE):
+                return None
+            objective = Objective(task, kernel.bind(spectrum), spectrum)
+            found = self._refined(objective, [objective.point(other.model)])
+            fit = self._judged(found, (found.stage,))
+            if not fit.converged:
+                return None
+            fits.append(self._restarted(fit, found.objective))
+        for kernel in kernels:
+            report(kernel.label)
+        return fits
 
-        Not where the spectrum may be too coarse for a solution, which then says little.
-        """
+    def _first_starts(self, objective: Objective) -> list[Array]:
+        """Starting points; of several, the coarse solutions from them, one for each maximum that may be the highest."""
         starts = objective.starting_points()
         if len(starts) == 1 or self.tolerance_nats is not None or objective.task.spectrum.tolerance > 0:
-            return starts
+            return starts  # where the spectrum may be too coarse for a solution, it says little
         coarse = [ascend(objective, start, self.max_iterations, COARSE_TOLERANCE_NATS) for start in starts]
         first, *others = sorted(coarse, key=attrgetter("value"), reverse=True)
         precision, kept = objective.precision(first.x), [first.x]
@@ -198,9 +196,8 @@ class Sqp(Solver):
     def _refined(self, objective: Objective, starts: list[Array]) -> SearchResult:
         """Solution on a spectrum that is fine enough for it: each finer one starts from the solution on the last.
 
-        Quadrature weights can be negative, and an optimiser exploits that where they are too coarse for its filter.
-        Since the error is bounded, such a solution never passes. Points on the way to a solution need not pass: they
-        are often harder to resolve than the answer, and cost nothing but time.
+        Quadrature weights can be negative, which an optimiser exploits where they are too coarse for its filter. Since
+        the error is bounded, such a solution never passes; points on the way, often harder to resolve, need not.
         """
         while True:
             highest = self._highest(objective, starts)
@@ -248,8 +245,7 @@ class Sqp(Solver):
         """The fit from one start; None where that leads to no model."""
         try:
             found = self._refined(objective, [start])
-            stage = Stage(objective.graph_kernel.label, found.value, found.objective.n_evaluations)
-            fit = self._judged(found, (stage,))
+            fit = self._judged(found, (found.stage,))
         except (ArithmeticError, RuntimeError, ValueError):  # the search before went through: it is this start's fault
             return None
         is_model = np.isfinite(fit.log_posterior) and fit.outcome is not Outcome.TOO_FEW_MOMENTS
@@ -278,8 +274,7 @@ def ascend(
 ) -> SearchResult:
     """Constrained local maximum from one start; or a point from which a step promises no more than a tolerance.
 
-    Far from it the curvature is taken anew at every step; near it, it is updated by the gradients, which know what the
-    expected curvature does not. Updates that lead nowhere are forgotten.
+    Far from it the curvature is taken anew at every step; near it, it is updated by the gradients.
     """
     if start.size == 0:
         detail = "nothing to learn: every hyperparameter is fixed"
@@ -421,3 +416,72 @@ def _quadratic_program(root: Array, gradient: Array, rows: Array, least: Array) 
     active = multipliers > 0
     step = root @ (free + np.linalg.lstsq(normals[active], missing[active])[0])
     return step
+
+
+def random_start(objective: Objective, random_state: np.random.Generator) -> Array:
+    """A random point within the bounds, where filters need not be positive.
+
+    Graph parameters are normal about one of the kernel's own starts; input parameters and noise are log-uniform.
+    """
+    task, kernel = objective.task, objective.graph_kernel
+    low, high = objective.bounds.T
+    graph_thetas = kernel.starting_points(objective.spectrum, task.variance)
+    start = graph_thetas[random_state.integers(len(graph_thetas))]
+    graph_theta = random_state.normal(start, RANDOM_SPREAD * kernel.theta_units(task.variance))
+    centres = task.input_kernel.expected_theta(task.inputs)
+    own = slice(kernel.theta.size, kernel.theta.size + centres.size)
+    lowest, highest = (np.clip(centres + far, low[own], high[own]) for far in (-MAX_LOG_DISTANCE, MAX_LOG_DISTANCE))
+    input_theta = random_state.uniform(lowest, highest)
+    least_noise = task.noise_bounds[0]
+    log_noise = random_state.uniform(least_noise, max(least_noise, np.log(task.variance)))
+    return np.clip(objective.join(graph_theta, input_theta, float(np.exp(log_noise))), low, high)
+
+
+def grid_search(objective: Objective) -> tuple[Array, str]:
+    """Best point of the paper's grids, at the length scale ``l = mean |y_n|^2`` and the amplitude ``var(Y)``.
+
+    Also a name for this stage that says how far the grid was thinned.
+    """
+    task, kernel, spectrum = objective.task, objective.graph_kernel, objective.spectrum
+    input_theta, energy = objective.input_theta.copy(), task.signals.mean_square * task.signals.shape[1]
+    if input_theta.size and energy > 0:
+        is_length_scale = ~np.isnan(task.input_kernel.typical_theta(task.inputs))
+        input_theta[is_length_scale] = 0.5 * np.log(energy)
+        input_theta = np.clip(input_theta, *task.input_kernel.bounds.T)
+    rows = objective.inputs_at(input_theta)[0]
+    data = objective.data_in(spectrum, rows)
+    powers = np.vander(spectrum.eigenvalues / spectrum.upper, objective.n_graph, increasing=True)
+    amplitude, noises = np.sqrt(task.variance), [share * task.variance for share in GRID_NOISE_SHARES]
+    if task.known_noise is not None:
+        noises = [task.known_noise]
+    best: tuple[float, Array, float] = (-np.inf, np.zeros(objective.n_graph), noises[0])
+    block, n_values = max(1, MAX_BLOCK // data.energies.size), 0
+    for grid in GRIDS:
+        coefficients, n_values = _combinations(grid, objective.n_graph)
+        spectra = np.square(amplitude * coefficients @ powers.T)
+        for noise in noises:
+            values = np.empty(len(spectra))
+            for start in range(0, len(spectra), block):  # equation (5), up to its constant
+                variances = rows.variances(spectra[start : start + block], noise)
+                terms = data.multiplicities * np.log(variances) + data.energies / variances
+                values[start : start + block] = -0.5 * np.sum(terms, axis=(1, 2))
+            index = int(np.argmax(values))
+            if values[index] > best[0]:
+                best = (float(values[index]), amplitude * coefficients[index], noise)
+    found = kernel.with_powers(best[1])
+    if found is None:
+        raise ValueError(f"graph_kernel must be a polynomial to search its coefficients on a grid; got {kernel!r}.")
+    thinned = f", {n_values} of 11 values per coefficient" if n_values < 11 else ""
+    return objective.join(found.theta, input_theta, best[2]), f"grid search{thinned}"
+
+
+def _combinations(values: Array, n_coefficients: int) -> tuple[Array, int]:
+    """All combinations of coefficients up to a common sign, from fewer values where there would be too many."""
+    free, n_values = min(n_coefficients, MAX_GRID_COEFFICIENTS), values.size  # higher coefficients stay zero
+    while n_values**free // 2 > MAX_GRID_FILTERS:
+        n_values -= 2  # keeps zero among them
+    chosen = np.linspace(values[0], values[-1], n_values)
+    combinations = np.array(list(itertools.product(chosen, repeat=free)))
+    # a filter and its negative have the same covariance, and the other half holds the negatives in reverse
+    half = combinations[: (combinations.shape[0] + 1) // 2]
+    return np.pad(half, ((0, 0), (0, n_coefficients - free))), n_values

@@ -13,7 +13,7 @@ from cases import GRAPHS
 from spectralgp._basics.progress import telling
 from spectralgp.fields import condition
 from spectralgp.kernels import Diffusion, Polynomial
-from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Task, hyperparameter_draws, learn_all
+from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Stacking, Task, hyperparameter_draws, learn_all
 from spectralgp.signals import read_signals
 from tolerances import FORMULA
 
@@ -65,13 +65,13 @@ def covariance_of(task, model):
 def test_held_out_densities_are_those_done_by_hand(name, n_draws):
     """The first fold starts cold, and the others from its solution; all stop where predictions can tell no more."""
     task, solver = TASKS[name], Sqp().coarse()
-    actual = Folds(N_SIGNALS, 3, np.random.default_rng(4), n_draws).score(candidates(task))
+    actual = Folds((N_SIGNALS, 7), Stacking(3, n_draws), np.random.default_rng(4)).score(candidates(task))
     shuffled, *streams = np.random.default_rng(4).spawn(4)
     expected, expected_values = np.empty((N_SIGNALS, 2)), np.empty((N_SIGNALS, 7, 2))
     first = [None, None]
     for held_out, rng in zip(np.array_split(shuffled.permutation(N_SIGNALS), 3), streams, strict=True):
         kept = np.array([n for n in range(N_SIGNALS) if n not in held_out])
-        part = task.fold(kept, held_out)[0]
+        part = task.part(kept, task.signals.fold(kept, held_out)[0])
         assert oracle.relative_error(part.signals.values, SIGNALS[kept]) < FORMULA
         for column, (kernel, own) in enumerate(zip(KERNELS, rng.spawn(2), strict=True)):
             like = None if first[column] is None or task.prior is None else [first[column]]
@@ -92,7 +92,7 @@ def test_held_out_densities_are_those_done_by_hand(name, n_draws):
 def test_every_fold_reports_its_progress():
     steps = []
     with telling(steps.append):
-        Folds(N_SIGNALS, 4, np.random.default_rng(0)).score(candidates(TASKS["kernel"]))
+        Folds((N_SIGNALS, 7), Stacking(4), np.random.default_rng(0)).score(candidates(TASKS["kernel"]))
     assert steps == [f"fold {number} of 4" for number in range(1, 5)]
 
 
@@ -101,7 +101,11 @@ def test_folds_do_not_depend_on_draws_or_on_the_other_kernels():
     task = TASKS["kernel"]
 
     def densities(kernels, n_draws):
-        return Folds(N_SIGNALS, 3, np.random.default_rng(4), n_draws).score(candidates(task, kernels)).log_densities
+        return (
+            Folds((N_SIGNALS, 7), Stacking(3, n_draws), np.random.default_rng(4))
+            .score(candidates(task, kernels))
+            .log_densities
+        )
 
     for n_draws in (0, 3):
         np.testing.assert_array_equal(densities(KERNELS[:1], n_draws)[:, 0], densities(KERNELS, n_draws)[:, 0])
@@ -111,7 +115,11 @@ def test_a_fold_is_centred_by_what_it_keeps():
     """Levels by node that differ much: the held-out densities are those of a model that never saw them."""
     levels = 10 * np.arange(7.0)
     task = Task.of(GRAPH, RBF(1.0), INPUTS, read_signals(SIGNALS + levels, "node"))
-    actual = Folds(N_SIGNALS, 3, np.random.default_rng(4)).score(candidates(task, [Polynomial(1)])).log_densities
+    actual = (
+        Folds((N_SIGNALS, 7), Stacking(3), np.random.default_rng(4))
+        .score(candidates(task, [Polynomial(1)]))
+        .log_densities
+    )
     shuffled, *_ = np.random.default_rng(4).spawn(4)
     start, like = 0, None
     for held_out in np.array_split(shuffled.permutation(N_SIGNALS), 3):
@@ -128,7 +136,7 @@ def test_a_fold_is_centred_by_what_it_keeps():
 
 def test_candidates_stand_beside_each_other():
     """Scored at once, or one after the other on the same folds."""
-    folds = Folds(N_SIGNALS, 3, np.random.default_rng(4))
+    folds = Folds((N_SIGNALS, 7), Stacking(3), np.random.default_rng(4))
     whole, first, second = (
         folds.score(candidates(TASKS["kernel"], some)) for some in (KERNELS, KERNELS[:1], KERNELS[1:])
     )

@@ -13,7 +13,7 @@ from cases import GRAPHS, WEIGHTS, bound
 from spectralgp.kernels import Polynomial
 from spectralgp.learning import Task, learn
 from spectralgp.learning.objective import Objective
-from spectralgp.learning.starts import MAX_GRID_FILTERS, _combinations, grid_search
+from spectralgp.learning.sqp import MAX_GRID_FILTERS, _combinations, grid_search
 from tolerances import FORMULA
 
 INPUTS = np.random.default_rng(0).uniform(-2, 2, (5, 2))

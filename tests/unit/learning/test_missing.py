@@ -26,7 +26,7 @@ from spectralgp import (
 from spectralgp.kernels import WithResidual
 from spectralgp.learning import Lagrangian, Sqp, missing
 from spectralgp.learning.draws import hyperparameter_draws
-from spectralgp.learning.missing import Expectation, ObservedObjective, objective_of
+from spectralgp.learning.missing import Expectation, objective_of
 from spectralgp.signals import read_signals
 from tolerances import EXACT, ITERATIVE, NATS, STANDARD_ERRORS
 
@@ -78,7 +78,7 @@ def test_an_exact_fit_is_a_maximum_of_the_evidence(name):
     """No small step from it gains more than the fit says that another would."""
     task, kernel = task_of(name, prior=None), Polynomial(2)
     fit = learn(task, kernel)
-    objective = ObservedObjective(Expectation(task, None), fit.model)
+    objective = objective_of(task, fit.model, Expectation(task, None))
     x = objective.point(fit.model)
     best = log_marginal_likelihood(fit.model, INPUTS, task.signals.values)
     assert relative_error(fit.log_likelihood, best) < EXACT
@@ -198,4 +198,4 @@ def test_draws_of_hyperparameters_know_what_is_missing():
 def test_the_objective_of_complete_signals_is_the_plain_one():
     task = Task.of(GRAPH, RBF(1.0), INPUTS, SIGNALS)
     fit = learn(task, Polynomial(1))
-    assert not isinstance(objective_of(task, fit.model), ObservedObjective)
+    assert objective_of(task, fit.model).complete is None

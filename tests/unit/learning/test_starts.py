@@ -13,7 +13,7 @@ import oracle
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Response, Sqp, Task, learn
 from spectralgp.kernels import WithResidual, as_input_kernel
 from spectralgp.learning.objective import Objective
-from spectralgp.learning.starts import random_start
+from spectralgp.learning.sqp import random_start
 from spectralgp.spectra import Chebyshev
 from tolerances import EXACT, SAME_EVIDENCE, STANDARD_ERRORS
 
