@@ -57,24 +57,6 @@ def _lost(client: Any, error: BaseException) -> RuntimeError:
     )
 
 
-def settle(client: Any, futures: list[Any], workers: set[str]) -> None:
-    """Wait until tasks are done or have failed; a RuntimeError if all the workers that had partitions are gone."""
-    # Dask does not give to others what was meant for workers that were all lost at once
-    distributed = require("distributed", "dask", PURPOSE)
-    while True:
-        try:
-            distributed.wait(futures, timeout=PATIENCE)
-        except distributed.TimeoutError:
-            alive = set(workers_of(client))
-            if workers and alive and not alive & workers:
-                raise RuntimeError(
-                    f"some worker must live as long as a pass; got all {len(workers)} lost since it began. Nothing was "
-                    "changed: run it again."
-                ) from None
-        else:
-            return
-
-
 @contextmanager
 def explained_failures(client: Any) -> Iterator[None]:
     """Say in plain words what it means when workers or the scheduler are lost, or tasks have no room."""
@@ -91,6 +73,29 @@ def explained_failures(client: Any) -> Iterator[None]:
         raise MemoryError(f"{NO_ROOM}; got less: {error} {MORE_ROOM}") from error
     except lost as error:
         raise _lost(client, error) from error
+
+
+def settle(client: Any, futures: list[Any], workers: set[str]) -> None:
+    """Wait until tasks are done, and raise what failed; a RuntimeError if all the workers that had partitions are gone.
+
+    Dask does not give to others what was meant for workers that were all lost at once.
+    """
+    distributed = require("distributed", "dask", PURPOSE)
+    with explained_failures(client):
+        while True:
+            try:
+                distributed.wait(futures, timeout=PATIENCE)
+                break
+            except distributed.TimeoutError:
+                alive = set(workers_of(client))
+                if workers and alive and not alive & workers:
+                    raise RuntimeError(
+                        f"some worker must live as long as a pass; got all {len(workers)} lost since it began. Nothing "
+                        "was changed: run it again."
+                    ) from None
+        for future in futures:
+            if future.status != "finished":
+                future.result()
 
 
 # ----------------------------------------------------------------------------------------------------- placement

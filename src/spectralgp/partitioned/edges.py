@@ -97,8 +97,14 @@ def as_edge_table(edges: Any, names: Any, n_nodes: int | None) -> EdgeTable:
     blocks = Blocks(table.n_blocks, lambda number: edge_columns(table.read(number, columns)), table.fingerprint)
     if n_nodes is not None:
         n_nodes = as_integer(n_nodes, "n_nodes", 1)
-    if names is None and n_nodes is None and not _are_counted(blocks):
-        names = _labels(blocks)
+    if names is None and n_nodes is None and not _are_counted(blocks):  # labels in the order of their first appearance
+        found: dict[Hashable, None] = {}
+        for sources, targets, _ in blocks:
+            found |= dict.fromkeys(chain.from_iterable(zip(as_labels(sources), as_labels(targets), strict=True)))
+        missing = missing_labels(found)
+        if missing:
+            raise ValueError(f"edges must name both ends; got {missing[0]!r}. Drop the rows with missing ends.")
+        names = tuple(found)
     if names is None:
         return EdgeTable(blocks, n_nodes or _number_of_nodes(blocks), None, None)
     names = as_names(names, n_nodes)
@@ -111,17 +117,6 @@ def _are_counted(blocks: Blocks) -> bool:
     """Whether edges join integers, as far as the first edges tell."""
     first = next(((sources, targets) for sources, targets, _ in blocks if len(sources)), ())
     return all(as_integers(labels) is not None for labels in first)
-
-
-def _labels(blocks: Blocks) -> Names:
-    """Labels of the nodes in the order of their first appearance."""
-    found: dict[Hashable, None] = {}
-    for sources, targets, _ in blocks:
-        found |= dict.fromkeys(chain.from_iterable(zip(as_labels(sources), as_labels(targets), strict=True)))
-    missing = missing_labels(found)
-    if missing:
-        raise ValueError(f"edges must name both ends; got {missing[0]!r}. Drop the rows with missing ends.")
-    return tuple(found)
 
 
 def _number_of_nodes(blocks: Blocks) -> int:

@@ -117,18 +117,12 @@ class PartitionedOperator(Operator):
     def gather(self, futures: Futures) -> list[Any]:
         """Results of tasks on the client."""
         self.settle(futures)
-        client = self.client
-        with cluster.explained_failures(client):
-            return list(client.gather(futures))
+        with cluster.explained_failures(self.client):
+            return list(self.client.gather(futures))
 
     def settle(self, futures: Futures) -> None:
         """Wait until tasks are done: failures are raised here, and no long queue builds up."""
-        client = self.client
-        with cluster.explained_failures(client):
-            cluster.settle(client, futures, self._placement.known)
-            for future in futures:
-                if future.status != "finished":
-                    future.result()
+        cluster.settle(self.client, futures, self._placement.known)
 
     def mapped(self, function: Callable[..., Any], n_columns: int, *arguments: Any) -> PartitionedBlock:
         """A block made part by part of others and of keys; all other arguments are given to every task."""
