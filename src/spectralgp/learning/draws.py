@@ -72,12 +72,10 @@ class _Laplace:
         mode, units = self.mode, self.units
         curvature = np.empty((mode.size, mode.size))
         for index, unit in enumerate(units):
-            ends = []
-            for sign in (-1, 1):
-                end = mode.copy()
-                end[index] = np.clip(mode[index] + sign * DIFFERENCE * unit, self.low[index], self.high[index])
-                ends.append(end)
-            width = (ends[1][index] - ends[0][index]) / unit
+            ends = np.array([mode, mode])
+            reach = np.array([-DIFFERENCE, DIFFERENCE]) * unit
+            ends[:, index] = np.clip(mode[index] + reach, self.low[index], self.high[index])
+            width = (ends[1, index] - ends[0, index]) / unit
             behind, ahead = (self.objective.evaluate(end)[1] for end in ends)
             curvature[index] = (behind - ahead) * units / width if width > 0 else 0.0
         return (curvature + curvature.T) / 2

@@ -56,10 +56,7 @@ def learn_all(
     solver: Solver | None = None,
     warm_starts: Sequence[Fit | None] | None = None,
 ) -> list[Fit]:
-    """Learn graph kernels, each on its task; those of one family on one task share their continuation.
-
-    `warm_starts` holds, for each kernel, a fit of it to similar signals in the same units to start from, or None.
-    """
+    """Learn graph kernels, each on its task and from its warm start, if it has one; families share a continuation."""
     solver, known = solver or Sqp(), warm_starts or [None] * len(kernels)
     families: dict[Hashable, list[int]] = {}
     for index, (task, kernel) in enumerate(zip(tasks, kernels, strict=True)):
@@ -73,7 +70,7 @@ def learn_all(
             group = [index for index in family if kernels[index] in path]
             family = [index for index in family if kernels[index] not in path]
             task, own = tasks[group[0]], [kernels[index] for index in group]
-            starts = [start for start in (known[index] for index in group) if start is not None]
+            starts = [start for index in group if (start := known[index]) is not None]
             if task.signals.is_complete:
                 found = solver.fit(task, own, starts if len(starts) == len(group) else None)
             else:
@@ -83,13 +80,7 @@ def learn_all(
 
 
 def as_solver(solver: SolverLike, max_iterations: int = 500) -> Solver:
-    """A solver by its name, with a limit on its iterations; a solver itself has its own.
-
-    Examples
-    --------
-    >>> as_solver("sqp", 100)
-    Sqp(max_iterations=100, tolerance_nats=None, n_restarts=0, random_state=0)
-    """
+    """A solver by its name, with a limit on its iterations; a solver itself has its own."""
     if isinstance(solver, Solver):
         return solver
     if solver is None or as_option(solver, "solver", ("sqp", "lagrangian")) == "sqp":

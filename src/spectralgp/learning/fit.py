@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import attrgetter
 from typing import ClassVar
@@ -21,7 +20,7 @@ from spectralgp.learning.objective import Objective, Task
 from spectralgp.signals import Signals
 from spectralgp.spectra import Errors
 
-ACTIVE_RESPONSE = 1e-6  # of a filter's largest value, below which a constraint counts as active
+MAX_ACTIVE = 1e-6  # response, as a share of a filter's largest, at which a constraint counts as active
 MIN_RESPONSE = 1e-15  # of a filter's largest value: below this, another order of summation may find it negative
 MAX_DISTANCE_AT_BOUND = 1e-9  # relative distance from a bound that counts as being at it
 
@@ -41,11 +40,6 @@ class Outcome(Enum):
     def remedy(self) -> str:
         """What to do about it."""
         return self.value[1]
-
-    @property
-    def is_success(self) -> bool:
-        """Whether the fit can be taken for a maximum."""
-        return self in (Outcome.CONVERGED, Outcome.NOTHING_TO_LEARN)
 
 
 @dataclass(frozen=True)
@@ -110,14 +104,14 @@ class Fit:
     outcome: Outcome
     detail: str
     stages: tuple[Stage, ...]
-    errors: Errors = dataclasses.field(default_factory=Errors)
+    errors: Errors = field(default_factory=Errors)
     method: str = "every value was observed"
     restarts: tuple[float, ...] = ()
 
     @property
     def converged(self) -> bool:
         """Whether the solver met its tolerances."""
-        return self.outcome.is_success
+        return self.outcome in (Outcome.CONVERGED, Outcome.NOTHING_TO_LEARN)
 
     @property
     def message(self) -> str:
@@ -166,14 +160,13 @@ class Fit:
     def in_units(self, signals: Signals) -> Fit:
         """The fit of the signals as they came in, before they were scaled; of a node of relative scale one."""
         shift = -signals.log_volume
-        stages = [dataclasses.replace(stage, log_posterior=stage.log_posterior + shift) for stage in self.stages]
-        return dataclasses.replace(
+        return replace(
             self,
             model=self.model.scaled_by(signals.units.spread),
             log_likelihood=self.log_likelihood + shift,
             log_posterior=self.log_posterior + shift,
-            stages=tuple(stages),
-            restarts=tuple(value + shift for value in self.restarts),
+            stages=tuple([replace(stage, log_posterior=stage.log_posterior + shift) for stage in self.stages]),
+            restarts=tuple([value + shift for value in self.restarts]),
         )
 
 
@@ -244,7 +237,7 @@ def active_constraints(objective: Objective, x: Array) -> tuple[Array, Array, tu
         response = filtered.rows @ x
         peak = float(np.max(np.abs(response), initial=0.0)) or 1.0
         feasibility = max(feasibility, -float(np.min(response)) / peak)
-        touching = response <= ACTIVE_RESPONSE * peak
+        touching = response <= MAX_ACTIVE * peak
         rows += list(filtered.rows[touching])
         slacks += response[touching].tolist()
         names += [f"filter at {point:.4g}" for point in filtered.points[touching]]

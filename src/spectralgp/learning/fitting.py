@@ -256,19 +256,14 @@ class FittedModels:
 
 
 def fit_models(
-    plan: Plan,
-    solver: Solver,
-    stacking: Stacking,
-    random_state: np.random.Generator,
-    is_choice: bool = False,
-    start: Fit | None = None,
+    plan: Plan, solver: Solver, stacking: Stacking, generator: np.random.Generator, is_choice: bool, start: Fit | None
 ) -> FittedModels:
     """Learn candidates, weigh them by what they predict of signals held out, and condition them on all signals.
 
     Several candidates are stacked, with the weights that score best on held-out folds; where they are a choice of the
     library's (`is_choice`), only those of use are kept. A single one is learnt from a `start`, if there is one.
     """
-    of_folds, of_draws = random_state.spawn(2)
+    of_folds, of_draws = generator.spawn(2)
     candidates = next(plan)
     n_signals, is_stacked = candidates[0].task.signals.shape[0], len(candidates) > 1
     weights, warm_starts, tried = np.ones(1), [] if is_stacked or start is None else [start], tuple[Tried, ...]()

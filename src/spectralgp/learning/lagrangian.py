@@ -14,16 +14,7 @@ from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_
 from spectralgp._basics.progress import report
 from spectralgp.fields import Evidence
 from spectralgp.kernels import GraphKernel
-from spectralgp.learning.fit import (
-    ACTIVE_RESPONSE,
-    Certificate,
-    Fit,
-    Outcome,
-    SearchResult,
-    Solver,
-    Stage,
-    lift_above_zero,
-)
+from spectralgp.learning.fit import MAX_ACTIVE, Certificate, Fit, Outcome, SearchResult, Solver, Stage, lift_above_zero
 from spectralgp.learning.objective import Objective, Task
 from spectralgp.learning.sqp import Sqp, grid_search
 from spectralgp.spectra import Spectrum
@@ -187,11 +178,11 @@ class Lagrangian(Solver):
             problem = FilterProblem(objective, _powers(kernel), x)
         else:
             problem = FilterProblem(objective, _orthonormal(kernel, spectrum), lift_above_zero(objective, x)[0])
+        logs = np.full(
+            problem.points.size, np.log(FIRST_MULTIPLIER if self.multiplier == "random" else self.multiplier)
+        )
         if self.multiplier == "random":
-            noise = np.random.default_rng(self.random_state).standard_normal(problem.points.size)
-            logs = np.log(FIRST_MULTIPLIER) + noise
-        else:
-            logs = np.full(problem.points.size, np.log(self.multiplier))
+            logs += np.random.default_rng(self.random_state).standard_normal(logs.size)
         return (_solve_literally if self.literal else _solve_safely)(problem, logs, self.dual_rate, self.limits)
 
 
@@ -341,7 +332,7 @@ class FilterProblem:
         gradient = self.negative(z)[1] - self.rows.T @ multipliers
         response = self.rows @ z
         peak = float(np.max(np.abs(response))) or 1.0
-        touching = response <= ACTIVE_RESPONSE * peak
+        touching = response <= MAX_ACTIVE * peak
         return Certificate(
             stationarity=float(np.max(np.abs(gradient))),
             feasibility=max(0.0, -float(np.min(response)) / peak),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -84,7 +83,7 @@ class Expectation:
             draws, solutions = seen.draws(n_draws, np.random.default_rng(SEED), others, tolerance)
             self._solutions = solution, solutions
             deviations = draws / np.sqrt(n_draws)
-        return dataclasses.replace(self.task, signals=self.signals.completed(mean + carried, deviations))
+        return replace(self.task, signals=self.signals.completed(mean + carried, deviations))
 
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
         """Log density of what was observed, and its standard error: equation (19)."""
@@ -98,7 +97,7 @@ def objective_of(task: Task, model: GraphGP, expectation: Expectation | None = N
     own = expectation or Expectation.of(task)
 
     def complete(prior: GraphGP) -> Task:
-        return own.completed(dataclasses.replace(prior, carry=model.carry))
+        return own.completed(replace(prior, carry=model.carry))
 
     return Objective(task, model.graph_kernel, model.spectrum, complete)
 
@@ -196,7 +195,7 @@ class _ExpectationMaximisation:
 
     def _step(self, model: GraphGP, fit: Fit, is_far: bool, solver: Solver | None = None) -> _Step:
         completed = self.expectation.completed(model, is_far)
-        new = self._learnt(self.kernel, completed, dataclasses.replace(fit, model=model), solver)
+        new = self._learnt(self.kernel, completed, replace(fit, model=model), solver)
         self.objective = objective = Objective(completed, new.model.graph_kernel, new.model.spectrum)
         before = objective.point(model)
         gain = new.log_posterior - objective.evaluate(before)[0]
@@ -243,7 +242,7 @@ class _ExpectationMaximisation:
         for group in np.array_split(np.arange(n_draws), min(DRAW_GROUPS, n_draws)):
             scaled = deviations[group] * np.sqrt(n_draws / group.size)
             part = self.expectation.signals.completed(objective.task.signals.values, scaled)
-            alone = dataclasses.replace(objective.task, signals=part)
+            alone = replace(objective.task, signals=part)
             gradients.append(Objective(alone, objective.graph_kernel, objective.spectrum).evaluate(x)[1])
         spread = np.cov(np.array(gradients).T, ddof=1).reshape(precision.shape) / len(gradients)
         lost_nats = 0.5 * float(np.trace(np.linalg.solve(precision, spread))) / (1 - self.missing_share)
@@ -268,7 +267,7 @@ class _ExpectationMaximisation:
         method = f"exact, {steps}: {holes}, few enough for their covariance to be written out"
         if n_draws is not None:
             method = f"{_count(n_draws)}, {steps}: {holes}, too many for their covariance to be written out in each"
-        return dataclasses.replace(
+        return replace(
             fit,
             log_likelihood=value,
             log_posterior=value + (fit.log_posterior - fit.log_likelihood),
@@ -276,7 +275,7 @@ class _ExpectationMaximisation:
             outcome=outcome,
             detail=detail,
             stages=tuple(self.stages),
-            errors=dataclasses.replace(fit.errors, probes=float(np.hypot(fit.errors.probes, error))),
+            errors=replace(fit.errors, probes=float(np.hypot(fit.errors.probes, error))),
             method=method,
             restarts=self.restarts,
         )

@@ -81,7 +81,7 @@ class Task:
         signals : array of shape (n_signals, n_nodes), or Signals
             Training signals, taken as they are: nothing is centred or scaled. `read_signals` does that.
         noise_variance : float or pair of float, optional
-            Fixed noise variance, or bounds between which it is learnt; the prior has its own if not given.
+            Fixed noise variance, or bounds between which it is learnt; those of the prior if not given.
         prior : {"weak"} or None, default="weak"
             Prior on the hyperparameters; None is plain maximum likelihood.
         spectrum : SpectrumSettings, default=Exact()
@@ -98,9 +98,7 @@ class Task:
         if not isinstance(graph, GraphBase):
             raise TypeError(f"graph must be a Graph; got {type(graph).__name__}. Convert it with as_graph first.")
         if not isinstance(spectrum, SpectrumSettings):
-            raise TypeError(
-                f"spectrum must be Exact() or Chebyshev(...); got {spectrum!r}. Leave it out for the former."
-            )
+            raise TypeError(f"spectrum must be Exact() or Chebyshev(...); got {spectrum!r}. Leave it out for Exact().")
         checked = as_real_array(inputs, "inputs", ("n_signals", "n_features")).copy()
         training = as_training(signals, checked.shape[0], graph.n_nodes)
         if prior is not None:
@@ -141,6 +139,9 @@ class Task:
         return replace(self, inputs=inputs, signals=signals, carried=carried)
 
 
+Completion = Callable[[GraphGP], Task]  # of signals with holes under a model
+
+
 class Objective:
     """Log posterior of the hyperparameters ``x = (graph theta, input theta, log noise)``, with its gradient.
 
@@ -155,11 +156,7 @@ class Objective:
     """
 
     def __init__(
-        self,
-        task: Task,
-        graph_kernel: GraphKernel,
-        spectrum: Spectrum,
-        complete: Callable[[GraphGP], Task] | None = None,
+        self, task: Task, graph_kernel: GraphKernel, spectrum: Spectrum, complete: Completion | None = None
     ) -> None:
         self.task, self.graph_kernel, self.spectrum, self.complete = task, graph_kernel, spectrum, complete
         self.n_evaluations = 0
@@ -285,17 +282,6 @@ class Objective:
             slopes.append(np.array([noise_slope]))
         return value, np.concatenate(slopes)
 
-    def log_prior_precision(self, x: Array) -> Array:
-        """About how curved the log prior is in ``x``, shape (n_parameters, n_parameters); the noise at its centre."""
-        if self.task.prior is None:
-            return np.zeros((x.size, x.size))
-        graph_kernel, _, noise_variance = self.split(x)
-        centres, spreads = self._length_scales
-        of_inputs = np.where(np.isnan(centres), 0.0, spreads**-2.0)
-        of_noise = (NOISE_DEGREES_OF_FREEDOM + 1) / NOISE_DEGREES_OF_FREEDOM / NOISE_SPREAD**2
-        of_graph = graph_kernel.log_prior_precision(self.spectrum, noise_variance)
-        return np.asarray(block_diag(of_graph, np.diag([*of_inputs, *[of_noise] * self.learns_noise])))
-
     def evidence(self, x: Array) -> Evidence:
         """The evidence alone, without the prior."""
         evidence, basis = self.read(x)
@@ -361,11 +347,16 @@ class Objective:
 
     def precision(self, x: Array) -> Array | None:
         """Positive definite curvature to step by: Fisher information plus that of the prior; None without either."""
-        information = self.information(x)
-        if information is None:
+        curvature = self.information(x)
+        if curvature is None:
             return None
-        curvature = (information + self.log_prior_precision(x)) * np.outer(self.units, self.units)
-        values, vectors = np.linalg.eigh(curvature)
+        if self.task.prior is not None:
+            (graph_kernel, _, noise_variance), (centres, spreads) = self.split(x), self._length_scales
+            of_inputs = np.where(np.isnan(centres), 0.0, spreads**-2.0)
+            of_noise = (NOISE_DEGREES_OF_FREEDOM + 1) / NOISE_DEGREES_OF_FREEDOM / NOISE_SPREAD**2  # at its centre
+            of_graph = graph_kernel.log_prior_precision(self.spectrum, noise_variance)
+            curvature = curvature + block_diag(of_graph, np.diag([*of_inputs, *[of_noise] * self.learns_noise]))
+        values, vectors = np.linalg.eigh(curvature * np.outer(self.units, self.units))
         scaled = vectors / self.units[:, None]
         # information vanishes where the filter does, a prior need not be concave, a quadrature's weights not positive
         return (scaled * np.maximum(values, MIN_PRECISION)) @ scaled.T

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import ClassVar
 
@@ -29,7 +28,7 @@ SILENT_COARSE_SHARE = 0.05  # the same of a coarse solution, which may be on its
 # An ascent. By VIOLATION, a share of its largest value, a filter may fall below zero until it is lifted: no evaluation
 # depends on it, and the point where a filter touches zero, which large multipliers stand on, is known to its root.
 VIOLATION = 1e-12
-STATIONARITY = 1e-3  # residual of the gradient per root of the number of observations, where a fit counts as converged
+STATIONARITY = 1e-3  # residual of the gradient that counts as zero, in its standard deviations over draws of the data
 MIN_GAIN_NATS = 1e-10  # per observation: an ascent stops where a further step promises less
 ROUNDING = 1e-14  # of the objective
 FAR_GAIN_NATS = 10.0  # a step that promises more ends where the curvature is another
@@ -104,10 +103,10 @@ class Sqp(Solver):
         tolerance_nats = self.tolerance_nats
         if tolerance_nats is None:
             tolerance_nats = max(COARSE_TOLERANCE_NATS, COARSE_TOLERANCE_PER_SIGNAL * n_signals)
-        return dataclasses.replace(self, tolerance_nats=tolerance_nats, n_restarts=0)
+        return replace(self, tolerance_nats=tolerance_nats, n_restarts=0)
 
     def without_restarts(self) -> Sqp:
-        return self if self.n_restarts == 0 else dataclasses.replace(self, n_restarts=0)
+        return self if self.n_restarts == 0 else replace(self, n_restarts=0)
 
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
         if warm_starts is not None:
@@ -154,7 +153,7 @@ class Sqp(Solver):
             if not fit.converged:
                 return None
             fits.append(self._restarted(fit, found.objective))
-        for kernel in kernels:
+        for kernel in kernels:  # not before all went through
             report(kernel.label)
         return fits
 
@@ -204,7 +203,7 @@ class Sqp(Solver):
             x, lift = lift_above_zero(objective, highest.x)
             finer = None if objective.errors(x).is_tolerable else objective.spectrum.refined()
             if finer is None:
-                return dataclasses.replace(highest, x=x, value=objective.evaluate(x)[0], lift=lift)
+                return replace(highest, x=x, value=objective.evaluate(x)[0], lift=lift)
             # the solution on too coarse a spectrum may lie anywhere, so what it started from is not given up
             coarse, starts = objective, [x, *starts]
             objective = Objective(coarse.task, coarse.graph_kernel, finer)
@@ -212,7 +211,8 @@ class Sqp(Solver):
 
     def _judged(self, found: SearchResult, stages: tuple[Stage, ...]) -> Fit:
         """The fit where a search ended: as near as was asked for, or judged by its certificate."""
-        certificate, limit = certify(found.objective, found.x, found.lift), _stationarity_limit(found.objective)
+        certificate = certify(found.objective, found.x, found.lift)
+        limit = float(STATIONARITY * np.sqrt(found.objective.task.signals.size))
         outcome, detail = found.outcome, found.detail
         met_tolerance = self.tolerance_nats is not None and outcome is Outcome.CONVERGED
         if outcome is not Outcome.NOTHING_TO_LEARN and not met_tolerance:
@@ -221,7 +221,7 @@ class Sqp(Solver):
             else:
                 outcome = Outcome.NOT_STATIONARY
                 detail = f"{detail}; stationarity {certificate.stationarity:.2g} exceeds {limit:.2g}"
-        return dataclasses.replace(found, outcome=outcome, detail=detail, certificate=certificate).fit(stages)
+        return replace(found, outcome=outcome, detail=detail, certificate=certificate).fit(stages)
 
     def _restarted(self, fit: Fit, objective: Objective) -> Fit:
         """A fit, or a higher one from a random start; either says what those reached."""
@@ -239,7 +239,7 @@ class Sqp(Solver):
             if one is not None and one.log_posterior > highest.log_posterior + smallest_gain:
                 highest = one
         stage = Stage(f"{label}, {self.n_restarts} restarts", highest.log_posterior, n_evaluations)
-        return dataclasses.replace(highest, stages=(*fit.stages, stage), restarts=tuple(reached))
+        return replace(highest, stages=(*fit.stages, stage), restarts=tuple(reached))
 
     def _fit_from(self, objective: Objective, start: Array) -> Fit | None:
         """The fit from one start; None where that leads to no model."""
@@ -279,7 +279,7 @@ def ascend(
     if start.size == 0:
         detail = "nothing to learn: every hyperparameter is fixed"
         return SearchResult(objective, start, objective.evaluate(start)[0], Outcome.NOTHING_TO_LEARN, detail)
-    size, limit = objective.task.signals.size, _stationarity_limit(objective) / 2
+    size, limit = objective.task.signals.size, float(STATIONARITY * np.sqrt(objective.task.signals.size)) / 2
     x = np.clip(start, *objective.bounds.T)
     constraints, precision = _Constraints(objective, x), _fresh_precision(objective, x)
     x = x + constraints.step(x, np.zeros(x.size), precision)
@@ -303,11 +303,6 @@ def ascend(
         is_fresh = found is None or promised > FAR_GAIN_NATS
         precision = _fresh_precision(objective, x) if is_fresh else _updated(precision, x - last, before - gradient)
     return SearchResult(objective, x, value, Outcome.NOT_STATIONARY, detail)
-
-
-def _stationarity_limit(objective: Objective) -> float:
-    """Residual of the gradient that counts as zero: a thousandth of its standard deviation over draws of the data."""
-    return float(STATIONARITY * np.sqrt(objective.task.signals.size))
 
 
 def _fresh_precision(objective: Objective, x: Array) -> Array:
