@@ -302,7 +302,7 @@ class Graph(GraphBase):
         return self.n_components == 1
 
     def laplacian(self, kind: LaplacianKind = "combinatorial", *, scaled: bool = False) -> Any:
-        """Graph Laplacian, ``D - W`` or ``I - D^-1/2 W D^-1/2``, where D holds the degrees.
+        """Graph Laplacian, ``D - W`` or ``I - D^-1/2 W D^-1/2`` with degrees D, as a sparse ``csr_array``.
 
         Parameters
         ----------
@@ -310,10 +310,6 @@ class Graph(GraphBase):
             Which Laplacian. The row of an isolated node is zero in both.
         scaled : bool, default=False
             Divide by the largest eigenvalue, equation (2), so that eigenvalues lie in [0, 1].
-
-        Returns
-        -------
-        csr_array of shape (n_nodes, n_nodes)
 
         Examples
         --------

@@ -144,8 +144,7 @@ def as_weights(weights: Any, *, remedy: str = _UNDIRECTED) -> Any:
 
 def _check_laplacian(matrix: Any) -> None:
     """Refuse what has nothing but negative numbers off a positive diagonal."""
-    diagonal = matrix.diagonal()
-    n_positive = np.count_nonzero(matrix.data > 0)
+    diagonal, n_positive = matrix.diagonal(), np.count_nonzero(matrix.data > 0)
     if not n_positive or n_positive == matrix.nnz or n_positive > np.count_nonzero(diagonal > 0):
         return
     if np.abs(matrix.sum(axis=1)).max() <= 1e-6 * diagonal.max():
@@ -232,8 +231,7 @@ def _symmetric(matrix: Any, tolerance: float, remedy: str) -> Any:
         mean = 0.5 * matrix.data + 0.5 * other.data
         return csr_array((mean, matrix.indices, matrix.indptr), shape=matrix.shape)
     difference = abs(matrix - other).tocoo()
-    worst = int(np.argmax(difference.data))
-    row, column = int(difference.row[worst]), int(difference.col[worst])
+    row, column = (int(ends[np.argmax(difference.data)]) for ends in (difference.row, difference.col))
     raise ValueError(
         f"weights must be symmetric; got weights[{row}, {column}] = {matrix[row, column]} and "
         f"weights[{column}, {row}] = {matrix[column, row]}, the largest of {difference.nnz // 2} "
@@ -254,8 +252,7 @@ def finished(matrix: Any) -> Any:
         check_sums(matrix.data, matrix.sum(axis=1))
     # SciPy allocates for the worst case and keeps a view: up to twice the memory for the life of the graph
     if matrix.data.base is not None and matrix.data.base.size > matrix.data.size:
-        matrix.data = matrix.data.copy()
-        matrix.indices = matrix.indices.copy()
+        matrix.data, matrix.indices = matrix.data.copy(), matrix.indices.copy()
     return read_only(matrix)
 
 

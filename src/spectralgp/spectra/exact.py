@@ -36,7 +36,6 @@ class SpectralSignals(SpectralData):
 
     @cached_property
     def energies(self) -> Array:
-        """``Z_ij^2``."""
         return np.square(self.coefficients)
 
     def rotate(self, vectors: Array) -> SpectralSignals:
@@ -55,12 +54,10 @@ class SpectralSignals(SpectralData):
 
     @property
     def carried_energies(self) -> tuple[Array, Array]:
-        """``X_ij^2`` and ``X_ij Y_ij``."""
         signals, carried = np.split(self.coefficients, 2)
         return np.square(carried), carried * signals
 
     def without_carried(self, response: Array) -> SpectralSignals:
-        """``Y_ij - b_j X_ij``."""
         signals, carried = np.split(self.coefficients, 2)
         return SpectralSignals(signals - response * carried)
 
@@ -116,7 +113,6 @@ class ExpectedSignals(SpectralData):
 
     @cached_property
     def energies(self) -> Array:
-        """``E[Z_ij^2]``."""
         return self.mean.energies + self.spread.energies(self.vectors)
 
     def rotate(self, vectors: Array) -> ExpectedSignals:
@@ -330,14 +326,7 @@ class ExactSpectrum(MatrixBasis):
         return self.unload(as_signals(spectral_signals, self.n_nodes, name="spectral_signals"))
 
     def filter(self, signals: ArrayLike, response: Callable[[Array], ArrayLike] | ArrayLike) -> Array:
-        """Filter signals: ``g(L) y = V diag(g(lambda)) V^T y``.
-
-        Parameters
-        ----------
-        signals : array of shape (n_signals, n_nodes) or (n_nodes,)
-            Signals in rows.
-        response : callable or array of shape (n_nodes,)
-            The filter ``g``, as a function of the eigenvalues or as its values at `eigenvalues`.
+        """Filter signals, ``g(L) y = V diag(g(lambda)) V^T y``, by a function of the eigenvalues or its values there.
 
         Examples
         --------

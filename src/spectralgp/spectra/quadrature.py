@@ -59,7 +59,6 @@ class SpectralMoments(SpectralData):
 
     @cached_property
     def energies(self) -> Array:
-        """``(E_q)_ii``."""
         return np.diagonal(self.matrices, axis1=1, axis2=2).T.copy()
 
     def rotate(self, vectors: Array) -> SpectralMoments:
@@ -74,7 +73,6 @@ class SpectralMoments(SpectralData):
 
     @property
     def carried_energies(self) -> tuple[Array, Array]:
-        """Diagonals of the lower right and the upper right block of ``E_q``."""
         half = self.matrices.shape[1] // 2
         own, across = self.matrices[:, half:, half:], self.matrices[:, :half, half:]
         return np.diagonal(own, axis1=1, axis2=2).T, np.diagonal(across, axis1=1, axis2=2).T
@@ -87,7 +85,6 @@ class SpectralMoments(SpectralData):
         return SpectralMoments(matrices + factor**2 * self.matrices[:, half:, half:], self.weights, self.n_nodes)
 
     def quadratics(self, factors: Array) -> Array:
-        """Sums of the diagonals of ``L_q^-1 E_q L_q^-T``."""
         halves = np.linalg.solve(factors, self.matrices)
         return np.diagonal(np.linalg.solve(factors, np.swapaxes(halves, 1, 2)), axis1=1, axis2=2).sum(axis=0)
 
@@ -434,12 +431,11 @@ class Quadrature(Spectrum):
     def series(self, functions: OfEigenvalues, slack: float = 0.0) -> Array:
         """Chebyshev series of functions (n_functions, n_terms), less what is within a slack of their smallest value."""
         coefficients = self._series(functions)
-        if slack:
-            smallest = np.min(np.abs(functions(self.eigenvalues)), axis=1, keepdims=True)
-            left_out = np.cumsum(np.abs(coefficients[:, ::-1]), axis=1)[:, ::-1]
-            needed = np.any(left_out > slack * smallest, axis=0)
-            coefficients = coefficients[:, : int(np.count_nonzero(needed))]
-        return coefficients
+        if not slack:
+            return coefficients
+        smallest = np.min(np.abs(functions(self.eigenvalues)), axis=1, keepdims=True)
+        left_out = np.cumsum(np.abs(coefficients[:, ::-1]), axis=1)[:, ::-1]
+        return coefficients[:, : int(np.count_nonzero(np.any(left_out > slack * smallest, axis=0)))]
 
     def each_filtered(self, block: Any, series: Array) -> Any:
         """Every column through a filter of its own, given by its `series`."""
@@ -509,15 +505,12 @@ class Quadrature(Spectrum):
         looked for at further points, is added.
         """
         n_points = max(TAIL_POINTS_PER_MOMENT * self.n_moments, MIN_TAIL_POINTS)
-        checked = self.end * CHECKED_POINTS
-        fine, further = variances(self.points(n_points)), variances(checked)
+        fine, further = variances(self.points(n_points)), variances(self.end * CHECKED_POINTS)
         energies = np.abs(data.energies.sum(axis=1))
         truncation = rounding = 0.0
         precision = float(np.finfo(str(self.operator.dtype).rpartition(".")[2]).eps)
-        for values, truth, sizes in (
-            (np.log(fine), np.log(further), np.full(fine.shape[0], float(self.n_nodes))),
-            (1 / fine, 1 / further, energies),
-        ):
+        ones = np.full(fine.shape[0], float(self.n_nodes))
+        for values, truth, sizes in ((np.log(fine), np.log(further), ones), (1 / fine, 1 / further, energies)):
             coefficients = chebyshev_coefficients(values)
             missed = np.max(np.abs(truth - chebval(2 * CHECKED_POINTS - 1, coefficients.T)), axis=1)
             # a term beyond the degree is lost, and aliased into a lower one: twice its size at most, half of it in (13)
@@ -539,8 +532,7 @@ class Quadrature(Spectrum):
         return dataclasses.replace(self, n_moments=n_moments)
 
     def __repr__(self) -> str:
-        scaled = "scaled " if self.scaled else ""
-        of = f"{self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian"
+        of = f"{self.n_nodes} frequencies of the {'scaled ' * self.scaled}{self.laplacian} Laplacian"
         return f"Quadrature({self.n_moments} nodes for {of})"
 
 
