@@ -214,10 +214,9 @@ class SpectralKernel(GraphKernel):
 
     def pull_back(self, slopes: Any, spectrum: Spectrum) -> Array:
         """The signal and the residual from a slope each: equations (6) and (16)."""
-        gradients = zip(
-            self.power_jacobians(spectrum.eigenvalues), ("power_gradient", "residual_gradient"), strict=False
-        )
-        return np.concatenate([jacobian.T @ getattr(slopes, name) for jacobian, name in gradients])
+        jacobians = self.power_jacobians(spectrum.eigenvalues)
+        gradients = (slopes.power_gradient, slopes.residual_gradient)
+        return np.concatenate([jacobian.T @ own for jacobian, own in zip(jacobians, gradients, strict=False)])
 
     def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...]:
         return (self.power_jacobian(eigenvalues),)
