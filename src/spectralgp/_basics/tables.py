@@ -49,11 +49,6 @@ class Table:
         """Rows and columns."""
         return self.values.shape
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the values."""
-        return self.values.dtype
-
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.values)
@@ -264,9 +259,9 @@ def check_same_order(X: Any, Y: Any) -> None:
         return
     if left.is_unique and right.is_unique and set(left) == set(right):
         is_pandas = X.layout.library == Y.layout.library == "pandas"
-        remedy = "Pass Y.loc[X.index]." if is_pandas else "Select the rows of Y by the labels of X."
         raise ValueError(
-            "X and Y must have their rows in the same order; got the same row labels in different orders. " + remedy
+            "X and Y must have their rows in the same order; got the same row labels in different orders. "
+            + ("Pass Y.loc[X.index]." if is_pandas else "Select the rows of Y by the labels of X.")
         )
 
 

@@ -263,17 +263,14 @@ def _graph_kernels(given: Any, has_graph: bool) -> list[GraphKernel]:
     if given is None:
         given = Polynomial("auto") if has_graph else Identity()
     listed = [given] if isinstance(given, GraphKernel) else given
+    condition = "graph_kernel must be a graph kernel such as Polynomial(3), or a list of them"
     remedy = "For a filter of your own, wrap it in Response(function); input kernels go into input_kernel=."
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
-        raise TypeError(
-            f"graph_kernel must be a graph kernel such as Polynomial(3), or a list of them; got {given!r}. {remedy}"
-        )
+        raise TypeError(f"{condition}; got {given!r}. {remedy}")
     for place, kernel in enumerate(listed):
         if not isinstance(kernel, GraphKernel):
-            raise TypeError(
-                f"graph_kernel must be a graph kernel, or a list of them; got {kernel!r} at position {place}, of type "
-                f"{type(kernel).__module__}. {remedy}"
-            )
+            got = f"{kernel!r} at position {place}, of type {type(kernel).__module__}"
+            raise TypeError(f"{condition}; got {got}. {remedy}")
     if not has_graph and any(not kernel.needs_no_graph for kernel in listed):
         raise ValueError(
             f"graph must be given to use graph_kernel={given!r}; got None. "
@@ -412,9 +409,7 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
         with suppress(ValueError):  # rows of unequal length, which scikit-learn refuses
             array = np.asarray(X)
     if isinstance(array, np.ndarray | Table) and array.shape[:1] == (0,):
-        raise ValueError(
-            f"X must have at least one row; got shape {array.shape}. Pass the inputs of one signal or more."
-        )
+        raise ValueError(f"X must have at least one row; got shape {array.shape}. Pass inputs of one signal or more.")
     try:
         if isinstance(array, np.ndarray) and array.dtype.kind != "c":  # complex ones are refused below
             numbers_of(array)

@@ -254,45 +254,44 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         before = dict(self.__dict__)
         try:
-            self._fit(X, Y)
+            solver = as_solver(self.solver)
+            reading.check_parameters(self, solver)
+            training = reading.read_training(self, X, Y)
+            try:
+                learnt = self._learn(training, solver)
+            except MemoryError as error:
+                n_signals, n_nodes = training.values.shape
+                item_size = precision_of(training.values).itemsize
+                needed, of, remedy = training.spectrum.memory(n_signals, n_nodes, item_size)
+                message = f"memory must hold about {needed / 1e9:.2g} GB for {of}; got less. {remedy}"
+                raise MemoryError(message) from error
+            n_empty = int(np.count_nonzero(~training.form.kept))
+            if n_empty:
+                note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
+                noted = [replace(fit, method=fit.method + note) for fit in learnt.raw_fits]
+                learnt = replace(learnt, raw_fits=tuple(noted))
+            self.input_recipe_: InputRecipe | None = None
+            self._show(learnt, learnt.fits, training.form)
+            self.log_marginal_likelihood_ = learnt.log_likelihood
+            # without a prior the bound is a choice of the user's, and met as often as not
+            if self.prior is not None and learnt.weights @ [fit.is_noise_at_bound for fit in self.fits_] > 0.5:
+                warnings.warn(
+                    "the noise is at its lower bound: the data do not identify any noise, so that intervals may be too "
+                    "narrow. Check Y for copies or interpolated values, or pass noise_variance, or bounds of it.",
+                    stacklevel=2,
+                )
+            failed = [fit for fit in self.fits_ if not fit.converged]
+            if failed:
+                warnings.warn(
+                    f"the fit of {failed[0].model.graph_kernel.label} did not converge: {failed[0].message}. Its "
+                    "certificate says how far it is from a maximum.",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
         except BaseException:
             self.__dict__ = before
             raise
         return self
-
-    def _fit(self, X: Any, Y: Any) -> None:
-        solver = as_solver(self.solver)
-        reading.check_parameters(self, solver)
-        training = reading.read_training(self, X, Y)
-        try:
-            learnt = self._learn(training, solver)
-        except MemoryError as error:
-            n_signals, n_nodes = training.values.shape
-            item_size = precision_of(training.values).itemsize
-            needed, of, remedy = training.spectrum.memory(n_signals, n_nodes, item_size)
-            raise MemoryError(f"memory must hold about {needed / 1e9:.2g} GB for {of}; got less. {remedy}") from error
-        n_empty = int(np.count_nonzero(~training.form.kept))
-        if n_empty:
-            note = f"; {n_empty} signal{'s' if n_empty > 1 else ''} without any value left out"
-            learnt = replace(learnt, raw_fits=tuple(replace(fit, method=fit.method + note) for fit in learnt.raw_fits))
-        self.input_recipe_: InputRecipe | None = None
-        self._show(learnt, learnt.fits, training.form)
-        self.log_marginal_likelihood_ = learnt.log_likelihood
-        # without a prior the bound is a choice of the user's, and met as often as not
-        if self.prior is not None and learnt.weights @ [fit.is_noise_at_bound for fit in self.fits_] > 0.5:
-            warnings.warn(
-                "the noise is at its lower bound: the data do not identify any noise, so that intervals may be too "
-                "narrow. Check Y for copies or interpolated values, or pass noise_variance, or bounds of it.",
-                stacklevel=3,
-            )
-        failed = [fit for fit in self.fits_ if not fit.converged]
-        if failed:
-            warnings.warn(
-                f"the fit of {failed[0].model.graph_kernel.label} did not converge: {failed[0].message}. Its "
-                "certificate says how far it is from a maximum.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
 
     def _learn(self, training: reading.Training, solver: Solver) -> FittedModels:
         """Learn the models that were asked for, or those that the library tries."""
@@ -592,9 +591,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         signals = self.graph_.as_native(self._to_graph(signals))
         kept = ~np.isnan(signals).all(axis=1)
         if not kept.any():
-            raise ValueError(
-                "Y must hold at least one value; got nothing but NaN, which stands for what was not observed."
-            )
+            raise ValueError("Y must hold at least one value; got nothing but NaN, which is what was not observed.")
         features = self.fits_[0].model.input_kernel.new_subset(features, kept)
         other = copy.copy(self)
         other._learnt = answers.with_more_signals(self._learnt, features, signals[kept])

@@ -109,9 +109,7 @@ def with_points(graph: Graph, path: Path | str) -> Graph:
     places = {name: place for place, name in enumerate(names)}
     missing = [name for name in graph.names if str(name) not in places]
     if missing:
-        raise ValueError(
-            f"{table.path} must have a row for every node of the graph; got none for {some(missing)}. Add it."
-        )
+        raise ValueError(f"{table.path} must have a row for every node of the graph; got none for {some(missing)}.")
     return Graph(graph.weights, graph.names, points[[places[str(name)] for name in graph.names]])
 
 
@@ -151,7 +149,7 @@ def _from_edges(path: Path) -> Graph:
             f"{some(list(table.names))}. Rename them; for coordinates of nodes use --points."
         )
     starts, ends = table.labels(source), table.labels(target)
-    weights = np.ones(table.n_rows) if weight is None else table.numbers([weight], allow_missing=True)[:, 0]
+    weights = np.ones(len(table.rows)) if weight is None else table.numbers([weight], allow_missing=True)[:, 0]
     seen: dict[tuple[str, str], int] = {}
     for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
         if not start:

@@ -391,15 +391,10 @@ FIT = record(
 
 # Fields that came later have a default. So have parameters up to version 2, which are turned into those of today.
 
-
-def _sqp(tolerance_nats: float | None, enough: float | None, **fields: Any) -> Sqp:
-    return Sqp(tolerance_nats=enough if tolerance_nats is None else tolerance_nats, **fields)
-
-
 SOLVER: Kind = Union[  # noqa: UP007
     record(
         Sqp,
-        _sqp,
+        lambda tolerance_nats, enough, **fields: Sqp(tolerance_nats=tolerance_nats or enough, **fields),
         max_iterations=integer(1),
         tolerance_nats=(POSITIVE | None, None),
         enough=(POSITIVE | None, None),  # its name up to version 2
@@ -444,9 +439,8 @@ PARAMETERS = record(
 )
 # libraries by the names that may be loaded to answer with their tables, and no others
 LAYOUT = record(Layout, library=Literal[WRITTEN], dims=tuple[str, str] | None, is_turned=bool)
-RECIPE = record(
-    kernels.InputRecipe, time=Literal["numbers", "dates"] | None, lag=integer(1) | None, columns=several(str)
-)
+CLOCK = Literal["numbers", "dates"] | None
+RECIPE = record(kernels.InputRecipe, time=CLOCK, lag=integer(1) | None, columns=several(str))
 FITTED = record(
     SimpleNamespace,
     names=several(NAME) | None,

@@ -56,16 +56,11 @@ class FileTable:
     rows: NDArray[np.intp]  # as a spreadsheet counts them, the names in row 1; those of Parquet without the names
     separator: str = ""  # of cells in a text file
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, without that of the names."""
-        return len(self.rows)
-
     def place(self, name: str) -> int | None:
         """Position of the column with a name, in capitals or not; None if there is none."""
-        lowered = [known.lower() for known in self.names]
         if name in self.names:
             return self.names.index(name)
+        lowered = [known.lower() for known in self.names]
         return lowered.index(name.lower()) if lowered.count(name.lower()) == 1 else None
 
     def labels(self, column: int) -> list[str]:
@@ -85,7 +80,7 @@ class FileTable:
 
         Where the separator is not a comma, decimal commas are read, unless some cells of the same file have points.
         """
-        values = np.empty((self.n_rows, len(columns)))
+        values = np.empty((len(self.rows), len(columns)))
         comma: tuple[int, int] | None = None
         for place, column in enumerate(columns):
             values[:, place], first = self._column_of_numbers(column, allow_missing)
@@ -104,7 +99,7 @@ class FileTable:
             if values.ndim > 1:
                 raise ValueError("lists, as a Parquet file may hold")
         except (TypeError, ValueError):
-            values = np.empty(self.n_rows)
+            values = np.empty(len(self.rows))
             for row, cell in enumerate(cells):
                 number, has_comma = self._number(cell)
                 if number is None:
@@ -181,7 +176,7 @@ def read_table(path: Path | str) -> FileTable:
             f"{path} must have distinct column names; got {some(repeated)} more than once ({repeated[0]!r} in columns "
             f"{places}). Rename or drop them."
         )
-    if not table.n_rows:
+    if not len(table.rows):
         raise ValueError(f"{path} must have rows below the names of its columns; got none. Check the file.")
     return table
 
@@ -210,9 +205,7 @@ def _read_text(path: Path) -> FileTable:
                 rows.append(cells)
                 numbers.append(number)
     except csv.Error as error:
-        raise ValueError(
-            f"{path} must be a table of text; got {error} in row {number + 1}. Check its quotes."
-        ) from error
+        raise ValueError(f"{path} must be a table of text; got {error} in row {number + 1}. Check quotes.") from error
     if header is None:
         raise ValueError(f"{path} must have the names of its columns in the first row; got an empty file.")
     columns = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in header)
