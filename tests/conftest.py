@@ -11,7 +11,7 @@ import hypothesis
 import pooch
 import pytest
 
-from spectralgp.datasets import _files
+from spectralgp.datasets import released
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 # beside the checkout: the released files are not part of the repository
@@ -48,7 +48,7 @@ def nowhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         cache = tmp_path_factory.mktemp("cache")
         patch.setattr(pooch, "os_cache", lambda name: cache / name)
-        patch.setattr(_files, "BASE_URL", "http://127.0.0.1:9/")
+        patch.setattr(released, "BASE_URL", "http://127.0.0.1:9/")
         patch.setenv("no_proxy", "127.0.0.1")  # servers of tests are on this machine
         yield
 

@@ -81,7 +81,7 @@ def test_a_bare_installation_fits_and_predicts():
     ("script", "library", "extra"),
     [
         ("import spectralgp.plots", "matplotlib", "plots"),
-        ("from spectralgp.datasets._files import cache_folder; cache_folder()", "pooch", "data"),
+        ("from spectralgp.datasets.released import cache_folder; cache_folder()", "pooch", "data"),
         ("from spectralgp.__main__ import main; main()", "typer", "cli"),
         ("from spectralgp.__main__ import main; main()", "rich", "cli"),
         *((ANSWER.format(library), library, library) for library in ("pandas", "polars", "pyarrow", "xarray")),

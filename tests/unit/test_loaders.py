@@ -18,7 +18,7 @@ from scipy.io import loadmat, savemat
 from scipy.spatial.distance import cdist
 
 import oracle
-from spectralgp.datasets import _files, load_cerebellum, load_traffic, load_uber, load_weather, released
+from spectralgp.datasets import load_cerebellum, load_traffic, load_uber, load_weather, released
 from tolerances import EXACT, FORMULA
 
 WEATHER_FILES = ("city45data.mat", "smhi_temp_17.mat")
@@ -66,7 +66,7 @@ def serve(monkeypatch):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         servers.append(server)
-        monkeypatch.setattr(_files, "BASE_URL", f"http://127.0.0.1:{server.server_port}/")
+        monkeypatch.setattr(released, "BASE_URL", f"http://127.0.0.1:{server.server_port}/")
 
     yield start
     for server in servers:
@@ -246,19 +246,19 @@ def test_signals_that_cannot_be_had_are_an_error(data_folder, tmp_path, cache):
 )
 def test_a_git_blob_hash_is_git_s(tmp_path, cache, content, blob):
     (tmp_path / "file").write_bytes(content)
-    assert _files.find_file(_files.ReleasedFile("file", git_blob=blob), tmp_path) == tmp_path / "file"
+    assert released.find_file(released.ReleasedFile("file", git_blob=blob), tmp_path) == tmp_path / "file"
     with pytest.raises(ValueError, match=rf"with git blob hash 00; got {blob} \({len(content)} bytes\)"):
-        _files.find_file(_files.ReleasedFile("file", git_blob="00"), tmp_path)
+        released.find_file(released.ReleasedFile("file", git_blob="00"), tmp_path)
 
 
 def test_a_file_of_many_blocks_is_hashed_whole(tmp_path):
     content = np.random.default_rng(0).bytes(3_000_001)
     (tmp_path / "file").write_bytes(content)
     for file in (
-        _files.ReleasedFile("file", hashlib.sha256(content).hexdigest()),
-        _files.ReleasedFile("file", git_blob=hashlib.sha1(b"blob 3000001\0" + content).hexdigest()),
+        released.ReleasedFile("file", hashlib.sha256(content).hexdigest()),
+        released.ReleasedFile("file", git_blob=hashlib.sha1(b"blob 3000001\0" + content).hexdigest()),
     ):
-        assert _files.find_file(file, tmp_path) == tmp_path / "file"
+        assert released.find_file(file, tmp_path) == tmp_path / "file"
 
 
 def test_data_cannot_be_changed_by_accident(data_folder):
@@ -273,16 +273,16 @@ def test_places_are_searched_in_order(data_folder, tmp_path, cache, monkeypatch)
     given, named = tmp_path / "given", tmp_path / "named"
     for folder in (given, named):
         folder.mkdir()
-    file = _files.ReleasedFile("city45data.mat", None)
+    file = released.ReleasedFile("city45data.mat", None)
     copy(data_folder, cache, file.name)
-    assert _files.find_file(file) == cache / file.name
+    assert released.find_file(file) == cache / file.name
     monkeypatch.setenv("SPECTRALGP_DATA", str(named))
-    assert _files.find_file(file) == cache / file.name
+    assert released.find_file(file) == cache / file.name
     copy(data_folder, named, file.name)
-    assert _files.find_file(file) == named / file.name
-    assert _files.find_file(file, given) == named / file.name
+    assert released.find_file(file) == named / file.name
+    assert released.find_file(file, given) == named / file.name
     copy(data_folder, given, file.name)
-    assert _files.find_file(file, given) == given / file.name
+    assert released.find_file(file, given) == given / file.name
 
 
 def test_a_folder_that_does_not_exist_is_an_error(tmp_path, monkeypatch):

@@ -46,8 +46,7 @@ class USIncome:
         Inflation and growth common to all states drop out; 0.1 means about ten per cent above the typical state.
         """
         log_incomes = np.log(self.incomes)
-        relative: NDArray[np.float64] = log_incomes - log_incomes.mean(axis=1, keepdims=True)
-        return relative
+        return log_incomes - log_incomes.mean(axis=1, keepdims=True)
 
 
 def load_us_income() -> USIncome:
