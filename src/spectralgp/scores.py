@@ -86,26 +86,13 @@ def pit(observed: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     """Probability integral transform: the predicted probability of a value below the observed one.
 
     Uniform on [0, 1] if the predictions are calibrated; `spectralgp.plots.plot_calibration` draws it.
-
-    Examples
-    --------
-    >>> from spectralgp.scores import pit
-    >>> pit([0.0, 1.0], [0.0, 0.0], [1.0, 1.0]).round(4).tolist()
-    [0.5, 0.8413]
     """
     values, centres, spreads = _checked(observed, mean, std)
     return ndtr((values - centres) / spreads)
 
 
 def root_mean_square_error(observed: ArrayLike, mean: ArrayLike) -> float:
-    """Root of the mean squared error over all observed values, in their units.
-
-    Examples
-    --------
-    >>> from spectralgp.scores import root_mean_square_error
-    >>> root_mean_square_error([[1.0, float("nan")]], [[2.0, 4.0]])
-    1.0
-    """
+    """Root of the mean squared error over all observed values, in their units."""
     values, centres = _checked(observed, mean)
     return float(np.sqrt(np.nanmean((values - centres) ** 2)))
 
@@ -141,14 +128,7 @@ def normalized_mean_squared_error(observed: ArrayLike, mean: ArrayLike, baseline
 
 
 def interval_half_width(std: ArrayLike, level: float = 0.9) -> Array:
-    """Half the width of the central Gaussian interval of probability `level`, between 0 and 1.
-
-    Examples
-    --------
-    >>> from spectralgp.scores import interval_half_width
-    >>> interval_half_width([1.0, 2.0], level=0.95).round(2).tolist()
-    [1.96, 3.92]
-    """
+    """Half the width of the central Gaussian interval of probability `level`, between 0 and 1: 1.96 `std` for 0.95."""
     share = as_positive(level, "level")
     if share >= 1:
         raise ValueError(f"level must lie between 0 and 1; got {level!r}. Pass 0.9 for 90% intervals.")
@@ -157,14 +137,7 @@ def interval_half_width(std: ArrayLike, level: float = 0.9) -> Array:
 
 
 def coverage(observed: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.9) -> float:
-    """Share of the observed values inside their central interval; near `level` if the predictions are calibrated.
-
-    Examples
-    --------
-    >>> from spectralgp.scores import coverage
-    >>> coverage([0.0, 1.0, 2.0, 3.0], [0.0] * 4, [1.0] * 4, level=0.9)
-    0.5
-    """
+    """Share of the observed values inside their central interval; near `level` if the predictions are calibrated."""
     values, centres, spreads = _checked(observed, mean, std)
     known = ~np.isnan(values)
     return float(np.mean(np.abs(values - centres)[known] <= interval_half_width(spreads[known], level)))
@@ -313,12 +286,7 @@ class Calibration:
 
 
 def calibration_of(transformed: Array, n_bins: int = 10) -> Calibration:
-    """Calibration of predictions, from the probabilities that `scores.pit` gives; NaN was not observed.
-
-    >>> found = calibration_of(np.array([0.1, 0.3, 0.7, 0.98]), n_bins=2)
-    >>> found.density.tolist(), found.covered_at(0.9)
-    ([1.0, 1.0], 0.75)
-    """
+    """Calibration of predictions, from the probabilities that `scores.pit` gives; NaN was not observed."""
     known = transformed[~np.isnan(transformed)]
     n_values = known.size
     density, edges = np.histogram(known, n_bins, (0, 1), density=True)

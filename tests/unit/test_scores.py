@@ -50,7 +50,7 @@ def test_log_density_is_the_normal_one(predictions):
 
 def test_the_public_names_are_the_scores():
     functions = {name for name, thing in vars(scores).items() if getattr(thing, "__module__", "") == scores.__name__}
-    shared = {"Calibration", "calibration_of"}  # by plots and the report
+    shared = {"Calibration", "calibration_of", "observed_and_predicted"}  # by plots, the report and commands
     assert set(scores.__all__) | shared == {name for name in functions if not name.startswith("_")}
     namespace = {}
     exec("from spectralgp.scores import *", namespace)

@@ -7,8 +7,7 @@ from spectralgp.cli.showcase import demo, example
 
 __all__ = ["COMMANDS", "app", "main"]
 
-COMMANDS = (fit, predict, impute, score, compare, report, demo, example, info)
-"""In the order of the help."""
+COMMANDS = (fit, predict, impute, score, compare, report, demo, example, info)  # in the order of the help
 
 for _command in COMMANDS:
     app.command()(_command)

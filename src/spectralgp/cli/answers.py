@@ -107,10 +107,8 @@ def _new_inputs(
         with files.naming(observed):
             return time_inputs(reader.signals(observed, model.graph_).index, recipe.time)
     if signals is not None:
-        table = reader.signals(signals, model.graph_)
-        return files.in_order(
-            files.make_inputs(table, parts, recipe, signals, reader.date_format, ahead=True)[0], model
-        )
+        made, *_ = files.make_inputs(signals, model.graph_, parts, recipe, reader, ahead=True)
+        return files.in_order(made, model)
     if parts.table is None:
         return None
     table = inputs_from_file(parts.table, features=recipe.columns, date_format=reader.date_format)

@@ -35,12 +35,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
+# errors whose message is for the user; others are mistakes of the program's
 EXPECTED = (OSError, ValueError, TypeError, ImportError, MemoryError)
-"""Errors whose message is for the user; others are mistakes of the program's."""
-
 MAX_NAME_BYTES = 255  # of a file, in nearly all file systems
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
-OPTIONAL = {
+OPTIONAL = {  # libraries, and the extras that bring them
     "numba": "large",
     "matplotlib": "plots",
     "pooch": "data",
@@ -53,7 +52,6 @@ OPTIONAL = {
     "plotly": "report",
     "jinja2": "report",
 }
-"""Libraries that extras bring."""
 
 
 def main() -> None:

@@ -134,9 +134,9 @@ def read_data(
         read = graph_from_points(points, neighbors, radius)
     else:
         raise typer.BadParameter("a graph must be given: pass --graph FILE, or --points FILE for coordinates of nodes.")
-    parts, table = input_parts(inputs), reader.signals(signals, read)
+    made, table, recipe = make_inputs(signals, read, input_parts(inputs), InputRecipe(), reader)
     named = read if read.names is not None else Graph(read.weights, list(table.columns), read.coordinates)
-    return Data(named, *make_inputs(table, parts, InputRecipe(), signals, reader.date_format))
+    return Data(named, made, table, recipe)
 
 
 def input_parts(inputs: list[str] | None) -> InputParts:
@@ -164,16 +164,10 @@ def input_parts(inputs: list[str] | None) -> InputParts:
 
 
 def make_inputs(
-    signals: pd.DataFrame,
-    parts: InputParts,
-    recipe: InputRecipe,
-    path: Path,
-    date_format: str | None,
-    *,
-    ahead: bool = False,
+    path: Path, graph: GraphBase, parts: InputParts, recipe: InputRecipe, reader: Reader, *, ahead: bool = False
 ) -> tuple[pd.DataFrame | None, pd.DataFrame, InputRecipe]:
     """Inputs, the signals that have them, and how they were made, which must be as in `recipe` where that says so."""
-    tables: list[pd.DataFrame] = []
+    signals, tables = reader.signals(path, graph), list["pd.DataFrame"]()
     with naming(path):
         if parts.lag is not None:
             before, signals = lagged(signals, parts.lag, ahead=ahead)
@@ -183,7 +177,7 @@ def make_inputs(
     columns: tuple[str, ...] = ()
     if parts.table is not None:
         known = recipe.columns or None
-        tables.append(inputs_from_file(parts.table, signals.index, features=known, date_format=date_format))
+        tables.append(inputs_from_file(parts.table, signals.index, features=known, date_format=reader.date_format))
         columns = tuple(tables[-1].columns)
     clock = clock_of(signals.index) if parts.time else None
     return joined(tables, signals.index, parts), signals, InputRecipe(clock, parts.lag, columns)
@@ -201,9 +195,6 @@ def joined(tables: list[pd.DataFrame], index: pd.Index[Any], parts: InputParts) 
     if not tables:
         return None
     return require("pandas", "cli", "to read tables").concat([table.set_axis(index) for table in tables], axis=1)
-
-
-# --------------------------------------------------------------------------------------------------------- models
 
 
 def features_of(model: GraphGPRegressor) -> list[str] | None:
@@ -247,8 +238,7 @@ def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> tuple[InputPa
 def data_of(model: GraphGPRegressor, signals: Path, inputs: list[str] | None, reader: Reader) -> Data:
     """Signals for a fitted model, with inputs of its kind."""
     parts, recipe = how_made(model, inputs)
-    table = reader.signals(signals, model.graph_)
-    made, chosen, _ = make_inputs(table, parts, recipe, signals, reader.date_format)
+    made, chosen, _ = make_inputs(signals, model.graph_, parts, recipe, reader)
     return Data(model.graph_, in_order(made, model), chosen, recipe)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 AUTO = "auto"
-KERNELS: dict[str, tuple[Callable[..., GraphKernel], str | None]] = {
+KERNELS: dict[str, tuple[Callable[..., GraphKernel], str | None]] = {  # by name; what a number behind it sets
     "polynomial": (spectralgp.Polynomial, "degree"),
     "identity": (spectralgp.Identity, None),
     "global-filter": (spectralgp.GlobalFilter, None),
@@ -36,7 +36,6 @@ KERNELS: dict[str, tuple[Callable[..., GraphKernel], str | None]] = {
     "cosine": (spectralgp.Cosine, None),
     "matern": (spectralgp.Matern, "nu"),
 }
-"""Graph kernels by name, and what a number behind the name sets."""
 COMPARED = "identity,regularized-laplacian,diffusion,matern,polynomial:2,polynomial:auto,auto"
 LEVEL = 0.9
 

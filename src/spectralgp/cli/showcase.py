@@ -54,8 +54,7 @@ COLUMNS = {
 FIRST, LAST = 1960, 1989  # years to learn from, in the files of `example`
 SHARE_OF_HOLES = 0.1
 
-Filled = tuple[Array, Array | None]
-"""Completed signals, and standard deviations where a method has them."""
+Filled = tuple[Array, Array | None]  # completed signals, and standard deviations where a method has them
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,14 +162,13 @@ def without_graph(data: Outages) -> Filled:
     return model.fit(data.inputs, data.known).impute(data.inputs, data.known)
 
 
-METHODS: dict[str, Callable[[Outages], Filled]] = {
+METHODS: dict[str, Callable[[Outages], Filled]] = {  # what people use instead, by name
     "Interpolation": interpolate,
     "Mean of neighbours": follow_neighbours,
     "Nearest days": lambda data: (KNNImputer(n_neighbors=5).fit_transform(data.known), None),
     "Iterative imputer": regress,
     "GP, no graph": without_graph,
 }
-"""What people use instead, by name."""
 
 
 def run_demo(
@@ -302,8 +300,7 @@ def example(
     incomes = pandas.DataFrame(
         (100 * data.relative_incomes).round(2), index=pandas.Index(data.years, name="year"), columns=names
     )
-    starts, ends = data.graph.weights.nonzero()
-    pairs = [(names[start], names[end]) for start, end in zip(starts, ends, strict=True) if start < end]
+    pairs = [(names[start], names[end]) for start, end in np.argwhere(np.triu(data.graph.weights.toarray()))]
     recent = incomes.loc[FIRST:]
     empty = np.random.default_rng(0).random(recent.shape) < SHARE_OF_HOLES
     places = pandas.DataFrame(data.graph.coordinates, columns=["longitude", "latitude"])

@@ -61,12 +61,10 @@ def plot_filter(
     Parameters
     ----------
     fits : graph kernel, fitted GraphGPRegressor, or a list or dict of those
-        What to draw; the keys of a dict are labels.
+        What to draw; the keys of a dict are labels for the legend, as are `labels`, one per filter.
     eigenvalues : array-like of shape (n_eigenvalues,), optional
         Eigenvalues of the graph. A fitted regressor knows them; a kernel alone is drawn over the whole range of its
         Laplacian (up to 1 if scaled, 2 if normalised), and needs them otherwise.
-    labels : sequence of str, optional
-        Names for the legend, one per filter.
     normalize : bool, default=False
         Divide each filter by its largest value at the eigenvalues, as the paper compares filters.
     show_eigenvalues : bool, default=True
@@ -141,8 +139,8 @@ def plot_fourier(
     Parameters
     ----------
     signals : array-like of shape (n_signals, n_nodes) or (n_nodes,)
-        Signals in rows. Up to seven are drawn one by one (by marks alone on more than 300 nodes); of more, the median
-        and a band that holds the central share `level` of them.
+        Signals in rows. Up to seven are drawn one by one (by marks alone on more than 300 nodes), named by `labels` if
+        given; of more, the median and a band that holds the central share `level` of them.
     graph : Graph or ExactSpectrum
         The graph the signals live on, decomposed with its scaled combinatorial Laplacian; for another one pass a
         spectrum made by `decompose`.
@@ -151,10 +149,6 @@ def plot_fourier(
     log : bool, default=False
         Draw magnitudes on a logarithmic axis, where a few large ones would hide the rest. The axis ends at 1e-14 of the
         largest, below which there are rounding errors only.
-    labels : sequence of str, optional
-        Names for the legend, one per signal (up to seven signals).
-    level : float, default=0.8
-        Share of the signals in the band.
 
     Examples
     --------

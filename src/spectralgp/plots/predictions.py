@@ -41,14 +41,12 @@ def plot_prediction(
     ----------
     observed, mean, std : array-like of shape (n_values,)
         What was observed, what was predicted for it, and the standard deviation of that, noise included
-        (``predict(..., include_noise=True)``).
+        (``predict(..., include_noise=True)``). Intervals have probability `level`.
     names : sequence of str, optional
         Of the nodes, written along the bottom: as many as fit.
     positions : array-like of shape (n_values,), optional
         Where the values stand on the horizontal axis: numbers such as years, or dates (NumPy's, pandas' or Python's,
         shown in their own time zone). Draws a line with a band, unsorted.
-    level : float, default=0.9
-        Probability of the intervals.
     sort : bool, default=True
         Order nodes by their prediction.
     xlabel, ylabel : str, optional
@@ -256,12 +254,7 @@ def _along(observed: Any, positions: Any, n_signals: int) -> style.Positions | N
 
 
 def plot_calibration(
-    observed: ArrayLike,
-    mean: ArrayLike,
-    std: ArrayLike,
-    *,
-    axes: Sequence[Axes] | None = None,
-    n_bins: int = 10,
+    observed: ArrayLike, mean: ArrayLike, std: ArrayLike, *, axes: Sequence[Axes] | None = None, n_bins: int = 10
 ) -> tuple[Axes, Axes]:
     """Draw whether predicted uncertainties are right: a histogram of `scores.pit`, and `scores.coverage` by level.
 
@@ -270,14 +263,8 @@ def plot_calibration(
     narrow; a slope is a bias. The grey bands hold 90% of calibrated predictions whose values are independent. Values of
     neighbouring nodes are not, so that theirs stray further.
 
-    Parameters
-    ----------
-    observed, mean, std : array-like of any one shape
-        As `scores.pit` takes them, with the same errors; NaN in `observed` is left out.
-    axes : pair of matplotlib Axes, optional
-        Where to draw the histogram and the coverage; a new figure if not given.
-    n_bins : int, default=10
-        Number of bars of the histogram.
+    `observed`, `mean` and `std` are as `scores.pit` takes them, with the same errors; NaN in `observed` is left out.
+    The histogram, of `n_bins` bars, and the coverage are drawn on the pair `axes`, or in a new figure.
 
     Examples
     --------

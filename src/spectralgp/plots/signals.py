@@ -56,22 +56,16 @@ def plot_signal(
     filled : array-like of shape (n_nodes,), optional
         Values for nodes without one in `signal`, for example a row of what ``model.impute`` returns, read only there.
         Such nodes are squares with a wide border, on the same colour scale.
-    cmap : str, optional
-        Colour map; "viridis", or with `symmetric` the diverging "RdBu_r" (red above zero, blue below).
-    vmin, vmax : float, optional
-        Ends of the colour scale; those of all values that are drawn by default.
+    cmap, vmin, vmax : str and floats, optional
+        Colour map, and the ends of its scale; those of all values that are drawn by default.
     symmetric : bool, default=False
-        Centre the colour scale at zero, for signed values.
+        Centre the colour scale at zero, for signed values: red above zero, blue below.
     colorbar : bool, "right" or "bottom", default=True
-        Draw the colour scale beside the axes (True or "right") or below.
-    colorbar_label : str, optional
-        What the colours mean, with units.
+        Draw the colour scale beside the axes (True or "right") or below; `colorbar_label` says what it shows.
     labels : sequence of str of length n_nodes, optional
-        Short texts to write on the nodes.
+        Short texts to write on the nodes; `missing_label` is what the legend calls nodes without a value.
     node_size : float, optional
         Area of a node in points squared; 60 if not given, and less on graphs of more than 200 nodes.
-    missing_label : str, default="missing"
-        What the legend calls nodes without a value.
     aspect : float or "equal", default="equal"
         How much longer one unit upwards is drawn than one unit sideways. For longitudes and latitudes pass
         ``1 / cos(latitude)``, about 1.28 for the United States.

@@ -43,13 +43,12 @@ FILTER_STYLES: dict[Which, tuple[str, str, str]] = {
     "carry": (GREEN, "rgba(0, 158, 115, 0.25)", "dashdot"),
 }
 GREY_BAND, DIAGONAL = "rgba(128, 128, 128, 0.4)", {"color": "#808080", "dash": "dash", "width": 1.5}
-FIELDS = {
+FIELDS = {  # what nodes can be coloured by: in the choice, and on the colour bar
     "observed": ("data", "observed"),
     "mean": ("prediction", "predicted"),
     "std": ("uncertainty", "standard deviation"),
     "residual": ("residual", "observed - predicted"),
 }
-"""What nodes can be coloured by: in the choice, and on the colour bar."""
 
 
 def _template(paper: str, ink: str, line: str, panel: str) -> dict[str, Any]:
@@ -141,11 +140,7 @@ def _smoothest(weights: csr_array) -> Array:
 
 
 def shown_signals(n_signals: int, n_drawn: int) -> NDArray[np.intp]:
-    """Signals that the map has room for, evenly spaced.
-
-    >>> shown_signals(3, 50).tolist(), shown_signals(1_000, 20_000).size
-    ([0, 1, 2], 16)
-    """
+    """Signals that the map has room for, evenly spaced."""
     n_shown = min(n_signals, max(1, MAX_VALUES // (3 * n_drawn)))
     return np.unique(np.linspace(0, n_signals - 1, n_shown).round().astype(np.intp))
 
@@ -180,11 +175,7 @@ def figure_data(numbers: Numbers, places: Places, shown: NDArray[np.intp], aspec
 
 
 def hover_text(name: str) -> str:
-    """A name as plotly shows it, which reads a little markup in texts.
-
-    >>> hover_text("<b>bold</b>")
-    '&lt;b&gt;bold&lt;/b&gt;'
-    """
+    """A name as plotly shows it, which reads a little markup in texts."""
     return escape(" ".join((name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 3]}...").split()), quote=False)
 
 

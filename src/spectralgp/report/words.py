@@ -22,11 +22,7 @@ MUCH_NOISE = 0.9  # share of the variance
 WIDE_BAND = 0.5  # standard deviation of a filter, relative to its largest value
 SMALLEST_GAIN = 0.005  # share of the variance that the other nodes of a signal explain beside the inputs
 
-NAMES: dict[Which, str] = {
-    "signal": "signal filter g",
-    "residual": "residual filter h",
-    "carry": "carry-over filter b",
-}
+NAMES: dict[Which, str] = {"signal": "signal filter g", "residual": "residual filter h", "carry": "carry-over filter b"}
 ROLES: dict[Which, str] = {
     "signal": "what inputs explain",
     "residual": "what neighbours share beside it",
@@ -68,11 +64,7 @@ SOURCES: dict[Source, tuple[str, str, str]] = {
 
 
 def kind_of_filter(values: Array) -> Kind:
-    """Where a filter is large, from its values at points that go through the whole spectrum.
-
-    >>> kind_of_filter(np.array([2.0, 1.5, 1.0])), kind_of_filter(np.array([1.0, 3.0, 1.0]))
-    ('low-pass', 'band-pass')
-    """
+    """Where a filter is large, from its values at points that go through the whole spectrum."""
     low, high, peak = abs(float(values[0])), abs(float(values[-1])), float(np.max(np.abs(values)))
     if peak < ZERO_FILTER:
         return "none"
@@ -84,11 +76,7 @@ def kind_of_filter(values: Array) -> Kind:
 
 
 def percent(share: float) -> str:
-    """A share as whole per cent, or as what it is where that would be none or all.
-
-    >>> percent(0.456), percent(0.001), percent(0.9999)
-    ('46%', 'less than 1%', 'more than 99%')
-    """
+    """A share as whole per cent, or as what it is where that would be none or all: "less than 1%", "more than 99%"."""
     if 0 < share < 0.01:
         return "less than 1%"
     return "more than 99%" if 0.99 < share < 1 else f"{100 * share:.0f}%"
