@@ -274,16 +274,13 @@ class PartitionedGraph(GraphBase):
     def own_nodes(self, number: int) -> NDArray[np.int64]:
         """Nodes that a partition owns, by their positions in the order of the graph."""
         if self.is_in_partition_order:
-            start = sum(self.sizes[:number])
-            return np.arange(start, start + self.sizes[number])
-        part = self.partition(number)
-        return np.asarray(part.nodes[: part.n_own])
+            return np.arange(self.sizes[number]) + sum(self.sizes[:number])
+        return np.asarray(self.partition(number).nodes[: self.sizes[number]])
 
     @property
     def order(self) -> NDArray[np.int64]:
         """The user's nodes partition by partition: ``signals[:, graph.order]`` are in the order of the partitions."""
-        parts = (self.partition(number) for number in range(self.n_partitions))
-        return np.concatenate([part.nodes[: part.n_own] for part in parts])
+        return np.concatenate([self.partition(number).nodes[:size] for number, size in enumerate(self.sizes)])
 
     def in_partition_order(self) -> PartitionedGraph:
         """Graph with its nodes, names and signals in the order of `order`, so that nothing is shuffled."""
