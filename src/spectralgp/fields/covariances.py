@@ -143,9 +143,10 @@ class Covariance(Distribution):
     def precondition(self, block: Any) -> tuple[Any, Any]:
         """``x = s C^-1 y``, or near it, with the noise ``s``, and ``(C - s) x``: a step of conjugate gradients."""
 
-    @abstractmethod
     def log_determinant(self) -> float:
         """``log |C|``."""
+        logs = float(self.rows.log_determinants(*self.powers) @ self.basis.multiplicities)
+        return logs + 2 * self.shape[0] * self.basis.log_volume
 
     @abstractmethod
     def inverse_diagonal(self) -> Array:
@@ -240,9 +241,6 @@ class Modal(Covariance):
         shared = self.rows.unload(self.rows.apply(white, power, nothing, exponent=0.5))
         return self.basis.unload(shared + self.nodes.draw_own(self.shape[0], random_state))
 
-    def draw_noise(self, random_state: np.random.Generator) -> Array:
-        return np.sqrt(self.noise_variance) * random_state.standard_normal(self.shape)
-
     @cached_property
     def _variances(self) -> Array:
         return self.rows.diagonal(*self.powers)
@@ -274,9 +272,6 @@ class Modal(Covariance):
                 entries[own, others] = side[own] @ (across[signals[others]] * side[others]).T
                 entries[others, own] = entries[own, others].T
         return entries
-
-    def log_determinant(self) -> float:
-        return float(np.sum(self.rows.log_determinants(*self.powers))) + 2 * self.shape[0] * self.basis.log_volume
 
     def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
         logs, vectors = self.rows.log_variances(*self.powers), self.basis.forward
@@ -411,9 +406,6 @@ class Series(Covariance):
         diagonals, _ = self.basis.diagonals(lambda eigenvalues: squares @ self._precisions(eigenvalues))
         largest, smallest = squares @ (1 / np.min(variances, axis=1)), squares @ (1 / np.max(variances, axis=1))
         return np.clip(np.asarray(on_host(diagonals)), smallest[:, None], largest[:, None])
-
-    def log_determinant(self) -> float:
-        return float(np.log(self._variances(self.basis.eigenvalues)).sum(axis=0) @ self.basis.multiplicities)
 
     def coordinates(self, block: Any) -> Any:
         return self.basis.combined(block, self.rows.turn.T)
