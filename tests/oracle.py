@@ -261,7 +261,7 @@ def chebyshev_matrix(matrix: Array, order: int) -> Array:
 
 
 def chebyshev_weights(moments: Array) -> Array:
-    """``m_q`` of equation (12) by its loops, from moments along the first axis."""
+    """``m_q`` of equation (25) by its loops, from moments along the first axis."""
     n_points = len(moments)
     weights = np.zeros_like(moments)
     for q in range(n_points):

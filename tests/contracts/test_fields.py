@@ -287,7 +287,7 @@ def test_scales_of_one_change_no_draw(kind):
 
 @written_out
 def test_scales_stretch_what_signals_before_leave_open(kind):
-    """Equation (26): what is new in a signal is scaled, and all that is predicted from it moves along."""
+    """Equation (18): what is new in a signal is scaled, and all that is predicted from it moves along."""
     n_signals, size = kind.shape[0], N_NODES
     scales = np.linspace(0.5, 2.0, n_signals)[:, None]
     signal, noise = kind.block(1), kind.block(2)

@@ -62,7 +62,7 @@ def task_of(spectrum, scale="node", carried=True, kernel="default"):
 
 
 def dense_model(task, model, inputs):
-    """Mean and covariance of all signals at some inputs, in the units that they came in, from equation (14)."""
+    """Mean and covariance of all signals at some inputs, in the units that they came in, from equation (11)."""
     units, kernel = task.signals.units, model.graph_kernel
     covariance = model.input_kernel.covariance(inputs)
     inner = np.kron(covariance, dense_filter(kernel.signal))

@@ -92,7 +92,7 @@ def test_the_quadrature_is_exact_for_polynomials_of_its_degree():
 @pytest.mark.parametrize("n_moments", [3, 4, 12])
 @pytest.mark.parametrize("options", [{}, {"reorder": True}, {"dtype": np.float32}])
 def test_moments_are_those_of_dense_polynomials(gram, n_moments, options):
-    """Equation (11)."""
+    """Equation (24)."""
     operator = operator_of(**options)
     moments = MomentPass(operator, operator.load(SIGNALS), gram)
     moments.extend(n_moments)

@@ -1,4 +1,4 @@
-"""Shrinkage towards the graph: what is learnt by its evidence, and the law (18), (23) to (26) by its definition."""
+"""Shrinkage towards the graph: what is learnt by its evidence, and the law (14), (15) to (18) by its definition."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def shrunk_of(kernel):
 
 
 def dense(prior, inputs: np.ndarray) -> np.ndarray:
-    """``K (x) V D_a R D_a V^T + I (x) V D_h R D_h V^T``: equation (18)."""
+    """``K (x) V D_a R D_a V^T + I (x) V D_h R D_h V^T``: equation (14)."""
     shrinkage, basis = prior.shrinkage, prior.graph_basis
     gamma = prior.graph_kernel.power(basis.eigenvalues)
     eta = prior.graph_kernel.residual_power(basis.eigenvalues)
@@ -152,7 +152,7 @@ def t_law(mean: np.ndarray, covariance: np.ndarray, freedom: float):
 
 
 def t_given(mean, covariance, freedom, values, seen):
-    """Mean, covariance and degrees of freedom of what was not seen of a t: equation (25)."""
+    """Mean, covariance and degrees of freedom of what was not seen of a t: equation (17)."""
     if not seen.any():
         return mean, covariance, freedom
     factor = cho_factor(covariance[np.ix_(seen, seen)])
@@ -202,7 +202,7 @@ GRAPH_SPECTRUM = prior_of(SIGNAL).spectrum
 
 @every_kernel
 def test_means_and_covariances_at_new_inputs(kernel):
-    """Equation (24)."""
+    """Equation (16)."""
     posterior = shrunk_of(kernel)
     mean, covariance = predicted(posterior.prior)
     shape, field = FURTHER.shape, posterior.at(NEW)
@@ -252,7 +252,7 @@ def test_a_signal_is_a_multivariate_t(kernel):
 
 @every_kernel
 def test_part_of_a_signal_says_how_large_the_rest_is(kernel):
-    """Equation (25): other signals are conditioned on as normal ones, and its own values as those of a t."""
+    """Equation (17): other signals are conditioned on as normal ones, and its own values as those of a t."""
     posterior = shrunk_of(kernel)
     mean, covariance = predicted(posterior.prior)
     field = posterior.at(NEW).given(np.where(SOME, FURTHER, np.nan))
@@ -283,7 +283,7 @@ def test_part_of_a_signal_says_how_large_the_rest_is(kernel):
 @every_kernel
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1]], ids=["in order", "in another order"])
 def test_signals_together_are_a_product_in_their_order(kernel, order):
-    """Equation (26)."""
+    """Equation (18)."""
     posterior = shrunk_of(kernel)
     mean, covariance = predicted(posterior.prior)
     entries = np.arange(FURTHER.size).reshape(FURTHER.shape)[order]

@@ -331,7 +331,7 @@ class Modal(Covariance):
         return self.rows.diagonal(self.nodes.power(eigenvalues), self.nodes.own(eigenvalues))
 
     def rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
-        """By the same factors as densities: equation (26)."""
+        """By the same factors as densities: equation (18)."""
         if self.shape[0] == 1:
             return signal * scales, noise * scales
         factors = np.linalg.cholesky(self.mode_matrices())
@@ -522,7 +522,7 @@ class Evidence:
 
     @cached_property
     def log_likelihood(self) -> float:
-        """Total in nats, the 2 pi term included: equations (5) and (13)."""
+        """Total in nats, the 2 pi term included: equations (5) and (26)."""
         logs = float(np.sum(np.log(self.variances) @ self.data.multiplicities))
         return -0.5 * (logs + float(np.sum(self._energies)) + self.data.n_observations * float(np.log(2 * np.pi)))
 
@@ -538,7 +538,7 @@ class Evidence:
 
     @cached_property
     def residual_gradient(self) -> Array:
-        """Derivative in the power of the residual at each frequency, equation (16)."""
+        """Derivative in the power of the residual at each frequency, equation (13)."""
         return self._slopes.sum(axis=0)
 
     @cached_property

@@ -99,7 +99,7 @@ class Left(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Inputs(Rows):
-    """One covariance ``K = U diag(kappa) U^T`` by inputs for all modes: ``D_ij = kappa_i p_j + r_j``, equation (15)."""
+    """One covariance ``K = U diag(kappa) U^T`` by inputs for all modes: ``D_ij = kappa_i p_j + r_j``, equation (12)."""
 
     modes: Modes
 
@@ -316,7 +316,7 @@ class GraphNodes(Nodes):
 
 @dataclass(frozen=True, eq=False)
 class ShrunkNodes(Nodes):
-    """The graph's model with the covariance ``R`` between its frequencies that signals showed: equations (18), (23).
+    """The graph's model with the covariance ``R`` between its frequencies that signals showed: equations (14), (15).
 
     ``G = V D_a R D_a V^T`` and ``H = V D_h R D_h V^T`` with the graph's standard deviations ``a`` and ``h`` times the
     profile. Both are diagonal in vectors ``B`` that are not orthonormal, with ``H = B B^T``. The noise is as much of

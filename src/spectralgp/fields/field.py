@@ -108,7 +108,7 @@ class Predictive(ABC):
 class Field(Predictive):
     """Signals with a mean and a covariance, of which some values may have been observed.
 
-    A signal is normal, or a multivariate t with a scale of its own (finite `freedom`): equations (25) and (26).
+    A signal is normal, or a multivariate t with a scale of its own (finite `freedom`): equations (17) and (18).
     """
 
     covariance: Distribution  # of all signals, noise included; a `Covariance` where values were observed, or may be
@@ -165,7 +165,7 @@ class Field(Predictive):
 
     @cached_property
     def _tails(self) -> tuple[Array, Array]:
-        """Degrees of freedom of every signal shown, and what its covariance is multiplied by: equation (25)."""
+        """Degrees of freedom of every signal shown, and what its covariance is multiplied by: equation (17)."""
         if np.isinf(self.freedom) or self.seen is None:
             return np.full(self.n_signals, self.freedom), np.ones(self.n_signals)
         lengths, counts = np.zeros(self.n_signals), np.zeros(self.n_signals)  # which draws alone do not tell
@@ -284,7 +284,7 @@ class Field(Predictive):
         return self.mean + self.units.restore_scale(signal + noise if include_noise else signal)
 
     def _rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
-        """Drawn signals and noise, with what signals before it leave open of each scaled: equation (26)."""
+        """Drawn signals and noise, with what signals before it leave open of each scaled: equation (18)."""
         if self.seen is None and self.mean_deviations is None:
             return cast(Modal, self.covariance).rescaled(signal, noise, scales)  # tails are learnt where it is one
         if self.n_signals == 1 or signal.size > MOST_RESCALED:  # then it takes from the covariance between signals

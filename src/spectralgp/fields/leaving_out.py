@@ -120,7 +120,7 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
 
 
 def _groups(posterior: Posterior, by: By) -> LeaveOneOut:
-    """Whole signals or nodes, by blocks of the inverse covariance of what was observed: equation (22)."""
+    """Whole signals or nodes, by blocks of the inverse covariance of what was observed: equation (23)."""
     seen, units, by_node = posterior.as_seen(), posterior.signals.units, by == "node"
 
     def turned(array: Any) -> Any:
@@ -158,7 +158,7 @@ def _entries(posterior: Posterior) -> LeaveOneOut:
         assert isinstance(covariance, Modal)
         missed = missed + covariance.row_sums() / seen.precisions * seen.values / (len(missed) - 1)
     variance, freedoms = np.where(observed, 1 / seen.precisions, seen.variance), np.full((len(missed), 1), freedom)
-    if np.isfinite(freedom):  # a t given the rest of its signal: equation (25)
+    if np.isfinite(freedom):  # a t given the rest of its signal: equation (17)
         if posterior.seen is None:
             lengths = covariance.left_out(posterior.block, posterior.signals, False, False).lengths
         else:

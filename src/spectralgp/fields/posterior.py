@@ -34,8 +34,8 @@ COMPLETIONS = 3  # of signals with holes, each under what was learnt from the on
 class GraphGP:
     """Prior over signals on a graph, ``Cov(Y) = K (x) B B^T + I (x) H H^T + sigma^2 I``. Made by `graph_gp`.
 
-    That is equation (3), with a residual where the graph kernel has one, equation (14), and with the covariance between
-    frequencies that signals showed, where it was learnt: equation (18).
+    That is equation (3), with a residual where the graph kernel has one, equation (11), and with the covariance between
+    frequencies that signals showed, where it was learnt: equation (14).
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class Posterior:
     """A prior conditioned on signals. Made by `condition`.
 
     Where training signals have holes, the mean of a prediction given what was observed is that given the completion's
-    mean, and its covariance grows by what the completion leaves open: equation (20).
+    mean, and its covariance grows by what the completion leaves open: equation (21).
     """
 
     prior: GraphGP  # of the signals as `signals` has them: centred and scaled
@@ -265,7 +265,7 @@ class Posterior:
         )
 
     def _mean_deviations(self, seen: Seen, reach: Filters) -> list[Any]:
-        """What means at new inputs may deviate by, for what was not observed of the training signals: equation (20)."""
+        """What means at new inputs may deviate by, for what was not observed of the training signals: equation (21)."""
         basis = self.basis
         # all at once where blocks may be stacked, else one by one
         sets = [seen.deviations] if basis.has_eigenvectors else seen.deviations
@@ -443,7 +443,7 @@ def condition_shrunk(
     *,
     learns_tails: bool = True,
 ) -> Posterior:
-    """Condition a prior on signals, from which the covariance between frequencies is learnt first: equation (18).
+    """Condition a prior on signals, from which the covariance between frequencies is learnt first: equation (14).
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class Seen:
 
     Signals have the covariance ``C``, of which ``s`` is white noise. An entry of weight one is observed with that
     noise, of weight ``w`` with the variance ``s / w``, and of weight zero not at all. Few entries of other weight than
-    one, or few observed ones, are handled by a dense matrix of their number: equation (19). Else systems are solved by
+    one, or few observed ones, are handled by a dense matrix of their number: equation (20). Else systems are solved by
     conjugate gradients, of which a step is one solve for complete signals.
     """
 
@@ -205,7 +205,7 @@ class Seen:
 
     def filled(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> tuple[Array, Array]:
         """What was observed with the conditional mean of the rest, and the solution that they follow from."""
-        if self.method == "missing" and self.is_mask:  # equation (19)
+        if self.method == "missing" and self.is_mask:  # equation (20)
             completed = np.where(self.observed, values, 0.0)
             if self._n_others:
                 known = self.covariance.solve(completed)[..., self.missing]
@@ -359,7 +359,7 @@ class Seen:
         return np.maximum(np.where(self.observed, of_observed, self.variance - noise), 0.0)
 
     def signal_between(self, signal: int, other: int) -> Array:
-        """Covariance of the signals without noise, between the nodes of two: equation (21)."""
+        """Covariance of the signals without noise, between the nodes of two: equation (22)."""
         noise = self.covariance.noise_variance
         given = -(noise**2) * self.covariance.between(signal, other, inverse=True)
         if signal == other:
@@ -378,7 +378,7 @@ class Seen:
         return np.stack(draws)
 
     def group(self, signal: int) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of ``Q`` among what was observed of a signal: equation (22)."""
+        """Eigenvalues and eigenvectors of ``Q`` among what was observed of a signal: equation (23)."""
         own = self.observed[signal]
         if self._side == "observed":
             start = int(np.count_nonzero(self.observed[:signal]))
@@ -430,7 +430,7 @@ class Seen:
         return lengths, logs, counts
 
     def log_density(self, random_state: np.random.Generator | None = None) -> tuple[float, float]:
-        """Log density of what was observed, a total in nats with the 2 pi term, and its standard error: equation (19).
+        """Log density of what was observed, a total in nats with the 2 pi term, and its standard error: equation (20).
 
         It is exact where a dense matrix serves; else the determinant is by stochastic Lanczos quadrature.
         """

@@ -31,7 +31,7 @@ class Shrinkage:
 
     In each frequency errors are divided by the standard deviation that the model states and by a smooth profile.
     With ``R ~ IW(b I, b + M + 1)`` and the whitened training signals ``Q`` the posterior has the scale
-    ``Psi = b I + Q^T Q`` and the mean ``R = Psi / (b + N)``: equation (18). ``b``, how many signals the graph is worth,
+    ``Psi = b I + Q^T Q`` and the mean ``R = Psi / (b + N)``: equation (14). ``b``, how many signals the graph is worth,
     and the profile are those of the highest evidence, in which ``R`` is integrated out.
     """
 
@@ -39,7 +39,7 @@ class Shrinkage:
     root: Array  # any matrix (k, n_frequencies) with root^T root = Q^T Q
     profile: Array  # what standard deviations are multiplied by, one per frequency
     n_signals: int
-    freedom: float = np.inf  # degrees of freedom of a signal, a multivariate t: equation (25)
+    freedom: float = np.inf  # degrees of freedom of a signal, a multivariate t: equation (17)
 
     __getstate__ = without_caches
 

@@ -213,7 +213,7 @@ class SpectralKernel(GraphKernel):
         """Derivative of `power` in `theta`, shape (n_eigenvalues, n_parameters)."""
 
     def pull_back(self, slopes: Any, spectrum: Spectrum) -> Array:
-        """The signal and the residual from a slope each: equations (6) and (16)."""
+        """The signal and the residual from a slope each: equations (6) and (13)."""
         jacobians = self.power_jacobians(spectrum.eigenvalues)
         gradients = (slopes.power_gradient, slopes.residual_gradient)
         return np.concatenate([jacobian.T @ own for jacobian, own in zip(jacobians, gradients, strict=False)])
@@ -350,7 +350,7 @@ class Sum(Parts):
 
 @dataclass(frozen=True)
 class WithResidual(Parts):
-    """Two kernels: ``g`` of what the inputs explain, and ``h`` of what each signal has to itself: equation (14).
+    """Two kernels: ``g`` of what the inputs explain, and ``h`` of what each signal has to itself: equation (11).
 
     A signal is ``g(L) f(x) + h(L) e + noise`` with white ``e``. The residual ``h(L) e`` is shared by neighbours, but
     not by signals, so that no input predicts it. Made by ``WithResidual.of(signal, residual)``.

@@ -37,7 +37,7 @@ class CarryColumns:
 
 @dataclass(frozen=True, eq=False)
 class CarryFilter:
-    """The filter ``b`` of equation (14), a polynomial of any sign: the mean of a signal is ``b(L) x``."""
+    """The filter ``b`` of equation (11), a polynomial of any sign: the mean of a signal is ``b(L) x``."""
 
     chebyshev: Array  # coefficients of Chebyshev polynomials on [0, upper]
     upper: float

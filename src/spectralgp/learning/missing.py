@@ -86,7 +86,7 @@ class Expectation:
         return replace(self.task, signals=self.signals.completed(mean + carried, deviations))
 
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
-        """Log density of what was observed, and its standard error: equation (19)."""
+        """Log density of what was observed, and its standard error: equation (20)."""
         return self._seen(model)[0].log_density()
 
 

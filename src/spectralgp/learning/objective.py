@@ -370,7 +370,7 @@ def fisher_information(
     input_slopes: Array,
     after: Sequence[tuple[Array, Array]] = (),
 ) -> Array:
-    """Expected curvature of the log likelihood, equation (17), without an array of signals, frequencies and directions.
+    """Expected curvature of the log likelihood, equation (19), without an array of signals, frequencies and directions.
 
     Shapes: `precisions` ``1 / D`` (n_signals, n_frequencies); `power` ``gamma`` and `multiplicities`, the number of
     nodes that a frequency stands for, (n_frequencies,); `input_slopes` ``T = U^T (dK / d theta) U`` (n_signals,

@@ -246,7 +246,7 @@ def largest_ritz_value(
 
 
 def chebyshev_points(n_points: int) -> Array:
-    """``x_q = cos(pi (q + 1/2) / Q)``, the nodes of equation (12), in [-1, 1] from right to left."""
+    """``x_q = cos(pi (q + 1/2) / Q)``, the nodes of equation (25), in [-1, 1] from right to left."""
     return np.cos(np.pi * (np.arange(n_points) + 0.5) / n_points)
 
 
@@ -258,14 +258,14 @@ def chebyshev_coefficients(values: Array) -> Array:
 
 
 def quadrature_weights(moments: Array) -> Array:
-    """Weights at `chebyshev_points` from moments of ``T_k``, along the first axis: equation (12)."""
+    """Weights at `chebyshev_points` from moments of ``T_k``, along the first axis: equation (25)."""
     return dct(moments, type=3, axis=0) / moments.shape[0]
 
 
 class MomentPass:
     """Chebyshev moments ``Y T_k(A) Y^T`` of columns ``Y^T`` (`gram`), or of each alone, by a recurrence that can go on.
 
-    Every step gives two moments, since ``2 T_i T_j = T_{i+j} + T_{|i-j|}`` (equation (11)). The columns, a block of the
+    Every step gives two moments, since ``2 T_i T_j = T_{i+j} + T_{|i-j|}`` (equation (24)). The columns, a block of the
     operator, are taken over. Pickles hold the moments alone.
     """
 

@@ -121,7 +121,7 @@ class Store:
         return block
 
     def moments(self, operator: Operator, n_moments: int) -> Array:
-        """Products of the rows with each other after ``T_k(A)``: equation (11)."""
+        """Products of the rows with each other after ``T_k(A)``: equation (24)."""
         known = self.passes.get(operator)
         if known is None or (known.is_released and known.n_moments < n_moments):
             block = self.load(operator)
@@ -327,7 +327,7 @@ class Signals:
         return chosen
 
     def moments(self, operator: Operator, n_moments: int) -> Array:
-        """``C_k`` of equation (11), shape (n_moments, n_signals, n_signals); expected ones of completed signals."""
+        """``C_k`` of equation (24), shape (n_moments, n_signals, n_signals); expected ones of completed signals."""
         self._require_complete("read on a spectrum")
         moments = self._of_view(self._store.moments(operator, n_moments))
         spread = self.spread_moments(operator, n_moments)

@@ -350,7 +350,7 @@ class ExactSpectrum(MatrixBasis):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Oblique(MatrixBasis):
-    """Another basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (23)."""
+    """Another basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (15)."""
 
     spectrum: Spectrum
     vectors: Array  # B, in columns

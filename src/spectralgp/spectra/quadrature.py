@@ -43,9 +43,9 @@ UNIT_VECTORS_PER_BLOCK = 32
 
 @dataclass(frozen=True, eq=False)
 class SpectralMoments(SpectralData):
-    """Energies ``E_q`` of signals at the nodes of a quadrature, equation (12), instead of their Fourier transform."""
+    """Energies ``E_q`` of signals at the nodes of a quadrature, equation (25), instead of their Fourier transform."""
 
-    matrices: Array  # E_q, or U^T E_q U of equation (13), shape (n_frequencies, n_rows, n_rows)
+    matrices: Array  # E_q, or U^T E_q U of equation (26), shape (n_frequencies, n_rows, n_rows)
     weights: Array  # m_q; they add up to the number of nodes, but single ones may be negative
     n_nodes: int
 
@@ -362,14 +362,14 @@ class Quadrature(Spectrum):
 
     @cached_property
     def multiplicities(self) -> Array:
-        """``m_q`` of equation (12); they add up to the number of nodes."""
+        """``m_q`` of equation (25); they add up to the number of nodes."""
         return quadrature_weights(self.density.moments(self.n_moments))[::-1]
 
     def require_eigenvectors(self, message: str) -> Array:
         raise ValueError(message)
 
     def read(self, signals: Signals, carried: Array | None = None) -> SpectralMoments:
-        """Energies of the signals at the quadrature's nodes, equation (12)."""
+        """Energies of the signals at the quadrature's nodes, equation (25)."""
         if carried is None:
             return self._data(signals.moments(self.operator, self.n_moments))
         pair = self.read_block(self.operator.beside(signals.columns(self.operator), self.load(carried)))
@@ -501,7 +501,7 @@ class Quadrature(Spectrum):
 
         The quadrature is exact for polynomials of its degree, and no Chebyshev polynomial exceeds one, so what the
         coefficients of ``log D`` and ``1 / D`` beyond that degree add up to, times the number of nodes and the energy
-        of the signals, bounds the error of equation (13). They are those of a fine interpolation, whose own error,
+        of the signals, bounds the error of equation (26). They are those of a fine interpolation, whose own error,
         looked for at further points, is added.
         """
         n_points = max(TAIL_POINTS_PER_MOMENT * self.n_moments, MIN_TAIL_POINTS)
@@ -513,7 +513,7 @@ class Quadrature(Spectrum):
         for values, truth, sizes in ((np.log(fine), np.log(further), ones), (1 / fine, 1 / further, energies)):
             coefficients = chebyshev_coefficients(values)
             missed = np.max(np.abs(truth - chebval(2 * CHECKED_POINTS - 1, coefficients.T)), axis=1)
-            # a term beyond the degree is lost, and aliased into a lower one: twice its size at most, half of it in (13)
+            # a term beyond the degree is lost, and aliased into a lower one: twice its size at most, half of it in (26)
             truncation += float(sizes @ (np.sum(np.abs(coefficients[:, self.n_moments :]), axis=1) + missed))
             rounding += 0.5 * precision * float(sizes @ np.sum(np.abs(coefficients), axis=1))
         logarithms = chebyshev_coefficients(np.log(fine)).sum(axis=0)
