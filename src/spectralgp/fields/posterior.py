@@ -486,7 +486,7 @@ def held_out_densities(plain: Posterior, prediction: Field, signals: Signals, no
 
     `plain` is the graph's model, conditioned on the signals that were kept, and gives the means; `signals` are the
     others, in the units of those. Errors have the covariance ``V D_c R D_c V^T`` with the standard deviations ``c`` of
-    that model times the profile: near (24), and without an eigendecomposition per model and fold.
+    that model times the profile: near (16), and without an eigendecomposition per model and fold.
     """
     shrinkage, covariance = _shrinkage(plain), prediction.covariance
     assert isinstance(covariance, Modal)
