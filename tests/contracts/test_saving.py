@@ -345,7 +345,7 @@ def test_nothing_is_decomposed_or_learnt_when_a_model_is_loaded(tmp_path, monkey
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("computed anew")
 
-    monkeypatch.setattr("spectralgp.spectra.exact._eigenpairs", never)
+    monkeypatch.setattr("spectralgp.spectra.exact.eigh", never)
     monkeypatch.setattr("spectralgp.operators.base.Operator.largest_eigenvalue", never)
     monkeypatch.setattr("spectralgp.learning.sqp.Sqp.fit", never)
     assert same(spectralgp.load(tmp_path / "exact.sgp").predict(NEW), exact.predict(NEW))
