@@ -182,12 +182,12 @@ class Stopwatch:
 
 def watched_passes(operator: type[Operator]) -> Stopwatch:
     """A stopwatch on what every fit by passes over the graph does, with operators of a kind."""
-    from spectralgp.estimators import _base
+    from spectralgp.estimators import reading
     from spectralgp.signals import Signals
     from spectralgp.spectra.quadrature import Density
 
     watch = Stopwatch()
-    watch.watch(_base, "read_signals", "reading the signals")
+    watch.watch(reading, "read_signals", "reading the signals")
     watch.watch(operator, "largest_eigenvalue", "largest eigenvalue")
     watch.watch(Signals, "moments", "moments of the signals")
     watch.watch(Density, "_raw", "moments of the probes")
