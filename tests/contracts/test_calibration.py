@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from settings import PAPER, paper_kernel
 
 import oracle
-from spectralgp import Graph, GraphGPRegressor, Polynomial
+from spectralgp import Graph, GraphGPRegressor, Polynomial, Stacking
 from tolerances import STANDARD_ERRORS
 
 N_DATA_SETS, N_SIGNALS, N_NEW, N_NODES = 200, 12, 6, 8
@@ -39,7 +39,7 @@ def shares():
         inputs = rng.uniform(-2, 2, (N_SIGNALS + N_NEW, 1))
         dense = oracle.polynomial(LAPLACIAN, coefficients)
         signals = oracle.draw(oracle.rbf(inputs, inputs, length_scale), dense, noise, rng)
-        settings = PAPER | {"center": None, "n_draws": 16, "random_state": seed}
+        settings = PAPER | {"center": None, "stacking": Stacking(n_draws=16), "random_state": seed}
         model = GraphGPRegressor(GRAPH, Polynomial(1), paper_kernel(inputs[:N_SIGNALS]), **settings)
         model.fit(inputs[:N_SIGNALS], signals[:N_SIGNALS])
         mean, std = model.predict(inputs[N_SIGNALS:], return_std=True, include_noise=True)
