@@ -400,7 +400,7 @@ def test_signals_with_holes_may_lie_anywhere(filled, wrap):
         (Y[:, :-1], ValueError, r"Y must have shape \(n_signals, n_nodes\) with n_nodes = 300.*got 299 columns"),
         (Y.T, ValueError, r"same number of rows, one per signal; got 8 and 300"),
         (Y[:, 0], ValueError, r"Y must have shape \(n_signals, n_nodes\) on a large graph; got \(8,\)"),
-        (None, ValueError, r"Y must have shape \(n_signals, n_nodes\) on a large graph; got \(\)"),
+        (None, ValueError, "requires y to be passed"),
         (Y.astype(np.float16), TypeError, r"Y must be of type float32 or float64 on a large graph; got float16"),
         (Y.astype(complex), TypeError, r"Y must be of type float32 or float64 on a large graph; got complex128"),
         (Y.astype(object), TypeError, r"Y must be of type float32 or float64 on a large graph; got object"),

@@ -317,8 +317,7 @@ class Field(Predictive):
     def log_density(self, signals: Any, joint: bool = True) -> Any:
         signals = _as_observed(signals, self.n_signals, self._n_nodes)
         xp = array_namespace(signals)
-        # on a quadrature what holes leave open of the mean is not part of densities
-        is_open = self.mean_deviations is not None and self.covariance.is_written_out
+        is_open = self.mean_deviations is not None
         if self.seen is not None or is_open or bool(xp.any(xp.isnan(signals))):
             return self._log_density_of_some(np.asarray(on_host(signals), dtype=float), joint)
         errors = self.covariance.basis.load(self.units.apply(signals)) - self.centre
