@@ -31,7 +31,7 @@ from spectralgp.kernels import (
     WithResidual,
 )
 from spectralgp.learning import Lagrangian, Sqp, Task, learn
-from spectralgp.learning.fitting import Stacking
+from spectralgp.learning.folds import Stacking
 from spectralgp.signals import Signals, read_signals
 from spectralgp.spectra import Chebyshev, Exact, Spectrum, decompose
 

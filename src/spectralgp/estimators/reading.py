@@ -39,7 +39,7 @@ from spectralgp.kernels import (
 )
 from spectralgp.learning import Solver, Task
 from spectralgp.learning.candidates import Setting
-from spectralgp.learning.fitting import Stacking
+from spectralgp.learning.folds import Stacking
 from spectralgp.learning.objective import check_noise
 from spectralgp.operators import precision_of
 from spectralgp.signals import Center, Scale, read_signals

@@ -22,7 +22,8 @@ from spectralgp.graphs import Graph
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.kernels.polynomial import HIGHEST_DEGREE
 from spectralgp.learning import Candidate, Certificate, Draws, Fit, Lagrangian, Limits, Outcome, Sqp, Stage, Task
-from spectralgp.learning.fitting import Stacking, Tried
+from spectralgp.learning.fitting import Tried
+from spectralgp.learning.folds import Stacking
 from spectralgp.signals import CompleteState, IncompleteState, ReadAs, Units
 from spectralgp.spectra import Chebyshev, DensityState, Eigenpairs, Errors, Spectrum
 

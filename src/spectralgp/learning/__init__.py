@@ -4,7 +4,8 @@ from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.families import SolverLike, as_solver, learn, learn_all
 from spectralgp.learning.fit import Certificate, Fit, Outcome, Solver, Stage
-from spectralgp.learning.fitting import FittedModels, Folds, FoldScores, Stacking
+from spectralgp.learning.fitting import FittedModels
+from spectralgp.learning.folds import Folds, FoldScores, Stacking
 from spectralgp.learning.lagrangian import Lagrangian, Limits
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp

@@ -1,8 +1,7 @@
-"""Fitting: candidates learnt, weighed on held-out folds, drawn, and conditioned on the signals."""
+"""Fitting: candidates learnt, weighed by what they predict of what was held out, drawn, and conditioned."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -10,192 +9,20 @@ from functools import cached_property
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.utils.parallel import Parallel, delayed
 
 from spectralgp._basics.arrays import few_threads
-from spectralgp._basics.checks import Array, Indices, as_integer
-from spectralgp._basics.progress import Heard, quietly, report
-from spectralgp.fields import GraphGP, Mixture, Posterior, condition, held_out_densities, stacking_weights
+from spectralgp._basics.checks import Array
+from spectralgp._basics.progress import quietly, report
+from spectralgp.fields import GraphGP, Mixture, Posterior, stacking_weights
 from spectralgp.learning.candidates import Candidate, Plan
 from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
-from spectralgp.learning.objective import Task
-from spectralgp.learning.sqp import Sqp
-from spectralgp.signals import Signals
+from spectralgp.learning.folds import MOST_COMPARED, Folds, FoldScores, Stacking
 
-MOST_COMPARED = 400  # signals that candidates are compared on
-HELD_OUT = 60  # signals, in whole folds, that are enough to compare candidates
-HELD_OUT_IF_LONG, LONG_SIGNAL = 30, 500  # and where signals have this many nodes, so that each says much
-MOST_VALUES = 3_000  # held out that are looked at one by one
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
 MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
 SMALLEST_SHARE = 0.01  # weight of a member that was found by choice, below which it is left out
-
-Cut = tuple[Indices, Indices]  # signals kept, and signals held out
-
-
-@dataclass(frozen=True)
-class Stacking:
-    """How models are weighed and averaged.
-
-    Parameters
-    ----------
-    n_folds : int, default=5
-        Folds for the weights of stacked models. Where the library chooses what to stack, it compares models on at most
-        400 signals, and in no more folds than hold out 60 of them, or 30 of 500 nodes and more.
-    n_draws : int, optional
-        Draws of the hyperparameters from Laplace's approximation to their posterior that predictions are averaged
-        over; 0 uses the best values alone. If not given, 16 for stacked models on an exact spectrum without shrinkage.
-    n_jobs : int, optional
-        Threads that learn folds side by side on an exact spectrum, as joblib counts them; one if not given.
-
-    Examples
-    --------
-    >>> from spectralgp import GraphGPRegressor, Stacking
-    >>> GraphGPRegressor(stacking=Stacking(n_folds=10)).stacking.n_folds
-    10
-    """
-
-    n_folds: int = 5
-    n_draws: int | None = None
-    n_jobs: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check every setting."""
-        as_integer(self.n_folds, "n_folds", 2)
-        if self.n_draws is not None:
-            as_integer(self.n_draws, "n_draws", 0)
-
-
-@dataclass(frozen=True, eq=False)
-class FoldScores:
-    """What models predicted of signals that they had not seen."""
-
-    log_densities: Array  # of each signal, shape (n_held_out, n_candidates)
-    value_log_densities: Array | None  # of values at some nodes, one by one (n_held_out, n_some, n_candidates), or None
-    n_nodes: int  # of all nodes
-    fits: tuple[Fit, ...]  # of the first fold: a place to start from for fits to other data
-
-    @property
-    def value_weight(self) -> float:
-        """How many nodes each of those that were looked at stands for."""
-        return 1.0 if self.value_log_densities is None else self.n_nodes / self.value_log_densities.shape[1]
-
-    @property
-    def scores(self) -> Array:
-        """Log densities of signals plus those of their values, summed: one number per candidate."""
-        scores: Array = self.log_densities.sum(axis=0)
-        if self.value_log_densities is None:
-            return scores
-        return scores + self.value_weight * self.value_log_densities.sum(axis=(0, 1))
-
-    def beside(self, other: FoldScores) -> FoldScores:
-        """These candidates, and then others."""
-        values = None
-        if self.value_log_densities is not None and other.value_log_densities is not None:
-            values = np.concatenate([self.value_log_densities, other.value_log_densities], axis=2)
-        logs = np.concatenate([self.log_densities, other.log_densities], axis=1)
-        return FoldScores(logs, values, self.n_nodes, self.fits + other.fits)
-
-
-class Folds:
-    """Parts of the signals to be held out in turn, the same for every candidate.
-
-    Every fold but the first starts from the solution of the first, for the same kernel. None starts from the fit to all
-    signals: that remembers those held out, and would favour kernels that overfit. Without a prior there are so many
-    local maxima that even another fold's solution leads to one that remembers, so that every fold starts cold.
-    """
-
-    def __init__(
-        self, shape: tuple[int, int], stacking: Stacking, random_state: np.random.Generator, sparing: bool = False
-    ) -> None:
-        (n_signals, n_nodes), n_folds = shape, min(stacking.n_folds, shape[0])
-        shuffled, *self._streams = random_state.spawn(1 + n_folds)
-        order = shuffled.permutation(n_signals)[: MOST_COMPARED if sparing else None]
-        self.chosen, self.n_draws, self.n_jobs = np.sort(order), stacking.n_draws or 0, stacking.n_jobs
-        self.held_out = np.array_split(order, n_folds)
-        if sparing:  # no more than it takes to judge
-            seen = np.cumsum([part.size for part in self.held_out])
-            enough = HELD_OUT_IF_LONG if n_nodes >= LONG_SIGNAL else HELD_OUT
-            self.held_out = self.held_out[: int(np.searchsorted(seen, enough)) + 1]
-        self._first: dict[Candidate | None, Fit] = {}
-        self._cut: dict[tuple[Signals, int], tuple[Signals, Signals]] = {}
-        self._parts: dict[tuple[Task, int], Task] = {}
-
-    def score(self, candidates: Sequence[Candidate], solver: Solver | None = None) -> FoldScores:
-        """What candidates predict of each signal, learnt without the fold it is in."""
-        first, solver = candidates[0].task, (solver or Sqp()).coarse(self.chosen.size)
-        n_nodes, n_folds, needs_passes = first.signals.shape[1], len(self.held_out), first.spectrum.needs_passes
-        n_some = max(1, min(n_nodes, MOST_VALUES // sum(part.size for part in self.held_out)))
-        nodes = None if needs_passes else np.linspace(0, n_nodes - 1, n_some).astype(np.intp)
-        one_fold = functools.partial(self._fold, candidates, solver, nodes)
-        found = [one_fold(0, [self._first.get(one.warm_start_from) for one in candidates])]
-        report(f"fold 1 of {n_folds}")
-        fits = found[0][0]
-        self._first |= zip(candidates, fits, strict=True)
-        warm_starts = [None] * len(fits) if first.prior is None else fits
-        # passes over a large graph are shared by the folds, which therefore wait for each other
-        workers = Parallel(1 if needs_passes else self.n_jobs, prefer="threads", return_as="generator")
-        heard = Heard(one_fold)
-        for fold in workers(delayed(heard)(number, warm_starts) for number in range(1, n_folds)):
-            found.append(fold)
-            report(f"fold {len(found)} of {n_folds}")
-        logs = np.concatenate([one for _, one, _ in found])
-        values = None if nodes is None else np.concatenate([one for _, _, one in found])
-        return FoldScores(logs, values, n_nodes, tuple(fits))
-
-    def _fold(
-        self,
-        candidates: Sequence[Candidate],
-        solver: Solver,
-        nodes: Indices | None,
-        number: int,
-        warm_starts: Sequence[Fit | None],
-    ) -> tuple[list[Fit], Array, Array]:
-        """Fits without one of the folds, and log densities of its signals and of their values."""
-        held_out = self.held_out[number]
-        kept = np.setdiff1d(self.chosen, held_out)
-        parts = []
-        for task in (candidate.task for candidate in candidates):  # tasks are cut once, and signals that they share
-            if (task.signals, number) not in self._cut:
-                self._cut[task.signals, number] = task.signals.fold(kept, held_out)
-            if (task, number) not in self._parts:
-                self._parts[task, number] = task.part(kept, self._cut[task.signals, number][0])
-            parts.append(self._parts[task, number])
-        with quietly():
-            fits = learn_all(parts, [one.kernel for one in candidates], solver, warm_starts)
-        logs, values = [], []
-        streams = self._streams[number].spawn(len(candidates))
-        for part, candidate, fit, stream in zip(parts, candidates, fits, streams, strict=True):
-            others = self._cut[candidate.task.signals, number][1]
-            models: Sequence[GraphGP] = (fit.model,)
-            if self.n_draws:
-                models = hyperparameter_draws(part, fit, self.n_draws, stream).models
-            found = [_predicted(candidate, model, part, others, (kept, held_out), nodes) for model in models]
-            logs.append(logsumexp([one for one, _ in found], axis=0) - np.log(len(found)))
-            values.append(logsumexp([one for _, one in found], axis=0) - np.log(len(found)))
-        return fits, np.stack(logs, axis=-1), np.stack(values, axis=-1)
-
-
-def _predicted(
-    candidate: Candidate, model: GraphGP, part: Task, others: Signals, cut: Cut, nodes: Indices | None
-) -> tuple[Array, Array]:
-    """Log densities of the signals held out, and those of their values at some nodes."""
-    inputs = candidate.task.inputs
-    new, features = model.input_kernel.between(inputs, *cut), inputs[cut[1]]
-    is_complete = part.signals.is_complete and others.is_complete
-    if candidate.shrunk and is_complete and nodes is not None:
-        plain = condition(model, part.inputs, part.signals, part.carried)
-        return held_out_densities(plain, plain.given(new, features), others, nodes)
-    posterior = candidate.condition(model, part, learns_tails=False)
-    prediction = posterior.given(new, features)
-    logs = posterior.log_densities_of(prediction, others)
-    if nodes is None:
-        return logs, np.empty((others.shape[0], 0))
-    observed = others.units.restore(others.values)[:, nodes]
-    values = prediction.value_log_densities(observed, nodes)
-    return logs, np.where(np.isfinite(observed), values, 0.0)
 
 
 @dataclass(frozen=True)
