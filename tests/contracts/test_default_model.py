@@ -17,7 +17,7 @@ from spectralgp import Graph, GraphGPRegressor, Identity, LocalAverage, Polynomi
 from spectralgp.datasets import sensor_graph
 from spectralgp.learning import Task, fitting
 from spectralgp.learning.candidates import Setting, automatic
-from spectralgp.learning.fitting import HELD_OUT, MOST_COMPARED, Folds
+from spectralgp.learning.folds import HELD_OUT, MOST_COMPARED, Folds
 from spectralgp.signals import read_signals
 from tolerances import EXACT, FORMULA, OPTIMUM
 
