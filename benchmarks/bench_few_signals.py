@@ -48,7 +48,8 @@ def main() -> None:
         "auto, mean at least -322": np.mean(splits["auto"]) >= -322,
         "auto, worst split at most 2 below the standard GP's": worst >= -2,
         "degrees 5 and 8, released split, at least -323": min(released["degree 5"], released["degree 8"]) >= -323,
-        "degrees 5 and 8, mean at least -340": min(np.mean(splits["degree 5"]), np.mean(splits["degree 8"])) >= -340,
+        "degrees 5 and 8, mean at least -329": min(np.mean(splits["degree 5"]), np.mean(splits["degree 8"])) >= -329,
+        "degrees 5 and 8, worst at least -410": min(np.min(splits["degree 5"]), np.min(splits["degree 8"])) >= -410,
         "auto on weather, at least -5.4 and -3.2": days[15]["auto"] >= -5.4 and days[30]["auto"] >= -3.2,
     }
     print_table("bars", ["bar", "met"], [[name, "yes" if met else "NO"] for name, met in checks.items()])

@@ -315,7 +315,13 @@ def test_few_signals_on_a_few_other_splits(data_folder):
     assert np.mean(auto) >= -322
     assert np.min(auto) >= np.min(standard) - 2
     for degree in (5, 8):
-        assert np.mean([weak_score(split, Polynomial(degree)) for split in others]) >= -340
+        assert np.mean([weak_score(split, Polynomial(degree)) for split in others]) >= -329
+
+
+@pytest.mark.parametrize("degree", [5, 8])
+def test_the_worst_split_of_ten_signals(data_folder, degree):
+    """Less noise than a tenth has to outweigh a quarter of a signal: without that the scores were -591 and -807."""
+    assert weak_score(traffic(data_folder, 10, 21), Polynomial(degree)) >= -410
 
 
 # Recovery of known filters, which needs no data

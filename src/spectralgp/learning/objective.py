@@ -24,7 +24,8 @@ NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of
 NOISE_CEILING = 10.0
 NOISE_SHARE = 0.1  # most probable noise variance, as a share of the signals' variance
 NOISE_DEGREES_OF_FREEDOM = 3.0
-NOISE_SPREAD = 1.0  # scale of the log noise variance about the most probable one
+NOISE_SIGNALS = 0.25  # signals of nothing but the most probable noise that less of it has to outweigh
+MOST_NOISE_NODES = 1_000  # nodes of such a signal: a large graph says enough of its noise by itself
 FIRST_NOISE_SHARE = 0.2  # of the signals' variance, where searches start
 MIN_PRECISION = 1.0  # in nats per squared unit of a parameter, where the data say nothing
 
@@ -146,9 +147,8 @@ class Objective:
     """Log posterior of the hyperparameters ``x = (graph theta, input theta, log noise)``, with its gradient.
 
     The weak prior has three terms: what the graph kernel says of its own parameters (`GraphKernel.log_prior`), length
-    scales that are log-normal about the median distance of the inputs, and a log noise variance with the heavy tails
-    of Student's t about a tenth of the variance, so that noise may vanish where data have none. All are free of the
-    units of the signals.
+    scales that are log-normal about the median distance of the inputs, and the log noise variance about a tenth of the
+    variance (`noise_log_prior`). All are free of the units of the signals.
 
     It counts evaluations and remembers the last one, and the last input covariance: solvers often move the filter
     alone. Of signals with holes, which `complete` completes under a model, it has the gradient of the log posterior
@@ -275,12 +275,13 @@ class Objective:
         deviations = np.nan_to_num((input_theta - centres) / spreads)
         value, slopes = graph_value - 0.5 * float(deviations @ deviations), [graph_slope, -deviations / spreads]
         if self.learns_noise:
-            freedom, most_probable = NOISE_DEGREES_OF_FREEDOM, NOISE_SHARE * self.task.variance_within
-            deviation = np.log(noise_variance / most_probable) / NOISE_SPREAD
-            value += float(-0.5 * (freedom + 1) * np.log1p(deviation**2 / freedom))
-            noise_slope += float(-(freedom + 1) * deviation / (freedom + deviation**2) / NOISE_SPREAD)
-            slopes.append(np.array([noise_slope]))
+            of_noise, slope, _ = self._noise_log_prior(noise_variance)
+            value, slopes = value + of_noise, [*slopes, np.array([noise_slope + slope])]
         return value, np.concatenate(slopes)
+
+    def _noise_log_prior(self, noise_variance: float) -> tuple[float, float, float]:
+        most_probable, n_nodes = NOISE_SHARE * self.task.variance_within, self.task.graph.n_nodes
+        return noise_log_prior(float(np.log(noise_variance / most_probable)), n_nodes)
 
     def evidence(self, x: Array) -> Evidence:
         """The evidence alone, without the prior."""
@@ -353,13 +354,27 @@ class Objective:
         if self.task.prior is not None:
             (graph_kernel, _, noise_variance), (centres, spreads) = self.split(x), self._length_scales
             of_inputs = np.where(np.isnan(centres), 0.0, spreads**-2.0)
-            of_noise = (NOISE_DEGREES_OF_FREEDOM + 1) / NOISE_DEGREES_OF_FREEDOM / NOISE_SPREAD**2  # at its centre
+            of_noise = self._noise_log_prior(noise_variance)[2] if self.learns_noise else 0.0
             of_graph = graph_kernel.log_prior_precision(self.spectrum, noise_variance)
             curvature = curvature + block_diag(of_graph, np.diag([*of_inputs, *[of_noise] * self.learns_noise]))
         values, vectors = np.linalg.eigh(curvature * np.outer(self.units, self.units))
         scaled = vectors / self.units[:, None]
         # information vanishes where the filter does, a prior need not be concave, a quadrature's weights not positive
         return (scaled * np.maximum(values, MIN_PRECISION)) @ scaled.T
+
+
+def noise_log_prior(deviation: float, n_nodes: int) -> tuple[float, float, float]:
+    """Log prior of the log noise above or below the most probable, (19b), with its slope and a precision to step by.
+
+    Above, the heavy tails of Student's t. Below, few signals may be explained by a filter that leaves no noise: there
+    it is as if a quarter of a signal of noise had been seen, which the noise-free data of a few dozen signals outweigh.
+    """
+    if deviation > 0:
+        freedom = NOISE_DEGREES_OF_FREEDOM
+        value, slope = np.log1p(deviation**2 / freedom), deviation / (freedom + deviation**2)
+        return float(-0.5 * (freedom + 1) * value), -(freedom + 1) * slope, (freedom + 1) / freedom
+    worth, root = 0.5 * NOISE_SIGNALS * min(n_nodes, MOST_NOISE_NODES), float(np.hypot(1.0, deviation))
+    return -worth * (root - 1), -worth * deviation / root, worth / root**3
 
 
 def fisher_information(

@@ -29,7 +29,7 @@ from spectralgp.fields.factors import SERIES_OF_DRAWS
 from spectralgp.kernels import WithResidual
 from spectralgp.learning import Task
 from spectralgp.learning.missing import objective_of
-from spectralgp.learning.objective import told_apart
+from spectralgp.learning.objective import NOISE_FLOOR, told_apart
 
 NOISE = 0.3
 SMOOTH = Diffusion(40.0, laplacian="combinatorial", scaled=True)
@@ -171,3 +171,14 @@ def test_draws_on_a_quadrature_have_the_covariance_of_the_residual() -> None:
     columns = spectrum.filtered(spectrum.load(np.eye(30)), models[1].nodes.residual_bank(30))
     root = spectrum.unload(columns)
     np.testing.assert_allclose(root @ root.T, exact, atol=1e-3)
+
+
+def test_noise_free_signals_still_reach_the_floor() -> None:
+    """A quarter of a signal of noise, which below a tenth has to be outweighed, is little beside thirty without any."""
+    rng, graph = np.random.default_rng(0), Graph.from_edges([(node, (node + 1) % 30) for node in range(30)])
+    inputs, truth = rng.uniform(0, 10, (30, 1)), Polynomial.from_coefficients([1.0, -0.3, 0.05])
+    spectrum = decompose(graph)
+    white = np.linalg.cholesky(RBF(0.5)(inputs) + 1e-10 * np.eye(30)) @ rng.standard_normal((30, 30))
+    signals = white * truth.response(spectrum.eigenvalues) @ spectrum.eigenvectors.T
+    task = Task.of(graph, RBF(1.0), inputs, signals)
+    assert learn(task, Polynomial(5)).model.noise_variance < 1.01 * NOISE_FLOOR["weak"] * task.variance

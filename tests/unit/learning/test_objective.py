@@ -12,7 +12,7 @@ from cases import GRAPHS, KERNELS, WEIGHTS, bound
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Polynomial
 from spectralgp.learning import Task
-from spectralgp.learning.objective import Objective
+from spectralgp.learning.objective import Objective, noise_log_prior
 from tolerances import FORMULA, GRADIENT
 
 N_SIGNALS = 6
@@ -92,23 +92,51 @@ def hand_written_prior(chebyshev, eigenvalues, noise, log_lengths, centres, vari
     total = -(0.1 / 2) * rough / (np.mean(response**2) + noise)
     # the length scale squared is log-normal with standard deviation one
     total += sum(-0.5 * (2 * length - 2 * centre) ** 2 for length, centre in zip(log_lengths, centres, strict=True))
-    if learns_noise:  # log noise is Student's t with 3 degrees of freedom about a tenth of the variance within nodes
-        total += student.logpdf(np.log(noise / (0.1 * variance)), 3) - student.logpdf(0.0, 3)
+    deviation = np.log(noise / (0.1 * variance))  # from a tenth of the variance within nodes
+    if learns_noise and deviation > 0:  # log noise is Student's t with 3 degrees of freedom
+        total += student.logpdf(deviation, 3) - student.logpdf(0.0, 3)
+    if learns_noise and deviation < 0:  # equation (19b): k^2 s^2 = k and k s^2 = 1
+        total -= 0.25 * eigenvalues.size / 2 * (np.sqrt(1 + deviation**2) - 1)
     return total
 
 
-@pytest.mark.parametrize("learns_noise", [True, False])
-def test_the_weak_prior_is_the_hand_written_one(learns_noise):
-    objective, x, signals = make(noise_variance=None if learns_noise else 0.3)
-    plain, _, _ = make(prior=None, noise_variance=None if learns_noise else 0.3)
+@pytest.mark.parametrize(("learns_noise", "noise"), [(True, 0.3), (True, 0.02), (True, 1e-5), (False, 0.3)])
+def test_the_weak_prior_is_the_hand_written_one(learns_noise, noise):
+    objective, x, signals = make(noise_variance=None if learns_noise else noise)
+    plain, _, _ = make(prior=None, noise_variance=None if learns_noise else noise)
     x = x.copy()
     x[4] += 0.4
+    if learns_noise:
+        x[5] = np.log(noise)
     eigenvalues = np.linalg.eigvalsh(oracle.laplacian(WEIGHTS["random"], scaled=True))
     squared = [np.sum((a - b) ** 2) for i, a in enumerate(INPUTS) for b in INPUTS[:i]]
     centre = 0.5 * np.log(np.median(squared))
     within = np.mean(np.var(signals, axis=0))
-    expected = hand_written_prior(x[:4], eigenvalues, 0.3, x[4:5], [centre], within, learns_noise)
+    expected = hand_written_prior(x[:4], eigenvalues, noise, x[4:5], [centre], within, learns_noise)
     assert oracle.relative_error(objective.evaluate(x)[0] - plain.evaluate(x)[0], expected) < FORMULA
+
+
+@pytest.mark.parametrize("n_nodes", [1, 60, 1_000, 5_000])
+def test_less_noise_than_a_tenth_has_to_outweigh_a_quarter_of_a_signal(n_nodes):
+    """Slope and curvature by differences; both sides meet; far below it is worth M/4 values, of at most 250."""
+    for deviation in (-9.0, -2.0, -0.3, 0.4, 3.0):
+        slope, curvature = oracle.jacobian(
+            lambda u: np.array(noise_log_prior(u[0], n_nodes)[:2]), np.array([deviation])
+        )[:, 0]
+        value, own_slope, precision = noise_log_prior(deviation, n_nodes)
+        assert value < 0
+        assert abs(own_slope - slope) < GRADIENT * max(1.0, abs(slope))
+        if deviation < 0:
+            assert abs(precision + curvature) < GRADIENT * max(1.0, abs(curvature))
+    assert noise_log_prior(0.0, n_nodes)[:2] == (0.0, 0.0)
+    assert max(np.abs(noise_log_prior(1e-9, n_nodes)[:2])) < 1e-8
+    assert noise_log_prior(-1e4, n_nodes)[1] == pytest.approx(min(n_nodes, 1_000) / 8)
+
+
+@pytest.mark.parametrize("noise", [1e-5, 0.02, 0.098, 0.102])
+def test_gradient_below_the_most_probable_noise(noise):
+    objective, x, _ = make()
+    assert_gradient(objective, np.append(x[:-1], np.log(noise * objective.task.variance_within)))
 
 
 def test_only_length_scales_have_a_prior_among_the_input_parameters():
