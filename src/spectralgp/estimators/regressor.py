@@ -84,7 +84,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         than chance; the default input kernel has a term for them, and takes "global" unless they drown all else.
     scale : {"auto", "global", "node"} or None, default="auto"
         Divide by the standard deviation of the centred `Y` while learning, or each node by its own, shrunk towards the
-        common one as if eight more signals had been seen. "auto" tries both where it can: the likelihood decides for a
+        common one as far as all of them ask for it. "auto" tries both where it can: the likelihood decides for a
         `graph_kernel` that is given, half a nat being the price of a node's own scale, and folds otherwise.
     solver : {"sqp", "lagrangian"} or Solver, default="sqp"
         Joint constrained optimisation with continuation in the degree, or the paper's Algorithm 1; as an object, `Sqp`

@@ -8,18 +8,18 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
+from array_api_compat import array_namespace, device, is_array_api_obj, is_dask_array
 from numpy.typing import ArrayLike
 
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_training_signals
 from spectralgp._basics.extras import require
 from spectralgp.signals.core import LARGEST, Center, Reader, Scale, Signals, Store, Units
+from spectralgp.signals.scales import relative_scales
 
 BLOCK = 2**22  # values read at a time
 LARGEST_UNSCALED = 1e70  # size of values that are not scaled: squares of variances are numbers
 ROUNDING = 1e-14  # of the largest value: a spread below this is that of a constant
-PRIOR_SIGNALS = 8  # that the common variance is worth, beside the signals, in the variance of a node
 
 
 def read_signals(source: Any, center: Center = None, scale: Scale = None, *, keep_source: bool = False) -> Signals:
@@ -32,8 +32,8 @@ def read_signals(source: Any, center: Center = None, scale: Scale = None, *, kee
     center : {"global", "node"} or None, default=None
         Subtract the mean of all values, or each node's own, or nothing.
     scale : {"global", "node"} or None, default=None
-        Divide by the standard deviation that is left; or each node by its own, shrunk towards the common one: its
-        variance is averaged with that of all nodes, as if eight more signals had been seen.
+        Divide by the standard deviation that is left; or each node by its own, shrunk towards the common one as far as
+        the variances of all nodes ask for it, by empirical Bayes.
     keep_source : bool, default=False
         Leave the signals where they are and as they are, to be read again when needed: for those larger than memory or
         on a device. Arrays in memory are copied, so that later edits change nothing; files are not. Otherwise a centred
@@ -142,9 +142,8 @@ def _read_incomplete(values: Array, center: Center, scale: Scale, precision: str
     relative = None
     if scale == "node":
         squares = np.sum(np.square((values - means) / largest), axis=0, where=seen)
-        common = float(np.sum(squares) / np.sum(counts))
-        if common > ROUNDING**2:
-            relative = np.sqrt((squares / common + PRIOR_SIGNALS) / (counts + PRIOR_SIGNALS))
+        if float(np.sum(squares) / np.sum(counts)) > ROUNDING**2:
+            relative = relative_scales(squares / np.maximum(counts, 1), counts)
     centred = (values - offset) / (largest if relative is None else largest * relative)
     spread = float(np.sqrt(np.mean(np.square(centred[seen]))))
     divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
@@ -153,14 +152,13 @@ def _read_incomplete(values: Array, center: Center, scale: Scale, precision: str
 
 
 def _relative_scales(source: Any, means: Any, largest: float) -> Any:
-    """Standard deviations of the nodes about their means, shrunk towards their root mean square, relative to that."""
-    variances = _of_each(source, _variances, means, largest=largest)
-    variance, n_signals = array_namespace(variances[0]).concat(variances), source.shape[0]
-    common = float(array_namespace(variance).mean(variance))
-    if common <= ROUNDING**2:
-        return variance * 0.0 + 1.0
-    shrunk = (n_signals * variance / common + PRIOR_SIGNALS) / (n_signals + PRIOR_SIGNALS)
-    return array_namespace(variance).sqrt(shrunk)
+    """Standard deviations of the nodes about their means, relative to a common one that they are shrunk towards."""
+    blocks = _of_each(source, _variances, means, largest=largest)
+    xp, variances = array_namespace(blocks[0]), np.concatenate([_on_host(block) for block in blocks])
+    if float(np.mean(variances)) <= ROUNDING**2:
+        variances = np.zeros(variances.shape)
+    scales = relative_scales(variances, np.full(variances.shape, source.shape[0]))
+    return xp.asarray(scales, device=device(blocks[0]))
 
 
 def _variances(block: Any, means: Any, *, largest: float) -> Any:
