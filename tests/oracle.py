@@ -70,8 +70,10 @@ def disconnected() -> Array:
 
 
 def laplacian(weights: Array, kind: str = "combinatorial", scaled: bool = False) -> Array:
-    """Entry by entry; the row of an isolated node is zero in both kinds. Equation (2) if scaled."""
+    """Entry by entry; the row of an isolated node is zero in all kinds. Equation (2) if scaled."""
     n_nodes = len(weights)
+    if kind == "balanced":
+        return laplacian(np.diag(np.diag(normalised := laplacian(weights, "normalized"))) - normalised, scaled=scaled)
     degrees = [sum(weights[i, j] for j in range(n_nodes)) for i in range(n_nodes)]
     matrix = np.zeros((n_nodes, n_nodes))
     for i in range(n_nodes):

@@ -19,7 +19,7 @@ N_NODES, N_COLUMNS = 700, 4
 POINTS = np.random.default_rng(0).random((N_NODES, 2))
 GRAPH = Graph.from_points(POINTS, n_neighbors=5)
 SIGNALS = np.random.default_rng(1).standard_normal((N_COLUMNS, N_NODES))
-KINDS = ("combinatorial", "normalized")
+KINDS = ("combinatorial", "normalized", "balanced")
 
 
 @pytest.fixture(scope="module", autouse=True)

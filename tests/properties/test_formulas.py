@@ -36,7 +36,7 @@ def assert_likelihoods_agree(actual, expected, size):
     assert oracle.relative_error(actual, expected, max(abs(expected), size)) < FORMULA
 
 
-@given(weights_of_graphs, st.sampled_from(["combinatorial", "normalized"]), st.booleans(), seeds)
+@given(weights_of_graphs, st.sampled_from(["combinatorial", "normalized", "balanced"]), st.booleans(), seeds)
 def test_parseval(weights, laplacian, scaled, seed):
     """The graph Fourier transform keeps inner products and is undone by its inverse."""
     spectrum = decompose(Graph(weights), laplacian, scaled=scaled)

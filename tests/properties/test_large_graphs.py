@@ -18,7 +18,7 @@ from spectralgp.spectra import Chebyshev, Exact, decompose
 from strategies import graphs, graphs_and_permutations
 from tolerances import EXACT, FORMULA, QUADRATURE
 
-laplacians = st.sampled_from(["combinatorial", "normalized"])
+laplacians = st.sampled_from(["combinatorial", "normalized", "balanced"])
 seeds = st.integers(0, 2**32 - 1)
 thetas = st.lists(st.floats(-2, 2), min_size=3, max_size=3)
 

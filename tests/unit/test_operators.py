@@ -22,7 +22,7 @@ from tolerances import EXACT, LANCZOS, ROUND_TRIP, SINGLE
 
 N_COLUMNS = 3
 every_graph = pytest.mark.parametrize("name", GRAPHS)
-every_laplacian = pytest.mark.parametrize("laplacian", ["combinatorial", "normalized"])
+every_laplacian = pytest.mark.parametrize("laplacian", ["combinatorial", "normalized", "balanced"])
 
 
 def cpu(name, laplacian="combinatorial", **options):

@@ -21,7 +21,7 @@ KEPT, HELD_OUT = np.array([4, 0, 2]), np.array([1, 3])
 
 every_center = pytest.mark.parametrize("center", ["global", "node", None])
 every_scale = pytest.mark.parametrize("scale", ["global", None])
-every_laplacian = pytest.mark.parametrize("laplacian", ["combinatorial", "normalized"])
+every_laplacian = pytest.mark.parametrize("laplacian", ["combinatorial", "normalized", "balanced"])
 in_memory_or_not = pytest.mark.parametrize("keep_source", [False, True])
 
 

@@ -12,7 +12,7 @@ from spectralgp.spectra import Chebyshev, Eigenpairs, Errors, Exact, SpectralSig
 from tolerances import EXACT, FORMULA
 
 every_graph = pytest.mark.parametrize("graph", GRAPHS)
-every_laplacian = pytest.mark.parametrize("laplacian", ["combinatorial", "normalized"])
+every_laplacian = pytest.mark.parametrize("laplacian", ["combinatorial", "normalized", "balanced"])
 both_scales = pytest.mark.parametrize("scaled", [False, True])
 
 
@@ -159,7 +159,7 @@ def test_spectral_signals_count_and_rotate():
 
 
 def test_the_laplacian_must_be_known():
-    with pytest.raises(ValueError, match="must be one of 'combinatorial', 'normalized'; got 'signless'"):
+    with pytest.raises(ValueError, match="must be one of 'combinatorial', 'normalized', 'balanced'; got 'signless'"):
         decompose(Graph(WEIGHTS["ring"]), "signless")
 
 

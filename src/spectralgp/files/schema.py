@@ -176,7 +176,7 @@ def _are_places(indices: Any, n_places: int) -> bool:
 
 PAIR: Kind = tuple[number(0.0), number(0.0)]  # type: ignore[misc]
 BOUNDS = Literal["fixed"] | PAIR
-LAPLACIAN = Literal["combinatorial", "normalized"]
+LAPLACIAN = Literal["combinatorial", "normalized", "balanced"]
 ON_SPECTRUM: dict[str, Kind] = {"laplacian": LAPLACIAN, "scaled": bool, "tagged": True}
 AMPLITUDE: dict[str, Kind] = {"amplitude": POSITIVE, "amplitude_bounds": BOUNDS | None, **ON_SPECTRUM}
 STRENGTH: dict[str, Kind] = {"strength": POSITIVE, "strength_bounds": BOUNDS, **AMPLITUDE}

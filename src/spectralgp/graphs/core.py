@@ -30,8 +30,8 @@ from spectralgp.graphs.weights import (
 from spectralgp.operators import Operator, make_operator
 from spectralgp.operators.base import lanczos, largest_ritz_value
 
-LaplacianKind = Literal["combinatorial", "normalized"]
-LAPLACIANS = ("combinatorial", "normalized")
+LaplacianKind = Literal["combinatorial", "normalized", "balanced"]
+LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized", "balanced")
 
 NAMES_SHOWN = 5  # in a notebook
 MAX_DENSE_NODES = 200  # for which a dense eigenvalue routine is faster than Lanczos iterations
@@ -306,8 +306,10 @@ class Graph(GraphBase):
 
         Parameters
         ----------
-        kind : {"combinatorial", "normalized"}, default="combinatorial"
-            Which Laplacian. The row of an isolated node is zero in both.
+        kind : {"combinatorial", "normalized", "balanced"}, default="combinatorial"
+            Which Laplacian; "balanced" is the combinatorial one of the weights ``D^-1/2 W D^-1/2``, which ties a node
+            of low degree as firmly as others, and still has constants for its smoothest signals. The row of an isolated
+            node is zero in all of them.
         scaled : bool, default=False
             Divide by the largest eigenvalue, equation (2), so that eigenvalues lie in [0, 1].
 
@@ -328,7 +330,7 @@ class Graph(GraphBase):
     def laplacian_parts(self, kind: LaplacianKind = "combinatorial") -> tuple[csr_array, Array]:
         """Weights and diagonal of a Laplacian, which is ``diag(diagonal) - weights``, without adding them up."""
         as_option(kind, "kind", LAPLACIANS)
-        return (self.weights, self.degrees) if kind == "combinatorial" else normalized_parts(self.weights, self.degrees)
+        return laplacian_parts(self.weights, self.degrees, kind)
 
     def operator(
         self, kind: LaplacianKind = "combinatorial", prototype: Any = None, device: str | None = None
@@ -420,15 +422,17 @@ class Graph(GraphBase):
         self._fill(read_only(state["weights"]), state["names"], state["coordinates"])  # pickled arrays are writable
 
 
-def normalized_parts(weights: Any, degrees: Array) -> tuple[csr_array, Array]:
-    """Weights ``D^-1/2 W D^-1/2``, or the first rows of them, and diagonal of the normalised Laplacian."""
+def laplacian_parts(weights: Any, degrees: Array, kind: LaplacianKind) -> tuple[csr_array, Array]:
+    """Weights of a Laplacian, or the first rows of them, and its diagonal: ``D^-1/2 W D^-1/2`` unless combinatorial."""
+    if kind == "combinatorial":
+        return weights, degrees[: weights.shape[0]]
     roots = np.sqrt(degrees)
     inverse_roots = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     n_rows = weights.shape[0]
     # the two factors of an edge are multiplied first, so that both directions round alike
     factors = np.repeat(inverse_roots[:n_rows], np.diff(weights.indptr)) * inverse_roots[weights.indices]
     scaled = csr_array((weights.data * factors, weights.indices, weights.indptr), shape=weights.shape)
-    return scaled, (degrees[:n_rows] > 0).astype(np.float64)
+    return scaled, np.asarray(scaled.sum(axis=1)) if kind == "balanced" else (degrees[:n_rows] > 0).astype(np.float64)
 
 
 def _largest_eigenvalue(laplacian: Any) -> float:

@@ -42,7 +42,7 @@ class Polynomial(SpectralKernel):
     constraint : {"eigenvalues", "interval"} or None, default="eigenvalues"
         Where learning keeps ``g >= 0``: at every eigenvalue (the paper), on the whole interval (so that the
         filter is valid on other graphs too), or nowhere.
-    laplacian : {"combinatorial", "normalized"}, default="combinatorial"
+    laplacian : {"combinatorial", "normalized", "balanced"}, default="combinatorial"
         Which Laplacian.
     scaled : bool, default=True
         Whether it is divided by its largest eigenvalue.

@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 
 from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array
-from spectralgp.graphs.core import normalized_parts
+from spectralgp.graphs.core import LaplacianKind, laplacian_parts
 from spectralgp.operators.cpu import gershgorin_bound, row_squares, summed_column_products, summed_products
 from spectralgp.partitioned.folder import read_partition, read_verified
 
@@ -39,7 +39,7 @@ class TaskKey:
     folder: str
     content_hash: str  # of the graph, so that another one built in the same folder is not taken for it
     number: int
-    kind: str  # of Laplacian
+    kind: LaplacianKind
     dtype: str
     device: str = "cpu"
     start: int | None = None  # position of the first own node, where signals come in the order of the partitions
@@ -206,12 +206,9 @@ def _opened(key: TaskKey) -> LocalLaplacian:
     xp: Any = import_module("cupy") if key.device == "cuda" else np
     dtype, n_rows = np.dtype(key.dtype), len(part.indptr) - 1
     indptr, indices, degrees = np.array(part.indptr), np.array(part.indices), np.array(part.degrees)
-    if key.kind == "combinatorial":
-        weights, diagonal = np.array(part.weights, dtype=dtype), degrees[:n_rows].astype(dtype)
-    else:
-        rows = csr_array((part.weights, indices, indptr), shape=(n_rows, part.n_local))
-        scaled, diagonal = normalized_parts(rows, degrees)
-        weights, diagonal = scaled.data.astype(dtype, copy=False), diagonal.astype(dtype, copy=False)
+    rows = csr_array((np.array(part.weights), indices, indptr), shape=(n_rows, part.n_local))
+    scaled, diagonal = laplacian_parts(rows, degrees, key.kind)
+    weights, diagonal = scaled.data.astype(dtype, copy=False), diagonal.astype(dtype, copy=False)
     owners, places = np.array(part.halo_owner), np.array(part.halo_place)
     halos = [np.flatnonzero(owners == owner) for owner in np.unique(owners)]
     nodes = np.array(part.nodes[: part.n_own])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from spectralgp._basics.arrays import take
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention
+from spectralgp.graphs import LaplacianKind
 from spectralgp.operators import Operator
 from spectralgp.partitioned import cluster, local
 from spectralgp.partitioned.cluster import Placement, pinned_to, workers_of
@@ -84,7 +85,7 @@ class PartitionedOperator(Operator):
     Sums over the nodes are added up in the order of the partitions: who computed what does not change a bit.
     """
 
-    def __init__(self, graph: PartitionedGraph, kind: str, dtype: Any, device: str = "cpu") -> None:
+    def __init__(self, graph: PartitionedGraph, kind: LaplacianKind, dtype: Any, device: str = "cpu") -> None:
         self.graph, self.dtype = graph, np.dtype(dtype)
         starts = np.cumsum([0, *graph.sizes]).tolist() if graph.is_in_partition_order else [None] * graph.n_partitions
         self.keys = [

@@ -258,6 +258,6 @@ def _check_kernel(label: str, kernel: GraphKernel, eigenvalues: Array | None, wh
         )
     if eigenvalues is None and not kernel.scaled and kernel.laplacian != "normalized":
         raise ValueError(
-            f"eigenvalues must be given to draw {label}: the combinatorial Laplacian has no fixed range; got None. "
-            "Pass decompose(graph).eigenvalues, or a fitted GraphGPRegressor."
+            f"eigenvalues must be given to draw {label}: the {kernel.laplacian} Laplacian has no fixed range; got "
+            "None. Pass decompose(graph).eigenvalues, or a fitted GraphGPRegressor."
         )

@@ -14,7 +14,7 @@ from scipy.linalg import eigh
 
 from spectralgp._basics.arrays import few_threads, without_caches
 from spectralgp._basics.checks import Array, Indices, as_option, as_signals
-from spectralgp.graphs import Graph, GraphBase, LaplacianKind
+from spectralgp.graphs import LAPLACIANS, Graph, GraphBase, LaplacianKind
 from spectralgp.graphs.weights import frozen
 from spectralgp.signals import Signals
 from spectralgp.spectra.base import Errors, Filters, OfEigenvalues, SpectralData, Spectrum, SpectrumSettings
@@ -406,8 +406,8 @@ def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, s
     ----------
     graph : Graph
         Any graph; disconnected ones and isolated nodes are fine.
-    laplacian : {"combinatorial", "normalized"}, default="combinatorial"
-        ``D - W`` or ``I - D^-1/2 W D^-1/2``.
+    laplacian : {"combinatorial", "normalized", "balanced"}, default="combinatorial"
+        ``D - W``, ``I - D^-1/2 W D^-1/2``, or the first of the weights ``D^-1/2 W D^-1/2``.
     scaled : bool, default=False
         Divide by the largest eigenvalue, so that the frequencies fill [0, 1].
 
@@ -429,7 +429,7 @@ def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, s
             else ("a Graph", "Convert adjacencies, networkx graphs and others with as_graph first.")
         )
         raise TypeError(f"graph must be {condition}; got {type(graph).__name__}. {remedy}")
-    as_option(laplacian, "laplacian", ("combinatorial", "normalized"))
+    as_option(laplacian, "laplacian", LAPLACIANS)
     if graph.n_edges == 0:
         return ExactSpectrum(graph, laplacian, bool(scaled), frozen(np.zeros(graph.n_nodes)))
     key = ("eigenpairs", laplacian)

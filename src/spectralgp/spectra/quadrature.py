@@ -15,7 +15,7 @@ from numpy.polynomial.chebyshev import chebval, chebvander
 
 from spectralgp._basics.arrays import device_of
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
-from spectralgp.graphs import GraphBase, LaplacianKind
+from spectralgp.graphs import LAPLACIANS, GraphBase, LaplacianKind
 from spectralgp.graphs.weights import frozen
 from spectralgp.operators import (
     MomentPass,
@@ -246,7 +246,7 @@ class Chebyshev(SpectrumSettings):
     def of(
         self, graph: GraphBase, laplacian: LaplacianKind = "combinatorial", scaled: bool = False, prototype: Any = None
     ) -> Quadrature:
-        as_option(laplacian, "laplacian", ("combinatorial", "normalized"))
+        as_option(laplacian, "laplacian", LAPLACIANS)
         density = self._density(graph, laplacian, prototype)
         return Quadrature(graph, laplacian, bool(scaled), self, density, self.n_moments | 1)
 
