@@ -21,7 +21,7 @@ from types import FunctionType
 import pytest
 
 import spectralgp
-from spectralgp.fields import Covariance, Mixture, Nodes, Posterior, Predictive, Rows
+from spectralgp.fields import Covariance, Mixture, Nodes, Posterior, Predictive, Rows, Transformation
 from spectralgp.kernels import GraphKernel, InputKernel
 from spectralgp.kernels.inputs import NewInputs
 from spectralgp.learning import Solver
@@ -332,7 +332,7 @@ def test_every_public_method_is_documented_by_its_class_or_a_base():
 
 SEAMS = (
     *(Spectrum, SpectrumSettings, SpectralData, InputKernel, NewInputs, GraphKernel, Signals, Solver),
-    *(Posterior, Mixture, Predictive, Covariance, Rows, Nodes),
+    *(Posterior, Mixture, Predictive, Covariance, Rows, Nodes, Transformation),
 )
 SETTINGS = {"settings", "spectrum"}  # of which None is no kind
 # words by which users ask for kinds, and the names that such a word may stand under

@@ -131,6 +131,9 @@ def among_training(posterior: Posterior, features: Any, signals: Array) -> Indic
     rows = np.full(len(signals), -1, dtype=np.intp)
     if not posterior.inputs.shape[0]:  # no signals yet
         return rows
+    if posterior.transformation is not None:
+        features = posterior.transformation.inputs(features)
+        signals = posterior.transformation.signals(signals, features)
     units, known = posterior.signals.units, np.asarray(on_host(posterior.signals.as_observed), dtype=float)
     offset, divisor = np.asarray(on_host(units.offset)), np.asarray(on_host(units.divisor))
     given, raw = (signals - offset) / divisor, np.abs(np.where(np.isnan(known), 0.0, known * divisor + offset))
@@ -159,10 +162,13 @@ def with_more_signals(learnt: FittedModels, features: Any, signals: Array) -> Fi
     """Learnt models conditioned on more signals, at inputs in the form that kernels take."""
     candidates = []
     for candidate in learnt.candidates:
-        task, units = candidate.task, candidate.task.signals.units
+        task, units, new, seen = candidate.task, candidate.task.signals.units, features, signals
+        if candidate.transformation is not None:
+            new = candidate.transformation.inputs(features)
+            seen = candidate.transformation.signals(signals, new)
         # by NumPy or, where the training signals are with its workers, by Dask
-        training = read_in(units, np.concatenate([units.restore(task.signals.values), signals]))
-        inputs = task.input_kernel.together(task.inputs, features)
+        training = read_in(units, np.concatenate([units.restore(task.signals.values), seen]))
+        inputs = task.input_kernel.together(task.inputs, new)
         candidates.append(replace(candidate, task=replace(task, inputs=inputs, signals=training)))
     return learnt.conditioned_anew(candidates)
 
@@ -173,7 +179,8 @@ def on_another_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
     fits = []
     for candidate, fit in zip(learnt.candidates, learnt.raw_fits, strict=True):
         task, units = candidate.task, candidate.task.signals.units
-        if task.carried is not None:
+        transformation = candidate.transformation
+        if task.carried is not None or (transformation is not None and transformation.is_of_nodes):
             raise ValueError(
                 "carry must be None to transfer a model, since columns of X belong to the nodes of one graph; got "
                 "a model that carries them over. Fit it with carry=None."

@@ -17,9 +17,11 @@ from spectralgp.fields.posterior import (
 )
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
+from spectralgp.fields.transformed import Changes, Transformation
 
 __all__ = [
     "By",
+    "Changes",
     "Covariance",
     "Evidence",
     "Field",
@@ -35,6 +37,7 @@ __all__ = [
     "Seen",
     "Series",
     "Shrinkage",
+    "Transformation",
     "condition",
     "condition_shrunk",
     "graph_gp",

@@ -127,7 +127,7 @@ class Field(Predictive):
         return self.centred()
 
     def given(self, observed: Any) -> Field:
-        observed = np.asarray(on_host(_as_observed(observed, self.n_signals, self._n_nodes, "observed")), dtype=float)
+        observed = np.asarray(on_host(as_observed(observed, self.n_signals, self._n_nodes, "observed")), dtype=float)
         new = np.isfinite(observed)
         if not new.any():
             return self
@@ -315,7 +315,7 @@ class Field(Predictive):
         return 0.0 if known is None else known.log_density()[0]
 
     def log_density(self, signals: Any, joint: bool = True) -> Any:
-        signals = _as_observed(signals, self.n_signals, self._n_nodes)
+        signals = as_observed(signals, self.n_signals, self._n_nodes)
         xp = array_namespace(signals)
         is_open = self.mean_deviations is not None
         if self.seen is not None or is_open or bool(xp.any(xp.isnan(signals))):
@@ -397,14 +397,14 @@ class MixedField(Predictive):
     """Mixture of fields, one per model; weights stay whatever is observed, and those of weight zero are not asked."""
 
     weights: Array  # add up to one
-    fields: tuple[Field, ...]
+    fields: tuple[Predictive, ...]
 
-    def _average(self, ask: Callable[[Field], Any]) -> Any:
+    def _average(self, ask: Callable[[Predictive], Any]) -> Any:
         """Weighted sum of what the models answer."""
         return sum(weight * ask(part) for weight, part in self._parts)
 
     @cached_property
-    def _parts(self) -> list[tuple[float, Field]]:
+    def _parts(self) -> list[tuple[float, Predictive]]:
         return [(float(weight), part) for weight, part in zip(self.weights, self.fields, strict=True) if weight > 0]
 
     @cached_property
@@ -419,7 +419,7 @@ class MixedField(Predictive):
         return np.asarray(self._average(lambda part: part.values_variance() + (part.values - self.values) ** 2))
 
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
-        def around_mean(part: Field) -> Any:
+        def around_mean(part: Predictive) -> Any:
             apart = part.mean - self.mean
             apart = apart if nodes is None else on_host(take(apart, nodes, axis=1))
             return part.variance(include_noise, nodes) + apart**2
@@ -437,10 +437,10 @@ class MixedField(Predictive):
     def joint_covariance(self, include_noise: bool = False) -> Array:
         return self._about_mean(lambda part: part.joint_covariance(include_noise), "na,mb->namb")
 
-    def _about_mean(self, ask: Callable[[Field], Array], axes: str) -> Array:
+    def _about_mean(self, ask: Callable[[Predictive], Array], axes: str) -> Array:
         """Covariances of the models and of their means."""
 
-        def moment(part: Field) -> Array:
+        def moment(part: Predictive) -> Array:
             apart = part.mean - self.mean
             return ask(part) + np.einsum(axes, apart, apart)
 
@@ -508,7 +508,7 @@ def stacking_weights(
     return kept / kept.sum()
 
 
-def _as_observed(signals: Any, n_signals: int, n_nodes: int, name: str = "signals") -> Any:
+def as_observed(signals: Any, n_signals: int, n_nodes: int, name: str = "signals") -> Any:
     """Finite signals or NaN, one row per signal, of the library they came from."""
     if not is_array_api_obj(signals) or is_numpy_array(signals):
         signals = np.atleast_2d(as_signals(signals, n_nodes, allow_nan=True))

@@ -86,6 +86,20 @@ def leave_one_out(posterior: Posterior | Mixture, by: By = "signal") -> LeaveOne
 
 
 def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:
+    """What is left out of one model, in the user's units."""
+    left, transformation = _as_seen(posterior, by), posterior.transformation
+    if transformation is None:
+        return left
+    variance, slopes = left.std**2, transformation.log_slopes_of(posterior.signals, posterior.inputs)
+    if by != "entry":
+        slopes = slopes.sum(axis=0 if by == "node" else 1)
+    mean = transformation.mean(left.mean, lambda: variance, posterior.inputs)
+    std = non_negative_root(transformation.variance(left.mean, variance))
+    return LeaveOneOut(by, mean, std, left.log_density + slopes)
+
+
+def _as_seen(posterior: Posterior, by: By) -> LeaveOneOut:
+    """What is left out of signals as the model sees them."""
     if by == "signal" and posterior.seen is None:
         return _signals(posterior)
     if by == "node" and posterior.signals.is_centred_by_node:

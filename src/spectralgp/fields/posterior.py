@@ -13,9 +13,10 @@ from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
 from spectralgp.fields.covariances import Covariance, Modal, Series
 from spectralgp.fields.factors import GraphNodes, Inputs, Nodes, Rows, ShrunkNodes
-from spectralgp.fields.field import Field, MixedField
+from spectralgp.fields.field import Field, MixedField, Predictive
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage, t_log_density
+from spectralgp.fields.transformed import Transformation, TransformedField
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
@@ -202,6 +203,7 @@ class Posterior:
     covariance: Covariance  # of the training signals, noise included
     carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
     seen: Seen | None = None  # what was observed of the training signals, where they have holes
+    transformation: Transformation | None = None  # what `inputs` and `signals` are of the user's, if not those
 
     __getstate__ = without_caches
 
@@ -233,7 +235,13 @@ class Posterior:
         """``b(L) x``, the mean that inputs carry over, as a block; zero where there is none."""
         return self.prior.carried_block(self.carried, inputs, self.signals.units)
 
-    def at(self, inputs: Any) -> Field:
+    @property
+    def given_signals(self) -> Array:
+        """The training signals as the user gave them, NaN where nothing was observed."""
+        signals = self.signals.units.restore(self.signals.as_observed)
+        return signals if self.transformation is None else self.transformation.restored(signals, self.inputs)
+
+    def at(self, inputs: Any) -> Predictive:
         """What is predicted at new inputs.
 
         Parameters
@@ -248,10 +256,19 @@ class Posterior:
             return as_real_array(given, "inputs", ("n_inputs", "n_features"), sizes=sizes, remedy="Rows are inputs.")
 
         features = kernel.new(inputs, checked)
-        return self.given(kernel.at(self.inputs, features), features)
+        if self.transformation is not None:
+            features = self.transformation.inputs(features)
+        return self._restored(self.given(kernel.at(self.inputs, features), features), features)
+
+    def _restored(self, field: Field, inputs: Any, known: Any = False) -> Predictive:
+        """A field of signals as the model sees them, some of which are known, in the user's units."""
+        if self.transformation is None:
+            return field
+        shape = field.n_signals, self.signals.shape[1]
+        return TransformedField(field, self.transformation, inputs, np.broadcast_to(known, shape))
 
     def given(self, new: NewInputs, features: Any) -> Field:
-        """What is predicted, from the covariances of new inputs; `features` are for what carries over."""
+        """What is predicted of what the model sees, from covariances of new inputs; `features` may carry over."""
         reach, left = self.covariance.at(new)
         is_closed = self.seen is None and left.is_closed
         deviations = None if self.seen is None else partial(self._mean_deviations, self.seen, reach)
@@ -301,12 +318,13 @@ class Posterior:
         values = np.asarray(self.signals.as_observed - on_host(carried))
         return Seen(self.covariance, values, np.ones(values.shape))
 
-    def filled(self, rows: Indices) -> Field:
+    def filled(self, rows: Indices) -> Predictive:
         """Some of the training signals given what was observed of all."""
         centre = self.basis.zeros(len(self.inputs)) + self.carried_block(self.inputs)
         shrinkage, freedom = self.prior.shrinkage, self.prior.freedom
         units, seen = self.signals.units, self.as_seen()
-        return Field(self.covariance, lambda: centre, units, freedom, seen, shown=rows, learnt_from_them=shrinkage)
+        field = Field(self.covariance, lambda: centre, units, freedom, seen, shown=rows, learnt_from_them=shrinkage)
+        return self._restored(field, self.inputs[rows], self.signals.observed[rows])
 
     def log_evidence(self) -> float:
         """Log density of the training signals, normal and in the units that they were read in."""

@@ -17,7 +17,7 @@ from sklearn.gaussian_process import kernels as of_inputs
 
 from spectralgp import kernels
 from spectralgp._basics.tables import LIBRARIES, WRITTEN, Layout
-from spectralgp.fields import GraphGP, Shrinkage
+from spectralgp.fields import Changes, GraphGP, Shrinkage
 from spectralgp.graphs import Graph
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.kernels.polynomial import HIGHEST_DEGREE
@@ -325,6 +325,15 @@ TASK = record(
     device=(DEVICE, None),
     carried=record(CarryColumns, columns=NODES, offset=PER_NODE) | None,
 )
+# what the inputs and signals of a candidate's task are of the user's; those themselves where it is null
+TRANSFORMATION: Kind = record(Changes, columns=NODES, factor=float, tagged=True)
+
+
+def _candidate(**fields: Any) -> Candidate:
+    candidate = Candidate(**fields)
+    columns, n_features = getattr(candidate.transformation, "columns", np.empty(0)), candidate.task.inputs.shape[1]
+    require(_are_places(columns, n_features), "transformation.columns", f"columns of {n_features} inputs", "others")
+    return candidate
 
 
 def _shrinkage(**fields: Any) -> Shrinkage:
@@ -484,7 +493,18 @@ FILE = record(
             moments=array("_moments", "_probes") | None,
         )
     ),
-    candidates=several(record(Candidate, task=shared("tasks"), kernel=GraphKernel, shrunk=bool, name=str), least=1),
+    candidates=several(
+        record(
+            Candidate,
+            _candidate,
+            task=shared("tasks"),
+            kernel=GraphKernel,
+            shrunk=bool,
+            name=str,
+            transformation=(TRANSFORMATION | None, None),
+        ),
+        least=1,
+    ),
     learnt=record(
         SimpleNamespace,
         **each("raw_fits fits", several(FIT, least=1)),

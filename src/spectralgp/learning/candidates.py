@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp.fields import GraphGP, Posterior, condition, condition_shrunk
+from spectralgp.fields import GraphGP, Posterior, Transformation, condition, condition_shrunk
 from spectralgp.graphs import LaplacianKind
 from spectralgp.kernels import GraphKernel, Identity, Polynomial, SpectralKernel, Standardised, Term
 from spectralgp.kernels.carry import CarryColumns
@@ -33,6 +33,7 @@ class Candidate:
     shrunk: bool = False  # whether the covariance of predictions is shrunk towards the graph's
     name: str = ""  # for people
     warm_start_from: Candidate | None = None  # with the same parameters on other data
+    transformation: Transformation | None = None  # what the task's inputs and signals are of the user's, if not those
 
     @property
     def described(self) -> str:
@@ -43,9 +44,16 @@ class Candidate:
         """A learnt model conditioned on the signals of the task, or of a part of it; learns to shrink if it must."""
         task = task or self.task
         own = (model, task.inputs, task.signals, task.carried)
-        if self.shrunk and model.shrinkage is None:
-            return condition_shrunk(*own, learns_tails=learns_tails)
-        return condition(*own)
+        learns_to_shrink = self.shrunk and model.shrinkage is None
+        posterior = condition_shrunk(*own, learns_tails=learns_tails) if learns_to_shrink else condition(*own)
+        return posterior if self.transformation is None else replace(posterior, transformation=self.transformation)
+
+    def in_units(self, fit: Fit) -> Fit:
+        """A fit of the task, of the signals as the user gave them."""
+        own, slopes = self.task, 0.0
+        if self.transformation is not None:
+            slopes = float(np.sum(self.transformation.log_slopes_of(own.signals, own.inputs)))
+        return fit.in_units(own.signals, slopes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +66,7 @@ class Setting:
     columns: Indices | None = None  # of the inputs that may carry over
     residual: SpectralKernel | str | None = None  # filter of what neighbours share and inputs do not explain
     shrunk: bool = False  # whether the covariance of predictions is shrunk towards the graph's
+    transformation: Transformation | None = None  # what inputs and signals are of the user's, if not those
     _tasks: dict[object, Task] = field(default_factory=dict)
 
     @property
@@ -78,8 +87,11 @@ class Setting:
         task, full = self._task(terms, scale, carries), self._with_residual(kernel)
         words = {full.label: True, " + ".join(terms): self.is_kernel_open, "node scales": scale == "node"}
         words |= {"carry-over": carries, "shrunk": self.shrunk}
+        if self.transformation is not None:
+            words[self.transformation.described] = True
         name = ", ".join(word for word, is_said in words.items() if is_said)
-        return Candidate(task, full.scaled_by(1 / task.signals.units.spread), self.shrunk, name, warm_start_from)
+        own = full.scaled_by(1 / task.signals.units.spread)
+        return Candidate(task, own, self.shrunk, name, warm_start_from, self.transformation)
 
     def _task(self, terms: tuple[Term, ...], scale: Scale, carries: bool) -> Task:
         """The task with an input kernel of some terms, nodes scaled in some way, with or without carry-over."""
@@ -117,7 +129,7 @@ def likelier_scale(setting: Setting, kernel: GraphKernel, carries: bool, solver:
         candidate = setting.candidate(kernel, scale=scale, carries=carries)
         (fit,) = learn_all([candidate.task], [candidate.kernel], solver.coarse())
         cost = 0.5 * signals.shape[1] if scale == "node" else 0.0  # half a nat for each node's own scale
-        found.append((fit.in_units(signals).log_likelihood - cost, scale, fit))
+        found.append((candidate.in_units(fit).log_likelihood - cost, scale, fit))
     return max(found, key=itemgetter(0))[1:]
 
 

@@ -157,9 +157,12 @@ class Fit:
             },
         )
 
-    def in_units(self, signals: Signals) -> Fit:
-        """The fit of the signals as they came in, before they were scaled; of a node of relative scale one."""
-        shift = -signals.log_volume
+    def in_units(self, signals: Signals, log_slopes: float = 0.0) -> Fit:
+        """The fit of the signals as they came in, before they were scaled; of a node of relative scale one.
+
+        `log_slopes` is what a transformation before that adds to log densities.
+        """
+        shift = log_slopes - signals.log_volume
         return replace(
             self,
             model=self.model.scaled_by(signals.units.spread),

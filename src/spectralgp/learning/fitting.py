@@ -49,7 +49,7 @@ class FittedModels:
     def fits(self) -> tuple[Fit, ...]:
         """Fits in the units that the signals came in."""
         pairs = zip(self.raw_fits, self.candidates, strict=True)
-        return tuple(fit.in_units(candidate.task.signals) for fit, candidate in pairs)
+        return tuple(candidate.in_units(fit) for fit, candidate in pairs)
 
     @cached_property
     def shown(self) -> tuple[tuple[float, GraphGP, float], ...]:

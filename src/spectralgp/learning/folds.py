@@ -169,13 +169,16 @@ class Folds:
             found = [_predicted(candidate, model, part, others, (kept, held_out), nodes) for model in models]
             logs.append(logsumexp([one for one, _ in found], axis=0) - np.log(len(found)))
             values.append(logsumexp([one for _, one in found], axis=0) - np.log(len(found)))
+            if candidate.transformation is not None and nodes is not None:
+                slopes = candidate.transformation.log_slopes_of(others, candidate.task.inputs[held_out])
+                logs[-1], values[-1] = logs[-1] + slopes.sum(axis=1), values[-1] + slopes[:, nodes]
         return fits, np.stack(logs, axis=-1), np.stack(values, axis=-1)
 
 
 def _predicted(
     candidate: Candidate, model: GraphGP, part: Task, others: Signals, cut: Cut, nodes: Indices | None
 ) -> tuple[Array, Array]:
-    """Log densities of the signals held out, and those of their values at some nodes."""
+    """Log densities of the signals held out, as the model sees them, and those of their values at some nodes."""
     inputs = candidate.task.inputs
     new, features = model.input_kernel.between(inputs, *cut), inputs[cut[1]]
     is_complete = part.signals.is_complete and others.is_complete

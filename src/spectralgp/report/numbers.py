@@ -155,7 +155,7 @@ def gather(
     not given, each training signal is predicted from all others.
     """
     graph, heaviest = model.graph_, max(model.posterior_.parts, key=lambda part: part[0])[1]
-    training = _host_array(heaviest.signals.units.restore(heaviest.signals.as_observed))
+    training = _host_array(heaviest.given_signals)
     if held_out is not None:
         baseline = _node_means(training, held_out[1].shape)
         predictions = Predictions("held out", tuple(held_out[0]), *held_out[1:], baseline)
