@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 from scipy.stats import binom
 from sklearn.pipeline import Pipeline
 
@@ -263,6 +263,33 @@ def _as_any_shape(value: Any, name: str, *, allow_nan: bool = False) -> Array:
 
 LEVELS = np.linspace(0.01, 0.99, 99)
 BAND_PROBABILITY = 0.9
+JUDGED_LEVELS = (0.5, 0.8, 0.9)
+FALSE_ALARMS = 0.05  # share of calibrated predictions that are called anything else, at most
+LARGEST_Z = 8.0  # beyond which a PIT is one to the last digit
+
+
+@dataclass(frozen=True)
+class Share:
+    """A mean over values, and what it is of calibrated predictions.
+
+    Signals are taken as independent, the values of one signal not: the standard error is by signals.
+    """
+
+    value: float
+    standard_error: float  # NaN for one signal
+    expected: float
+    n_signals: int
+
+    def is_off(self, tolerance: float = 0.0) -> bool:
+        """Whether it is off by more than a tolerance, and by more than few calibrated predictions are.
+
+        Few are `FALSE_ALARMS`, shared between bias and the levels of `JUDGED_LEVELS`; never off for one signal.
+        """
+        if self.n_signals < 2:
+            return False
+        tail = FALSE_ALARMS / (2 * (1 + len(JUDGED_LEVELS)))
+        by_chance = float(stdtrit(self.n_signals - 1, 1 - tail)) * self.standard_error
+        return abs(self.value - self.expected) > max(tolerance, by_chance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,6 +306,9 @@ class Calibration:
     covered: Array  # share of the values inside the central interval of each of `LEVELS`
     low: Array  # its band
     high: Array
+    pit_mean: Share  # one half if calibrated: above it predictions are too low
+    error_mean: Share  # of errors in predicted deviations: zero if unbiased, however skewed errors are
+    coverages: dict[float, Share]  # at the levels of `JUDGED_LEVELS`
 
     def covered_at(self, level: float) -> float:
         """Share of the values inside the central interval of one of `LEVELS`."""
@@ -286,7 +316,10 @@ class Calibration:
 
 
 def calibration_of(transformed: Array, n_bins: int = 10) -> Calibration:
-    """Calibration of predictions, from the probabilities that `scores.pit` gives; NaN was not observed."""
+    """Calibration of predictions, from the probabilities that `scores.pit` gives; NaN was not observed.
+
+    Rows are signals; what has one axis holds a signal per value.
+    """
     known = transformed[~np.isnan(transformed)]
     n_values = known.size
     density, edges = np.histogram(known, n_bins, (0, 1), density=True)
@@ -297,4 +330,58 @@ def calibration_of(transformed: Array, n_bins: int = 10) -> Calibration:
     smallest_level = np.sort(np.abs(2 * known - 1))
     covered = np.searchsorted(smallest_level, LEVELS, side="right") / n_values
     low, high = (counts / n_values for counts in binom(n_values, LEVELS).interval(BAND_PROBABILITY))
-    return Calibration(n_values, edges, density, (lowest, highest), covered, low, high)
+    by_signal = np.reshape(transformed, (len(np.atleast_1d(transformed)), -1))
+    from_middle = np.abs(2 * by_signal - 1)
+    errors = np.clip(ndtri(by_signal), -LARGEST_Z, LARGEST_Z)
+    return Calibration(
+        n_values,
+        edges,
+        density,
+        (lowest, highest),
+        covered,
+        low,
+        high,
+        _share(by_signal, 0.5),
+        _share(errors, 0.0),
+        {level: _covered(from_middle, level) for level in JUDGED_LEVELS},
+    )
+
+
+def _share(values: Array, expected: float, least_variance: float = 0.0) -> Share:
+    """Mean over the values with its standard error by signals, whose square is not below `least_variance`."""
+    values = values[~np.isnan(values).all(axis=1)]
+    n_signals, n_values = len(values), int(np.sum(~np.isnan(values)))
+    mean = float(np.nanmean(values))
+    if n_signals < 2:
+        return Share(mean, float("nan"), expected, n_signals)
+    sums = np.nansum(values - mean, axis=1)
+    variance = n_signals / (n_signals - 1) * float(sums @ sums) / n_values**2
+    return Share(mean, float(np.sqrt(max(variance, least_variance))), expected, n_signals)
+
+
+def _covered(from_middle: Array, level: float) -> Share:
+    """Share of the values inside the interval of a level.
+
+    Where all are inside, their scatter says nothing: the variance is not below that of calibrated predictions whose
+    distances from the middle are as correlated within a signal as those that are there.
+    """
+    inside = np.where(np.isnan(from_middle), np.nan, from_middle <= level)
+    counts = np.sum(~np.isnan(from_middle), axis=1)
+    in_a_signal = float(np.sum(counts**2) / np.sum(counts))  # values, as a value sees it
+    inflation = 1 + (in_a_signal - 1) * _correlation_in_signals(from_middle)
+    return _share(inside, level, level * (1 - level) * inflation / float(np.sum(counts)))
+
+
+def _correlation_in_signals(values: Array) -> float:
+    """Intraclass correlation by the analysis of variance, from 0 to 1; 0 where no signal has two values."""
+    values = values[~np.isnan(values).all(axis=1)]
+    counts = np.sum(~np.isnan(values), axis=1)
+    n_signals, n_values = len(values), int(counts.sum())
+    if n_signals < 2 or n_values == n_signals:
+        return 0.0
+    means = np.nanmean(values, axis=1)
+    between = float(counts @ (means - np.nanmean(values)) ** 2) / (n_signals - 1)
+    within = float(np.nansum((values - means[:, None]) ** 2)) / (n_values - n_signals)
+    typical = (n_values - float(counts @ counts) / n_values) / (n_signals - 1)
+    whole = between + (typical - 1) * within
+    return float(np.clip((between - within) / whole, 0.0, 1.0)) if whole > 0 else 1.0

@@ -290,6 +290,7 @@ COMPARED_BY_VALUE = {
     "ReleasedFile",
     "Row",
     "Scores",
+    "Share",
     "Stacking",
     "Stage",
     "Tried",

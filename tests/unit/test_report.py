@@ -371,27 +371,29 @@ def test_what_to_watch_out_for(paper, change, said):
     assert not any(said in one for one in before)
 
 
-def test_miscalibration_is_told(paper):
-    numbers = gathered(paper[0])
+def test_miscalibration_is_told():
     rng = np.random.default_rng(0)
-    for spread, said in ((0.5, "too narrow: only"), (3.0, "too wide: ")):
-        calibration = calibration_of(pit(rng.standard_normal(500), np.zeros(500), np.full(500, spread)))
-        found = words.watch_outs(dataclasses.replace(numbers, calibration=calibration))
-        assert any(said in one for one in found)
-    for bias, said in ((1.0, "Predictions are too low: 8"), (-1.0, "Predictions are too high: 8")):
-        truth = bias + rng.standard_normal(500)
-        calibration = calibration_of(pit(truth, np.zeros(500), np.full(500, 1.5)))
-        assert abs(calibration.covered_at(0.9) - 0.9) < 0.05  # which alone does not show it
-        found = words.watch_outs(dataclasses.replace(numbers, calibration=calibration))
-        assert any(
-            one.startswith(said) and f"% of 500 values lie {'above' if bias > 0 else 'below'}" in one for one in found
-        )
-    thin = calibration_of(
-        np.concatenate([rng.uniform(0, 0.05, 50), rng.uniform(0.05, 0.2, 200), rng.uniform(0.8, 0.95, 250)])
-    )
-    assert any("50% intervals" in one for one in words.watch_outs(dataclasses.replace(numbers, calibration=thin)))
-    calibrated = calibration_of(rng.uniform(size=500))
-    assert not any("too" in one for one in words.watch_outs(dataclasses.replace(numbers, calibration=calibrated)))
+    errors = rng.standard_normal((25, 20))
+
+    def said_of(errors):
+        return words.calibration_words(calibration_of(pit(errors, np.zeros(errors.shape), np.ones(errors.shape))))
+
+    assert said_of(errors) == []
+    (narrow,) = said_of(2 * errors)
+    assert narrow.startswith("Intervals are too narrow: only 2")
+    assert all(f"in their {level}% intervals" in narrow for level in (50, 80, 90))
+    (wide,) = said_of(errors / 3)
+    assert wide.startswith("Intervals are too wide: 9")
+    for bias, side, where in ((0.5, "low", "above"), (-0.5, "high", "below")):
+        first, *others = said_of(errors / 2 + bias)
+        assert first.startswith(f"Predictions are biased, too {side}: ")
+        assert f"% of 500 values lie {where} their predicted means (the mean of the PIT is 0." in first
+        assert not any("narrow" in one for one in others)  # coverage alone does not show it
+    first, second = said_of(errors + 1)
+    assert first.startswith("Predictions are biased, too low")
+    assert second.startswith("Intervals are too narrow, which the bias explains at least in part: only ")
+    skewed = said_of(2 * (rng.exponential(size=(60, 20)) - 1))
+    assert skewed[0].startswith("Errors are skewed, though they average out: 6")
 
 
 def test_fits_that_did_not_converge_and_noise_at_its_bound_are_told():

@@ -18,6 +18,9 @@ import oracle
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, scores
 from spectralgp.scores import (
+    FALSE_ALARMS,
+    JUDGED_LEVELS,
+    calibration_of,
     coverage,
     coverage_scorer,
     crps,
@@ -50,7 +53,7 @@ def test_log_density_is_the_normal_one(predictions):
 
 def test_the_public_names_are_the_scores():
     functions = {name for name, thing in vars(scores).items() if getattr(thing, "__module__", "") == scores.__name__}
-    shared = {"Calibration", "calibration_of", "observed_and_predicted"}  # by plots, the report and commands
+    shared = {"Calibration", "Share", "calibration_of", "observed_and_predicted"}  # by plots, the report and commands
     assert set(scores.__all__) | shared == {name for name in functions if not name.startswith("_")}
     namespace = {}
     exec("from spectralgp.scores import *", namespace)
@@ -470,3 +473,72 @@ def test_models_without_inputs_are_scored():
     assert model.score(None, signals) == pytest.approx(r2_score(signals, mean))
     signals[0, 0] = np.nan
     assert np.isfinite(model.score(None, signals))
+
+
+# ---------------------------------------------------------------------------------------------- judged by signals
+
+
+def correlated(n_signals, n_nodes, correlation, rng):
+    """Errors in their deviations; those of one signal are correlated."""
+    common, own = rng.standard_normal((n_signals, 1)), rng.standard_normal((n_signals, n_nodes))
+    return np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
+
+
+def is_called(errors):
+    """Which of bias and the three levels are called off, without a tolerance."""
+    found = calibration_of(special.ndtr(errors))
+    return [found.pit_mean.is_off(), *(one.is_off() for one in found.coverages.values())]
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.6, 0.99])
+@pytest.mark.parametrize("n_signals", [2, 4, 8, 25])
+def test_calibrated_predictions_are_rarely_called_anything_else(n_signals, correlation):
+    """However few the signals, and however correlated their values are."""
+    rng, n_draws = np.random.default_rng([n_signals, int(100 * correlation)]), 300
+    alarms = sum(any(is_called(correlated(n_signals, 30, correlation, rng))) for _ in range(n_draws))
+    error = np.sqrt(FALSE_ALARMS * (1 - FALSE_ALARMS) / n_draws)
+    assert alarms / n_draws <= FALSE_ALARMS + STANDARD_ERRORS * error
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.6])
+def test_what_is_off_is_called_so(correlation):
+    rng = np.random.default_rng(0)
+    errors = correlated(40, 30, correlation, rng)
+    shifted, narrow, wide = (is_called(one) for one in (errors + 1, 2 * errors, errors / 3))
+    assert shifted[0]
+    assert not narrow[0]
+    assert all(narrow[1:])
+    assert all(wide[1:])
+
+
+def test_standard_errors_are_those_of_means_of_signals():
+    """Of signals with as many values each; a signal of which nothing was observed does not count."""
+    transformed = np.random.default_rng(0).uniform(size=(12, 5))
+    found = calibration_of(np.vstack([transformed, np.full((1, 5), np.nan)]))
+    means = transformed.mean(axis=1)
+    assert found.pit_mean.n_signals == 12
+    assert found.pit_mean.value == pytest.approx(means.mean(), rel=EXACT)
+    assert found.pit_mean.standard_error == pytest.approx(means.std(ddof=1) / np.sqrt(12), rel=EXACT)
+    assert np.isnan(calibration_of(transformed[:1]).pit_mean.standard_error)
+    assert not calibration_of(np.full((1, 50), 0.99)).pit_mean.is_off()
+    assert {level: one.value for level, one in found.coverages.items()} == {
+        level: found.covered_at(level) for level in JUDGED_LEVELS
+    }
+
+
+@pytest.mark.parametrize("correlation", [0, 1])
+def test_coverage_of_everything_is_as_sure_as_signals_are_independent(correlation):
+    """All of ten signals are inside their intervals: by chance where values of a signal are all the same."""
+    errors = 0.3 * np.clip(correlated(10, 40, correlation, np.random.default_rng(1)), -2, 2)
+    found = calibration_of(special.ndtr(errors)).coverages[0.9]
+    assert found.value == 1.0
+    n_independent = 10 if correlation else 400
+    assert found.standard_error == pytest.approx(np.sqrt(0.9 * 0.1 / n_independent), rel=EXACT)
+    assert found.is_off() == (not correlation)
+
+
+def test_skewed_errors_that_average_out_are_not_a_bias():
+    errors = np.random.default_rng(0).exponential(size=(60, 20)) - 1
+    found = calibration_of(special.ndtr(errors))
+    assert found.pit_mean.is_off()
+    assert not found.error_mean.is_off()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -16,8 +17,8 @@ Kind = Literal["none", "band-pass", "low-pass", "high-pass", "flat"]
 FLAT_RATIO = 1.5  # of a filter's values, up to which it is called flat
 ZERO_FILTER = 1e-12  # largest value of a filter that is called none
 FEW_SIGNALS = 10
-COVERAGE_TOLERANCES = {0.9: 0.05, 0.5: 0.1}  # by the probability of the intervals
-BIAS_TOLERANCE = 0.15  # distance from one half of the share of values above their predicted means
+COVERAGE_TOLERANCES = {0.5: 0.05, 0.8: 0.05, 0.9: 0.03}  # by the probability of the intervals
+BIAS_TOLERANCE = 0.05  # distance from one half of the mean of the PIT
 MUCH_NOISE = 0.9  # share of the variance
 WIDE_BAND = 0.5  # standard deviation of a filter, relative to its largest value
 SMALLEST_GAIN = 0.005  # share of the variance that the other nodes of a signal explain beside the inputs
@@ -87,6 +88,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def listing(parts: Sequence[str]) -> str:
+    """Parts of a sentence, such as "one", "one and two", "one, two and three"."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+
+
 def overview(numbers: Numbers) -> str:
     """How much there is, in one sentence."""
     counts, n_models = numbers.counts, sum(one.weight > 0 for one in numbers.members)
@@ -133,8 +139,7 @@ def variance_words(variance: Variance, source: Source, has_inputs: bool = True) 
     }
     first, *others = [(percent(share), what) for what, share in parts.items() if share > 0]
     listed = [f"{first[0]} of the variance comes from {first[1]}", *(f"{share} from {what}" for share, what in others)]
-    account = ", ".join(listed[:-1]) + f" and {listed[-1]}" if others else listed[0]
-    return [*said, f"By the model's own account {account}."]
+    return [*said, f"By the model's own account {listing(listed)}."]
 
 
 def watch_outs(numbers: Numbers) -> list[str]:
@@ -183,17 +188,36 @@ def _was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
+def calibration_words(calibration: Calibration) -> list[str]:
+    """What is wrong with predictions as a whole: a bias, skewed errors, intervals too narrow or too wide.
+
+    Of calibrated ones at most the share `scores.FALSE_ALARMS` are called any of that.
+    """
+    values, found, said = count(calibration.n_values, "value"), calibration.pit_mean, []
+    is_biased = found.is_off(BIAS_TOLERANCE)
+    if is_biased:
+        above = float(np.sum(calibration.density[calibration.edges[:-1] >= 0.5]) / calibration.density.size)
+        side, where, share = ("low", "above", above) if found.value > 0.5 else ("high", "below", 1 - above)
+        error = calibration.error_mean
+        is_biased = error.is_off() and (error.value > 0) == (found.value > 0.5)
+        what = f"Predictions are biased, too {side}:" if is_biased else "Errors are skewed, though they average out:"
+        pit = f"the mean of the PIT is {found.value:.2f} ± {found.standard_error:.2f}, and 0.5 if calibrated"
+        said.append(f"{what} {percent(share)} of {values} lie {where} their predicted means ({pit}).")
+    for side, is_few in (("narrow", True), ("wide", False)):
+        shares = [
+            f"{percent(one.value)} in their {level:.0%} intervals"
+            for level, one in calibration.coverages.items()
+            if one.is_off(COVERAGE_TOLERANCES[level]) and (one.value < one.expected) == is_few
+        ]
+        if shares:
+            first, *others = shares
+            listed = listing([first.replace(" in", f" of {values} lie in", 1), *others])
+            because = ", which the bias explains at least in part" if is_few and is_biased else ""
+            said.append(f"Intervals are too {side}{because}: {'only ' if is_few else ''}{listed}.")
+    return said
+
+
 def _calibration_warnings(calibration: Calibration, source: Source) -> list[str]:
     if source == "fitted":
         return ["Calibration was not checked on signals that the model had not seen."]
-    values, said = count(calibration.n_values, "value"), []
-    above = float(np.sum(calibration.density[calibration.edges[:-1] >= 0.5]) / calibration.density.size)
-    if abs(above - 0.5) > BIAS_TOLERANCE:
-        side, where, share = ("low", "above", above) if above > 0.5 else ("high", "below", 1 - above)
-        said.append(f"Predictions are too {side}: {percent(share)} of {values} lie {where} their predicted means.")
-    for level, tolerance in COVERAGE_TOLERANCES.items():
-        covered = calibration.covered_at(level)
-        if abs(covered - level) > tolerance:
-            found = f"{percent(covered)} of {values} lie inside their {level:.0%} intervals"
-            return [*said, f"Intervals are too {'narrow: only' if covered < level else 'wide:'} {found}."]
-    return said
+    return calibration_words(calibration)
