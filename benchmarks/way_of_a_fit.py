@@ -4,8 +4,8 @@
     python benchmarks/way_of_a_fit.py --files   and the files of every run, with their functions
 
 A ring of 12 nodes with 20 signals; counted by `sys.setprofile`, and only frames of the package. Comprehensions and
-generator expressions are part of the function that they stand in, as they are for a reader (and, but for generators, for
-Python from 3.12 on); lambdas and functions within functions count.
+generator expressions belong to the function that they stand in, as they do for a reader; lambdas and functions within
+functions count.
 """
 
 from __future__ import annotations
