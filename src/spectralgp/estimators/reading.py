@@ -21,7 +21,6 @@ from spectralgp._basics.tables import (
     as_table,
     check_same_order,
     frame_names,
-    is_data_array,
     match_columns,
     written,
 )
@@ -149,12 +148,12 @@ class Training:
 
 def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     """Read what `fit` is given, and check everything that can be wrong with it."""
-    names = None if estimator.graph is None or not is_data_array(Y) else as_any_graph(estimator.graph).names
-    Y = as_table(Y, "Y", names=names)
+    given = None if estimator.graph is None else as_any_graph(estimator.graph)
+    Y = as_table(Y, "Y", names=None if given is None else given.names)
     layout = Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None
     X = as_table(X, "X", rows=layout.dims[0] if layout is not None and layout.dims is not None else None)
     check_same_order(X, Y)
-    settings = _spectrum_settings(estimator.spectrum, estimator.graph, Y)
+    settings = _spectrum_settings(estimator.spectrum, given)
     values, seen = read_values(Y, estimator, settings.reads_into_memory)
     kernel: InputKernel | None = as_input_kernel(estimator.input_kernel)
     if X is None or estimator.input_kernel is None:
@@ -178,7 +177,7 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     kept = np.ones(n_signals, dtype=bool)
     if seen is not None and seen.any():
         kept = np.asarray(seen.any(axis=1))
-    graph, names, columns = _read_graph(estimator.graph, values.shape[1], frame_names(Y))
+    graph, names, columns = _matched(given, values.shape[1], frame_names(Y))
     form = Form(names, columns, is_flat, layout, settings.reads_into_memory, kept)
     values = graph.as_native(form.to_graph(values))
     seen = None if seen is None else form.to_graph(seen)
@@ -244,18 +243,17 @@ def check_parameters(estimator: Any, solver: Solver) -> None:
         as_option(estimator.spectrum, "spectrum", ("auto", "exact", "chebyshev"))
 
 
-def _spectrum_settings(given: Any, graph: Any, Y: Any) -> SpectrumSettings:
-    """Settings of the spectrum, chosen by the size of the graph where they are left open; a file is not read for it."""
-    known = graph if isinstance(graph, GraphBase) else None
+def _spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) -> SpectrumSettings:
+    """Settings of the spectrum, chosen by the size of the graph where they are left open."""
     if isinstance(given, str):
-        is_large = known is not None and not known.is_whole
-        if graph is not None and not is_large:
-            shape = Y.shape if hasattr(Y, "shape") else np.shape(Y)
-            is_large = len(shape) == 2 and shape[1] > MOST_EXACT
+        is_large = graph is not None and (not graph.is_whole or graph.n_nodes > MOST_EXACT)
         given = Chebyshev() if given == "chebyshev" or (given == "auto" and is_large) else Exact()
-    given.check(known)
-    settings: SpectrumSettings = given
-    return settings
+    if graph is not None and not graph.is_whole and given.needs_whole_graph:
+        raise ValueError(
+            "spectrum must be 'auto', 'chebyshev' or Chebyshev(...) on a partitioned graph, which is nowhere whole; "
+            "got the exact one. Use a Graph to decompose it."
+        )
+    return given
 
 
 def _graph_kernels(given: Any, has_graph: bool) -> list[GraphKernel]:
@@ -287,13 +285,12 @@ def as_any_graph(graph: Any) -> GraphBase:
     return graph if isinstance(graph, GraphBase) else as_graph(graph)
 
 
-def _read_graph(
-    graph: Any, n_columns: int, names: tuple[Any, ...] | None
+def _matched(
+    known: GraphBase | None, n_columns: int, names: tuple[Any, ...] | None
 ) -> tuple[GraphBase, tuple[Hashable, ...] | None, Indices | None]:
     """The graph, edgeless if there is none, the names of its columns, and their order if it is another."""
-    if graph is None:
+    if known is None:
         return Graph.edgeless(n_columns), names, None
-    known = as_any_graph(graph)
     own = None if known.names is None else tuple(known.names)
     if names is not None and own is not None and not (_counts(names) and not _counts(own)):
         columns = match_columns(names, own)
@@ -346,8 +343,9 @@ def read_values(Y: Any, estimator: Any, into_memory: bool) -> tuple[Any, Mask | 
     seen = np.isfinite(values)
     if not seen.all():
         is_infinite = ~seen & ~np.isnan(values)
-        if into_memory:
-            _refuse(values, is_infinite, "infinite", "Y", frame_names(Y), "NaN stands for what was not observed.")
+        if into_memory and is_infinite.any():
+            remedy = "NaN stands for what was not observed."
+            raise _not_finite(values, is_infinite, "infinite", "Y", frame_names(Y), remedy)
         seen |= is_infinite
     return values, seen
 
@@ -366,16 +364,16 @@ def _in_memory(Y: Any, estimator: Any) -> Array:
         raise ValueError(f"Y must hold numbers; got {error}. Convert it to numbers first.") from error
 
 
-def _refuse(values: Array, wrong: Mask, kind: str, argument: str, columns: tuple[Any, ...] | None, remedy: str) -> None:
-    """Refuse values where any is wrong, and say where the first of them is."""
-    if not wrong.any():
-        return
+def _not_finite(
+    values: Array, wrong: Mask, kind: str, argument: str, columns: tuple[Any, ...] | None, remedy: str
+) -> ValueError:
+    """The error of values of which some are wrong, which says where the first of them is."""
     first = tuple(int(index) for index in np.argwhere(wrong)[0])
     what = "NaN" if np.isnan(values[first]) else "infinity"
     where = f"row {first[0]}"
     if len(first) == 2:
         where += f", column {first[1] if columns is None else repr(columns[first[1]])}"
-    raise ValueError(
+    return ValueError(
         f"{argument} must be finite; {argument} contains {what} at {where} ({int(wrong.sum())} values that are {kind} "
         f"in all). {remedy}"
     )
@@ -421,7 +419,9 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
         values = check_array(X.values, input_name="X", estimator=estimator, **options)
     else:
         values = validate_data(estimator, np.asarray(X) if isinstance(X, Table) else X, reset=reset, **options)
-    _refuse(values, ~np.isfinite(values), "NaN or infinite", "X", frame_names(X), remedy)
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        raise _not_finite(values, wrong, "NaN or infinite", "X", frame_names(X), remedy)
     if values.size and np.max(np.abs(values)) > LARGEST_INPUT:
         raise ValueError(
             f"X must hold values up to {LARGEST_INPUT:g} in size, whose squares are still numbers; got "

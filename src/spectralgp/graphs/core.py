@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +41,7 @@ EIGENVALUE_RESIDUAL = 1e-9  # of an eigenpair that counts as found, where the la
 class GraphBase(ABC):
     """An undirected weighted graph that never changes, and is its own copy: in memory, or as a folder of partitions."""
 
+    is_whole: ClassVar[bool] = True  # whether all of it is in memory, so that it can be decomposed
     _cache: dict[Hashable, Any]  # expensive results, which pickles leave out
 
     @property
@@ -62,11 +63,6 @@ class GraphBase(ABC):
     @abstractmethod
     def coordinates(self) -> Any:
         """Where the nodes are, shape (n_nodes, n_dimensions), if that is known."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of it is in memory, so that it can be decomposed."""
-        return True
 
     def require_whole(self, purpose: str) -> Graph:
         """The graph, if all of it is in memory; a TypeError which states the purpose if it is in partitions."""

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,7 @@ class PartitionedGraph(GraphBase):
     500 (500, 500, 500, 500)
     """
 
+    is_whole: ClassVar[bool] = False
     folder: Path
     is_in_partition_order: bool = False
     n_partitions: int = field(init=False)
@@ -258,10 +259,6 @@ class PartitionedGraph(GraphBase):
             return None
         read = read_array(self.folder / COORDINATES)
         return read[self.order] if self.is_in_partition_order else read
-
-    @property
-    def is_whole(self) -> bool:
-        return False
 
     def as_native(self, signals: Any) -> Any:
         return complete(as_dask(signals))

@@ -152,6 +152,7 @@ class SpectrumSettings(ABC):
     reads_into_memory: ClassVar[bool]  # signals, in double precision, rather than leaving them where they are
     needs_passes: ClassVar[bool]  # over the graph, to predict: fits share them, and compare fewer models and values
     has_node_covariances: ClassVar[bool]  # written out, nodes by nodes, as shrinkage and exact completions need them
+    needs_whole_graph: ClassVar[bool]  # in memory, and not in partitions
 
     def __sklearn_clone__(self) -> Self:
         return self
@@ -173,10 +174,6 @@ class SpectrumSettings(ABC):
         n_moments: int | None,
     ) -> Spectrum:
         """The spectrum with this `Spectrum.found` and `n_moments`, without computing; ValueError if there is none."""
-
-    @abstractmethod
-    def check(self, graph: GraphBase | None) -> None:
-        """Raise a ValueError where the graph is not one that this spectrum can be computed on."""
 
     @abstractmethod
     def on(self, device: str | None) -> Self:

@@ -217,6 +217,7 @@ class Exact(SpectrumSettings):
     ExactSpectrum(3 frequencies of the combinatorial Laplacian)
     """
 
+    needs_whole_graph = True
     tolerance: ClassVar[float] = 0.0  # type: ignore[misc]
     reads_into_memory = True
     needs_passes = False
@@ -245,13 +246,6 @@ class Exact(SpectrumSettings):
         elif graph.n_edges:
             raise ValueError(f"eigenpairs must be those of the {laplacian} Laplacian; got none.")
         return self.of(graph, laplacian, scaled)
-
-    def check(self, graph: GraphBase | None) -> None:
-        if graph is not None and not graph.is_whole:
-            raise ValueError(
-                "spectrum must be 'auto', 'chebyshev' or Chebyshev(...) on a partitioned graph, which is nowhere "
-                "whole; got the exact one. Use a Graph to decompose it."
-            )
 
     def on(self, device: str | None) -> Exact:
         return self  # on the host, always

@@ -232,6 +232,7 @@ class Chebyshev(SpectrumSettings):
     reads_into_memory = False
     needs_passes = True
     has_node_covariances = False
+    needs_whole_graph = False
 
     def __post_init__(self) -> None:
         as_positive(self.tolerance, "tolerance")
@@ -281,9 +282,6 @@ class Chebyshev(SpectrumSettings):
         if shape[1] != n_probes or shape[0] % 2 == 0:
             raise ValueError(f"densities must hold an odd number of moments of {n_probes} probes; got {shape}.")
         return Quadrature(graph, laplacian, scaled, self, self._density(graph, laplacian, prototype, found), n_moments)
-
-    def check(self, graph: GraphBase | None) -> None:
-        """Every graph will do."""
 
     def on(self, device: str | None) -> Chebyshev:
         return dataclasses.replace(self, device=device)
