@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -149,11 +149,6 @@ class GraphKernel(ABC):
         """Where filters must not be negative and could be lowest, or a few such points to begin with (`coarse`)."""
         return ()
 
-    @property
-    def family(self) -> Hashable:
-        """Equal for kernels that one continuation learns together; None for a kernel on its own."""
-        return None
-
     def path(self) -> tuple[GraphKernel, ...]:
         """Forms of growing complexity to learn one after the other, each from the last; ends with this one."""
         return (self,)
@@ -254,9 +249,6 @@ class Parts(SpectralKernel):
             )
         return cls(parts, *spectra.pop())
 
-    def _with(self, parts: Iterable[Any]) -> Self:
-        return dataclasses.replace(self, kernels=tuple(parts))
-
     @property
     def parameter_names(self) -> tuple[str, ...]:
         return tuple(f"kernels[{i}].{name}" for i, part in enumerate(self.kernels) for name in part.parameter_names)
@@ -271,19 +263,20 @@ class Parts(SpectralKernel):
     def with_theta(self, theta: ArrayLike) -> Self:
         ends = np.cumsum([part.theta.size for part in self.kernels])
         split = np.split(np.asarray(theta, dtype=float), ends[:-1])
-        return self._with(part.with_theta(own) for part, own in zip(self.kernels, split, strict=True))
+        learnt = tuple(part.with_theta(own) for part, own in zip(self.kernels, split, strict=True))
+        return dataclasses.replace(self, kernels=learnt)
 
     def scaled_by(self, factor: float) -> Self:
-        return self._with(part.scaled_by(factor) for part in self.kernels)
+        return dataclasses.replace(self, kernels=tuple(part.scaled_by(factor) for part in self.kernels))
 
     def theta_units(self, variance: float) -> Array:
         return np.concatenate([part.theta_units(variance) for part in self.kernels])
 
     def bind(self, spectrum: Spectrum) -> Self:
-        return self._with(part.bind(spectrum) for part in self.kernels)
+        return dataclasses.replace(self, kernels=tuple(part.bind(spectrum) for part in self.kernels))
 
     def moved_to(self, spectrum: Spectrum) -> Self:
-        return self._with(part.moved_to(spectrum) for part in self.kernels)
+        return dataclasses.replace(self, kernels=tuple(part.moved_to(spectrum) for part in self.kernels))
 
     @property
     def has_free_amplitude(self) -> bool:
@@ -309,13 +302,9 @@ class Parts(SpectralKernel):
         parts = zip(before, self.kernels, strict=True)
         return tuple(one.padded(at, n_parameters) for at, part in parts for one in part.positivity(spectrum, coarse))
 
-    @property
-    def family(self) -> Hashable:
-        families = tuple(part.family for part in self.kernels)
-        return None if families.count(None) == len(families) else (*families, *map(type, self.kernels))
-
     def path(self) -> tuple[GraphKernel, ...]:
-        return tuple(map(self._with, _in_step([part.path() for part in self.kernels])))
+        forms = _in_step([part.path() for part in self.kernels])
+        return tuple(dataclasses.replace(self, kernels=tuple(parts)) for parts in forms)
 
     def grown_from(self, simpler: GraphKernel) -> Array:
         pairs = zip(self.kernels, simpler.kernels if isinstance(simpler, Parts) else (), strict=True)

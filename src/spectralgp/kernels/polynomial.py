@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -201,10 +200,6 @@ class Polynomial(SpectralKernel):
         elif not has_points:
             points = self.extrema()
         return (Positivity(points, self.design(points), np.eye(self.theta.size)[0]),)
-
-    @property
-    def family(self) -> Hashable:
-        return (Polynomial, self.constraint, self.laplacian, self.scaled) if self.chebyshev is None else None
 
     def path(self) -> tuple[GraphKernel, ...]:
         if self.fixed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -56,26 +56,23 @@ def learn_all(
     solver: Solver | None = None,
     warm_starts: Sequence[Fit | None] | None = None,
 ) -> list[Fit]:
-    """Learn graph kernels, each on its task and from its warm start, if it has one; families share a continuation."""
+    """Learn graph kernels, each on its task and from its warm start, if it has one; kernels on one path share it."""
     solver, known = solver or Sqp(), warm_starts or [None] * len(kernels)
-    families: dict[Hashable, list[int]] = {}
-    for index, (task, kernel) in enumerate(zip(tasks, kernels, strict=True)):
-        is_shared = solver.shares_families and task.signals.is_complete and kernel.family is not None
-        families.setdefault((task, (kernel.family,)) if is_shared else index, []).append(index)
-    fits: dict[int, Fit] = {}
-    for family in families.values():
-        while family:
-            # along one path at a time: a kernel that no longer path passes is learnt on its own
-            path = max((kernels[index].path() for index in family), key=len)
-            group = [index for index in family if kernels[index] in path]
-            family = [index for index in family if kernels[index] not in path]
-            task, own = tasks[group[0]], [kernels[index] for index in group]
-            starts = [start for index in group if (start := known[index]) is not None]
-            if task.signals.is_complete:
-                found = solver.fit(task, own, starts if len(starts) == len(group) else None)
-            else:
-                found = [learn_incomplete(task, own[0], solver, known[group[0]])]
-            fits |= zip(group, found, strict=True)
+    fits, left = dict[int, Fit](), list(range(len(kernels)))
+    while left:
+        task, beside = tasks[left[0]], left[:1]
+        if solver.shares_paths and task.signals.is_complete:
+            beside = [index for index in left if tasks[index] is task]
+        paths = [kernels[index].path() for index in beside]
+        path = max((path for path in paths if kernels[left[0]] in path), key=len)
+        group = [index for index in beside if kernels[index] in path]
+        left = [index for index in left if index not in group]
+        own, starts = [kernels[index] for index in group], [start for i in group if (start := known[i]) is not None]
+        if task.signals.is_complete:
+            found = solver.fit(task, own, starts if len(starts) == len(group) else None)
+        else:
+            found = [learn_incomplete(task, own[0], solver, known[group[0]])]
+        fits |= zip(group, found, strict=True)
     return [replace(fits[index], model=told_apart(tasks[index], fits[index].model)) for index in range(len(kernels))]
 
 

@@ -177,13 +177,13 @@ class Solver(ABC):
     """A way to learn hyperparameters."""
 
     only_papers_model: ClassVar[bool] = False  # without residuals, shrinkage or a choice of models
-    shares_families: ClassVar[bool] = False  # learns kernels of one family together
+    shares_paths: ClassVar[bool] = False  # learns kernels on one path together
     max_iterations: int = 500  # of a fit, from which the limit on completions of signals with holes is derived
     tolerance_nats: float | None = None  # that a fit may fall short of its maximum; None as far as rounding allows
 
     @abstractmethod
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
-        """Fits of kernels of one family, which may start from fits of them to similar signals in the same units."""
+        """Fits of kernels on one path, which may start from fits of them to similar signals in the same units."""
 
     def coarse(self, n_signals: int = 0) -> Solver:
         """A solver for fits that are compared and thrown away, as accurate as predictions of `n_signals` can tell."""

@@ -85,7 +85,7 @@ class Sqp(Solver):
     (5, True)
     """
 
-    shares_families: ClassVar[bool] = True
+    shares_paths: ClassVar[bool] = True
     max_iterations: int = 500
     tolerance_nats: float | None = None
     n_restarts: int = 0
@@ -134,7 +134,7 @@ class Sqp(Solver):
             spectrum = found.objective.spectrum
             stages.append(found.stage)
             if form in kernels:
-                # restarts do not feed the continuation, so that a kernel is learnt alike alone and in a family
+                # restarts do not feed the continuation, so that a kernel is learnt alike alone and beside others
                 fit = self._restarted(self._judged(found, tuple(stages)), found.objective)
                 fits |= {index: fit for index, kernel in enumerate(kernels) if kernel == form}
             report(form.label)
