@@ -527,24 +527,14 @@ class Evidence:
         return -0.5 * (logs + float(np.sum(self._energies)) + self.data.n_observations * float(np.log(2 * np.pi)))
 
     @cached_property
-    def _slopes(self) -> Array:
-        """``E_ij``, the derivative in ``D_ij``: equation (6)."""
+    def slopes(self) -> Array:
+        """``E_ij``, the derivative in ``D_ij``: equation (6). Their sum is that in the noise variance."""
         return 0.5 * (self._energies - self.data.multiplicities) * self.precisions
 
     @cached_property
     def power_gradient(self) -> Array:
         """Derivative in the power at each frequency, equation (6)."""
-        return self.rows.modes.values @ self._slopes
-
-    @cached_property
-    def residual_gradient(self) -> Array:
-        """Derivative in the power of the residual at each frequency, equation (13)."""
-        return self._slopes.sum(axis=0)
-
-    @cached_property
-    def noise_gradient(self) -> float:
-        """Derivative in the noise variance, equation (6)."""
-        return float(np.sum(self._slopes))
+        return self.rows.modes.values @ self.slopes
 
     @cached_property
     def input_covariance_gradient(self) -> Array:

@@ -121,7 +121,7 @@ class GraphKernel(ABC):
         return np.sqrt(self.power(eigenvalues))
 
     @abstractmethod
-    def pull_back(self, slopes: Any, spectrum: Spectrum) -> Array:
+    def pull_back(self, evidence: Any, spectrum: Spectrum) -> Array:
         """Gradient of a log likelihood in `theta`, from its gradients in the covariance, which `Evidence` has."""
 
     def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...] | None:
@@ -212,10 +212,10 @@ class SpectralKernel(GraphKernel):
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
         """Derivative of `power` in `theta`, shape (n_eigenvalues, n_parameters)."""
 
-    def pull_back(self, slopes: Any, spectrum: Spectrum) -> Array:
+    def pull_back(self, evidence: Any, spectrum: Spectrum) -> Array:
         """The signal and the residual from a slope each: equations (6) and (13)."""
         jacobians = self.power_jacobians(spectrum.eigenvalues)
-        gradients = (slopes.power_gradient, slopes.residual_gradient)
+        gradients = (evidence.power_gradient, evidence.slopes.sum(axis=0))
         return np.concatenate([jacobian.T @ own for jacobian, own in zip(jacobians, gradients, strict=False)])
 
     def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...]:

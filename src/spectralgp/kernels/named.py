@@ -383,9 +383,9 @@ class LocalAverage(StrengthParameter):
         """The eigenvalues of `basis`, which are those of ``B B^T``."""
         return np.asarray(eigenvalues, dtype=float)
 
-    def pull_back(self, slopes: Any, spectrum: Spectrum) -> Array:
+    def pull_back(self, evidence: Any, spectrum: Spectrum) -> Array:
         vectors = self.basis(spectrum).require_eigenvectors("")
-        slope = vectors @ slopes.node_covariance_gradient @ vectors.T
+        slope = vectors @ evidence.node_covariance_gradient @ vectors.T
         graph = spectrum.graph.require_whole("for LocalAverage")
         return np.tensordot(self.covariance_jacobian(graph), slope, axes=2)
 

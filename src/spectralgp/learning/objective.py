@@ -256,7 +256,7 @@ class Objective:
         if input_theta.size:
             jacobian = self.inputs_at(input_theta)[1]
             input_gradient = np.tensordot(evidence.input_covariance_gradient, jacobian, axes=2)
-        noise = [evidence.noise_gradient * noise_variance] if self.learns_noise else []
+        noise = [float(np.sum(evidence.slopes)) * noise_variance] if self.learns_noise else []
         return evidence.log_likelihood, np.concatenate([graph_gradient, input_gradient, noise])
 
     @cached_property
