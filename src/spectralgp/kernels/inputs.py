@@ -24,7 +24,7 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
-from spectralgp._basics.checks import Array, Indices, Mask, as_real_array
+from spectralgp._basics.checks import Array, Indices, as_real_array
 from spectralgp.spectra import Modes, modes_of
 
 KernelLike: TypeAlias = Kernel | Literal["precomputed"] | None
@@ -173,24 +173,15 @@ class InputKernel(ABC):
         """Covariances of held-out training inputs with those that are kept, as if the former were new."""
         return self.at(inputs[kept], inputs[held_out])
 
-    def typical_theta(self, inputs: Array) -> Array:
-        """Prior centre of each parameter: the scale of the inputs for length scales, NaN for others."""
-        return np.empty(0)
-
-    def expected_theta(self, inputs: Array) -> Array:
-        """`typical_theta`, and the present value where that is NaN."""
-        typical = self.typical_theta(inputs)
-        return np.where(np.isnan(typical), self.theta, typical)
+    def theta_prior(self, inputs: Array) -> tuple[Array, Array]:
+        """Prior centre of each parameter, the scale of the inputs for length scales or NaN, and standard deviation."""
+        return np.empty(0), np.empty(0)
 
     def starting_points(self, inputs: Array) -> list[Array]:
-        """Values of `theta` to start learning from: the present ones, and last `expected_theta`."""
-        expected = self.expected_theta(inputs)
+        """Values of `theta` to start learning from: the present ones, and last the centres of the prior, if any."""
+        centres, _ = self.theta_prior(inputs)
+        expected = np.where(np.isnan(centres), self.theta, centres)
         return [expected] if np.allclose(expected, self.theta) else [self.theta, expected]
-
-    @property
-    def theta_spreads(self) -> Array:
-        """Prior standard deviation of each parameter about `typical_theta`."""
-        return np.full(self.theta.size, LENGTH_SCALE_SPREAD)
 
     def without_amplitude(self) -> InputKernel:
         """The kernel with its overall factor held, for a graph kernel that has a factor of its own."""
@@ -232,12 +223,12 @@ class Learnt(InputKernel):
     def at(self, training: Array, inputs: Array) -> NewInputs:
         return NewInputs.by_kernel(self.kernel, training, inputs)
 
-    def typical_theta(self, inputs: Array) -> Array:
-        return length_scale_centres(self.kernel, inputs)
+    def theta_prior(self, inputs: Array) -> tuple[Array, Array]:
+        return length_scale_centres(self.kernel, inputs), np.full(self.theta.size, LENGTH_SCALE_SPREAD)
 
     def starting_points(self, inputs: Array) -> list[Array]:
         *given, expected = super().starting_points(inputs)
-        is_scale = ~np.isnan(self.typical_theta(inputs))
+        is_scale = ~np.isnan(self.theta_prior(inputs)[0])
         # shorter length scales too: from the typical ones a search may end where nothing varies fast
         shorter = [expected + np.log(SHORTER_START) * is_scale] if is_scale.any() else []
         return [*given, *shorter, expected]
@@ -374,7 +365,9 @@ class Standardised(InputKernel):
 
     @property
     def bounds(self) -> Array:
-        widths = np.where(self._is_length_scale, np.log(1e3), np.log(1e5))
+        widths = np.full(self.centres.size, np.log(1e5))
+        if "smooth" in self.terms:
+            widths[0] = np.log(1e3)
         return self.centres[:, None] + np.multiply.outer(widths, [-1.0, 1.0])
 
     def with_theta(self, theta: Array) -> Self:
@@ -388,8 +381,12 @@ class Standardised(InputKernel):
         return modes_of(np.sum(terms, axis=0)), np.stack(slopes, axis=-1)
 
     def _terms(self, inputs: Array) -> tuple[list[Array], list[Array]]:
-        """The terms of ``K``, and their derivatives."""
-        squares, products = self._geometry(inputs)
+        """The terms of ``K``, and their derivatives; what depends on the inputs alone is remembered."""
+        if not self._products or self._products[0][0] is not inputs:
+            standardised = self._standardised(inputs)
+            squares = squareform(pdist(standardised, "sqeuclidean"))
+            self._products[:] = [(inputs, squares, standardised @ standardised.T)]
+        _, squares, products = self._products[0]
         values = np.exp(self.logarithms)
         level = np.full(products.shape, values[-1])
         if self.terms == ("linear",):
@@ -401,27 +398,12 @@ class Standardised(InputKernel):
         linear = values[1] * products
         return [smooth, linear, level], [scaled * smooth, linear, level]
 
-    def _geometry(self, inputs: Array) -> tuple[Array, Array]:
-        """Squared distances and products of the inputs, remembered for those that learning asks for again."""
-        if not self._products or self._products[0][0] is not inputs:
-            standardised = self._standardised(inputs)
-            squares = squareform(pdist(standardised, "sqeuclidean"))
-            self._products[:] = [(inputs, squares, standardised @ standardised.T)]
-        return self._products[0][1:]
-
     def at(self, training: Array, inputs: Array) -> NewInputs:
         return NewInputs.by_kernel(self.described, self._standardised(training), self._standardised(inputs))
 
-    def typical_theta(self, inputs: Array) -> Array:
-        return self.centres
-
-    @property
-    def theta_spreads(self) -> Array:
-        return np.append(np.where(self._is_length_scale, LENGTH_SCALE_SPREAD, LINEAR_SPREAD)[:-1], LEVEL_SPREAD)
-
-    @property
-    def _is_length_scale(self) -> Mask:
-        return (np.arange(self.logarithms.size) == 0) & ("smooth" in self.terms)
+    def theta_prior(self, inputs: Array) -> tuple[Array, Array]:
+        of_terms = (LENGTH_SCALE_SPREAD, LINEAR_SPREAD)[: self.centres.size - 1]
+        return self.centres, np.array([*of_terms, LEVEL_SPREAD])
 
     def _standardised(self, inputs: Array) -> Array:
         return (inputs - self.offset) / self.spread

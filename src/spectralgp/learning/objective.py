@@ -262,8 +262,7 @@ class Objective:
     @cached_property
     def _length_scales(self) -> tuple[Array, Array]:
         """Prior centres of the input kernel's parameters, NaN where there is none, and their standard deviations."""
-        kernel = self.task.input_kernel
-        return kernel.typical_theta(self.task.inputs), kernel.theta_spreads
+        return self.task.input_kernel.theta_prior(self.task.inputs)
 
     def log_prior(self, x: Array) -> tuple[float, Array]:
         """Log prior at ``x`` up to a constant, and its gradient; zero without a prior."""

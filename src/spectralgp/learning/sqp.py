@@ -423,7 +423,7 @@ def random_start(objective: Objective, random_state: np.random.Generator) -> Arr
     graph_thetas = kernel.starting_points(objective.spectrum, task.variance)
     start = graph_thetas[random_state.integers(len(graph_thetas))]
     graph_theta = random_state.normal(start, RANDOM_SPREAD * kernel.theta_units(task.variance))
-    centres = task.input_kernel.expected_theta(task.inputs)
+    centres = task.input_kernel.starting_points(task.inputs)[-1]
     own = slice(kernel.theta.size, kernel.theta.size + centres.size)
     lowest, highest = (np.clip(centres + far, low[own], high[own]) for far in (-MAX_LOG_DISTANCE, MAX_LOG_DISTANCE))
     input_theta = random_state.uniform(lowest, highest)
@@ -440,7 +440,7 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
     task, kernel, spectrum = objective.task, objective.graph_kernel, objective.spectrum
     input_theta, energy = objective.input_theta.copy(), task.signals.mean_square * task.signals.shape[1]
     if input_theta.size and energy > 0:
-        is_length_scale = ~np.isnan(task.input_kernel.typical_theta(task.inputs))
+        is_length_scale = ~np.isnan(task.input_kernel.theta_prior(task.inputs)[0])
         input_theta[is_length_scale] = 0.5 * np.log(energy)
         input_theta = np.clip(input_theta, *task.input_kernel.bounds.T)
     rows = objective.inputs_at(input_theta)[0]

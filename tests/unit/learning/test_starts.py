@@ -85,7 +85,7 @@ def test_random_starts_are_spread_over_what_the_bounds_allow(kernel):
     quantiles = np.quantile(starts[:, -1], [0.0, 0.25, 0.5, 0.75, 1.0])
     np.testing.assert_allclose((quantiles - ends[0]) / (ends[1] - ends[0]), [0, 0.25, 0.5, 0.75, 1], atol=0.08)
     # length scales over three orders of magnitude about the typical one
-    typical = problem.input_kernel.typical_theta(problem.inputs)[0]
+    typical = problem.input_kernel.theta_prior(problem.inputs)[0][0]
     lengths = starts[:, -2] - typical
     assert lengths.min() == pytest.approx(-np.log(30), abs=0.2)
     assert lengths.max() == pytest.approx(min(np.log(30), np.log(100) - typical), abs=0.2)
