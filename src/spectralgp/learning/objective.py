@@ -188,9 +188,9 @@ class Objective:
         units[: self.n_graph] = self.graph_kernel.theta_units(self.task.variance)
         return units
 
-    def positivity(self, x: Array) -> tuple[Positivity, ...]:
-        """Where filters must not be negative and could be lowest at ``x``, as linear functions of ``x``."""
-        return tuple(one.padded(0, x.size) for one in self.split(x)[0].positivity(self.spectrum))
+    def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
+        """Where filters must not be negative at ``x``, as linear functions of it; or a few of them (`coarse`)."""
+        return tuple(one.padded(0, x.size) for one in self.split(x)[0].positivity(self.spectrum, coarse))
 
     def split(self, x: Array) -> tuple[GraphKernel, Array, float]:
         """Graph kernel, input theta and noise variance at ``x``."""

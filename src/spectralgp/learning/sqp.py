@@ -354,8 +354,7 @@ class _Constraints:
         has_low, has_high, identity = np.isfinite(self.low), np.isfinite(self.high), np.eye(x.size)
         self.bounds = np.vstack([identity[has_low], -identity[has_high]])
         self.least = np.concatenate([self.low[has_low], -self.high[has_high]])
-        first = objective.split(x)[0].positivity(objective.spectrum, coarse=True)
-        self.filters = [one.padded(0, x.size).rows for one in first]
+        self.filters = [one.rows for one in objective.positivity(x, coarse=True)]
 
     def step(self, x: Array, gradient: Array, precision: Array) -> Array:
         """The step that a quadratic model promises most of, to a point that violates nothing."""
