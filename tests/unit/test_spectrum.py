@@ -54,7 +54,7 @@ def test_scaled_eigenvalues_end_at_one(graph, laplacian):
     largest = plain.eigenvalues[-1]
     assert scaled.eigenvalues[-1] == (1.0 if largest > 0 else 0.0)
     assert oracle.relative_error(scaled.eigenvalues * largest, plain.eigenvalues) < EXACT
-    assert scaled.basis is plain.basis
+    assert scaled.forward is plain.forward
     assert scaled.upper == 1.0
 
 

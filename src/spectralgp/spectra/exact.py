@@ -144,16 +144,12 @@ class MatrixBasis(Spectrum):
     """A spectrum whose vectors are known: blocks are coordinates in rows, and matrices take signals there and back."""
 
     has_eigenvectors = True
+    forward: Array | None  # vectors in columns, by which coordinates become signals; None: the nodes themselves
+    backward: Array | None  # the inverse of the transpose of `forward`, by which signals become coordinates
 
-    @property
-    @abstractmethod
-    def forward(self) -> Array | None:
-        """Vectors in columns, by which coordinates become signals; None where they are the nodes themselves."""
-
-    @property
-    @abstractmethod
-    def backward(self) -> Array | None:
-        """The inverse of the transpose of `forward`, by which signals become coordinates."""
+    @cached_property
+    def multiplicities(self) -> Array:
+        return np.ones(self.n_nodes)
 
     @abstractmethod
     def coefficients(self, signals: Signals) -> Array:
@@ -217,11 +213,11 @@ class Exact(SpectrumSettings):
     ExactSpectrum(3 frequencies of the combinatorial Laplacian)
     """
 
-    needs_whole_graph = True
     tolerance: ClassVar[float] = 0.0  # type: ignore[misc]
     reads_into_memory = True
     needs_passes = False
     has_node_covariances = True
+    needs_whole_graph = True
 
     def of(
         self, graph: GraphBase, laplacian: LaplacianKind = "combinatorial", scaled: bool = False, prototype: Any = None
@@ -271,27 +267,28 @@ class ExactSpectrum(MatrixBasis):
     laplacian: LaplacianKind
     scaled: bool  # whether eigenvalues are divided by the largest, so that they lie in [0, 1] (equation (2))
     frequencies: Array  # the eigenvalues before scaling, ascending
-    basis: Array | None = None  # the eigenvectors in columns; if None the nodes themselves, as on a graph without edges
+    forward: Array | None = None  # the eigenvectors in columns; None, as on a graph without edges: the nodes themselves
     n_moments: None = field(default=None, init=False)
 
     __getstate__ = without_caches
 
     @property
+    def backward(self) -> Array | None:  # type: ignore[override]
+        """The eigenvectors, which are orthonormal."""
+        return self.forward
+
+    @property
     def found(self) -> Eigenpairs | None:
-        return None if self.basis is None else Eigenpairs(self.frequencies, self.basis)
+        return None if self.forward is None else Eigenpairs(self.frequencies, self.forward)
 
     @cached_property
     def eigenvectors(self) -> Array:
         """In columns, in the order of `eigenvalues`."""
-        return np.eye(self.n_nodes) if self.basis is None else self.basis
+        return np.eye(self.n_nodes) if self.forward is None else self.forward
 
     @cached_property
     def eigenvalues(self) -> Array:
         return frozen(self.frequencies / self.largest_eigenvalue) if self.scaled else self.frequencies
-
-    @cached_property
-    def multiplicities(self) -> Array:
-        return np.ones(self.frequencies.size)
 
     @property
     def largest_eigenvalue(self) -> float:
@@ -300,16 +297,8 @@ class ExactSpectrum(MatrixBasis):
     def mean(self, values: Array) -> Array:
         return np.mean(values, axis=0)
 
-    @property
-    def forward(self) -> Array | None:
-        return self.basis
-
-    @property
-    def backward(self) -> Array | None:
-        return self.basis
-
     def coefficients(self, signals: Signals) -> Array:
-        return signals.values if self.basis is None else signals.transform(self.basis)
+        return signals.values if self.forward is None else signals.transform(self.forward)
 
     def transform(self, signals: ArrayLike) -> Array:
         """Graph Fourier transform ``Y V`` of a signal, or of several in rows; frequencies are in the last axis."""
@@ -347,8 +336,8 @@ class Oblique(MatrixBasis):
     """Another basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (15)."""
 
     spectrum: Spectrum
-    vectors: Array  # B, in columns
-    dual: Array  # B^-T
+    forward: Array  # B
+    backward: Array  # B^-T
     graph: GraphBase = field(init=False)
     laplacian: LaplacianKind = field(init=False)
     scaled: bool = field(init=False)
@@ -364,21 +353,9 @@ class Oblique(MatrixBasis):
     def found(self) -> object:
         return self.spectrum.found
 
-    @property
-    def forward(self) -> Array:
-        return self.vectors
-
-    @property
-    def backward(self) -> Array:
-        return self.dual
-
     @cached_property
     def eigenvalues(self) -> Array:
-        return frozen(np.arange(float(self.vectors.shape[1])))  # of no Laplacian: they number the vectors
-
-    @cached_property
-    def multiplicities(self) -> Array:
-        return np.ones(self.vectors.shape[1])
+        return frozen(np.arange(float(self.n_nodes)))  # of no Laplacian: they number the vectors
 
     @property
     def largest_eigenvalue(self) -> float:
@@ -387,10 +364,10 @@ class Oblique(MatrixBasis):
     @cached_property
     def log_volume(self) -> float:
         """``log |det B|``."""
-        return float(np.linalg.slogdet(self.vectors)[1])
+        return float(np.linalg.slogdet(self.forward)[1])
 
     def coefficients(self, signals: Signals) -> Array:
-        return signals.values @ self.dual
+        return signals.values @ self.backward
 
 
 def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> ExactSpectrum:
