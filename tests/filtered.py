@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from spectralgp.fields.factors import Left, Rows
+from spectralgp.fields.factors import Left, PowersOfEigenvalues, Rows
 from spectralgp.kernels.inputs import NewInputs
-from spectralgp.spectra import Filters, OfEigenvalues
+from spectralgp.spectra import Filters
 
 Array = np.ndarray
 
@@ -132,9 +132,9 @@ class Filtered(Rows):
         columns = [self.column(signal, power, own, inverse)[signal] for signal in range(self.n_signals)]
         return np.array(columns).reshape(-1, power.size)
 
-    def at(self, new: NewInputs, power: OfEigenvalues, own: OfEigenvalues) -> LeftOfFiltered:
+    def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> LeftOfFiltered:
         """By the moments of the new inputs."""
-        return LeftOfFiltered(self, self.joined(new), power, own)
+        return LeftOfFiltered(self, self.joined(new), powers)
 
     def joined(self, new: NewInputs) -> Filtered:
         """All moments."""
@@ -149,14 +149,13 @@ class LeftOfFiltered(Left, Filters):
     ----------
     known, every : Filtered
         The known signals, and the new ones after them.
-    power, own : callable
+    powers : callable
         Of eigenvalues.
     """
 
     known: Filtered
     every: Filtered
-    power: OfEigenvalues
-    own: OfEigenvalues
+    powers: PowersOfEigenvalues
 
     @property
     def n_new(self) -> int:
@@ -172,8 +171,8 @@ class LeftOfFiltered(Left, Filters):
 
     def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
         """Means at the new inputs."""
-        power = self.power(eigenvalues)
-        return self.carried(self.known.solve(coefficients, power, self.own(eigenvalues)), power)
+        power, own = self.powers(eigenvalues)
+        return self.carried(self.known.solve(coefficients, power, own), power)
 
     def matrices(self, eigenvalues: Array) -> Array:
         """Means of one signal each."""
@@ -188,7 +187,7 @@ class LeftOfFiltered(Left, Filters):
 
     def covariances(self, eigenvalues: Array) -> Array:
         """Prior covariances, less what the known signals explain of them."""
-        power, n_known = self.power(eigenvalues), self.known.n_signals
+        power, n_known = self.powers(eigenvalues)[0], self.known.n_signals
         whole = self.every.matrices(power, np.zeros(power.shape))
         across, within = whole[:, n_known:, :n_known], whole[:, n_known:, n_known:]
         explained = self.apply(self.known.load(across.transpose(1, 2, 0)), eigenvalues)

@@ -113,8 +113,7 @@ class Covariance(Distribution):
     @cached_property
     def powers(self) -> tuple[Array, Array]:
         """``p`` and ``r``, what inputs explain and what each signal has for itself at the modes of the nodes."""
-        eigenvalues = self.basis.eigenvalues
-        return self.nodes.power(eigenvalues), self.nodes.own(eigenvalues)
+        return self.nodes.powers(self.basis.eigenvalues)
 
     def mode_matrices(self) -> Array:
         return self.rows.matrices(*self.powers)
@@ -292,7 +291,7 @@ class Modal(Covariance):
         return self.rows.load(self.basis.coefficients(signals))
 
     def at(self, new: Any) -> tuple[Filters, Modal]:
-        left = self.rows.at(new, self.nodes.power, self.nodes.own)
+        left = self.rows.at(new, self.nodes.powers)
         return left.reach, Modal(Blocks(left, self.basis.eigenvalues), self.nodes)
 
     def joined(self, new: Any) -> Modal:
@@ -328,7 +327,7 @@ class Modal(Covariance):
         return self.basis.read_block(self.basis.coefficients(signals) - centre())
 
     def variances_at(self, eigenvalues: Array) -> Array:
-        return self.rows.diagonal(self.nodes.power(eigenvalues), self.nodes.own(eigenvalues))
+        return self.rows.diagonal(*self.nodes.powers(eigenvalues))
 
     def rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
         """By the same factors as densities: equation (18)."""
@@ -368,13 +367,13 @@ class Series(Covariance):
         return self.basis.inner(left, right)
 
     def _variances(self, eigenvalues: Array) -> Array:
-        return self.rows.variances(self.nodes.power(eigenvalues), self.nodes.own(eigenvalues))
+        return self.rows.variances(*self.nodes.powers(eigenvalues))
 
     def _precisions(self, eigenvalues: Array) -> Array:
         return 1 / self._variances(eigenvalues)
 
     def _filtered(self, block: Any, series: Array) -> Any:
-        return self.basis.combined(self.basis.each_filtered(self.coordinates(block), series), self.rows.turn)
+        return self.basis.combined(self.basis.each_filtered(self.coordinates(block), series), self.rows.modes.vectors)
 
     @cached_property
     def _series(self) -> Array:
@@ -402,26 +401,26 @@ class Series(Covariance):
         return shared + self.nodes.draw_own(self.shape[0], random_state)
 
     def inverse_diagonal(self) -> Array:
-        squares, variances = np.square(self.rows.turn), self._variances(self.basis.eigenvalues)
+        squares, variances = np.square(self.rows.modes.vectors), self._variances(self.basis.eigenvalues)
         diagonals, _ = self.basis.diagonals(lambda eigenvalues: squares @ self._precisions(eigenvalues))
         largest, smallest = squares @ (1 / np.min(variances, axis=1)), squares @ (1 / np.max(variances, axis=1))
         return np.clip(np.asarray(on_host(diagonals)), smallest[:, None], largest[:, None])
 
     def coordinates(self, block: Any) -> Any:
-        return self.basis.combined(block, self.rows.turn.T)
+        return self.basis.combined(block, self.rows.modes.vectors.T)
 
     def read(self, signals: Signals) -> Any:
-        return self.basis.block(signals, self.rows.turn)
+        return self.basis.block(signals, self.rows.modes.vectors)
 
     def at(self, new: Any) -> tuple[Filters, SeriesLeft]:
-        left = self.rows.at(new, self.nodes.power, self.nodes.own)
+        left = self.rows.at(new, self.nodes.powers)
         return left.reach, SeriesLeft(left, self.nodes, self, new)
 
     def joined(self, new: Any) -> Series:
         return Series(self.rows.joined(new), self.nodes)
 
     def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
-        basis, vectors, squares = self.basis, self.rows.turn, np.square(self.rows.turn)
+        basis, vectors, squares = self.basis, self.rows.modes.vectors, np.square(self.rows.modes.vectors)
 
         def variances(eigenvalues: Array) -> Array:
             return 1 / (squares @ self._precisions(eigenvalues))
@@ -439,7 +438,7 @@ class Series(Covariance):
         return LeftOut(basis.combined(block, vectors), errors, lengths, logs, lambda: basis.diagonals(variances))
 
     def variances_at(self, eigenvalues: Array) -> Array:
-        return np.square(self.rows.turn) @ self._variances(eigenvalues)
+        return np.square(self.rows.modes.vectors) @ self._variances(eigenvalues)
 
 
 @dataclass(frozen=True, eq=False)
@@ -459,11 +458,11 @@ class SeriesLeft(Distribution):
         return self.new.cross.shape[0], self.basis.n_nodes
 
     def variances_at(self, eigenvalues: Array) -> Array:
-        return self.left.variances(eigenvalues) + self.nodes.own(eigenvalues)
+        return self.left.variances(eigenvalues) + self.nodes.powers(eigenvalues)[1]
 
     def mode_matrices(self) -> Array:
         eigenvalues = self.basis.eigenvalues
-        own = self.nodes.own(eigenvalues)[:, None, None] * np.eye(self.shape[0])
+        own = self.nodes.powers(eigenvalues)[1][:, None, None] * np.eye(self.shape[0])
         return self.left.covariances(eigenvalues) + own
 
     def draw_signal(self, random_state: np.random.Generator) -> Any:
@@ -475,7 +474,7 @@ class SeriesLeft(Distribution):
         return basis.combined(drawn, everything[n_known:]) - corrected
 
     def errors_of(self, signals: Signals, known: Signals, centre: Callable[[], Any]) -> SpectralData:
-        return self.basis.read_residual(signals, known, self.known.rows.turn, self.left.reach)
+        return self.basis.read_residual(signals, known, self.known.rows.modes.vectors, self.left.reach)
 
 
 def rescaled(
@@ -539,7 +538,7 @@ class Evidence:
     @cached_property
     def input_covariance_gradient(self) -> Array:
         """Derivative in the entries of ``K``, equation (7), shape (n_signals, n_signals)."""
-        vectors, power = self.rows.turn, self.power
+        vectors, power = self.rows.modes.vectors, self.power
         gradient = self.data.outer(vectors, np.sqrt(power) * self.precisions)
         shares = (power * self.data.multiplicities * self.precisions).sum(axis=1)
         if np.all(shares >= 0):  # else a quadrature's weights are negative somewhere

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,9 @@ from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array
 from spectralgp.fields.shrinkage import Shrinkage
 from spectralgp.kernels import GraphKernel, NewInputs
-from spectralgp.spectra import FilterBank, Filters, Modes, Oblique, OfEigenvalues, Spectrum, modes_of
+from spectralgp.spectra import FilterBank, Filters, Modes, Oblique, Spectrum, modes_of
+
+PowersOfEigenvalues = Callable[[Array], tuple[Array, Array]]
 
 CONTRADICTION = 1e-8  # of the prior variance: a predictive one below zero by more than this is no rounding
 SERIES_OF_DRAWS = 1e-4  # of the largest term, below which the series of a residual's filter is cut for draws
@@ -57,8 +60,8 @@ class Rows(ABC):
     def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
         """Diagonals of ``C_j``, or of its inverse, shape (n_signals, n_modes)."""
 
-    def at(self, new: Any, power: OfEigenvalues, own: OfEigenvalues) -> Left:
-        """What complete signals say of those at new inputs, with powers given as functions of the eigenvalue."""
+    def at(self, new: Any, powers: PowersOfEigenvalues) -> Left:
+        """What complete signals say of those at new inputs, with ``p`` and ``r`` given as functions of eigenvalues."""
         raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
 
     def joined(self, new: Any) -> Rows:
@@ -104,19 +107,14 @@ class Inputs(Rows):
     modes: Modes
 
     @property
-    def turn(self) -> Array:
-        """``U``."""
-        return self.modes.vectors
-
-    @property
     def n_signals(self) -> int:
         return self.modes.values.size
 
     def load(self, signals: Array) -> Array:
-        return self.turn.T @ signals
+        return self.modes.vectors.T @ signals
 
     def unload(self, coordinates: Array) -> Array:
-        return self.turn @ coordinates
+        return self.modes.vectors @ coordinates
 
     def variances(self, power: Array, own: Array | float) -> Array:
         """``D``, shape (..., n_signals, n_modes): the one place that says so; leading axes of `power` are filters."""
@@ -129,22 +127,24 @@ class Inputs(Rows):
         return np.log(self.variances(power, own)).sum(axis=0)
 
     def column(self, signal: int, power: Array, own: Array, inverse: bool = False) -> Array:
-        return (self.turn * self.turn[signal]) @ self.variances(power, own) ** (-1.0 if inverse else 1.0)
+        return (self.modes.vectors * self.modes.vectors[signal]) @ self.variances(power, own) ** (
+            -1.0 if inverse else 1.0
+        )
 
     def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
-        return np.square(self.turn) @ self.variances(power, own) ** (-1.0 if inverse else 1.0)
+        return np.square(self.modes.vectors) @ self.variances(power, own) ** (-1.0 if inverse else 1.0)
 
     def log_variances(self, power: Array, own: Array) -> Array:
         return np.log(self.variances(power, own))
 
     def weighted_inverses(self, weights: Array, power: Array, own: Array) -> list[Modes]:
-        return [Modes(values, self.turn) for values in weights.T @ (1 / self.variances(power, own)).T]
+        return [Modes(values, self.modes.vectors) for values in weights.T @ (1 / self.variances(power, own)).T]
 
-    def at(self, new: NewInputs, power: OfEigenvalues, own: OfEigenvalues) -> LeftOfInputs:
-        return LeftOfInputs(self, new, power, own)
+    def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> LeftOfInputs:
+        return LeftOfInputs(self, new, powers)
 
     def joined(self, new: NewInputs) -> Inputs:
-        known = (self.turn * self.modes.values) @ self.turn.T
+        known = (self.modes.vectors * self.modes.values) @ self.modes.vectors.T
         together = modes_of(np.block([[known, new.cross.T], [new.cross, new.covariance]]))
         return Inputs(together.require_definite("the input covariance"))
 
@@ -155,25 +155,24 @@ class LeftOfInputs(Left):
 
     rows: Inputs  # of the known signals
     new: NewInputs
-    power: OfEigenvalues
-    own: OfEigenvalues
+    powers: PowersOfEigenvalues
 
     @cached_property
     def _weights(self) -> Array:
         """``W^T = k(X*, X) U``, shape (n_inputs, n_signals)."""
-        return np.asarray(self.new.cross @ self.rows.turn)
+        return np.asarray(self.new.cross @ self.rows.modes.vectors)
 
     def _precisions(self, eigenvalues: Array) -> Array:
-        return 1 / self.rows.variances(self.power(eigenvalues), self.own(eigenvalues))
+        return 1 / self.rows.variances(*self.powers(eigenvalues))
 
     @property
     def reach(self) -> FilterBank:
         """``gamma W^T / D``."""
-        return FilterBank(self._precisions, self._weights, lambda eigenvalues: self.power(eigenvalues)[None])
+        return FilterBank(self._precisions, self._weights, lambda eigenvalues: self.powers(eigenvalues)[0][None])
 
     def variances(self, eigenvalues: Array) -> Array:
         """``gamma k(x*, x*) - gamma^2 sum_i W_i^2 / D_i``."""
-        power = self.power(eigenvalues)
+        power = self.powers(eigenvalues)[0]
         prior = np.multiply.outer(self.new.variances, power)
         left = prior - power**2 * (np.square(self._weights) @ self._precisions(eigenvalues))
         smallest = float(np.min(left, initial=0.0))
@@ -186,7 +185,7 @@ class LeftOfInputs(Left):
 
     def covariances(self, eigenvalues: Array) -> Array:
         self.variances(eigenvalues)  # raises where covariances contradict each other
-        power = self.power(eigenvalues)[:, None, None]
+        power = self.powers(eigenvalues)[0][:, None, None]
         scaled = self._weights[None] * self._precisions(eigenvalues).T[:, None, :]
         return power * self.new.covariance - power**2 * (scaled @ self._weights.T)
 
@@ -259,16 +258,16 @@ class Nodes(ABC):
         """Where both are diagonal."""
 
     @abstractmethod
+    def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
+        """``p`` and ``r``, the diagonals of ``G`` and ``H``."""
+
     def power(self, eigenvalues: Array) -> Array:
         """Diagonal of ``G``."""
+        return self.powers(eigenvalues)[0]
 
     def response(self, eigenvalues: Array) -> Array:
         """A root of `power`, of either sign."""
         return np.sqrt(self.power(eigenvalues))
-
-    @abstractmethod
-    def own(self, eigenvalues: Array) -> Array:
-        """Diagonal of ``H``, the noise included."""
 
     @abstractmethod
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
@@ -289,15 +288,12 @@ class GraphNodes(Nodes):
     def basis(self) -> Spectrum:
         return self.kernel.basis(self.spectrum)
 
-    def power(self, eigenvalues: Array) -> Array:
-        return self.kernel.power(eigenvalues)
+    def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
+        """``gamma`` and ``eta + sigma^2``."""
+        return self.kernel.power(eigenvalues), self.kernel.residual_power(eigenvalues) + self.noise_variance
 
     def response(self, eigenvalues: Array) -> Array:
         return self.kernel.response(eigenvalues)
-
-    def own(self, eigenvalues: Array) -> Array:
-        """``eta + sigma^2``."""
-        return self.kernel.residual_power(eigenvalues) + self.noise_variance
 
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
         if self.kernel.residual is None:
@@ -336,8 +332,9 @@ class ShrunkNodes(Nodes):
         graph, spectrum = self.graph, self.graph.basis
         eigenvalues, profile = spectrum.eigenvalues, self.shrinkage.profile
         vectors = spectrum.require_eigenvectors("spectrum must be exact to shrink a covariance; got a quadrature.")
-        scales = np.sqrt(graph.own(eigenvalues)) * profile
-        ratios = np.sqrt(graph.power(eigenvalues)) * profile / scales
+        power, own = graph.powers(eigenvalues)
+        scales = np.sqrt(own) * profile
+        ratios = np.sqrt(power) * profile / scales
         root = self.shrinkage.root_of_mean
         # C^-1 D_a R D_a C^-T with C = D_h L is L^-1 D_a/h R D_a/h L^-T
         turned = solve_triangular(root, ratios[:, None] * root, lower=True, check_finite=False)
@@ -363,11 +360,8 @@ class ShrunkNodes(Nodes):
         """As much of the graph's noise as is white in ``H``."""
         return min(self.graph.noise_variance, LARGEST_NOISE * float(self._rest[0][0]))
 
-    def power(self, eigenvalues: Array) -> Array:
-        return self._turned[0]
-
-    def own(self, eigenvalues: Array) -> Array:
-        return np.ones(self._turned[0].size)
+    def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
+        return self._turned[0], np.ones(self._turned[0].size)
 
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
         """By a root of ``H - noise`` over the nodes."""

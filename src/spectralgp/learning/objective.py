@@ -321,7 +321,7 @@ class Objective:
 
     def data_in(self, basis: Spectrum, rows: Inputs) -> SpectralData:
         """The signals on a basis, in the eigenbasis of the inputs, with what carries over below them; remembered."""
-        task, vectors = self.task, rows.turn
+        task, vectors = self.task, rows.modes.vectors
         if self._rotated is None or self._rotated[0] is not basis or self._rotated[1] is not rows:
             if self._read is None or self._read[0] is not basis:
                 carried = None if task.carried is None else task.carried.signals(task.inputs, task.signals.units)
@@ -339,7 +339,7 @@ class Objective:
         if jacobians is None:
             return None
         evidence, each = self.read(x)[0], np.ones(rows.n_signals)
-        slopes = np.moveaxis(rows.turn.T @ np.moveaxis(jacobian, 2, 0) @ rows.turn, 0, 2)
+        slopes = np.moveaxis(rows.modes.vectors.T @ np.moveaxis(jacobian, 2, 0) @ rows.modes.vectors, 0, 2)
         filters = list(zip((rows.modes.values, each), jacobians, strict=False))
         noise = [(each, np.full((eigenvalues.size, 1), noise_variance))] if self.learns_noise else []
         powers = evidence.precisions, evidence.power
