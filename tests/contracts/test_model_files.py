@@ -314,7 +314,7 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     ("other", "recentres read_as precision kernel names columns feature_names_in coordinates carried relative offset"),
     ("other", "chebyshev log_likelihood log_posterior log_marginal_likelihood stationarity feasibility multipliers"),
     ("other", "complementarity lift truncation rounding probes limit score restarts tried eigenpairs densities"),
-    ("other", "input_recipe time shrinkage input_kernel stacking transformation factor"),
+    ("other", "input_recipe time shrinkage input_kernel stacking transformation factor offset_variance"),
     (None, "name detail method active"),
 )
 WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the others are made shorter

@@ -167,7 +167,7 @@ def with_more_signals(learnt: FittedModels, features: Any, signals: Array) -> Fi
             new = candidate.transformation.inputs(features)
             seen = candidate.transformation.signals(signals, new)
         # by NumPy or, where the training signals are with its workers, by Dask
-        training = read_in(units, np.concatenate([units.restore(task.signals.values), seen]))
+        training = read_in(units.informed_by(seen), np.concatenate([units.restore(task.signals.values), seen]))
         inputs = task.input_kernel.together(task.inputs, new)
         candidates.append(replace(candidate, task=replace(task, inputs=inputs, signals=training)))
     return learnt.conditioned_anew(candidates)

@@ -41,7 +41,7 @@ from spectralgp.learning.candidates import Setting
 from spectralgp.learning.folds import Stacking
 from spectralgp.learning.objective import check_noise
 from spectralgp.operators import precision_of
-from spectralgp.signals import Center, Scale, read_signals
+from spectralgp.signals import Center, Scale, can_place, read_signals
 from spectralgp.spectra import Chebyshev, Exact, SpectrumSettings
 
 MOST_EXACT = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
@@ -204,7 +204,8 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
         scales = ["global"] if is_given else ["node", "global"]
     signals = dict[Scale, Any]()
     for scale in scales:
-        signals[scale] = read_signals(training.values, center, scale, keep_source=not settings.reads_into_memory)
+        keeps = not settings.reads_into_memory
+        signals[scale] = read_signals(training.values, center, scale, keep_source=keeps, graph=graph)
     if kernel is not None and all(one.has_free_amplitude for one in training.graph_kernels):
         kernel = kernel.without_amplitude()  # the factor is the graph kernel's
     first = next(iter(signals.values()))
@@ -380,7 +381,10 @@ def _not_finite(
 
 
 def _chosen_center(training: Training, threshold: float) -> Center:
-    """By "node" if the nodes' means vary more than `threshold` times what sampling noise explains, else "global"."""
+    """By "node" if the nodes' means vary more than `threshold` times what sampling noise explains, else "global".
+
+    By "node" too where some node was never observed and gets a level by those of the others.
+    """
     values, seen = training.values, training.seen
     n_signals, n_nodes = values.shape
     if n_signals < 3 or n_nodes < 2 or seen is None:
@@ -389,6 +393,8 @@ def _chosen_center(training: Training, threshold: float) -> Center:
     largest = np.max(np.abs(values), where=seen, initial=0.0)
     if not 0 < largest < np.inf or np.count_nonzero(often) < 2:
         return "global"
+    if can_place(training.graph) and not seen.any(axis=0).all():
+        return "node"
     values, seen = values[:, often] / largest, seen[:, often]
     means, variances = np.mean(values, axis=0, where=seen), np.var(values, axis=0, ddof=1, where=seen)
     within = np.mean(variances / seen.sum(axis=0))

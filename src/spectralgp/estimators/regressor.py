@@ -81,7 +81,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         do to today's. "auto" takes those named as the nodes, or all where nothing has names and they are as many.
     center : {"auto", "global", "node"} or None, default="auto"
         Subtract the mean of `Y`, each node's own, or nothing. "auto" is "node" where the nodes' means differ by more
-        than chance; the default input kernel has a term for them, and takes "global" unless they drown all else.
+        than chance; the default input kernel has a term for them, and takes "global" unless they drown all else. Where
+        some node was never observed, on a graph of up to 2,000 nodes, it is "node": that node's mean and scale are what
+        those of the others make likely, equation (23b), and the uncertainty of its mean is part of predictions.
     scale : {"auto", "global", "node"} or None, default="auto"
         Divide by the standard deviation of the centred `Y` while learning, or each node by its own, shrunk towards the
         common one as far as all of them ask for it. "auto" tries both where it can: the likelihood decides for a

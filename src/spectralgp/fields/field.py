@@ -105,10 +105,81 @@ class Predictive(ABC):
 
 
 @dataclass(frozen=True, eq=False)
+class Levels:
+    """What values say of levels ``l ~ N(0, V)``, one per node and common to all signals: equation (23d).
+
+    With ``B`` the entries of each node, ``l | y ~ N(P^-1 B^T Q y, P^-1)``, ``P = V^-1 + B^T Q B``.
+    """
+
+    seen: Seen
+    nodes: Indices  # observed ones whose level is not known
+    variances: Array  # of these levels beforehand
+
+    @cached_property
+    def _columns(self) -> Array:
+        columns = np.zeros((self.nodes.size, *self.seen.weights.shape))
+        columns[np.arange(self.nodes.size), :, self.nodes] = 1.0
+        return columns
+
+    @cached_property
+    def _solved(self) -> Array:
+        """``Q B``, shape (n_levels, n_signals, n_nodes)."""
+        return self.seen.solve(self._columns)
+
+    @cached_property
+    def _factor(self) -> Array:
+        """Lower Cholesky factor of ``P``."""
+        precision = np.tensordot(self._solved, np.where(self.seen.observed, self._columns, 0.0), axes=((1, 2), (1, 2)))
+        return cholesky(0.5 * (precision + precision.T) + np.diag(1 / self.variances), lower=True, check_finite=False)
+
+    def _whitened(self, columns: Array) -> Array:
+        flat = columns.reshape(self.nodes.size, -1)
+        return solve_triangular(self._factor, flat, lower=True, check_finite=False).reshape(columns.shape)
+
+    @cached_property
+    def less(self) -> Array:
+        """What levels take from ``Q``, by outer products."""
+        return self._whitened(self._solved)
+
+    @cached_property
+    def _weights(self) -> Array:
+        """Means of the levels, in the units of `deviations`."""
+        return np.tensordot(self.less, np.where(self.seen.observed, self.seen.values, 0.0), axes=2)
+
+    @cached_property
+    def deviations(self) -> Array:
+        """What signals without noise may deviate by for their levels, as `less` has them."""
+        image = self.seen.times(self._solved) - self.seen.covariance.noise_variance * self._solved
+        return self._whitened(self._columns - image)
+
+    @property
+    def value_deviations(self) -> Array:
+        """What values may deviate by: nothing where they were observed."""
+        noise = self.seen.covariance.noise_variance
+        return np.where(self.seen.observed, 0.0, self.deviations - noise * self.less)
+
+    def moved(self, deviations: Array) -> Array:
+        """What the means of levels add to those of signals or values."""
+        return np.tensordot(self._weights, deviations, axes=1)
+
+    @property
+    def solution(self) -> Array:
+        """What levels leave of ``Q y``."""
+        return self.seen.solution - self.moved(self.less)
+
+    @property
+    def log_factor(self) -> float:
+        """What is added to the log density of the values for levels that are not known."""
+        logs = np.sum(np.log(np.diag(self._factor))) + 0.5 * np.sum(np.log(self.variances))
+        return float(0.5 * np.sum(self._weights**2) - logs)
+
+
+@dataclass(frozen=True, eq=False)
 class Field(Predictive):
     """Signals with a mean and a covariance, of which some values may have been observed.
 
-    A signal is normal, or a multivariate t with a scale of its own (finite `freedom`): equations (17) and (18).
+    A signal is normal, or a multivariate t with a scale of its own (finite `freedom`): equations (17) and (18). Levels
+    of nodes that training signals never showed are normal, and learnt from values that are observed there.
     """
 
     covariance: Distribution  # of all signals, noise included; a `Covariance` where values were observed, or may be
@@ -164,13 +235,36 @@ class Field(Predictive):
         return np.asarray(on_host(self.covariance.basis.unload(self.centre)))
 
     @cached_property
+    def _levels(self) -> Levels | None:
+        """What was learnt of levels that were not known, where values were observed at their nodes."""
+        variances = self.units.offset_variance
+        if self.seen is None or variances is None:
+            return None
+        nodes = np.flatnonzero((variances > 0) & self.seen.observed.any(axis=0))
+        return Levels(self.seen, nodes, (variances / self._divisor**2)[nodes]) if nodes.size else None
+
+    @cached_property
+    def _level_variances(self) -> Array | None:
+        """Variances of levels that nothing is known of, one per node; None where there are none."""
+        variances = self.units.offset_variance
+        if variances is not None and self.seen is not None:
+            variances = np.where(self.seen.observed.any(axis=0), 0.0, variances)
+        return None if variances is None or not variances.any() else variances
+
+    def _lengths(self, rows: Indices) -> tuple[Array, Array, Array]:
+        """Of what was observed of signals, each given all others: `Seen.lengths`, about levels that are not known."""
+        assert self.seen is not None
+        levels = self._levels
+        return self.seen.lengths(rows) if levels is None else self.seen.lengths(rows, levels.solution, levels.less)
+
+    @cached_property
     def _tails(self) -> tuple[Array, Array]:
         """Degrees of freedom of every signal shown, and what its covariance is multiplied by: equation (17)."""
         if np.isinf(self.freedom) or self.seen is None:
             return np.full(self.n_signals, self.freedom), np.ones(self.n_signals)
         lengths, counts = np.zeros(self.n_signals), np.zeros(self.n_signals)  # which draws alone do not tell
         if self.seen.is_written_out:
-            lengths, _, counts = self.seen.lengths(self._rows)
+            lengths, _, counts = self._lengths(self._rows)
         if self.learnt_from_them is not None:
             left_out = self.learnt_from_them.left_out(lengths)[0]
             lengths = np.where(self._rows < self.learnt_from_them.n_signals, left_out, lengths)
@@ -180,23 +274,38 @@ class Field(Predictive):
     def mean(self) -> Any:
         if self.seen is None:
             return self.units.restore(self.covariance.basis.unload(self.centre))
-        return self.units.restore((self.seen.signal_mean + self._centre_values)[self._rows])
+        levels = self._levels
+        moved = 0.0 if levels is None else levels.moved(levels.deviations)
+        return self.units.restore((self.seen.signal_mean + moved + self._centre_values)[self._rows])
 
     @property
     def values(self) -> Array:
         if self.seen is None:
             return np.asarray(on_host(self.mean))
-        return np.asarray(self.units.restore((self.seen.mean + self._centre_values)[self._rows]))
+        moved = 0.0 if self._levels is None else self._levels.moved(self._levels.value_deviations)
+        return np.asarray(self.units.restore((self.seen.mean + moved + self._centre_values)[self._rows]))
 
     def values_variance(self) -> Array:
         if self.seen is None:
             return np.asarray(on_host(self.variance(include_noise=True)))
-        return np.asarray(self.seen.variance[self._rows] * self._tails[1][:, None] * self._divisor**2)
+        variance = self.seen.variance[self._rows] * self._tails[1][:, None]
+        if self._levels is not None:
+            variance = variance + np.sum(np.square(self._levels.value_deviations[:, self._rows]), axis=0)
+        return np.asarray(self._with_level_variance(variance * self._divisor**2))
+
+    def _with_level_variance(self, variance: Any, nodes: Indices | None = None) -> Any:
+        """Variances in the units that signals came in, with those of levels that nothing is known of."""
+        if self._level_variances is None:
+            return variance
+        return variance + (self._level_variances if nodes is None else self._level_variances[nodes])
 
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
         if self.seen is not None:
             known = self.seen.signal_variance[self._rows] + (self.covariance.noise_variance if include_noise else 0.0)
-            variance = known * self._tails[1][:, None] * self._divisor**2
+            known = known * self._tails[1][:, None]
+            if self._levels is not None:
+                known = known + np.sum(np.square(self._levels.deviations[:, self._rows]), axis=0)
+            variance = self._with_level_variance(known * self._divisor**2)
             return variance if nodes is None else variance[:, nodes]
         diagonal = self._diagonal[0] if nodes is None else self.covariance.diagonal(nodes)[0]
         if not include_noise:
@@ -208,7 +317,7 @@ class Field(Predictive):
         for one in self._mean_deviations:
             moved = self.units.restore_scale(one)
             variance = variance + (moved if nodes is None else on_host(take(moved, nodes, axis=1))) ** 2
-        return variance
+        return self._with_level_variance(variance, nodes)
 
     @cached_property
     def _diagonal(self) -> tuple[Any, Array]:
@@ -235,8 +344,8 @@ class Field(Predictive):
             return np.zeros(self.n_signals)
         return np.sqrt(2 / self.seen.n_draws * np.mean(np.square(self.variance()), axis=1))
 
-    def _between(self, number: int, other: int, include_noise: bool) -> Array:
-        """Covariance between the nodes of two of the signals shown."""
+    def _between(self, number: int, other: int, include_noise: bool, with_levels: bool = True) -> Array:
+        """Covariance between the nodes of two of the signals shown; levels are common to all of them."""
         row, across = int(self._rows[number]), int(self._rows[other])
         if self.seen is None:
             covariance = self.covariance.between(row, across)
@@ -249,14 +358,23 @@ class Field(Predictive):
         if self.mean_deviations is not None:
             covariance = covariance + self._stacked_deviations[:, number].T @ self._stacked_deviations[:, other]
         scales, divisor = np.sqrt(self._tails[1]), np.broadcast_to(self._divisor, (self._n_nodes,))
-        return np.asarray(covariance * np.multiply.outer(divisor, divisor) * (scales[number] * scales[other]))
+        covariance = covariance * (scales[number] * scales[other])
+        if with_levels and self._levels is not None:
+            covariance = covariance + self._levels.deviations[:, row].T @ self._levels.deviations[:, across]
+        covariance = covariance * np.multiply.outer(divisor, divisor)
+        if with_levels and self._level_variances is not None:
+            covariance = covariance + np.diag(self._level_variances)
+        return np.asarray(covariance)
 
     def node_covariance(self, include_noise: bool = False) -> Array:
         return np.stack([self._between(one, one, include_noise) for one in range(self.n_signals)])
 
     def joint_covariance(self, include_noise: bool = False) -> Array:
+        return self._joint_covariance(include_noise)
+
+    def _joint_covariance(self, include_noise: bool, with_levels: bool = True) -> Array:
         numbers = range(self.n_signals)
-        blocks = [[self._between(one, other, include_noise) for other in numbers] for one in numbers]
+        blocks = [[self._between(one, other, include_noise, with_levels) for other in numbers] for one in numbers]
         return np.array(blocks).transpose(0, 2, 1, 3)
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
@@ -281,7 +399,13 @@ class Field(Predictive):
             noise = noise if self.shown is None else noise[self._rows]
         if is_t:
             signal, noise = (one * np.sqrt(factors)[:, None] for one in self._rescaled(signal, noise, scales))
-        return self.mean + self.units.restore_scale(signal + noise if include_noise else signal)
+        if self._levels is not None:
+            white = random_state.standard_normal(self._levels.nodes.size)
+            signal = signal + np.tensordot(white, self._levels.deviations[:, self._rows], axes=1)
+        drawn = self.mean + self.units.restore_scale(signal + noise if include_noise else signal)
+        if self._level_variances is None:
+            return drawn
+        return drawn + np.sqrt(self._level_variances) * random_state.standard_normal(self._n_nodes)
 
     def _rescaled(self, signal: Array, noise: Array, scales: Array) -> tuple[Array, Array]:
         """Drawn signals and noise, with what signals before it leave open of each scaled: equation (18)."""
@@ -305,19 +429,21 @@ class Field(Predictive):
         """Cholesky factor of the normal covariance of all signals with noise, centred and scaled."""
         size, divisor = self.n_signals * self._n_nodes, np.broadcast_to(self._divisor, (self._n_nodes,))
         roots = np.multiply.outer(np.sqrt(self._tails[1]), divisor).ravel()
-        joint = self.joint_covariance(include_noise=True).reshape(size, size)
+        joint = self._joint_covariance(include_noise=True, with_levels=False).reshape(size, size)
         return cholesky(joint / np.multiply.outer(roots, roots), lower=True, check_finite=False)
 
     @cached_property
     def _log_evidence(self) -> float:
         """Log density of all that was observed, also beside these signals; normal, centred and scaled."""
-        known = self._joint.seen
-        return 0.0 if known is None else known.log_density()[0]
+        known = self._joint
+        if known.seen is None:
+            return 0.0
+        return known.seen.log_density()[0] + (0.0 if known._levels is None else known._levels.log_factor)
 
     def log_density(self, signals: Any, joint: bool = True) -> Any:
         signals = as_observed(signals, self.n_signals, self._n_nodes)
         xp = array_namespace(signals)
-        is_open = self.mean_deviations is not None
+        is_open = self.mean_deviations is not None or self._level_variances is not None
         if self.seen is not None or is_open or bool(xp.any(xp.isnan(signals))):
             return self._log_density_of_some(np.asarray(on_host(signals), dtype=float), joint)
         errors = self.covariance.basis.load(self.units.apply(signals)) - self.centre
@@ -365,7 +491,7 @@ class Field(Predictive):
         assert self.seen is not None
         if not self.seen.is_written_out:
             raise ValueError(TOO_MANY.format(n_values=int(np.count_nonzero(self.seen.observed))))
-        return float(t_log_density(*self.seen.lengths(self._rows[[row]]), self.freedom)[0])
+        return float(t_log_density(*self._lengths(self._rows[[row]]), self.freedom)[0])
 
     def _chain(self, signals: Array, rows: Iterable[int]) -> float:
         """Log density of what there is of some signals, each given those before it."""

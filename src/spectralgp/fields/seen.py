@@ -196,6 +196,10 @@ class Seen:
             mention(f"solving, iteration {len(gains)}")
         return solution * complete.load(self.observed.astype(float))
 
+    def times(self, values: Array) -> Array:
+        """``C`` times values, shape (..., n_signals, n_nodes)."""
+        return self._through(self.covariance.times, values)
+
     def _through(self, verb: Callable[[Any], Any], values: Array) -> Array:
         """What a verb of the covariance makes of values, one set of signals at a time where they cannot be stacked."""
         complete = self.covariance
@@ -212,7 +216,7 @@ class Seen:
                 completed[..., self.missing] = -self._inner_solve(known.T).T
             return completed, np.where(self.observed, self.covariance.solve(completed), 0.0)
         solution = self.solve(values, start, tolerance)
-        return np.where(self.observed, values, self._through(self.covariance.times, solution)), solution
+        return np.where(self.observed, values, self.times(solution)), solution
 
     @cached_property
     def _filled(self) -> tuple[Array, Array]:
@@ -231,7 +235,7 @@ class Seen:
     @property
     def signal_mean(self) -> Array:
         """Conditional mean of the signals without noise, at every entry: ``A Q y``."""
-        image = self.mean if self.is_mask else self._through(self.covariance.times, self.solution)
+        image = self.mean if self.is_mask else self.times(self.solution)
         return image - self.covariance.noise_variance * self.solution
 
     @cached_property
@@ -377,8 +381,11 @@ class Seen:
             draws.append(drawn - complete.unload(complete.times(solution) - solution * noise))
         return np.stack(draws)
 
-    def group(self, signal: int) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of ``Q`` among what was observed of a signal: equation (23)."""
+    def group(self, signal: int, less: Array | None = None) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of ``Q`` among what was observed of a signal: equation (23).
+
+        Outer products of `less`, shape (n, n_signals, n_nodes), are taken from ``Q``.
+        """
         own = self.observed[signal]
         if self._side == "observed":
             start = int(np.count_nonzero(self.observed[:signal]))
@@ -394,6 +401,8 @@ class Seen:
                 values, vectors = self._others_modes
                 half = vectors.T @ across
                 entries = known - (half.T / values) @ half
+        if less is not None:
+            entries = entries - less[:, signal, own].T @ less[:, signal, own]
         values, axes = np.linalg.eigh(entries)
         return np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0)), axes
 
@@ -416,15 +425,20 @@ class Seen:
         """``Q`` among all that was observed, row by row, where that is little."""
         return self._inner_solve(np.eye(self._n_dense))
 
-    def lengths(self, signals: Iterable[int]) -> tuple[Array, Array, Array]:
-        """``e^T C^-1 e``, ``log |C|`` and the number of the values observed of signals, each given all others."""
-        found = []
+    def lengths(
+        self, signals: Iterable[int], solution: Array | None = None, less: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        """``e^T C^-1 e``, ``log |C|`` and the number of the values observed of signals, each given all others.
+
+        With outer products of `less` taken from ``Q``, `solution` is what is left of ``Q y``.
+        """
+        found, solution = [], self.solution if solution is None else solution
         for signal in signals:
             if not self.observed[signal].any():
                 found.append((0.0, 0.0, 0))
                 continue
-            values, axes = self.group(signal)
-            turned = axes.T @ self.solution[signal, self.observed[signal]]
+            values, axes = self.group(signal, less)
+            turned = axes.T @ solution[signal, self.observed[signal]]
             found.append((np.sum(turned**2 / values), -np.sum(np.log(values)), values.size))
         lengths, logs, counts = np.array(found).reshape(-1, 3).T
         return lengths, logs, counts

@@ -16,14 +16,25 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from spectralgp.fields import GraphGP
-from spectralgp.files.schema import FILE, MAKERS, OLD_PARAMETERS, PARAMETERS, RECORDS, SPECTRUM, TASK, Special, require
+from spectralgp.files.schema import (
+    FILE,
+    MAKERS,
+    OLD_PARAMETERS,
+    PARAMETERS,
+    READ_AS,
+    RECORDS,
+    SPECTRUM,
+    TASK,
+    Special,
+    require,
+)
 from spectralgp.graphs import Graph
 from spectralgp.kernels import GraphKernel
 from spectralgp.kernels.carry import DEGREE
 from spectralgp.learning import Fit, Outcome, Stacking, Task, as_solver
 from spectralgp.learning.fitting import FittedModels, conditioned
 from spectralgp.learning.objective import NOISE_CEILING
-from spectralgp.signals import Signals, state_of
+from spectralgp.signals import ReadAs, Signals, state_of
 from spectralgp.spectra import DensityState, Eigenpairs, Exact, Spectrum
 
 Json = Any
@@ -181,6 +192,7 @@ class Reading:
         self.task: Any = None  # one of the tasks, which all have the same kind of spectrum
         self.known: dict[str, Any] = {}  # what was found of the graph, by Laplacian
         self._makers = MAKERS | {TASK: self._task, SPECTRUM: self._spectrum, PARAMETERS: self._parameters}
+        self._makers |= {READ_AS: self._read_as}
         self._shared: dict[tuple[str, int], Any] = {}
         self._tables: Any = None
 
@@ -225,6 +237,9 @@ class Reading:
         task = Task(self.graph, inputs=inputs, carried=carried, spectrum=settings, **fields)
         is_known = noise_floor is None or task.known_noise
         return task if is_known else replace(task, noise_variance=_bounds_of(noise_floor, task.variance))
+
+    def _read_as(self, **fields: Any) -> ReadAs:
+        return ReadAs(**fields, graph=self.graph)
 
     def _spectrum(self, laplacian: Any, scaled: bool, n_moments: int | None) -> Spectrum:
         signals, found = self.task.signals, self.known.get(laplacian)

@@ -257,6 +257,8 @@ def _complete(**fields: Any) -> Any:
 def _units(**fields: Any) -> Units:
     units = Units(**fields)
     require(np.all(units.divisor > 0), "units.relative", "positive", "others")
+    variances = np.zeros(1) if units.offset_variance is None else units.offset_variance
+    require(np.all(variances >= 0), "units.offset_variance", "variances", "others")
     return units
 
 
@@ -271,9 +273,12 @@ GRAPH = record(
 )
 SCALING = Literal["global", "node"] | None
 OFFSET = array("n_nodes", or_number=True)
+READ_AS = record(ReadAs, center=SCALING, scale=SCALING)
 OF_SIGNALS: dict[str, Kind] = {
-    "units": record(Units, _units, offset=OFFSET, spread=POSITIVE, relative=PER_NODE | None),
-    "read_as": record(ReadAs, center=SCALING, scale=SCALING) | None,
+    "units": record(
+        Units, _units, offset=OFFSET, spread=POSITIVE, relative=PER_NODE | None, offset_variance=(PER_NODE | None, None)
+    ),
+    "read_as": READ_AS | None,
     "tagged": True,
 }
 SignalsState: Kind = Union[  # noqa: UP007

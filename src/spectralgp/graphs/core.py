@@ -109,7 +109,7 @@ class Graph(GraphBase):
         Distinct node names, in the order of the rows of `weights`, by which tables of signals are matched. They may
         be integers, but where nodes are chosen an integer is a position (see `subgraph` and `positions`).
     coordinates : array-like of shape (n_nodes, n_dimensions), optional
-        Where the nodes are; used for drawing only.
+        Where the nodes are: for drawing, and for the levels of nodes that were never observed.
 
     Raises
     ------

@@ -11,7 +11,7 @@ import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.fields import GraphGP, Posterior, Transformation, condition, condition_shrunk
-from spectralgp.graphs import LaplacianKind
+from spectralgp.graphs import LAPLACIANS, LaplacianKind
 from spectralgp.kernels import GraphKernel, Identity, Polynomial, SpectralKernel, Standardised, Term
 from spectralgp.kernels.carry import CarryColumns
 from spectralgp.learning.families import learn_all
@@ -20,7 +20,7 @@ from spectralgp.learning.objective import Task
 from spectralgp.signals import Scale, Signals
 
 DEGREE, HIGHER_DEGREE, RESIDUAL_DEGREE = 2, 4, 2
-LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")
+TRIED_LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")
 BOTH_TERMS: tuple[Term, ...] = ("smooth", "linear")
 
 
@@ -145,7 +145,8 @@ def at_once(candidates: list[Candidate]) -> Plan:
 def automatic(setting: Setting) -> Plan:
     """The plan of the default.
 
-    1. Filters on two Laplacians, with a smooth and a linear term in the inputs.
+    1. Filters on two Laplacians, on three where some node was never observed, with a smooth and a linear term in the
+       inputs.
     2. The better of those with a higher degree, and without scales of the nodes.
     3. The best of all with one term only; without a graph; and with what inputs carry over.
     4. The linear term alone with what inputs carry over.
@@ -159,7 +160,9 @@ def automatic(setting: Setting) -> Plan:
         return
     kernels = [Polynomial(DEGREE), Polynomial(HIGHER_DEGREE)]
     if not is_large:
-        kernels = [Polynomial(DEGREE, laplacian=laplacian) for laplacian in LAPLACIANS]
+        # a node that was never observed is known by its neighbours alone, to which few edges must tie it too
+        laplacians = LAPLACIANS if setting.task.signals.has_unseen_nodes else TRIED_LAPLACIANS
+        kernels = [Polynomial(DEGREE, laplacian=laplacian) for laplacian in laplacians]
     tried = [setting.candidate(kernel) for kernel in kernels]
     first = yield tried
     kernel, best = kernels[int(np.argmax(first))], tried[int(np.argmax(first))]

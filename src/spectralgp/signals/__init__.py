@@ -1,6 +1,7 @@
 """Signals on the nodes of a graph, with or without holes."""
 
 from spectralgp.signals.core import Center, Scale, Signals, Units
+from spectralgp.signals.levels import can_place
 from spectralgp.signals.reading import (
     CompleteState,
     IncompleteState,
@@ -21,6 +22,7 @@ __all__ = [
     "Signals",
     "Units",
     "as_training",
+    "can_place",
     "no_signals",
     "read_in",
     "read_signals",

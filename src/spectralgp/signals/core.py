@@ -31,11 +31,23 @@ class Units:
     offset: Any = 0.0  # one number, or one per node
     spread: float = 1.0  # divided by
     relative: Any = None  # divided by too: the scales of the nodes, relative to the common one
+    offset_variance: Array | None = None  # of the offset of each node, in the units signals came in; None: known
 
     @property
     def divisor(self) -> Any:
         """All that was divided by: one number, or one per node."""
         return self.spread if self.relative is None else self.spread * self.relative
+
+    def informed_by(self, signals: Array) -> Units:
+        """Units with levels that were not known taken from further signals, where they have values, as known ones."""
+        if self.offset_variance is None:
+            return self
+        seen, variances = np.isfinite(signals), self.offset_variance
+        counts = seen.sum(axis=0)
+        means = np.sum(signals, axis=0, where=seen) / np.maximum(counts, 1)
+        weights = variances * counts / (variances * counts + np.square(self.divisor))
+        offset = self.offset + weights * (means - self.offset)
+        return dataclasses.replace(self, offset=offset, offset_variance=np.where(counts > 0, 0.0, variances))
 
     def apply(self, signals: Any) -> Any:
         """Signals in the units they came in, centred and scaled."""
@@ -182,6 +194,11 @@ class Signals:
         """Whether some values were not observed."""
         return self._observed is not None
 
+    @cached_property
+    def has_unseen_nodes(self) -> bool:
+        """Whether nothing was observed at some node."""
+        return self._observed is not None and not self._observed.any(axis=0).all()
+
     @property
     def is_complete(self) -> bool:
         """Whether every value was observed, or completed."""
@@ -231,7 +248,7 @@ class Signals:
             offset = units.offset + units.divisor * (level + self._level[:-1] @ self._store.values)
         else:
             offset = units.offset + units.divisor * level if level else units.offset
-        return Units(offset, units.spread, units.relative)
+        return dataclasses.replace(units, offset=offset)
 
     @property
     def mean_square(self) -> float:
@@ -287,7 +304,7 @@ class Signals:
         store, level = self._store, self._level
         if is_dask_array(store.source):  # a view's level is part of its units, so that it is taken out here
             offset = units.offset - units.divisor * float(level[-1])
-            store = dataclasses.replace(store, units=Units(offset, units.spread, units.relative))
+            store = dataclasses.replace(store, units=dataclasses.replace(units, offset=offset))
             return Signals(store, self._rows, level, None)
         store, n_signals = Store(self.values, 0.0, 1.0, units, None, store.rounding, store.prototype), self.shape[0]
         return Signals(store, np.arange(n_signals), np.zeros(n_signals + 1), None, observed=self._observed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,15 +14,24 @@ from numpy.typing import ArrayLike
 from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_training_signals
 from spectralgp._basics.extras import require
+from spectralgp.graphs import GraphBase
 from spectralgp.signals.core import LARGEST, Center, Reader, Scale, Signals, Store, Units
-from spectralgp.signals.scales import relative_scales
+from spectralgp.signals.levels import at_unseen, can_place
+from spectralgp.signals.scales import TYPICAL_WORTH, relative_scales
 
 BLOCK = 2**22  # values read at a time
 LARGEST_UNSCALED = 1e70  # size of values that are not scaled: squares of variances are numbers
 ROUNDING = 1e-14  # of the largest value: a spread below this is that of a constant
 
 
-def read_signals(source: Any, center: Center = None, scale: Scale = None, *, keep_source: bool = False) -> Signals:
+def read_signals(
+    source: Any,
+    center: Center = None,
+    scale: Scale = None,
+    *,
+    keep_source: bool = False,
+    graph: GraphBase | None = None,
+) -> Signals:
     """Signals from an array or a file, whose centre and spread are found block by block.
 
     Parameters
@@ -38,6 +47,9 @@ def read_signals(source: Any, center: Center = None, scale: Scale = None, *, kee
         Leave the signals where they are and as they are, to be read again when needed: for those larger than memory or
         on a device. Arrays in memory are copied, so that later edits change nothing; files are not. Otherwise a centred
         and scaled copy is kept in memory, in double precision, as signals with holes always are.
+    graph : Graph, optional
+        Where some node was never observed, its own centre and scale are those that the others of a graph of up to
+        2,000 nodes make likely, equation (23b), and its centre has a variance; else they are those of all nodes.
 
     Returns
     -------
@@ -57,10 +69,12 @@ def read_signals(source: Any, center: Center = None, scale: Scale = None, *, kee
     >>> signals.values.tolist(), signals.units.offset.tolist()
     ([[-1.0, -2.0], [1.0, 2.0]], [2.0, 4.0])
     """
-    return _read(source, center, scale, keep_source, LARGEST_UNSCALED if scale is None else LARGEST)
+    how = ReadAs(center, scale, graph)
+    return _read(source, how, keep_source, LARGEST_UNSCALED if scale is None else LARGEST)
 
 
-def _read(source: Any, center: Center, scale: Scale, keep_source: bool, reach: float) -> Signals:
+def _read(source: Any, how: ReadAs, keep_source: bool, reach: float) -> Signals:
+    center, scale = how.center, how.scale
     n_signals, n_nodes = source.shape
     mean, largest, means = _first_look(source, "node" in (center, scale), reach)
     if np.isnan(mean):
@@ -70,7 +84,7 @@ def _read(source: Any, center: Center, scale: Scale, keep_source: bool, reach: f
                 "with holes, or pass an array in memory with a Graph."
             )
         precision = "float32" if "float32" in str(source.dtype) else "float64"
-        return _read_incomplete(_on_host(source[:, :]), center, scale, precision)
+        return _read_incomplete(_on_host(source[:, :]), how, precision)
     relative = None if scale != "node" else _relative_scales(source, means, largest)
     reference: Any = means if center == "node" else mean
     if relative is not None and center is None:
@@ -98,8 +112,7 @@ def _read(source: Any, center: Center, scale: Scale, keep_source: bool, reach: f
     if relative is None:
         return Signals(store, np.arange(n_signals), level, center)
     # a constant is none any more after nodes were scaled: views of what is in memory are read anew, others stay
-    again = None if keep_source else ReadAs(center, scale)
-    return Signals(store, np.arange(n_signals), level, None if keep_source else center, again)
+    return Signals(store, np.arange(n_signals), level, None if keep_source else center, None if keep_source else how)
 
 
 def _gram(block: Any, reference: Any, ones: Any, *, largest: float) -> tuple[Array, Array]:
@@ -111,19 +124,22 @@ def _gram(block: Any, reference: Any, ones: Any, *, largest: float) -> tuple[Arr
 
 @dataclass(frozen=True, eq=False)
 class ReadAs:
-    """How some of the signals are read anew: what is subtracted, and what they are divided by."""
+    """How some of the signals are read anew: what is subtracted and divided by, and the graph they are on."""
 
     center: Center
     scale: Scale
+    graph: GraphBase | None = None
 
     def __call__(self, values: Array, units: Units | None = None) -> Signals:
         """Values with a centre and scales of their own, or in units that are known."""
-        return read_signals(values, self.center, self.scale) if units is None else read_in(units, values)
+        if units is not None:
+            return read_in(units, values)
+        return read_signals(values, self.center, self.scale, graph=self.graph)
 
 
 def read_in(units: Units, values: Array) -> Signals:
     """Signals as they came in, in units that are known."""
-    return _read(units.apply(values), None, None, is_dask_array(values), LARGEST).with_units(units)
+    return _read(units.apply(values), ReadAs(None, None), is_dask_array(values), LARGEST).with_units(units)
 
 
 def no_signals(n_nodes: int, units: Units) -> Signals:
@@ -132,23 +148,33 @@ def no_signals(n_nodes: int, units: Units) -> Signals:
     return Signals(store, np.arange(0), np.zeros(1), None)
 
 
-def _read_incomplete(values: Array, center: Center, scale: Scale, precision: str) -> Signals:
-    """Signals with holes, centred and scaled by what was observed; nodes that never were are taken for typical ones."""
-    seen = np.isfinite(values)
+def _read_incomplete(values: Array, how: ReadAs, precision: str) -> Signals:
+    """Signals with holes, centred and scaled by what was observed; nodes that never were by what others make likely."""
+    center, scale, seen = how.center, how.scale, np.isfinite(values)
     counts, largest = seen.sum(axis=0), float(np.max(np.abs(values), where=seen, initial=0.0)) or 1.0
     mean = float(np.mean(values[seen] / largest)) * largest
     means = np.where(counts > 0, np.sum(values, axis=0, where=seen) / np.maximum(counts, 1), mean)
+    squares = np.sum(np.square((values - means) / largest), axis=0, where=seen)
+    common, relative, offset_variance = float(np.sum(squares) / np.sum(counts)), None, None
+    graph = how.graph if can_place(how.graph) and not np.all(counts) else None
+    scales = np.ones(counts.size)
+    if common > ROUNDING**2 and (scale == "node" or graph is not None):
+        scales = relative_scales(squares / np.maximum(counts, 1), counts)
+        relative = scales if scale == "node" else None
+    if graph is not None:
+        if center == "node":
+            errors = common * scales**2 / np.maximum(counts, 1)
+            found, variances = at_unseen(graph, means / largest, errors, counts > 0)
+            means, offset_variance = np.where(counts > 0, means, found * largest), variances * largest**2
+        if relative is not None:
+            logs, _ = at_unseen(graph, np.log(relative), 0.5 / (counts + TYPICAL_WORTH), counts > 0)
+            relative = np.where(counts > 0, relative, np.exp(logs))
     offset: Array | float = means if center == "node" else mean if center == "global" else 0.0
-    relative = None
-    if scale == "node":
-        squares = np.sum(np.square((values - means) / largest), axis=0, where=seen)
-        if float(np.sum(squares) / np.sum(counts)) > ROUNDING**2:
-            relative = relative_scales(squares / np.maximum(counts, 1), counts)
     centred = (values - offset) / (largest if relative is None else largest * relative)
     spread = float(np.sqrt(np.mean(np.square(centred[seen]))))
     divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
-    units = Units(offset, divisor, relative)
-    return IncompleteState(units.apply(values), units, center == "node", ReadAs(center, scale), precision).signals
+    units = Units(offset, divisor, relative, offset_variance)
+    return IncompleteState(units.apply(values), units, center == "node", how, precision).signals
 
 
 def _relative_scales(source: Any, means: Any, largest: float) -> Any:
@@ -307,7 +333,8 @@ def state_of(signals: Signals) -> CompleteState | IncompleteState:
         return value if np.ndim(value) == 0 else on_host(value)
 
     kept = store.units if signals.is_complete else signals.units
-    units = Units(hosted(kept.offset), kept.spread, None if kept.relative is None else on_host(kept.relative))
+    relative = None if kept.relative is None else on_host(kept.relative)
+    units = replace(kept, offset=hosted(kept.offset), relative=relative)
     if not signals.is_complete:
         precision = np.dtype(signals.like.dtype).name
         return IncompleteState(signals.values, units, signals.is_centred_by_node, read_as, precision)

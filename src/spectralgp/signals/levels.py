@@ -1,0 +1,213 @@
+"""One number per node, a level or a log scale, at nodes that were never observed: a small field of its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, TypeGuard
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, eigh
+from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
+
+from spectralgp._basics.checks import Array, Indices, Mask
+from spectralgp.graphs import Graph, GraphBase
+
+MOST_PLACED = 2_000  # nodes: a field is a matrix of nodes by nodes
+MOST_LEARNT_FROM = 300  # known nodes that the parameters of a field are learnt from
+MOST_COORDINATES = 3  # beyond which they are features rather than a place
+FEWEST_KNOWN = 3  # nodes that a field can be learnt from
+PSEUDO_NODES = 8  # predicted as well as the field says, beside those left out, in what its variance is multiplied by
+CONSTANT = 1e-12  # of the largest value: a spread below this is rounding
+SMOOTHNESS, SMOOTHNESS_WIDTH = 3.0, 2.0  # of log a: mean and standard deviation beforehand
+LENGTH_WIDTH = 1.0  # of the logarithm of a length, about the median distance of two nodes
+AMPLITUDE_WIDTH = 2.0  # of log v, about the variance of what is known
+WHITE, WHITE_WIDTH = float(np.log(0.1)), 1.5  # of log t, in that variance
+REACH = 4.0  # standard deviations beforehand within which parameters are searched
+
+
+class UnitCovariance(ABC):
+    """Covariances of nodes with a mean variance of about one, by the logarithms of a few parameters."""
+
+    width: ClassVar[float]  # standard deviation of these logarithms beforehand
+
+    @property
+    @abstractmethod
+    def centre(self) -> Array:
+        """Their means beforehand."""
+
+    @abstractmethod
+    def between(self, logs: Array, rows: Indices, columns: Indices) -> tuple[Array, list[Array]]:
+        """Covariance between some nodes and others, and its derivatives by the logarithms."""
+
+
+@dataclass(frozen=True, eq=False)
+class OnGraph(UnitCovariance):
+    """``J (1 + a L)^-2 J`` over its mean diagonal, with ``J = I - 11^T / M``, and `L` over its largest eigenvalue."""
+
+    laplacian: Array  # balanced
+    width: ClassVar[float] = SMOOTHNESS_WIDTH
+
+    @property
+    def centre(self) -> Array:
+        return np.array([SMOOTHNESS])
+
+    @cached_property
+    def _modes(self) -> tuple[Array, Array]:
+        values, vectors = eigh(self.laplacian, check_finite=False)
+        return np.maximum(values, 0.0) / max(float(values[-1]), 1e-300), vectors - vectors.mean(axis=0)
+
+    def between(self, logs: Array, rows: Indices, columns: Indices) -> tuple[Array, list[Array]]:
+        values, vectors = self._modes
+        scaled = float(np.exp(logs[0])) * values
+        power = (1 + scaled) ** -2.0
+        slope = -2 * scaled * (1 + scaled) ** -3.0
+        shares = np.mean(np.square(vectors), axis=0)
+        total = float(shares @ power)
+        covariance = (vectors[rows] * (power / total)) @ vectors[columns].T
+        moved = (vectors[rows] * (slope / total)) @ vectors[columns].T
+        return covariance, [moved - covariance * float(shares @ slope) / total]
+
+
+@dataclass(frozen=True, eq=False)
+class OnPlaces(UnitCovariance):
+    """Matern-3/2 of the coordinates, with a length for each: units of longitude and latitude differ."""
+
+    places: Array  # over the median distance of two nodes
+    width: ClassVar[float] = LENGTH_WIDTH
+
+    @property
+    def centre(self) -> Array:
+        return np.zeros(self.places.shape[1])
+
+    def between(self, logs: Array, rows: Indices, columns: Indices) -> tuple[Array, list[Array]]:
+        scaled = self.places * np.exp(-logs)
+        squares = np.square(scaled[rows][:, None] - scaled[columns])
+        distances = np.sqrt(3 * squares.sum(axis=2))
+        decay = np.exp(-distances)
+        return (1 + distances) * decay, [3 * decay * squares[..., axis] for axis in range(logs.size)]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeField:
+    """``m = mu + v^1/2 c z + t^1/2 white + error`` with a flat prior of `mu`: what it says of every node.
+
+    Equations (23b) and (23c) of docs/method.md.
+    """
+
+    unit: UnitCovariance
+    logs: Array  # of v, t and the parameters of `unit`
+    values: Array  # at the known nodes
+    errors: Array  # variances of their errors
+    known: Indices
+
+    @cached_property
+    def _projected(self) -> tuple[Array, list[Array], Array, float]:
+        """``P = K^-1 - K^-1 11^T K^-1 / 1^T K^-1 1`` with ``K``'s derivatives, ``K^-1 1`` and ``log |K|``."""
+        covariance, slopes = self.unit.between(self.logs[2:], self.known, self.known)
+        amplitude, white = np.exp(self.logs[:2])
+        matrix, n_known = amplitude * covariance, self.known.size
+        slopes = [matrix.copy(), white * np.eye(n_known), *(amplitude * slope for slope in slopes)]
+        matrix[np.diag_indices_from(matrix)] += white + self.errors
+        factor = cholesky(matrix, lower=True, check_finite=False)
+        inverse = cho_solve((factor, True), np.eye(n_known), check_finite=False)
+        sums = inverse.sum(axis=1)
+        return inverse - np.outer(sums, sums) / sums.sum(), slopes, sums, 2 * float(np.sum(np.log(np.diag(factor))))
+
+    @property
+    def log_evidence(self) -> float:
+        """Log density of the values, integrated over the mean."""
+        projected, _, sums, logs = self._projected
+        form = float(self.values @ projected @ self.values)
+        return -0.5 * (form + logs + np.log(sums.sum()) + (self.known.size - 1) * np.log(2 * np.pi))
+
+    @property
+    def gradient(self) -> Array:
+        """Of the log evidence by `logs`."""
+        projected, slopes, _, _ = self._projected
+        solved = projected @ self.values
+        inner = 0.5 * (np.outer(solved, solved) - projected)
+        return np.array([np.sum(inner * slope) for slope in slopes])
+
+    def left_out(self) -> tuple[Array, Array]:
+        """Errors and variances of every known value, predicted from all others."""
+        projected = self._projected[0]
+        variances = 1 / np.diag(projected)
+        return (projected @ self.values) * variances, variances
+
+    def at(self, nodes: Indices) -> tuple[Array, Array]:
+        """Means and variances of nodes that are not known."""
+        projected, _, sums, _ = self._projected
+        amplitude, white = np.exp(self.logs[:2])
+        across = amplitude * self.unit.between(self.logs[2:], nodes, self.known)[0]
+        own = amplitude * np.diag(self.unit.between(self.logs[2:], nodes, nodes)[0]) + white
+        means = float(sums @ self.values / sums.sum()) + across @ (projected @ self.values)
+        given = np.sum(across @ projected * across, axis=1)
+        return means, np.maximum(own - given + (1 - 2 * across @ sums) / sums.sum(), 0.0)
+
+
+def at_unseen(graph: Graph, values: Array, errors: Array, known: Mask) -> tuple[Array, Array]:
+    """One number per node, with its own where it is known, and the variance of the others.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of at most `MOST_PLACED` nodes.
+    values, errors : array of shape (n_nodes,)
+        What is known, and the variance of its error; anything where nothing is.
+    known : array of bool of shape (n_nodes,)
+        Where something is: at one node at least.
+    """
+    centre = float(np.mean(values, where=known))
+    means, variances = np.where(known, values, centre), np.zeros(values.size)
+    spread = float(np.std(values, where=known))
+    if spread <= CONSTANT * float(np.max(np.abs(values), where=known, initial=0.0)):
+        return means, variances
+    nodes, unseen = np.flatnonzero(known), np.flatnonzero(~known)
+    if nodes.size < FEWEST_KNOWN:
+        variances[unseen] = spread**2 * (nodes.size + 1) / (nodes.size - 1)  # of a further node, by two that are known
+        return means, variances
+    scaled, own_errors = (values[nodes] - centre) / spread, errors[nodes] / spread**2
+    found = [_learnt(unit, scaled, own_errors, nodes) for unit in _units_of(graph)]
+    field = max(found, key=lambda one: one[0])[1]
+    missed, expected = field.left_out()
+    factor = max(1.0, (float(np.sum(missed**2 / expected)) + PSEUDO_NODES) / (nodes.size + PSEUDO_NODES))
+    predicted, left = field.at(unseen)
+    means[unseen] = centre + spread * predicted
+    variances[unseen] = spread**2 * factor * left
+    return means, variances
+
+
+def can_place(graph: GraphBase | None) -> TypeGuard[Graph]:
+    """Whether nodes that were never observed get levels and scales from the others of a graph."""
+    return isinstance(graph, Graph) and graph.n_nodes <= MOST_PLACED
+
+
+def _units_of(graph: Graph) -> Sequence[UnitCovariance]:
+    """The kinds of fields on a graph, which remembers them."""
+    key, places = "node fields", graph.coordinates
+    if key not in graph._cache:
+        units: list[UnitCovariance] = [OnGraph(graph.laplacian("balanced").toarray())]
+        if places is not None and places.shape[1] <= MOST_COORDINATES and (distance := float(np.median(pdist(places)))):
+            units.append(OnPlaces(np.asarray(places) / distance))
+        graph._cache[key] = tuple(units)
+    found: tuple[UnitCovariance, ...] = graph._cache[key]
+    return found
+
+
+def _learnt(unit: UnitCovariance, values: Array, errors: Array, known: Indices) -> tuple[float, NodeField]:
+    """The field with the parameters that are best, and how likely it is with them."""
+    chosen = np.unique(np.linspace(0, known.size - 1, MOST_LEARNT_FROM).astype(np.intp))
+    centres = np.concatenate([[0.0, WHITE], unit.centre])
+    widths = np.concatenate([[AMPLITUDE_WIDTH, WHITE_WIDTH], np.full(unit.centre.size, unit.width)])
+
+    def cost(steps: Array) -> tuple[float, Array]:
+        field = NodeField(unit, centres + widths * steps, values[chosen], errors[chosen], known[chosen])
+        return 0.5 * float(steps @ steps) - field.log_evidence, steps - widths * field.gradient
+
+    limits = [(-REACH, REACH)] * centres.size
+    best = minimize(cost, np.zeros(centres.size), jac=True, method="L-BFGS-B", bounds=limits)
+    return -float(best.fun), NodeField(unit, centres + widths * best.x, values, errors, known)
