@@ -273,3 +273,49 @@ def test_models_with_unseen_nodes_are_read_back_bit_by_bit(tmp_path):
     np.testing.assert_array_equal(
         own.fold(kept, kept + 6)[0].units.offset_variance, other.fold(kept, kept + 6)[0].units.offset_variance
     )
+
+
+LONELY = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0)], n_nodes=5)
+EDGES = {
+    "two nodes": (Graph.from_edges([(0, 1)]), [1]),
+    "no graph": (None, [2]),
+    "isolated": (LONELY, [4]),
+    "nearly all": (LONELY, [0, 1, 2, 4]),
+    "by quadrature": (LONELY, [1]),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+@pytest.mark.parametrize("n_signals", [1, 2, 5])
+def test_any_node_may_be_unseen(name, n_signals):
+    """Without warnings, with finite answers."""
+    graph, unseen = EDGES[name]
+    rng = np.random.default_rng(n_signals)
+    inputs = rng.random((n_signals, 1))
+    signals = 3 + rng.standard_normal((n_signals, 5 if graph is None else graph.n_nodes))
+    signals[:, unseen] = np.nan
+    spectrum = "chebyshev" if name == "by quadrature" else "auto"
+    kernel = None if graph is None else Polynomial(1)
+    model = GraphGPRegressor(graph, kernel, spectrum=spectrum).fit(inputs, signals)
+    values, std = model.impute(inputs, signals)
+    assert np.all(np.isfinite(values))
+    assert np.all(std[:, unseen] > 0)
+    mean, std = model.predict(inputs + 0.1, return_std=True)
+    assert np.all(np.isfinite(mean) & np.isfinite(std))
+    full = np.where(np.isfinite(signals), signals, 3.0)
+    assert np.isfinite(model.log_predictive_density(inputs + 0.1, full))
+
+
+def test_constant_signals_with_unseen_nodes_are_filled_in():
+    signals = np.full((6, 5), 2.5)
+    signals[:, 1] = np.nan
+    with pytest.warns(UserWarning, match="the noise is at its lower bound"):
+        model = GraphGPRegressor(LONELY, Polynomial(1), RBF()).fit(np.arange(6.0)[:, None], signals)
+    np.testing.assert_allclose(model.impute(np.arange(6.0)[:, None], signals)[0], 2.5, atol=1e-6)
+
+
+def test_the_default_tries_a_third_laplacian():
+    graph, inputs, truth = weather_like(12, 10)
+    truth[:, 3] = np.nan
+    model = GraphGPRegressor(graph, random_state=0).fit(inputs, truth)
+    assert sum("balanced" in one.name for one in model._learnt.tried) >= 1
