@@ -239,10 +239,11 @@ def test_more_signals_make_levels_known():
     further = truth[20:].copy()
     further[:, 9] = np.nan
     before = model.posterior_.signals.units
-    after = model.condition_on(inputs[20:], further).posterior_.signals.units
+    later = model.condition_on(inputs[20:], further)
+    after = later.posterior_.signals.units
     weight = before.offset_variance[2] / (before.offset_variance[2] + before.divisor[2] ** 2 / 4)
     expected = before.offset[2] + weight * (further[:, 2].mean() - before.offset[2])
-    assert after.offset[2] == pytest.approx(expected)
+    assert later.center_[2] == after.offset[2] == pytest.approx(expected)
     np.testing.assert_array_equal(after.offset_variance > 0, np.arange(20) == 9)
     others = np.arange(20) != 2
     np.testing.assert_array_equal(after.offset[others], before.offset[others])

@@ -585,6 +585,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def condition_on(self, X: Any, Y: Any) -> Self:
         """A model with more signals and the same hyperparameters: nothing is learnt anew, and `fits_` stay as they are.
 
+        Levels of nodes that were never observed before are taken from these signals and what was likely.
         `X` and `Y` are those of `impute`; on a PartitionedGraph `Y` must be complete, and in memory.
         """
         check_is_fitted(self)
@@ -596,9 +597,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError("Y must hold at least one value; got nothing but NaN, which is what was not observed.")
         features = self.fits_[0].model.input_kernel.new_subset(features, kept)
         other = copy.copy(self)
-        other._learnt = answers.with_more_signals(self._learnt, features, signals[kept])
-        other.posterior_ = other._learnt.posterior
-        other._form = replace(self._form, kept=np.concatenate([self._form.kept, kept]))
+        form = replace(self._form, kept=np.concatenate([self._form.kept, kept]))
+        other._show(answers.with_more_signals(self._learnt, features, signals[kept]), self.fits_, form)
         return other
 
     def transfer(self, graph: Any) -> Self:
