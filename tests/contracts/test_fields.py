@@ -480,6 +480,20 @@ def test_entries_with_a_noise_of_their_own_on_a_quadrature(weights):
     assert abs(found - log_density) < ITERATIVE * abs(log_density) + STANDARD_ERRORS * error
 
 
+def test_lanczos_goes_on_until_nothing_changes():
+    """Of a covariance whose eigenvalues are far apart, for which a few steps do not do."""
+    filtered = Polynomial.from_coefficients([1.0, -1.0])  # no power at the highest frequency
+    prior = graph_gp(Graph(oracle.ring(40)), filtered, Matern(LENGTH, nu=0.5), 1e-5)
+    covariance, mask = prior.covariance(prior.rows(INPUTS)), np.random.default_rng(6).random((N_SIGNALS, 40)) < 0.7
+    dense = np.kron(between(INPUTS, INPUTS), prior.node_covariance()) + 1e-5 * np.eye(mask.size)
+    signs = np.where(mask, np.random.default_rng(7).integers(0, 2, mask.shape) * 2.0 - 1.0, 0.0)
+    values, axes = np.linalg.eigh(dense[np.ix_(mask.ravel(), mask.ravel())])
+    expected = np.square(axes.T @ signs[mask]) @ np.log(values) / np.count_nonzero(mask)
+    seen = Seen(covariance, np.zeros(mask.shape), mask.astype(float))
+    assert abs(seen._log_moment(signs, mask.size) / expected - 1) < 100 * seeing.LANCZOS_TOLERANCE
+    assert abs(seen._log_moment(signs, seeing.STEPS_BETWEEN) / expected - 1) > 1_000 * seeing.LANCZOS_TOLERANCE
+
+
 @pytest.mark.parametrize("weights", SEEN.values(), ids=SEEN)
 def test_draws_given_entries_with_a_noise_of_their_own(weights):
     kind = KINDS["inputs, shrunk"]
