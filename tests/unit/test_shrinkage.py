@@ -330,6 +330,19 @@ def test_draws_have_the_covariance_and_the_tails(kernel):
     assert np.max(np.abs(np.mean(clean**2, axis=0) / field.variance() - 1)) < STANDARD_ERRORS * tails
 
 
+def test_draws_of_a_signal_known_in_part_are_as_wide_as_it_says():
+    """Where it is far from what is expected, the rest is drawn wider."""
+    posterior, n_draws = shrunk_of(KERNELS["residual"]), 1_000
+    posterior = replace(posterior, prior=_with_freedom(posterior.prior, 12.0))
+    observed = np.where(np.arange(N_NODES) < N_NODES // 2, 9.0, np.nan)
+    field, expected = (posterior.at(NEW[:1]).given(one) for one in (observed[None], 0 * observed[None]))
+    assert np.all(field.variance() > 2 * expected.variance())
+    draws = field.sample(n_draws, np.random.default_rng(2)) - field.mean
+    # a t of more than 12 degrees of freedom: its fourth moment is at most 3 * 10 / 8 times the square of its second
+    limit = STANDARD_ERRORS * np.sqrt((3 * 10 / 8 - 1) / n_draws)
+    assert np.max(np.abs(np.mean(np.square(draws), axis=0) / field.variance() - 1)) < limit
+
+
 def _with_freedom(prior, freedom: float):
     return replace(prior, shrinkage=replace(prior.shrinkage, freedom=freedom))
 
