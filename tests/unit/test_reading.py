@@ -16,7 +16,7 @@ from spectralgp.datasets import load_fertility, load_us_income
 from spectralgp.files.graphs import _feature_names, graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
-from spectralgp.files.tables import read_table, times_of, write_tables
+from spectralgp.files.tables import following, read_table, times_of, write_tables
 
 MATRIX = "%%MatrixMarket matrix coordinate real general\n"
 POINT = '{"features": [{"geometry": {"type": "Point", "coordinates": [1, 2]}, "id": 1}, '
@@ -585,6 +585,11 @@ def test_the_row_before_is_the_input(index, following):
     inputs, targets = lagged(signals, ahead=True)
     assert values_of(inputs) == [[1.0], [2.0], [3.0]]
     assert targets.index.tolist() == [*signals.index[1:], following]
+
+
+def test_labels_go_on_from_two_rows_and_one_has_no_step():
+    assert following(pd.Index([3, 5]), 2) == [7, 9]
+    assert following(pd.Index([3]), 2) == ["after 3", "2 after 3"]
 
 
 def test_rows_before_must_be_complete_and_in_order():
