@@ -5,6 +5,7 @@ import pytest
 
 import oracle
 from cases import GRAPHS, WEIGHTS, bound
+from spectralgp.graphs import Graph
 from spectralgp.kernels import Polynomial
 from spectralgp.spectra import decompose
 from tolerances import EXACT, FORMULA, POWER_COEFFICIENTS, ROUND_TRIP
@@ -120,6 +121,17 @@ def test_binding_to_an_unscaled_laplacian_keeps_the_function(laplacian, upper, l
 def test_binding_to_a_scaled_laplacian_changes_nothing():
     kernel = Polynomial(3)
     assert kernel.bind(decompose(GRAPHS["random"], scaled=True)) is kernel
+
+
+def test_a_filter_moves_to_no_graph_with_higher_frequencies():
+    """Unless its Laplacian is scaled, which has the same interval on every graph."""
+    short, long = Graph(oracle.ring(3)), Graph(oracle.ring(4))  # whose largest eigenvalues are 3 and 4
+    kernel = Polynomial(2, "interval", scaled=False).bind(decompose(long))
+    assert kernel.moved_to(decompose(short)) is kernel
+    with pytest.raises(ValueError, match=r"graph must have no frequency above 3, where .* learnt; got 4\. Use a poly"):
+        Polynomial(2, "interval", scaled=False).bind(decompose(short)).moved_to(decompose(long))
+    wide = Polynomial.from_coefficients([1.0, 0.5], constraint="interval", upper=0.5)  # of a scaled Laplacian
+    assert wide.moved_to(decompose(long, scaled=True)) is wide
 
 
 def test_a_higher_degree_grows_from_the_same_function():
