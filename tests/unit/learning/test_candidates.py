@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from cases import GRAPHS
 from spectralgp._basics.progress import telling
-from spectralgp.fields import condition
+from spectralgp.fields import condition, condition_shrunk
 from spectralgp.kernels import Diffusion, Polynomial
 from spectralgp.learning import Candidate, Folds, FoldScores, Sqp, Stacking, Task, hyperparameter_draws, learn_all
 from spectralgp.signals import read_signals
@@ -132,6 +132,23 @@ def test_a_fold_is_centred_by_what_it_keeps():
         expected = posterior.at(INPUTS[held_out]).log_density((SIGNALS + levels)[held_out] - centre, joint=False)
         np.testing.assert_allclose(actual[start : start + held_out.size, 0], expected, rtol=1e-5)
         start += held_out.size
+
+
+def test_tails_are_not_learnt_on_folds():
+    """Shrunk, with holes: a signal has the degrees of freedom of the covariance's posterior."""
+    signals = np.where(np.random.default_rng(2).random(SIGNALS.shape) < 0.15, np.nan, SIGNALS)
+    task = Task.of(GRAPH, RBF(1.0), INPUTS, signals)
+    folds = Folds((N_SIGNALS, 7), Stacking(3), np.random.default_rng(4))
+    found = folds.score([Candidate(task, Polynomial(1), shrunk=True)])
+    held_out = folds.held_out[0]
+    kept = np.setdiff1d(np.arange(N_SIGNALS), held_out)
+    own = (found.fits[0].model, INPUTS[kept], signals[kept])
+    logs = [
+        condition_shrunk(*own, learns_tails=learnt).at(INPUTS[held_out]).log_density(signals[held_out], joint=False)
+        for learnt in (False, True)
+    ]
+    assert oracle.relative_error(found.log_densities[: held_out.size, 0], logs[0]) < FORMULA
+    assert np.max(np.abs(logs[1] - logs[0])) > 0.01
 
 
 def test_candidates_stand_beside_each_other():
