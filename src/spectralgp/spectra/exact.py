@@ -222,7 +222,24 @@ class Exact(SpectrumSettings):
     def of(
         self, graph: GraphBase, laplacian: LaplacianKind = "combinatorial", scaled: bool = False, prototype: Any = None
     ) -> ExactSpectrum:
-        return decompose(graph, laplacian, scaled=scaled)
+        if not isinstance(graph, Graph):
+            condition, remedy = (
+                ("in memory to be decomposed", "Pass spectrum=Chebyshev(), which needs no eigenvectors.")
+                if isinstance(graph, GraphBase)
+                else ("a Graph", "Convert adjacencies, networkx graphs and others with as_graph first.")
+            )
+            raise TypeError(f"graph must be {condition}; got {type(graph).__name__}. {remedy}")
+        as_option(laplacian, "laplacian", LAPLACIANS)
+        if graph.n_edges == 0:
+            return ExactSpectrum(graph, laplacian, bool(scaled), frozen(np.zeros(graph.n_nodes)))
+        key = ("eigenpairs", laplacian)
+        if key not in graph._cache:  # not the spectrum itself, which knows its graph: they would keep each other alive
+            dense: Any = graph.laplacian(laplacian).toarray()
+            with few_threads(graph.n_nodes):
+                eigenvalues, eigenvectors = eigh(dense, overwrite_a=True, check_finite=False, driver="evd")
+            eigenvalues[: graph.n_components] = 0.0
+            graph._cache[key] = frozen(np.maximum(eigenvalues, 0.0)), frozen(eigenvectors)
+        return ExactSpectrum(graph, laplacian, bool(scaled), *graph._cache[key])
 
     def restored(
         self,
@@ -393,21 +410,4 @@ def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, s
     >>> decompose(Graph.from_edges([(0, 1), (1, 2)])).eigenvalues.round(6)
     array([0., 1., 3.])
     """
-    if not isinstance(graph, Graph):
-        condition, remedy = (
-            ("in memory to be decomposed", "Pass spectrum=Chebyshev(), which needs no eigenvectors.")
-            if isinstance(graph, GraphBase)
-            else ("a Graph", "Convert adjacencies, networkx graphs and others with as_graph first.")
-        )
-        raise TypeError(f"graph must be {condition}; got {type(graph).__name__}. {remedy}")
-    as_option(laplacian, "laplacian", LAPLACIANS)
-    if graph.n_edges == 0:
-        return ExactSpectrum(graph, laplacian, bool(scaled), frozen(np.zeros(graph.n_nodes)))
-    key = ("eigenpairs", laplacian)
-    if key not in graph._cache:  # not the spectrum itself, which knows its graph: they would keep each other alive
-        dense: Any = graph.laplacian(laplacian).toarray()
-        with few_threads(graph.n_nodes):
-            eigenvalues, eigenvectors = eigh(dense, overwrite_a=True, check_finite=False, driver="evd")
-        eigenvalues[: graph.n_components] = 0.0
-        graph._cache[key] = frozen(np.maximum(eigenvalues, 0.0)), frozen(eigenvectors)
-    return ExactSpectrum(graph, laplacian, bool(scaled), *graph._cache[key])
+    return Exact().of(graph, laplacian, scaled)
