@@ -516,19 +516,16 @@ class Evidence:
         return 1 / self.variances
 
     @cached_property
-    def _energies(self) -> Array:
-        return self.data.energies * self.precisions
-
-    @cached_property
     def log_likelihood(self) -> float:
         """Total in nats, the 2 pi term included: equations (5) and (26)."""
         logs = float(np.sum(np.log(self.variances) @ self.data.multiplicities))
-        return -0.5 * (logs + float(np.sum(self._energies)) + self.data.n_observations * float(np.log(2 * np.pi)))
+        length = float(np.sum(self.data.energies * self.precisions))
+        return -0.5 * (logs + length + self.data.n_observations * float(np.log(2 * np.pi)))
 
     @cached_property
     def slopes(self) -> Array:
         """``E_ij``, the derivative in ``D_ij``: equation (6). Their sum is that in the noise variance."""
-        return 0.5 * (self._energies - self.data.multiplicities) * self.precisions
+        return 0.5 * (self.data.energies * self.precisions - self.data.multiplicities) * self.precisions
 
     @cached_property
     def power_gradient(self) -> Array:
