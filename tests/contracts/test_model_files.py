@@ -27,6 +27,7 @@ from spectralgp.kernels import InputRecipe
 RNG = np.random.default_rng(0)
 RING = Graph.from_edges([(node, (node + 1) % 4) for node in range(4)])
 X, Y = RNG.standard_normal((5, 1)), RNG.standard_normal((5, 4))
+WALK = np.cumsum(RNG.standard_normal((20, 4)), axis=0)
 LONGEST, MOST_MEMORY = 5.0, 300e6  # seconds and bytes that loading any file may take
 
 MODELS = {
@@ -37,6 +38,7 @@ MODELS = {
         RING, [Identity(), Diffusion()], residual=None, stacking=Stacking(n_folds=2, n_draws=1)
     ).fit(X, Y),
     "carry": lambda: GraphGPRegressor(RING, Polynomial(1)).fit(np.roll(Y, 1, axis=0), Y),
+    "in time": lambda: GraphGPRegressor(RING).fit(WALK[:-1], WALK[1:]),
     "chebyshev": lambda: GraphGPRegressor(
         RING, Polynomial(1), residual=None, spectrum=Chebyshev(n_moments=9, n_probes=4)
     ).fit(X, Y),
@@ -307,6 +309,7 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     (1, "graph fixed scaled is_flat is_in_memory shrunk is_centred_by_node"),
     (0, "lag worth freedom max_iterations n_folds n_moments max_moments n_probes"),
     (-1, "degree n_signals n_draws random_state n_features_in n_evaluations n_stand_ins task model models signals"),
+    (-1, "n_following n_rows"),
     (-1.0, "upper strength amplitude amplitude_bounds strength_bounds tolerance largest_eigenvalue residual"),
     (-1.0, "noise_variance noise_floor floor weight spread divisor"),
     (0.5, "n_jobs verbose"),
@@ -314,7 +317,11 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     ("other", "recentres read_as precision kernel names columns feature_names_in coordinates carried relative offset"),
     ("other", "chebyshev log_likelihood log_posterior log_marginal_likelihood stationarity feasibility multipliers"),
     ("other", "complementarity lift truncation rounding probes limit score restarts tried eigenpairs densities"),
-    ("other", "input_recipe time shrinkage input_kernel stacking transformation factor offset_variance"),
+    ("other", "input_recipe time shrinkage input_kernel stacking transformation factor order graph_kernel"),
+    ("other", "offset_variance"),
+        "other",
+        "input_recipe time shrinkage input_kernel stacking transformation factor order graph_kernel offset_variance",
+    ),
     (None, "name detail method active"),
 )
 WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the others are made shorter

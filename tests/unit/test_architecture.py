@@ -293,7 +293,9 @@ COMPARED_BY_VALUE = {
     "Share",
     "Stacking",
     "Stage",
+    "TimeOrder",
     "Tried",
+    "Unrelated",
     "Variance",
 }
 MUTABLE = {"Store"}  # what views of signals share is computed when it is asked for

@@ -13,6 +13,7 @@ from spectralgp._basics.checks import Array, Indices
 from spectralgp.fields import GraphGP, Mixture, Posterior, Predictive
 from spectralgp.graphs import GraphBase
 from spectralgp.learning import Candidate, Draws, FittedModels
+from spectralgp.learning.fitting import Shown
 from spectralgp.learning.objective import told_apart
 from spectralgp.signals import Units, no_signals, read_in
 from spectralgp.spectra import Spectrum
@@ -24,15 +25,13 @@ FIRST_COMPARED = 8  # nodes by which signals are told apart first
 # -------------------------------------------------------------------------------------------------------- in words
 
 
-def average_response(
-    models: Iterable[tuple[float, GraphGP, float]], spectrum: Spectrum, points: Array, which: str
-) -> tuple[Array, Array]:
-    """Mean and standard deviation over weighted models, each with a factor for its units, of one of their filters.
+def average_response(models: Iterable[Shown], spectrum: Spectrum, points: Array, which: str) -> tuple[Array, Array]:
+    """Mean and standard deviation over weighted models of one of their filters.
 
     Models on another Laplacian are left out, but for those that need no graph.
     """
     weights, values, own = [], [], []
-    for weight, model, factor in models:
+    for weight, model, factor, carried in models:
         kernel = model.graph_kernel
         if not kernel.shares_eigenvectors:
             raise ValueError(
@@ -42,19 +41,19 @@ def average_response(
         same = (model.spectrum.laplacian, model.spectrum.scaled) == (spectrum.laplacian, spectrum.scaled)
         if weight > 0 and (same or kernel.needs_no_graph):
             weights.append(weight)
-            values.append(_filter_of(model, points, which) * (1.0 if which == "carry" else factor))
+            values.append(_filter_of(model, points, which, carried) * (1.0 if which == "carry" else factor))
             own.append(model.carry.variance(points) if which == "carry" and model.carry is not None else 0 * points)
     shares = np.array(weights) / np.sum(weights)
     mean = shares @ np.array(values)
     return mean, np.sqrt(shares @ ((np.array(values) - mean) ** 2 + np.array(own)))
 
 
-def _filter_of(model: GraphGP, points: Array, which: str) -> Array:
+def _filter_of(model: GraphGP, points: Array, which: str, carried: float) -> Array:
     if which == "signal":
         return model.graph_kernel.response(points)
     if which == "residual":
         return model.residual_response(points)
-    return np.zeros(len(points)) if model.carry is None else model.carry.response(points)
+    return carried + (np.zeros(len(points)) if model.carry is None else model.carry.response(points))
 
 
 def summary_of(learnt: FittedModels) -> str:
@@ -64,12 +63,17 @@ def summary_of(learnt: FittedModels) -> str:
     graph = fits[0].model.spectrum.graph
     count = "one model" if len(fits) == 1 else f"a mixture of {len(fits)} models"
     lines = [f"{n_signals} signals on {n_nodes} nodes and {graph.n_edges} edges; {count}."]
+    if learnt.order is not None:
+        lines.append(learnt.order.described)
     for index in np.argsort(-learnt.weights, kind="stable").tolist():
         fit, candidate = fits[index], learnt.candidates[index]
         model = fit.model
         lines += ["", f"weight {learnt.weights[index]:.2f}: {candidate.described}"]
-        has = {"signal": True, "residual": model.graph_kernel.residual is not None, "carry": model.carry is not None}
-        lines += [f"  {which + ':':<9} {_in_words(model, which)}" for which, is_there in has.items() if is_there]
+        carried, carries = candidate.carried, model.carry is not None or candidate.carried != 0
+        has = {"signal": True, "residual": model.graph_kernel.residual is not None, "carry": carries}
+        lines += [
+            f"  {which + ':':<9} {_in_words(model, which, carried)}" for which, is_there in has.items() if is_there
+        ]
         lines.append(f"  inputs:   {model.input_kernel.described}")
         lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
         if not candidate.task.signals.is_complete:
@@ -84,12 +88,12 @@ def summary_of(learnt: FittedModels) -> str:
     return "\n".join(lines)
 
 
-def _in_words(model: GraphGP, which: str) -> str:
+def _in_words(model: GraphGP, which: str, carried: float) -> str:
     """Where a filter is large: its values at both ends of the spectrum, and its largest between."""
     from spectralgp.report.words import kind_of_filter
 
     points = np.linspace(0.0, model.spectrum.upper, 101)
-    values = _filter_of(model, points, which)
+    values = _filter_of(model, points, which, carried)
     largest = int(np.argmax(np.abs(values)))
     ends = f"{values[0]:.3g} at frequency 0, {values[-1]:.3g} at the highest"
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from spectralgp._basics.tables import (
     match_columns,
     written,
 )
+from spectralgp.fields import Changes, Transformation
 from spectralgp.graphs import Graph, GraphBase, as_graph
 from spectralgp.graphs.weights import chosen_nodes
 from spectralgp.kernels import (
@@ -34,12 +35,14 @@ from spectralgp.kernels import (
     Polynomial,
     SpectralKernel,
     Standardised,
+    Unrelated,
     as_input_kernel,
 )
 from spectralgp.learning import Solver, Task
 from spectralgp.learning.candidates import Setting
 from spectralgp.learning.folds import Stacking
 from spectralgp.learning.objective import check_noise
+from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
 from spectralgp.operators import precision_of
 from spectralgp.signals import Center, Scale, can_place, read_signals
 from spectralgp.spectra import Chebyshev, Exact, SpectrumSettings
@@ -144,6 +147,8 @@ class Training:
     spectrum: SpectrumSettings
     form: Form
     has_inputs: bool
+    order: TimeOrder | None = None  # of the rows, where inputs are the signals before
+    transformation: Transformation | None = None  # what inputs and values are of the user's, if not those
 
 
 def read_training(estimator: Any, X: Any, Y: Any) -> Training:
@@ -186,7 +191,25 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
         inputs, values, seen = reader.subset(inputs, rows), values[rows], None if seen is None else seen[rows]
     carried = _carried_columns(estimator.carry, X, reader.has_features, inputs.shape[1], form, graph.n_nodes)
     kernels = _graph_kernels(estimator.graph_kernel, estimator.graph is not None)
-    return Training(graph, inputs, values, seen, carried, kernel, kernels, settings, form, X is not None)
+    order = _order(estimator.carry, inputs, values, seen, carried, settings)
+    return Training(graph, inputs, values, seen, carried, kernel, kernels, settings, form, X is not None, order)
+
+
+def _order(
+    carry: Any, inputs: Array, values: Any, seen: Mask | None, carried: Indices | None, settings: SpectrumSettings
+) -> TimeOrder | None:
+    """The order of time that the rows are in, found or said, where models of changes can be tried."""
+    is_said = isinstance(carry, str) and carry == "lagged"
+    if carried is None or seen is None or not seen.all() or settings.needs_passes or len(values) < FEWEST_IN_TIME:
+        if is_said:
+            raise ValueError(
+                f"carry must be 'auto', columns or None unless X has a column for each node and Y is complete, of at "
+                f"least {FEWEST_IN_TIME} signals, and its graph small enough for an exact spectrum; got 'lagged'. "
+                "Leave out signals with holes, and name the columns of X as the nodes."
+            )
+        return None
+    found = time_order(inputs, values, carried)
+    return TimeOrder(1.0, 0, len(values) - 1) if found is None and is_said else found
 
 
 def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
@@ -214,7 +237,18 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
     )
     residual = None if is_papers or not training.has_inputs else estimator.residual
     shrunk = not is_papers and isinstance(estimator.residual, str) and is_small
-    return Setting(task, signals, kernel is None, training.carried, residual, shrunk)
+    return Setting(task, signals, kernel is None, training.carried, residual, shrunk, training.transformation)
+
+
+def settings_of_changes(
+    estimator: Any, training: Training, order: TimeOrder, solver: Solver
+) -> tuple[Setting, Setting]:
+    """Data and decisions of changes: with what inputs tell of them, and as if inputs told nothing."""
+    assert training.carried is not None
+    seen = Changes(training.carried, order.factor)
+    changed = replace(training, values=seen.signals(training.values, training.inputs), transformation=seen)
+    unrelated = replace(changed, input_kernel=Unrelated(), carried=None, has_inputs=False)
+    return setting_of(estimator, changed, solver), setting_of(estimator, unrelated, solver)
 
 
 def check_parameters(estimator: Any, solver: Solver) -> None:
@@ -450,7 +484,7 @@ def _carried_columns(
     columns = frame_names(X)
     places = {name: place for place, name in enumerate(columns or ())}
     if isinstance(carry, str):
-        as_option(carry, "carry", ("auto",))
+        as_option(carry, "carry", ("auto", "lagged"))
         # by name, or by number where the inputs have no names
         chosen = np.array([places.get(name, -1) for name in form.names or ()], dtype=np.intp)
         chosen = np.arange(n_features) if columns is None else chosen

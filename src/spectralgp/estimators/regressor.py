@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.arrays import as_generator, on_host, take
 from spectralgp._basics.checks import Array, as_option, as_positive
-from spectralgp._basics.progress import progress_bar, quietly
+from spectralgp._basics.progress import mention, progress_bar, quietly
 from spectralgp._basics.tables import (
     LIBRARIES,
     Table,
@@ -37,6 +37,7 @@ from spectralgp.kernels import GraphKernel, Identity, InputRecipe, SpectralKerne
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.candidates import at_once, automatic, likelier_scale
 from spectralgp.learning.fitting import fit_models
+from spectralgp.learning.time_order import in_time_order
 from spectralgp.operators import precision_of
 from spectralgp.spectra import SpectrumSettings, release_passes
 
@@ -76,9 +77,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Filter ``h``, part of the signal, so that ``include_noise=False`` keeps it. "auto" is a polynomial of degree 2
         and, on an exact spectrum of up to 2,000 nodes, a covariance shrunk from what the signals say to what the graph
         says: predictions are then multivariate t. None counts all that inputs do not explain as noise.
-    carry : "auto", array of int or of str, or None, default="auto"
+    carry : "auto", "lagged", array of int or of str, or None, default="auto"
         Columns of `X`, in the order of those of `Y`, that carry over through ``b``, of any sign, as yesterday's values
-        do to today's. "auto" takes those named as the nodes, or all where nothing has names and they are as many.
+        do to today's. "auto" takes those named as the nodes, or all where nothing has names and they are as many. Where
+        they are the signal before, in at least 80% of the rows and but for one factor, rows are in time order: if no
+        `graph_kernel` is given, models of changes, with "no change" among them, are tried too, and weighed by
+        forecasts of later signals; `summary` says so. That takes a complete `Y` of 12 signals or more and an exact
+        spectrum. "lagged" is "auto", and says that rows are in time order, and the columns in the units of `Y`.
     center : {"auto", "global", "node"} or None, default="auto"
         Subtract the mean of `Y`, each node's own, or nothing. "auto" is "node" where the nodes' means differ by more
         than chance; the default input kernel has a term for them, and takes "global" unless they drown all else. Where
@@ -126,7 +131,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     center_ : ndarray of shape (n_nodes,), or float
         What was subtracted from `Y`; one number for all nodes of a large graph unless centred by node.
     scale_ : ndarray of shape (n_nodes,)
-        What it was divided by while learning, in the model of the largest weight.
+        What it was divided by while learning. Both in the model of the largest weight, from changes if it is of those.
     n_features_in_ : int
         Number of features of `X`.
 
@@ -314,7 +319,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             stacking = replace(stacking, n_draws=0 if is_one else STACKED_DRAWS)
         try:
             with progress_bar("fit", None, self.verbose > 0):
-                if is_choice:
+                order = training.order if is_choice else None
+                if order is not None:
+                    mention("rows are in time order")
+                    changes = reading.settings_of_changes(self, training, order, solver)
+                    plan = in_time_order(setting, *changes)
+                elif is_choice:
                     plan = automatic(setting)
                 elif is_alone:
                     plan = at_once([setting.candidate(Identity())])
@@ -325,7 +335,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                             scale, start = likelier_scale(setting, kernels[0], carries, solver)
                     listed = [setting.candidate(kernel, scale=scale, carries=carries) for kernel in kernels]
                     plan = at_once(listed)
-                return fit_models(plan, solver, stacking, as_generator(self.random_state, 0), is_choice, start)
+                return fit_models(plan, solver, stacking, as_generator(self.random_state, 0), is_choice, start, order)
         finally:
             for signals in setting.signals.values():
                 signals.release()
@@ -531,7 +541,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"eigenvalues must lie between 0 and {spectrum.upper:g}, where the filter was learnt; got values from "
                 f"{np.min(points):g} to {np.max(points):g}. Beyond that a polynomial says nothing."
             )
-        fitted = [(weight, fit.model, 1.0) for weight, fit in zip(self.kernel_weights_, self.fits_, strict=True)]
+        members = zip(self.kernel_weights_, self.fits_, self._learnt.candidates, strict=True)
+        fitted = [(weight, fit.model, 1.0, candidate.carried) for weight, fit, candidate in members]
         mean, _ = answers.average_response(fitted, spectrum, points, which)
         if not return_std:
             return mean

@@ -31,6 +31,11 @@ class Transformation(ABC):
     def described(self) -> str:
         """What the model sees of the signals, in a word or two."""
 
+    @property
+    def carried(self) -> float:
+        """What inputs carry over to the signals at every frequency, to which the model's own filter is added."""
+        return 0.0
+
     @abstractmethod
     def inputs(self, given: Array) -> Array:
         """What the model sees of the user's inputs."""
@@ -73,6 +78,10 @@ class Changes(Transformation):
 
     is_of_nodes = True
     described = "changes"
+
+    @property
+    def carried(self) -> float:
+        return self.factor
 
     def inputs(self, given: Array) -> Array:
         return given

@@ -39,6 +39,7 @@ from spectralgp.spectra import DensityState, Eigenpairs, Exact, Spectrum
 
 Json = Any
 UNQUESTIONED_BYTES = 2**28  # of memory that any machine has
+KEPT = ("raw_fits", "weights", "draws", "tried", "order")  # of what was learnt; the rest is computed again
 FOUND = {"eigenpairs": Eigenpairs, "densities": DensityState}  # what is found of graphs to know their spectra
 
 
@@ -59,7 +60,8 @@ def written(
         "estimator": estimator,  # first: what cannot be saved is then called by the name that the user knows
         "graph": {**weights, "names": graph.names, "coordinates": graph.coordinates},
         "candidates": learnt.candidates,
-        "learnt": {name: getattr(learnt, name) for name in ("raw_fits", "weights", "draws", "tried")} | {"fits": fits},
+        "learnt": {name: getattr(learnt, name) for name in ("raw_fits", "weights", "draws", "tried", "order")}
+        | {"fits": fits},
     }
     state = {name: writing.write(part, name) for name, part in parts.items()}
     for kind, cls in FOUND.items():
@@ -290,7 +292,7 @@ def made(
     estimator = reading.made(file.estimator, "estimator")
     _require_memory(task.signals.shape[0], sum(len(one.models) for one in parts.draws))
     draws, posterior = conditioned(candidates, parts.weights, parts.draws)
-    learnt = FittedModels(candidates, parts.raw_fits, parts.weights, draws, posterior, parts.tried)
+    learnt = FittedModels(candidates, parts.raw_fits, parts.weights, draws, posterior, parts.tried, parts.order)
     return learnt, parts.fits, graph, estimator
 
 

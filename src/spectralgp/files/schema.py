@@ -24,6 +24,7 @@ from spectralgp.kernels.polynomial import HIGHEST_DEGREE
 from spectralgp.learning import Candidate, Certificate, Draws, Fit, Lagrangian, Limits, Outcome, Sqp, Stage, Task
 from spectralgp.learning.fitting import Tried
 from spectralgp.learning.folds import Stacking
+from spectralgp.learning.time_order import TimeOrder
 from spectralgp.signals import CompleteState, IncompleteState, ReadAs, Units
 from spectralgp.spectra import Chebyshev, DensityState, Eigenpairs, Errors, Spectrum
 
@@ -219,10 +220,10 @@ InputFormula: Kind = Union[  # noqa: UP007
     record(of_inputs.Product, k1="InputFormula", k2="InputFormula", tagged=True),
     record(of_inputs.Exponentiation, kernel="InputFormula", exponent=int | float, tagged=True),
 ]
-InputKernel: Kind = Union[  # noqa: UP007
+InputKernel: Kind = Union[
     record(kernels.Learnt, kernel=InputFormula, tagged=True),
     record(kernels.Precomputed, tagged=True),
-    record(kernels.Independent, tagged=True),
+    *(record(kernel, tagged=True) for kernel in (kernels.Independent, kernels.Unrelated)),
     record(
         kernels.Standardised,
         terms=several(Literal["smooth", "linear"], least=1, most=2),
@@ -441,7 +442,7 @@ PARAMETERS = record(
     noise_variance=NOISE,
     prior=Literal["weak"] | None,
     residual=Literal["auto"] | GraphKernel | None,
-    carry=Literal["auto"] | several(NAME) | None,
+    carry=Literal["auto", "lagged"] | several(NAME) | None,
     solver=Literal["sqp", "lagrangian"] | SOLVER | None,
     spectrum=Literal["auto", "exact", "chebyshev"] | SETTINGS | None,
     stacking=(record(Stacking, **FOLDS) | None, None),
@@ -516,6 +517,7 @@ FILE = record(
         weights=array("n_members"),
         draws=several(record(Draws, models=several(shared("models"), least=1), n_stand_ins=COUNT), least=1),
         tried=several(record(Tried, name=str, score=NUMBER, weight=NOT_NEGATIVE)),
+        order=(record(TimeOrder, factor=float, **each("n_following n_rows", COUNT)) | None, None),
     ),
     estimator=record(SimpleNamespace, parameters=PARAMETERS, fitted=FITTED),
 )

@@ -11,6 +11,7 @@ from spectralgp.kernels.inputs import (
     Precomputed,
     Standardised,
     Term,
+    Unrelated,
     as_covariance,
     as_input_kernel,
     length_scale_centres,

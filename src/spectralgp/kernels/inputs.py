@@ -324,6 +324,24 @@ class Independent(InputKernel):
         return NewInputs.given(np.zeros((shape[0], training.shape[0])), np.ones(shape[0]), np.eye(shape[0]))
 
 
+@dataclass(frozen=True)
+class Unrelated(InputKernel):
+    """Signals that have nothing to do with one another, ``K = I``, whatever their inputs are."""
+
+    has_features = False
+    described = None
+
+    def covariance(self, inputs: Array) -> Array:
+        return np.eye(inputs.shape[0])
+
+    def modes(self, inputs: Array) -> Modes:
+        return Modes(np.ones(inputs.shape[0]), np.eye(inputs.shape[0]))
+
+    def at(self, training: Array, inputs: Any) -> NewInputs:
+        n_inputs = np.shape(inputs)[0]
+        return NewInputs.given(np.zeros((n_inputs, training.shape[0])), np.ones(n_inputs), np.eye(n_inputs))
+
+
 @dataclass(frozen=True, eq=False)
 class Standardised(InputKernel):
     """The default kernel, of inputs with every column centred and divided by its standard deviation.

@@ -48,12 +48,21 @@ class Candidate:
         posterior = condition_shrunk(*own, learns_tails=learns_tails) if learns_to_shrink else condition(*own)
         return posterior if self.transformation is None else replace(posterior, transformation=self.transformation)
 
+    @property
+    def carried(self) -> float:
+        """What inputs carry over at every frequency before the model sees the signals."""
+        return 0.0 if self.transformation is None else self.transformation.carried
+
     def in_units(self, fit: Fit) -> Fit:
         """A fit of the task, of the signals as the user gave them."""
         own, slopes = self.task, 0.0
         if self.transformation is not None:
             slopes = float(np.sum(self.transformation.log_slopes_of(own.signals, own.inputs)))
         return fit.in_units(own.signals, slopes)
+
+
+Recipe: TypeAlias = tuple[GraphKernel, tuple[Term, ...], Scale, bool]
+"""What a setting made a candidate of: a kernel, terms of the inputs, scale of the nodes, whether inputs carry over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +77,7 @@ class Setting:
     shrunk: bool = False  # whether the covariance of predictions is shrunk towards the graph's
     transformation: Transformation | None = None  # what inputs and signals are of the user's, if not those
     _tasks: dict[object, Task] = field(default_factory=dict)
+    _recipes: dict[Candidate, Recipe] = field(default_factory=dict)
 
     @property
     def first_scale(self) -> Scale:
@@ -91,7 +101,13 @@ class Setting:
             words[self.transformation.described] = True
         name = ", ".join(word for word, is_said in words.items() if is_said)
         own = full.scaled_by(1 / task.signals.units.spread)
-        return Candidate(task, own, self.shrunk, name, warm_start_from, self.transformation)
+        made = Candidate(task, own, self.shrunk, name, warm_start_from, self.transformation)
+        self._recipes[made] = kernel, terms, scale, carries
+        return made
+
+    def recipe(self, candidate: Candidate) -> Recipe | None:
+        """What this setting made a candidate of, for one like it of other signals; None if it did not make it."""
+        return self._recipes.get(candidate)
 
     def _task(self, terms: tuple[Term, ...], scale: Scale, carries: bool) -> Task:
         """The task with an input kernel of some terms, nodes scaled in some way, with or without carry-over."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
@@ -19,10 +20,14 @@ from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, Folds, FoldScores, Stacking
+from spectralgp.learning.time_order import TimeOrder
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
 MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
 SMALLEST_SHARE = 0.01  # weight of a member that was found by choice, below which it is left out
+
+Shown: TypeAlias = tuple[float, GraphGP, float, float]
+"""A weight, a model, the spread of its units, and what inputs carry over before it sees the signals."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class FittedModels:
     draws: tuple[Draws, ...]  # one per candidate: the models that stand for it in the posterior
     posterior: Posterior | Mixture  # conditioned on all signals
     tried: tuple[Tried, ...] = ()  # all models that were compared; none where there was one model only
+    order: TimeOrder | None = None  # of the rows, by which the models were compared; at random if not given
 
     @cached_property
     def fits(self) -> tuple[Fit, ...]:
@@ -52,16 +58,17 @@ class FittedModels:
         return tuple(candidate.in_units(fit) for fit, candidate in pairs)
 
     @cached_property
-    def shown(self) -> tuple[tuple[float, GraphGP, float], ...]:
-        """Models with drawn hyperparameters, for bands about what was learnt: weight, model, spread of its units."""
-        parts: list[tuple[float, GraphGP, float]] = []
+    def shown(self) -> tuple[Shown, ...]:
+        """Models with drawn hyperparameters, for bands about what was learnt: as `Shown` has them."""
+        parts: list[Shown] = []
         for number, (weight, fit, drawn) in enumerate(zip(self.weights, self.raw_fits, self.draws, strict=True)):
             task, models = self.candidates[number].task, drawn.models
             if weight > 0 and len(models) == 1:  # else those that predict are several
                 with few_threads(task.signals.shape[0]):
                     stream = np.random.default_rng([SHOWN_SEED, number])
                     models = hyperparameter_draws(task, fit, SHOWN_DRAWS, stream).models
-            parts += [(float(weight) / len(models), model, task.signals.units.spread) for model in models]
+            further = task.signals.units.spread, self.candidates[number].carried
+            parts += [(float(weight) / len(models), model, *further) for model in models]
         return tuple(parts)
 
     def conditioned_anew(self, candidates: Sequence[Candidate]) -> FittedModels:
@@ -83,12 +90,19 @@ class FittedModels:
 
 
 def fit_models(
-    plan: Plan, solver: Solver, stacking: Stacking, generator: np.random.Generator, is_choice: bool, start: Fit | None
+    plan: Plan,
+    solver: Solver,
+    stacking: Stacking,
+    generator: np.random.Generator,
+    is_choice: bool,
+    start: Fit | None,
+    order: TimeOrder | None = None,
 ) -> FittedModels:
     """Learn candidates, weigh them by what they predict of signals held out, and condition them on all signals.
 
     Several candidates are stacked, with the weights that score best on held-out folds; where they are a choice of the
-    library's (`is_choice`), only those of use are kept. A single one is learnt from a `start`, if there is one.
+    library's (`is_choice`), only those of use are kept. A single one is learnt from a `start`, if there is one. Where
+    rows have an `order`, folds are those of forward chaining.
     """
     of_folds, of_draws = generator.spawn(2)
     candidates = next(plan)
@@ -96,7 +110,7 @@ def fit_models(
     weights, warm_starts, tried = np.ones(1), [] if is_stacked or start is None else [start], tuple[Tried, ...]()
     with few_threads(n_signals):
         if is_stacked:
-            folds = Folds(candidates[0].task.signals.shape, stacking, of_folds, is_choice)
+            folds = Folds(candidates[0].task.signals.shape, stacking, of_folds, is_choice, order is not None)
             candidates, held_out = _tried(plan, candidates, folds, solver)
             weights = _weights(held_out, is_choice, most=MOST_MEMBERS if n_signals > MOST_COMPARED else None)
             rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
@@ -118,7 +132,7 @@ def fit_models(
             triples = zip(tasks, fits, streams, strict=True)
             drawn = [hyperparameter_draws(task, fit, stacking.n_draws, rng) for task, fit, rng in triples]
         complete, posterior = conditioned(candidates, weights, drawn)
-    return FittedModels(tuple(candidates), tuple(fits), weights, complete, posterior, tried)
+    return FittedModels(tuple(candidates), tuple(fits), weights, complete, posterior, tried, order)
 
 
 def conditioned(

@@ -96,13 +96,20 @@ class FoldScores:
 class Folds:
     """Parts of the signals to be held out in turn, the same for every candidate.
 
+    They are drawn at random or, of signals in the order of time, follow those that are learnt from.
+
     Every fold but the first starts from the solution of the first, for the same kernel. None starts from the fit to all
     signals: that remembers those held out, and would favour kernels that overfit. Without a prior there are so many
     local maxima that even another fold's solution leads to one that remembers, so that every fold starts cold.
     """
 
     def __init__(
-        self, shape: tuple[int, int], stacking: Stacking, random_state: np.random.Generator, sparing: bool = False
+        self,
+        shape: tuple[int, int],
+        stacking: Stacking,
+        random_state: np.random.Generator,
+        sparing: bool = False,
+        in_time: bool = False,
     ) -> None:
         (n_signals, n_nodes), n_folds = shape, min(stacking.n_folds, shape[0])
         shuffled, *self._streams = random_state.spawn(1 + n_folds)
@@ -113,6 +120,11 @@ class Folds:
             seen = np.cumsum([part.size for part in self.held_out])
             enough = HELD_OUT_IF_LONG if n_nodes >= LONG_SIGNAL else HELD_OUT
             self.held_out = self.held_out[: int(np.searchsorted(seen, enough)) + 1]
+        self.kept = [np.setdiff1d(self.chosen, part) for part in self.held_out]
+        if in_time:  # the third quarter from the first half, and the last from all before it
+            self.chosen = np.arange(n_signals)[-MOST_COMPARED if sparing else None :]
+            *before, last = np.array_split(self.chosen, [self.chosen.size // 2, 3 * self.chosen.size // 4])
+            self.kept, self.held_out = [before[0], np.concatenate(before)], [before[1], last]
         self._first: dict[Candidate | None, Fit] = {}
         self._cut: dict[tuple[Signals, int], tuple[Signals, Signals]] = {}
         self._parts: dict[tuple[Task, int], Task] = {}
@@ -148,8 +160,7 @@ class Folds:
         warm_starts: Sequence[Fit | None],
     ) -> tuple[list[Fit], Array, Array]:
         """Fits without one of the folds, and log densities of its signals and of their values."""
-        held_out = self.held_out[number]
-        kept = np.setdiff1d(self.chosen, held_out)
+        kept, held_out = self.kept[number], self.held_out[number]
         parts = []
         for task in (candidate.task for candidate in candidates):  # tasks are cut once, and signals that they share
             if (task.signals, number) not in self._cut:

@@ -86,6 +86,7 @@ class Variance:
     # of the squared distance to the nodes' means; None where nothing varies, or there is no closed form
     predicted: float | None
     with_neighbours: float | None  # each value predicted from all others, those of its own signal too
+    of: str = ""  # what that model sees in place of the signals, if not those
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,7 @@ class Numbers:
     tried: tuple[Tried, ...]
     stand_ins: int = 0  # draws of the hyperparameters that the best values replace
     has_inputs: bool = True
+    order: str = ""  # that rows are in the order of time, in words
 
 
 def gather(
@@ -179,6 +181,7 @@ def gather(
         tried=tuple(sorted(learnt.tried, key=lambda one: -one.score)),
         stand_ins=learnt.n_stand_ins,
         has_inputs=heaviest.prior.input_kernel.has_features or heaviest.prior.input_kernel.is_pairwise,
+        order="" if learnt.order is None else learnt.order.described,
     )
 
 
@@ -239,7 +242,10 @@ def _bands(model: Any, heaviest: Posterior) -> Bands:
         has: dict[Which, bool] = {
             "signal": True,
             "residual": any(one.prior.graph_kernel.residual is not None for one in posteriors),
-            "carry": any(one.prior.carry is not None for one in posteriors),
+            "carry": any(
+                one.prior.carry is not None or (one.transformation is not None and one.transformation.carried != 0)
+                for one in posteriors
+            ),
         }
         for which in (which for which, is_there in has.items() if is_there):
             answer = model.response(grid, return_std=has_signals, which=which)
@@ -288,7 +294,8 @@ def _variance(posterior: Posterior | Mixture, heaviest: Posterior, predictions: 
         with_neighbours = _explained(predictions, np.asarray(leave_one_out(posterior, "entry").mean))
     from_inputs, neighbours, carried, noise = (parts / parts.sum()).tolist()
     predicted = _explained(predictions, predictions.mean)
-    return Variance(from_inputs, neighbours, carried, noise, predicted, with_neighbours)
+    of = "" if heaviest.transformation is None else heaviest.transformation.described
+    return Variance(from_inputs, neighbours, carried, noise, predicted, with_neighbours, of)
 
 
 def _explained(predictions: Predictions, mean: Array) -> float | None:

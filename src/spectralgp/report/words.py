@@ -98,7 +98,7 @@ def overview(numbers: Numbers) -> str:
     counts, n_models = numbers.counts, sum(one.weight > 0 for one in numbers.members)
     models = "one model" if n_models == 1 else f"a mixture of {n_models} models"
     sizes = f"{count(counts.signals, 'training signal')} on {count(counts.nodes, 'node')}"
-    return f"{sizes} and {count(counts.edges, 'edge')}; {models}."
+    return f"{sizes} and {count(counts.edges, 'edge')}; {models}. {numbers.order}".rstrip()
 
 
 def filter_words(bands: Bands, has_inputs: bool = True) -> list[str]:
@@ -138,7 +138,8 @@ def variance_words(variance: Variance, source: Source, has_inputs: bool = True) 
         "noise at single nodes": variance.noise,
     }
     first, *others = [(percent(share), what) for what, share in parts.items() if share > 0]
-    listed = [f"{first[0]} of the variance comes from {first[1]}", *(f"{share} from {what}" for share, what in others)]
+    total = f"the variance of {variance.of}" if variance.of else "the variance"
+    listed = [f"{first[0]} of {total} comes from {first[1]}", *(f"{share} from {what}" for share, what in others)]
     return [*said, f"By the model's own account {listing(listed)}."]
 
 
@@ -169,7 +170,7 @@ def watch_outs(numbers: Numbers) -> list[str]:
         "nothing passes from one to another.": counts.edges > 0 and counts.components > 1,
         **dict.fromkeys(_calibration_warnings(numbers.calibration, numbers.predictions.source), True),
         f"By the model's own account {percent(variance.noise)} of the variance is noise: little was learnt.": (
-            variance.noise > MUCH_NOISE
+            variance.noise > MUCH_NOISE and not variance.of
         ),
         "Predictions are no better than the nodes' means. Inputs may say nothing, or signals be too few.": (
             variance.noise <= MUCH_NOISE and variance.predicted is not None and variance.predicted <= 0
