@@ -319,9 +319,6 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     ("other", "complementarity lift truncation rounding probes limit score restarts tried eigenpairs densities"),
     ("other", "input_recipe time shrinkage input_kernel stacking transformation factor order graph_kernel"),
     ("other", "offset_variance"),
-        "other",
-        "input_recipe time shrinkage input_kernel stacking transformation factor order graph_kernel offset_variance",
-    ),
     (None, "name detail method active"),
 )
 WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the others are made shorter
