@@ -598,6 +598,7 @@ def stacking_weights(
     tolerance: float = 1e-10,
     negligible: float = NEGLIGIBLE_WEIGHT,
     value_weight: float = 1.0,
+    worth: Array | None = None,
 ) -> Array:
     """Weights of a mixture that maximise the held-out log score ``sum_n log sum_k w_k p_nk``.
 
@@ -605,6 +606,7 @@ def stacking_weights(
     n_models) the score is the sum of both: a signal's density rewards what a model knows of the covariance of the
     nodes, those of its values reward what it knows of each, its mean above all.
 
+    With `worth`, one number per row, rows count as much as it says, and equal weights as one more: a Dirichlet prior.
     Weights below `negligible` are set to zero, so that their models need not be evaluated. The score is concave in the
     weights; expectation maximisation climbs it without a step size and keeps them on the simplex, until none
     changes by more than `tolerance`.
@@ -620,12 +622,14 @@ def stacking_weights(
         values = value_log_densities.reshape(-1, log_densities.shape[1])
         log_densities = np.vstack([log_densities, values])
         counts = np.concatenate([counts, np.full(len(values), value_weight)])
-    counts /= counts.sum()
+    counts, equal = counts / counts.sum(), 0.0
+    if worth is not None:  # equation (30b)
+        counts, equal = worth / (worth.sum() + 1), 1 / (worth.sum() + 1) / log_densities.shape[1]
     scaled = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
     weights = np.full(log_densities.shape[1], 1 / log_densities.shape[1])
     for _ in range(n_iterations):
         shares = weights * scaled
-        updated = counts @ (shares / shares.sum(axis=1, keepdims=True))
+        updated = counts @ (shares / shares.sum(axis=1, keepdims=True)) + equal
         change = np.max(np.abs(updated - weights))
         weights = updated
         if change < tolerance:

@@ -27,8 +27,9 @@ NOT_EXACT = (
     "prior must be on an exact spectrum to shrink a covariance, a matrix of nodes by nodes; got a quadrature. "
     "Use condition, or graph_gp without a spectrum where the graph is small enough."
 )
-FEW_DRAWS = 16
-COMPLETIONS = 3  # of signals with holes, each under what was learnt from the one before
+COMPLETIONS, ROUGH_COMPLETIONS = 3, 2  # of signals with holes, each under what was learnt from the one before
+PASSING_DRAWS, ROUGH_DRAWS = 6, 16  # of completions that are learnt from and left behind; of a rough last one
+PASSING_TOLERANCE = 1e-3  # of solves for either
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,11 +321,13 @@ class Posterior:
 
     def filled(self, rows: Indices) -> Predictive:
         """Some of the training signals given what was observed of all."""
-        centre = self.basis.zeros(len(self.inputs)) + self.carried_block(self.inputs)
-        shrinkage, freedom = self.prior.shrinkage, self.prior.freedom
-        units, seen = self.signals.units, self.as_seen()
-        field = Field(self.covariance, lambda: centre, units, freedom, seen, shown=rows, learnt_from_them=shrinkage)
+        field = replace(self.completion(self.prior.freedom), shown=rows, learnt_from_them=self.prior.shrinkage)
         return self._restored(field, self.inputs[rows], self.signals.observed[rows])
+
+    def completion(self, freedom: float = np.inf) -> Field:
+        """The training signals as the model sees them, given what was observed of all; normal if nothing else said."""
+        centre = self.basis.zeros(len(self.inputs)) + self.carried_block(self.inputs)
+        return Field(self.covariance, lambda: centre, self.signals.units, freedom, self.as_seen())
 
     def log_evidence(self) -> float:
         """Log density of the training signals, normal and in the units that they were read in."""
@@ -389,14 +392,21 @@ def condition(
     """
     if not isinstance(prior, GraphGP):
         raise TypeError(f"prior must be a GraphGP; got {type(prior).__name__}. Make one with graph_gp(...).")
+    given, training = _checked(prior, inputs, signals, carried)
+    return _conditioned(prior, given, training, prior.rows(given), carried)
+
+
+def _checked(
+    prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals, carried: CarryColumns | None
+) -> tuple[Array, Signals]:
+    """Inputs and signals that a prior may be conditioned on."""
     given = as_real_array(inputs, "inputs", ("n_signals", "n_features")).copy()
     if (prior.carry is None) != (carried is None):
         raise ValueError(
             f"carried must be given where the prior has a carry-over filter, and only there; got {carried}. "
             "Make it with CarryColumns.of(columns, inputs)."
         )
-    training = as_training(signals, given.shape[0], prior.spectrum.n_nodes)
-    return _conditioned(prior, given, training, prior.rows(given), carried)
+    return given, as_training(signals, given.shape[0], prior.spectrum.n_nodes)
 
 
 def log_marginal_likelihood(prior: GraphGP, inputs: Array, signals: ArrayLike | Signals) -> float:
@@ -430,27 +440,21 @@ def _conditioned(
     signals: Signals,
     rows: Rows,
     carried: CarryColumns | None,
-    most_deviations: int | None = None,
-    start: Array | None = None,
+    **settings: Any,
 ) -> Posterior:
+    """The posterior; `settings` are those of `Seen`."""
     if not signals.has_holes:
         return Posterior(prior, inputs, signals, prior.covariance(rows), carried)
     mean = prior.carried_values(carried, inputs, signals.units)
-    seen = seen_about(mean, prior.covariance(rows), signals, most_deviations, start)
+    seen = seen_about(mean, prior.covariance(rows), signals, **settings)
     completed = signals.completed(seen.mean + mean, partial(getattr, seen, "deviations"))
     return Posterior(prior, inputs, completed, seen.covariance, carried, seen)
 
 
-def seen_about(
-    mean: Any,
-    covariance: Covariance,
-    signals: Signals,
-    most_deviations: int | None = None,
-    start: Array | None = None,
-) -> Seen:
-    """Signals with holes about a mean, that inputs carry over or zero, under a covariance."""
+def seen_about(mean: Any, covariance: Covariance, signals: Signals, **settings: Any) -> Seen:
+    """Signals with holes about a mean, that inputs carry over or zero, under a covariance; by settings of `Seen`."""
     values = np.where(signals.observed, signals.as_observed - mean, 0.0)
-    return Seen(covariance, values, signals.observed.astype(float), most_deviations, start)
+    return Seen(covariance, values, signals.observed.astype(float), **settings)
 
 
 def condition_shrunk(
@@ -460,6 +464,7 @@ def condition_shrunk(
     carried: CarryColumns | None = None,
     *,
     learns_tails: bool = True,
+    roughly: bool = False,
 ) -> Posterior:
     """Condition a prior on signals, from which the covariance between frequencies is learnt first: equation (14).
 
@@ -470,6 +475,8 @@ def condition_shrunk(
     learns_tails : bool, default=True
         Whether the degrees of freedom of a signal are learnt by leaving every one out; else they are those of the
         posterior of the covariance.
+    roughly : bool, default=False
+        Whether what was not observed is completed fast rather than well: twice and by few draws.
 
     Returns
     -------
@@ -487,15 +494,21 @@ def condition_shrunk(
     >>> 0 < posterior.prior.shrinkage.data_weight < 1
     True
     """
-    plain = condition(replace(prior, shrinkage=None), inputs, signals, carried)
+    prior = replace(prior, shrinkage=None)
+    given, training = _checked(prior, inputs, signals, carried)
+    passing = {"most_deviations": PASSING_DRAWS, "tolerance": PASSING_TOLERANCE}
+    plain = latest = _conditioned(prior, given, training, prior.rows(given), carried, **passing)
     plain.basis.require_eigenvectors(NOT_EXACT)
-    latest = plain
-    for number in range(COMPLETIONS if plain.signals.has_holes else 1):
+    n_completions = (ROUGH_COMPLETIONS if roughly else COMPLETIONS) if training.has_holes else 1
+    for number in range(1, n_completions + 1):
         # what is missing is completed by the covariance that it is part of
-        shrunk = replace(plain.prior, shrinkage=_shrinkage(replace(plain, signals=latest.signals)))
-        most = FEW_DRAWS if number < COMPLETIONS - 1 else None
-        start = None if latest.seen is None else latest.seen.solution
-        latest = _conditioned(shrunk, plain.inputs, latest.signals, plain.covariance.rows, carried, most, start)
+        shrunk = replace(prior, shrinkage=_shrinkage(replace(plain, signals=latest.signals)))
+        settings: dict[str, Any] = {"start": None if latest.seen is None else latest.seen.solution}
+        if number < n_completions or roughly:
+            settings |= passing
+        if number == n_completions and roughly:
+            settings["most_deviations"] = ROUGH_DRAWS
+        latest = _conditioned(shrunk, given, latest.signals, plain.covariance.rows, carried, **settings)
     return _with_tails(latest, learns_tails)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigh, eigh_tridiagonal, solve_triangular
+from scipy.linalg.lapack import dtrtri
 
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Mask
@@ -20,7 +21,8 @@ from spectralgp.spectra import Modes
 
 Method = Literal["missing", "observed", "iterative"]
 
-MOST_DENSE, MOST_SOLVED_DENSELY = 2_500, 1_500  # entries whose covariance is written out for densities, and to solve
+MOST_DENSE = 2_500  # entries whose covariance is written out
+MOST_SOLVED_DENSELY = 1_500  # the same to solve with it where a tolerance is allowed
 MOST_ITERATIONS = 2_000
 FORM_TOLERANCE, ROUGH_FORM_TOLERANCE = 1e-5, 1e-3  # of a solve for a quadratic form; where its determinant is rough
 RECENT_ITERATIONS = 4  # whose gain stands for what is left
@@ -30,6 +32,7 @@ MOST_LANCZOS_STEPS, FEW_LANCZOS_STEPS = 200, 20  # the second on more values tha
 STEPS_BETWEEN = 10
 LANCZOS_TOLERANCE = 1e-5  # relative change of a quadrature at which Lanczos stops
 MOST_EXACT_VALUES = 2**22  # of deviations that are kept to know a covariance without error
+ALWAYS_EXACT = 64  # entries, as many as draws elsewhere: their covariance takes no draws where few are wanted either
 DRAWS, FEWEST_DRAWS = 64, 2
 MOST_DRAWN = 2**22  # values, of all draws together
 DRAW_TOLERANCE, ROUGH_DRAW_TOLERANCE = 1e-3, 1e-2  # of solves for draws, whose number limits them; of few draws
@@ -52,6 +55,7 @@ class Seen:
     weights: Array  # not negative
     most_deviations: int | None = None  # that may stand for a covariance; as many as memory allows if not given
     start: Array | None = None  # a guess of `solution`
+    tolerance: float = 0.0  # of solves for the mean and, at least, for deviations
 
     __getstate__ = without_caches
 
@@ -96,7 +100,8 @@ class Seen:
     @cached_property
     def method(self) -> Method:
         """By which matrix, if any, systems are solved."""
-        is_small = self.is_written_out and self._n_dense <= MOST_SOLVED_DENSELY
+        most = MOST_DENSE if self.tolerance == 0 else MOST_SOLVED_DENSELY
+        is_small = self.is_written_out and self._n_dense <= most
         return self._side if is_small else "iterative"
 
     @property
@@ -220,7 +225,7 @@ class Seen:
 
     @cached_property
     def _filled(self) -> tuple[Array, Array]:
-        return self.filled(self.values, self.start)
+        return self.filled(self.values, self.start, self.tolerance)
 
     @property
     def mean(self) -> Array:
@@ -242,7 +247,7 @@ class Seen:
     def n_draws(self) -> int | None:
         """How many draws stand for the covariance of what was not observed; None where it is known."""
         most = DRAWS if self.most_deviations is None else self.most_deviations
-        exact = MOST_EXACT_VALUES // max(self.weights.size, 1) if self.most_deviations is None else most
+        exact = MOST_EXACT_VALUES // max(self.weights.size, 1) if self.most_deviations is None else ALWAYS_EXACT
         if self.covariance.is_written_out and self._n_others <= exact:
             return None
         return max(FEWEST_DRAWS, min(most, MOST_DRAWN // self.weights.size))
@@ -251,7 +256,7 @@ class Seen:
     def deviations(self) -> Array:
         """What complete values may deviate by: outer products add up to their covariance, or estimate it."""
         tolerance = ROUGH_DRAW_TOLERANCE if self.weights.size > MOST_DRAWN else DRAW_TOLERANCE
-        return self.spread(self.n_draws, np.random.default_rng(DRAW_SEED), tolerance)
+        return self.spread(self.n_draws, np.random.default_rng(DRAW_SEED), max(tolerance, self.tolerance))
 
     def spread(self, n_draws: int | None, random_state: np.random.Generator, tolerance: float = 0.0) -> Array:
         """What complete values may deviate by: by a number of draws, or without error, one per missing value."""
@@ -390,7 +395,8 @@ class Seen:
         if self._side == "observed":
             start = int(np.count_nonzero(self.observed[:signal]))
             places = slice(start, start + int(np.count_nonzero(own)))
-            entries = self._observed_inverse[places, places]
+            columns = self._inverse_factor[start:, places]  # which is zero above
+            entries = columns.T @ columns
         else:
             known = self.covariance.between(signal, signal, inverse=True, nodes=own)
             across = self.covariance.across(self._others, signal, own)
@@ -421,9 +427,9 @@ class Seen:
         return np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0)), axes
 
     @cached_property
-    def _observed_inverse(self) -> Array:
-        """``Q`` among all that was observed, row by row, where that is little."""
-        return self._inner_solve(np.eye(self._n_dense))
+    def _inverse_factor(self) -> Array:
+        """Inverse of the Cholesky factor of ``C_oo``, whose columns have the products ``Q``, where that is little."""
+        return np.asarray(dtrtri(self._factor, lower=1)[0])
 
     def lengths(
         self, signals: Iterable[int], solution: Array | None = None, less: Array | None = None

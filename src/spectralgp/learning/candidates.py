@@ -40,12 +40,16 @@ class Candidate:
         """Its name, and the Laplacian that it is on."""
         return self.name if self.kernel.needs_no_graph else f"{self.name} ({self.kernel.laplacian} Laplacian)"
 
-    def condition(self, model: GraphGP, task: Task | None = None, learns_tails: bool = True) -> Posterior:
+    def condition(
+        self, model: GraphGP, task: Task | None = None, learns_tails: bool = True, roughly: bool = False
+    ) -> Posterior:
         """A learnt model conditioned on the signals of the task, or of a part of it; learns to shrink if it must."""
         task = task or self.task
         own = (model, task.inputs, task.signals, task.carried)
-        learns_to_shrink = self.shrunk and model.shrinkage is None
-        posterior = condition_shrunk(*own, learns_tails=learns_tails) if learns_to_shrink else condition(*own)
+        if self.shrunk and model.shrinkage is None:
+            posterior = condition_shrunk(*own, learns_tails=learns_tails, roughly=roughly)
+        else:
+            posterior = condition(*own)
         return posterior if self.transformation is None else replace(posterior, transformation=self.transformation)
 
     @property
@@ -167,7 +171,8 @@ def automatic(setting: Setting) -> Plan:
     3. The best of all with one term only; without a graph; and with what inputs carry over.
     4. The linear term alone with what inputs carry over.
 
-    On a large graph one Laplacian is tried, in both degrees at once, and no model without a graph.
+    On a large graph one Laplacian is tried, in both degrees at once, and no model without a graph. Where signals have
+    holes, which make every model take long, the linear term is the only one that is tried alone.
     """
     is_large, is_default, scale = setting.task.spectrum.needs_passes, setting.is_kernel_open, setting.first_scale
     others = [other for other in setting.signals if other != scale]
@@ -192,18 +197,19 @@ def automatic(setting: Setting) -> Plan:
         if others and np.max(scores[1:]) > np.max(first):
             scale = others[int(np.argmax(scores[1:]))]
     further: list[Candidate] = []
+    alone = BOTH_TERMS[1:] if setting.task.signals.has_holes else BOTH_TERMS
     if is_default:
-        further += [setting.candidate(kernel, (term,), scale) for term in BOTH_TERMS]
+        further += [setting.candidate(kernel, (term,), scale) for term in alone]
     if not is_large:
         # a kernel of the user's own has no choice of terms
         sets: Sequence[tuple[Term, ...]] = (BOTH_TERMS, ("linear",)) if is_default else (BOTH_TERMS,)
-        further += [setting.candidate(Identity(), terms, scale) for terms in sets]
+        further += [setting.candidate(Identity(), terms, scale) for terms in sets[-len(alone) :]]
     if setting.columns is not None:
         further += [setting.candidate(kernel, BOTH_TERMS, scale, carries=True, warm_start_from=best)]
     if further:
         yield further
     if setting.columns is not None and is_default:
-        yield [setting.candidate(kernel, ("linear",), scale, carries=True, warm_start_from=further[1])]
+        yield [setting.candidate(kernel, ("linear",), scale, carries=True, warm_start_from=further[len(alone) - 1])]
 
 
 def _without_graph(setting: Setting, others: Sequence[Scale]) -> Plan:

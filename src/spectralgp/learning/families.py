@@ -8,10 +8,11 @@ from typing import Literal
 
 from spectralgp._basics.checks import as_option
 from spectralgp._basics.progress import Progress, telling
+from spectralgp.fields import GraphGP
 from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.lagrangian import Lagrangian, Limits
-from spectralgp.learning.missing import learn_incomplete
+from spectralgp.learning.missing import learn_incomplete, with_evidence
 from spectralgp.learning.objective import Task, told_apart
 from spectralgp.learning.sqp import Sqp
 
@@ -71,9 +72,22 @@ def learn_all(
         if task.signals.is_complete:
             found = solver.fit(task, own, starts if len(starts) == len(group) else None)
         else:
-            found = [learn_incomplete(task, own[0], solver, known[group[0]])]
+            found = [with_evidence(task, learn_incomplete(task, own[0], solver, known[group[0]]))]
         fits |= zip(group, found, strict=True)
     return [replace(fits[index], model=told_apart(tasks[index], fits[index].model)) for index in range(len(kernels))]
+
+
+def learn_near(
+    task: Task, kernel: GraphKernel, solver: Solver, warm_start: Fit | None = None, near: GraphGP | None = None
+) -> Fit:
+    """Learn one graph kernel; signals with holes are first completed under a model of another form, if there is one.
+
+    Of those, likelihoods are expected ones until `with_evidence`.
+    """
+    if task.signals.is_complete:
+        return learn_all([task], [kernel], solver, [warm_start])[0]
+    fit = learn_incomplete(task, kernel, solver, warm_start, near)
+    return replace(fit, model=told_apart(task, fit.model))
 
 
 def as_solver(solver: SolverLike, max_iterations: int = 500) -> Solver:

@@ -20,10 +20,13 @@ from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, Folds, FoldScores, Stacking
+from spectralgp.learning.hidden import HiddenEntries
+from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.time_order import TimeOrder
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
 MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
+MOST_FILLING = 4  # the same where signals have holes, which each member completes
 SMALLEST_SHARE = 0.01  # weight of a member that was found by choice, below which it is left out
 
 Shown: TypeAlias = tuple[float, GraphGP, float, float]
@@ -108,11 +111,19 @@ def fit_models(
     candidates = next(plan)
     n_signals, is_stacked = candidates[0].task.signals.shape[0], len(candidates) > 1
     weights, warm_starts, tried = np.ones(1), [] if is_stacked or start is None else [start], tuple[Tried, ...]()
+    is_learnt = False  # whether warm starts are fits to all signals already
     with few_threads(n_signals):
         if is_stacked:
-            folds = Folds(candidates[0].task.signals.shape, stacking, of_folds, is_choice, order is not None)
-            candidates, held_out = _tried(plan, candidates, folds, solver)
-            weights = _weights(held_out, is_choice, most=MOST_MEMBERS if n_signals > MOST_COMPARED else None)
+            signals = candidates[0].task.signals
+            judge: Folds | HiddenEntries
+            if is_choice and signals.has_holes:
+                judge = HiddenEntries(signals, of_folds)
+                is_learnt = judge.is_whole
+            else:
+                judge = Folds(signals.shape, stacking, of_folds, is_choice, order is not None)
+            candidates, held_out = _tried(plan, candidates, judge, solver)
+            most = MOST_FILLING if isinstance(judge, HiddenEntries) else None
+            weights = _weights(held_out, is_choice, MOST_MEMBERS if n_signals > MOST_COMPARED else most)
             rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
             tried = tuple(Tried(candidate.described, score, weight) for candidate, score, weight in rows)
             if is_choice:  # only what is of use is learnt from all signals
@@ -123,7 +134,10 @@ def fit_models(
         if is_choice and not tasks[0].signals.is_complete:
             solver = solver.coarse()  # more draws for what is missing would tell nothing of predictions
         with quietly() if is_stacked else nullcontext():
-            fits = learn_all(tasks, kernels, solver, warm_starts)
+            if is_learnt:
+                fits = [with_evidence(*pair) for pair in zip(tasks, warm_starts, strict=True)]
+            else:
+                fits = learn_all(tasks, kernels, solver, warm_starts)
         if is_stacked:
             report("all signals")
         drawn = [Draws((fit.model,)) for fit in fits]
@@ -152,16 +166,18 @@ def conditioned(
     return tuple(complete), posteriors[0] if single else Mixture(np.array(shares), tuple(posteriors))
 
 
-def _tried(plan: Plan, candidates: list[Candidate], folds: Folds, solver: Solver) -> tuple[list[Candidate], FoldScores]:
+def _tried(
+    plan: Plan, candidates: list[Candidate], judge: Folds | HiddenEntries, solver: Solver
+) -> tuple[list[Candidate], FoldScores]:
     """All candidates of a plan, and what they predicted."""
-    held_out = folds.score(candidates, solver)
+    held_out = judge.score(candidates, solver)
     tried, scores = list(candidates), held_out.scores
     while True:
         try:
             further = plan.send(scores)
         except StopIteration:
             return tried, held_out
-        found = folds.score(further, solver)
+        found = judge.score(further, solver)
         tried, held_out, scores = [*tried, *further], held_out.beside(found), found.scores
 
 
@@ -176,6 +192,7 @@ def _weights(held_out: FoldScores, is_choice: bool, most: int | None) -> Array:
         tolerance=1e-6,
         negligible=SMALLEST_SHARE,
         value_weight=held_out.value_weight,
+        worth=held_out.worth,
     )
     if most is not None and np.count_nonzero(weights) > most:
         weights = np.where(weights >= np.sort(weights)[-most], weights, 0.0)

@@ -70,6 +70,7 @@ class FoldScores:
     value_log_densities: Array | None  # of values at some nodes, one by one (n_held_out, n_some, n_candidates), or None
     n_nodes: int  # of all nodes
     fits: tuple[Fit, ...]  # of the first fold: a place to start from for fits to other data
+    worth: Array | None = None  # of entries hidden one by one: what each counts, beside equal weights that count one
 
     @property
     def value_weight(self) -> float:
@@ -79,7 +80,7 @@ class FoldScores:
     @property
     def scores(self) -> Array:
         """Log densities of signals plus those of their values, summed: one number per candidate."""
-        scores: Array = self.log_densities.sum(axis=0)
+        scores: Array = self.log_densities.sum(axis=0) if self.worth is None else self.worth @ self.log_densities
         if self.value_log_densities is None:
             return scores
         return scores + self.value_weight * self.value_log_densities.sum(axis=(0, 1))
@@ -90,7 +91,7 @@ class FoldScores:
         if self.value_log_densities is not None and other.value_log_densities is not None:
             values = np.concatenate([self.value_log_densities, other.value_log_densities], axis=2)
         logs = np.concatenate([self.log_densities, other.log_densities], axis=1)
-        return FoldScores(logs, values, self.n_nodes, self.fits + other.fits)
+        return FoldScores(logs, values, self.n_nodes, self.fits + other.fits, self.worth)
 
 
 class Folds:

@@ -27,7 +27,7 @@ EM_TOLERANCE_NATS = 0.001  # that a fit may fall short of its maximum, where wha
 SOLVE_TOLERANCE_NATS, MIN_SOLVE_TOLERANCE = 3e-5, 1e-5  # what solves may cost, and the smallest tolerance of one
 TRUNCATION_SHARE = 0.1  # of the tolerated truncation error of a quadrature, that solves and a stop may cost each
 FAR_GAIN_NATS = 10.0  # a step that gains more is far from the answer
-FAR_FACTOR = 10.0  # by which solves are coarser there
+FAR_FACTOR = 10.0  # times the tolerance: a step that gains less is near
 ITERATIONS_PER_STEP = 5  # of a solver's limit, for each step that there may be
 MAX_HISTORY = 5  # steps that the next one is extrapolated from
 MAX_EXTRAPOLATION = 20.0  # times the last step
@@ -54,17 +54,17 @@ class Expectation:
             return cls(task, None)
         return cls(task, min(FIRST_DRAWS, _max_draws(task)))
 
-    def _seen(self, model: GraphGP) -> tuple[Seen, Any]:
+    def _seen(self, model: GraphGP, tolerance: float = 0.0) -> tuple[Seen, Any]:
         """The signals under a model, and the mean that inputs carry over to them."""
         carried = model.carried_values(self.task.carried, self.task.inputs, self.signals.units)
-        return seen_about(carried, model.covariance(model.rows(self.task.inputs)), self.signals), carried
+        covariance = model.covariance(model.rows(self.task.inputs))
+        return seen_about(carried, covariance, self.signals, tolerance=tolerance), carried
 
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
-        """The task with signals completed under a model; coarsely, and by few draws, if that is far from the answer."""
-        seen, carried = self._seen(model)
+        """The task with signals completed under a model; by few draws if that is far from the answer."""
         # a quadratic form at its minimum: what a solve leaves costs the square of it, for each value observed
         tolerance = max(float(np.sqrt(self.tolerance_nats / self.signals.size)), MIN_SOLVE_TOLERANCE)
-        tolerance *= FAR_FACTOR if is_far else 1.0
+        seen, carried = self._seen(model, tolerance)
         if self.n_draws is None:
             mean, deviations = seen.mean, seen.spread(None, np.random.default_rng(SEED))
         elif self.n_draws == 1:
@@ -102,12 +102,26 @@ def objective_of(task: Task, model: GraphGP, expectation: Expectation | None = N
     return Objective(task, model.graph_kernel, model.spectrum, complete)
 
 
-def learn_incomplete(task: Task, kernel: GraphKernel, solver: Solver, warm_start: Fit | None = None) -> Fit:
-    """A fit to signals with holes, from a warm start or from the simplest form of the kernel."""
+def learn_incomplete(
+    task: Task, kernel: GraphKernel, solver: Solver, warm_start: Fit | None = None, near: GraphGP | None = None
+) -> Fit:
+    """A fit to signals with holes, from a warm start or from the simplest form of the kernel.
+
+    Without a warm start they may be completed first under a model of any form that was learnt from the same signals.
+    Likelihoods are those expected of completed signals, until `with_evidence`.
+    """
     with quietly():
-        fit = _ExpectationMaximisation(task, kernel, solver).fit(warm_start)
+        fit = _ExpectationMaximisation(task, kernel, solver).fit(warm_start, near)
     report(kernel.label)
     return fit
+
+
+def with_evidence(task: Task, fit: Fit) -> Fit:
+    """A fit to signals with holes with the likelihood of what was observed."""
+    value, error = Expectation.of(task).log_likelihood(fit.model)
+    errors = replace(fit.errors, probes=float(np.hypot(fit.errors.probes, error)))
+    log_posterior = value + (fit.log_posterior - fit.log_likelihood)
+    return replace(fit, log_likelihood=value, log_posterior=log_posterior, errors=errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +152,13 @@ class _ExpectationMaximisation:
         self.restarts: tuple[float, ...] = ()
         self.objective: Objective | None = None  # of the last step
 
-    def fit(self, warm_start: Fit | None) -> Fit:
+    def fit(self, warm_start: Fit | None, near: GraphGP | None = None) -> Fit:
         """The fit."""
-        fit = self._first_fit(warm_start)
+        fit = self._first_fit(warm_start, near)
         model, outcome, detail, history = fit.model, Outcome.NOT_STATIONARY, "", list[_Step]()
-        is_far = warm_start is None
+        is_far = warm_start is None and near is None
         for _ in range(self.max_steps):
-            if history:
+            if history and is_far:  # once near, always: fewer draws have another maximum, to and fro without end
                 is_far = history[-1].gain > max(FAR_GAIN_NATS, FAR_FACTOR * self.tolerance_nats)
             step = self._step(model, fit, is_far)
             if history and history[-1].is_far and not is_far:
@@ -171,10 +185,11 @@ class _ExpectationMaximisation:
             model = self._extrapolated(history) if history else fit.model
         return self._finished(fit, outcome, detail)
 
-    def _first_fit(self, warm_start: Fit | None) -> Fit:
-        """A fit to signals completed under the warm start, or else under one of the simplest form."""
-        if warm_start is not None:
-            return self._learnt(self.kernel, self.expectation.completed(warm_start.model), warm_start)
+    def _first_fit(self, warm_start: Fit | None, near: GraphGP | None) -> Fit:
+        """A fit to signals completed under the warm start, a model of another form, or one of the simplest form."""
+        known = near if warm_start is None else warm_start.model
+        if known is not None:
+            return self._learnt(self.kernel, self.expectation.completed(known), warm_start)
         form, spectrum = self.kernel.path()[0], self.task.spectrum_of(self.kernel)
         objective = Objective(self.task, form.bind(spectrum), spectrum)
         model = objective.without_carry(objective.starting_points()[-1])
@@ -253,14 +268,13 @@ class _ExpectationMaximisation:
         return False
 
     def _finished(self, fit: Fit, outcome: Outcome, detail: str) -> Fit:
-        """The fit with the evidence of what was observed, and in words how what was not was treated."""
+        """The fit, and in words how what was not observed was treated."""
         if fit.outcome in (Outcome.NOTHING_TO_LEARN, Outcome.TOO_FEW_MOMENTS, Outcome.NEGATIVE_FILTER):
             outcome, detail = fit.outcome, fit.detail
         certificate, n_draws = fit.certificate, self.expectation.n_draws
         if not self.is_coarse:
             objective = objective_of(self.task, fit.model, self.expectation)
             certificate = certify(objective, objective.point(fit.model), certificate.lift)
-        value, error = self.expectation.log_likelihood(fit.model)
         steps = f"{len(self.stages)} steps of expectation-maximisation"
         n_values = self.task.signals.observed.size
         holes = f"{n_values - self.task.signals.size} of {n_values} values missing"
@@ -269,13 +283,10 @@ class _ExpectationMaximisation:
             method = f"{_count(n_draws)}, {steps}: {holes}, too many for their covariance to be written out in each"
         return replace(
             fit,
-            log_likelihood=value,
-            log_posterior=value + (fit.log_posterior - fit.log_likelihood),
             certificate=certificate,
             outcome=outcome,
             detail=detail,
             stages=tuple(self.stages),
-            errors=replace(fit.errors, probes=float(np.hypot(fit.errors.probes, error))),
             method=method,
             restarts=self.restarts,
         )

@@ -295,6 +295,12 @@ class Signals:
             level[-1] = np.mean(self._store.gram[-1, rows]) / self._store.gram[-1, -1]
         return self._view(kept, level), self._view(held_out, level)
 
+    def without(self, hidden: Mask, rows: Indices) -> Signals:
+        """Some of the signals without hidden values, with a centre and scales that know nothing of those."""
+        assert self._read is not None  # which all signals with holes have
+        raw = np.where(hidden, np.nan, self.units.restore(self.as_observed)[rows])
+        return self._read(raw.astype(self.like.dtype, copy=False))
+
     def _view(self, chosen: Indices, level: Array) -> Signals:
         observed = None if self.is_complete else self.observed[chosen]  # a completion's view is of its mean
         return Signals(self._store, self._rows[chosen], level, self._recentres, observed=observed)

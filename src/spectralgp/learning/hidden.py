@@ -1,0 +1,139 @@
+"""Entries hidden where holes might as well have been, and what candidates say of them that do not know their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import norm
+
+from spectralgp._basics.checks import Array, Mask
+from spectralgp._basics.progress import quietly, report
+from spectralgp.fields import GraphGP, Transformation
+from spectralgp.learning.candidates import Candidate
+from spectralgp.learning.families import learn_near
+from spectralgp.learning.fit import Fit, Solver
+from spectralgp.learning.folds import MOST_COMPARED, FoldScores
+from spectralgp.learning.objective import Task
+from spectralgp.learning.sqp import Sqp
+from spectralgp.signals import Signals
+
+MOST_HIDDEN, LEAST_HIDDEN = 0.15, 0.05  # share of what was observed
+ENOUGH_HIDDEN = 2_000  # entries, however many were observed
+MOST_MOVES = 20  # of holes that are few
+MOST_NODES, FEWEST_NODES = 0.2, 3  # that are hidden whole: share of those seen; at least, if that allows
+ENTRIES_PER_SIGNAL = 5.0  # hidden entries that are worth one independent one: neighbours err together
+NODE_WORTH = 2.0  # independent entries that a whole hidden node is worth
+PRIOR_WORTH = 1.0  # the same of equal weights
+
+
+class HiddenEntries:
+    """Entries to be hidden from every candidate alike: the question that filling in holes asks.
+
+    A candidate is learnt once, from all that was observed; there is no fold. Then entries are hidden, the centre,
+    scales and shrinkage are learnt without them, hyperparameters are kept, and the density of what was hidden counts.
+    Each candidate is learnt from signals that were completed first under the best one so far.
+    """
+
+    def __init__(self, signals: Signals, random_state: np.random.Generator) -> None:
+        of_rows, of_holes = random_state.spawn(2)
+        n_signals = signals.shape[0]
+        self.chosen = np.sort(of_rows.permutation(n_signals)[:MOST_COMPARED])
+        self.is_whole = self.chosen.size == n_signals  # whether fits are to all signals
+        observed = signals.observed[self.chosen]
+        self.hidden, self.worth = hidden_like_holes(observed, of_holes)
+        self._parts: dict[Task, tuple[Task, Task]] = {}
+        self._cut: dict[Signals, tuple[Signals, Signals]] = {}
+        self._fits: dict[Candidate | None, Fit] = {}
+        self._best: dict[Transformation | None, tuple[float, GraphGP | None]] = {}
+
+    def score(self, candidates: Sequence[Candidate], solver: Solver | None = None) -> FoldScores:
+        """What candidates say of each hidden entry, and their fits to all that was observed."""
+        solver, fits, logs = (solver or Sqp()).coarse(), list[Fit](), list[Array]()
+        for candidate in candidates:
+            whole, without = self._tasks(candidate.task)
+            best, near = self._best.get(candidate.transformation, (-np.inf, None))
+            with quietly():
+                fit = learn_near(whole, candidate.kernel, solver, self._fits.get(candidate.warm_start_from), near)
+            self._fits[candidate] = fit
+            fits.append(fit)
+            logs.append(self._log_densities(candidate, fit, whole, without))
+            score = float(self.worth @ logs[-1])
+            if score > best:
+                self._best[candidate.transformation] = score, fit.model
+            report(candidate.described)
+        return FoldScores(np.stack(logs, axis=1), None, self.hidden.shape[1], tuple(fits), self.worth)
+
+    def _tasks(self, task: Task) -> tuple[Task, Task]:
+        """The task, or the part of it that candidates are compared on, and the same without hidden entries."""
+        if task not in self._parts:
+            if task.signals not in self._cut:
+                signals, nothing = task.signals, np.zeros(self.hidden.shape, dtype=bool)
+                own = signals if self.is_whole else signals.without(nothing, self.chosen)
+                self._cut[signals] = own, signals.without(self.hidden, self.chosen)
+            own, less = self._cut[task.signals]
+            self._parts[task] = task if self.is_whole else task.part(self.chosen, own), task.part(self.chosen, less)
+        return self._parts[task]
+
+    def _log_densities(self, candidate: Candidate, fit: Fit, whole: Task, without: Task) -> Array:
+        """Normal log densities of hidden entries, in the units that they came in."""
+        # hyperparameters are kept in those units too, and the signals' own units were found anew
+        model = fit.model.scaled_by(whole.signals.units.spread / without.signals.units.spread)
+        posterior = candidate.condition(model, without, learns_tails=False, roughly=True)
+        field = posterior.completion()
+        truth = whole.signals.units.restore(whole.signals.as_observed)[self.hidden]
+        logs = norm.logpdf(truth, field.values[self.hidden], np.sqrt(field.values_variance()[self.hidden]))
+        if candidate.transformation is not None:
+            logs = logs + candidate.transformation.log_slopes_of(whole.signals, whole.inputs)[self.hidden]
+        return np.asarray(logs)
+
+
+def hidden_like_holes(observed: Mask, random_state: np.random.Generator) -> tuple[Mask, Array]:
+    """Entries to hide among those observed, at least one where that is possible, and what each is worth.
+
+    Holes are moved to other nodes and times, again and again where they are few; where they are many, some of them
+    are, in whole runs of signals. Where nodes were never observed, whole nodes are hidden. No node or signal of which
+    something was observed is left without anything, but for those nodes.
+    """
+    is_unseen = ~observed.any(axis=0)
+    holes = ~observed & ~is_unseen
+    hidden, whole = np.zeros(observed.shape, dtype=bool), np.zeros(observed.shape[1], dtype=bool)
+    if is_unseen.any():
+        seen = np.flatnonzero(~is_unseen)
+        n_nodes = max(1, min(round(MOST_NODES * seen.size), max(FEWEST_NODES, int(is_unseen.sum()))))
+        whole[random_state.choice(seen, min(n_nodes, seen.size - 1), replace=False)] = True
+    if holes.any() or not whole.any():
+        hidden = _moved(holes, observed & ~whole, random_state)
+    hidden |= observed & whole
+    hidden[~(observed & ~hidden).any(axis=1)] = False
+    counts = np.maximum(hidden.sum(axis=0), 1)
+    worth = np.where(whole, NODE_WORTH / counts, 1 / ENTRIES_PER_SIGNAL)
+    return hidden, np.broadcast_to(worth, hidden.shape)[hidden]
+
+
+def _moved(holes: Mask, observed: Mask, random_state: np.random.Generator) -> Mask:
+    """Holes moved among what was observed, of which no node is left without anything."""
+    n_signals, n_nodes = holes.shape
+    n_observed, hidden = int(np.count_nonzero(observed)), np.zeros(holes.shape, dtype=bool)
+    wanted = min(LEAST_HIDDEN * n_observed, ENOUGH_HIDDEN)
+    for _ in range(MOST_MOVES if holes.any() else 0):
+        moved = np.roll(holes[:, random_state.permutation(n_nodes)], int(random_state.integers(n_signals)), axis=0)
+        hidden |= moved & observed
+        if np.count_nonzero(hidden) >= wanted:
+            break
+    n_hidden = int(np.count_nonzero(hidden))
+    if n_hidden > MOST_HIDDEN * n_observed:
+        hidden = _thinned(hidden, MOST_HIDDEN * n_observed / n_hidden, random_state)
+    elif n_hidden < wanted:
+        left = np.flatnonzero(observed & ~hidden)
+        hidden.flat[random_state.choice(left, int(np.ceil(wanted)) - n_hidden, replace=False)] = True
+    hidden[:, ~(observed & ~hidden).any(axis=0)] = False
+    return hidden
+
+
+def _thinned(hidden: Mask, share: float, random_state: np.random.Generator) -> Mask:
+    """About a share of what is hidden, in whole runs of signals at a node."""
+    starts = hidden & ~np.vstack([np.zeros((1, hidden.shape[1]), dtype=bool), hidden[:-1]])
+    numbers = np.cumsum(starts.T.ravel()).reshape(hidden.shape[::-1]).T
+    kept = np.append(False, random_state.random(int(np.count_nonzero(starts))) < share)
+    return hidden & kept[numbers]

@@ -1,0 +1,184 @@
+"""Hidden entries: where they are, what candidates may know of them, and weights by them, against dense algebra."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.stats import norm
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from cases import GRAPHS
+from spectralgp import Graph, GraphGPRegressor, Polynomial
+from spectralgp.fields import stacking_weights
+from spectralgp.kernels import Standardised, WithResidual
+from spectralgp.learning import Candidate, Sqp, Task, hidden, missing
+from spectralgp.learning.families import learn_all
+from spectralgp.learning.hidden import HiddenEntries, hidden_like_holes
+from spectralgp.signals import read_signals
+from tolerances import MASKED
+
+GRAPH = GRAPHS["random"]
+N_SIGNALS, N_NODES = 12, 7
+INPUTS = np.random.default_rng(0).uniform(-2, 2, (N_SIGNALS, 1))
+SIGNALS = np.random.default_rng(1).standard_normal((N_SIGNALS, N_NODES)).cumsum(axis=1) + 3.0
+
+
+def holed(seed: int = 0, unseen: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    signals = np.where(rng.random(SIGNALS.shape) < 0.2, np.nan, SIGNALS)
+    signals[:, rng.choice(N_NODES, unseen, replace=False)] = np.nan
+    return signals
+
+
+def candidate(signals, scale="node", kernel=None, shrunk=False) -> Candidate:
+    task = Task(GRAPH, Task.of(GRAPH, RBF(1.0), INPUTS, SIGNALS).input_kernel, INPUTS, signals[scale])
+    return Candidate(task, kernel or Polynomial(1), shrunk)
+
+
+@given(st.tuples(st.integers(2, 30), st.integers(2, 12)), st.floats(0, 0.9), st.integers(0, 3), st.integers(0, 2**31))
+def test_hidden_entries_are_some_of_those_observed(shape, share, n_unseen, seed):
+    rng = np.random.default_rng(seed)
+    observed = rng.random(shape) >= share
+    observed[:, rng.choice(shape[1], min(n_unseen, shape[1] - 1), replace=False)] = False
+    observed = observed[observed.any(axis=1)]
+    if not observed.size:
+        return
+    chosen, worth = hidden_like_holes(observed, rng)
+    rest, whole = observed & ~chosen, chosen.any(axis=0) & ~(observed & ~chosen).any(axis=0)
+    assert not np.any(chosen & ~observed)
+    assert rest.any(axis=1).all()  # no signal is left without anything
+    assert not whole.any() or not observed.any(axis=0).all()  # and no node, unless some were never observed
+    assert worth.shape == (np.count_nonzero(chosen),)
+    assert np.all(worth > 0)
+
+
+def test_few_holes_are_moved_again_and_again_and_many_are_thinned():
+    one = np.ones((40, 25), dtype=bool)
+    one[3, 4] = False
+    many = np.random.default_rng(0).random((40, 25)) >= 0.5
+    for observed, low, high in ((one, 0.05, 0.07), (many, 0.1, 0.2)):
+        chosen, worth = hidden_like_holes(observed, np.random.default_rng(1))
+        assert low <= np.count_nonzero(chosen) / np.count_nonzero(observed) <= high
+        assert np.all(worth == 1 / hidden.ENTRIES_PER_SIGNAL)
+
+
+def test_outages_stay_outages():
+    """Runs of ten signals are moved and left out whole, but for what they meet: other holes, and the first signal."""
+    observed = np.ones((200, 30), dtype=bool)
+    for node in range(30):
+        observed[7 * node : 7 * node + 10, node] = False
+        observed[(7 * node + 100) % 190 : (7 * node + 100) % 190 + 10, node] = False
+    chosen, _ = hidden_like_holes(observed, np.random.default_rng(0))
+    starts = chosen & ~np.vstack([np.zeros((1, 30), dtype=bool), chosen[:-1]])
+    assert np.count_nonzero(chosen) / np.count_nonzero(starts) > 8
+
+
+def test_whole_nodes_are_hidden_where_nodes_were_never_observed():
+    observed = np.ones((20, 15), dtype=bool)
+    observed[:, [3, 7]] = False
+    chosen, worth = hidden_like_holes(observed, np.random.default_rng(0))
+    whole = chosen.all(axis=0)
+    assert whole.sum() == hidden.FEWEST_NODES
+    assert np.array_equal(chosen.any(axis=0), whole)
+    assert worth.sum() == pytest.approx(hidden.NODE_WORTH * hidden.FEWEST_NODES)
+
+
+@pytest.mark.parametrize("unseen", [0, 2])
+@pytest.mark.parametrize("scale", ["node", "global"])
+def test_densities_are_those_of_dense_algebra(scale, unseen):
+    """Hyperparameters are those of all that was observed; centre and scales of what was not hidden."""
+    values = holed(unseen=unseen)
+    signals = {scale: read_signals(values, "global", scale)}
+    judge, one = HiddenEntries(signals[scale], np.random.default_rng(2)), candidate(signals, scale)
+    found = judge.score([one])
+    model, factor = found.fits[0].model, signals[scale].units.spread
+    less = read_signals(np.where(judge.hidden, np.nan, values), "global", scale)
+    covariance = oracle.covariance(
+        oracle.rbf(INPUTS, INPUTS, model.input_kernel.kernel.length_scale),
+        factor**2 * model.node_covariance(),
+        factor**2 * model.noise_variance,
+    )
+    relative = np.ones(N_NODES) if less.units.relative is None else less.units.relative
+    errors = (np.where(judge.hidden, np.nan, values) - less.units.offset) / relative
+    known, wanted = np.isfinite(errors).ravel(), judge.hidden.ravel()
+    mean, matrix = oracle.condition(covariance, known, errors.ravel()[known], wanted)
+    scales = np.broadcast_to(relative, judge.hidden.shape)[judge.hidden]
+    offset = np.broadcast_to(less.units.offset, judge.hidden.shape)[judge.hidden]
+    expected = norm.logpdf(values[judge.hidden], mean * scales + offset, np.sqrt(np.diag(matrix)) * scales)
+    assert oracle.relative_error(found.log_densities[:, 0], expected) < MASKED
+    assert found.scores[0] == pytest.approx(judge.worth @ expected)
+
+
+@pytest.mark.parametrize("shrunk", [False, True])
+def test_nothing_but_hyperparameters_is_learnt_from_what_is_hidden(shrunk, monkeypatch):
+    """With the hyperparameters held, other values there change their own densities and nothing else."""
+    first, laws = {}, []
+
+    def kept(task, kernel, *_):
+        if "fit" not in first:
+            first["fit"], first["spread"] = learn_all([task], [kernel], Sqp().coarse())[0], task.signals.units.spread
+        model = first["fit"].model.scaled_by(first["spread"] / task.signals.units.spread)
+        return replace(first["fit"], model=model)
+
+    monkeypatch.setattr(hidden, "learn_near", kept)
+    monkeypatch.setattr(hidden.norm, "logpdf", lambda truth, mean, std: laws.append((mean, std)) or -truth)
+    for shift in (0.0, 2.5):
+        values = holed()
+        judge = HiddenEntries(read_signals(values, "node", "node"), np.random.default_rng(2))
+        values[judge.hidden] += shift
+        signals = {"node": read_signals(values, "node", "node")}
+        judge.score([candidate(signals, shrunk=shrunk)])
+    for one, other in zip(*laws, strict=True):
+        assert oracle.relative_error(one, other) < MASKED
+
+
+def test_weights_have_equal_ones_as_their_prior():
+    """Against a search on the simplex: hidden entries count as their worth, and equal weights as one."""
+    rng = np.random.default_rng(0)
+    logs, worth = rng.standard_normal((30, 3)), rng.uniform(0.1, 0.5, 30)
+
+    def negative(x):
+        weights = np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+        return -(worth @ np.log(np.exp(logs) @ weights) + np.log(weights).mean())
+
+    x = minimize(negative, np.zeros(3), tol=1e-14).x
+    expected = np.exp(x) / np.exp(x).sum()
+    assert oracle.relative_error(stacking_weights(logs, worth=worth), expected) < 1e-5
+    nothing = stacking_weights(np.empty((0, 4)), worth=np.empty(0))
+    assert nothing.tolist() == [0.25] * 4
+
+
+def test_every_model_is_learnt_once(monkeypatch):
+    """Models are compared without folds, and those that are kept are the very fits that were compared."""
+    calls = []
+    learnt = missing.learn_incomplete
+    monkeypatch.setattr(
+        "spectralgp.learning.families.learn_incomplete", lambda *args: calls.append(args) or learnt(*args)
+    )
+    model = GraphGPRegressor(GRAPH).fit(INPUTS, holed())
+    assert len(calls) == len(model._learnt.tried)
+    assert len(model.fits_) <= 4
+    assert all("expectation-maximisation" in fit.method for fit in model.fits_)
+
+
+def test_steps_do_not_go_to_and_fro_between_few_draws_and_many():
+    """A linear term and smooth signals, half of them missing: it went on for a hundred steps, 700 nats below."""
+    rng = np.random.default_rng(0)
+    n_signals, n_nodes = 90, 40
+    graph, inputs = Graph(oracle.random_weights(n_nodes, 0, 0.1)), np.arange(float(n_signals))[:, None]
+    eigenvalues, vectors = np.linalg.eigh(oracle.laplacian(graph.weights.toarray()))
+    root = np.linalg.cholesky(oracle.rbf(inputs, inputs, 3.0) + 1e-9 * np.eye(n_signals))
+    signals = root @ rng.standard_normal((n_signals, n_nodes)) @ (vectors / (1 + 3 * eigenvalues)).T
+    signals = signals + 2 * rng.standard_normal(n_nodes)
+    signals += 0.05 * rng.standard_normal(signals.shape)
+    signals[rng.random(signals.shape) < 0.5] = np.nan
+    task = Task(graph, Standardised.of(inputs, ("linear",)), inputs, read_signals(signals, "global", "node"))
+    (fit,) = learn_all([task], [WithResidual.of(Polynomial(2), Polynomial(2))], Sqp().coarse())
+    assert fit.converged
+    assert fit.log_likelihood > 2_100
