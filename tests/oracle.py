@@ -12,6 +12,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import multivariate_normal
+from scipy.stats import t as student
 
 Array = NDArray[np.float64]
 
@@ -194,6 +195,17 @@ def draw(input_covariance: Array, node_covariance: Array, noise_variance: float,
     shape = (len(input_covariance), len(node_covariance))
     matrix = covariance(input_covariance, node_covariance, noise_variance)
     return (np.linalg.cholesky(matrix) @ rng.standard_normal(matrix.shape[0])).reshape(shape)
+
+
+# The weak prior
+
+
+def noise_log_prior(noise_variance: float, variance_within: float, n_nodes: int) -> float:
+    """Of the log noise about a tenth of the variance: Student's t with 3 degrees of freedom above, (19b) below."""
+    deviation = np.log(noise_variance / (0.1 * variance_within))
+    if deviation > 0:
+        return float(student.logpdf(deviation, 3) - student.logpdf(0.0, 3))
+    return float(-0.25 * min(n_nodes, 1_000) / 2 * (np.sqrt(1 + deviation**2) - 1))
 
 
 # Conditioning

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, minimize, nnls
-from scipy.stats import t as student
 from sklearn.gaussian_process.kernels import RBF
 
 import oracle
@@ -73,8 +72,8 @@ class Problem:
             squared = [np.sum((a - b) ** 2) for i, a in enumerate(INPUTS) for b in INPUTS[:i]]
             value -= 0.5 * (2 * log_length - np.log(np.median(squared))) ** 2
             if task.known_noise is None:
-                typical = 0.1 * np.mean(np.var(task.signals.values, axis=0))
-                value += student.logpdf(np.log(noise / typical), 3) - student.logpdf(0.0, 3)
+                within = float(np.mean(np.var(task.signals.values, axis=0)))
+                value += oracle.noise_log_prior(noise, within, len(dense))
         return value
 
     def point(self, fit) -> np.ndarray:
