@@ -37,7 +37,7 @@ SLOPE = 3.0
 class Scaled(Transformation):
     """``a y``: the plain model with a prior of another scale, with slopes that are not one."""
 
-    is_of_nodes = False
+    is_of_nodes, has_slopes = False, True
     described = "scaled"
 
     def inputs(self, given):
@@ -52,16 +52,18 @@ class Scaled(Transformation):
     def log_slopes(self, seen, inputs):
         return np.log(SLOPE) + 0.0 * seen
 
-    def mean(self, mean, find_variance, inputs):
-        assert np.shape(find_variance()) == mean.shape
+    def mean(self, mean, find_noisy, inputs):
+        assert np.shape(find_noisy()) == mean.shape[-2:]
         return mean / SLOPE
 
-    def variance(self, mean, variance, nodes=None):
-        assert mean.shape == variance.shape
+    def variance(self, mean, variance, noisy, nodes=None):
+        assert mean.shape == variance.shape == noisy.shape
+        assert np.all(noisy >= variance)
         return variance / SLOPE**2
 
-    def covariance(self, mean, covariance):
+    def covariance(self, mean, covariance, noisy):
         assert covariance.shape == mean.shape * 2
+        assert mean.shape == noisy.shape
         return covariance / SLOPE**2
 
 

@@ -24,7 +24,7 @@ from spectralgp._basics.tables import (
     match_columns,
     written,
 )
-from spectralgp.fields import Changes, Transformation
+from spectralgp.fields import Changes, Logarithms, Transformation
 from spectralgp.graphs import Graph, GraphBase, as_graph
 from spectralgp.graphs.weights import chosen_nodes
 from spectralgp.kernels import (
@@ -249,6 +249,23 @@ def settings_of_changes(
     changed = replace(training, values=seen.signals(training.values, training.inputs), transformation=seen)
     unrelated = replace(changed, input_kernel=Unrelated(), carried=None, has_inputs=False)
     return setting_of(estimator, changed, solver), setting_of(estimator, unrelated, solver)
+
+
+def on_logarithms(estimator: Any, training: Training, setting: Setting, solver: Solver) -> Setting | None:
+    """The setting on logarithms where they are worth trying: the default's of complete, non-negative, skew signals.
+
+    Not on large graphs, where nothing is transformed, and not with a noise variance in the units of `Y`.
+    """
+    is_open = setting.is_kernel_open and estimator.noise_variance is None and setting.task.signals.is_complete
+    if not is_open or training.spectrum.needs_passes:
+        return None
+    values = np.asarray(on_host(training.values), dtype=float)
+    if not Logarithms.are_offered(values):
+        return None
+    own = Logarithms.of(values, training.inputs, training.carried)
+    inputs = own.inputs(training.inputs)
+    seen = replace(training, inputs=inputs, values=own.signals(values, inputs), transformation=own)
+    return setting_of(estimator, seen, solver)
 
 
 def check_parameters(estimator: Any, solver: Solver) -> None:

@@ -35,7 +35,7 @@ from spectralgp.estimators import answers, reading, saving
 from spectralgp.fields import By, LeaveOneOut, Mixture, Posterior, Predictive, leave_one_out
 from spectralgp.kernels import GraphKernel, Identity, InputRecipe, SpectralKernel, as_input_kernel
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
-from spectralgp.learning.candidates import at_once, automatic, likelier_scale
+from spectralgp.learning.candidates import at_once, automatic, likelier_scale, with_logarithms
 from spectralgp.learning.fitting import fit_models
 from spectralgp.learning.time_order import in_time_order
 from spectralgp.operators import precision_of
@@ -117,7 +117,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     residual_ : tuple of kernels or None
         One per model; what one has at every frequency counts as noise: `response` shows the rest.
     noise_variance_ : float
-        In the units of `Y` squared, at a node of relative scale one; the weighted mean when stacked.
+        In the units of `Y` squared, at a node of relative scale one; the weighted mean when stacked. A model of
+        logarithms has the units of `Y` near a typical value: its kernels and this number are given there.
     log_marginal_likelihood_ : float
         Of `Y` as given, in nats; of the mixture when stacked.
     kernel_weights_ : ndarray of shape (n_kernels,)
@@ -131,7 +132,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     center_ : ndarray of shape (n_nodes,), or float
         What was subtracted from `Y`; one number for all nodes of a large graph unless centred by node.
     scale_ : ndarray of shape (n_nodes,)
-        What it was divided by while learning. Both in the model of the largest weight, from changes if it is of those.
+        What it was divided by while learning. Both in the model of the largest weight, from changes if it is of those;
+        of logarithms near a typical value.
     n_features_in_ : int
         Number of features of `X`.
 
@@ -302,7 +304,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _learn(self, training: reading.Training, solver: Solver) -> FittedModels:
         """Learn the models that were asked for, or those that the library tries."""
-        setting = reading.setting_of(self, training, solver)
+        setting, logarithms = reading.setting_of(self, training, solver), None
         kernels, n_signals, start = training.graph_kernels, training.values.shape[0], None
         is_choice = self.graph_kernel is None and isinstance(self.residual, str) and not solver.only_papers_model
         is_alone = is_choice and n_signals < 2 and self.graph is None  # no folds can be made, and nothing is to choose
@@ -335,10 +337,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                             scale, start = likelier_scale(setting, kernels[0], carries, solver)
                     listed = [setting.candidate(kernel, scale=scale, carries=carries) for kernel in kernels]
                     plan = at_once(listed)
+                if is_choice:
+                    logarithms = reading.on_logarithms(self, training, setting, solver)
+                    plan = plan if logarithms is None else with_logarithms(plan, setting, logarithms)
                 return fit_models(plan, solver, stacking, as_generator(self.random_state, 0), is_choice, start, order)
         finally:
-            for signals in setting.signals.values():
-                signals.release()
+            for one in (setting, logarithms):
+                for signals in () if one is None else one.signals.values():
+                    signals.release()
             release_passes(training.graph)
 
     def _show(self, learnt: FittedModels, fits: tuple[Fit, ...], form: reading.Form) -> None:
@@ -353,11 +359,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.input_kernel_ = tuple(model.input_kernel.described for model in models)
         self.noise_variance_ = float(learnt.weights @ [model.noise_variance for model in models])
         self.posterior_: Posterior | Mixture = learnt.posterior
-        signals = learnt.candidates[heaviest].task.signals
-        units, n_nodes = signals.units, signals.shape[1]
+        member = learnt.candidates[heaviest]
+        units, n_nodes = member.task.signals.units, self.graph_.n_nodes
         offset = np.full(n_nodes, units.offset) if form.is_in_memory else units.offset
+        if member.transformation is not None and member.transformation.has_slopes:
+            offset = member.transformation.restored(offset[None], member.task.inputs[:1])[0]
+        divisor = member.spread if units.relative is None else member.spread * units.relative
         self.center_ = offset if np.ndim(offset) == 0 else form.to_user(offset)
-        self.scale_ = form.to_user(units.divisor if np.ndim(units.divisor) else np.full(n_nodes, units.divisor))
+        self.scale_ = form.to_user(divisor if np.ndim(divisor) else np.full(n_nodes, divisor))
 
     # ---------------------------------------------------------------------------------------------- prediction
 

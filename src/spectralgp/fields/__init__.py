@@ -4,6 +4,7 @@ from spectralgp.fields.covariances import Covariance, Evidence, Modal, Series
 from spectralgp.fields.factors import Inputs, Nodes, Rows
 from spectralgp.fields.field import Field, Predictive, stacking_weights
 from spectralgp.fields.leaving_out import By, LeaveOneOut, leave_one_out
+from spectralgp.fields.logarithms import Logarithms
 from spectralgp.fields.posterior import (
     GraphGP,
     Mixture,
@@ -12,6 +13,7 @@ from spectralgp.fields.posterior import (
     condition_shrunk,
     graph_gp,
     held_out_densities,
+    held_out_values,
     log_marginal_likelihood,
     seen_about,
 )
@@ -28,6 +30,7 @@ __all__ = [
     "GraphGP",
     "Inputs",
     "LeaveOneOut",
+    "Logarithms",
     "Mixture",
     "Modal",
     "Nodes",
@@ -42,6 +45,7 @@ __all__ = [
     "condition_shrunk",
     "graph_gp",
     "held_out_densities",
+    "held_out_values",
     "leave_one_out",
     "log_marginal_likelihood",
     "seen_about",

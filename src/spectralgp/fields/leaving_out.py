@@ -94,7 +94,7 @@ def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:
     if by != "entry":
         slopes = slopes.sum(axis=0 if by == "node" else 1)
     mean = transformation.mean(left.mean, lambda: variance, posterior.inputs)
-    std = non_negative_root(transformation.variance(left.mean, variance))
+    std = non_negative_root(transformation.variance(left.mean, variance, variance))
     return LeaveOneOut(by, mean, std, left.log_density + slopes)
 
 

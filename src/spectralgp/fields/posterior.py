@@ -519,11 +519,8 @@ def held_out_densities(plain: Posterior, prediction: Field, signals: Signals, no
     others, in the units of those. Errors have the covariance ``V D_c R D_c V^T`` with the standard deviations ``c`` of
     that model times the profile: near (16), and without an eigendecomposition per model and fold.
     """
-    shrinkage, covariance = _shrinkage(plain), prediction.covariance
-    assert isinstance(covariance, Modal)
-    vectors, units = covariance.basis.require_eigenvectors(NOT_EXACT), signals.units
-    roots = np.sqrt(covariance.rows.diagonal(*covariance.powers)) * shrinkage.profile
-    errors = plain.basis.load(signals.values) - prediction.centre
+    shrinkage, vectors, roots = _held_out(plain, prediction)
+    errors, units = plain.basis.load(signals.values) - prediction.centre, signals.units
     lengths, log_determinant = shrinkage.lengths(errors / roots)
     freedom, n_nodes = shrinkage.total + 2, errors.shape[1]
     logs = t_log_density(lengths, log_determinant + 2 * np.sum(np.log(roots), axis=1), n_nodes, freedom)
@@ -532,6 +529,21 @@ def held_out_densities(plain: Posterior, prediction: Field, signals: Signals, no
     values = t_log_density(missed / variances, np.log(variances), 1, freedom)
     divisor = np.broadcast_to(units.divisor, (n_nodes,))[nodes]
     return np.asarray(units.log_density(logs, n_nodes)), values - np.log(divisor)
+
+
+def held_out_values(plain: Posterior, prediction: Field, nodes: Indices) -> tuple[Array, Array, float]:
+    """Means, standard deviations and degrees of freedom of the values of which `held_out_densities` has densities."""
+    shrinkage, vectors, roots = _held_out(plain, prediction)
+    stds = np.sqrt([shrinkage.diagonal(vectors[nodes] * own) for own in roots])
+    return prediction.mean[:, nodes], prediction.units.restore_scale(stds, nodes), shrinkage.total + 2
+
+
+def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Array]:
+    """Shrinkage, eigenvectors, and standard deviations of the frequencies of signals that were held out."""
+    shrinkage, covariance = _shrinkage(plain), prediction.covariance
+    assert isinstance(covariance, Modal)
+    roots = np.sqrt(covariance.rows.diagonal(*covariance.powers)) * shrinkage.profile
+    return shrinkage, covariance.basis.require_eigenvectors(NOT_EXACT), roots
 
 
 def _shrinkage(plain: Posterior) -> Shrinkage:

@@ -21,10 +21,12 @@ class Transformation(ABC):
 
     Signals are arrays of shape (..., n_signals, n_nodes) in memory, NaN where nothing was observed, which stays NaN.
     ``inputs`` are what the model sees of the inputs, except in `inputs` itself. Moments are those of each value's law,
-    which counts as normal.
+    which counts as normal. The signal without noise is what is expected of an observation of it, whose variance is
+    `noisy`: so its mean is that of observations.
     """
 
     is_of_nodes: ClassVar[bool]  # whether it belongs to the nodes of one graph, so that it cannot move to another
+    has_slopes: ClassVar[bool]  # whether its densities hang on how values are spread, so that no other compares
 
     @property
     @abstractmethod
@@ -57,16 +59,16 @@ class Transformation(ABC):
         return np.nan_to_num(self.log_slopes(signals.units.restore(signals.as_observed), inputs))
 
     @abstractmethod
-    def mean(self, mean: Any, find_variance: Callable[[], Any], inputs: Array) -> Any:
-        """Mean of the user's values, from the mean and the variance of those that the model sees."""
+    def mean(self, mean: Any, find_noisy: Callable[[], Any], inputs: Array) -> Any:
+        """Mean of the user's values, from the mean and the variance of observations that the model sees."""
 
     @abstractmethod
-    def variance(self, mean: Any, variance: Any, nodes: Indices | None = None) -> Any:
-        """Variance of the user's values at all nodes, or at those that the moments are given at."""
+    def variance(self, mean: Any, variance: Any, noisy: Any, nodes: Indices | None = None) -> Any:
+        """Variance of the user's signals at all nodes, or at those that the moments are given at."""
 
     @abstractmethod
-    def covariance(self, mean: Array, covariance: Array) -> Array:
-        """Covariance of the user's values, shape (n_signals, n_nodes, n_signals, n_nodes)."""
+    def covariance(self, mean: Array, covariance: Array, noisy: Array) -> Array:
+        """Covariance of the user's signals, shape (n_signals, n_nodes, n_signals, n_nodes)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,7 @@ class Changes(Transformation):
     columns: Indices  # of the inputs, one for each node of the graph
     factor: float  # c, the units of the signals over those of the inputs
 
-    is_of_nodes = True
+    is_of_nodes, has_slopes = True, False
     described = "changes"
 
     @property
@@ -95,13 +97,13 @@ class Changes(Transformation):
     def log_slopes(self, seen: Array, inputs: Array) -> Array:
         return 0.0 * seen
 
-    def mean(self, mean: Any, find_variance: Callable[[], Any], inputs: Array) -> Any:
+    def mean(self, mean: Any, find_noisy: Callable[[], Any], inputs: Array) -> Any:
         return mean + self._before(inputs)
 
-    def variance(self, mean: Any, variance: Any, nodes: Indices | None = None) -> Any:
+    def variance(self, mean: Any, variance: Any, noisy: Any, nodes: Indices | None = None) -> Any:
         return variance
 
-    def covariance(self, mean: Array, covariance: Array) -> Array:
+    def covariance(self, mean: Array, covariance: Array, noisy: Array) -> Array:
         return covariance
 
     def _before(self, inputs: Array) -> Array:
@@ -119,18 +121,29 @@ class TransformedField(Predictive):
 
     @cached_property
     def mean(self) -> Any:
-        return self.transformation.mean(self.field.mean, self.field.variance, self.inputs)
+        return self.transformation.mean(self.field.mean, lambda: self._noisy, self.inputs)
+
+    @cached_property
+    def _noisy(self) -> Any:
+        """Variance of observations as the model sees them."""
+        return self.field.variance(include_noise=True)
 
     @cached_property
     def values(self) -> Array:
-        return np.asarray(self.transformation.mean(self.field.values, self.field.values_variance, self.inputs))
+        seen = self.field.values
+        predicted = self.transformation.mean(seen, self.field.values_variance, self.inputs)
+        return np.where(self.known, self.transformation.restored(seen, self.inputs), predicted)
 
     def values_variance(self) -> Array:
-        return np.asarray(self.transformation.variance(self.field.values, self.field.values_variance()))
+        variance = self.field.values_variance()
+        return np.asarray(self.transformation.variance(self.field.values, variance, variance))
 
     def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Any:
-        mean = self.field.mean if nodes is None else self.field.mean[:, nodes]
-        return self.transformation.variance(mean, self.field.variance(include_noise, nodes), nodes)
+        mean, noisy = self.field.mean, self._noisy
+        if nodes is not None:
+            mean, noisy = mean[:, nodes], noisy[:, nodes]
+        variance = noisy if include_noise else self.field.variance(nodes=nodes)
+        return self.transformation.variance(mean, variance, noisy, nodes)
 
     @property
     def variance_error(self) -> Array:
@@ -138,16 +151,19 @@ class TransformedField(Predictive):
         return self.field.variance_error
 
     def node_covariance(self, include_noise: bool = False) -> Array:
-        pairs = zip(self.field.mean, self.field.node_covariance(include_noise), strict=True)
+        triples = zip(self.field.mean, self.field.node_covariance(include_noise), self._noisy, strict=True)
         transform = self.transformation.covariance
-        return np.stack([transform(mean[None], covariance[None, :, None])[0, :, 0] for mean, covariance in pairs])
+        return np.stack(
+            [transform(mean[None], own[None, :, None], noisy[None])[0, :, 0] for mean, own, noisy in triples]
+        )
 
     def joint_covariance(self, include_noise: bool = False) -> Array:
-        return self.transformation.covariance(self.field.mean, self.field.joint_covariance(include_noise))
+        return self.transformation.covariance(self.field.mean, self.field.joint_covariance(include_noise), self._noisy)
 
     def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Any:
         drawn = self.field.sample(n_samples, random_state, include_noise)
-        return self.transformation.restored(drawn, self.inputs)
+        noise = np.zeros(self.known.shape) if include_noise else np.maximum(self._noisy - self.field.variance(), 0.0)
+        return self.transformation.mean(drawn, lambda: noise, self.inputs)
 
     def log_density(self, signals: Any, joint: bool = True) -> Any:
         seen = self._seen(signals, "signals")

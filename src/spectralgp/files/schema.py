@@ -17,7 +17,7 @@ from sklearn.gaussian_process import kernels as of_inputs
 
 from spectralgp import kernels
 from spectralgp._basics.tables import LIBRARIES, WRITTEN, Layout
-from spectralgp.fields import Changes, GraphGP, Shrinkage
+from spectralgp.fields import Changes, GraphGP, Logarithms, Shrinkage
 from spectralgp.graphs import Graph
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.kernels.polynomial import HIGHEST_DEGREE
@@ -332,7 +332,17 @@ TASK = record(
     carried=record(CarryColumns, columns=NODES, offset=PER_NODE) | None,
 )
 # what the inputs and signals of a candidate's task are of the user's; those themselves where it is null
-TRANSFORMATION: Kind = record(Changes, columns=NODES, factor=float, tagged=True)
+TRANSFORMATION: Kind = Union[  # noqa: UP007
+    record(Changes, columns=NODES, factor=float, tagged=True),
+    record(
+        Logarithms,
+        spread=POSITIVE,
+        highest=POSITIVE,
+        columns=array("_columns", kinds="i"),
+        input_spreads=array("_columns"),
+        tagged=True,
+    ),
+]
 
 
 def _candidate(**fields: Any) -> Candidate:

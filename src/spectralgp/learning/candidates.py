@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import itemgetter
 from typing import Literal, TypeAlias
 
@@ -57,12 +58,21 @@ class Candidate:
         """What inputs carry over at every frequency before the model sees the signals."""
         return 0.0 if self.transformation is None else self.transformation.carried
 
+    @cached_property
+    def _log_slopes(self) -> Array:
+        """What densities of the task's values gain in the units of the user, zero without a transformation."""
+        if self.transformation is None:
+            return np.zeros(1)
+        return self.transformation.log_slopes_of(self.task.signals, self.task.inputs)
+
+    @property
+    def spread(self) -> float:
+        """The unit that the task's signals are in, in the user's; of a transformation that at a typical value."""
+        return self.task.signals.units.spread * float(np.exp(-np.mean(self._log_slopes)))
+
     def in_units(self, fit: Fit) -> Fit:
         """A fit of the task, of the signals as the user gave them."""
-        own, slopes = self.task, 0.0
-        if self.transformation is not None:
-            slopes = float(np.sum(self.transformation.log_slopes_of(own.signals, own.inputs)))
-        return fit.in_units(own.signals, slopes)
+        return fit.in_units(self.task.signals, self.spread, float(np.sum(self._log_slopes)))
 
 
 Recipe: TypeAlias = tuple[GraphKernel, tuple[Term, ...], Scale, bool]
@@ -210,6 +220,26 @@ def automatic(setting: Setting) -> Plan:
         yield further
     if setting.columns is not None and is_default:
         yield [setting.candidate(kernel, ("linear",), scale, carries=True, warm_start_from=further[len(alone) - 1])]
+
+
+def best_recipe(plan: Plan, setting: Setting) -> Generator[list[Candidate], Array, Recipe]:
+    """A plan, which ends with what the best of the candidates that a setting made was made of."""
+    tried, stage = list[tuple[float, Recipe]](), next(plan)
+    while True:
+        scores = yield stage
+        pairs = zip(scores.tolist(), map(setting.recipe, stage), strict=True)
+        tried += [(score, recipe) for score, recipe in pairs if recipe is not None]
+        try:
+            stage = plan.send(scores)
+        except StopIteration:
+            return max(tried, key=itemgetter(0))[1]
+
+
+def with_logarithms(plan: Plan, setting: Setting, logarithms: Setting) -> Plan:
+    """A plan, and then the best candidate of a setting on logarithms, with and without what inputs carry over."""
+    kernel, terms, scale, _ = yield from best_recipe(plan, setting)
+    both = [False] if setting.columns is None else [False, True]
+    yield [logarithms.candidate(kernel, terms, scale, carries) for carries in both]
 
 
 def _without_graph(setting: Setting, others: Sequence[Scale]) -> Plan:

@@ -157,15 +157,15 @@ class Fit:
             },
         )
 
-    def in_units(self, signals: Signals, log_slopes: float = 0.0) -> Fit:
-        """The fit of the signals as they came in, before they were scaled; of a node of relative scale one.
+    def in_units(self, signals: Signals, spread: float, log_slopes: float) -> Fit:
+        """The fit of the signals as they came in, in units of which `spread` is one; of a node of relative scale one.
 
         `log_slopes` is what a transformation before that adds to log densities.
         """
         shift = log_slopes - signals.log_volume
         return replace(
             self,
-            model=self.model.scaled_by(signals.units.spread),
+            model=self.model.scaled_by(spread),
             log_likelihood=self.log_likelihood + shift,
             log_posterior=self.log_posterior + shift,
             stages=tuple([replace(stage, log_posterior=stage.log_posterior + shift) for stage in self.stages]),

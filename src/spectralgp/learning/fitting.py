@@ -23,6 +23,7 @@ from spectralgp.learning.folds import MOST_COMPARED, Folds, FoldScores, Stacking
 from spectralgp.learning.hidden import HiddenEntries
 from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.time_order import TimeOrder
+from spectralgp.learning.weights import Quantiles, share_by_crps
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
 MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
@@ -70,7 +71,7 @@ class FittedModels:
                 with few_threads(task.signals.shape[0]):
                     stream = np.random.default_rng([SHOWN_SEED, number])
                     models = hyperparameter_draws(task, fit, SHOWN_DRAWS, stream).models
-            further = task.signals.units.spread, self.candidates[number].carried
+            further = self.candidates[number].spread, self.candidates[number].carried
             parts += [(float(weight) / len(models), model, *further) for model in models]
         return tuple(parts)
 
@@ -123,7 +124,8 @@ def fit_models(
                 judge = Folds(signals.shape, stacking, of_folds, is_choice, order is not None)
             candidates, held_out = _tried(plan, candidates, judge, solver)
             most = MOST_FILLING if isinstance(judge, HiddenEntries) else None
-            weights = _weights(held_out, is_choice, MOST_MEMBERS if n_signals > MOST_COMPARED else most)
+            most = MOST_MEMBERS if n_signals > MOST_COMPARED else most
+            weights = _weights_between(candidates, held_out, judge, is_choice, most)
             rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
             tried = tuple(Tried(candidate.described, score, weight) for candidate, score, weight in rows)
             if is_choice:  # only what is of use is learnt from all signals
@@ -179,6 +181,37 @@ def _tried(
             return tried, held_out
         found = judge.score(further, solver)
         tried, held_out, scores = [*tried, *further], held_out.beside(found), found.scores
+
+
+def _weights_between(
+    candidates: Sequence[Candidate],
+    held_out: FoldScores,
+    judge: Folds | HiddenEntries,
+    is_choice: bool,
+    most: int | None,
+) -> Array:
+    """Weights of candidates by density, and between two groups whose densities do not compare by CRPS of values.
+
+    Where values are tied, as zeros are, the density of logarithms grows without bound as their constant falls.
+    """
+    has_slopes = np.array([one.transformation is not None and one.transformation.has_slopes for one in candidates])
+    groups = [np.flatnonzero(has_slopes == kind) for kind in (False, True)]
+    if not all(group.size for group in groups):
+        return _weights(held_out, is_choice, most)
+    assert isinstance(judge, Folds)  # nothing has slopes where signals have holes
+    parts = [_weights(held_out.of(group), is_choice, most) for group in groups]
+    laws, observed = list[Quantiles](), np.empty(0)
+    for group, part in zip(groups, parts, strict=True):
+        found = [judge.values(candidates[one]) for one in group[part > 0]]
+        observed = observed if laws else found[0][0]
+        laws.append(Quantiles.mixed(part[part > 0], [points for _, points in found]))
+    share, weights = share_by_crps(observed, *laws), np.zeros(len(candidates))
+    for group, part, own in zip(groups, parts, (1 - share, share), strict=True):
+        weights[group] = own * part
+    weights = np.where(weights >= SMALLEST_SHARE, weights, 0.0) if is_choice else weights
+    if most is not None:
+        weights = np.where(weights >= np.sort(weights)[-most], weights, 0.0)
+    return weights / weights.sum()
 
 
 def _weights(held_out: FoldScores, is_choice: bool, most: int | None) -> Array:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp
+from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.utils.parallel import Parallel, delayed
 
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp._basics.progress import Heard, quietly, report
-from spectralgp.fields import GraphGP, condition, held_out_densities
+from spectralgp.fields import GraphGP, condition, held_out_densities, held_out_values
 from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.families import learn_all
@@ -25,6 +27,7 @@ MOST_COMPARED = 400  # signals that candidates are compared on
 HELD_OUT = 60  # signals, in whole folds, that are enough to compare candidates
 HELD_OUT_IF_LONG, LONG_SIGNAL = 30, 500  # and where signals have this many nodes, so that each says much
 MOST_VALUES = 3_000  # held out that are looked at one by one
+LEVELS = (np.arange(19) + 0.5) / 19  # of equally likely points that stand for the law of a value
 
 Cut = tuple[Indices, Indices]  # signals kept, and signals held out
 
@@ -85,6 +88,12 @@ class FoldScores:
             return scores
         return scores + self.value_weight * self.value_log_densities.sum(axis=(0, 1))
 
+    def of(self, chosen: Indices) -> FoldScores:
+        """Those of some of the candidates."""
+        values = None if self.value_log_densities is None else self.value_log_densities[..., chosen]
+        fits = tuple(self.fits[one] for one in chosen)
+        return FoldScores(self.log_densities[:, chosen], values, self.n_nodes, fits, self.worth)
+
     def beside(self, other: FoldScores) -> FoldScores:
         """These candidates, and then others."""
         values = None
@@ -127,6 +136,7 @@ class Folds:
             *before, last = np.array_split(self.chosen, [self.chosen.size // 2, 3 * self.chosen.size // 4])
             self.kept, self.held_out = [before[0], np.concatenate(before)], [before[1], last]
         self._first: dict[Candidate | None, Fit] = {}
+        self._fits: dict[tuple[Candidate, int], Fit] = {}
         self._cut: dict[tuple[Signals, int], tuple[Signals, Signals]] = {}
         self._parts: dict[tuple[Task, int], Task] = {}
 
@@ -134,8 +144,7 @@ class Folds:
         """What candidates predict of each signal, learnt without the fold it is in."""
         first, solver = candidates[0].task, (solver or Sqp()).coarse(self.chosen.size)
         n_nodes, n_folds, needs_passes = first.signals.shape[1], len(self.held_out), first.spectrum.needs_passes
-        n_some = max(1, min(n_nodes, MOST_VALUES // sum(part.size for part in self.held_out)))
-        nodes = None if needs_passes else np.linspace(0, n_nodes - 1, n_some).astype(np.intp)
+        nodes = None if needs_passes else self._nodes(n_nodes)
         one_fold = functools.partial(self._fold, candidates, solver, nodes)
         found = [one_fold(0, [self._first.get(one.warm_start_from) for one in candidates])]
         report(f"fold 1 of {n_folds}")
@@ -151,6 +160,28 @@ class Folds:
         logs = np.concatenate([one for _, one, _ in found])
         values = None if nodes is None else np.concatenate([one for _, _, one in found])
         return FoldScores(logs, values, n_nodes, tuple(fits))
+
+    def _nodes(self, n_nodes: int) -> Indices:
+        """Nodes whose values are looked at one by one."""
+        n_some = max(1, min(n_nodes, MOST_VALUES // sum(part.size for part in self.held_out)))
+        return np.linspace(0, n_nodes - 1, n_some).astype(np.intp)
+
+    def values(self, candidate: Candidate) -> tuple[Array, Array]:
+        """Complete values that were held out, (n_values,), and points of what was predicted, (n_values, n_points)."""
+        task, found = candidate.task, []
+        nodes = self._nodes(task.signals.shape[1])
+        for number, held_out in enumerate(self.held_out):
+            part, others = self._parts[task, number], self._cut[task.signals, number][1]
+            cut, model = (self.kept[number], held_out), self._fits[candidate, number].model
+            observed, points = others.units.restore(others.values), np.full((LEVELS.size, *others.shape), np.nan)
+            points[:, :, nodes] = _points(candidate, model, part, cut, nodes)
+            if candidate.transformation is not None:
+                inputs = task.inputs[held_out]
+                observed = candidate.transformation.restored(observed, inputs)
+                points = candidate.transformation.mean(points, functools.partial(np.zeros, others.shape), inputs)
+            found.append(np.stack([observed, *points])[:, :, nodes].reshape(len(points) + 1, -1))
+        observed, *predicted = np.concatenate(found, axis=1)
+        return observed, np.stack(predicted, axis=1)
 
     def _fold(
         self,
@@ -171,6 +202,7 @@ class Folds:
             parts.append(self._parts[task, number])
         with quietly():
             fits = learn_all(parts, [one.kernel for one in candidates], solver, warm_starts)
+        self._fits |= {(one, number): fit for one, fit in zip(candidates, fits, strict=True)}
         logs, values = [], []
         streams = self._streams[number].spawn(len(candidates))
         for part, candidate, fit, stream in zip(parts, candidates, fits, streams, strict=True):
@@ -205,3 +237,16 @@ def _predicted(
     observed = others.units.restore(others.values)[:, nodes]
     values = prediction.value_log_densities(observed, nodes)
     return logs, np.where(np.isfinite(observed), values, 0.0)
+
+
+def _points(candidate: Candidate, model: GraphGP, part: Task, cut: Cut, nodes: Indices) -> Array:
+    """Equally likely points of complete values held out, as the model sees them, (n_points, n_signals, n_nodes)."""
+    inputs, freedom = candidate.task.inputs, np.inf
+    plain = condition(model, part.inputs, part.signals, part.carried)
+    prediction = plain.given(model.input_kernel.between(inputs, *cut), inputs[cut[1]])
+    if candidate.shrunk:
+        mean, std, freedom = held_out_values(plain, prediction, nodes)
+    else:
+        mean, std = prediction.mean[:, nodes], prediction.std(include_noise=True, nodes=nodes)
+    deviations = norm.ppf(LEVELS) if np.isinf(freedom) else student.ppf(LEVELS, freedom) * np.sqrt(1 - 2 / freedom)
+    return np.asarray(mean + np.multiply.outer(deviations, std))

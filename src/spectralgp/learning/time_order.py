@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from operator import itemgetter
 
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp.learning.candidates import Plan, Recipe, Setting, automatic
+from spectralgp.learning.candidates import Plan, Setting, automatic, best_recipe
 
 FEWEST_IN_TIME = 12  # signals to learn from the first half and to judge by the third quarter
 FOLLOWING_SHARE = 0.8  # of the rows whose inputs are the signal before; the others come after gaps
@@ -55,17 +54,6 @@ def in_time_order(setting: Setting, changes: Setting, no_change: Setting) -> Pla
 
     `changes` and `no_change` are settings of the changes, in the latter of which inputs say nothing.
     """
-    tried: list[tuple[float, Recipe]] = []
-    plan = automatic(setting)
-    stage = next(plan)
-    while stage:
-        scores = yield stage
-        pairs = zip(scores.tolist(), map(setting.recipe, stage), strict=True)
-        tried += [(score, recipe) for score, recipe in pairs if recipe is not None]
-        try:
-            stage = plan.send(scores)
-        except StopIteration:
-            stage = []
-    kernel, terms, scale, carries = max(tried, key=itemgetter(0))[1]
+    kernel, terms, scale, carries = yield from best_recipe(automatic(setting), setting)
     drift = no_change.candidate(kernel, scale=scale)
     yield [replace(drift, name=f"no change, {drift.name}"), changes.candidate(kernel, terms, scale, carries)]
