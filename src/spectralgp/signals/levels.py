@@ -11,37 +11,32 @@ from typing import ClassVar, TypeGuard
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigh
 from scipy.optimize import minimize
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist
 
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs import Graph, GraphBase
 
 MOST_PLACED = 2_000  # nodes: a field is a matrix of nodes by nodes
 MOST_LEARNT_FROM = 300  # known nodes that the parameters of a field are learnt from
-MOST_COORDINATES = 3  # beyond which they are features rather than a place
 FEWEST_KNOWN = 3  # nodes that a field can be learnt from
 PSEUDO_NODES = 8  # predicted as well as the field says, beside those left out, in what its variance is multiplied by
 CONSTANT = 1e-12  # of the largest value: a spread below this is rounding
 SMOOTHNESS, SMOOTHNESS_WIDTH = 3.0, 2.0  # of log a: mean and standard deviation beforehand
-LENGTH_WIDTH = 1.0  # of the logarithm of a length, about the median distance of two nodes
+LENGTH_WIDTH = 1.0  # of the logarithm of the length, about the median distance of two nodes
 AMPLITUDE_WIDTH = 2.0  # of log v, about the variance of what is known
 WHITE, WHITE_WIDTH = float(np.log(0.1)), 1.5  # of log t, in that variance
 REACH = 4.0  # standard deviations beforehand within which parameters are searched
 
 
 class UnitCovariance(ABC):
-    """Covariances of nodes with a mean variance of about one, by the logarithms of a few parameters."""
+    """Covariances of nodes with a mean variance of about one, by the logarithm of one parameter."""
 
-    width: ClassVar[float]  # standard deviation of these logarithms beforehand
-
-    @property
-    @abstractmethod
-    def centre(self) -> Array:
-        """Their means beforehand."""
+    centre: ClassVar[float]  # mean and standard deviation of that logarithm beforehand
+    width: ClassVar[float]
 
     @abstractmethod
-    def between(self, logs: Array, rows: Indices, columns: Indices) -> tuple[Array, list[Array]]:
-        """Covariance between some nodes and others, and its derivatives by the logarithms."""
+    def between(self, log: float, rows: Indices, columns: Indices) -> tuple[Array, Array]:
+        """Covariance between some nodes and others, and its derivative by the logarithm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,46 +44,40 @@ class OnGraph(UnitCovariance):
     """``J (1 + a L)^-2 J`` over its mean diagonal, with ``J = I - 11^T / M``, and `L` over its largest eigenvalue."""
 
     laplacian: Array  # balanced
-    width: ClassVar[float] = SMOOTHNESS_WIDTH
 
-    @property
-    def centre(self) -> Array:
-        return np.array([SMOOTHNESS])
+    centre: ClassVar[float] = SMOOTHNESS
+    width: ClassVar[float] = SMOOTHNESS_WIDTH
 
     @cached_property
     def _modes(self) -> tuple[Array, Array]:
         values, vectors = eigh(self.laplacian, check_finite=False)
         return np.maximum(values, 0.0) / max(float(values[-1]), 1e-300), vectors - vectors.mean(axis=0)
 
-    def between(self, logs: Array, rows: Indices, columns: Indices) -> tuple[Array, list[Array]]:
+    def between(self, log: float, rows: Indices, columns: Indices) -> tuple[Array, Array]:
         values, vectors = self._modes
-        scaled = float(np.exp(logs[0])) * values
+        scaled = np.exp(log) * values
         power = (1 + scaled) ** -2.0
         slope = -2 * scaled * (1 + scaled) ** -3.0
         shares = np.mean(np.square(vectors), axis=0)
         total = float(shares @ power)
         covariance = (vectors[rows] * (power / total)) @ vectors[columns].T
         moved = (vectors[rows] * (slope / total)) @ vectors[columns].T
-        return covariance, [moved - covariance * float(shares @ slope) / total]
+        return covariance, moved - covariance * float(shares @ slope) / total
 
 
 @dataclass(frozen=True, eq=False)
 class OnPlaces(UnitCovariance):
-    """Matern-3/2 of the coordinates, with a length for each: units of longitude and latitude differ."""
+    """Matern-3/2 of the coordinates."""
 
-    places: Array  # over the median distance of two nodes
+    distances: Array  # between all nodes, over their median
+
+    centre: ClassVar[float] = 0.0
     width: ClassVar[float] = LENGTH_WIDTH
 
-    @property
-    def centre(self) -> Array:
-        return np.zeros(self.places.shape[1])
-
-    def between(self, logs: Array, rows: Indices, columns: Indices) -> tuple[Array, list[Array]]:
-        scaled = self.places * np.exp(-logs)
-        squares = np.square(scaled[rows][:, None] - scaled[columns])
-        distances = np.sqrt(3 * squares.sum(axis=2))
-        decay = np.exp(-distances)
-        return (1 + distances) * decay, [3 * decay * squares[..., axis] for axis in range(logs.size)]
+    def between(self, log: float, rows: Indices, columns: Indices) -> tuple[Array, Array]:
+        scaled = np.sqrt(3) * np.exp(-log) * self.distances[np.ix_(rows, columns)]
+        decay = np.exp(-scaled)
+        return (1 + scaled) * decay, scaled**2 * decay
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +88,7 @@ class NodeField:
     """
 
     unit: UnitCovariance
-    logs: Array  # of v, t and the parameters of `unit`
+    logs: Array  # of v, t and the parameter of `unit`
     values: Array  # at the known nodes
     errors: Array  # variances of their errors
     known: Indices
@@ -107,10 +96,10 @@ class NodeField:
     @cached_property
     def _projected(self) -> tuple[Array, list[Array], Array, float]:
         """``P = K^-1 - K^-1 11^T K^-1 / 1^T K^-1 1`` with ``K``'s derivatives, ``K^-1 1`` and ``log |K|``."""
-        covariance, slopes = self.unit.between(self.logs[2:], self.known, self.known)
+        covariance, slope = self.unit.between(self.logs[2], self.known, self.known)
         amplitude, white = np.exp(self.logs[:2])
         matrix, n_known = amplitude * covariance, self.known.size
-        slopes = [matrix.copy(), white * np.eye(n_known), *(amplitude * slope for slope in slopes)]
+        slopes = [matrix.copy(), white * np.eye(n_known), amplitude * slope]
         matrix[np.diag_indices_from(matrix)] += white + self.errors
         factor = cholesky(matrix, lower=True, check_finite=False)
         inverse = cho_solve((factor, True), np.eye(n_known), check_finite=False)
@@ -142,8 +131,8 @@ class NodeField:
         """Means and variances of nodes that are not known."""
         projected, _, sums, _ = self._projected
         amplitude, white = np.exp(self.logs[:2])
-        across = amplitude * self.unit.between(self.logs[2:], nodes, self.known)[0]
-        own = amplitude * np.diag(self.unit.between(self.logs[2:], nodes, nodes)[0]) + white
+        across = amplitude * self.unit.between(self.logs[2], nodes, self.known)[0]
+        own = amplitude * np.diag(self.unit.between(self.logs[2], nodes, nodes)[0]) + white
         means = float(sums @ self.values / sums.sum()) + across @ (projected @ self.values)
         given = np.sum(across @ projected * across, axis=1)
         return means, np.maximum(own - given + (1 - 2 * across @ sums) / sums.sum(), 0.0)
@@ -191,8 +180,8 @@ def _units_of(graph: Graph) -> Sequence[UnitCovariance]:
     key, places = "node fields", graph.coordinates
     if key not in graph._cache:
         units: list[UnitCovariance] = [OnGraph(graph.laplacian("balanced").toarray())]
-        if places is not None and places.shape[1] <= MOST_COORDINATES and (distance := float(np.median(pdist(places)))):
-            units.append(OnPlaces(np.asarray(places) / distance))
+        if places is not None and (median := float(np.median(pdist(places)))) > 0:
+            units.append(OnPlaces(cdist(places, places) / median))
         graph._cache[key] = tuple(units)
     found: tuple[UnitCovariance, ...] = graph._cache[key]
     return found
@@ -201,13 +190,11 @@ def _units_of(graph: Graph) -> Sequence[UnitCovariance]:
 def _learnt(unit: UnitCovariance, values: Array, errors: Array, known: Indices) -> tuple[float, NodeField]:
     """The field with the parameters that are best, and how likely it is with them."""
     chosen = np.unique(np.linspace(0, known.size - 1, MOST_LEARNT_FROM).astype(np.intp))
-    centres = np.concatenate([[0.0, WHITE], unit.centre])
-    widths = np.concatenate([[AMPLITUDE_WIDTH, WHITE_WIDTH], np.full(unit.centre.size, unit.width)])
+    centres, widths = np.array([0.0, WHITE, unit.centre]), np.array([AMPLITUDE_WIDTH, WHITE_WIDTH, unit.width])
 
     def cost(steps: Array) -> tuple[float, Array]:
         field = NodeField(unit, centres + widths * steps, values[chosen], errors[chosen], known[chosen])
         return 0.5 * float(steps @ steps) - field.log_evidence, steps - widths * field.gradient
 
-    limits = [(-REACH, REACH)] * centres.size
-    best = minimize(cost, np.zeros(centres.size), jac=True, method="L-BFGS-B", bounds=limits)
+    best = minimize(cost, np.zeros(3), jac=True, method="L-BFGS-B", bounds=[(-REACH, REACH)] * 3)
     return -float(best.fun), NodeField(unit, centres + widths * best.x, values, errors, known)
