@@ -25,7 +25,7 @@ MOST_DENSE = 2_500  # entries whose covariance is written out
 MOST_SOLVED_DENSELY = 1_500  # the same to solve with it where a tolerance is allowed
 MOST_ITERATIONS = 2_000
 FORM_TOLERANCE, ROUGH_FORM_TOLERANCE = 1e-5, 1e-3  # of a solve for a quadratic form; where its determinant is rough
-RECENT_ITERATIONS = 4  # whose gain stands for what is left
+RECENT_ITERATIONS, RECENT_SHARE = 4, 0.5  # whose gain stands for what is left: at least, and of all
 PROBES, FEWEST_PROBES = 32, 6
 MOST_PROBED = 2**20  # values of all probes together, unless they are the fewest; beyond it there are two
 MOST_LANCZOS_STEPS, FEW_LANCZOS_STEPS = 200, 20  # the second on more values than that
@@ -195,7 +195,9 @@ class Seen:
             rest = rest - moved * length
             before = np.maximum(now, 1e-300)
             gains.append(length * now)
-            left = sum(gains[-RECENT_ITERATIONS:])
+            # the slower it goes, the longer it takes to gain what is left
+            n_recent = max(RECENT_ITERATIONS, int(RECENT_SHARE * len(gains)))
+            left = sum(gains[-n_recent:])
             if len(gains) > RECENT_ITERATIONS and np.all(left <= tolerance**2 * (sum(gains) + reached_by_start)):
                 break
             mention(f"solving, iteration {len(gains)}")

@@ -17,14 +17,14 @@ from spectralgp.learning.fit import Fit, Outcome, Solver, Stage, certify, lift_a
 from spectralgp.learning.objective import Objective, Task
 
 SEED = 0
-FIRST_DRAWS, MIN_DRAWS, MAX_DRAWS = 8, 2, 1_024
+FIRST_DRAWS, COARSE_DRAWS, MIN_DRAWS, MAX_DRAWS = 8, 4, 2, 1_024
 MAX_DRAWN_VALUES = 2**21  # of all draws together, unless they are the first ones
 MAX_FIRST_VALUES = 2**23  # of the first draws together
 MAX_EXACT_OPERATIONS = 2**27  # of a step without draws
 DRAW_TOLERANCE_NATS = 0.02  # that draws may cost
 DRAW_GROUPS = 8  # from which that cost is estimated
 EM_TOLERANCE_NATS = 0.001  # that a fit may fall short of its maximum, where what is missing slows all directions alike
-SOLVE_TOLERANCE_NATS, MIN_SOLVE_TOLERANCE = 3e-5, 1e-5  # what solves may cost, and the smallest tolerance of one
+SOLVE_TOLERANCE_NATS, MIN_SOLVE_TOLERANCE = 3e-6, 1e-5  # what solves may cost, and the smallest tolerance of one
 TRUNCATION_SHARE = 0.1  # of the tolerated truncation error of a quadrature, that solves and a stop may cost each
 FAR_GAIN_NATS = 10.0  # a step that gains more is far from the answer
 FAR_FACTOR = 10.0  # times the tolerance: a step that gains less is near
@@ -52,7 +52,7 @@ class Expectation:
         is_cheap = n_missing * observed.size * sum(observed.shape) <= MAX_EXACT_OPERATIONS
         if task.spectrum.has_node_covariances and is_cheap and (not is_coarse or n_missing <= FIRST_DRAWS):
             return cls(task, None)
-        return cls(task, min(FIRST_DRAWS, _max_draws(task)))
+        return cls(task, min(COARSE_DRAWS if is_coarse else FIRST_DRAWS, _max_draws(task)))
 
     def _seen(self, model: GraphGP, tolerance: float = 0.0) -> tuple[Seen, Any]:
         """The signals under a model, and the mean that inputs carry over to them."""
