@@ -5,8 +5,7 @@ Methods that give values only get deviations from entries hidden from them: see 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,19 +13,25 @@ import _reporting  # noqa: F401  it puts the tests' settings on the path
 import numpy as np
 from scipy.optimize import minimize
 from settings import PAPER, paper_kernel
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
-from sklearn.impute import IterativeImputer, KNNImputer
+from sklearn.impute import KNNImputer
 
 from spectralgp import Graph, GraphGPRegressor, Polynomial
+from spectralgp.baselines import (
+    Filled,
+    deviations,
+    for_seen_nodes,
+    graph_neighbours,
+    iterative,
+    regressed,
+    residuals,
+    seen,
+    signal_means,
+    with_deviations,
+)
 
 Array = np.ndarray
-Values = Callable[[Graph, Array, Array], Array]  # graph, inputs, signals with holes: signals without
-Filled = tuple[Array, Array]  # completed signals, and the deviation of each entry
-N_FOLDS, N_ROUNDS = 5, 4
-PRIOR_COUNT = 5  # residuals of the pooled variance that each node starts with
 NEIGHBOURS = (2, 3, 5, 8, 12)
 N_COMPLETIONS = 20  # that the iterative imputer draws
 N_DAYS_LEARNT = 12  # of the kriging
@@ -53,80 +58,6 @@ def paper(graph: Graph, inputs: Array, holed: Array) -> Filled:
     return model.fit(inputs, holed).impute(inputs, holed)
 
 
-def hidden(holed: Array, random_state: np.random.Generator) -> Iterator[Array]:
-    """Observed entries to hide, in folds, in the manner of the holes that are there.
-
-    The holes are moved to other nodes and later signals, and their runs are dealt into folds: a fold hides few
-    entries, so that what is left looks like what is given, and single entries, outages or whole nodes as it does.
-    """
-    missing = np.isnan(holed)
-    n_signals, n_nodes = missing.shape
-    moved = np.roll(missing, random_state.integers(n_signals), axis=0)[:, random_state.permutation(n_nodes)]
-    begins = moved & ~np.vstack([np.zeros((1, n_nodes), dtype=bool), moved[:-1]])
-    runs = np.where(moved, np.cumsum(begins.T).reshape(n_nodes, n_signals).T, 0)  # counted down each node in turn
-    fold_of = np.concatenate([[-1], random_state.permutation(runs.max()) % N_FOLDS])
-    for fold in range(N_FOLDS):
-        out = (fold_of[runs] == fold) & ~missing
-        if out.any():
-            yield out
-
-
-def residuals(values: Values, graph: Graph, inputs: Array, holed: Array, n_rounds: int = N_ROUNDS) -> list[Array]:
-    """Errors at entries that were hidden, each array with nan where nothing was."""
-    found = []
-    random_state = np.random.default_rng(0)
-    for _ in range(n_rounds):
-        for out in hidden(holed, random_state):
-            completed = values(graph, inputs, np.where(out, np.nan, holed))
-            found.append(np.where(out, holed - completed, np.nan))
-    return found
-
-
-def deviations(errors: Sequence[Array]) -> Array:
-    """Standard deviation of each node: of its errors, with a few of the pooled variance of all nodes among them."""
-    squares = np.concatenate(errors) ** 2
-    counts, sums = np.sum(~np.isnan(squares), axis=0), np.nansum(squares, axis=0)
-    pooled = sums.sum() / counts.sum()
-    return np.sqrt((sums + PRIOR_COUNT * pooled) / (counts + PRIOR_COUNT))
-
-
-def with_deviations(*candidates: Values) -> Callable[[Graph, Array, Array], Filled]:
-    """Values of the candidate with the least error at hidden entries, and the deviations of these errors."""
-
-    def fill(graph: Graph, inputs: Array, holed: Array) -> Filled:
-        best = candidates[0]
-        if len(candidates) > 1:
-            squares = [np.nanmean(np.concatenate(residuals(one, graph, inputs, holed, 1)) ** 2) for one in candidates]
-            best = candidates[int(np.argmin(squares))]
-        completed = best(graph, inputs, holed)
-        return completed, np.broadcast_to(deviations(residuals(best, graph, inputs, holed)), holed.shape)
-
-    return fill
-
-
-def seen(holed: Array) -> Array:
-    """Nodes with an observed entry."""
-    return ~np.isnan(holed).all(axis=0)
-
-
-def day_means(graph: Graph, inputs: Array, holed: Array) -> Array:
-    """Mean of the nodes observed in a signal; of all entries where there is none. For nodes never seen."""
-    counts = np.sum(~np.isnan(holed), axis=1)
-    means = np.where(counts > 0, np.nansum(holed, axis=1) / np.maximum(counts, 1), np.nanmean(holed))
-    return np.where(np.isnan(holed), means[:, None], holed)
-
-
-def for_seen_nodes(values: Values) -> Values:
-    """A method that needs entries of every node: nodes never seen get the mean of the others, signal by signal."""
-
-    def completed(graph: Graph, inputs: Array, holed: Array) -> Array:
-        result, known = day_means(graph, inputs, holed), seen(holed)
-        result[:, known] = values(graph, inputs, holed[:, known])
-        return np.where(np.isnan(holed), result, holed)
-
-    return completed
-
-
 def station_means(graph: Graph, inputs: Array, holed: Array) -> Array:
     return np.where(np.isnan(holed), np.nanmean(holed, axis=0), holed)
 
@@ -138,32 +69,6 @@ def interpolation(graph: Graph, inputs: Array, holed: Array) -> Array:
         here = ~np.isnan(column)
         columns.append(np.interp(times, times[here], column[here]))
     return np.column_stack(columns)
-
-
-def graph_neighbours(graph: Graph, inputs: Array, holed: Array, means: Array | None = None) -> Array:
-    """Mean of a node, and the weighted mean of what its neighbours are above theirs in that signal.
-
-    Means are those of the observed entries where not given. A node never seen has the weighted mean of its neighbours'
-    means; where no neighbour is observed, all nodes are neighbours with one weight.
-    """
-    weights = graph.weights.toarray()
-    if means is None:
-        known = seen(holed)
-        means = np.full(graph.n_nodes, np.nan)
-        means[known] = np.nanmean(holed[:, known], axis=0)
-        means = np.where(known, means, _weighted_mean(weights, means[None])[0])
-    completed = means + _weighted_mean(weights, holed - means)
-    return np.where(np.isnan(holed), completed, holed)
-
-
-def _weighted_mean(weights: Array, values: Array) -> Array:
-    """Of the neighbours' values that are there, else of all values that are there in the signal, else zero."""
-    there = (~np.isnan(values)).astype(float)
-    zeroed = np.nan_to_num(values)
-    totals, sums = there @ weights, zeroed @ weights
-    counts = there.sum(axis=1, keepdims=True)
-    fallback = zeroed.sum(axis=1, keepdims=True) / np.maximum(counts, 1)
-    return np.where(totals > 0, sums / np.where(totals > 0, totals, 1), fallback)
 
 
 def knn_of_days(n_neighbors: int, graph: Graph, inputs: Array, holed: Array) -> Array:
@@ -179,29 +84,16 @@ def knn_of_stations(n_neighbors: int, graph: Graph, inputs: Array, holed: Array)
 KNN = tuple(partial(one, k) for one in (knn_of_days, knn_of_stations) for k in NEIGHBOURS)
 
 
-def iterative(graph: Graph, inputs: Array, holed: Array) -> Array:
-    return _regressed(inputs, holed, 10)
-
-
 def iterative_draws(graph: Graph, inputs: Array, holed: Array) -> Filled:
     """Mean and deviation of completions drawn from the regressions; Rubin's rule adds the error of the mean."""
-    completed = day_means(graph, inputs, holed)
-    std = np.broadcast_to(deviations(residuals(day_means, graph, inputs, holed)), holed.shape).copy()
+    completed = signal_means(graph, inputs, holed)
+    std = np.broadcast_to(deviations(residuals(signal_means, graph, inputs, holed)), holed.shape).copy()
     known = seen(holed)
     if np.isnan(holed[:, known]).any():
-        drawn = [_regressed(inputs, holed[:, known], 3, seed) for seed in range(N_COMPLETIONS)]
+        drawn = [regressed(inputs, holed[:, known], 3, seed) for seed in range(N_COMPLETIONS)]
         completed[:, known] = np.mean(drawn, axis=0)
         std[:, known] = np.std(drawn, axis=0, ddof=1) * np.sqrt(1 + 1 / N_COMPLETIONS)
     return np.where(np.isnan(holed), completed, holed), std
-
-
-def _regressed(inputs: Array, holed: Array, n_rounds: int, drawn_with: int | None = None) -> Array:
-    """Each node regressed on the others and the inputs, in turn; drawn from these regressions where there is a seed."""
-    imputer = IterativeImputer(max_iter=n_rounds, sample_posterior=drawn_with is not None, random_state=drawn_with or 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # it always runs its rounds to the end
-        filled: Array = imputer.fit_transform(np.hstack([inputs, holed]))[:, inputs.shape[1] :]
-    return filled
 
 
 def places(graph: Graph) -> Array:

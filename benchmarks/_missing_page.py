@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 from _holes import REMOVALS, SETS
-from _imputers import IMPUTERS, N_FOLDS, N_ROUNDS, PRIOR_COUNT
+from _imputers import IMPUTERS
 from _paired import COVERAGE, OURS, Runs, advantage, average, scores
 from _real_page import losses, score_table, with_error
 from write_performance import command, load, machine, table, verdict
+
+from spectralgp.baselines import N_FOLDS, N_ROUNDS, PRIOR_COUNT
 
 Result = dict[str, Any]
 MARK = (

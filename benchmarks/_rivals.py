@@ -7,30 +7,25 @@ from dataclasses import dataclass
 
 import _reporting  # noqa: F401  it puts the tests' settings on the path
 import numpy as np
-from scipy.stats import multivariate_normal
 from settings import PAPER, paper_kernel
-from sklearn.covariance import LedoitWolf
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial, Stacking
-from spectralgp.scores import log_density
+from spectralgp.baselines import FLOOR, N_FOLDS, Forecast, RidgeRegression, with_residuals
 
 Array = np.ndarray
-ALPHAS = np.logspace(-3, 5, 17)
 NEIGHBOURS = (1, 2, 3, 5, 8, 12)  # 15 training signals leave 12 in a fold
 N_DRAWS = 16  # as the stacked models average over
-FLOOR = 0.01  # least variance of a node, of the nodes' mean: with few signals some nodes have not moved yet
 
 
 @dataclass(frozen=True)
-class Forecast:
-    """Mean and deviation of each test value, noise included, and the joint log density of each test signal."""
+class ModelForecast:
+    """Forecast of one of this library's models, whose densities are its own."""
 
     mean: Array  # (n_test, n_nodes)
     std: Array  # (n_test, n_nodes)
@@ -43,7 +38,7 @@ class Rival:
 
     name: str
     words: str
-    forecast: Callable[[Graph, Array, Array, Array], Forecast]
+    forecast: Callable[[Graph, Array, Array, Array], Forecast | ModelForecast]
 
 
 def default(graph: Graph, inputs: Array) -> GraphGPRegressor:
@@ -59,13 +54,13 @@ def standard(graph: Graph, inputs: Array) -> GraphGPRegressor:
     return GraphGPRegressor(graph, Identity(), **PAPER | {"center": "node"}, stacking=Stacking(n_draws=N_DRAWS))
 
 
-def learnt(make: Callable[[Graph, Array], GraphGPRegressor]) -> Callable[[Graph, Array, Array, Array], Forecast]:
+def learnt(make: Callable[[Graph, Array], GraphGPRegressor]) -> Callable[[Graph, Array, Array, Array], ModelForecast]:
     """Forecasts of one of this library's models."""
 
-    def forecast(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
+    def forecast(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> ModelForecast:
         model = make(graph, inputs).fit(inputs, signals)
         mean, std = model.predict(test_inputs, return_std=True, include_noise=True)
-        return Forecast(mean, std, lambda tested: model.log_predictive_density(test_inputs, tested, joint=False))
+        return ModelForecast(mean, std, lambda tested: model.log_predictive_density(test_inputs, tested, joint=False))
 
     return forecast
 
@@ -75,54 +70,23 @@ def sklearn_gp(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) 
     kernel = ConstantKernel() * RBF(length_scale, (1e-2, 1e5)) + WhiteKernel()
     process = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=3, random_state=0)
     mean, std = make_pipeline(StandardScaler(), process).fit(inputs, signals).predict(test_inputs, return_std=True)
-    return _independent(mean, std)
+    return Forecast(mean, std)
 
 
 def ridge(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
-    mean, residuals = _ridge(inputs, signals, test_inputs)
-    return _independent(mean, _deviations(residuals, len(mean)))
+    return RidgeRegression(is_correlated=False).forecast(inputs, signals, test_inputs)
 
 
 def ridge_ledoit_wolf(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
-    mean, residuals = _ridge(inputs, signals, test_inputs)
-    covariance = LedoitWolf(assume_centered=True).fit(residuals).covariance_
-    density = multivariate_normal(cov=covariance)
-    std = np.tile(np.sqrt(np.diag(covariance)), (len(mean), 1))
-    return Forecast(mean, std, lambda tested: np.atleast_1d(density.logpdf(tested - mean)))
+    return RidgeRegression().forecast(inputs, signals, test_inputs)
 
 
 def neighbours(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
-    model = make_pipeline(StandardScaler(), KNeighborsRegressor())
+    model, folds = make_pipeline(StandardScaler(), KNeighborsRegressor()), KFold(N_FOLDS, shuffle=True, random_state=0)
     grid = {"kneighborsregressor__n_neighbors": NEIGHBOURS}
-    search = GridSearchCV(model, grid, scoring="neg_mean_squared_error", cv=_folds()).fit(inputs, signals)
-    residuals = _held_out_residuals(search.best_estimator_, inputs, signals)
-    return _independent(search.predict(test_inputs), _deviations(residuals, len(test_inputs)))
-
-
-def _ridge(inputs: Array, signals: Array, test_inputs: Array) -> tuple[Array, Array]:
-    """Predicted means, and residuals of folds that were not learnt from, at the penalty found on all signals."""
-    model = make_pipeline(StandardScaler(), RidgeCV(ALPHAS)).fit(inputs, signals)
-    again = make_pipeline(StandardScaler(), Ridge(model[-1].alpha_))
-    return model.predict(test_inputs), _held_out_residuals(again, inputs, signals)
-
-
-def _folds() -> KFold:
-    return KFold(5, shuffle=True, random_state=0)
-
-
-def _held_out_residuals(model: Pipeline, inputs: Array, signals: Array) -> Array:
-    return signals - cross_val_predict(model, inputs, signals, cv=_folds())
-
-
-def _deviations(residuals: Array, n_test: int) -> Array:
-    """Standard deviation of each node, the same for every test signal."""
-    variances = np.mean(residuals**2, axis=0)
-    return np.tile(np.sqrt(np.maximum(variances, FLOOR * variances.mean())), (n_test, 1))
-
-
-def _independent(mean: Array, std: Array) -> Forecast:
-    """A forecast whose nodes are independent."""
-    return Forecast(mean, std, lambda tested: log_density(tested, mean, std).sum(axis=1))
+    search = GridSearchCV(model, grid, scoring="neg_mean_squared_error", cv=folds).fit(inputs, signals)
+    residuals = signals - cross_val_predict(search.best_estimator_, inputs, signals, cv=folds)
+    return with_residuals(search.predict(test_inputs), residuals, is_correlated=False)
 
 
 RIVALS: dict[str, Rival] = {

@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 import sklearn
 from _holes import REMOVALS, SETS, Problem, holed_set
-from _imputers import IMPUTERS, Filled, graph_neighbours, with_deviations
+from _imputers import IMPUTERS
 from _missing_page import bars_met, is_complete, rmse_ratio, write
 from _real_data import AbsentError, RealSet, content_sum, real_set
 from _reporting import save
 from _splits import add, options, print_problem, results, run, tried, write_page
 
 from spectralgp import GraphGPRegressor
+from spectralgp.baselines import Filled, graph_neighbours, with_deviations
 from spectralgp.scores import coverage, crps, mean_log_density, root_mean_square_error
 
 N_SEEDS, QUICK_SEEDS = 20, 2

@@ -4,7 +4,8 @@
     python benchmarks/bench_time_order.py --out FOLDER     results elsewhere than in benchmarks/results/time_order.json
 
 Inputs are the signals before. Time has one order, so there is one split of each set, and standard errors are those of
-the mean over the signals judged. No change forecasts the signal before, with the deviations of past changes.
+the mean over the signals judged. No change forecasts the signal before, with the Ledoit-Wolf covariance of past
+changes, as the others have that of their residuals.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from typing import Any
 import numpy as np
 from _real_data import AbsentError, RealSet, content_sum, real_set, training_sizes
 from _reporting import RESULTS, print_table, save
-from _rivals import RIVALS, Forecast, _deviations, _independent
+from _rivals import RIVALS, ModelForecast
 from _splits import on_one_thread, tried
 
 from spectralgp import Graph
+from spectralgp.baselines import Forecast, NoChange, NodeMeans
 from spectralgp.datasets import load_air_quality
 from spectralgp.scores import coverage, crps, root_mean_square_error
 
@@ -52,19 +54,18 @@ def in_time(name: str) -> tuple[RealSet, int]:
 
 def no_change(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
     factor = 10 ** np.round(np.log10(np.std(signals) / np.std(inputs)))  # incomes are shares, and forecast in percent
-    return _independent(factor * test_inputs, _deviations(signals - factor * inputs, len(test_inputs)))
+    return NoChange(np.arange(graph.n_nodes), factor).forecast(inputs, signals, test_inputs)
 
 
 def node_means(graph: Graph, inputs: Array, signals: Array, test_inputs: Array) -> Forecast:
-    means = signals.mean(axis=0)
-    return _independent(np.tile(means, (len(test_inputs), 1)), _deviations(signals - means, len(test_inputs)))
+    return NodeMeans().forecast(inputs, signals, test_inputs)
 
 
-FORECASTS: dict[str, Callable[[Graph, Array, Array, Array], Forecast]] = {
+FORECASTS: dict[str, Callable[[Graph, Array, Array, Array], Forecast | ModelForecast]] = {
     "default": RIVALS["default"].forecast,
     "no change": no_change,
     "node means": node_means,
-    "ridge": RIVALS["ridge"].forecast,
+    "ridge + Ledoit-Wolf": RIVALS["ridge-lw"].forecast,
 }
 
 

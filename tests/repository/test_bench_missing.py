@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 from oracle import relative_error
-from spectralgp import Graph
+from spectralgp import Graph, baselines
 from tolerances import EXACT, FORMULA, OPTIMUM, ROUND_TRIP
 
 MODULES = ("_holes", "_imputers", "_missing_page", "bench_missing")
@@ -64,7 +64,7 @@ def test_outages_that_do_not_fit_are_refused(bench):
 @pytest.mark.parametrize("removal", ["30% at random", "outages", "unseen nodes"])
 def test_observed_entries_are_hidden_once_and_in_the_manner_of_the_holes(bench, removal):
     missing = bench["_holes"].REMOVALS[removal].removed((40, 20), np.random.default_rng(1))
-    folds = list(bench["_imputers"].hidden(np.where(missing, NAN, 1.0), np.random.default_rng(2)))
+    folds = list(baselines.hidden(np.where(missing, NAN, 1.0), np.random.default_rng(2)))
     times = np.sum(folds, axis=0)
     assert times.max() == 1
     assert not times[missing].any()
@@ -75,54 +75,16 @@ def test_observed_entries_are_hidden_once_and_in_the_manner_of_the_holes(bench, 
     assert max(fold.sum() for fold in folds) < 0.4 * missing.sum()
 
 
-def test_deviations_mix_a_nodes_errors_with_the_pooled_ones(bench):
-    errors = [np.array([[1.0, NAN, NAN], [NAN, NAN, NAN]]), np.array([[2.0, 3.0, NAN], [NAN, NAN, NAN]])]
-    pooled = 14 / 3  # of 1, 4 and 9
-    expected = np.sqrt([(5 + 5 * pooled) / 7, (9 + 5 * pooled) / 6, pooled])
-    assert relative_error(bench["_imputers"].deviations(errors), expected) < EXACT
-
-
-def test_the_candidate_with_the_least_hidden_error_is_taken(bench):
-    rng = np.random.default_rng(0)
-    holed = np.where(rng.random((30, 6)) < 0.2, NAN, 4 + 0.5 * rng.standard_normal((30, 6)))
-
-    def constant(value):
-        return lambda graph, inputs, signals: np.where(np.isnan(signals), value, signals)
-
-    completed, std = bench["_imputers"].with_deviations(constant(9.0), constant(4.0))(None, None, holed)
-    assert set(completed[np.isnan(holed)]) == {4.0}
-    assert np.all((std > 0.3) & (std < 0.7))
-
-
 # ----- methods that give values -----
 
 
 def test_station_means_and_interpolation_by_hand(bench, path):
     holed = np.array([[1.0, NAN, NAN], [NAN, 5.0, NAN], [7.0, 9.0, NAN]])
     imputers = bench["_imputers"]
-    means = imputers.for_seen_nodes(imputers.station_means)(path, DAYS, holed)
+    means = baselines.for_seen_nodes(imputers.station_means)(path, DAYS, holed)
     assert means.tolist() == [[1.0, 7.0, 1.0], [4.0, 5.0, 5.0], [7.0, 9.0, 8.0]]  # the last node was never seen
-    lines = imputers.for_seen_nodes(imputers.interpolation)(path, DAYS, holed)
+    lines = baselines.for_seen_nodes(imputers.interpolation)(path, DAYS, holed)
     assert lines.tolist() == [[1.0, 5.0, 1.0], [3.0, 5.0, 5.0], [7.0, 9.0, 8.0]]
-
-
-def test_neighbours_on_the_graph_by_hand(bench, path):
-    neighbours = bench["_imputers"].graph_neighbours
-    holed = np.array([[2.0, NAN, 20.0], [4.0, 10.0, 40.0], [NAN, 16.0, NAN]])  # means 3, 13, 30
-    expected = [[2.0, 13 + (1 * -1 + 3 * -10) / 4, 20.0], [4.0, 10.0, 40.0], [3 + 3.0, 16.0, 30 + 3.0]]
-    assert relative_error(neighbours(path, DAYS, holed), np.array(expected)) < EXACT
-    # a node without an observed neighbour has what all others are above their means
-    holed = np.array([[4.0, NAN, NAN], [2.0, 10.0, 40.0], [NAN, 16.0, NAN]])  # means 3, 13, 40
-    assert neighbours(path, DAYS, holed)[0, 2] == pytest.approx(41.0, rel=EXACT)
-
-
-def test_a_node_never_seen_has_its_neighbours_mean(bench, path):
-    holed = np.array([[1.0, NAN, 7.0], [3.0, NAN, 5.0], [2.0, NAN, 9.0]])  # means 2 and 7, so 5.75 in between
-    expected = [5.75 + (-1 + 0) / 4, 5.75 + (1 - 3 * 2) / 4, 5.75 + (0 + 3 * 2) / 4]
-    filled = bench["_imputers"].graph_neighbours(path, DAYS, holed)
-    assert relative_error(filled[:, 1], np.array(expected)) < EXACT
-    given = bench["_imputers"].graph_neighbours(path, DAYS, holed, means=np.array([1.0, 2.0, 3.0]))
-    assert given[0, 1] == pytest.approx(2 + (0 + 3 * 4) / 4, rel=EXACT)
 
 
 def test_imputers_of_scikit_learn_find_a_twin_and_a_line(bench):
@@ -135,7 +97,7 @@ def test_imputers_of_scikit_learn_find_a_twin_and_a_line(bench):
     twin = bench["_imputers"].knn_of_stations(1, None, inputs, holed[:, :3])
     shift = np.nanmean(holed[:, 2]) - first.mean() - np.nanmean(holed[:, 2] - first)  # means are over different days
     assert relative_error(twin[:3, 2], truth[:3, 2] + shift) < EXACT
-    line = bench["_imputers"].iterative(None, inputs, holed)
+    line = baselines.iterative(None, inputs, holed)
     assert relative_error(line, truth) < RIDGE
     completed, std = bench["_imputers"].iterative_draws(None, inputs, holed)
     assert np.array_equal(completed[~np.isnan(holed)], truth[~np.isnan(holed)])

@@ -118,7 +118,7 @@ def closed_form_ridge(inputs, signals, test_inputs):
 
 @pytest.mark.parametrize("rival", ["ridge", "ridge-lw"])
 def test_ridge_and_its_residual_covariance_by_their_formulas(bench, tiny, monkeypatch, rival):
-    monkeypatch.setattr(bench["_rivals"], "ALPHAS", np.array([1.0]))
+    monkeypatch.setattr("spectralgp.baselines.PENALTIES", np.array([1.0]))
     found = bench["bench_real"].score(tiny, 16, 1, rival)
     train, test = bench["_real_data"].split(24, 16, 1)
     X, Y, observed = tiny.inputs[train], tiny.signals[train], tiny.signals[test]
@@ -151,7 +151,7 @@ def test_a_rival_that_fails_is_noted(bench, tiny):
     broken = tiny.signals.copy()
     broken[:, 0] = np.nan
     data = bench["_real_data"].RealSet("", tiny.graph, tiny.inputs, broken, "", "", "", "")
-    found = bench["bench_real"].score(data, 16, 5, "ridge")
+    found = bench["bench_real"].score(data, 16, 5, "sklearn")
     assert found["failed"].startswith("split 5: ValueError: Input y contains NaN")
     lists = bench["_splits"].gathered([found, {"rmse": 2.0, "warned": True}])
     assert (lists["rmse"], lists["warned"], len(lists["failed"])) == ([None, 2.0], [False, True], 1)

@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 
 import spectralgp
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Matern, Polynomial, RandomWalk, cli, load
+from spectralgp.baselines import RidgeRegression, hidden_at_once
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.learning import KERNELS, kernel_named
 from spectralgp.kernels import InputRecipe
@@ -183,13 +184,46 @@ def test_comparing_is_fitting_and_scoring(folder):
         mean, std = model.predict(inputs[23:], return_std=True, include_noise=True)
         assert row["rmse"] == pytest.approx(root_mean_square_error(signals[23:], mean))
         assert row["coverage"] == pytest.approx(coverage(signals[23:], mean, std, 0.9))
-    errors = {"node means": signals[:23].mean().to_numpy(), "lag:1": inputs[23:]}
-    for row, (name, mean) in zip(answer["baselines"], errors.items(), strict=True):
-        assert row == {"name": name, "rmse": pytest.approx(np.sqrt(np.mean((signals[23:].to_numpy() - mean) ** 2)))}
-    table = answered(*arguments).split("Learnt from 23 signals")[0]
-    assert re.search(rf"lag:1 +- +- +- +{answer['baselines'][1]['rmse']:.4g} +-", table)
+    assert [row["kernel"] for row in answer["baselines"]] == ["node means", "no change", "ridge regression"]
+    errors = {"node means": signals[:23].mean().to_numpy(), "no change": inputs[23:]}
+    for row, mean in zip(answer["baselines"], errors.values(), strict=False):
+        assert row["rmse"] == pytest.approx(np.sqrt(np.mean((signals[23:].to_numpy() - mean) ** 2)))
+    found = RidgeRegression().forecast(*(one.to_numpy() for one in (inputs[:23], signals[:23], inputs[23:])))
+    row, truth = answer["baselines"][2], signals[23:].to_numpy()
+    assert row["held_out"] == pytest.approx(found.log_density(truth).mean())
+    assert row["coverages"] == pytest.approx(
+        {f"{level:.0%}": coverage(truth, found.mean, found.std, level) for level in (0.5, 0.8, 0.9)}
+    )
+    assert answer["fillings"] == []
+    assert answer["words"][0].startswith(
+        f"No change has a lower error (RMSE {answer['baselines'][1]['rmse']:.4g} against"
+    )
+    table = answered(*arguments)
+    words = table.split("\n\n")[0]
+    assert " ".join(words.split()).startswith(answer["words"][0])  # before the table
+    assert re.search(rf"no change +- +- +-?[\d.]+ \([\d.]+\) +{answer['baselines'][1]['rmse']:.4g} +\d", table)
     assert max(map(len, table.splitlines())) <= 80
     assert f"{answer['kernels'][0]['held_out']:.2f}" in table
+
+
+def test_ways_of_filling_in_are_compared_at_hidden_cells(folder):
+    arguments = ["compare", "--graph", "files/edges.csv", "--signals", "files/holes.csv", "--inputs", "time"]
+    answer = json.loads(answered(*arguments, "--kernels", "diffusion", "--json"))
+    ours, neighbours, imputer = answer["fillings"]
+    assert [neighbours["kernel"], imputer["kernel"]] == ["neighbours on the graph", "iterative imputer"]
+    assert neighbours["rmse"] < answer["baselines"][0]["rmse"]  # nodes of file and graph have another order
+    assert any("at filling in hidden values" in one for one in answer["words"])
+    graph, data = Graph.from_edges(pd.read_csv("files/edges.csv")), incomes("holes")
+    signals, days = data[list(graph.names)], data.index.to_numpy(dtype=float)[:, None]
+    n_held_out, values = answer["n_held_out"], signals.to_numpy()
+    out = hidden_at_once(values, slice(-n_held_out, None))
+    model = GraphGPRegressor(graph, Diffusion(), random_state=0).fit(days[:-n_held_out], signals[:-n_held_out])
+    partial = signals.mask(out)[-n_held_out:]
+    mean, std = model.predict(days[-n_held_out:], return_std=True, include_noise=True, observed=partial)
+    hidden = out[-n_held_out:]
+    truth, mean, std = (np.asarray(one)[hidden] for one in (signals[-n_held_out:], mean, std))
+    assert ours["rmse"] == pytest.approx(root_mean_square_error(truth, mean))
+    assert ours["coverage"] == pytest.approx(coverage(truth, mean, std, 0.9))
 
 
 def test_a_report_is_the_models_own(fitted):

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import re
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,10 +23,13 @@ from spectralgp import (
     Polynomial,
     Sqp,
     Stacking,
+    baselines,
     condition,
     graph_gp,
 )
-from spectralgp.report import gather, words
+from spectralgp.baselines import Performance
+from spectralgp.estimators.answers import without_entries
+from spectralgp.report import NewSignals, gather, words
 from spectralgp.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, shown_signals
 from spectralgp.report.numbers import Bands, Counts, LearntFilter, Variance, deviation_band
 from spectralgp.report.page import page_of
@@ -53,9 +57,9 @@ def problem(n_signals=12, n_nodes=7, seed=0):
     return weights, X, Y
 
 
-def gathered(model, held_out=None):
+def gathered(model, held_out=None, **options):
     names = [str(node) for node in range(model.graph_.n_nodes)]
-    return gather(model, model._learnt, names, model._form.kept, held_out)
+    return gather(model, model._learnt, names, model._form.kept, held_out, **options)
 
 
 def data_of(page):
@@ -164,7 +168,8 @@ def test_held_out_signals_are_judged_as_given():
     model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X[:14], Y[:14])
     mean, std = model.predict(X[14:], return_std=True, include_noise=True)
     labels = [f"row {row}" for row in range(6)]
-    found = gathered(model, (labels, Y[14:], mean, std))
+    densities = model.log_predictive_density(X[14:], Y[14:], joint=False)
+    found = gathered(model, NewSignals(labels, X[14:], Y[14:], mean, std, densities))
     assert found.predictions.source == "held out"
     assert found.scores.error == pytest.approx(np.sqrt(np.mean((Y[14:] - mean) ** 2)), rel=EXACT)
     errors, distances = np.sum((Y[14:] - mean) ** 2), np.sum((Y[14:] - Y[:14].mean(axis=0)) ** 2)
@@ -283,6 +288,102 @@ def test_a_model_without_inputs_has_a_report_of_new_signals(tmp_path):
     assert len(data_of(page)["labels"]) == 5
     assert "The signal filter g is of what neighbours share; it is" in page
     assert "inputs explain" not in page
+
+
+# ------------------------------------------------------------------------------------------------------- baselines
+
+
+def test_baselines_stand_beside_ours_on_the_same_signals(paper):
+    model, X, Y, _, _, _ = paper
+    numbers = gathered(model)
+    ours, *others = numbers.forecasts
+    assert (ours.rmse, ours.crps) == (pytest.approx(numbers.scores.error), pytest.approx(numbers.scores.crps))
+    assert ours.log_density == pytest.approx(np.mean(model.leave_one_out("signal").log_density))
+    assert [one.name for one in others] == ["node means", "ridge regression"]
+    expected = baselines.forecasts([baselines.NodeMeans(), baselines.RidgeRegression()], (X, Y))
+    assert [one.rmse for one in others] == pytest.approx([one.rmse for one in expected])
+    assert numbers.fillings == ()
+
+
+def walk(n_signals, n_nodes=6):
+    """Signals that change little from one to the next, which they are given as inputs; columns have names."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(4)
+    values = 100 + 20 * rng.standard_normal(n_nodes) + np.cumsum(rng.standard_normal((n_signals + 1, n_nodes)), axis=0)
+    names = [f"n{node}" for node in range(n_nodes)]
+    graph = Graph.from_edges([(names[node], names[node + 1]) for node in range(n_nodes - 1)])
+    table = pd.DataFrame(values, columns=names)
+    return graph, table[:-1].reset_index(drop=True), table[1:].reset_index(drop=True)
+
+
+def test_where_a_baseline_is_better_the_report_says_so_first(tmp_path):
+    """Columns are matched by name, whatever their order is."""
+    graph, X, Y = walk(40)
+    turned = list(Y.columns[::-1])
+    model = GraphGPRegressor(graph, Polynomial(1), carry=None, residual=None).fit(X[:30][turned], Y[:30])
+    page = model.report(tmp_path / "report.html", X[30:][turned], Y[30:]).read_text(encoding="utf-8")
+    in_words = page[page.index('<h2 id="words-title">') :]
+    error = root_mean_square_error(Y[30:], X[30:])
+    assert re.search(r"<ul[^>]*><li>(Node means have[^<]*</li><li>)?No change has a lower error ", in_words)
+    assert f"(RMSE {error:.4g} against " in in_words
+    assert '<li><a href="#baselines">Baselines</a></li>' in page
+    assert page.index("Forecasts of signals") < page.index("Map of the signals</h2>")
+
+
+def test_fillings_are_of_entries_that_were_hidden():
+    """From the model too, whose hyperparameters stay: those of a posterior that never had them."""
+    weights, X, Y = problem(20)
+    rng = np.random.default_rng(0)
+    holed = np.where(rng.random(Y.shape) < 0.15, np.nan, Y)
+    model = GraphGPRegressor(
+        Graph(weights), Polynomial(2), RBF(1.0, "fixed"), **PAPER | {"center": None, "scale": None}
+    )
+    model.fit(X, holed)
+    found = gathered(model, without=partial(without_entries, model._learnt)).fillings
+    assert [one.name for one in found] == ["learnt model", "neighbours on the graph", "iterative imputer"]
+    out = baselines.hidden_at_once(holed)
+    assert out.any()
+    posterior = condition(model.fits_[0].model, X, np.where(out, np.nan, holed))
+    mean = posterior.filled(np.arange(20)).values
+    assert found[0].rmse == pytest.approx(root_mean_square_error(Y[out], mean[out]), rel=FORMULA)
+    assert found[0].n_values == out.sum()
+    mean, std = model.predict(X, return_std=True, include_noise=True)
+    densities = model.log_predictive_density(X, holed, joint=False)
+    new = NewSignals([str(row) for row in range(20)], X, holed, mean, std, densities)
+    assert len(gathered(model, new).fillings) == 3
+
+
+def performance(name, size, std=1.0):
+    errors = size * np.random.default_rng(0).standard_normal((30, 5))
+    return Performance.of(name, errors, np.zeros((30, 5)), np.full((30, 5), std))
+
+
+def test_baselines_in_words():
+    ours = performance("learnt model", 1.0)
+    said = words.baseline_words([ours, performance("node means", 2.0, 2.0), performance("no change", 3.0, 3.0)], "here")
+    assert said == [
+        "No baseline is better than the learnt model here, in error, CRPS or log density: node means and no change."
+    ]
+    found = [ours, performance("ridge regression", 0.5, 0.5), performance("node means", 2.0, 2.0)]
+    (said,) = words.baseline_words(found, "on held-out signals")
+    assert said.startswith("Ridge regression has a lower error (RMSE ")
+    assert f"(RMSE {found[1].rmse:.4g} against {ours.rmse:.4g}), a lower CRPS (" in said
+    assert said.endswith(" nats per value) on held-out signals.")
+    (said,) = words.baseline_words([ours, performance("ridge regression", 0.9, 30.0)], "here")
+    assert said.startswith("Ridge regression has a lower error (")
+    assert said.endswith("here. The learnt model is better in CRPS and log density.")
+    (said,) = words.baseline_words([ours, shifted(ours)], "here")
+    assert "within one standard error over the signals, so it may be chance." in said
+    assert words.baseline_words([], "here") == words.baseline_words([ours], "here") == []
+
+
+def shifted(ours):
+    """As good as ours but for one signal, in which it is a little better."""
+    better = np.arange(30) == 3
+    squares = np.where(better, 0.9, 1.0) * ours.squared_errors
+    return dataclasses.replace(
+        ours, name="iterative imputer", rmse=float(np.sqrt(squares.mean())), squared_errors=squares
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------- words

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spectralgp._basics.arrays import on_host
-from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.fields import GraphGP, Mixture, Posterior, Predictive
 from spectralgp.graphs import GraphBase
 from spectralgp.learning import Candidate, Draws, FittedModels
@@ -175,6 +175,19 @@ def with_more_signals(learnt: FittedModels, features: Any, signals: Array) -> Fi
         inputs = task.input_kernel.together(task.inputs, new)
         candidates.append(replace(candidate, task=replace(task, inputs=inputs, signals=training)))
     return learnt.conditioned_anew(candidates)
+
+
+def without_entries(learnt: FittedModels, hidden: Mask) -> Posterior | Mixture:
+    """The posterior of learnt models given all of their training signals but some entries, in the same units."""
+    candidates, draws = [], []
+    for candidate, drawn in zip(learnt.candidates, learnt.draws, strict=True):
+        task, units = candidate.task, candidate.task.signals.units
+        values = np.asarray(on_host(units.restore(task.signals.as_observed)), dtype=float)
+        training = read_in(units, np.where(hidden, np.nan, values))
+        candidates.append(replace(candidate, task=replace(task, signals=training)))
+        # the covariance that signals showed is learnt without those entries
+        draws.append(replace(drawn, models=tuple(replace(model, shrinkage=None) for model in drawn.models)))
+    return replace(learnt, draws=tuple(draws)).conditioned_anew(candidates).posterior
 
 
 def on_another_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:

@@ -520,3 +520,14 @@ def _carried_columns(
         if wrong:
             raise ValueError(f"carry must hold columns of X; got {wrong[0]!r}. X has {n_features} columns.")
     return form.to_graph(chosen[None].astype(np.intp))[0]
+
+
+def columns_of_nodes(estimator: Any, form: Form, n_nodes: int) -> Indices | None:
+    """The column of a fitted estimator's inputs with the name, or the number, of each node; None if there is none."""
+    n_features, names = getattr(estimator, "n_features_in_", 0), getattr(estimator, "feature_names_in_", None)
+    places = {str(name): place for place, name in enumerate(() if names is None else names)}
+    own = np.arange(n_features) if names is None else [places.get(str(name), -1) for name in form.names or ()]
+    chosen = np.asarray(own, dtype=np.intp)
+    if n_nodes < 2 or chosen.size != n_nodes or np.any(chosen < 0):
+        return None
+    return form.to_graph(chosen[None])[0]

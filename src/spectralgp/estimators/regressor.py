@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -656,7 +657,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Write a report of what was learnt and how well it predicts: one HTML file that needs no network.
 
         It shows the learnt filters, a map of the graph with data, predictions and residuals, calibration, the models
-        that were compared and the certificate, and says in words what was learnt and what to watch out for.
+        that were compared and the certificate, and says in words what was learnt and what to watch out for. Beside
+        ours it has node means, no change (where inputs are the signal before), ridge regression and, where signals have
+        holes, neighbours on the graph and the iterative imputer, and says first where one of them is better.
         It takes plotly: ``pip install 'spectralgp[report]'``.
 
         Parameters
@@ -673,7 +676,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             How much longer one unit upwards is drawn than one unit sideways on the map. For longitudes and latitudes
             pass ``1 / cos(latitude)``.
         """
-        from spectralgp.report import gather, write_page
+        from spectralgp.report import NewSignals, gather, write_page
 
         check_is_fitted(self)
         self.graph_.require_whole("for a report")
@@ -693,9 +696,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             prediction, index = self._prediction(X), frame_index(Y)
             labels = [f"row {row}" for row in range(len(signals))]
             labels = labels if index is None else [str(label).removesuffix(" 00:00:00") for label in index]
-            mean, std = (np.asarray(on_host(one), dtype=float) for one in (prediction.mean, prediction.std(True)))
-            held_out = labels, self._to_graph(signals), mean, std
-        numbers = gather(self, self._learnt, names, form.kept, held_out)
+            native = self.graph_.as_native(form.to_graph(signals))
+            found = (prediction.mean, prediction.std(True), prediction.log_density(native, joint=False))
+            mean, std, densities = (np.asarray(on_host(one), dtype=float) for one in found)
+            held_out = NewSignals(labels, self._new_inputs(X), self._to_graph(signals), mean, std, densities)
+        columns = reading.columns_of_nodes(self, form, n_nodes)
+        without = partial(answers.without_entries, self._learnt)
+        numbers = gather(self, self._learnt, names, form.kept, held_out, columns, without)
         heading = f"Signals on a graph of {n_nodes:,} node{'' if n_nodes == 1 else 's'}" if title is None else title
         return write_page(path, numbers, heading, stretch)
 

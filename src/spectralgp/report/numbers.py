@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp import scores
 from spectralgp._basics.arrays import on_host
-from spectralgp._basics.checks import Array
-from spectralgp.fields import Mixture, Posterior, leave_one_out
+from spectralgp._basics.checks import Array, Indices, Mask
+from spectralgp.fields import Mixture, Posterior, Predictive, leave_one_out
 from spectralgp.graphs import Graph
 from spectralgp.learning import Fit
 from spectralgp.learning.fitting import FittedModels, Tried
 from spectralgp.scores import Calibration, calibration_of
+
+if TYPE_CHECKING:
+    from spectralgp.baselines import Performance
+    from spectralgp.learning.time_order import TimeOrder
 
 Source = Literal["left out", "held out", "fitted"]
 """Where predictions come from: each training signal from all others; new signals; the fit to the training signals."""
@@ -71,6 +75,7 @@ class Predictions:
     observed: Array  # NaN where nothing was observed
     mean: Array
     std: Array
+    log_density: Array | None  # of each signal, in nats; None if it is that of the fit itself
     baseline: Array  # the node's mean over the (other) training signals; NaN where there are none
 
 
@@ -141,6 +146,24 @@ class Numbers:
     stand_ins: int = 0  # draws of the hyperparameters that the best values replace
     has_inputs: bool = True
     order: str = ""  # that rows are in the order of time, in words
+    forecasts: tuple[Performance, ...] = ()  # of signals: ours first, then the baselines; none where ours is the fit
+    fillings: tuple[Performance, ...] = ()  # of hidden entries, where signals have holes
+
+
+OURS = "learnt model"
+Without = Callable[[Mask], Posterior | Mixture]
+
+
+@dataclass(frozen=True, eq=False)
+class NewSignals:
+    """Signals that the model has not seen, in the graph's order of the nodes, and what it predicts of them."""
+
+    labels: Sequence[str]
+    inputs: Any  # in the form that kernels take
+    observed: Array
+    mean: Array
+    std: Array  # noise included
+    log_density: Array  # of each signal
 
 
 def gather(
@@ -148,19 +171,24 @@ def gather(
     learnt: FittedModels,
     names: Sequence[str],
     kept: NDArray[np.bool_],
-    held_out: tuple[Sequence[str], Array, Array, Array] | None = None,
+    held_out: NewSignals | None = None,
+    columns: Indices | None = None,
+    without: Without | None = None,
 ) -> Numbers:
     """Everything a report tells of a fitted estimator; `names` are those of the nodes, in the graph's order.
 
-    `kept` says of each signal given at `fit` whether it had any value, and so is a training signal. `held_out` has
-    labels, observed values, means and deviations of new signals, shapes (n_signals, n_nodes) in the graph's order; if
-    not given, each training signal is predicted from all others.
+    `kept` says of each signal given at `fit` whether it had any value, and so is a training signal. Without signals
+    that are `held_out` each training signal is predicted from all others. `columns` of the inputs have a value for each
+    node, if any do: where it is that of the signal before, "no change" is a baseline. `without` conditions the model on
+    all but some entries of the training signals; if not given, no fillings of these are judged.
     """
     graph, heaviest = model.graph_, max(model.posterior_.parts, key=lambda part: part[0])[1]
     training = _host_array(heaviest.given_signals)
+    plain = next((part for _, part in model.posterior_.parts if part.transformation is None), heaviest)
     if held_out is not None:
-        baseline = _node_means(training, held_out[1].shape)
-        predictions = Predictions("held out", tuple(held_out[0]), *held_out[1:], baseline)
+        found = (held_out.observed, held_out.mean, held_out.std, held_out.log_density)
+        baseline = _node_means(training, held_out.observed.shape)
+        predictions = Predictions("held out", tuple(held_out.labels), *found, baseline)
     elif len(training):
         predictions = _training_predictions(model.posterior_, heaviest, training, kept)
     else:
@@ -182,7 +210,77 @@ def gather(
         stand_ins=learnt.n_stand_ins,
         has_inputs=heaviest.prior.input_kernel.has_features or heaviest.prior.input_kernel.is_pairwise,
         order="" if learnt.order is None else learnt.order.described,
+        forecasts=_forecasts(plain, training, predictions, held_out, columns, learnt.order),
+        fillings=_fillings(graph, model.posterior_, plain, training, held_out, without),
     )
+
+
+def _features(posterior: Posterior, n_signals: int, new: Any = None) -> Array:
+    """Training inputs, or new ones, as the features that a model sees; without columns where they are covariances."""
+    if posterior.prior.input_kernel.is_pairwise:
+        return np.empty((n_signals, 0))
+    if new is not None and posterior.transformation is not None:
+        new = posterior.transformation.inputs(new)
+    return _host_array(posterior.inputs if new is None else new)
+
+
+def _forecasts(
+    plain: Posterior,
+    training: Array,
+    predictions: Predictions,
+    held_out: NewSignals | None,
+    columns: Indices | None,
+    order: TimeOrder | None,
+) -> tuple[Performance, ...]:
+    """Ours and the baselines on the same signals; none where ours saw them, or where there is nothing to learn from."""
+    if predictions.log_density is None or len(training) < 2:
+        return ()
+    from spectralgp.baselines import Performance, baselines_of, forecasts
+
+    inputs, new = _features(plain, len(training)), None
+    if held_out is not None:
+        new = _features(plain, len(held_out.observed), held_out.inputs), held_out.observed
+    compared = (predictions.observed, predictions.mean, predictions.std, predictions.log_density)
+    columns = None if plain.prior.input_kernel.is_pairwise else columns
+    found = baselines_of(inputs, training, columns, None if order is None else order.factor)
+    return (Performance.of(OURS, *compared), *forecasts(found, (inputs, training), new))
+
+
+def _fillings(
+    graph: Graph,
+    posterior: Posterior | Mixture,
+    plain: Posterior,
+    training: Array,
+    held_out: NewSignals | None,
+    without: Without | None,
+) -> tuple[Performance, ...]:
+    """Ours and others at hidden entries: of new signals or, where there are none, of the training signals.
+
+    Hyperparameters stay those learnt from all training signals. None where nothing is missing, and on large graphs.
+    """
+    inputs, table, judged = _features(plain, len(training)), training, slice(None)
+    if held_out is not None:
+        inputs = np.vstack([inputs, _features(plain, len(held_out.observed), held_out.inputs)])
+        table, judged = np.vstack([training, held_out.observed]), slice(len(training), None)
+    if not np.isnan(table).any() or len(training) < 2 or not plain.basis.has_eigenvectors:
+        return ()
+    from spectralgp.baselines import Performance, fillings, hidden_at_once
+
+    out = hidden_at_once(table, judged)
+    if not out.any():
+        return ()
+    partial = np.where(out, np.nan, table)[judged]
+    filled: Predictive
+    if held_out is not None:
+        filled = posterior.at(held_out.inputs).given(partial)
+    elif without is not None:
+        filled = without(out).filled(np.arange(len(training)))
+    else:
+        return ()
+    mean, std = np.full(table.shape, np.nan), np.full(table.shape, np.nan)
+    mean[judged], std[judged] = filled.values, np.sqrt(filled.values_variance())
+    ours = Performance.of(OURS, np.where(out, table, np.nan), mean, std)
+    return (ours, *fillings(graph, inputs, table, out))
 
 
 def _host_array(array: Any) -> Array:
@@ -197,13 +295,14 @@ def _training_predictions(
     if heaviest.seen is not None and not heaviest.basis.has_eigenvectors:
         prediction = posterior.at(heaviest.prior.input_kernel.as_new(heaviest.inputs))
         mean, std = _host_array(prediction.mean), _host_array(prediction.std(include_noise=True))
-        return Predictions("fitted", labels, training, mean, std, _node_means(training, training.shape))
+        return Predictions("fitted", labels, training, mean, std, None, _node_means(training, training.shape))
     left = leave_one_out(posterior)
     known = np.isfinite(training)
     values = np.where(known, training, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         baseline = (values.sum(axis=0) - values) / (known.sum(axis=0) - known)
-    return Predictions("left out", labels, training, _host_array(left.mean), _host_array(left.std), baseline)
+    mean, std, density = (_host_array(one) for one in (left.mean, left.std, left.log_density))
+    return Predictions("left out", labels, training, mean, std, density, baseline)
 
 
 def _node_means(training: Array, shape: tuple[int, ...]) -> Array:

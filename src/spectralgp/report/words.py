@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from spectralgp._basics.checks import Array
 from spectralgp.report.numbers import Bands, Numbers, Source, Variance, Which
 from spectralgp.scores import Calibration
+
+if TYPE_CHECKING:
+    from spectralgp.baselines import Performance
 
 Kind = Literal["none", "band-pass", "low-pass", "high-pass", "flat"]
 
@@ -41,18 +44,20 @@ MEANINGS: dict[Kind, tuple[str, str]] = {
     "high-pass": ("it is high-pass: neighbours are opposed", "rough patterns carry over most"),
     "flat": ("it is nearly flat: nodes are on their own", "patterns of every scale carry over alike"),
 }
-# of predictions: at length, in short, and in the middle of a sentence
-SOURCES: dict[Source, tuple[str, str, str]] = {
+# of predictions: at length, in short, and in the middle of a sentence, of what is predicted and of scores
+SOURCES: dict[Source, tuple[str, str, str, str]] = {
     "left out": (
         "Each training signal is predicted from all others (leave-one-out, in closed form), with the hyperparameters "
         "learnt from all of them. So errors and coverage are not those of the fit, but still a little too good.",
         "Each training signal is predicted from all others, as on the map.",
         "from the other signals",
+        "on signals left out",
     ),
     "held out": (
         "These signals were held out: the model had not seen them.",
         "The signals were held out, as on the map.",
         "in held-out signals",
+        "on held-out signals",
     ),
     "fitted": (
         "Leave-one-out has no closed form for signals with holes on a graph of this size. The training signals are "
@@ -60,8 +65,24 @@ SOURCES: dict[Source, tuple[str, str, str]] = {
         "honest check pass held-out signals, model.report(path, X, Y).",
         "The training signals are predicted by the model that was fitted to them, as on the map.",
         "in the fit itself",
+        "on signals of the fit",
     ),
 }
+
+# of a measure: how one says that it is better, and its name
+BETTER = {
+    "rmse": ("a lower error (RMSE {0:.4g} against {1:.4g})", "error"),
+    "crps": ("a lower CRPS ({0:.4g} against {1:.4g})", "CRPS"),
+    "log_density": ("a higher log density ({0:.2f} against {1:.2f} nats per {2})", "log density"),
+}
+SUBJECTS = {
+    "node means": "Node means have",
+    "no change": "No change has",
+    "ridge regression": "Ridge regression has",
+    "neighbours on the graph": "Neighbours on the graph have",
+    "iterative imputer": "The iterative imputer has",
+}
+FILLING = "at filling in hidden values"
 
 
 def kind_of_filter(values: Array) -> Kind:
@@ -108,7 +129,7 @@ def filter_words(bands: Bands, has_inputs: bool = True) -> list[str]:
     said = []
     for one in bands.filters:
         kind = kind_of_filter(one.mean)
-        role = ROLES[one.which] if has_inputs else ROLE_WITHOUT_INPUTS
+        role = ROLES[one.which] if has_inputs or one.which == "carry" else ROLE_WITHOUT_INPUTS
         ends = f" ({one.mean[0]:.3g} at frequency 0, {one.mean[-1]:.3g} at the highest)" if kind != "none" else ""
         said.append(f"The {NAMES[one.which]} is of {role}; {MEANINGS[kind][one.which == 'carry']}{ends}.")
     return said
@@ -187,6 +208,27 @@ def watch_outs(numbers: Numbers) -> list[str]:
 
 def _was(number: int) -> str:
     return "was" if number == 1 else "were"
+
+
+def baseline_words(found: Sequence[Performance], where: str) -> list[str]:
+    """Which baselines are better than ours, the first one given, and in what."""
+    if len(found) < 2:
+        return []
+    ours, *others = found
+    said = []
+    for one in others:
+        better, worse = one.better_than(ours), ours.better_than(one)
+        if better:
+            unit = "value" if one.is_by_value else "signal"
+            wins = [BETTER[name][0].format(getattr(one, name), getattr(ours, name), unit) for name in better]
+            losses = [BETTER[name][1] for name in worse]
+            chance = " That is within one standard error over the signals, so it may be chance."
+            less = f" The {ours.name} is better in {listing(losses)}." if losses else ""
+            said.append(f"{SUBJECTS[one.name]} {listing(wins)} {where}.{'' if any(better.values()) else chance}{less}")
+    if not said:
+        names = [one.name for one in others]
+        said = [f"No baseline is better than the {ours.name} {where}, in error, CRPS or log density: {listing(names)}."]
+    return said
 
 
 def calibration_words(calibration: Calibration) -> list[str]:

@@ -1,0 +1,450 @@
+"""What people use instead of a learnt model, each with deviations, and how it did beside ours.
+
+Forecasts of signals from inputs: each node's mean, no change, ridge regression. Fillings of holes: neighbours on the
+graph, scikit-learn's iterative imputer. Values in the units and order of the nodes that they are given in; NaN is what
+was not observed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.stats import multivariate_normal
+from sklearn.covariance import LedoitWolf
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from spectralgp._basics.checks import Array, Indices, Mask
+from spectralgp.graphs import Graph
+from spectralgp.learning.hidden import hidden_like_holes
+from spectralgp.learning.time_order import time_order
+from spectralgp.scores import JUDGED_LEVELS, coverage, crps, log_density
+
+PENALTIES = np.logspace(-3, 5, 17)
+N_FOLDS, N_ROUNDS = 5, 4
+N_RESIDUAL_FOLDS = 20  # of signals that are forecast from each other: a covariance that saw them is far too good
+FLOOR = 0.01  # least variance of a node, of the nodes' mean: with few signals some nodes have not moved yet
+SMALLEST_STD = 1e-6  # of the size of forecasts, where all residuals are zero
+PRIOR_COUNT = 5  # residuals of the pooled variance that each node of a filling starts with
+FEWEST_REGRESSED = 5  # signals of a node, below which ridge regression is its mean
+MOST_CORRELATED = 1_000  # nodes whose residuals have a covariance: it is a dense matrix
+MOST_PATTERNS = 500  # of holes in nodes, each of which takes a ridge regression of its own
+MOST_IMPUTED = 60  # columns that the iterative imputer regresses on all others, again and again
+
+Values = Callable[[Graph, Array, Array], Array]  # graph, inputs, signals with holes: signals without
+Filled = tuple[Array, Array]  # completed signals, and the deviation of each entry
+
+
+# --------------------------------------------------------------------------------------------------------- forecasts
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """Mean and deviation of each value, noise included, and the covariances of the errors of a signal's nodes."""
+
+    mean: Array  # (n_signals, n_nodes)
+    std: Array
+    covariances: tuple[
+        tuple[Indices, Array], ...
+    ] = ()  # with the signals that each is of; none if nodes are independent
+
+    def log_density(self, observed: Array) -> Array:
+        """Joint log density of the observed values of each signal, in nats."""
+        if not self.covariances:
+            return np.asarray(np.nansum(log_density(observed, self.mean, self.std), axis=1))
+        densities, errors = np.zeros(len(observed)), observed - self.mean
+        for signals, covariance in self.covariances:
+            for nodes, rows in _patterns(~np.isnan(errors[signals]).T):
+                if nodes.size:
+                    density = multivariate_normal(cov=covariance[np.ix_(nodes, nodes)])
+                    densities[signals[rows]] = density.logpdf(errors[np.ix_(signals[rows], nodes)])
+        return densities
+
+
+class Baseline(ABC):
+    """A way to forecast signals from inputs, which are features, that needs no graph."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> Forecast:
+        """New signals, learnt from given ones."""
+
+    @abstractmethod
+    def left_out(self, inputs: Array, signals: Array) -> Forecast:
+        """Each signal from all others, with the settings of all, as for our own; deviations are from other folds."""
+
+
+class NodeMeans(Baseline):
+    """Each node's mean over the signals."""
+
+    name = "node means"
+
+    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> Forecast:
+        means = np.broadcast_to(_node_means(signals), (len(new_inputs), signals.shape[1]))
+        return with_residuals(means, signals - self._of_others(signals))
+
+    def left_out(self, inputs: Array, signals: Array) -> Forecast:
+        means = self._of_others(signals)
+        return with_residuals_of_others(means, signals - means)
+
+    @staticmethod
+    def _of_others(signals: Array) -> Array:
+        counts, sums = np.sum(~np.isnan(signals), axis=0), np.nansum(signals, axis=0)
+        known = ~np.isnan(signals)
+        others = counts - known
+        level = np.nanmean(signals)  # of a node with no other value
+        return np.where(others > 0, (sums - np.nan_to_num(signals)) / np.maximum(others, 1), level)
+
+
+@dataclass(frozen=True, eq=False)
+class NoChange(Baseline):
+    """The signal before: columns of the inputs hold it, in units that differ by a factor."""
+
+    name = "no change"
+    columns: Indices  # one for each node
+    factor: float = 1.0
+
+    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> Forecast:
+        before, now = (self.factor * one[:, self.columns] for one in (inputs, new_inputs))
+        return with_residuals(now, signals - before)
+
+    def left_out(self, inputs: Array, signals: Array) -> Forecast:
+        before = self.factor * inputs[:, self.columns]
+        return with_residuals_of_others(before, signals - before)
+
+
+@dataclass(frozen=True)
+class RidgeRegression(Baseline):
+    """Ridge regression on standardised inputs, its penalty by leave-one-out, deviations from residuals of five folds.
+
+    Each node is learnt from the signals in which it was observed.
+    """
+
+    name = "ridge regression"
+    is_correlated: bool = True  # residuals of a signal, by their Ledoit-Wolf covariance
+
+    def forecast(self, inputs: Array, signals: Array, new_inputs: Array) -> Forecast:
+        means = np.tile(_node_means(signals), (len(new_inputs), 1))
+        residuals = signals - _node_means(signals)
+        for rows, nodes in _patterns(~np.isnan(signals)):
+            if rows.size >= FEWEST_REGRESSED:
+                known, values = inputs[rows], signals[np.ix_(rows, nodes)]
+                model = make_pipeline(StandardScaler(), RidgeCV(PENALTIES)).fit(known, values)
+                again = make_pipeline(StandardScaler(), Ridge(model[-1].alpha_))
+                folds = KFold(N_FOLDS, shuffle=True, random_state=0)
+                means[:, nodes] = _with_nodes(model.predict(new_inputs))
+                predicted = _with_nodes(cross_val_predict(again, known, values, cv=folds))
+                residuals[np.ix_(rows, nodes)] = values - predicted
+        return with_residuals(means, residuals, self.is_correlated)
+
+    def left_out(self, inputs: Array, signals: Array) -> Forecast:
+        means = NodeMeans().left_out(inputs, signals).mean.copy()
+        for rows, nodes in _patterns(~np.isnan(signals)):
+            if rows.size >= FEWEST_REGRESSED:
+                known, values = StandardScaler().fit_transform(inputs[rows]), signals[np.ix_(rows, nodes)]
+                penalty = RidgeCV(PENALTIES).fit(known, values).alpha_
+                vectors, sizes, _ = np.linalg.svd(known, full_matrices=False)
+                hat = (vectors * (sizes**2 / (sizes**2 + penalty))) @ vectors.T + 1 / rows.size
+                errors = (values - hat @ values) / (1 - np.diag(hat))[:, None]
+                means[np.ix_(rows, nodes)] = values - errors
+        return with_residuals_of_others(means, signals - means, self.is_correlated)
+
+
+def baselines_of(inputs: Array, signals: Array, columns: Indices | None, factor: float | None = None) -> list[Baseline]:
+    """The baselines that there are for training data; `columns` of the inputs hold a value for each node, if any do.
+
+    With no `factor` it is looked for whether these are the signal before, where signals are complete. Ridge regression
+    is left out where there are no inputs, and where nodes have more than `MOST_PATTERNS` patterns of holes.
+    """
+    found: list[Baseline] = [NodeMeans()]
+    has_holes = bool(np.isnan(signals).any())
+    if columns is not None:
+        order = None if has_holes or factor is not None else time_order(inputs, signals, columns)
+        factor = order.factor if order is not None else factor
+        found += [] if factor is None else [NoChange(columns, factor)]
+    n_patterns = len(np.unique(np.isnan(signals), axis=1).T) if has_holes else 1
+    if inputs.shape[1] and n_patterns <= MOST_PATTERNS and len(signals) >= FEWEST_REGRESSED:
+        found.append(RidgeRegression())
+    return found
+
+
+def with_residuals(mean: Array, residuals: Array, is_correlated: bool = True) -> Forecast:
+    """A forecast with the variances of residuals, which are taken to be about zero, or with their covariance."""
+    n_signals, n_nodes = residuals.shape
+    squares = np.square(residuals)
+    is_whole = n_signals > 1 and 1 < n_nodes <= MOST_CORRELATED and bool(np.isfinite(squares).all() and squares.any())
+    if is_correlated and is_whole:
+        covariance = LedoitWolf(assume_centered=True).fit(residuals).covariance_
+        std = np.tile(np.sqrt(np.diag(covariance)), (len(mean), 1))
+        return Forecast(mean, std, ((np.arange(len(mean)), covariance),))
+    counts, sums = np.sum(~np.isnan(squares), axis=0), np.nansum(squares, axis=0)
+    pooled = float(sums.sum() / max(counts.sum(), 1))
+    variances = np.where(counts > 0, sums / np.maximum(counts, 1), pooled)
+    least = max(FLOOR * variances.mean(), float(np.mean((SMALLEST_STD * mean) ** 2)), float(np.finfo(float).tiny))
+    return Forecast(mean, np.tile(np.sqrt(np.maximum(variances, least)), (len(mean), 1)))
+
+
+def with_residuals_of_others(mean: Array, residuals: Array, is_correlated: bool = True) -> Forecast:
+    """Forecasts of signals with residuals of their own, which are kept out: a signal has those of the other folds."""
+    std, covariances = np.empty(mean.shape), []
+    folds = KFold(min(N_RESIDUAL_FOLDS, len(mean)), shuffle=True, random_state=0)
+    for others, own in folds.split(mean):
+        part = with_residuals(mean[own], residuals[others], is_correlated)
+        std[own] = part.std
+        covariances += [(own[rows], covariance) for rows, covariance in part.covariances]
+    return Forecast(mean, std, tuple(covariances))
+
+
+def _node_means(signals: Array) -> Array:
+    """Means of the nodes; the mean of all values for a node that was never observed."""
+    counts = np.sum(~np.isnan(signals), axis=0)
+    return np.where(counts > 0, np.nansum(signals, axis=0) / np.maximum(counts, 1), np.nanmean(signals))
+
+
+def _patterns(known: Mask) -> Iterator[tuple[Indices, Indices]]:
+    """Rows that are known of the columns that are known in the same ones, and these columns."""
+    if known.all():
+        yield np.arange(known.shape[0]), np.arange(known.shape[1])
+        return
+    patterns, pattern_of = np.unique(known, axis=1, return_inverse=True)
+    for number, pattern in enumerate(patterns.T):
+        yield np.flatnonzero(pattern), np.flatnonzero(np.ravel(pattern_of) == number)
+
+
+def _with_nodes(values: Array) -> Array:
+    """Predictions of scikit-learn, which forgets the axis of a single node."""
+    return values.reshape(len(values), -1)
+
+
+# ---------------------------------------------------------------------------------------------------------- fillings
+
+
+def hidden(holed: Array, random_state: np.random.Generator) -> Iterator[Mask]:
+    """Observed entries to hide, in folds, in the manner of the holes that are there.
+
+    The holes are moved to other nodes and later signals, and their runs are dealt into folds: a fold hides few
+    entries, so that what is left looks like what is given, and single entries, outages or whole nodes as it does.
+    """
+    missing = np.isnan(holed)
+    n_signals, n_nodes = missing.shape
+    moved = np.roll(missing, random_state.integers(n_signals), axis=0)[:, random_state.permutation(n_nodes)]
+    begins = moved & ~np.vstack([np.zeros((1, n_nodes), dtype=bool), moved[:-1]])
+    runs = np.where(moved, np.cumsum(begins.T).reshape(n_nodes, n_signals).T, 0)  # counted down each node in turn
+    fold_of = np.concatenate([[-1], random_state.permutation(runs.max()) % N_FOLDS])
+    for fold in range(N_FOLDS):
+        out = (fold_of[runs] == fold) & ~missing
+        if out.any():
+            yield out
+
+
+def hidden_at_once(holed: Array, rows: slice = slice(None)) -> Mask:
+    """Entries of some rows to judge fillings by: like the holes, and of nodes that are still observed somewhere."""
+    observed, is_judged = ~np.isnan(holed), np.zeros(holed.shape, dtype=bool)
+    is_judged[rows] = True
+    chosen = hidden_like_holes(observed, np.random.default_rng(0))[0] & is_judged
+    return chosen & (observed & ~chosen).any(axis=0)
+
+
+def residuals(
+    values: Values, graph: Graph, inputs: Array, holed: Array, n_rounds: int = N_ROUNDS, n_folds: int = N_FOLDS
+) -> list[Array]:
+    """Errors at entries that were hidden, in some folds of every round; each array has nan where nothing was."""
+    found = []
+    random_state = np.random.default_rng(0)
+    for _ in range(n_rounds):
+        for out in islice(hidden(holed, random_state), n_folds):
+            completed = values(graph, inputs, np.where(out, np.nan, holed))
+            found.append(np.where(out, holed - completed, np.nan))
+    return found or [holed - _node_means(holed)]  # where no hole can be moved
+
+
+def deviations(errors: Sequence[Array]) -> Array:
+    """Standard deviation of each node: of its errors, with a few of the pooled variance of all nodes among them."""
+    squares = np.concatenate(errors) ** 2
+    counts, sums = np.sum(~np.isnan(squares), axis=0), np.nansum(squares, axis=0)
+    pooled = sums.sum() / counts.sum()
+    return np.asarray(np.sqrt((sums + PRIOR_COUNT * pooled) / (counts + PRIOR_COUNT)))
+
+
+def with_deviations(
+    *candidates: Values, n_rounds: int = N_ROUNDS, n_folds: int = N_FOLDS
+) -> Callable[[Graph, Array, Array], Filled]:
+    """Values of the candidate with the least error at hidden entries, and the deviations of these errors."""
+
+    def fill(graph: Graph, inputs: Array, holed: Array) -> Filled:
+        best = candidates[0]
+        if len(candidates) > 1:
+            squares = [np.nanmean(np.concatenate(residuals(one, graph, inputs, holed, 1)) ** 2) for one in candidates]
+            best = candidates[int(np.argmin(squares))]
+        completed = best(graph, inputs, holed)
+        spread = deviations(residuals(best, graph, inputs, holed, n_rounds, n_folds))
+        return completed, np.broadcast_to(spread, holed.shape)
+
+    return fill
+
+
+def seen(holed: Array) -> Mask:
+    """Nodes with an observed entry."""
+    return np.asarray(~np.isnan(holed).all(axis=0))
+
+
+def signal_means(graph: Graph, inputs: Array, holed: Array) -> Array:
+    """Mean of the nodes observed in a signal; of all entries where there is none. For nodes never seen."""
+    counts = np.sum(~np.isnan(holed), axis=1)
+    means = np.where(counts > 0, np.nansum(holed, axis=1) / np.maximum(counts, 1), np.nanmean(holed))
+    return np.where(np.isnan(holed), means[:, None], holed)
+
+
+def for_seen_nodes(values: Values) -> Values:
+    """A method that needs entries of every node: nodes never seen get the mean of the others, signal by signal."""
+
+    def completed(graph: Graph, inputs: Array, holed: Array) -> Array:
+        result, known = signal_means(graph, inputs, holed), seen(holed)
+        result[:, known] = values(graph, inputs, holed[:, known])
+        return np.where(np.isnan(holed), result, holed)
+
+    return completed
+
+
+def graph_neighbours(graph: Graph, inputs: Array, holed: Array, means: Array | None = None) -> Array:
+    """Mean of a node, and the weighted mean of what its neighbours are above theirs in that signal.
+
+    Means are those of the observed entries where not given. A node never seen has the weighted mean of its neighbours'
+    means; where no neighbour is observed, all nodes are neighbours with one weight.
+    """
+    if means is None:
+        known = seen(holed)
+        means = np.full(graph.n_nodes, np.nan)
+        means[known] = np.nanmean(holed[:, known], axis=0)
+        means = np.where(known, means, _weighted_mean(graph, means[None])[0])
+    completed = means + _weighted_mean(graph, holed - means)
+    return np.where(np.isnan(holed), completed, holed)
+
+
+def _weighted_mean(graph: Graph, values: Array) -> Array:
+    """Of the neighbours' values that are there, else of all values that are there in the signal, else zero."""
+    there = (~np.isnan(values)).astype(float)
+    zeroed = np.nan_to_num(values)
+    totals, sums = there @ graph.weights, zeroed @ graph.weights
+    counts = there.sum(axis=1, keepdims=True)
+    fallback = zeroed.sum(axis=1, keepdims=True) / np.maximum(counts, 1)
+    return np.where(totals > 0, sums / np.where(totals > 0, totals, 1), fallback)
+
+
+def iterative(graph: Graph, inputs: Array, holed: Array) -> Array:
+    """scikit-learn's `IterativeImputer` as it comes, the inputs among the columns."""
+    return regressed(inputs, holed, 10)
+
+
+def regressed(inputs: Array, holed: Array, n_rounds: int, drawn_with: int | None = None) -> Array:
+    """Each node regressed on the others and the inputs, in turn; drawn from these regressions where there is a seed."""
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
+
+    imputer = IterativeImputer(max_iter=n_rounds, sample_posterior=drawn_with is not None, random_state=drawn_with or 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it always runs its rounds to the end
+        filled: Array = imputer.fit_transform(np.hstack([inputs, holed]))[:, inputs.shape[1] :]
+    return filled
+
+
+def fillings_of(inputs: Array, holed: Array) -> dict[str, Callable[[Graph, Array, Array], Filled]]:
+    """Ways to fill in, with deviations from hidden entries; the iterative imputer, which is slow, on small graphs."""
+    found = {"neighbours on the graph": with_deviations(graph_neighbours)}
+    if inputs.shape[1] + holed.shape[1] <= MOST_IMPUTED:
+        found["iterative imputer"] = with_deviations(for_seen_nodes(iterative), n_rounds=1, n_folds=2)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------ judged
+
+
+@dataclass(frozen=True, eq=False)
+class Performance:
+    """How well something predicts, signal by signal; NaN for a signal of which nothing was observed."""
+
+    name: str
+    n_values: int
+    rmse: float
+    crps: float
+    log_density: float  # in nats: mean over signals, or over values where they are judged one by one
+    is_by_value: bool  # whether it is the latter
+    coverages: dict[float, float]  # by level
+    squared_errors: Array  # (n_signals,): means over the values of each
+    crps_values: Array
+    log_densities: Array
+
+    @classmethod
+    def of(cls, name: str, observed: Array, mean: Array, std: Array, densities: Array | None = None) -> Performance:
+        """Of predictions; with the joint `densities` of signals if there are any, else by values one by one."""
+        squares, ranked = np.square(observed - mean), crps(observed, mean, std)
+        by_value = log_density(observed, mean, std)
+        by_signal = _means(by_value) if densities is None else np.where(_is_judged(observed), densities, np.nan)
+        return cls(
+            name,
+            int(np.sum(~np.isnan(observed))),
+            float(np.sqrt(np.nanmean(np.where(np.isnan(observed), np.nan, squares)))),
+            float(np.nanmean(ranked)),
+            float(np.nanmean(by_value if densities is None else by_signal)),
+            densities is None,
+            {level: coverage(observed, mean, std, level) for level in JUDGED_LEVELS},
+            _means(np.where(np.isnan(observed), np.nan, squares)),
+            _means(ranked),
+            by_signal,
+        )
+
+    def better_than(self, other: Performance) -> dict[str, bool]:
+        """Measures in which this one is better, and whether by more than one standard error over the signals."""
+        lower_is_better = {
+            "rmse": (self.rmse, other.rmse, self.squared_errors - other.squared_errors),
+            "crps": (self.crps, other.crps, self.crps_values - other.crps_values),
+            "log_density": (-self.log_density, -other.log_density, other.log_densities - self.log_densities),
+        }
+        found = {}
+        for measure, (own, others, differences) in lower_is_better.items():
+            if own < others:
+                known = differences[~np.isnan(differences)]
+                error = known.std(ddof=1) / np.sqrt(known.size) if known.size > 1 else np.inf
+                found[measure] = bool(-known.mean() > error)
+        return found
+
+
+def forecasts(
+    found: Sequence[Baseline], training: tuple[Array, Array], new: tuple[Array, Array] | None = None
+) -> list[Performance]:
+    """How baselines did on new inputs and signals, or on the training signals, each from all others."""
+    performances = []
+    for one in found:
+        forecast = one.left_out(*training) if new is None else one.forecast(*training, new[0])
+        observed = training[1] if new is None else new[1]
+        densities = forecast.log_density(observed)
+        performances.append(Performance.of(one.name, observed, forecast.mean, forecast.std, densities))
+    return performances
+
+
+def fillings(graph: Any, inputs: Array, holed: Array, out: Mask) -> list[Performance]:
+    """How ways of filling in did on entries that were hidden from them."""
+    performances, judged = [], np.where(out, holed, np.nan)
+    for name, fill in fillings_of(inputs, holed).items():
+        performances.append(Performance.of(name, judged, *fill(graph, inputs, np.where(out, np.nan, holed))))
+    return performances
+
+
+def _is_judged(observed: Array) -> Mask:
+    return np.asarray(~np.isnan(observed).all(axis=1))
+
+
+def _means(values: Array) -> Array:
+    """Means over the values of each signal."""
+    counts = np.sum(~np.isnan(values), axis=1)
+    return np.where(counts > 0, np.nansum(values, axis=1) / np.maximum(counts, 1), np.nan)

@@ -1,0 +1,259 @@
+"""Baselines by their formulas: forecasts, fillings, and how they are judged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, norm
+from sklearn.linear_model import RidgeCV
+
+from oracle import relative_error
+from spectralgp import Graph, baselines
+from spectralgp.baselines import Forecast, NoChange, NodeMeans, Performance, RidgeRegression
+from spectralgp.scores import coverage, crps, root_mean_square_error
+from tolerances import EXACT, FORMULA
+
+NAN = np.nan
+DAYS = np.array([[0.0], [1.0], [3.0]])
+
+
+@pytest.fixture
+def path():
+    """Three nodes in a row; the edges weigh 1 and 3."""
+    return Graph.from_edges({"source": [0, 1], "target": [1, 2], "weight": [1.0, 3.0]})
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    inputs = rng.standard_normal((24, 3))
+    return inputs, 5 + inputs @ rng.standard_normal((3, 4)) + 0.3 * rng.standard_normal((24, 4))
+
+
+def in_time(n_signals=30, n_nodes=4, seed=0):
+    """A random walk: inputs are the signals before."""
+    walk = np.cumsum(np.random.default_rng(seed).standard_normal((n_signals + 1, n_nodes)), axis=0)
+    return walk[:-1].copy(), walk[1:].copy()
+
+
+# --------------------------------------------------------------------------------------------------------- forecasts
+
+
+def test_node_means_leave_a_signal_out_of_its_own():
+    signals = np.array([[1.0, NAN], [3.0, 4.0], [8.0, 6.0]])
+    new = np.empty((2, 0))
+    assert NodeMeans().forecast(np.empty((3, 0)), signals, new).mean.tolist() == [[4.0, 5.0], [4.0, 5.0]]
+    left = NodeMeans().left_out(np.empty((3, 0)), signals).mean
+    assert left.tolist() == [[5.5, 5.0], [4.5, 6.0], [2.0, 4.0]]
+
+
+def standardised(inputs, like):
+    return (inputs - like.mean(axis=0)) / like.std(axis=0)
+
+
+def ridge(inputs, signals, new_inputs, penalty):
+    """Ridge regression with a constant that is not penalised, by its normal equations."""
+    middle = inputs.mean(axis=0)
+    gram = (inputs - middle).T @ (inputs - middle) + penalty * np.eye(inputs.shape[1])
+    slopes = np.linalg.solve(gram, (inputs - middle).T @ (signals - signals.mean(axis=0)))
+    return signals.mean(axis=0) + (new_inputs - middle) @ slopes
+
+
+def test_ridge_regression_learns_each_node_from_the_signals_it_was_observed_in(data, monkeypatch):
+    inputs, signals = data
+    monkeypatch.setattr(baselines, "PENALTIES", np.array([2.0]))
+    holed, new = signals.copy(), np.random.default_rng(1).standard_normal((5, 3))
+    holed[:6, 1], holed[3:, 2] = NAN, NAN  # of the third node there are three values: it has its mean
+    found = RidgeRegression().forecast(inputs, holed, new)
+    known = inputs[6:]
+    expected = ridge(standardised(known, known), signals[6:, 1], standardised(new, known), 2.0)
+    assert relative_error(found.mean[:, 1], expected) < FORMULA
+    assert relative_error(found.mean[:, 2], np.full(5, holed[:3, 2].mean())) < EXACT
+    whole = RidgeRegression().forecast(inputs, signals, new)
+    assert relative_error(found.mean[:, 0], whole.mean[:, 0]) < FORMULA
+    assert not found.covariances  # of residuals with holes
+    assert whole.covariances
+
+
+def test_ridge_regression_leaves_each_signal_out(data):
+    """With the scales and the penalty of all signals."""
+    inputs, signals = data
+    scaled = standardised(inputs, inputs)
+    penalty = RidgeCV(baselines.PENALTIES).fit(scaled, signals).alpha_
+    found = RidgeRegression().left_out(inputs, signals)
+    for row in (0, 11):
+        others = np.arange(24) != row
+        expected = ridge(scaled[others], signals[others], scaled[[row]], penalty)[0]
+        assert relative_error(found.mean[row], expected) < FORMULA
+
+
+def test_deviations_of_a_signal_that_is_left_out_do_not_know_it():
+    before, signals = in_time()
+    strange = signals.copy()
+    strange[7] += 1e3
+    model = NoChange(np.arange(4))
+    calm, wild = model.left_out(before, signals), model.left_out(before, strange)
+    np.testing.assert_array_equal(calm.std[7], wild.std[7])
+    assert (wild.std[8] > 10 * calm.std[8]).all() or (wild.std[9] > 10 * calm.std[9]).all()
+    assert sorted(row for rows, _ in calm.covariances for row in rows) == list(range(30))
+
+
+def test_joint_densities_are_those_of_what_was_observed(data):
+    inputs, signals = data
+    found = RidgeRegression().forecast(inputs[:18], signals[:18], inputs[18:])
+    ((_, covariance),) = found.covariances
+    holed = signals[18:].copy()
+    holed[0, 2], holed[3] = NAN, NAN
+    densities = found.log_density(holed)
+    nodes = [0, 1, 3]
+    first = multivariate_normal(found.mean[0, nodes], covariance[np.ix_(nodes, nodes)]).logpdf(holed[0, nodes])
+    second = multivariate_normal(found.mean[1], covariance).logpdf(holed[1])
+    assert relative_error(densities[:2], np.array([first, second])) < FORMULA
+    assert densities[3] == 0
+    alone = Forecast(found.mean, found.std).log_density(holed)
+    expected = np.nansum(norm.logpdf(holed, found.mean, found.std), axis=1)
+    assert relative_error(alone, expected) < FORMULA
+
+
+def test_baselines_are_offered_where_they_make_sense(data):
+    before, signals = in_time()
+    everywhere = np.arange(4)
+
+    def offered(*given):
+        return [one.name for one in baselines.baselines_of(*given)]
+
+    assert offered(before, signals, everywhere) == ["node means", "no change", "ridge regression"]
+    (_, found, _) = baselines.baselines_of(before / 100, signals, everywhere)
+    assert found.factor == pytest.approx(100)
+    shuffled = np.random.default_rng(0).permutation(30)
+    assert offered(before[shuffled], signals[shuffled], everywhere) == ["node means", "ridge regression"]
+    assert offered(*data, None) == ["node means", "ridge regression"]
+    assert offered(data[0], data[1], np.array([0, 1, 2, 0])) == ["node means", "ridge regression"]
+    assert offered(np.empty((24, 0)), data[1], None) == ["node means"]
+    many = np.where(np.random.default_rng(0).random((24, 600)) < 0.5, NAN, 1.0)
+    assert offered(data[0], many, None) == ["node means"]  # 600 regressions
+
+
+@pytest.mark.parametrize("n_signals", [2, 3, 5])
+@pytest.mark.parametrize("n_nodes", [1, 4])
+@pytest.mark.parametrize("kind", ["whole", "holes", "constant"])
+def test_every_baseline_has_means_and_deviations_however_little_there_is(n_signals, n_nodes, kind):
+    before, signals = in_time(n_signals, n_nodes)
+    if kind == "constant":
+        before, signals = np.ones_like(before), np.ones_like(signals)
+    if kind == "holes":
+        signals[0, -1] = NAN
+    for one in [NodeMeans(), NoChange(np.arange(n_nodes)), RidgeRegression()]:
+        for found in (one.forecast(before, signals, before[:2]), one.left_out(before, signals)):
+            assert np.isfinite(found.mean).all()
+            assert (found.std > 0).all()
+
+
+# ---------------------------------------------------------------------------------------------------------- fillings
+
+
+def test_deviations_mix_a_nodes_errors_with_the_pooled_ones():
+    errors = [np.array([[1.0, NAN, NAN], [NAN, NAN, NAN]]), np.array([[2.0, 3.0, NAN], [NAN, NAN, NAN]])]
+    pooled = 14 / 3  # of 1, 4 and 9
+    expected = np.sqrt([(5 + 5 * pooled) / 7, (9 + 5 * pooled) / 6, pooled])
+    assert relative_error(baselines.deviations(errors), expected) < EXACT
+
+
+def test_the_candidate_with_the_least_hidden_error_is_taken():
+    rng = np.random.default_rng(0)
+    holed = np.where(rng.random((30, 6)) < 0.2, NAN, 4 + 0.5 * rng.standard_normal((30, 6)))
+
+    def constant(value):
+        return lambda graph, inputs, signals: np.where(np.isnan(signals), value, signals)
+
+    completed, std = baselines.with_deviations(constant(9.0), constant(4.0))(None, None, holed)
+    assert set(completed[np.isnan(holed)]) == {4.0}
+    assert np.all((std > 0.3) & (std < 0.7))
+
+
+def test_neighbours_on_the_graph_by_hand(path):
+    neighbours = baselines.graph_neighbours
+    holed = np.array([[2.0, NAN, 20.0], [4.0, 10.0, 40.0], [NAN, 16.0, NAN]])  # means 3, 13, 30
+    expected = [[2.0, 13 + (1 * -1 + 3 * -10) / 4, 20.0], [4.0, 10.0, 40.0], [3 + 3.0, 16.0, 30 + 3.0]]
+    assert relative_error(neighbours(path, DAYS, holed), np.array(expected)) < EXACT
+    # a node without an observed neighbour has what all others are above their means
+    holed = np.array([[4.0, NAN, NAN], [2.0, 10.0, 40.0], [NAN, 16.0, NAN]])  # means 3, 13, 40
+    assert neighbours(path, DAYS, holed)[0, 2] == pytest.approx(41.0, rel=EXACT)
+
+
+def test_a_node_never_seen_has_its_neighbours_mean(path):
+    holed = np.array([[1.0, NAN, 7.0], [3.0, NAN, 5.0], [2.0, NAN, 9.0]])  # means 2 and 7, so 5.75 in between
+    expected = [5.75 + (-1 + 0) / 4, 5.75 + (1 - 3 * 2) / 4, 5.75 + (0 + 3 * 2) / 4]
+    filled = baselines.graph_neighbours(path, DAYS, holed)
+    assert relative_error(filled[:, 1], np.array(expected)) < EXACT
+    given = baselines.graph_neighbours(path, DAYS, holed, means=np.array([1.0, 2.0, 3.0]))
+    assert given[0, 1] == pytest.approx(2 + (0 + 3 * 4) / 4, rel=EXACT)
+
+
+def test_what_is_hidden_was_observed_and_is_little():
+    rng = np.random.default_rng(0)
+    holed = np.where(rng.random((40, 12)) < 0.4, NAN, 1.0)
+    out = baselines.hidden_at_once(holed, slice(-10, None))
+    assert out.any()
+    assert not out[:-10].any()
+    assert not out[np.isnan(holed)].any()
+    assert out.sum() < 0.4 * np.sum(~np.isnan(holed[-10:]))
+    assert (~np.isnan(holed) & ~out).any(axis=0).all()
+
+
+@pytest.mark.parametrize("n_missing", [1, 30])
+def test_fillings_are_judged_at_what_was_hidden(path, n_missing):
+    rng = np.random.default_rng(0)
+    truth = rng.standard_normal((40, 1)) + 0.1 * rng.standard_normal((40, 3)) + [1.0, 2.0, 3.0]
+    holed = truth.copy()
+    holed.flat[rng.choice(120, n_missing, replace=False)] = NAN
+    out = np.zeros(holed.shape, dtype=bool)
+    out[5, 1] = out[9, 2] = True
+    holed[out] = truth[out]
+    found = baselines.fillings(path, np.arange(40.0)[:, None], holed, out)
+    assert [one.name for one in found] == ["neighbours on the graph", "iterative imputer"]
+    for one in found:
+        assert one.n_values == out.sum()
+        assert one.rmse < 0.5
+        assert one.is_by_value
+        assert np.flatnonzero(~np.isnan(one.squared_errors)).tolist() == np.flatnonzero(out.any(axis=1)).tolist()
+    filled = baselines.graph_neighbours(path, DAYS, np.where(out, NAN, holed))
+    assert found[0].rmse == pytest.approx(root_mean_square_error(truth[out], filled[out]), rel=EXACT)
+
+
+def test_the_iterative_imputer_is_left_out_on_larger_graphs():
+    assert list(baselines.fillings_of(np.empty((5, 0)), np.zeros((5, 61)))) == ["neighbours on the graph"]
+
+
+# ------------------------------------------------------------------------------------------------------------ judged
+
+
+def test_performances_are_scores():
+    rng = np.random.default_rng(0)
+    observed, mean = rng.standard_normal((2, 8, 5))
+    std = rng.uniform(0.5, 2, (8, 5))
+    observed[2, 1], observed[4] = NAN, NAN
+    joint = rng.standard_normal(8)
+    found = Performance.of("ours", observed, mean, std, joint)
+    assert found.rmse == pytest.approx(root_mean_square_error(observed, mean), rel=EXACT)
+    assert found.crps == pytest.approx(np.nanmean(crps(observed, mean, std)), rel=EXACT)
+    assert found.log_density == pytest.approx(np.mean(np.delete(joint, 4)), rel=EXACT)
+    assert found.coverages == {level: coverage(observed, mean, std, level) for level in (0.5, 0.8, 0.9)}
+    by_value = Performance.of("ours", observed, mean, std)
+    assert by_value.log_density == pytest.approx(np.nanmean(norm.logpdf(observed, mean, std)), rel=EXACT)
+    assert found.n_values == 34
+
+
+def test_better_is_by_the_mean_and_clear_by_more_than_a_standard_error():
+    observed, std = np.zeros((4, 1)), np.ones((4, 1))
+
+    def of(errors):
+        return Performance.of("one", observed, np.array(errors)[:, None], std)
+
+    assert of([1.0, 1.0, 1.0, 1.0]).better_than(of([2.0, 2.0, 2.0, 2.1])) == dict.fromkeys(
+        ("rmse", "crps", "log_density"), True
+    )
+    luck = of([3.0, 0.0, 0.0, 0.0]).better_than(of([0.0, 2.0, 2.0, 1.5]))  # ahead in three signals, behind in one
+    assert luck["rmse"] is False
+    assert of([1.0, 1.0, 1.0, 1.0]).better_than(of([1.0, 1.0, 1.0, 1.0])) == {}
+    assert of([2.0, 2.0, 2.0, 2.0]).better_than(of([1.0, 1.0, 1.0, 1.0])) == {}
