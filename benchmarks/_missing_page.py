@@ -13,7 +13,7 @@ import numpy as np
 from _holes import REMOVALS, SETS
 from _imputers import IMPUTERS
 from _paired import COVERAGE, OURS, Runs, advantage, average, scores
-from _real_page import losses, score_table, with_error
+from _real_page import losses, lost_scores, score_table, with_error
 from write_performance import command, load, machine, table, verdict
 
 from spectralgp.baselines import N_FOLDS, N_ROUNDS, PRIOR_COUNT
@@ -66,9 +66,19 @@ def in_order(problems: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def introduction(result: Result) -> list[str]:
+    n_seeds = " or ".join(str(n) for n in sorted({one["facts"]["n_splits"] for one in result["problems"].values()}))
+    return [
+        "## Against other ways of filling in\n",
+        "Entries are removed from complete data, each method fills them in from what is left, and only what was "
+        "removed is scored. Every figure and every sentence on a loss is written by the benchmark. What is removed "
+        f"follows from NumPy's `default_rng(s)` for seed s, {n_seeds} seeds per setting. A split below is a seed. What "
+        "[the methods](#data-and-methods) are stands at the end.\n",
+    ]
+
+
+def data_and_methods(result: Result) -> list[str]:
     settings, machine = result["settings"], result["machine"]
     about = {found["facts"]["set"]: found["facts"] for found in result["problems"].values()}
-    n_seeds = " or ".join(str(n) for n in sorted({one["facts"]["n_splits"] for one in result["problems"].values()}))
     sets = [
         f"* *{name}*: {facts['words']}; {facts['n_signals']} signals on {facts['n_nodes']} nodes. Graph: "
         f"{facts['graph']}. Source: {facts['source']}. Licence: {facts['licence']}."
@@ -76,10 +86,8 @@ def introduction(result: Result) -> list[str]:
     ]
     absent = [f"* *{name}*: not run: {reason}." for name, reason in result["absent"].items() if name not in about]
     return [
-        "## Against other ways of filling in\n",
-        "Entries are removed from complete data, each method fills them in from what is left, and only what was "
-        "removed is scored. Every figure and every sentence on a loss is written by the benchmark. What is removed "
-        f"follows from NumPy's `default_rng(s)` for seed s, {n_seeds} seeds a setting. A split below is a seed.\n",
+        "## Data and methods\n",
+        "What is removed:\n",
         *(f"* *{name}*: {removal.words}." for name, removal in REMOVALS.items()),
         "\nThe data:\n",
         *sets,
@@ -115,10 +123,12 @@ def bars(problems: Mapping[str, Any]) -> list[str]:
                 reached = met[name][f"{words}, {NAMES[rival]}"]
                 row.append(f"{with_error(ahead.mean, ahead.standard_error)}, {verdict(reached)}")
             if measure == "log_density":
+                row.append(f"{average(runs, OURS, 'crps'):.3f}")
                 row.append(f"{average(runs, OURS, 'coverage'):.1%}, {verdict(met[name]['coverage'])}")
             rows.append(row)
         header = [f"better in {words} than", *(NAMES[rival] for rival in BARRED)]
-        lines.append(table([*header, "coverage of 90%"] if measure == "log_density" else header, rows))
+        more = ["its CRPS", "its coverage of 90%"] if measure == "log_density" else []
+        lines.append(table([*header, *more], rows))
     n_met = sum(sum(one.values()) for one in met.values())
     n_bars = sum(len(one) for one in met.values())
     return [
@@ -154,12 +164,14 @@ def nowcasting(result: Result) -> list[str]:
     ]
     for name, found in result["nowcasting"].items():
         facts, ratio = found["facts"], rmse_ratio(found["runs"])
+        lost = lost_scores(name, found, NOWCASTS).values()
         bar = f" The bar is {RATIO}: {verdict(ratio <= RATIO)}." if name == BARRED_SET else ""
         lines += [
             f"### {name}\n",
             f"{facts['n_train']} signals to learn from, {facts['n_signals'] - facts['n_train']} to test on, "
             f"{facts['share']:.0%} of each hidden. RMSE over that of predicting without the observed ones, mean over "
             f"{facts['n_splits']} seeds: {ratio:.3f}.{bar}\n",
+            *([*lost, ""] if lost else []),
             score_table(found, NOWCASTS),
         ]
     return lines if result["nowcasting"] else []
@@ -197,8 +209,8 @@ def how_to_run() -> list[str]:
 def page(result: Result) -> str:
     """What the results say."""
     problems = in_order(result["problems"])
-    parts = [introduction(result), bars(problems), losses(problems, NAMES), nowcasting(result)]
-    parts += [scale(), tables(problems), how_to_run()]
+    parts = [introduction(result), losses(problems, NAMES), bars(problems), nowcasting(result)]
+    parts += [scale(), tables(problems), data_and_methods(result), how_to_run()]
     return "\n".join(line for lines in parts for line in lines).rstrip() + "\n"
 
 

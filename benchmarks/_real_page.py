@@ -1,4 +1,7 @@
-"""docs/real-data.md and its picture, from the results of `bench_real.py`: no figure and no verdict is typed by hand."""
+"""docs/real-data.md and its picture, from the results of `bench_real.py` and `bench_time_order.py`.
+
+No figure and no verdict is typed by hand, and where a rival is better is said first.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _paired import BAR, BARRED, COVERAGE, OURS, advantage, average, bars_met, is_complete, rmse_ratio
+from _paired import (
+    BAR,
+    BARRED,
+    COVERAGE,
+    LARGER_IS_BETTER,
+    OURS,
+    advantage,
+    average,
+    bars_met,
+    is_complete,
+    rmse_ratio,
+)
 from _real_data import LEFT_OUT, RULE, SETS
 from _rivals import RIVALS
-from write_performance import table, verdict
+from write_performance import load, table, verdict
 
 from spectralgp.plots import COLOURS
 
@@ -18,6 +32,7 @@ Result = dict[str, Any]
 PICTURE = Path("images") / "real-data.png"
 MARKERS = ("o", "s", "^", "D", "v", "P")
 MEASURES = {"log_density": "log density", "rmse": "RMSE", "crps": "CRPS"}
+INTERVALS, NO_CHANGE = f"{COVERAGE[0]:.0%} to {COVERAGE[1]:.0%}", "no change"
 OTHERS = [key for key in RIVALS if key != OURS]
 NAMES = {key: rival.name for key, rival in RIVALS.items()}
 
@@ -54,25 +69,32 @@ def in_order(problems: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def head(result: Result) -> list[str]:
-    settings, machine = result["settings"], result["machine"]
+def head(result: Result, has_time_order: bool) -> list[str]:
     n_splits = " or ".join(
         str(n) for n in sorted({found["facts"]["n_splits"] for found in result["problems"].values()})
     )
+    forecasts = ", which [is measured too](#in-time-order)" if has_time_order else ""
     return [
         "# Real data\n",
-        "<!-- written by benchmarks/bench_real.py from benchmarks/results/real.json: do not edit -->\n",
+        "<!-- written by benchmarks/bench_real.py from benchmarks/results/real.json and time_order.json: do not edit "
+        "-->\n",
         "The default beside what else one might use, on every real set at hand that can be read as signals on a graph. "
         "Every figure and every sentence on a loss is written by `.venv-bench/bin/python benchmarks/bench_real.py`. "
         "The default is not to be tuned to these sets: a set that it was tuned to measures nothing.\n",
-        f"{RULE} {n_splits} splits a set. They share signals, so standard errors over splits show the luck of a "
+        f"{RULE} {n_splits} splits per set. They share signals, so standard errors over splits show the luck of a "
         "split, not of another year. Days and years are shuffled: this is regression on inputs, not a forecast of the "
-        "future.\n",
-        "Times are of fit, predictions and densities, by the clock and in brackets of the processor, which a busy "
-        f"machine disturbs less; one thread, {settings['n_workers']} processes on {machine['cpus']} cores; Python "
-        f"{machine['python']}, scikit-learn {settings['sklearn']}. The rivals:\n",
+        f"future{forecasts}.\n",
+    ]
+
+
+def rivals(result: Result) -> list[str]:
+    settings, machine = result["settings"], result["machine"]
+    return [
+        "## The rivals\n",
         *(f"* *{rival.name}*: {rival.words}." for rival in RIVALS.values()),
-        "",
+        "\nTimes are of fit, predictions and densities, by the clock and in brackets of the processor, which a busy "
+        f"machine disturbs less; one thread, {settings['n_workers']} processes on {machine['cpus']} cores; Python "
+        f"{machine['python']}, scikit-learn {settings['sklearn']}.\n",
     ]
 
 
@@ -88,33 +110,41 @@ def bars(problems: Mapping[str, Any]) -> list[str]:
             ahead = advantage(runs, rival, "log_density")
             cells.append(f"{with_error(ahead.mean, ahead.standard_error)}, {verdict(met[f'log density, {rival}'])}")
         cells.append(f"{rmse_ratio(runs):.3f}, {verdict(met['rmse'])}")
+        best = min(average(runs, rival, "crps") for rival in BARRED)
+        cells.append(f"{average(runs, OURS, 'crps') / best:.3f}")
         cells.append(f"{average(runs, OURS, 'coverage'):.1%}, {verdict(met['coverage'])}")
         rows.append([name, *cells])
     header = [
         "set and training signals",
         *(f"log density over {NAMES[rival]}" for rival in BARRED),
         "RMSE / better of the two",
+        "CRPS / better of the two",
         "coverage of 90%",
     ]
     return [
         "## What holds, and what does not\n",
         f"{BAR} {n_met} of {n_bars} bars are met:\n",
         table(header, rows),
-        "Differences are of means over splits, in nats a held-out signal, ± one standard error; above zero the default "
-        "is better.\n",
+        "Differences are of means over splits, in nats per held-out signal, ± one standard error; above zero the "
+        "default is better. CRPS, for which there is no bar, stands beside coverage: wide intervals cover much.\n",
     ]
 
 
 def losses(problems: Mapping[str, Any], names: Mapping[str, str] = NAMES) -> list[str]:
-    """A sentence for every set and score in which the default is worse than a rival by more than a standard error."""
-    sentences = []
+    """Where the default is worse than a rival by more than a standard error: in short, then set by set."""
+    sentences, lost = [], {words: list[str]() for words in (*MEASURES.values(), INTERVALS)}
+    n_run = 0
     for name, found in problems.items():
         runs = found["runs"]
         if OURS in runs:
-            sentences += lost_scores(name, found, names)
+            n_run += 1
+            for words, sentence in lost_scores(name, found, names).items():
+                lost[words].append(name)
+                sentences.append(sentence)
             covered = average(runs, OURS, "coverage")
             if not COVERAGE[0] <= covered <= COVERAGE[1]:
                 kind = "narrow" if covered < COVERAGE[0] else "wide"
+                lost[INTERVALS].append(name)
                 sentences.append(f"* **{name}**: the default's 90% intervals are too {kind}: they cover {covered:.1%}.")
         sentences += [
             f"* **{name}**: {names[rival]} failed on {len(run['failed'])} splits; {run['failed'][0]}"
@@ -128,22 +158,102 @@ def losses(problems: Mapping[str, Any], names: Mapping[str, str] = NAMES) -> lis
         "By more than one standard error of the paired difference; in brackets the share of splits in which the "
         "default is ahead all the same.\n"
     )
-    return [*title, introduction, *sentences, ""]
+    counted = [
+        f"{'coverage outside' if words == INTERVALS else 'worse than some rival in'} {words} on {len(where)} "
+        f"({'; '.join(where)})"
+        for words, where in lost.items()
+        if where
+    ]
+    short = [f"Of {n_run} settings: {'; '.join(counted)}.\n"] if counted else []
+    return [*title, *short, introduction, *sentences, ""]
 
 
-def lost_scores(name: str, found: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
-    """A sentence for each score of a set in which the default loses to some rival."""
-    sentences = []
+def lost_scores(name: str, found: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str]:
+    """A sentence for each score of a set in which the default loses to some rival; with CRPS goes coverage."""
+    sentences, runs = {}, found["runs"]
     for measure, words in MEASURES.items():
         beaten = []
-        for rival in (key for key in names if key in found["runs"] and key != OURS):
-            ahead = advantage(found["runs"], rival, measure)
+        for rival in (key for key in names if key in runs and key != OURS):
+            ahead = advantage(runs, rival, measure)
             if ahead.is_loss:
                 by = with_error(-ahead.mean, ahead.standard_error).lstrip("+")
-                beaten.append(f"{names[rival]} by {by} ({ahead.n_ahead} of {ahead.n_splits})")
+                covers = f"; it covers {average(runs, rival, 'coverage'):.1%}" if measure == "crps" else ""
+                beaten.append(f"{names[rival]} by {by} ({ahead.n_ahead} of {ahead.n_splits}{covers})")
         if beaten:
             worse = ", ".join(beaten)
-            sentences.append(f"* **{name}**: in {words}, {units(found['facts'], measure)}, worse than: {worse}.")
+            ours = f" The default covers {average(runs, OURS, 'coverage'):.1%}." if measure == "crps" else ""
+            sentences[words] = f"* **{name}**: in {words}, {units(found['facts'], measure)}, worse than: {worse}.{ours}"
+    return sentences
+
+
+def time_order(result: Result | None) -> list[str]:
+    """What `bench_time_order.py` measured: rivals' wins, and every score."""
+    if result is None:
+        return []
+    wins, rows, verdicts = [], [], []
+    for name, found in result["problems"].items():
+        facts, runs = found["facts"], found["runs"]
+        wins += won_in_time(name, facts, runs)
+        of_no_change = runs.get(NO_CHANGE, {}).get("rmse")
+        for rival, run in runs.items():
+            if "failed" in run:
+                rows.append([name, rival, f"failed: {run['failed']}", *[""] * 5])
+                continue
+            ratio = f"{run['rmse'] / of_no_change:.3f}" if of_no_change else ""
+            density = f"{run['log_density']:.2f} ± {run['log_density_error']:.2f}"
+            scores = [plain(run["rmse"], "rmse"), ratio, plain(run["crps"], "crps"), f"{run['coverage']:.1%}", density]
+            rows.append([f"{name}, {facts['units']}", rival, *scores, f"{run['processor_seconds']:.2f} s"])
+        if facts.get("bar") is not None and "rmse" in runs[OURS] and of_no_change:
+            ratio = runs[OURS]["rmse"] / of_no_change
+            reached = verdict(ratio <= facts["bar"])
+            verdicts.append(f"* {name}: RMSE over no change {ratio:.3f}, at most {facts['bar']}: {reached}.")
+    counts = [
+        f"*{name}* {found['facts']['n_train']}, then {found['facts']['n_judged']}"
+        for name, found in result["problems"].items()
+    ]
+    header = [
+        "set",
+        "model",
+        "RMSE",
+        "over no change",
+        "CRPS",
+        "coverage of 90%",
+        "log density per signal",
+        "processor",
+    ]
+    return [
+        "## In time order\n",
+        "Nothing is shuffled here: the default and what is simpler learn from the first part of a series, and what "
+        "follows is forecast, each signal from the one before. Time has one order, so there is one split of a set, and "
+        f"errors are over its signals; times are of the processor. Signals: {'; '.join(counts)}. Measured by "
+        "`.venv-bench/bin/python benchmarks/bench_time_order.py`.\n",
+        "Where something is better than the default, by whatever amount:\n" if wins else "Nothing is better here.\n",
+        *wins,
+        *([""] if wins else []),
+        table(header, rows),
+        *(["The bars:\n", *verdicts, ""] if verdicts else []),
+        *(f"* *{name}*: not run: {reason}." for name, reason in result.get("absent", {}).items()),
+    ]
+
+
+def won_in_time(name: str, facts: Mapping[str, Any], runs: Mapping[str, Any]) -> list[str]:
+    """A sentence for each score in which something is better than the default."""
+    sentences, ours = [], runs[OURS]
+    if "failed" in ours:
+        return [f"* **{name}**: the default failed; {ours['failed']}"]
+    for measure, words in MEASURES.items():
+        sign = 1 if LARGER_IS_BETTER[measure] else -1
+        better = [
+            f"{rival} ({plain(run[measure], measure)})"
+            for rival, run in runs.items()
+            if rival != OURS and "failed" not in run and sign * (run[measure] - ours[measure]) > 0
+        ]
+        if better:
+            own = plain(ours[measure], measure)
+            listed = ", ".join(better)
+            sentences.append(
+                f"* **{name}**: in {words}, {units(facts, measure)}, better than the default ({own}): {listed}."
+            )
     return sentences
 
 
@@ -213,7 +323,9 @@ def page(result: Result) -> str:
         "Advantage of the default in log density over each rival, divided by the number of nodes, with bars of one "
         "standard error. The axis is logarithmic beyond ±0.1.\n",
     ]
-    parts = [head(result), bars(problems), picture, losses(problems), data_sets(problems, result["absent"]), tables]
+    in_time = time_order(load("time_order"))
+    parts = [head(result, bool(in_time)), losses(problems), in_time, bars(problems), picture, rivals(result)]
+    parts += [data_sets(problems, result["absent"]), tables]
     parts += [one_problem(name, found) for name, found in problems.items()]
     return "\n".join(line for lines in parts for line in lines).rstrip() + "\n"
 

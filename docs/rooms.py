@@ -13,7 +13,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("the ground", ("_basics", "operators")),
     ("the data", ("graphs", "partitioned", "signals")),
     ("the model", ("spectra", "kernels", "fields")),
-    ("learning", ("scores", "datasets", "learning")),
+    ("learning", ("scores", "datasets", "learning", "baselines")),
     ("faces", ("files", "report", "estimators", "plots")),
     ("programs", ("__init__", "cli", "__main__")),
 )

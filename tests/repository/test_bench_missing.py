@@ -228,7 +228,9 @@ def test_the_page_says_where_a_rival_is_better_and_keeps_what_is_written_by_hand
     result["problems"]["weather, outages"]["runs"]["knn"] = runs_of([-0.5, -0.1], [2.0, 2.5])
     told = "in log density, nats per value, worse than: k-NN imputer by 0.950 ± 0.050 (0 of 2)."
     beaten = f"* **weather, outages**: {told}"
-    assert beaten in page.write(result, tmp_path).read_text(encoding="utf-8").splitlines()
+    lines = page.write(result, tmp_path).read_text(encoding="utf-8").splitlines()
+    assert beaten in lines
+    assert lines.index(beaten) < lines.index("## What holds, and what does not") < lines.index("## Data and methods")
 
 
 def test_a_page_that_is_not_there_gets_headings_for_what_is_written_by_hand(bench, tmp_path, monkeypatch):

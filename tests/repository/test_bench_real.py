@@ -57,7 +57,8 @@ def test_verdicts_by_hand(bench, case):
     assert {bar for bar, reached in met.items() if not reached} == short
 
 
-def test_the_page_says_where_the_default_loses(bench, tmp_path):
+def test_the_page_says_first_where_the_default_loses(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(bench["_real_page"], "load", lambda name: None)
     facts = {"set": "CO2", "words": "air", "n_nodes": 12, "n_edges": 12, "n_signals": 40, "n_features": 12}
     facts |= {"n_train": 20, "n_test": 20, "n_splits": 2, "units": "ppm", "graph": "ring", "source": "air"}
     runs = {"default": runs_of([-2.0, -1.0], [1.0, 1.0], [0.97, 0.99]), "ridge-lw": runs_of([0.0, 0.0], [0.5, 0.7])}
@@ -71,9 +72,43 @@ def test_the_page_says_where_the_default_loses(bench, tmp_path):
     assert "* **CO2 20**: in RMSE, ppm, worse than: ridge + Ledoit-Wolf by 0.40 ± 0.10 (0 of 2)." in lines
     assert "* **CO2 20**: the default's 90% intervals are too wide: they cover 98.0%." in lines
     assert "* *traffic*: not run: no file." in lines
-    verdicts = "| CO2 20 | -1.50 ± 0.50, **not met** | +7.50 ± 0.50, met | 1.667, **not met** | 98.0%, **not met** |"
+    verdicts = (
+        "| CO2 20 | -1.50 ± 0.50, **not met** | +7.50 ± 0.50, met | 1.667, **not met** | 1.667 | 98.0%, **not met** |"
+    )
     assert verdicts in lines
     assert any(line.endswith("1 of 4 bars are met:") for line in lines)
+    worse = "; ".join(f"worse than some rival in {words} on 1 (CO2 20)" for words in ("log density", "RMSE", "CRPS"))
+    said = f"Of 1 settings: {worse}; coverage outside 86% to 94% on 1 (CO2 20)."
+    assert lines.index(said) < lines.index("## What holds, and what does not")
+    told = "ridge + Ledoit-Wolf by 0.40 ± 0.10 (0 of 2; it covers 90.0%). The default covers 98.0%."
+    assert f"* **CO2 20**: in CRPS, ppm, worse than: {told}" in lines
+
+
+def run_in_time(rmse, density, coverage=0.9):
+    scores = {"rmse": rmse, "crps": rmse / 2, "log_density": density, "log_density_error": 1.5, "coverage": coverage}
+    return scores | {"seconds": 2.0, "processor_seconds": 1.0, "warned": False}
+
+
+def test_forecasts_in_time_order_have_a_section_with_rivals_wins_first(bench):
+    runs = {"default": run_in_time(2.1, -60.0), "no change": run_in_time(2.0, -70.0), "ridge": run_in_time(4.0, -59.0)}
+    runs["node means"] = {"failed": "node means: ValueError: why"}
+    facts = {"units": "°C", "n_train": 47, "n_judged": 47, "bar": 1.03, "ratio": 1.05}
+    result = {"problems": {"weather": {"facts": facts, "runs": runs}}, "absent": {"air": "no file"}}
+    lines = "\n".join(bench["_real_page"].time_order(result)).splitlines()
+    won = [line for line in lines if line.startswith("* **weather**")]
+    assert won == [
+        "* **weather**: in log density, nats per signal, better than the default (-60.00): ridge (-59.00).",
+        "* **weather**: in RMSE, °C, better than the default (2.10): no change (2.00).",
+        "* **weather**: in CRPS, °C, better than the default (1.05): no change (1.00).",
+    ]
+    row = "| weather, °C | default | 2.10 | 1.050 | 1.05 | 90.0% | -60.00 ± 1.50 | 1.00 s |"
+    assert lines.index(won[-1]) < lines.index(row)
+    assert "* weather: RMSE over no change 1.050, at most 1.03: **not met**." in lines
+    assert "* *air*: not run: no file." in lines
+    assert any("node means | failed" in line for line in lines)
+    assert bench["_real_page"].time_order(None) == []
+    runs |= {"no change": run_in_time(3.0, -70.0), "ridge": run_in_time(4.0, -80.0)}
+    assert "Nothing is better here." in "\n".join(bench["_real_page"].time_order(result))
 
 
 def test_results_of_other_rivals_are_kept_for_the_same_data_and_splits_only(bench):
