@@ -113,9 +113,9 @@ class Task:
         return self.signals.variance or 1.0
 
     @cached_property
-    def variance_within(self) -> float:
-        """Variance about the levels of the nodes, which noise has to explain at most."""
-        return self.signals.variance_within or self.variance
+    def typical_noise(self) -> float:
+        """The most probable noise variance, a share of that about the levels of the nodes."""
+        return NOISE_SHARE * (self.signals.variance_within or self.variance)
 
     @property
     def noise_bounds(self) -> Array:
@@ -274,13 +274,10 @@ class Objective:
         deviations = np.nan_to_num((input_theta - centres) / spreads)
         value, slopes = graph_value - 0.5 * float(deviations @ deviations), [graph_slope, -deviations / spreads]
         if self.learns_noise:
-            of_noise, slope, _ = self._noise_log_prior(noise_variance)
+            deviation = float(np.log(noise_variance / self.task.typical_noise))
+            of_noise, slope, _ = noise_log_prior(deviation, self.task.graph.n_nodes)
             value, slopes = value + of_noise, [*slopes, np.array([noise_slope + slope])]
         return value, np.concatenate(slopes)
-
-    def _noise_log_prior(self, noise_variance: float) -> tuple[float, float, float]:
-        most_probable, n_nodes = NOISE_SHARE * self.task.variance_within, self.task.graph.n_nodes
-        return noise_log_prior(float(np.log(noise_variance / most_probable)), n_nodes)
 
     def evidence(self, x: Array) -> Evidence:
         """The evidence alone, without the prior."""
@@ -353,7 +350,8 @@ class Objective:
         if self.task.prior is not None:
             (graph_kernel, _, noise_variance), (centres, spreads) = self.split(x), self._length_scales
             of_inputs = np.where(np.isnan(centres), 0.0, spreads**-2.0)
-            of_noise = self._noise_log_prior(noise_variance)[2] if self.learns_noise else 0.0
+            deviation = float(np.log(noise_variance / self.task.typical_noise))
+            of_noise = noise_log_prior(deviation, self.task.graph.n_nodes)[2]
             of_graph = graph_kernel.log_prior_precision(self.spectrum, noise_variance)
             curvature = curvature + block_diag(of_graph, np.diag([*of_inputs, *[of_noise] * self.learns_noise]))
         values, vectors = np.linalg.eigh(curvature * np.outer(self.units, self.units))

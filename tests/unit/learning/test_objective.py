@@ -132,7 +132,7 @@ def test_less_noise_than_a_tenth_has_to_outweigh_a_quarter_of_a_signal(n_nodes):
 @pytest.mark.parametrize("noise", [1e-5, 0.02, 0.098, 0.102])
 def test_gradient_below_the_most_probable_noise(noise):
     objective, x, _ = make()
-    assert_gradient(objective, np.append(x[:-1], np.log(noise * objective.task.variance_within)))
+    assert_gradient(objective, np.append(x[:-1], np.log(noise * objective.task.typical_noise / 0.1)))
 
 
 def test_only_length_scales_have_a_prior_among_the_input_parameters():
