@@ -325,6 +325,7 @@ def default() -> list[str]:
         return []
     against = {
         "weather": "30 signals on 45 nodes, over `eigh` of 400 x 400",
+        "weather in time order": "the same in time order, where models of changes are tried too",
         "1,000 x 200": "smooth fields, over `Polynomial(3)` in the paper's model",
         "20,000 x 32": "smooth fields by quadrature, over the passes alone",
         "20 x 2,000": "2,000 signals on 20 nodes, in seconds",

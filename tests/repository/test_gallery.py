@@ -37,7 +37,8 @@ def carry_over(names):
     assert names["ours"] < names["unchanged"] < names["level"]
     smooth, rough = names["model"].response(which="carry")[[0, -1]]
     assert smooth > 2 * rough > 0
-    assert names["ours_on_incomes"] > names["unchanged_incomes"]
+    assert names["given_a_kernel"] > names["unchanged_incomes"]
+    assert names["by_default"] < 1.02 * names["unchanged_incomes"]
 
 
 def intervals(names):

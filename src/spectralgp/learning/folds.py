@@ -40,7 +40,8 @@ class Stacking:
     ----------
     n_folds : int, default=5
         Folds for the weights of stacked models. Where the library chooses what to stack, it compares models on at most
-        400 signals, and in no more folds than hold out 60 of them, or 30 of 500 nodes and more.
+        400 signals, and in no more folds than hold out 60 of them, or 30 of 500 nodes and more; in two steps forward
+        where rows are in time order.
     n_draws : int, optional
         Draws of the hyperparameters from Laplace's approximation to their posterior that predictions are averaged
         over; 0 uses the best values alone. If not given, 16 for stacked models on an exact spectrum without shrinkage.
