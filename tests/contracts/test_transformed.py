@@ -116,7 +116,7 @@ def same_densities(field, plain, signals, shift, limit):
 
 
 def test_changes_are_the_plain_model_of_the_differences_shifted(changes):
-    """Equation (19a)."""
+    """Equation (19d)."""
     model, plain, shift = changes
     field, inner = model.at(NEW), plain.at(NEW)
     same_answers(field, inner, shift, EXACT)

@@ -73,7 +73,7 @@ class Transformation(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Changes(Transformation):
-    """``y - c x``: a model sees how far signals are from what their inputs say at the same nodes, equation (19a)."""
+    """``y - c x``: a model sees how far signals are from what their inputs say at the same nodes, equation (19d)."""
 
     columns: Indices  # of the inputs, one for each node of the graph
     factor: float  # c, the units of the signals over those of the inputs
