@@ -338,7 +338,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                             scale, start = likelier_scale(setting, kernels[0], carries, solver)
                     listed = [setting.candidate(kernel, scale=scale, carries=carries) for kernel in kernels]
                     plan = at_once(listed)
-                if is_choice:
+                if is_choice and order is None:  # logarithms predict no more than twice what was seen, and time goes on
                     logarithms = reading.on_logarithms(self, training, setting, solver)
                     plan = plan if logarithms is None else with_logarithms(plan, setting, logarithms)
                 return fit_models(plan, solver, stacking, as_generator(self.random_state, 0), is_choice, start, order)

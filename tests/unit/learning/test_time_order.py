@@ -131,6 +131,14 @@ def test_a_random_walk_is_forecast_as_well_as_by_no_change(seed):
     assert error < 1.02 * root_mean_square_error(after, before)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_walk_that_outgrows_what_was_seen_is_not_held_down(seed):
+    growing = np.exp(0.08 * walk(160, seed))
+    model = GraphGPRegressor(RING).fit(growing[:60], growing[1:61])
+    error = root_mean_square_error(growing[61:], model.predict(growing[60:-1]))
+    assert error < 1.1 * root_mean_square_error(growing[61:], growing[60:-1])
+
+
 def test_the_order_and_the_models_of_changes_are_said(model):
     words = model.summary().splitlines()
     assert words[1] == (
