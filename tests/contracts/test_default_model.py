@@ -19,6 +19,7 @@ from spectralgp.learning import Task, fitting
 from spectralgp.learning.candidates import Setting, automatic
 from spectralgp.learning.folds import HELD_OUT, MOST_COMPARED, Folds
 from spectralgp.signals import read_signals
+from spectralgp.signals.scales import relative_scales
 from tolerances import EXACT, FORMULA, OPTIMUM
 
 N_NODES = 20
@@ -64,8 +65,7 @@ def test_scales_of_the_nodes_are_found():
     inputs, signals = explained(rng, 80, noise=1.0)
     model = GraphGPRegressor(GRAPH, Polynomial(2), scale="node").fit(inputs[:50], scales * signals[:50])
     common = GraphGPRegressor(GRAPH, Polynomial(2), scale="global").fit(inputs[:50], scales * signals[:50])
-    spread = np.std(scales * signals[:50], axis=0)
-    shrunk = np.sqrt((50 * spread**2 + 8 * np.mean(spread**2)) / 58)
+    shrunk = relative_scales(np.var(scales * signals[:50], axis=0), np.full(N_NODES, 50))
     assert oracle.relative_error(model.scale_ / model.scale_.mean(), shrunk / shrunk.mean()) < FORMULA
     densities = [one.log_predictive_density(inputs[50:], scales * signals[50:]) for one in (model, common)]
     assert densities[0] > densities[1] + 20

@@ -28,6 +28,7 @@ RNG = np.random.default_rng(0)
 RING = Graph.from_edges([(node, (node + 1) % 4) for node in range(4)])
 X, Y = RNG.standard_normal((5, 1)), RNG.standard_normal((5, 4))
 WALK = np.cumsum(RNG.standard_normal((20, 4)), axis=0)
+SPIKES = 0.3 * RNG.standard_normal((12, 4))
 LONGEST, MOST_MEMORY = 5.0, 300e6  # seconds and bytes that loading any file may take
 
 MODELS = {
@@ -38,6 +39,7 @@ MODELS = {
         RING, [Identity(), Diffusion()], residual=None, stacking=Stacking(n_folds=2, n_draws=1)
     ).fit(X, Y),
     "carry": lambda: GraphGPRegressor(RING, Polynomial(1)).fit(np.roll(Y, 1, axis=0), Y),
+    "logarithms": lambda: GraphGPRegressor(RING).fit(np.exp(2 * WALK[:12, :2]), np.exp(2 * WALK[:12] + SPIKES)),
     "in time": lambda: GraphGPRegressor(RING).fit(WALK[:-1], WALK[1:]),
     "chebyshev": lambda: GraphGPRegressor(
         RING, Polynomial(1), residual=None, spectrum=Chebyshev(n_moments=9, n_probes=4)
@@ -311,7 +313,7 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     (-1, "degree n_signals n_draws random_state n_features_in n_evaluations n_stand_ins task model models signals"),
     (-1, "n_following n_rows"),
     (-1.0, "upper strength amplitude amplitude_bounds strength_bounds tolerance largest_eigenvalue residual"),
-    (-1.0, "noise_variance noise_floor floor weight spread divisor"),
+    (-1.0, "noise_variance noise_floor floor weight spread divisor highest"),
     (0.5, "n_jobs verbose"),
     ("other", "type laplacian constraint prior carry center scale solver spectrum device layout output outcome terms"),
     ("other", "recentres read_as precision kernel names columns feature_names_in coordinates carried relative offset"),

@@ -331,15 +331,23 @@ TASK = record(
     device=(DEVICE, None),
     carried=record(CarryColumns, columns=NODES, offset=PER_NODE) | None,
 )
+
+
+def _logarithms(**fields: Any) -> Logarithms:
+    require(np.all(fields["input_spreads"] > 0), "input_spreads", "above zero", "others")
+    return Logarithms(**fields)
+
+
 # what the inputs and signals of a candidate's task are of the user's; those themselves where it is null
 TRANSFORMATION: Kind = Union[  # noqa: UP007
     record(Changes, columns=NODES, factor=float, tagged=True),
     record(
         Logarithms,
+        _logarithms,
         spread=POSITIVE,
         highest=POSITIVE,
-        columns=array("_columns", kinds="i"),
-        input_spreads=array("_columns"),
+        columns=array("n_logarithms", kinds="i"),
+        input_spreads=array("n_logarithms"),
         tagged=True,
     ),
 ]
