@@ -143,9 +143,8 @@ def losses(problems: Mapping[str, Any], names: Mapping[str, str] = NAMES) -> lis
                 sentences.append(sentence)
             covered = average(runs, OURS, "coverage")
             if not COVERAGE[0] <= covered <= COVERAGE[1]:
-                kind = "narrow" if covered < COVERAGE[0] else "wide"
                 lost[INTERVALS].append(name)
-                sentences.append(f"* **{name}**: the default's 90% intervals are too {kind}: they cover {covered:.1%}.")
+                sentences.append(f"* **{name}**: {off_coverage(covered)}")
         sentences += [
             f"* **{name}**: {names[rival]} failed on {len(run['failed'])} splits; {run['failed'][0]}"
             for rival, run in runs.items()
@@ -219,7 +218,7 @@ def time_order(result: Result | None) -> list[str]:
         "CRPS",
         "coverage of 90%",
         "log density per signal",
-        "processor",
+        "time",
     ]
     return [
         "## In time order\n",
@@ -227,7 +226,9 @@ def time_order(result: Result | None) -> list[str]:
         "follows is forecast, each signal from the one before. Time has one order, so there is one split of a set, and "
         f"errors are over its signals; times are of the processor. Signals: {'; '.join(counts)}. Measured by "
         "`.venv-bench/bin/python benchmarks/bench_time_order.py`.\n",
-        "Where something is better than the default, by whatever amount:\n" if wins else "Nothing is better here.\n",
+        "Where something is better than the default, by whatever amount, and where its intervals are off:\n"
+        if wins
+        else "Nothing is better here, and intervals hold.\n",
         *wins,
         *([""] if wins else []),
         table(header, rows),
@@ -242,19 +243,24 @@ def won_in_time(name: str, facts: Mapping[str, Any], runs: Mapping[str, Any]) ->
     if "failed" in ours:
         return [f"* **{name}**: the default failed; {ours['failed']}"]
     for measure, words in MEASURES.items():
-        sign = 1 if LARGER_IS_BETTER[measure] else -1
+        sign, digits = (1, ".2f") if LARGER_IS_BETTER[measure] else (-1, ".4g")
         better = [
-            f"{rival} ({plain(run[measure], measure)})"
+            f"{rival} ({run[measure]:{digits}})"
             for rival, run in runs.items()
             if rival != OURS and "failed" not in run and sign * (run[measure] - ours[measure]) > 0
         ]
         if better:
-            own = plain(ours[measure], measure)
-            listed = ", ".join(better)
-            sentences.append(
-                f"* **{name}**: in {words}, {units(facts, measure)}, better than the default ({own}): {listed}."
-            )
+            score = f"{words}, {units(facts, measure)}, better than the default ({ours[measure]:{digits}})"
+            sentences.append(f"* **{name}**: in {score}: {', '.join(better)}.")
+    if not COVERAGE[0] <= ours["coverage"] <= COVERAGE[1]:
+        sentences.append(f"* **{name}**: {off_coverage(ours['coverage'])}")
     return sentences
+
+
+def off_coverage(covered: float) -> str:
+    """What is wrong with the default's intervals."""
+    kind = "narrow" if covered < COVERAGE[0] else "wide"
+    return f"the default's 90% intervals are too {kind}: they cover {covered:.1%}."
 
 
 def data_sets(problems: Mapping[str, Any], absent: Mapping[str, str]) -> list[str]:

@@ -90,7 +90,8 @@ def run_in_time(rmse, density, coverage=0.9):
 
 
 def test_forecasts_in_time_order_have_a_section_with_rivals_wins_first(bench):
-    runs = {"default": run_in_time(2.1, -60.0), "no change": run_in_time(2.0, -70.0), "ridge": run_in_time(4.0, -59.0)}
+    runs = {"default": run_in_time(2.1, -60.0, 0.95), "no change": run_in_time(2.0, -70.0)}
+    runs["ridge"] = run_in_time(4.0, -59.0)
     runs["node means"] = {"failed": "node means: ValueError: why"}
     facts = {"units": "°C", "n_train": 47, "n_judged": 47, "bar": 1.03, "ratio": 1.05}
     result = {"problems": {"weather": {"facts": facts, "runs": runs}}, "absent": {"air": "no file"}}
@@ -98,17 +99,19 @@ def test_forecasts_in_time_order_have_a_section_with_rivals_wins_first(bench):
     won = [line for line in lines if line.startswith("* **weather**")]
     assert won == [
         "* **weather**: in log density, nats per signal, better than the default (-60.00): ridge (-59.00).",
-        "* **weather**: in RMSE, °C, better than the default (2.10): no change (2.00).",
-        "* **weather**: in CRPS, °C, better than the default (1.05): no change (1.00).",
+        "* **weather**: in RMSE, °C, better than the default (2.1): no change (2).",
+        "* **weather**: in CRPS, °C, better than the default (1.05): no change (1).",
+        "* **weather**: the default's 90% intervals are too wide: they cover 95.0%.",
     ]
-    row = "| weather, °C | default | 2.10 | 1.050 | 1.05 | 90.0% | -60.00 ± 1.50 | 1.00 s |"
+    row = "| weather, °C | default | 2.10 | 1.050 | 1.05 | 95.0% | -60.00 ± 1.50 | 1.00 s |"
     assert lines.index(won[-1]) < lines.index(row)
     assert "* weather: RMSE over no change 1.050, at most 1.03: **not met**." in lines
     assert "* *air*: not run: no file." in lines
     assert any("node means | failed" in line for line in lines)
     assert bench["_real_page"].time_order(None) == []
-    runs |= {"no change": run_in_time(3.0, -70.0), "ridge": run_in_time(4.0, -80.0)}
-    assert "Nothing is better here." in "\n".join(bench["_real_page"].time_order(result))
+    runs |= {"default": run_in_time(2.1, -60.0), "no change": run_in_time(3.0, -70.0)}
+    runs["ridge"] = run_in_time(4.0, -80.0)
+    assert "Nothing is better here, and intervals hold." in "\n".join(bench["_real_page"].time_order(result))
 
 
 def test_results_of_other_rivals_are_kept_for_the_same_data_and_splits_only(bench):
