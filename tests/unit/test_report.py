@@ -316,6 +316,14 @@ def walk(n_signals, n_nodes=6):
     return graph, table[:-1].reset_index(drop=True), table[1:].reset_index(drop=True)
 
 
+def test_coverage_is_shown_with_its_standard_error(paper):
+    numbers = gathered(paper[0])
+    page = page_of(numbers, "some")
+    for level, found in numbers.calibration.coverages.items():
+        row = rf">{level:.0%}</th><td>{found.value:.1%} ± {found.standard_error:.1%}</td>"
+        assert re.search(row, page)
+
+
 def test_where_a_baseline_is_better_the_report_says_so_first(tmp_path):
     """Columns are matched by name, whatever their order is."""
     graph, X, Y = walk(40)

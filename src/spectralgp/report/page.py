@@ -11,6 +11,7 @@ from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp.report import figures, words
 from spectralgp.report.numbers import Numbers
+from spectralgp.scores import Calibration
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 
@@ -48,7 +49,14 @@ def page_of(numbers: Numbers, title: str, aspect: float = 1.0) -> str:
         words=words,
         n_signals=n_signals,
         n_shown=shown.size,
-        coverages={words.percent(level): f"{numbers.calibration.covered_at(level):.1%}" for level in COVERAGE_LEVELS},
+        coverages={words.percent(level): _covered(numbers.calibration, level) for level in COVERAGE_LEVELS},
         data=figures.figure_data(numbers, places, shown, aspect),
         plotly=plotly,
     )
+
+
+def _covered(calibration: Calibration, level: float) -> str:
+    """Share of the values inside an interval, with its standard error where that is known."""
+    found = calibration.coverages.get(level)
+    error = "" if found is None or found.n_signals < 2 else f" ± {found.standard_error:.1%}"
+    return f"{calibration.covered_at(level):.1%}{error}"
