@@ -153,7 +153,7 @@ class Training:
 
 def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     """Read what `fit` is given, and check everything that can be wrong with it."""
-    given = None if estimator.graph is None else as_any_graph(estimator.graph)
+    given = estimator.graph if isinstance(estimator.graph, GraphBase | None) else as_graph(estimator.graph)
     Y = as_table(Y, "Y", names=None if given is None else given.names)
     layout = Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None
     X = as_table(X, "X", rows=layout.dims[0] if layout is not None and layout.dims is not None else None)
@@ -330,11 +330,6 @@ def _graph_kernels(given: Any, has_graph: bool) -> list[GraphKernel]:
 
 
 # --------------------------------------------------------------------------------------------------------- graph
-
-
-def as_any_graph(graph: Any) -> GraphBase:
-    """A graph from whatever describes one; a partitioned one as it is."""
-    return graph if isinstance(graph, GraphBase) else as_graph(graph)
 
 
 def _matched(

@@ -34,6 +34,7 @@ from spectralgp._basics.tables import (
 )
 from spectralgp.estimators import answers, reading, saving
 from spectralgp.fields import By, LeaveOneOut, Mixture, Posterior, Predictive, leave_one_out
+from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.kernels import GraphKernel, Identity, InputRecipe, SpectralKernel, as_input_kernel
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.candidates import at_once, automatic, likelier_scale, with_logarithms
@@ -636,7 +637,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             graph's frequencies; or if inputs carry over node by node.
         """
         check_is_fitted(self)
-        other = reading.as_any_graph(graph)
+        other = graph if isinstance(graph, GraphBase) else as_graph(graph)
         learnt, fresh = answers.on_another_graph(self._learnt, other), copy.copy(self)
         names = None if other.names is None else tuple(other.names)
         fresh.graph = graph
