@@ -139,6 +139,8 @@ def among_training(posterior: Posterior, features: Any, signals: Array) -> Indic
         features = posterior.transformation.inputs(features)
         signals = posterior.transformation.signals(signals, features)
     units, known = posterior.signals.units, np.asarray(on_host(posterior.signals.as_observed), dtype=float)
+    if units.signal_scales is not None:
+        units, known = units.of_new, known * units.signal_scales[:, None]
     offset, divisor = np.asarray(on_host(units.offset)), np.asarray(on_host(units.divisor))
     given, raw = (signals - offset) / divisor, np.abs(np.where(np.isnan(known), 0.0, known * divisor + offset))
     # a value was rounded at its own size, at that of what was subtracted, or at that of the mean of all
@@ -171,7 +173,8 @@ def with_more_signals(learnt: FittedModels, features: Any, signals: Array) -> Fi
             new = candidate.transformation.inputs(features)
             seen = candidate.transformation.signals(signals, new)
         # by NumPy or, where the training signals are with its workers, by Dask
-        training = read_in(units.informed_by(seen), np.concatenate([units.restore(task.signals.values), seen]))
+        known = units.informed_by(seen).with_new(len(seen))
+        training = read_in(known, np.concatenate([units.restore(task.signals.values), seen]))
         inputs = task.input_kernel.together(task.inputs, new)
         candidates.append(replace(candidate, task=replace(task, inputs=inputs, signals=training)))
     return learnt.conditioned_anew(candidates)

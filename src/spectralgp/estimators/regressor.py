@@ -362,7 +362,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.noise_variance_ = float(learnt.weights @ [model.noise_variance for model in models])
         self.posterior_: Posterior | Mixture = learnt.posterior
         member = learnt.candidates[heaviest]
-        units, n_nodes = member.task.signals.units, self.graph_.n_nodes
+        units, n_nodes = member.task.signals.units.of_new, self.graph_.n_nodes
         offset = np.full(n_nodes, units.offset) if form.is_in_memory else units.offset
         if member.transformation is not None and member.transformation.has_slopes:
             offset = member.transformation.restored(offset[None], member.task.inputs[:1])[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,13 +25,17 @@ NO_COVARIANCE = (
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """What signals that were left out one by one are predicted wrong by: equation (10)."""
+    """What signals that were left out one by one are predicted wrong by: equation (10).
+
+    Where signals have scales, that of a signal left out is not known: its variances are those of a new signal.
+    """
 
     signals: Any  # as a block of the spectrum
     errors: Any  # what is not predicted of them, as a block
-    lengths: Array  # e^T C^-1 e of every error, with the covariance that is stated for it
-    logs: Array  # log |C|
+    lengths: Array  # e^T C^-1 e of every error, with the covariance of a signal of its scale
+    logs: Array  # log |C|, of a new signal
     variances: Callable[[], tuple[Any, Array]]  # over the nodes, shape (n_signals, n_nodes), and their errors
+    stretch: Array | float = 1.0  # by which lengths are longer with the covariance of a new signal
 
 
 class Distribution(ABC):
@@ -301,12 +305,19 @@ class Modal(Covariance):
         rows, powers, values = self.rows, self.powers, self.rows.unload(block)
         precisions = self._precisions
         errors = rows.unload(rows.apply(block, *powers, exponent=-1)) / precisions
+        scales = signals.units.signal_scales
         if shares:
-            sums = rows.unload(rows.apply(rows.load(np.ones(values.shape)), *powers, exponent=-1))
-            errors = errors + sums / precisions * values / (self.shape[0] - 1)
+            scale = np.ones((len(values), 1)) if scales is None else scales[:, None]
+            sums = rows.unload(rows.apply(rows.load(np.ones(values.shape) / scale), *powers, exponent=-1))
+            errors = errors + sums / precisions * (values * scale) / (self.shape[0] - 1)
         lengths = np.sum(np.square(errors) * precisions, axis=1)
+        stretch: Array | float = 1.0
+        if scales is not None:  # what a signal has for itself has the variance one, in place of its scale squared
+            precisions = 1 / (1 / precisions - (1 - scales[:, None] ** -2.0) * powers[1])
+            stretch = np.sum(np.square(errors) * precisions, axis=1) / np.where(lengths > 0, lengths, 1.0)
         logs = 2 * self.basis.log_volume - np.log(precisions).sum(axis=1)
-        return LeftOut(values, errors, lengths, logs, lambda: self.basis.diagonals(lambda _: 1 / precisions))
+        variances = partial(self.basis.diagonals, lambda _: 1 / precisions)
+        return LeftOut(values, errors, lengths, logs, variances, stretch)
 
     def row_sums(self) -> Array:
         """Sums of ``C^-1`` over the signals, of every entry with its own node, shape (n_signals, n_nodes)."""

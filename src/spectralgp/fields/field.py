@@ -333,8 +333,13 @@ class Field(Predictive):
 
     @property
     def _divisor(self) -> Array:
-        """What was divided by, on the host: one number, or one per node."""
+        """What was divided by, on the host: one number, one per node, or a row of either per signal shown."""
         return np.asarray(on_host(self.units.divisor))
+
+    @property
+    def _divisors(self) -> Array:
+        """What every value shown was divided by."""
+        return np.broadcast_to(self._divisor, (self.n_signals, self._n_nodes))
 
     @property
     def variance_error(self) -> Array:
@@ -357,11 +362,11 @@ class Field(Predictive):
             covariance[np.diag_indices_from(covariance)] += noise
         if self.mean_deviations is not None:
             covariance = covariance + self._stacked_deviations[:, number].T @ self._stacked_deviations[:, other]
-        scales, divisor = np.sqrt(self._tails[1]), np.broadcast_to(self._divisor, (self._n_nodes,))
+        scales, divisors = np.sqrt(self._tails[1]), self._divisors
         covariance = covariance * (scales[number] * scales[other])
         if with_levels and self._levels is not None:
             covariance = covariance + self._levels.deviations[:, row].T @ self._levels.deviations[:, across]
-        covariance = covariance * np.multiply.outer(divisor, divisor)
+        covariance = covariance * np.multiply.outer(divisors[number], divisors[other])
         if with_levels and self._level_variances is not None:
             covariance = covariance + np.diag(self._level_variances)
         return np.asarray(covariance)
@@ -427,8 +432,8 @@ class Field(Predictive):
     @cached_property
     def _joint_factor(self) -> Array:
         """Cholesky factor of the normal covariance of all signals with noise, centred and scaled."""
-        size, divisor = self.n_signals * self._n_nodes, np.broadcast_to(self._divisor, (self._n_nodes,))
-        roots = np.multiply.outer(np.sqrt(self._tails[1]), divisor).ravel()
+        size = self.n_signals * self._n_nodes
+        roots = (np.sqrt(self._tails[1])[:, None] * self._divisors).ravel()
         joint = self._joint_covariance(include_noise=True, with_levels=False).reshape(size, size)
         return cholesky(joint / np.multiply.outer(roots, roots), lower=True, check_finite=False)
 

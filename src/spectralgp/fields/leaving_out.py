@@ -116,18 +116,19 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
     """Equation (10), on any spectrum: what the others do not predict of a signal is ``r_n / s_n``."""
     covariance, units, shrinkage = posterior.covariance, posterior.signals.units, posterior.prior.shrinkage
     shares = posterior.signals.is_centred_by_node and covariance.shape[0] > 1
-    carried = posterior.carried_block(posterior.inputs)
+    carried = posterior.carried_block()
     missed = covariance.left_out(posterior.block, posterior.signals, shares, posterior.carried is None)
     lengths, logs, (variances, _) = missed.lengths, missed.logs, missed.variances()
+    stretch: Any = missed.stretch
     basis, n_nodes = posterior.basis, covariance.shape[1]
     if shrinkage is not None:
         # a signal's own share in the covariance is its error, node by node
-        errors = np.square(basis.unload(missed.errors))
+        errors = np.square(basis.unload(missed.errors)) * (stretch if np.ndim(stretch) == 0 else stretch[:, None])
         least = shrinkage.worth / shrinkage.total * variances
         variances = np.maximum((shrinkage.total * variances - errors) / (shrinkage.total - 1), least)
         lengths, further = shrinkage.left_out(lengths)
         logs = logs + further
-    log_density = t_log_density(lengths, logs, n_nodes, posterior.prior.freedom)
+    log_density = t_log_density(lengths * stretch, logs, n_nodes, posterior.prior.freedom)
     mean = basis.unload(missed.signals - missed.errors + carried)
     std = units.restore_scale(non_negative_root(variances))
     return LeaveOneOut("signal", units.restore(mean), std, units.log_density(log_density, n_nodes))

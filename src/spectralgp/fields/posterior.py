@@ -92,11 +92,11 @@ class GraphGP:
         """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of the graph's basis."""
         return self.graph_kernel.power(self.graph_basis.eigenvalues)
 
-    def rows(self, inputs: Array) -> Inputs:
-        """How signals covary by their inputs."""
+    def rows(self, inputs: Array, scales: Array | None = None) -> Inputs:
+        """How signals covary by their inputs, each divided by its scale where they have scales: equation (13b)."""
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
             return Inputs(modes_of(np.empty((0, 0))))
-        return Inputs(self.input_kernel.modes(inputs).require_definite("the input covariance"))
+        return Inputs(self.input_kernel.modes(inputs, scales).require_definite("the input covariance"))
 
     def covariance(self, rows: Any) -> Covariance:
         """Covariance of signals as they are observed, noise included: in a known basis of the nodes, or by series."""
@@ -229,12 +229,13 @@ class Posterior:
         read = self.covariance.read(self.signals)
         if self.carried is None:
             return read
-        carried = self.covariance.coordinates(self.carried_block(self.inputs))
+        carried = self.covariance.coordinates(self.carried_block())
         return self.basis.combined(read, np.eye(self.covariance.shape[0])) - carried
 
-    def carried_block(self, inputs: Any) -> Any:
-        """``b(L) x``, the mean that inputs carry over, as a block; zero where there is none."""
-        return self.prior.carried_block(self.carried, inputs, self.signals.units)
+    def carried_block(self, inputs: Any = None) -> Any:
+        """``b(L) x``, the mean that new inputs, or those of training, carry over, as a block; zero where none do."""
+        given = (self.inputs, self.signals.units) if inputs is None else (inputs, self.signals.units.of_new)
+        return self.prior.carried_block(self.carried, *given)
 
     @property
     def given_signals(self) -> Array:
@@ -270,13 +271,15 @@ class Posterior:
 
     def given(self, new: NewInputs, features: Any) -> Field:
         """What is predicted of what the model sees, from covariances of new inputs; `features` may carry over."""
+        units = self.signals.units
+        new = new.divided_by(units.signal_scales)
         reach, left = self.covariance.at(new)
         is_closed = self.seen is None and left.is_closed
         deviations = None if self.seen is None else partial(self._mean_deviations, self.seen, reach)
         return Field(
             left,
             lambda: self.basis.filtered(self.block, reach) + self.carried_block(features),
-            self.signals.units,
+            units.of_new,
             self.prior.freedom,
             mean_deviations=deviations,
             joint=None if is_closed else partial(self._joint_field, new, features),
@@ -295,11 +298,13 @@ class Posterior:
         joint, known = self.covariance.joined(new), self.as_seen()
         n_known, n_signals = known.weights.shape[0], joint.shape[0]
         inputs = np.vstack([self.inputs, features]) if self.carried is not None else np.empty((n_signals, 0))
-        centre = self.basis.zeros(n_signals) + self.carried_block(inputs)
+        units = self.signals.units
+        carried = self.prior.carried_block(self.carried, inputs, units.with_new(n_signals - n_known))
+        centre = self.basis.zeros(n_signals) + carried
         nothing = np.zeros((n_signals - n_known, known.weights.shape[1]))
         values, weights = (np.concatenate([one, nothing]) for one in (known.values, known.weights))
         rows, seen = np.arange(n_known, n_signals), Seen(joint, values, weights)
-        return Field(joint, lambda: centre, self.signals.units, self.prior.freedom, seen, shown=rows)
+        return Field(joint, lambda: centre, units.of_new, self.prior.freedom, seen, shown=rows)
 
     def log_densities_of(self, prediction: Field, signals: Signals) -> Array:
         """Log densities, one per signal, of views of the same signals as those of training, with the same centre."""
@@ -321,19 +326,21 @@ class Posterior:
 
     def filled(self, rows: Indices) -> Predictive:
         """Some of the training signals given what was observed of all."""
-        field = replace(self.completion(self.prior.freedom), shown=rows, learnt_from_them=self.prior.shrinkage)
+        units = self.signals.units.of(rows)
+        field = replace(self.completion(self.prior.freedom), units=units, shown=rows)
+        field = replace(field, learnt_from_them=self.prior.shrinkage)
         return self._restored(field, self.inputs[rows], self.signals.observed[rows])
 
     def completion(self, freedom: float = np.inf) -> Field:
         """The training signals as the model sees them, given what was observed of all; normal if nothing else said."""
-        centre = self.basis.zeros(len(self.inputs)) + self.carried_block(self.inputs)
+        centre = self.basis.zeros(len(self.inputs)) + self.carried_block()
         return Field(self.covariance, lambda: centre, self.signals.units, freedom, self.as_seen())
 
     def log_evidence(self) -> float:
         """Log density of the training signals, normal and in the units that they were read in."""
         if self.seen is not None:
             return self.seen.log_density()[0]
-        whole = self.basis.load(self.signals.as_observed) - self.carried_block(self.inputs)
+        whole = self.basis.load(self.signals.as_observed) - self.carried_block()
         lengths, logs = self.covariance.chained(self.basis.read_block(whole))
         return -0.5 * float(np.sum(lengths + logs) + self.signals.size * np.log(2 * np.pi))
 
@@ -393,7 +400,7 @@ def condition(
     if not isinstance(prior, GraphGP):
         raise TypeError(f"prior must be a GraphGP; got {type(prior).__name__}. Make one with graph_gp(...).")
     given, training = _checked(prior, inputs, signals, carried)
-    return _conditioned(prior, given, training, prior.rows(given), carried)
+    return _conditioned(prior, given, training, prior.rows(given, training.units.signal_scales), carried)
 
 
 def _checked(
@@ -564,11 +571,13 @@ def _with_tails(posterior: Posterior, learns: bool) -> Posterior:
     shrinkage, covariance = posterior.prior.shrinkage, posterior.covariance
     assert shrinkage is not None
     lengths, counts = np.empty(0), np.empty(0)  # of none: what is known by draws alone says too little of lengths
+    stretch: Array | float = 1.0
     if learns and posterior.seen is None:
-        lengths = covariance.left_out(posterior.block, posterior.signals, shares=False, has_energies=False).lengths
+        missed = covariance.left_out(posterior.block, posterior.signals, shares=False, has_energies=False)
+        lengths, stretch = missed.lengths, missed.stretch
         counts = np.full(lengths.size, covariance.shape[1])
     elif learns and posterior.seen is not None and posterior.seen.is_written_out:
         lengths, _, counts = posterior.seen.lengths(range(covariance.shape[0]))
-    prior = replace(posterior.prior, shrinkage=shrinkage.with_freedom(lengths, counts))
+    prior = replace(posterior.prior, shrinkage=shrinkage.with_freedom(lengths, counts, stretch))
     prior.__dict__["nodes"] = posterior.prior.nodes  # which tails do not change; they took an eigendecomposition
     return replace(posterior, prior=prior)

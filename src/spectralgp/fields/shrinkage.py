@@ -117,13 +117,14 @@ class Shrinkage:
         lengths = (self.total - 1) * shares / (1 - shares)
         return lengths, np.log1p(-shares) + self.root.shape[1] * np.log(self.total / (self.total - 1))
 
-    def with_freedom(self, quadratics: Array, n_values: Array) -> Self:
+    def with_freedom(self, quadratics: Array, n_values: Array, stretch: Array | float = 1.0) -> Self:
         """The shrinkage with the degrees of freedom under which signals, each predicted from the others, are likeliest.
 
-        `quadratics` are squared lengths of their whitened errors, `n_values` the numbers of their observed values.
+        `quadratics` are squared lengths of their whitened errors, `n_values` the numbers of their observed values. For
+        a new signal, whose scale is not known, lengths are longer by `stretch`.
         """
         centre = np.log(self.total + 2)
-        lengths = self.left_out(quadratics)[0]
+        lengths = self.left_out(quadratics)[0] * stretch
 
         def negative(log_freedom: float) -> float:
             logs = t_log_density(lengths, 0.0, n_values, float(np.exp(log_freedom)))

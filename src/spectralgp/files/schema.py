@@ -277,7 +277,13 @@ OFFSET = array("n_nodes", or_number=True)
 READ_AS = record(ReadAs, center=SCALING, scale=SCALING)
 OF_SIGNALS: dict[str, Kind] = {
     "units": record(
-        Units, _units, offset=OFFSET, spread=POSITIVE, relative=PER_NODE | None, offset_variance=(PER_NODE | None, None)
+        Units,
+        _units,
+        offset=OFFSET,
+        spread=POSITIVE,
+        relative=PER_NODE | None,
+        offset_variance=(PER_NODE | None, None),
+        signal_scales=(array("_scaled_signals") | None, None),
     ),
     "read_as": READ_AS | None,
     "tagged": True,

@@ -73,6 +73,10 @@ class NewInputs:
         """Covariances that were given as matrices; those among new inputs may be missing."""
         return cls(cross, partial(_required, variances), partial(_required, covariance))
 
+    def divided_by(self, scales: Array | None) -> NewInputs:
+        """The covariances with training signals that were each divided by a scale, if they were."""
+        return self if scales is None else dataclasses.replace(self, cross=self.cross / scales)
+
     @cached_property
     def variances(self) -> Array:
         """``k(x*, x*)``, shape (n_inputs,)."""
@@ -122,13 +126,13 @@ class InputKernel(ABC):
     def covariance(self, inputs: Array) -> Array:
         """``K`` at training inputs, shape (n_signals, n_signals)."""
 
-    def modes(self, inputs: Array) -> Modes:
-        """Eigendecomposition of ``K``, zero standing for eigenvalues that are negative."""
-        return modes_of(self.covariance(inputs))
+    def modes(self, inputs: Array, scales: Array | None = None) -> Modes:
+        """Eigendecomposition of ``K``, of signals divided by `scales`; zero stands for negative eigenvalues."""
+        return modes_of(_divided(self.covariance(inputs), scales))
 
-    def modes_and_gradient(self, inputs: Array) -> tuple[Modes, Array]:
-        """Modes of ``K``, and its derivative in `theta`, shape (n_signals, n_signals, n_parameters)."""
-        return self.modes(inputs), np.empty((inputs.shape[0], inputs.shape[0], 0))
+    def modes_and_gradient(self, inputs: Array, scales: Array | None = None) -> tuple[Modes, Array]:
+        """Such modes of ``K``, and its derivative in `theta`, shape (n_signals, n_signals, n_parameters)."""
+        return self.modes(inputs, scales), np.empty((inputs.shape[0], inputs.shape[0], 0))
 
     def training(self, inputs: Array) -> Array:
         """Training inputs as `covariance` takes them, checked."""
@@ -216,9 +220,9 @@ class Learnt(InputKernel):
     def covariance(self, inputs: Array) -> Array:
         return np.asarray(self.kernel(inputs))
 
-    def modes_and_gradient(self, inputs: Array) -> tuple[Modes, Array]:
+    def modes_and_gradient(self, inputs: Array, scales: Array | None = None) -> tuple[Modes, Array]:
         covariance, gradient = self.kernel(inputs, eval_gradient=True)
-        return modes_of(covariance), np.asarray(gradient)
+        return modes_of(_divided(covariance, scales)), _divided(np.asarray(gradient), scales)
 
     def at(self, training: Array, inputs: Array) -> NewInputs:
         return NewInputs.by_kernel(self.kernel, training, inputs)
@@ -308,8 +312,9 @@ class Independent(InputKernel):
     def covariance(self, inputs: Array) -> Array:
         return np.eye(inputs.shape[0])
 
-    def modes(self, inputs: Array) -> Modes:
-        return Modes(np.ones(inputs.shape[0]), np.eye(inputs.shape[0]))
+    def modes(self, inputs: Array, scales: Array | None = None) -> Modes:
+        values = np.ones(inputs.shape[0]) if scales is None else scales**-2.0
+        return Modes(values, np.eye(inputs.shape[0]))
 
     def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
         return np.empty((1, 0)) if inputs is None else inputs
@@ -394,9 +399,9 @@ class Standardised(InputKernel):
     def covariance(self, inputs: Array) -> Array:
         return np.sum(self._terms(inputs)[0], axis=0)
 
-    def modes_and_gradient(self, inputs: Array) -> tuple[Modes, Array]:
+    def modes_and_gradient(self, inputs: Array, scales: Array | None = None) -> tuple[Modes, Array]:
         terms, slopes = self._terms(inputs)
-        return modes_of(np.sum(terms, axis=0)), np.stack(slopes, axis=-1)
+        return modes_of(_divided(np.sum(terms, axis=0), scales)), _divided(np.stack(slopes, axis=-1), scales)
 
     def _terms(self, inputs: Array) -> tuple[list[Array], list[Array]]:
         """The terms of ``K``, and their derivatives; what depends on the inputs alone is remembered."""
@@ -480,6 +485,13 @@ def length_scale_centres(kernel: Kernel, inputs: Array) -> Array:
             spread = 0.5 * np.log(inputs.shape[1])
             centres += [half_log_median(column[:, None]) + spread for column in inputs.T]
     return np.array(centres, dtype=float)
+
+
+def _divided(matrix: Array, scales: Array | None) -> Array:
+    """A covariance of signals, or derivatives of one along a last axis, of signals divided by scales if there are."""
+    if scales is None:
+        return matrix
+    return matrix / np.multiply.outer(scales, scales).reshape(matrix.shape[:2] + (1,) * (matrix.ndim - 2))
 
 
 def _holding_amplitude(kernel: Kernel) -> Kernel:

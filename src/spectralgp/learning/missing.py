@@ -57,7 +57,7 @@ class Expectation:
     def _seen(self, model: GraphGP, tolerance: float = 0.0) -> tuple[Seen, Any]:
         """The signals under a model, and the mean that inputs carry over to them."""
         carried = model.carried_values(self.task.carried, self.task.inputs, self.signals.units)
-        covariance = model.covariance(model.rows(self.task.inputs))
+        covariance = model.covariance(model.rows(self.task.inputs, self.signals.units.signal_scales))
         return seen_about(carried, covariance, self.signals, tolerance=tolerance), carried
 
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:

@@ -312,7 +312,8 @@ class Objective:
     def inputs_at(self, theta: Array) -> tuple[Inputs, Array]:
         """How signals covary at `theta`, and the derivative of their input covariance."""
         if self._inputs is None or not np.array_equal(theta, self._inputs[0]):
-            modes, jacobian = self.task.input_kernel.with_theta(theta).modes_and_gradient(self.task.inputs)
+            kernel, scales = self.task.input_kernel.with_theta(theta), self.task.signals.units.signal_scales
+            modes, jacobian = kernel.modes_and_gradient(self.task.inputs, scales)
             self._inputs = (theta.copy(), Inputs(modes), jacobian)
         return self._inputs[1:]
 

@@ -32,11 +32,29 @@ class Units:
     spread: float = 1.0  # divided by
     relative: Any = None  # divided by too: the scales of the nodes, relative to the common one
     offset_variance: Array | None = None  # of the offset of each node, in the units signals came in; None: known
+    signal_scales: Array | None = None  # divided by too: the scales of the signals that these are the units of
 
     @property
     def divisor(self) -> Any:
-        """All that was divided by: one number, or one per node."""
-        return self.spread if self.relative is None else self.spread * self.relative
+        """All that was divided by: one number, or one per node; one row per signal where those have scales."""
+        divisor = self.spread if self.relative is None else self.spread * self.relative
+        return divisor if self.signal_scales is None else divisor * self.signal_scales[:, None]
+
+    @property
+    def of_new(self) -> Units:
+        """The units of a new signal, whose scale is one."""
+        return self if self.signal_scales is None else dataclasses.replace(self, signal_scales=None)
+
+    def of(self, rows: Indices) -> Units:
+        """The units of some of the signals."""
+        scales = self.signal_scales
+        return self if scales is None else dataclasses.replace(self, signal_scales=scales[rows])
+
+    def with_new(self, n_signals: int) -> Units:
+        """The units of these signals followed by new ones."""
+        if self.signal_scales is None:
+            return self
+        return dataclasses.replace(self, signal_scales=np.append(self.signal_scales, np.ones(n_signals)))
 
     def informed_by(self, signals: Array) -> Units:
         """Units with levels that were not known taken from further signals, where they have values, as known ones."""
@@ -61,7 +79,7 @@ class Units:
         """Standard deviations in the units the signals came in, at all nodes or at some."""
         if self.relative is None or nodes is None:
             return std * self.divisor
-        return std * on_host(take(self.divisor, nodes, axis=0))
+        return std * on_host(take(self.divisor, nodes, axis=-1))
 
     def log_volume(self, observed: Mask, axis: int | None = None) -> Any:
         """Logarithm of what a density of some of the values of signals is divided by in those units, summed up."""
@@ -71,6 +89,8 @@ class Units:
     def log_density(self, log_density: Any, n_values: int) -> Any:
         """The log density of whole signals with `n_values` values in those units."""
         log_density = log_density - n_values * float(np.log(self.spread))
+        if self.signal_scales is not None:
+            log_density = log_density - n_values * np.log(self.signal_scales)
         if self.relative is None:
             return log_density
         relative = np.asarray(on_host(self.relative))
@@ -228,7 +248,8 @@ class Signals:
         """Logarithm of what a density is divided by in the units that the signals came in."""
         if self._observed is not None:
             return float(self.units.log_volume(self._observed))
-        return -float(self.units.log_density(0.0, self.size))
+        common, scales = -float(self.units.of_new.log_density(0.0, self.size)), self.units.signal_scales
+        return common if scales is None else common + self.shape[1] * float(np.sum(np.log(scales)))
 
     @property
     def like(self) -> Any:
@@ -243,7 +264,7 @@ class Signals:
     @property
     def units(self) -> Units:
         """What turns these signals back into those that came in."""
-        units, level = self._store.units, float(self._level[-1])
+        units, level = self._store.units.of(self._rows), float(self._level[-1])
         if np.any(self._level[:-1]):
             offset = units.offset + units.divisor * (level + self._level[:-1] @ self._store.values)
         else:
@@ -314,6 +335,13 @@ class Signals:
             return Signals(store, self._rows, level, None)
         store, n_signals = Store(self.values, 0.0, 1.0, units, None, store.rounding, store.prototype), self.shape[0]
         return Signals(store, np.arange(n_signals), np.zeros(n_signals + 1), None, observed=self._observed)
+
+    def scaled_by_signal(self, scales: Array) -> Signals:
+        """The same signals, each divided by a scale of its own."""
+        units, n_signals = dataclasses.replace(self.units, signal_scales=scales), self.shape[0]
+        store = Store(self.values / scales[:, None], 0.0, 1.0, units, None, self._store.rounding, self._store.prototype)
+        level = np.zeros(n_signals + 1)
+        return Signals(store, np.arange(n_signals), level, self._recentres, observed=self._observed)
 
     def completed(self, mean: Array, deviations: Array | Callable[[], Array]) -> Signals:
         """The signals with all values, of which those that were not observed have a mean and deviations."""

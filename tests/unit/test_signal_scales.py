@@ -1,0 +1,153 @@
+"""Signals that each have a scale of their own: against dense algebra, and through all that restores their values."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+from spectralgp import Graph, Polynomial, condition, condition_shrunk, graph_gp
+from spectralgp.fields import leave_one_out
+from spectralgp.kernels import as_input_kernel
+from spectralgp.kernels.carry import CarryColumns, CarryFilter
+from spectralgp.learning import Task
+from spectralgp.learning.objective import Objective
+from spectralgp.signals import read_signals
+
+N_SIGNALS, N_NODES = 7, 5
+RING = Graph.from_edges([(node, (node + 1) % N_NODES) for node in range(N_NODES)])
+FILTER = Polynomial(1, chebyshev=(1.3, -0.5), upper=4.0).with_residual(Polynomial(1, chebyshev=(0.6, 0.2), upper=4.0))
+
+
+def data(seed: int = 0):
+    rng = np.random.default_rng(seed)
+    inputs = rng.standard_normal((N_SIGNALS, N_NODES))
+    return inputs, 3.0 + 2.0 * rng.standard_normal((N_SIGNALS, N_NODES)), np.exp(rng.uniform(-1, 1, N_SIGNALS))
+
+
+def prior_of(carries: bool = False):
+    prior = graph_gp(RING, FILTER, RBF(1.5), noise_variance=0.3)
+    return replace(prior, carry=CarryFilter(np.array([0.4, -0.2, 0.1]), prior.spectrum.upper)) if carries else prior
+
+
+def dense(prior, inputs, scales, units):
+    """``K (x) G + W (x) H`` of the signals as they came in, and the part of it that inputs explain."""
+    vectors, eigenvalues = prior.spectrum.eigenvectors, prior.spectrum.eigenvalues
+    kernel = prior.graph_kernel
+    explained = (vectors * kernel.power(eigenvalues)) @ vectors.T
+    own = (vectors * (kernel.residual_power(eigenvalues) + prior.noise_variance)) @ vectors.T
+    between = np.kron(np.asarray(prior.input_kernel.described(inputs)), explained)
+    divisor = np.tile(np.broadcast_to(units.of_new.divisor, (N_NODES,)), len(inputs))
+    together = between + np.kron(np.diag(scales**2), own)
+    return together * np.outer(divisor, divisor), between * np.outer(divisor, divisor)
+
+
+def mean_of(prior, carried, inputs, units):
+    """What inputs carry over, in the units that the signals came in."""
+    if carried is None:
+        return np.full((len(inputs), N_NODES), units.offset)
+    vectors = prior.spectrum.eigenvectors
+    through = (vectors * prior.carry.response(prior.spectrum.eigenvalues)) @ vectors.T
+    return units.offset + ((inputs - carried.offset) / units.of_new.divisor) @ through * units.of_new.divisor
+
+
+@pytest.mark.parametrize("scale", ["global", "node"])
+@pytest.mark.parametrize("carries", [False, True])
+def test_predictions_and_evidence_are_those_of_dense_algebra(scale, carries):
+    inputs, values, scales = data()
+    prior, new = prior_of(carries), data(1)[0][:3]
+    carried = CarryColumns.of(np.arange(N_NODES), inputs) if carries else None
+    signals = read_signals(values, "global", scale).scaled_by_signal(scales)
+    posterior, units = condition(prior, inputs, signals, carried), signals.units
+    together, _ = dense(prior, np.vstack([inputs, new]), np.append(scales, np.ones(3)), units)
+    n = values.size
+    among, across, left = together[:n, :n], together[n:, :n], together[n:, n:]
+    errors = (values - mean_of(prior, carried, inputs, units)).ravel()
+    expected = mean_of(prior, carried, new, units) + (across @ np.linalg.solve(among, errors)).reshape(3, -1)
+    covariance = left - across @ np.linalg.solve(among, across.T)
+    predicted = posterior.at(new)
+    np.testing.assert_allclose(predicted.mean, expected, rtol=1e-9)
+    np.testing.assert_allclose(predicted.variance(include_noise=True).ravel(), np.diag(covariance), rtol=1e-9)
+    _, determinant = np.linalg.slogdet(2 * np.pi * among)
+    evidence = -0.5 * (determinant + errors @ np.linalg.solve(among, errors))
+    np.testing.assert_allclose(posterior.log_evidence() - signals.log_volume, evidence, rtol=1e-10)
+    further = np.where(np.arange(N_NODES) < 2, data(2)[1][:3], np.nan)
+    seen = np.isfinite(further).ravel()
+    both = np.concatenate([np.ones(n, dtype=bool), seen])
+    known = np.concatenate([errors, (further - mean_of(prior, carried, new, units)).ravel()[seen]])
+    filled = together[n:][:, both] @ np.linalg.solve(together[np.ix_(both, both)], known)
+    given = predicted.given(further)
+    expected = mean_of(prior, carried, new, units) + filled.reshape(3, -1)
+    np.testing.assert_allclose(given.values[:, 2:], expected[:, 2:], rtol=1e-8)
+
+
+def test_training_signals_filled_in_are_those_of_dense_algebra():
+    inputs, values, scales = data()
+    values[2, 1] = values[4, 3] = np.nan
+    signals = read_signals(values, "global", "global").scaled_by_signal(scales)
+    posterior = condition(prior_of(), inputs, signals)
+    together, _ = dense(prior_of(), inputs, scales, signals.units)
+    seen = np.isfinite(values).ravel()
+    errors = values.ravel()[seen] - signals.units.offset
+    across, among = together[np.ix_(~seen, seen)], together[np.ix_(seen, seen)]
+    mean = signals.units.offset + across @ np.linalg.solve(among, errors)
+    variance = np.diag(together[np.ix_(~seen, ~seen)] - across @ np.linalg.solve(among, across.T))
+    rows = np.array([2, 4])
+    filled = posterior.filled(rows)
+    np.testing.assert_allclose(filled.values[[0, 1], [1, 3]], mean, rtol=1e-9)
+    np.testing.assert_allclose(filled.values_variance()[[0, 1], [1, 3]], variance, rtol=1e-9)
+    np.testing.assert_allclose(filled.values[0, 0], values[2, 0], rtol=1e-12)
+    block = filled.node_covariance()[0]
+    assert np.all(np.linalg.eigvalsh(block) > -1e-12)
+    np.testing.assert_allclose(np.diag(block), filled.variance()[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("center", ["global", "node"])
+def test_signals_left_out_are_predicted_as_new_ones(center):
+    inputs, values, scales = data()
+    signals = read_signals(values, center, "global").scaled_by_signal(scales)
+    left = leave_one_out(condition(prior_of(), inputs, signals))
+    units = signals.units
+    for row in range(N_SIGNALS):
+        others = np.delete(np.arange(N_SIGNALS), row)
+        offset = values[others].mean(axis=0) if center == "node" else units.offset
+        own = np.append(scales[others], 1.0)
+        together, _ = dense(prior_of(), inputs[np.append(others, row)], own, units)
+        n = others.size * N_NODES
+        across, among = together[n:, :n], together[:n, :n]
+        mean = offset + across @ np.linalg.solve(among, (values[others] - offset).ravel())
+        covariance = together[n:, n:] - across @ np.linalg.solve(among, across.T)
+        np.testing.assert_allclose(left.mean[row], mean, rtol=1e-8)
+        np.testing.assert_allclose(left.std[row], np.sqrt(np.diag(covariance)), rtol=1e-8)
+        error = values[row] - mean
+        _, determinant = np.linalg.slogdet(2 * np.pi * covariance)
+        expected = -0.5 * (determinant + error @ np.linalg.solve(covariance, error))
+        np.testing.assert_allclose(left.log_density[row], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.5), None])
+def test_the_evidence_of_a_task_is_that_of_its_posterior_and_has_its_gradient(kernel):
+    inputs, values, scales = data()
+    inputs = inputs if kernel is not None else np.empty((N_SIGNALS, 0))
+    signals = read_signals(values, "global", "global").scaled_by_signal(scales)
+    prior = replace(prior_of(), input_kernel=as_input_kernel(kernel))
+    objective = Objective(Task(RING, prior.input_kernel, inputs, signals), prior.graph_kernel, prior.spectrum)
+    x = objective.point(prior)
+    value, gradient = objective.log_likelihood(x)
+    np.testing.assert_allclose(value, condition(prior, inputs, signals).log_evidence(), rtol=1e-10)
+    for index in range(x.size):
+        step = 1e-5 * np.eye(x.size)[index]
+        slope = (objective.log_likelihood(x + step)[0] - objective.log_likelihood(x - step)[0]) / 2e-5
+        np.testing.assert_allclose(gradient[index], slope, rtol=1e-5, atol=1e-6)
+
+
+def test_scales_of_one_change_nothing():
+    inputs, values, _ = data()
+    plain = read_signals(values, "node", "node")
+    scaled = plain.scaled_by_signal(np.ones(N_SIGNALS))
+    one, other = (condition_shrunk(prior_of(), inputs, signals) for signals in (plain, scaled))
+    np.testing.assert_allclose(one.at(inputs[:2]).mean, other.at(inputs[:2]).mean, rtol=1e-12)
+    np.testing.assert_allclose(one.prior.freedom, other.prior.freedom, rtol=1e-6)
+    first, second = leave_one_out(one), leave_one_out(other)
+    np.testing.assert_allclose(first.log_density, second.log_density, rtol=1e-9)
+    np.testing.assert_allclose(first.std, second.std, rtol=1e-9)
