@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from spectralgp import Graph, Polynomial, condition, condition_shrunk, graph_gp
 from spectralgp.fields import leave_one_out
-from spectralgp.kernels import as_input_kernel
+from spectralgp.kernels import Standardised, as_input_kernel
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.learning import Task
 from spectralgp.learning.objective import Objective
@@ -151,3 +151,35 @@ def test_scales_of_one_change_nothing():
     first, second = leave_one_out(one), leave_one_out(other)
     np.testing.assert_allclose(first.log_density, second.log_density, rtol=1e-9)
     np.testing.assert_allclose(first.std, second.std, rtol=1e-9)
+
+
+@pytest.mark.parametrize("with_level", [False, True])
+def test_means_may_have_an_amplitude_of_their_own(with_level):
+    inputs, values, scales = data()
+    kernel = Standardised.of(inputs) if with_level else as_input_kernel(RBF(1.5))
+    prior = replace(prior_of(), input_kernel=kernel, mean_amplitude=0.2)
+    signals = read_signals(values, "global", "global").scaled_by_signal(scales)
+    new, level = data(1)[0][:3], kernel.level
+    everything = np.vstack([inputs, new])
+    covariance = kernel.covariance(everything)
+    means = replace(prior, input_kernel=as_input_kernel("precomputed"), mean_amplitude=1.0)
+    n, weighed = len(inputs), level + 0.2 * (covariance - level)
+    cross, among = weighed[n:, :n], weighed[:n, :n]
+    expected = condition(means, among, signals).at(cross).mean
+    plain = condition(replace(prior, mean_amplitude=1.0), inputs, signals)
+    posterior = condition(prior, inputs, signals)
+    np.testing.assert_allclose(posterior.at(new).mean, expected, rtol=1e-9)
+    np.testing.assert_allclose(posterior.at(new).std(), plain.at(new).std(), rtol=1e-12)
+    left, own = leave_one_out(posterior), leave_one_out(plain)
+    np.testing.assert_allclose(left.mean, leave_one_out(condition(means, among, signals)).mean, rtol=1e-9)
+    np.testing.assert_allclose(left.std, own.std, rtol=1e-12)
+    further = np.where(np.arange(N_NODES) < 2, values[:3], np.nan)
+    shift = posterior.at(new).mean - plain.at(new).mean
+    given = posterior.at(new).given(further).values
+    np.testing.assert_allclose(given, plain.at(new).given(further - shift).values + shift, rtol=1e-9)
+    values[0, 0] = np.nan  # what is not known of training signals is known beside new ones
+    holes = read_signals(values, "global", "global").scaled_by_signal(scales)
+    posterior, plain = condition(prior, inputs, holes), condition(replace(prior, mean_amplitude=1.0), inputs, holes)
+    shift = posterior.at(new).mean - plain.at(new).mean
+    given = posterior.at(new).given(further).values
+    np.testing.assert_allclose(given, plain.at(new).given(further - shift).values + shift, rtol=1e-8)

@@ -139,8 +139,9 @@ def among_training(posterior: Posterior, features: Any, signals: Array) -> Indic
         features = posterior.transformation.inputs(features)
         signals = posterior.transformation.signals(signals, features)
     units, known = posterior.signals.units, np.asarray(on_host(posterior.signals.as_observed), dtype=float)
-    if units.signal_scales is not None:
-        units, known = units.of_new, known * units.signal_scales[:, None]
+    scales = units.signal_scales
+    if scales is not None:
+        units, known = units.of_new, known * scales[:, None]
     offset, divisor = np.asarray(on_host(units.offset)), np.asarray(on_host(units.divisor))
     given, raw = (signals - offset) / divisor, np.abs(np.where(np.isnan(known), 0.0, known * divisor + offset))
     # a value was rounded at its own size, at that of what was subtracted, or at that of the mean of all

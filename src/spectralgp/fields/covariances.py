@@ -188,11 +188,12 @@ class Covariance(Distribution):
         """Covariance of these signals and, after them, of those at new inputs."""
 
     @abstractmethod
-    def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
+    def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool, errors: Any = None) -> LeftOut:
         """Every signal predicted from the others, with coordinates given.
 
         With `shares` it is left out of the nodes' means too, which lose ``y_n / (n - 1)`` without signal n. With
-        `has_energies` the block is that of `signals`, whose energies may be known.
+        `has_energies` the block is that of `signals`, whose energies may be known. On an exact spectrum `errors` may be
+        given that another model makes, as a block.
         """
 
 
@@ -301,15 +302,15 @@ class Modal(Covariance):
     def joined(self, new: Any) -> Modal:
         return Modal(self.rows.joined(new), self.nodes)
 
-    def left_out(self, block: Array, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
+    def left_out(self, block: Array, signals: Signals, shares: bool, has_energies: bool, errors: Any = None) -> LeftOut:
         rows, powers, values = self.rows, self.powers, self.rows.unload(block)
-        precisions = self._precisions
-        errors = rows.unload(rows.apply(block, *powers, exponent=-1)) / precisions
-        scales = signals.units.signal_scales
-        if shares:
-            scale = np.ones((len(values), 1)) if scales is None else scales[:, None]
-            sums = rows.unload(rows.apply(rows.load(np.ones(values.shape) / scale), *powers, exponent=-1))
-            errors = errors + sums / precisions * (values * scale) / (self.shape[0] - 1)
+        precisions, scales = self._precisions, signals.units.signal_scales
+        if errors is None:
+            errors = rows.unload(rows.apply(block, *powers, exponent=-1)) / precisions
+            if shares:
+                scale = np.ones((len(values), 1)) if scales is None else scales[:, None]
+                sums = rows.unload(rows.apply(rows.load(np.ones(values.shape) / scale), *powers, exponent=-1))
+                errors = errors + sums / precisions * (values * scale) / (self.shape[0] - 1)
         lengths = np.sum(np.square(errors) * precisions, axis=1)
         stretch: Array | float = 1.0
         if scales is not None:  # what a signal has for itself has the variance one, in place of its scale squared
@@ -430,7 +431,7 @@ class Series(Covariance):
     def joined(self, new: Any) -> Series:
         return Series(self.rows.joined(new), self.nodes)
 
-    def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool) -> LeftOut:
+    def left_out(self, block: Any, signals: Signals, shares: bool, has_energies: bool, errors: Any = None) -> LeftOut:
         basis, vectors, squares = self.basis, self.rows.modes.vectors, np.square(self.rows.modes.vectors)
 
         def variances(eigenvalues: Array) -> Array:

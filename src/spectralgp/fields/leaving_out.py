@@ -117,7 +117,7 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
     covariance, units, shrinkage = posterior.covariance, posterior.signals.units, posterior.prior.shrinkage
     shares = posterior.signals.is_centred_by_node and covariance.shape[0] > 1
     carried = posterior.carried_block()
-    missed = covariance.left_out(posterior.block, posterior.signals, shares, posterior.carried is None)
+    missed = posterior.left_out(shares, posterior.carried is None)
     lengths, logs, (variances, _) = missed.lengths, missed.logs, missed.variances()
     stretch: Any = missed.stretch
     basis, n_nodes = posterior.basis, covariance.shape[1]

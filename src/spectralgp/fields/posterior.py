@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
-from spectralgp.fields.covariances import Covariance, Modal, Series
+from spectralgp.fields.covariances import Covariance, LeftOut, Modal, Series
 from spectralgp.fields.factors import GraphNodes, Inputs, Nodes, Rows, ShrunkNodes
 from spectralgp.fields.field import Field, MixedField, Predictive
 from spectralgp.fields.seen import Seen
@@ -53,6 +53,9 @@ class GraphGP:
         Filter through which inputs with a value at each node become the mean; zero if not given.
     shrinkage : Shrinkage, optional
         Covariance between the frequencies, and the tails of a signal; those of the graph's model if not given.
+    mean_amplitude : float, default=1.0
+        What the variance that inputs explain, but for that of the nodes' levels, is multiplied by where means at new
+        inputs are predicted, and nowhere else: equation (18b).
     """
 
     spectrum: Spectrum
@@ -61,6 +64,7 @@ class GraphGP:
     noise_variance: float
     carry: CarryFilter | None = None
     shrinkage: Shrinkage | None = None
+    mean_amplitude: float = 1.0
 
     def __getstate__(self) -> dict[str, Any]:
         """With what nodes share, and nothing else that was computed."""
@@ -92,11 +96,12 @@ class GraphGP:
         """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of the graph's basis."""
         return self.graph_kernel.power(self.graph_basis.eigenvalues)
 
-    def rows(self, inputs: Array, scales: Array | None = None) -> Inputs:
+    def rows(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Inputs:
         """How signals covary by their inputs, each divided by its scale where they have scales: equation (13b)."""
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
             return Inputs(modes_of(np.empty((0, 0))))
-        return Inputs(self.input_kernel.modes(inputs, scales).require_definite("the input covariance"))
+        modes = self.input_kernel.modes(inputs, scales, amplitude)
+        return Inputs(modes.require_definite("the input covariance"))
 
     def covariance(self, rows: Any) -> Covariance:
         """Covariance of signals as they are observed, noise included: in a known basis of the nodes, or by series."""
@@ -272,18 +277,38 @@ class Posterior:
     def given(self, new: NewInputs, features: Any) -> Field:
         """What is predicted of what the model sees, from covariances of new inputs; `features` may carry over."""
         units = self.signals.units
-        new = new.divided_by(units.signal_scales)
-        reach, left = self.covariance.at(new)
+        reach, left = self.covariance.at(new.divided_by(units.signal_scales))
         is_closed = self.seen is None and left.is_closed
         deviations = None if self.seen is None else partial(self._mean_deviations, self.seen, reach)
         return Field(
             left,
-            lambda: self.basis.filtered(self.block, reach) + self.carried_block(features),
+            lambda: self._mean_at(new) + self.carried_block(features),
             units.of_new,
             self.prior.freedom,
             mean_deviations=deviations,
             joint=None if is_closed else partial(self._joint_field, new, features),
         )
+
+    def _mean_at(self, new: NewInputs) -> Any:
+        """Means at new inputs above what is carried over, as a block: those of another amplitude, if there is one."""
+        cross = self.prior.input_kernel.with_amplitude(new.cross, self.prior.mean_amplitude)
+        new = replace(new, cross=cross).divided_by(self.signals.units.signal_scales)
+        return self.basis.filtered(self._for_means.block, self._for_means.covariance.at(new)[0])
+
+    @cached_property
+    def _for_means(self) -> Posterior:
+        """The posterior that means at new inputs are those of: itself, unless they have an amplitude of their own."""
+        amplitude, scales = self.prior.mean_amplitude, self.signals.units.signal_scales
+        if amplitude == 1.0:
+            return self
+        return replace(self, covariance=self.prior.covariance(self.prior.rows(self.inputs, scales, amplitude)))
+
+    def left_out(self, shares: bool = False, has_energies: bool = False) -> LeftOut:
+        """Every training signal predicted from the others, as `Covariance.left_out` says."""
+        means, errors = self._for_means, None
+        if means is not self:
+            errors = means.covariance.left_out(means.block, self.signals, shares, has_energies=False).errors
+        return self.covariance.left_out(self.block, self.signals, shares, has_energies, errors)
 
     def _mean_deviations(self, seen: Seen, reach: Filters) -> list[Any]:
         """What means at new inputs may deviate by, for what was not observed of the training signals: equation (21)."""
@@ -295,12 +320,16 @@ class Posterior:
 
     def _joint_field(self, new: NewInputs, features: Any) -> Field:
         """The training signals, as they were observed, followed by those at new inputs, which are shown."""
-        joint, known = self.covariance.joined(new), self.as_seen()
+        scaled = new.divided_by(self.signals.units.signal_scales)
+        joint, known = self.covariance.joined(scaled), self.as_seen()
         n_known, n_signals = known.weights.shape[0], joint.shape[0]
         inputs = np.vstack([self.inputs, features]) if self.carried is not None else np.empty((n_signals, 0))
         units = self.signals.units
         carried = self.prior.carried_block(self.carried, inputs, units.with_new(n_signals - n_known))
         centre = self.basis.zeros(n_signals) + carried
+        if self.prior.mean_amplitude != 1.0:
+            own = self.basis.filtered(self.block, self.covariance.at(scaled)[0])
+            centre[n_known:] += self._mean_at(new) - own
         nothing = np.zeros((n_signals - n_known, known.weights.shape[1]))
         values, weights = (np.concatenate([one, nothing]) for one in (known.values, known.weights))
         rows, seen = np.arange(n_known, n_signals), Seen(joint, values, weights)
@@ -504,7 +533,8 @@ def condition_shrunk(
     prior = replace(prior, shrinkage=None)
     given, training = _checked(prior, inputs, signals, carried)
     passing = {"most_deviations": PASSING_DRAWS, "tolerance": PASSING_TOLERANCE}
-    plain = latest = _conditioned(prior, given, training, prior.rows(given), carried, **passing)
+    rows = prior.rows(given, training.units.signal_scales)
+    plain = latest = _conditioned(prior, given, training, rows, carried, **passing)
     plain.basis.require_eigenvectors(NOT_EXACT)
     n_completions = (ROUGH_COMPLETIONS if roughly else COMPLETIONS) if training.has_holes else 1
     for number in range(1, n_completions + 1):
@@ -519,8 +549,10 @@ def condition_shrunk(
     return _with_tails(latest, learns_tails)
 
 
-def held_out_densities(plain: Posterior, prediction: Field, signals: Signals, nodes: Indices) -> tuple[Array, Array]:
-    """Log densities of complete signals that were held out, and of their values at some nodes, under shrinkage.
+def held_out_densities(
+    plain: Posterior, prediction: Field, signals: Signals, nodes: Indices
+) -> tuple[Array, Array, Array]:
+    """Log densities of complete signals held out, of their values at some nodes, and errors of these, under shrinkage.
 
     `plain` is the graph's model, conditioned on the signals that were kept, and gives the means; `signals` are the
     others, in the units of those. Errors have the covariance ``V D_c R D_c V^T`` with the standard deviations ``c`` of
@@ -529,25 +561,35 @@ def held_out_densities(plain: Posterior, prediction: Field, signals: Signals, no
     shrinkage, vectors, roots = _held_out(plain, prediction)
     errors, units = plain.basis.load(signals.values) - prediction.centre, signals.units
     lengths, log_determinant = shrinkage.lengths(errors / roots)
-    freedom, n_nodes = shrinkage.total + 2, errors.shape[1]
+    freedom, n_nodes = shrinkage.freedom, errors.shape[1]
     logs = t_log_density(lengths, log_determinant + 2 * np.sum(np.log(roots), axis=1), n_nodes, freedom)
     variances = np.stack([shrinkage.diagonal(vectors[nodes] * own) for own in roots])
-    missed = np.square(errors @ vectors[nodes].T)
-    values = t_log_density(missed / variances, np.log(variances), 1, freedom)
+    missed = errors @ vectors[nodes].T
+    values = t_log_density(np.square(missed) / variances, np.log(variances), 1, freedom)
     divisor = np.broadcast_to(units.divisor, (n_nodes,))[nodes]
-    return np.asarray(units.log_density(logs, n_nodes)), values - np.log(divisor)
+    return np.asarray(units.log_density(logs, n_nodes)), values - np.log(divisor), missed * divisor
+
+
+def _roughly_with_tails(plain: Posterior, shrinkage: Shrinkage) -> Shrinkage:
+    """The shrinkage with degrees of freedom, by the standard deviations of the graph's model times the profile."""
+    covariance = plain.covariance
+    assert isinstance(covariance, Modal)
+    missed = plain.left_out()
+    roots = shrinkage.profile / np.sqrt(covariance.rows.diagonal(*covariance.powers, inverse=True))
+    lengths, _ = shrinkage.lengths(missed.errors / roots)
+    return shrinkage.with_freedom(lengths, np.full(lengths.size, roots.shape[1]), missed.stretch)
 
 
 def held_out_values(plain: Posterior, prediction: Field, nodes: Indices) -> tuple[Array, Array, float]:
     """Means, standard deviations and degrees of freedom of the values of which `held_out_densities` has densities."""
     shrinkage, vectors, roots = _held_out(plain, prediction)
     stds = np.sqrt([shrinkage.diagonal(vectors[nodes] * own) for own in roots])
-    return prediction.mean[:, nodes], prediction.units.restore_scale(stds, nodes), shrinkage.total + 2
+    return prediction.mean[:, nodes], prediction.units.restore_scale(stds, nodes), shrinkage.freedom
 
 
 def _held_out(plain: Posterior, prediction: Field) -> tuple[Shrinkage, Array, Array]:
     """Shrinkage, eigenvectors, and standard deviations of the frequencies of signals that were held out."""
-    shrinkage, covariance = _shrinkage(plain), prediction.covariance
+    shrinkage, covariance = _roughly_with_tails(plain, _shrinkage(plain)), prediction.covariance
     assert isinstance(covariance, Modal)
     roots = np.sqrt(covariance.rows.diagonal(*covariance.powers)) * shrinkage.profile
     return shrinkage, covariance.basis.require_eigenvectors(NOT_EXACT), roots
@@ -573,7 +615,7 @@ def _with_tails(posterior: Posterior, learns: bool) -> Posterior:
     lengths, counts = np.empty(0), np.empty(0)  # of none: what is known by draws alone says too little of lengths
     stretch: Array | float = 1.0
     if learns and posterior.seen is None:
-        missed = covariance.left_out(posterior.block, posterior.signals, shares=False, has_energies=False)
+        missed = posterior.left_out()
         lengths, stretch = missed.lengths, missed.stretch
         counts = np.full(lengths.size, covariance.shape[1])
     elif learns and posterior.seen is not None and posterior.seen.is_written_out:

@@ -126,9 +126,12 @@ class InputKernel(ABC):
     def covariance(self, inputs: Array) -> Array:
         """``K`` at training inputs, shape (n_signals, n_signals)."""
 
-    def modes(self, inputs: Array, scales: Array | None = None) -> Modes:
-        """Eigendecomposition of ``K``, of signals divided by `scales`; zero stands for negative eigenvalues."""
-        return modes_of(_divided(self.covariance(inputs), scales))
+    def modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Modes:
+        """Eigendecomposition of ``K``, zero standing for eigenvalues that are negative.
+
+        Of signals divided by `scales`, and with all but the level multiplied by an `amplitude`.
+        """
+        return modes_of(_divided(self.with_amplitude(self.covariance(inputs), amplitude), scales))
 
     def modes_and_gradient(self, inputs: Array, scales: Array | None = None) -> tuple[Modes, Array]:
         """Such modes of ``K``, and its derivative in `theta`, shape (n_signals, n_signals, n_parameters)."""
@@ -190,6 +193,15 @@ class InputKernel(ABC):
     def without_amplitude(self) -> InputKernel:
         """The kernel with its overall factor held, for a graph kernel that has a factor of its own."""
         return self
+
+    @property
+    def level(self) -> float:
+        """Variance of the nodes' levels, which is in all covariances; zero where there is no term for them."""
+        return 0.0
+
+    def with_amplitude(self, covariance: Array, amplitude: float) -> Array:
+        """A covariance between signals with all but the level multiplied by a factor."""
+        return covariance if amplitude == 1.0 else self.level + amplitude * (covariance - self.level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,9 +324,8 @@ class Independent(InputKernel):
     def covariance(self, inputs: Array) -> Array:
         return np.eye(inputs.shape[0])
 
-    def modes(self, inputs: Array, scales: Array | None = None) -> Modes:
-        values = np.ones(inputs.shape[0]) if scales is None else scales**-2.0
-        return Modes(values, np.eye(inputs.shape[0]))
+    def modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Modes:
+        return _unrelated_modes(inputs.shape[0], scales, amplitude)
 
     def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
         return np.empty((1, 0)) if inputs is None else inputs
@@ -339,8 +350,8 @@ class Unrelated(InputKernel):
     def covariance(self, inputs: Array) -> Array:
         return np.eye(inputs.shape[0])
 
-    def modes(self, inputs: Array) -> Modes:
-        return Modes(np.ones(inputs.shape[0]), np.eye(inputs.shape[0]))
+    def modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Modes:
+        return _unrelated_modes(inputs.shape[0], scales, amplitude)
 
     def at(self, training: Array, inputs: Any) -> NewInputs:
         n_inputs = np.shape(inputs)[0]
@@ -424,6 +435,10 @@ class Standardised(InputKernel):
     def at(self, training: Array, inputs: Array) -> NewInputs:
         return NewInputs.by_kernel(self.described, self._standardised(training), self._standardised(inputs))
 
+    @property
+    def level(self) -> float:
+        return float(np.exp(self.logarithms[-1]))
+
     def theta_prior(self, inputs: Array) -> tuple[Array, Array]:
         of_terms = (LENGTH_SCALE_SPREAD, LINEAR_SPREAD)[: self.centres.size - 1]
         return self.centres, np.array([*of_terms, LEVEL_SPREAD])
@@ -485,6 +500,12 @@ def length_scale_centres(kernel: Kernel, inputs: Array) -> Array:
             spread = 0.5 * np.log(inputs.shape[1])
             centres += [half_log_median(column[:, None]) + spread for column in inputs.T]
     return np.array(centres, dtype=float)
+
+
+def _unrelated_modes(n_signals: int, scales: Array | None, amplitude: float) -> Modes:
+    """Modes of the identity times an amplitude, of signals divided by scales if there are."""
+    values = np.full(n_signals, amplitude)
+    return Modes(values if scales is None else values / scales**2, np.eye(n_signals))
 
 
 def _divided(matrix: Array, scales: Array | None) -> Array:

@@ -35,6 +35,13 @@ class Candidate:
     name: str = ""  # for people
     warm_start_from: Candidate | None = None  # with the same parameters on other data
     transformation: Transformation | None = None  # what the task's inputs and signals are of the user's, if not those
+    scales_signals: bool = False  # whether signals have scales of their own, which are learnt
+    is_tuned: bool = False  # whether it is the one that it starts from, with means of the least squared error
+
+    @property
+    def untuned(self) -> Candidate:
+        """The candidate that it is but for its means."""
+        return self.warm_start_from if self.is_tuned and self.warm_start_from is not None else self
 
     @property
     def described(self) -> str:

@@ -17,12 +17,12 @@ from spectralgp._basics.progress import quietly, report
 from spectralgp.fields import GraphGP, Mixture, Posterior, stacking_weights
 from spectralgp.learning.candidates import Candidate, Plan
 from spectralgp.learning.draws import Draws, hyperparameter_draws
-from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, Folds, FoldScores, Stacking
 from spectralgp.learning.hidden import HiddenEntries
 from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.time_order import TimeOrder
+from spectralgp.learning.twins import have_scales, learn_candidates, scaled_twin, tuned_twin, weights_by_error
 from spectralgp.learning.weights import Quantiles, share_by_crps
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
@@ -123,6 +123,8 @@ def fit_models(
             else:
                 judge = Folds(signals.shape, stacking, of_folds, is_choice, order is not None)
             candidates, held_out = _tried(plan, candidates, judge, solver)
+            if is_choice and n_signals <= MOST_COMPARED and order is None and isinstance(judge, Folds):
+                candidates, held_out = _with_twins(candidates, held_out, judge, solver)
             most = MOST_FILLING if isinstance(judge, HiddenEntries) else None
             most = MOST_MEMBERS if n_signals > MOST_COMPARED else most
             weights = _weights_between(candidates, held_out, judge, is_choice, most)
@@ -130,16 +132,18 @@ def fit_models(
             tried = tuple(Tried(candidate.described, score, weight) for candidate, score, weight in rows)
             if is_choice:  # only what is of use is learnt from all signals
                 kept = np.flatnonzero(weights)
+                starts = dict(zip(candidates, held_out.fits, strict=True))
                 candidates, weights = [candidates[index] for index in kept], weights[kept]
-                warm_starts = [held_out.fits[index] for index in kept]
-        tasks, kernels = [one.task for one in candidates], [one.kernel for one in candidates]
+                warm_starts = [starts[one.untuned] for one in candidates]
+        tasks = [one.task for one in candidates]
         if is_choice and not tasks[0].signals.is_complete:
             solver = solver.coarse()  # more draws for what is missing would tell nothing of predictions
         with quietly() if is_stacked else nullcontext():
             if is_learnt:
                 fits = [with_evidence(*pair) for pair in zip(tasks, warm_starts, strict=True)]
             else:
-                fits = learn_all(tasks, kernels, solver, warm_starts)
+                tasks, fits = learn_candidates(candidates, tasks, solver, warm_starts)
+        candidates = [replace(one, task=task) for one, task in zip(candidates, tasks, strict=True)]
         if is_stacked:
             report("all signals")
         drawn = [Draws((fit.model,)) for fit in fits]
@@ -197,9 +201,10 @@ def _weights_between(
     has_slopes = np.array([one.transformation is not None and one.transformation.has_slopes for one in candidates])
     groups = [np.flatnonzero(has_slopes == kind) for kind in (False, True)]
     if not all(group.size for group in groups):
-        return _weights(held_out, is_choice, most)
+        return _weights_of(candidates, held_out, is_choice, most)
     assert isinstance(judge, Folds)  # nothing has slopes where signals have holes
-    parts = [_weights(held_out.of(group), is_choice, most) for group in groups]
+    members = [[candidates[one] for one in group.tolist()] for group in groups]
+    parts = [_weights_of(own, held_out.of(one), is_choice, most) for own, one in zip(members, groups, strict=True)]
     laws, observed = list[Quantiles](), np.empty(0)
     for group, part in zip(groups, parts, strict=True):
         found = [judge.values(candidates[one]) for one in group[part > 0]]
@@ -212,6 +217,36 @@ def _weights_between(
     if most is not None:
         weights = np.where(weights >= np.sort(weights)[-most], weights, 0.0)
     return weights / weights.sum()
+
+
+def _weights_of(candidates: Sequence[Candidate], held_out: FoldScores, is_choice: bool, most: int | None) -> Array:
+    """Weights of candidates by density, and where some are tuned by squared error too; none gets a negligible one."""
+    if held_out.errors is None or not any(one.is_tuned for one in candidates):
+        return _weights(held_out, is_choice, most)
+    n_values = held_out.value_weight * held_out.errors[..., 0].size
+    weights = weights_by_error(held_out.log_densities, held_out.errors, n_values)
+    weights = np.where(weights >= SMALLEST_SHARE, weights, 0.0)
+    return weights / weights.sum()
+
+
+def _with_twins(
+    candidates: list[Candidate], held_out: FoldScores, folds: Folds, solver: Solver
+) -> tuple[list[Candidate], FoldScores]:
+    """Candidates and their scores with those of twins, where signals differ in scale under the best.
+
+    The best has one with scales of the signals, and each that would have a weight one with means of the least squared
+    error.
+    """
+    plain = [index for index, one in enumerate(candidates) if one.transformation is None]
+    best = max(plain, key=lambda index: held_out.scores[index])
+    if not have_scales(candidates[best], folds.first_part(candidates[best]), held_out.fits[best].model):
+        return candidates, held_out
+    candidates = [*candidates, scaled_twin(candidates[best])]
+    held_out = held_out.beside(folds.score(candidates[-1:], solver))
+    plain = [*plain, len(candidates) - 1]
+    weights = _weights(held_out.of(np.array(plain)), is_choice=True, most=None)
+    twins = [tuned_twin(candidates[index]) for index, weight in zip(plain, weights, strict=True) if weight > 0]
+    return [*candidates, *twins], held_out.beside(folds.score(twins, solver))
 
 
 def _weights(held_out: FoldScores, is_choice: bool, most: int | None) -> Array:

@@ -12,15 +12,16 @@ from scipy.stats import norm
 from scipy.stats import t as student
 from sklearn.utils.parallel import Parallel, delayed
 
+from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp._basics.progress import Heard, quietly, report
 from spectralgp.fields import GraphGP, condition, held_out_densities, held_out_values
 from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import hyperparameter_draws
-from spectralgp.learning.families import learn_all
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
+from spectralgp.learning.twins import learn_candidates
 from spectralgp.signals import Signals
 
 MOST_COMPARED = 400  # signals that candidates are compared on
@@ -75,6 +76,7 @@ class FoldScores:
     n_nodes: int  # of all nodes
     fits: tuple[Fit, ...]  # of the first fold: a place to start from for fits to other data
     worth: Array | None = None  # of entries hidden one by one: what each counts, beside equal weights that count one
+    errors: Array | None = None  # of the means of the values, in the units of what the model sees
 
     @property
     def value_weight(self) -> float:
@@ -93,15 +95,18 @@ class FoldScores:
         """Those of some of the candidates."""
         values = None if self.value_log_densities is None else self.value_log_densities[..., chosen]
         fits = tuple(self.fits[one] for one in chosen)
-        return FoldScores(self.log_densities[:, chosen], values, self.n_nodes, fits, self.worth)
+        errors = None if self.errors is None else self.errors[..., chosen]
+        return FoldScores(self.log_densities[:, chosen], values, self.n_nodes, fits, self.worth, errors)
 
     def beside(self, other: FoldScores) -> FoldScores:
         """These candidates, and then others."""
-        values = None
-        if self.value_log_densities is not None and other.value_log_densities is not None:
-            values = np.concatenate([self.value_log_densities, other.value_log_densities], axis=2)
+
+        def both(own: Array | None, others: Array | None) -> Array | None:
+            return None if own is None or others is None else np.concatenate([own, others], axis=-1)
+
         logs = np.concatenate([self.log_densities, other.log_densities], axis=1)
-        return FoldScores(logs, values, self.n_nodes, self.fits + other.fits, self.worth)
+        values, errors = both(self.value_log_densities, other.value_log_densities), both(self.errors, other.errors)
+        return FoldScores(logs, values, self.n_nodes, self.fits + other.fits, self.worth, errors)
 
 
 class Folds:
@@ -137,9 +142,13 @@ class Folds:
             *before, last = np.array_split(self.chosen, [self.chosen.size // 2, 3 * self.chosen.size // 4])
             self.kept, self.held_out = [before[0], np.concatenate(before)], [before[1], last]
         self._first: dict[Candidate | None, Fit] = {}
-        self._fits: dict[tuple[Candidate, int], Fit] = {}
         self._cut: dict[tuple[Signals, int], tuple[Signals, Signals]] = {}
         self._parts: dict[tuple[Task, int], Task] = {}
+        self._learnt: list[dict[Candidate, tuple[Task, Fit]]] = [{} for _ in self.held_out]
+
+    def first_part(self, candidate: Candidate) -> Task:
+        """What a candidate that was scored was learnt from in the first fold."""
+        return self._parts[candidate.task, 0]
 
     def score(self, candidates: Sequence[Candidate], solver: Solver | None = None) -> FoldScores:
         """What candidates predict of each signal, learnt without the fold it is in."""
@@ -158,9 +167,10 @@ class Folds:
         for fold in workers(delayed(heard)(number, warm_starts) for number in range(1, n_folds)):
             found.append(fold)
             report(f"fold {len(found)} of {n_folds}")
-        logs = np.concatenate([one for _, one, _ in found])
-        values = None if nodes is None else np.concatenate([one for _, _, one in found])
-        return FoldScores(logs, values, n_nodes, tuple(fits))
+        logs, values, errors = (np.concatenate([one[place] for one in found]) for place in (1, 2, 3))
+        if nodes is None:
+            return FoldScores(logs, None, n_nodes, tuple(fits))
+        return FoldScores(logs, values, n_nodes, tuple(fits), errors=errors)
 
     def _nodes(self, n_nodes: int) -> Indices:
         """Nodes whose values are looked at one by one."""
@@ -172,8 +182,8 @@ class Folds:
         task, found = candidate.task, []
         nodes = self._nodes(task.signals.shape[1])
         for number, held_out in enumerate(self.held_out):
-            part, others = self._parts[task, number], self._cut[task.signals, number][1]
-            cut, model = (self.kept[number], held_out), self._fits[candidate, number].model
+            (part, fit), others = self._learnt[number][candidate], self._cut[task.signals, number][1]
+            cut, model = (self.kept[number], held_out), fit.model
             observed, points = others.units.restore(others.values), np.full((LEVELS.size, *others.shape), np.nan)
             points[:, :, nodes] = _points(candidate, model, part, cut, nodes)
             if candidate.transformation is not None:
@@ -191,8 +201,8 @@ class Folds:
         nodes: Indices | None,
         number: int,
         warm_starts: Sequence[Fit | None],
-    ) -> tuple[list[Fit], Array, Array]:
-        """Fits without one of the folds, and log densities of its signals and of their values."""
+    ) -> tuple[list[Fit], Array, Array, Array]:
+        """Fits without one of the folds, log densities of its signals and of their values, and errors of these."""
         kept, held_out = self.kept[number], self.held_out[number]
         parts = []
         for task in (candidate.task for candidate in candidates):  # tasks are cut once, and signals that they share
@@ -202,9 +212,8 @@ class Folds:
                 self._parts[task, number] = task.part(kept, self._cut[task.signals, number][0])
             parts.append(self._parts[task, number])
         with quietly():
-            fits = learn_all(parts, [one.kernel for one in candidates], solver, warm_starts)
-        self._fits |= {(one, number): fit for one, fit in zip(candidates, fits, strict=True)}
-        logs, values = [], []
+            parts, fits = learn_candidates(candidates, parts, solver, warm_starts, self._learnt[number])
+        logs, values, errors = [], [], []
         streams = self._streams[number].spawn(len(candidates))
         for part, candidate, fit, stream in zip(parts, candidates, fits, streams, strict=True):
             others = self._cut[candidate.task.signals, number][1]
@@ -212,18 +221,19 @@ class Folds:
             if self.n_draws:
                 models = hyperparameter_draws(part, fit, self.n_draws, stream).models
             found = [_predicted(candidate, model, part, others, (kept, held_out), nodes) for model in models]
-            logs.append(logsumexp([one for one, _ in found], axis=0) - np.log(len(found)))
-            values.append(logsumexp([one for _, one in found], axis=0) - np.log(len(found)))
+            logs.append(logsumexp([one for one, _, _ in found], axis=0) - np.log(len(found)))
+            values.append(logsumexp([one for _, one, _ in found], axis=0) - np.log(len(found)))
+            errors.append(np.mean([one for _, _, one in found], axis=0))
             if candidate.transformation is not None and nodes is not None:
                 slopes = candidate.transformation.log_slopes_of(others, candidate.task.inputs[held_out])
                 logs[-1], values[-1] = logs[-1] + slopes.sum(axis=1), values[-1] + slopes[:, nodes]
-        return fits, np.stack(logs, axis=-1), np.stack(values, axis=-1)
+        return fits, np.stack(logs, axis=-1), np.stack(values, axis=-1), np.stack(errors, axis=-1)
 
 
 def _predicted(
     candidate: Candidate, model: GraphGP, part: Task, others: Signals, cut: Cut, nodes: Indices | None
-) -> tuple[Array, Array]:
-    """Log densities of the signals held out, as the model sees them, and those of their values at some nodes."""
+) -> tuple[Array, Array, Array]:
+    """Log densities of signals held out, as the model sees them, of their values at some nodes, and errors of these."""
     inputs = candidate.task.inputs
     new, features = model.input_kernel.between(inputs, *cut), inputs[cut[1]]
     is_complete = part.signals.is_complete and others.is_complete
@@ -234,10 +244,12 @@ def _predicted(
     prediction = posterior.given(new, features)
     logs = posterior.log_densities_of(prediction, others)
     if nodes is None:
-        return logs, np.empty((others.shape[0], 0))
+        nothing = np.empty((others.shape[0], 0))
+        return logs, nothing, nothing
     observed = others.units.restore(others.values)[:, nodes]
-    values = prediction.value_log_densities(observed, nodes)
-    return logs, np.where(np.isfinite(observed), values, 0.0)
+    values, errors = prediction.value_log_densities(observed, nodes), observed - on_host(prediction.mean)[:, nodes]
+    is_there = np.isfinite(observed)
+    return logs, np.where(is_there, values, 0.0), np.where(is_there, errors, 0.0)
 
 
 def _points(candidate: Candidate, model: GraphGP, part: Task, cut: Cut, nodes: Indices) -> Array:
