@@ -78,6 +78,11 @@ def summary_of(learnt: FittedModels) -> str:
         lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
         if not candidate.task.signals.is_complete:
             lines.append(f"  holes:    {fit.method}")
+        scales, amplitude = candidate.task.signals.units.signal_scales, learnt.draws[index].models[0].mean_amplitude
+        if scales is not None:
+            lines.append(f"  scales:   of signals, from {scales.min():.2g} to {scales.max():.2g}")
+        if amplitude != 1.0:
+            lines.append(f"  means:    {amplitude:.2g} of the variance by inputs, for the least squared error")
         shrinkage = learnt.draws[index].models[0].shrinkage if candidate.shrunk else None
         if shrinkage is not None:
             share = f"{shrinkage.data_weight:.0%} of the covariance from the signals, the rest from the graph"

@@ -55,7 +55,7 @@ class GraphGP:
         Covariance between the frequencies, and the tails of a signal; those of the graph's model if not given.
     mean_amplitude : float, default=1.0
         What the variance that inputs explain, but for that of the nodes' levels, is multiplied by where means at new
-        inputs are predicted, and nowhere else: equation (18b).
+        inputs are predicted, and nowhere else: equation (18d).
     """
 
     spectrum: Spectrum
@@ -97,7 +97,7 @@ class GraphGP:
         return self.graph_kernel.power(self.graph_basis.eigenvalues)
 
     def rows(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Inputs:
-        """How signals covary by their inputs, each divided by its scale where they have scales: equation (13b)."""
+        """How signals covary by their inputs, each divided by its scale where they have scales: equation (18b)."""
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
             return Inputs(modes_of(np.empty((0, 0))))
         modes = self.input_kernel.modes(inputs, scales, amplitude)

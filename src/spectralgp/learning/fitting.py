@@ -142,7 +142,10 @@ def fit_models(
             if is_learnt:
                 fits = [with_evidence(*pair) for pair in zip(tasks, warm_starts, strict=True)]
             else:
-                tasks, fits = learn_candidates(candidates, tasks, solver, warm_starts)
+                # what was learnt from the first fold may lead to a lower maximum
+                is_cheap = is_choice and n_signals <= MOST_COMPARED and not tasks[0].spectrum.needs_passes
+                looks_elsewhere = is_cheap and is_stacked and tasks[0].signals.is_complete
+                tasks, fits = learn_candidates(candidates, tasks, solver, warm_starts, None, looks_elsewhere)
         candidates = [replace(one, task=task) for one, task in zip(candidates, tasks, strict=True)]
         if is_stacked:
             report("all signals")

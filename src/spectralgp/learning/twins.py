@@ -19,6 +19,7 @@ ROUNDS = 2  # of finding scales under a model, and learning it from the scaled s
 PRIOR_VALUES = 8.0  # that a scale of one is worth, in the scale of a signal
 NODES_PER_VALUE = 4  # of a signal, whose errors at neighbours are alike
 SAME_SCALE = 0.3  # standard deviation of the logarithms of squared scales, below which signals have one scale
+OTHER_MAXIMUM_NATS = 0.5  # by which a rough fit is likelier than another only where that is at another maximum
 MOST_STEPS, WEIGHT_TOLERANCE = 2_000, 1e-6  # towards the best weights
 AMPLITUDES = np.logspace(-4, 1, 21)  # of what inputs explain, by which its variance is multiplied
 
@@ -47,10 +48,12 @@ def learn_candidates(
     solver: Solver,
     starts: Sequence[Fit | None] | None,
     learnt: dict[Candidate, tuple[Task, Fit]] | None = None,
+    looks_elsewhere: bool = False,
 ) -> tuple[list[Task], list[Fit]]:
     """Fits of candidates to tasks, and the tasks that they are fits to, in which signals have their scales.
 
     What was `learnt` before is not learnt again, and added to: a candidate that is tuned is another one but for means.
+    With `looks_elsewhere` a fit that is less likely than a rough one from scratch goes on from that.
     """
     learnt = {} if learnt is None else learnt
     known: Sequence[Fit | None] = starts or [None] * len(candidates)
@@ -58,6 +61,11 @@ def learn_candidates(
     plain = {one: place for one, place in places.items() if not one.scales_signals}
     own, kernels = [tasks[place] for place in plain.values()], [one.kernel for one in plain]
     fits = learn_all(own, kernels, solver, [known[place] for place in plain.values()])
+    if looks_elsewhere:
+        rough = learn_all(own, kernels, solver.coarse())
+        gains = [other.log_posterior - fit.log_posterior for other, fit in zip(rough, fits, strict=True)]
+        for place in (place for place, gain in enumerate(gains) if gain > OTHER_MAXIMUM_NATS):
+            (fits[place],) = learn_all([own[place]], [kernels[place]], solver, [rough[place]])
     learnt |= zip(plain, zip(own, fits, strict=True), strict=True)
     for one in places.keys() - plain.keys():
         learnt[one] = _scaled(tasks[places[one]], one.kernel, solver, known[places[one]])
@@ -112,7 +120,7 @@ def weights_by_error(log_densities: Array, errors: Array, n_values: float) -> Ar
 
 
 def signal_scales(posterior: Posterior) -> Array:
-    """``sqrt(w_n)``, scales of signals by how well each is predicted from the others: equation (13c)."""
+    """``sqrt(w_n)``, scales of signals by how well each is predicted from the others: equation (18c)."""
     scales, (n_signals, n_nodes) = posterior.signals.units.signal_scales, posterior.signals.shape
     energies = posterior.left_out(posterior.signals.is_centred_by_node and n_signals > 1).lengths / n_nodes
     n_values = n_nodes / NODES_PER_VALUE
@@ -122,7 +130,7 @@ def signal_scales(posterior: Posterior) -> Array:
 
 
 def tuned(model: GraphGP, task: Task) -> GraphGP:
-    """The model with means of the amplitude that has the least squared error of signals left out: equation (18b)."""
+    """The model with means of the amplitude that has the least squared error of signals left out: equation (18d)."""
     models = [replace(model, mean_amplitude=float(amplitude)) for amplitude in AMPLITUDES]
     return models[int(np.argmin([_left_out_error(_conditioned(one, task)) for one in models]))]
 
