@@ -380,6 +380,7 @@ class Mixture:
 
     weights: Array
     posteriors: tuple[Posterior, ...]
+    filling: Array | None = None  # weights in `filled`, where they are others
 
     def at(self, inputs: Any) -> MixedField:
         """What is predicted at new inputs."""
@@ -387,7 +388,8 @@ class Mixture:
 
     def filled(self, rows: Indices) -> MixedField:
         """Some of the training signals given what was observed of all."""
-        return MixedField(self.weights, tuple(posterior.filled(rows) for posterior in self.posteriors))
+        weights = self.weights if self.filling is None else self.filling
+        return MixedField(weights, tuple(posterior.filled(rows) for posterior in self.posteriors))
 
     @property
     def parts(self) -> tuple[tuple[float, Posterior], ...]:

@@ -39,7 +39,7 @@ from spectralgp.spectra import DensityState, Eigenpairs, Exact, Spectrum
 
 Json = Any
 UNQUESTIONED_BYTES = 2**28  # of memory that any machine has
-KEPT = ("raw_fits", "weights", "draws", "tried", "order")  # of what was learnt; the rest is computed again
+KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling")  # of what was learnt; the rest is computed again
 FOUND = {"eigenpairs": Eigenpairs, "densities": DensityState}  # what is found of graphs to know their spectra
 
 
@@ -60,8 +60,7 @@ def written(
         "estimator": estimator,  # first: what cannot be saved is then called by the name that the user knows
         "graph": {**weights, "names": graph.names, "coordinates": graph.coordinates},
         "candidates": learnt.candidates,
-        "learnt": {name: getattr(learnt, name) for name in ("raw_fits", "weights", "draws", "tried", "order")}
-        | {"fits": fits},
+        "learnt": {name: getattr(learnt, name) for name in KEPT} | {"fits": fits},
     }
     state = {name: writing.write(part, name) for name, part in parts.items()}
     for kind, cls in FOUND.items():
@@ -286,13 +285,15 @@ def made(
     task = reading.task = candidates[0].task
     parts = reading.made(file.learnt, "learnt")
     counts = {len(candidates), len(parts.raw_fits), len(parts.draws), len(parts.fits), parts.weights.size}
-    are_weights = np.all(parts.weights >= 0) and np.isclose(parts.weights.sum(), 1.0)
+    sets = [parts.weights] if parts.filling is None else [parts.weights, parts.filling]
+    are_weights = all(np.all(one >= 0) and np.isclose(one.sum(), 1.0) for one in sets)
     expected = "as many candidates, fits, draws and weights that add up to one"
     require(len(counts) == 1 and are_weights, "learnt", expected, sorted(counts))
     estimator = reading.made(file.estimator, "estimator")
     _require_memory(task.signals.shape[0], sum(len(one.models) for one in parts.draws))
-    draws, posterior = conditioned(candidates, parts.weights, parts.draws)
-    learnt = FittedModels(candidates, parts.raw_fits, parts.weights, draws, posterior, parts.tried, parts.order)
+    draws, posterior = conditioned(candidates, parts.weights, parts.draws, parts.filling)
+    kept = parts.tried, parts.order, parts.filling
+    learnt = FittedModels(candidates, parts.raw_fits, parts.weights, draws, posterior, *kept)
     return learnt, parts.fits, graph, estimator
 
 

@@ -543,6 +543,7 @@ FILE = record(
         draws=several(record(Draws, models=several(shared("models"), least=1), n_stand_ins=COUNT), least=1),
         tried=several(record(Tried, name=str, score=NUMBER, weight=NOT_NEGATIVE)),
         order=(record(TimeOrder, factor=float, **each("n_following n_rows", COUNT)) | None, None),
+        filling=(array("n_members") | None, None),
     ),
     estimator=record(SimpleNamespace, parameters=PARAMETERS, fitted=FITTED),
 )

@@ -27,7 +27,7 @@ from spectralgp.learning.weights import Quantiles, share_by_crps
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
 MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
-MOST_FILLING = 4  # the same where signals have holes, which each member completes
+MOST_FILLING = 3  # the same where signals have holes, which each member completes
 SMALLEST_SHARE = 0.01  # weight of a member that was found by choice, below which it is left out
 
 Shown: TypeAlias = tuple[float, GraphGP, float, float]
@@ -49,11 +49,12 @@ class FittedModels:
 
     candidates: tuple[Candidate, ...]  # what was learnt; those of a plan that got no weight are left out
     raw_fits: tuple[Fit, ...]  # one per candidate, of the signals as learning saw them
-    weights: Array  # one per candidate; they add up to one
+    weights: Array  # one per candidate, in predictions; they add up to one
     draws: tuple[Draws, ...]  # one per candidate: the models that stand for it in the posterior
     posterior: Posterior | Mixture  # conditioned on all signals
     tried: tuple[Tried, ...] = ()  # all models that were compared; none where there was one model only
     order: TimeOrder | None = None  # of the rows, by which the models were compared; at random if not given
+    filling: Array | None = None  # weights in filling in what was not observed, where they are others
 
     @cached_property
     def fits(self) -> tuple[Fit, ...]:
@@ -77,7 +78,7 @@ class FittedModels:
 
     def conditioned_anew(self, candidates: Sequence[Candidate]) -> FittedModels:
         """The same models conditioned on other data, that of the given candidates."""
-        draws, posterior = conditioned(candidates, self.weights, self.draws)
+        draws, posterior = conditioned(candidates, self.weights, self.draws, self.filling)
         return replace(self, candidates=tuple(candidates), draws=draws, posterior=posterior)
 
     @property
@@ -112,7 +113,7 @@ def fit_models(
     candidates = next(plan)
     n_signals, is_stacked = candidates[0].task.signals.shape[0], len(candidates) > 1
     weights, warm_starts, tried = np.ones(1), [] if is_stacked or start is None else [start], tuple[Tried, ...]()
-    is_learnt = False  # whether warm starts are fits to all signals already
+    is_learnt, filling = False, None  # whether warm starts are fits to all signals already; other weights
     with few_threads(n_signals):
         if is_stacked:
             signals = candidates[0].task.signals
@@ -128,12 +129,15 @@ def fit_models(
             most = MOST_FILLING if isinstance(judge, HiddenEntries) else None
             most = MOST_MEMBERS if n_signals > MOST_COMPARED else most
             weights = _weights_between(candidates, held_out, judge, is_choice, most)
+            if held_out.of_signals is not None:
+                filling, weights = weights, _weights(held_out.of_signals, is_choice, most)
             rows = zip(candidates, held_out.log_densities.mean(axis=0).tolist(), weights.tolist(), strict=True)
             tried = tuple(Tried(candidate.described, score, weight) for candidate, score, weight in rows)
             if is_choice:  # only what is of use is learnt from all signals
-                kept = np.flatnonzero(weights)
+                kept = np.flatnonzero(weights if filling is None else weights + filling)
                 starts = dict(zip(candidates, held_out.fits, strict=True))
                 candidates, weights = [candidates[index] for index in kept], weights[kept]
+                filling = None if filling is None else filling[kept]
                 warm_starts = [starts[one.untuned] for one in candidates]
         tasks = [one.task for one in candidates]
         if is_choice and not tasks[0].signals.is_complete:
@@ -154,25 +158,28 @@ def fit_models(
             streams = of_draws.spawn(len(fits))
             triples = zip(tasks, fits, streams, strict=True)
             drawn = [hyperparameter_draws(task, fit, stacking.n_draws, rng) for task, fit, rng in triples]
-        complete, posterior = conditioned(candidates, weights, drawn)
-    return FittedModels(tuple(candidates), tuple(fits), weights, complete, posterior, tried, order)
+        complete, posterior = conditioned(candidates, weights, drawn, filling)
+    return FittedModels(tuple(candidates), tuple(fits), weights, complete, posterior, tried, order, filling)
 
 
 def conditioned(
-    candidates: Sequence[Candidate], weights: Array, drawn: Sequence[Draws]
+    candidates: Sequence[Candidate], weights: Array, drawn: Sequence[Draws], filling: Array | None = None
 ) -> tuple[tuple[Draws, ...], Posterior | Mixture]:
     """Models that stand for candidates, with all that conditioning on their signals taught, and the posterior."""
-    shares, posteriors, complete = [], [], []
+    shares, posteriors, complete = list[Array](), list[Posterior](), list[Draws]()
+    both = np.stack([weights, weights if filling is None else filling], axis=1)
     with few_threads(candidates[0].task.signals.shape[0]):
-        for weight, candidate, one in zip(weights, candidates, drawn, strict=True):
-            if weight > 0:
+        for weight, candidate, one in zip(both, candidates, drawn, strict=True):
+            if np.any(weight > 0):
                 own = [candidate.condition(model) for model in one.models]
                 shares += [weight / len(own)] * len(own)
                 posteriors += own
                 one = replace(one, models=tuple(posterior.prior for posterior in own))
             complete.append(one)
-    single = len(posteriors) == 1
-    return tuple(complete), posteriors[0] if single else Mixture(np.array(shares), tuple(posteriors))
+    if len(posteriors) == 1:
+        return tuple(complete), posteriors[0]
+    predicting, filling = np.array(shares).T
+    return tuple(complete), Mixture(predicting, tuple(posteriors), filling)
 
 
 def _tried(

@@ -77,6 +77,7 @@ class FoldScores:
     fits: tuple[Fit, ...]  # of the first fold: a place to start from for fits to other data
     worth: Array | None = None  # of entries hidden one by one: what each counts, beside equal weights that count one
     errors: Array | None = None  # of the means of the values, in the units of what the model sees
+    of_signals: FoldScores | None = None  # beside those of entries: of signals hidden whole, in the same form
 
     @property
     def value_weight(self) -> float:
@@ -87,6 +88,8 @@ class FoldScores:
     def scores(self) -> Array:
         """Log densities of signals plus those of their values, summed: one number per candidate."""
         scores: Array = self.log_densities.sum(axis=0) if self.worth is None else self.worth @ self.log_densities
+        if self.of_signals is not None:
+            scores = scores + self.of_signals.scores
         if self.value_log_densities is None:
             return scores
         return scores + self.value_weight * self.value_log_densities.sum(axis=(0, 1))
@@ -106,7 +109,10 @@ class FoldScores:
 
         logs = np.concatenate([self.log_densities, other.log_densities], axis=1)
         values, errors = both(self.value_log_densities, other.value_log_densities), both(self.errors, other.errors)
-        return FoldScores(logs, values, self.n_nodes, self.fits + other.fits, self.worth, errors)
+        signals = None
+        if self.of_signals is not None and other.of_signals is not None:
+            signals = self.of_signals.beside(other.of_signals)
+        return FoldScores(logs, values, self.n_nodes, self.fits + other.fits, self.worth, errors, signals)
 
 
 class Folds:

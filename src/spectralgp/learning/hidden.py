@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import norm
 
-from spectralgp._basics.checks import Array, Mask
+from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp._basics.progress import quietly, report
 from spectralgp.fields import GraphGP, Transformation
 from spectralgp.learning.candidates import Candidate
@@ -23,7 +23,8 @@ ENOUGH_HIDDEN = 2_000  # entries, however many were observed
 MOST_MOVES = 20  # of holes that are few
 MOST_NODES, FEWEST_NODES = 0.2, 3  # that are hidden whole: share of those seen; at least, if that allows
 ENTRIES_PER_SIGNAL = 5.0  # hidden entries that are worth one independent one: neighbours err together
-NODE_WORTH = 2.0  # independent entries that a whole hidden node is worth
+WHOLE_WORTH = 2.0  # independent entries that a hidden node or signal is worth
+SIGNAL_SHARE, FEWEST_SIGNALS = 0.2, 5  # of the signals, hidden whole as in one of five folds; at least, for that
 PRIOR_WORTH = 1.0  # the same of equal weights
 
 
@@ -32,24 +33,32 @@ class HiddenEntries:
 
     A candidate is learnt once, from all that was observed; there is no fold. Then entries are hidden, the centre,
     scales and shrinkage are learnt without them, hyperparameters are kept, and the density of what was hidden counts.
+    Some signals are hidden whole beside them: what predictions at new inputs are asked for.
     Each candidate is learnt from signals that were completed first under the best one so far.
     """
 
     def __init__(self, signals: Signals, random_state: np.random.Generator) -> None:
-        of_rows, of_holes = random_state.spawn(2)
-        n_signals = signals.shape[0]
-        self.chosen = np.sort(of_rows.permutation(n_signals)[:MOST_COMPARED])
+        of_rows, of_holes, of_signals = random_state.spawn(3)
+        n_signals, self.n_nodes = signals.shape
+        self.chosen: Indices = np.sort(of_rows.permutation(n_signals)[:MOST_COMPARED])
         self.is_whole = self.chosen.size == n_signals  # whether fits are to all signals
         observed = signals.observed[self.chosen]
-        self.hidden, self.worth = hidden_like_holes(observed, of_holes)
+        rows = np.zeros(self.chosen.size, dtype=bool)
+        if self.chosen.size >= FEWEST_SIGNALS:
+            rows[of_signals.choice(rows.size, max(1, round(SIGNAL_SHARE * rows.size)), replace=False)] = True
+        self.in_signals = observed & rows[:, None]
+        self.hidden, self.worth = np.zeros(observed.shape, dtype=bool), np.empty(0)
+        self.hidden[~rows], self.worth = hidden_like_holes(observed[~rows], of_holes)
+        per_signal = np.broadcast_to(WHOLE_WORTH / observed.sum(axis=1, keepdims=True), observed.shape)
+        self.signals_worth = per_signal[self.in_signals]
         self._parts: dict[Task, tuple[Task, Task]] = {}
         self._cut: dict[Signals, tuple[Signals, Signals]] = {}
         self._fits: dict[Candidate | None, Fit] = {}
         self._best: dict[Transformation | None, tuple[float, GraphGP | None]] = {}
 
     def score(self, candidates: Sequence[Candidate], solver: Solver | None = None) -> FoldScores:
-        """What candidates say of each hidden entry, and their fits to all that was observed."""
-        solver, fits, logs = (solver or Sqp()).coarse(), list[Fit](), list[Array]()
+        """What candidates say of each hidden entry and signal, and their fits to all that was observed."""
+        solver, fits, logs, of_signals = (solver or Sqp()).coarse(), list[Fit](), list[Array](), list[Array]()
         for candidate in candidates:
             whole, without = self._tasks(candidate.task)
             best, near = self._best.get(candidate.transformation, (-np.inf, None))
@@ -57,12 +66,18 @@ class HiddenEntries:
                 fit = learn_near(whole, candidate.kernel, solver, self._fits.get(candidate.warm_start_from), near)
             self._fits[candidate] = fit
             fits.append(fit)
-            logs.append(self._log_densities(candidate, fit, whole, without))
+            densities = self._log_densities(candidate, fit, whole, without)
+            logs.append(densities[self.hidden])
+            of_signals.append(densities[self.in_signals])
             score = float(self.worth @ logs[-1])
             if score > best:
                 self._best[candidate.transformation] = score, fit.model
             report(candidate.described)
-        return FoldScores(np.stack(logs, axis=1), None, self.hidden.shape[1], tuple(fits), self.worth)
+        further = None
+        if self.in_signals.any():
+            further = FoldScores(np.stack(of_signals, axis=1), None, self.n_nodes, (), self.signals_worth)
+        logs_of_each = np.stack(logs, axis=1)
+        return FoldScores(logs_of_each, None, self.n_nodes, tuple(fits), self.worth, of_signals=further)
 
     def _tasks(self, task: Task) -> tuple[Task, Task]:
         """The task, or the part of it that candidates are compared on, and the same without hidden entries."""
@@ -70,21 +85,21 @@ class HiddenEntries:
             if task.signals not in self._cut:
                 signals, nothing = task.signals, np.zeros(self.hidden.shape, dtype=bool)
                 own = signals if self.is_whole else signals.without(nothing, self.chosen)
-                self._cut[signals] = own, signals.without(self.hidden, self.chosen)
+                self._cut[signals] = own, signals.without(self.hidden | self.in_signals, self.chosen)
             own, less = self._cut[task.signals]
             self._parts[task] = task if self.is_whole else task.part(self.chosen, own), task.part(self.chosen, less)
         return self._parts[task]
 
     def _log_densities(self, candidate: Candidate, fit: Fit, whole: Task, without: Task) -> Array:
-        """Normal log densities of hidden entries, in the units that they came in."""
+        """Normal log densities of hidden entries, in the units that they came in; nothing to rely on elsewhere."""
         # hyperparameters are kept in those units too, and the signals' own units were found anew
         model = fit.model.scaled_by(whole.signals.units.spread / without.signals.units.spread)
         posterior = candidate.condition(model, without, learns_tails=False, roughly=True)
         field = posterior.completion()
-        truth = whole.signals.units.restore(whole.signals.as_observed)[self.hidden]
-        logs = norm.logpdf(truth, field.values[self.hidden], np.sqrt(field.values_variance()[self.hidden]))
+        truth, variance = whole.signals.units.restore(whole.signals.as_observed), field.values_variance()
+        logs = norm.logpdf(truth, field.values, np.sqrt(np.where(variance > 0, variance, 1.0)))
         if candidate.transformation is not None:
-            logs = logs + candidate.transformation.log_slopes_of(whole.signals, whole.inputs)[self.hidden]
+            logs = logs + candidate.transformation.log_slopes_of(whole.signals, whole.inputs)
         return np.asarray(logs)
 
 
@@ -107,7 +122,7 @@ def hidden_like_holes(observed: Mask, random_state: np.random.Generator) -> tupl
     hidden |= observed & whole
     hidden[~(observed & ~hidden).any(axis=1)] = False
     counts = np.maximum(hidden.sum(axis=0), 1)
-    worth = np.where(whole, NODE_WORTH / counts, 1 / ENTRIES_PER_SIGNAL)
+    worth = np.where(whole, WHOLE_WORTH / counts, 1 / ENTRIES_PER_SIGNAL)
     return hidden, np.broadcast_to(worth, hidden.shape)[hidden]
 
 
