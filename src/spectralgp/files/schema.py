@@ -407,7 +407,7 @@ MODEL = record(
         | None,
         None,
     ),
-    mean_amplitude=(POSITIVE, 1.0),  # one up to version 4
+    mean_amplitude=(POSITIVE, 1.0),  # one up to version 3
 )
 FIT = record(
     Fit,
