@@ -150,7 +150,7 @@ class TestCarryOver:
             ([0, 1], r"carry must name one column of X for each of the 20 columns of Y; got shape \(2,\)"),
             (np.arange(10, 30), "carry must hold columns of X; got 20. X has 20 columns."),
             (["a"] * N_NODES, "carry must hold columns of X; got 'a'"),
-            ("yes", "carry must be one of 'auto'; got 'yes'"),
+            ("yes", "carry must be one of 'auto', 'lagged'; got 'yes'"),
         ],
     )
     def test_what_is_no_column_is_an_error(self, carry, message):

@@ -202,12 +202,12 @@ def test_the_papers_algorithm_states_its_truncation_error():
 
 def test_the_papers_algorithm_adds_moments_for_what_it_freezes():
     """With few of them the ascent gains millions of nats that are not there; after it, the error is small again."""
-    case, solver = LARGE_CASES["notch, 1%"], Lagrangian(Limits.from_iterations(20))
+    case, solver = LARGE_CASES["notch, 1%"], Lagrangian(Limits.from_iterations(60))
     task = task_of(case, Chebyshev(n_moments=9, n_probes="exact"))
     fit, exact = (learn(one, Polynomial(2, "interval"), solver=solver) for one in (task, task_of(case)))
     assert fit.model.spectrum.eigenvalues.size > 17
     assert fit.truncation_error <= 1e-5 * case.signals.size
-    assert abs(fit.log_likelihood - exact.log_likelihood) < 10  # both stop early, and not at the same point
+    assert abs(fit.log_likelihood - exact.log_likelihood) < 0.01
 
 
 # Fits

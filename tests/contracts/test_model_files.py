@@ -308,19 +308,19 @@ def test_the_tolerance_of_a_solver_is_read_by_its_old_name(files, tmp_path):
 # ------------------------------------------------------------------------------------ one wrong value for each field
 
 WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever holds it; a new field needs a place here
-    (1, "graph fixed scaled is_flat is_in_memory shrunk is_centred_by_node"),
+    (1, "graph fixed scaled is_flat is_in_memory shrunk is_centred_by_node scales_signals is_tuned"),
     (0, "lag worth freedom max_iterations n_folds n_moments max_moments n_probes"),
     (-1, "degree n_signals n_draws random_state n_features_in n_evaluations n_stand_ins task model models signals"),
     (-1, "n_following n_rows"),
     (-1.0, "upper strength amplitude amplitude_bounds strength_bounds tolerance largest_eigenvalue residual"),
-    (-1.0, "noise_variance noise_floor floor weight spread divisor highest"),
+    (-1.0, "noise_variance noise_floor floor weight spread divisor highest mean_amplitude"),
     (0.5, "n_jobs verbose"),
     ("other", "type laplacian constraint prior carry center scale solver spectrum device layout output outcome terms"),
     ("other", "recentres read_as precision kernel names columns feature_names_in coordinates carried relative offset"),
     ("other", "chebyshev log_likelihood log_posterior log_marginal_likelihood stationarity feasibility multipliers"),
     ("other", "complementarity lift truncation rounding probes limit score restarts tried eigenpairs densities"),
     ("other", "input_recipe time shrinkage input_kernel stacking transformation factor order graph_kernel"),
-    ("other", "offset_variance"),
+    ("other", "offset_variance filling signal_scales"),
     (None, "name detail method active"),
 )
 WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the others are made shorter

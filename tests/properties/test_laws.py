@@ -311,7 +311,6 @@ def test_the_order_of_nodes_does_not_matter(problem):
     assert relative_error(*densities, max(abs(densities[1]), problem.further.size)) < limit
 
 
-@pytest.mark.xfail(strict=True, reason="shrinkage completes more than a few holes by draws, which are others then")
 def test_the_order_of_nodes_does_not_matter_where_many_values_are_missing():
     rng = np.random.default_rng(0)
     weights, inputs, order = random_weights(8, 0), rng.standard_normal((12, 1)), rng.permutation(8)

@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 GALLERY = Path(__file__).resolve().parents[2] / "docs" / "gallery"
 
@@ -15,7 +16,10 @@ GALLERY = Path(__file__).resolve().parents[2] / "docs" / "gallery"
 def failed_sensors(names):
     assert names["error"] < names["spread"] / 2
     assert np.isnan(names["known"][25:35, 10]).all()  # the station that is drawn
-    assert 0.85 < names["inside"] < 0.95
+    # of 98 values 84 to 96% may be inside 90% intervals by chance
+    n_hidden = np.count_nonzero(names["hidden"])
+    low, high = np.array(binom.interval(0.95, n_hidden, 0.9)) / n_hidden
+    assert low <= names["inside"] <= high
 
 
 def choose_kernel(names):

@@ -178,8 +178,8 @@ def conditioned(
             complete.append(one)
     if len(posteriors) == 1:
         return tuple(complete), posteriors[0]
-    predicting, filling = np.array(shares).T
-    return tuple(complete), Mixture(predicting, tuple(posteriors), filling)
+    predicting, completing = np.array(shares).T
+    return tuple(complete), Mixture(predicting, tuple(posteriors), None if filling is None else completing)
 
 
 def _tried(
