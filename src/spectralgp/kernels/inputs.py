@@ -314,18 +314,30 @@ class Precomputed(InputKernel):
         return NewInputs.given(inputs[np.ix_(held_out, kept)], np.diag(test).copy(), test)
 
 
-@dataclass(frozen=True)
-class Independent(InputKernel):
-    """Signals that have nothing to do with one another, ``K = I``; inputs have no columns."""
+class _Identity(InputKernel):
+    """``K = I``: signals that have nothing to do with one another; which inputs they take is left open."""
 
     has_features = False
     described = None
+
+    @abstractmethod
+    def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any: ...
 
     def covariance(self, inputs: Array) -> Array:
         return np.eye(inputs.shape[0])
 
     def modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Modes:
-        return _unrelated_modes(inputs.shape[0], scales, amplitude)
+        values = np.full(inputs.shape[0], amplitude)
+        return Modes(values if scales is None else values / scales**2, np.eye(inputs.shape[0]))
+
+    def at(self, training: Array, inputs: Any) -> NewInputs:
+        n_inputs = np.shape(inputs)[0]
+        return NewInputs.given(np.zeros((n_inputs, training.shape[0])), np.ones(n_inputs), np.eye(n_inputs))
+
+
+@dataclass(frozen=True)
+class Independent(_Identity):
+    """Signals that have nothing to do with one another, ``K = I``; inputs have no columns."""
 
     def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
         return np.empty((1, 0)) if inputs is None else inputs
@@ -337,25 +349,15 @@ class Independent(InputKernel):
                 "X must be None, or have no columns, where the model was fitted with X=None, in which signals are "
                 f"independent; got shape {shape}. Fit with inputs X to predict from them."
             )
-        return NewInputs.given(np.zeros((shape[0], training.shape[0])), np.ones(shape[0]), np.eye(shape[0]))
+        return super().at(training, inputs)
 
 
 @dataclass(frozen=True)
-class Unrelated(InputKernel):
+class Unrelated(_Identity):
     """Signals that have nothing to do with one another, ``K = I``, whatever their inputs are."""
 
-    has_features = False
-    described = None
-
-    def covariance(self, inputs: Array) -> Array:
-        return np.eye(inputs.shape[0])
-
-    def modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Modes:
-        return _unrelated_modes(inputs.shape[0], scales, amplitude)
-
-    def at(self, training: Array, inputs: Any) -> NewInputs:
-        n_inputs = np.shape(inputs)[0]
-        return NewInputs.given(np.zeros((n_inputs, training.shape[0])), np.ones(n_inputs), np.eye(n_inputs))
+    def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
+        return as_features(inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -500,12 +502,6 @@ def length_scale_centres(kernel: Kernel, inputs: Array) -> Array:
             spread = 0.5 * np.log(inputs.shape[1])
             centres += [half_log_median(column[:, None]) + spread for column in inputs.T]
     return np.array(centres, dtype=float)
-
-
-def _unrelated_modes(n_signals: int, scales: Array | None, amplitude: float) -> Modes:
-    """Modes of the identity times an amplitude, of signals divided by scales if there are."""
-    values = np.full(n_signals, amplitude)
-    return Modes(values if scales is None else values / scales**2, np.eye(n_signals))
 
 
 def _divided(matrix: Array, scales: Array | None) -> Array:
