@@ -22,8 +22,8 @@ from spectralgp.learning.folds import MOST_COMPARED, Folds, FoldScores, Stacking
 from spectralgp.learning.hidden import HiddenEntries
 from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.time_order import TimeOrder
-from spectralgp.learning.twins import have_scales, learn_candidates, scaled_twin, tuned_twin, weights_by_error
-from spectralgp.learning.weights import Quantiles, share_by_crps
+from spectralgp.learning.twins import have_scales, learn_candidates, scaled_twin, tuned_twin
+from spectralgp.learning.weights import Quantiles, share_by_crps, weights_by_error
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
 MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
@@ -223,10 +223,7 @@ def _weights_between(
     share, weights = share_by_crps(observed, *laws), np.zeros(len(candidates))
     for group, part, own in zip(groups, parts, (1 - share, share), strict=True):
         weights[group] = own * part
-    weights = np.where(weights >= SMALLEST_SHARE, weights, 0.0) if is_choice else weights
-    if most is not None:
-        weights = np.where(weights >= np.sort(weights)[-most], weights, 0.0)
-    return weights / weights.sum()
+    return _of_use(weights, most)
 
 
 def _weights_of(candidates: Sequence[Candidate], held_out: FoldScores, is_choice: bool, most: int | None) -> Array:
@@ -234,9 +231,7 @@ def _weights_of(candidates: Sequence[Candidate], held_out: FoldScores, is_choice
     if held_out.errors is None or not any(one.is_tuned for one in candidates):
         return _weights(held_out, is_choice, most)
     n_values = held_out.value_weight * held_out.errors[..., 0].size
-    weights = weights_by_error(held_out.log_densities, held_out.errors, n_values)
-    weights = np.where(weights >= SMALLEST_SHARE, weights, 0.0)
-    return weights / weights.sum()
+    return _of_use(weights_by_error(held_out.log_densities, held_out.errors, n_values), None)
 
 
 def _with_twins(
@@ -272,6 +267,12 @@ def _weights(held_out: FoldScores, is_choice: bool, most: int | None) -> Array:
         value_weight=held_out.value_weight,
         worth=held_out.worth,
     )
+    return _of_use(weights, most)
+
+
+def _of_use(weights: Array, most: int | None) -> Array:
+    """Weights of the members of a choice: no more than some, if there is a limit, and none that is negligible."""
+    weights = np.where(weights >= SMALLEST_SHARE, weights, 0.0)
     if most is not None and np.count_nonzero(weights) > most:
         weights = np.where(weights >= np.sort(weights)[-most], weights, 0.0)
     return weights / weights.sum()

@@ -20,7 +20,6 @@ PRIOR_VALUES = 8.0  # that a scale of one is worth, in the scale of a signal
 NODES_PER_VALUE = 4  # of a signal, whose errors at neighbours are alike
 SAME_SCALE = 0.3  # standard deviation of the logarithms of squared scales, below which signals have one scale
 OTHER_MAXIMUM_NATS = 0.5  # by which a rough fit is likelier than another only where that is at another maximum
-MOST_STEPS, WEIGHT_TOLERANCE = 2_000, 1e-6  # towards the best weights
 AMPLITUDES = np.logspace(-4, 1, 21)  # of what inputs explain, by which its variance is multiplied
 
 
@@ -85,38 +84,6 @@ def _scaled(task: Task, kernel: GraphKernel, solver: Solver, start: Fit | None) 
         scaled = replace(task, signals=task.signals.scaled_by_signal(scales))
         (fit,) = learn_all([scaled], [kernel], solver if number == ROUNDS - 1 else solver.coarse(), [fit])
     return scaled, fit
-
-
-def weights_by_error(log_densities: Array, errors: Array, n_values: float) -> Array:
-    """Weights of a mixture that maximise ``sum_n log sum_k w_k p_nk - (n_values / 2) log mean (sum_k w_k e_k)^2``.
-
-    Densities of signals held out, shape (n_signals, n_models), say how good the mixture's law is, and the squared error
-    of its mean, from those of the models' values, shape (..., n_models), how good its mean is. Densities of single
-    values would reward the means of the signals that vary least. By exponentiated gradients from equal weights.
-    """
-    scaled = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
-    flat = errors.reshape(-1, errors.shape[-1])
-    products = flat.T @ flat / len(flat)
-    weights, step = np.full(errors.shape[-1], 1 / errors.shape[-1]), 1 / (len(scaled) + n_values)
-
-    def score(weights: Array) -> float:
-        return float(np.sum(np.log(scaled @ weights)) - 0.5 * n_values * np.log(weights @ products @ weights))
-
-    best = score(weights)
-    for _ in range(MOST_STEPS):
-        crossed = products @ weights
-        slope = (1 / (scaled @ weights)) @ scaled - n_values * crossed / (weights @ crossed)
-        moved = weights * np.exp(np.maximum(step * (slope - slope.max()), -50.0))
-        moved /= moved.sum()
-        found = score(moved)
-        if found < best:
-            step /= 2
-            continue
-        change = float(np.max(np.abs(moved - weights)))
-        weights, best, step = moved, found, 1.5 * step
-        if change < WEIGHT_TOLERANCE:
-            break
-    return weights
 
 
 def signal_scales(posterior: Posterior) -> Array:

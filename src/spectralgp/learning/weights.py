@@ -1,4 +1,4 @@
-"""Weights of models that are compared on what was held out: by density, and between densities that do not compare."""
+"""Weights of models compared on what was held out: by squared error too, and where densities do not compare."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectralgp._basics.checks import Array
+
+MOST_STEPS, WEIGHT_TOLERANCE = 2_000, 1e-6  # towards the best weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,3 +47,35 @@ def share_by_crps(observed: Array, first: Quantiles, second: Quantiles) -> float
     if curvature <= 0:
         return 0.0
     return float(np.clip((of_first - of_second - within_first + across) / curvature, 0.0, 1.0))
+
+
+def weights_by_error(log_densities: Array, errors: Array, n_values: float) -> Array:
+    """Weights of a mixture that maximise ``sum_n log sum_k w_k p_nk - (n_values / 2) log mean (sum_k w_k e_k)^2``.
+
+    Densities of signals held out, shape (n_signals, n_models), say how good the mixture's law is, and the squared error
+    of its mean, from those of the models' values, shape (..., n_models), how good its mean is. Densities of single
+    values would reward the means of the signals that vary least. By exponentiated gradients from equal weights.
+    """
+    scaled = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
+    flat = errors.reshape(-1, errors.shape[-1])
+    products = flat.T @ flat / len(flat)
+    weights, step = np.full(errors.shape[-1], 1 / errors.shape[-1]), 1 / (len(scaled) + n_values)
+
+    def score(weights: Array) -> float:
+        return float(np.sum(np.log(scaled @ weights)) - 0.5 * n_values * np.log(weights @ products @ weights))
+
+    best = score(weights)
+    for _ in range(MOST_STEPS):
+        crossed = products @ weights
+        slope = (1 / (scaled @ weights)) @ scaled - n_values * crossed / (weights @ crossed)
+        moved = weights * np.exp(np.maximum(step * (slope - slope.max()), -50.0))
+        moved /= moved.sum()
+        found = score(moved)
+        if found < best:
+            step /= 2
+            continue
+        change = float(np.max(np.abs(moved - weights)))
+        weights, best, step = moved, found, 1.5 * step
+        if change < WEIGHT_TOLERANCE:
+            break
+    return weights

@@ -20,8 +20,8 @@ from spectralgp.learning.twins import (
     signal_scales,
     tuned,
     tuned_twin,
-    weights_by_error,
 )
+from spectralgp.learning.weights import weights_by_error
 from spectralgp.signals import read_signals
 
 N_NODES = 24
