@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from spectralgp._basics.arrays import on_host, without_caches
+from spectralgp._basics.arrays import on_host, times_matrix, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.fields.factors import Blocks, Inputs, Left, Nodes, Rows
 from spectralgp.signals import Signals
@@ -227,12 +227,12 @@ class Modal(Covariance):
         return np.einsum("...ij,...ij->...", left, right)[..., None, None]
 
     def times(self, block: Array) -> Array:
-        loaded = block if self.basis.forward is None else block @ self.basis.forward
+        loaded = block if self.basis.forward is None else times_matrix(block, self.basis.forward)
         return self.basis.unload(self.rows.unload(self.rows.apply(self.rows.load(loaded), *self.powers)))
 
     def solve(self, block: Array) -> Array:
         found = self.rows.unload(self.rows.apply(self.rows.load(self.basis.load(block)), *self.powers, exponent=-1))
-        return found if self.basis.backward is None else found @ self.basis.backward.T
+        return found if self.basis.backward is None else times_matrix(found, self.basis.backward.T)
 
     def precondition(self, block: Array) -> tuple[Array, Array]:
         """Exactly: ``(C - s) x = s (y - x)`` takes no product."""

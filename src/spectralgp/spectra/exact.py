@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
-from spectralgp._basics.arrays import few_threads, without_caches
+from spectralgp._basics.arrays import few_threads, times_matrix, without_caches
 from spectralgp._basics.checks import Array, Indices, as_option, as_signals
 from spectralgp.graphs import LAPLACIANS, Graph, GraphBase, LaplacianKind
 from spectralgp.graphs.weights import frozen
@@ -169,10 +169,10 @@ class MatrixBasis(Spectrum):
         return SpectralSignals(block)
 
     def load(self, signals: Any) -> Array:
-        return np.asarray(signals if self.backward is None else signals @ self.backward)
+        return np.asarray(signals if self.backward is None else times_matrix(signals, self.backward))
 
     def unload(self, block: Array) -> Array:
-        return block if self.forward is None else block @ self.forward.T
+        return block if self.forward is None else times_matrix(block, self.forward.T)
 
     def zeros(self, n_signals: int) -> Array:
         return np.zeros((n_signals, self.n_nodes))
