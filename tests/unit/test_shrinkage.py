@@ -104,6 +104,18 @@ def test_more_rows_than_signals_are_summed_up():
     assert relative_error(turned.root_of_mean, plain.root_of_mean) < MASKED
 
 
+def test_signals_that_say_next_to_nothing_are_left_out():
+    """Few of them on many nodes, white already: the profile alone is learnt."""
+    rows = np.random.default_rng(0).standard_normal((4, 2_000)) * 2.0
+    learnt = Shrinkage.learnt(rows, np.linspace(0, 1, 2_000))
+    assert learnt.is_identity
+    assert learnt.data_weight == 0
+    assert np.max(np.abs(np.log(learnt.profile / 2.0))) < 0.2
+    lengths, log_determinant = learnt.lengths(rows)
+    assert relative_error(lengths, np.sum(rows**2, axis=1)) < EXACT
+    assert log_determinant == 0
+
+
 # The law
 
 
@@ -367,6 +379,38 @@ def test_nothing_learnt_is_the_graphs_model(kernel):
         assert relative_error(*(one[0].log_density(FURTHER, joint) for one in pairs)) < FORMULA
         assert relative_error(*(one[1].log_density(FURTHER, joint) for one in pairs)) < FORMULA
     assert relative_error(shrunk.log_evidence(), plain.log_evidence()) < FORMULA
+
+
+@every_kernel
+def test_a_profile_alone_is_a_diagonal(kernel):
+    """The identity takes no eigendecomposition, and says the same as one that is all but reached."""
+    profile = np.linspace(0.5, 2.0, N_NODES)
+    identity = Shrinkage(1e12, np.empty((0, N_NODES)), profile, n_signals=0, freedom=9.0)
+    nearly = replace(identity, root=np.zeros((1, N_NODES)), n_signals=1)
+    assert identity.is_identity
+    assert not nearly.is_identity
+    found, expected = (
+        condition(replace(prior_of(kernel), shrinkage=one), INPUTS, SIGNALS) for one in (identity, nearly)
+    )
+    matrix = dense(found.prior, INPUTS)
+    assert relative_error(found.log_evidence(), oracle.log_density(SIGNALS.ravel(), 0.0, matrix)) < FORMULA
+    for verb in (lambda one: one.at(NEW).joint_covariance(), lambda one: one.at(NEW).log_density(FURTHER)):
+        assert relative_error(verb(found), verb(expected)) < FORMULA
+    assert relative_error(found.prior.nodes.noise_variance, expected.prior.nodes.noise_variance) < FORMULA
+    for quantity in ("mean", "std", "log_density"):
+        pair = (getattr(leave_one_out(one), quantity) for one in (found, expected))
+        assert relative_error(*pair) < FORMULA
+
+
+def test_draws_of_a_diagonal_have_its_covariance():
+    identity = Shrinkage(1.0, np.empty((0, N_NODES)), np.linspace(0.5, 2.0, N_NODES), n_signals=0)
+    nodes, n_draws = replace(prior_of(KERNELS["residual"]), shrinkage=identity).nodes, 20_000
+    draws = nodes.basis.unload(nodes.draw_own(n_draws, np.random.default_rng(0)))
+    silent = replace(prior_of(_without_signal(KERNELS["residual"])), shrinkage=identity)
+    covariance = dense(silent, INPUTS[:1]) - nodes.noise_variance * np.eye(N_NODES)
+    spread = np.sqrt(np.diag(covariance))
+    found = (draws.T @ draws / n_draws - covariance) / np.multiply.outer(spread, spread)
+    assert np.max(np.abs(found)) < STANDARD_ERRORS * np.sqrt(2 / n_draws)
 
 
 def test_conditioning_keeps_what_was_learnt():

@@ -328,13 +328,15 @@ class ShrunkNodes(Nodes):
 
     @cached_property
     def _turned(self) -> tuple[Array, Oblique, Array]:
-        """``g``, the basis ``B``, and the Cholesky factor of ``D_h R D_h``."""
+        """``g``, the basis ``B``, and the Cholesky factor of ``D_h R D_h``; its diagonal where it has nothing else."""
         graph, spectrum = self.graph, self.graph.basis
         eigenvalues, profile = spectrum.eigenvalues, self.shrinkage.profile
         vectors = spectrum.require_eigenvectors("spectrum must be exact to shrink a covariance; got a quadrature.")
         power, own = graph.powers(eigenvalues)
         scales = np.sqrt(own) * profile
         ratios = np.sqrt(power) * profile / scales
+        if self.shrinkage.is_identity:
+            return np.square(ratios), Oblique(self.graph.spectrum, vectors * scales, vectors / scales), scales
         root = self.shrinkage.root_of_mean
         # C^-1 D_a R D_a C^-T with C = D_h L is L^-1 D_a/h R D_a/h L^-T
         turned = solve_triangular(root, ratios[:, None] * root, lower=True, check_finite=False)
@@ -349,16 +351,18 @@ class ShrunkNodes(Nodes):
         return self._turned[1]
 
     @cached_property
-    def _rest(self) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of ``H``, in the graph's basis."""
+    def _rest(self) -> tuple[Array, Array | None]:
+        """Eigenvalues and eigenvectors of ``H``, in the graph's basis; None where they are those."""
         factor = self._turned[2]
+        if self.shrinkage.is_identity:
+            return np.square(factor), None
         values, axes = np.linalg.eigh(factor @ factor.T)
         return values, axes
 
     @cached_property
     def noise_variance(self) -> float:  # type: ignore[override]
         """As much of the graph's noise as is white in ``H``."""
-        return min(self.graph.noise_variance, LARGEST_NOISE * float(self._rest[0][0]))
+        return min(self.graph.noise_variance, LARGEST_NOISE * float(np.min(self._rest[0])))
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
         return self._turned[0], np.ones(self._turned[0].size)
@@ -366,7 +370,9 @@ class ShrunkNodes(Nodes):
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
         """By a root of ``H - noise`` over the nodes."""
         values, axes = self._rest
-        vectors = self.graph.basis.require_eigenvectors("spectrum must be exact.")
-        root = axes * np.sqrt(np.maximum(values - self.noise_variance, 0.0))
         white = random_state.standard_normal((n_signals, values.size))
-        return self.basis.load(white @ root.T @ vectors.T)
+        drawn = white * np.sqrt(np.maximum(values - self.noise_variance, 0.0))
+        if axes is None:
+            return drawn / self._turned[2]
+        vectors = self.graph.basis.require_eigenvectors("spectrum must be exact.")
+        return self.basis.load(drawn @ axes.T @ vectors.T)

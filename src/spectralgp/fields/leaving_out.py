@@ -124,8 +124,8 @@ def _signals(posterior: Posterior) -> LeaveOneOut:
     if shrinkage is not None:
         # a signal's own share in the covariance is its error, node by node
         errors = np.square(basis.unload(missed.errors)) * (stretch if np.ndim(stretch) == 0 else stretch[:, None])
-        least = shrinkage.worth / shrinkage.total * variances
-        variances = np.maximum((shrinkage.total * variances - errors) / (shrinkage.total - 1), least)
+        own, least = 0.0 if shrinkage.is_identity else 1.0, shrinkage.worth / shrinkage.total * variances
+        variances = np.maximum((shrinkage.total * variances - own * errors) / (shrinkage.total - own), least)
         lengths, further = shrinkage.left_out(lengths)
         logs = logs + further
     log_density = t_log_density(lengths * stretch, logs, n_nodes, posterior.prior.freedom)

@@ -29,6 +29,7 @@ NOT_EXACT = (
 )
 COMPLETIONS, ROUGH_COMPLETIONS = 3, 2  # of signals with holes, each under what was learnt from the one before
 PASSING_DRAWS, ROUGH_DRAWS = 6, 16  # of completions that are learnt from and left behind; of a rough last one
+MOST_ROUGHLY_DRAWN = 2**18  # values of the latter together, unless they are as few as the former
 PASSING_TOLERANCE = 1e-3  # of solves for either
 
 
@@ -541,13 +542,19 @@ def condition_shrunk(
     n_completions = (ROUGH_COMPLETIONS if roughly else COMPLETIONS) if training.has_holes else 1
     for number in range(1, n_completions + 1):
         # what is missing is completed by the covariance that it is part of
-        shrunk = replace(prior, shrinkage=_shrinkage(replace(plain, signals=latest.signals)))
+        shrinkage = _shrinkage(replace(plain, signals=latest.signals))
         settings: dict[str, Any] = {"start": None if latest.seen is None else latest.seen.solution}
-        if number < n_completions or roughly:
+        # where it is the identity, only the profile is left to learn from another completion
+        is_last = number == n_completions or shrinkage.is_identity
+        if not is_last or roughly:
             settings |= passing
-        if number == n_completions and roughly:
-            settings["most_deviations"] = ROUGH_DRAWS
+        if is_last and roughly:
+            affordable = MOST_ROUGHLY_DRAWN // training.observed.size
+            settings["most_deviations"] = max(PASSING_DRAWS, min(ROUGH_DRAWS, affordable))
+        shrunk = replace(prior, shrinkage=shrinkage)
         latest = _conditioned(shrunk, given, latest.signals, plain.covariance.rows, carried, **settings)
+        if is_last:
+            break
     return _with_tails(latest, learns_tails)
 
 

@@ -20,6 +20,7 @@ PROFILE_SPREADS = (2.0, 2.0, 1.0)  # standard deviations of the coefficients of 
 WORTH_SPREAD = 1.5  # of the logarithm of how many signals the graph is worth, about their number
 EVIDENCE_TOLERANCE_NATS = 1e-3  # that the highest evidence may be missed by in a step
 WORTH_BOUNDS = (-3.0, 9.0)
+LEAST_DATA_WEIGHT = 0.01  # of the signals in the covariance; with less they are left out of it
 LARGEST_OWN_SHARE = 0.999  # of a signal in the covariance that is taken out
 LEAST_FREEDOM = 3.0
 FREEDOM_SPREAD = 1.5  # of the logarithm of the degrees of freedom, about those of the covariance's posterior
@@ -71,7 +72,10 @@ class Shrinkage:
         options = {"ftol": EVIDENCE_TOLERANCE_NATS / max(1.0, abs(negative(centre)[0]))}
         found = minimize(negative, centre, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
         profile = np.exp(0.5 * design @ found[1:])
-        return cls(float(np.exp(found[0])), root / profile, profile, n_signals)
+        worth = float(np.exp(found[0]))
+        if n_signals < LEAST_DATA_WEIGHT * (n_signals + worth):  # an eigendecomposition per model for nothing
+            return cls(worth, np.empty((0, n_nodes)), profile, 0)
+        return cls(worth, root / profile, profile, n_signals)
 
     @property
     def data_weight(self) -> float:
@@ -82,6 +86,11 @@ class Shrinkage:
     def total(self) -> float:
         """Signals that ``R`` is worth, ``b + N``."""
         return self.n_signals + self.worth
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether ``R`` is the identity: signals say nothing of it beyond the graph."""
+        return self.n_signals == 0
 
     @cached_property
     def _inner(self) -> tuple[Array, bool]:
@@ -113,6 +122,8 @@ class Shrinkage:
 
     def left_out(self, quadratics: Array) -> tuple[Array, Array]:
         """Squared lengths of whitened errors, the share of each taken out of ``R``, and what log determinants gain."""
+        if self.is_identity:
+            return quadratics, np.zeros(quadratics.shape)
         shares = np.minimum(quadratics / self.total, LARGEST_OWN_SHARE)
         lengths = (self.total - 1) * shares / (1 - shares)
         return lengths, np.log1p(-shares) + self.root.shape[1] * np.log(self.total / (self.total - 1))
