@@ -288,9 +288,11 @@ def test_samples_from_signals_with_holes():
 
 
 @pytest.mark.usefixtures("iterative")
-def test_draws_stand_for_what_is_too_much_to_write_out(monkeypatch):
+@pytest.mark.parametrize("most_given", [seeing.MOST_GIVEN, 0], ids=["given other signals", "given other entries"])
+def test_draws_stand_for_what_is_too_much_to_write_out(most_given, monkeypatch):
     """Variances by draws are within their error, and below it where a share of them is known."""
     monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
+    monkeypatch.setattr(seeing, "MOST_GIVEN", most_given)
     mask = MASKS["50%"]
     prior = prior_of(SIGNAL)
     _, covariance = given(dense(SIGNAL, INPUTS), mask, SIGNALS)

@@ -27,7 +27,8 @@ MOST_ITERATIONS = 2_000
 FORM_TOLERANCE, ROUGH_FORM_TOLERANCE = 1e-5, 1e-3  # of a solve for a quadratic form; where its determinant is rough
 RECENT_ITERATIONS, RECENT_SHARE = 4, 0.5  # whose gain stands for what is left: at least, and of all
 PROBES, FEWEST_PROBES = 32, 6
-MOST_PROBED = 2**20  # values of all probes together, unless they are the fewest; beyond it there are two
+MOST_PROBED = 2**18  # values of all probes together, unless they are the fewest
+MOST_SHORT = 2**20  # values of which a determinant is taken well; beyond it there are two probes
 MOST_LANCZOS_STEPS, FEW_LANCZOS_STEPS = 200, 20  # the second on more values than that
 STEPS_BETWEEN = 10
 LANCZOS_TOLERANCE = 1e-5  # relative change of a quadrature at which Lanczos stops
@@ -36,6 +37,7 @@ ALWAYS_EXACT = 64  # entries, as many as draws elsewhere: their covariance takes
 DRAWS, FEWEST_DRAWS = 64, 2
 MOST_DRAWN = 2**22  # values, of all draws together
 DRAW_TOLERANCE, ROUGH_DRAW_TOLERANCE = 1e-3, 1e-2  # of solves for draws, whose number limits them; of few draws
+MOST_GIVEN = 2**32  # operations, for what is missing of every signal to be known given the others
 DRAW_SEED, PROBE_SEED = 1, 0
 LEAST_LEFT = 1e-9  # of a precision, that rounding or draws leave where nothing is left
 
@@ -107,7 +109,7 @@ class Seen:
     @property
     def _is_short(self) -> bool:
         """Whether there are few enough values to take a determinant well."""
-        return self.observed.size <= MOST_PROBED
+        return self.observed.size <= MOST_SHORT
 
     @cached_property
     def _excess(self) -> Array:
@@ -329,7 +331,9 @@ class Seen:
         if self.n_draws is None:
             return np.where(self.observed, 0.0, self._sum_of_squares(self.deviations))
         # the law of total variance: what is left given others is known, and only what those leave open is by draws
-        if not self.covariance.is_written_out:  # signals are long: given all other entries
+        squares = np.square(np.count_nonzero(self.missing, axis=1))
+        if not self.covariance.is_written_out or np.sum(squares) * self.weights.shape[1] > MOST_GIVEN:
+            # signals are long: given all other entries
             total = 1 / self.inverse_diagonal
             for deviation, solved in zip(self.deviations, self.solved_deviations, strict=True):
                 total += np.square(deviation - solved / self.inverse_diagonal)
