@@ -145,6 +145,30 @@ def test_auto_switches_at_the_documented_size_and_says_so(monkeypatch):
         assert repr(model.spectrum_).startswith(kind)
 
 
+@pytest.mark.parametrize(
+    ("n_missing", "n_edges", "given", "kind"),
+    [
+        (40, 120, {}, "Chebyshev"),
+        (5, 120, {}, "Exact"),
+        (40, 900, {}, "Exact"),
+        (40, 120, {"spectrum": "exact"}, "Exact"),
+        (40, 120, {"graph_kernel": Polynomial(1)}, "Exact"),
+    ],
+    ids=["many on a sparse graph", "few", "many on a dense graph", "as asked for", "kernel given"],
+)
+def test_auto_switches_earlier_where_much_is_missing(n_missing, n_edges, given, kind, monkeypatch):
+    for limit in (reading.MOST_SHRUNK, reading.MOST_WRITTEN_OUT):
+        assert f"{limit:,}" in GraphGPRegressor.__doc__
+    monkeypatch.setattr(reading, "MOST_SHRUNK", 60)
+    monkeypatch.setattr(reading, "MOST_WRITTEN_OUT", 10)
+    rng, n_nodes = np.random.default_rng(0), 120
+    pairs = np.argwhere(np.triu(np.ones((n_nodes, n_nodes)), 1))
+    ring = Graph.from_edges(pairs[np.argsort(np.diff(pairs).ravel(), kind="stable")[:n_edges]])
+    signals = rng.standard_normal((4, n_nodes))
+    signals.flat[rng.choice(signals.size, n_missing, replace=False)] = np.nan
+    assert type(reading.read_training(GraphGPRegressor(ring, **given), None, signals).spectrum).__name__ == kind
+
+
 # What holds the signals
 
 

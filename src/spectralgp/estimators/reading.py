@@ -49,6 +49,8 @@ from spectralgp.spectra import Chebyshev, Exact, SpectrumSettings
 
 MOST_EXACT = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
 MOST_SHRUNK = 2_000  # nodes: what is shrunk is a matrix of nodes by nodes
+MOST_WRITTEN_OUT = 2_500  # missing values; beyond it each draw of them takes products with all eigenvectors
+SPARSE = 50  # nodes for each of the neighbours that a node has on average: fewer visits than such a product takes
 DIFFERENT_LEVELS = 4.0  # variance of nodes' means over that by chance, beyond which nodes have levels of their own
 DROWNING_LEVELS = 1e4  # the same ratio, beyond which levels are all that a model with a term for them would see
 LARGEST_INPUT = 1e150  # whose square is still a number
@@ -191,6 +193,8 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
         inputs, values, seen = reader.subset(inputs, rows), values[rows], None if seen is None else seen[rows]
     carried = _carried_columns(estimator.carry, X, reader.has_features, inputs.shape[1], form, graph.n_nodes)
     kernels = _graph_kernels(estimator.graph_kernel, estimator.graph is not None)
+    if estimator.spectrum == "auto" and estimator.graph_kernel is None and _is_costly_to_fill(graph, seen):
+        settings = Chebyshev()
     order = _order(estimator.carry, inputs, values, seen, carried, settings)
     return Training(graph, inputs, values, seen, carried, kernel, kernels, settings, form, X is not None, order)
 
@@ -306,6 +310,13 @@ def _spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) -
             "got the exact one. Use a Graph to decompose it."
         )
     return given
+
+
+def _is_costly_to_fill(graph: GraphBase, seen: Mask | None) -> bool:
+    """Whether signals have holes that are filled in faster by visits to the graph, where nothing is shrunk anyway."""
+    if seen is None or graph.n_nodes <= MOST_SHRUNK or np.count_nonzero(~seen) <= MOST_WRITTEN_OUT:
+        return False
+    return 2 * graph.n_edges * SPARSE < graph.n_nodes**2
 
 
 def _graph_kernels(given: Any, has_graph: bool) -> list[GraphKernel]:

@@ -100,7 +100,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         or `Lagrangian`, with limits of its own. ``Sqp(n_restarts=40)`` looks for higher maxima from random starts.
     spectrum : {"auto", "exact", "chebyshev"}, Exact or Chebyshev, default="auto"
         Eigendecomposition of the Laplacian, or a quadrature from its Chebyshev moments, with stated errors, for graphs
-        of up to millions of nodes. "auto" is exact up to 5,000 nodes. `Chebyshev` has settings, and the device.
+        of up to millions of nodes. "auto" is exact up to 5,000 nodes; 2,000 if more than 2,500 values are missing, the
+        graph is sparse and `graph_kernel` is left open. `Chebyshev` has settings, and the device.
     stacking : Stacking, optional
         Folds and threads of stacked models, and draws of their hyperparameters: ``Stacking(n_folds=10, n_draws=16)``.
     random_state : int, RandomState, Generator or None, default=None
