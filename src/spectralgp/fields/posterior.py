@@ -399,7 +399,12 @@ class Mixture:
 
 
 def condition(
-    prior: GraphGP, inputs: ArrayLike, signals: ArrayLike | Signals, carried: CarryColumns | None = None
+    prior: GraphGP,
+    inputs: ArrayLike,
+    signals: ArrayLike | Signals,
+    carried: CarryColumns | None = None,
+    *,
+    roughly: bool = False,
 ) -> Posterior:
     """Condition a prior on signals observed at inputs.
 
@@ -414,6 +419,8 @@ def condition(
         after that; predictions are in the units from before. An array is copied. NaN is what was not observed.
     carried : CarryColumns, optional
         Which columns of the inputs carry over to the signals, where the prior has a filter for that.
+    roughly : bool, default=False
+        Whether what was not observed is completed fast rather than well: by few draws.
 
     Returns
     -------
@@ -432,7 +439,14 @@ def condition(
     if not isinstance(prior, GraphGP):
         raise TypeError(f"prior must be a GraphGP; got {type(prior).__name__}. Make one with graph_gp(...).")
     given, training = _checked(prior, inputs, signals, carried)
-    return _conditioned(prior, given, training, prior.rows(given, training.units.signal_scales), carried)
+    rows, settings = prior.rows(given, training.units.signal_scales), _rough(training) if roughly else {}
+    return _conditioned(prior, given, training, rows, carried, **settings)
+
+
+def _rough(signals: Signals) -> dict[str, Any]:
+    """Settings of `Seen` for a rough completion."""
+    affordable = MOST_ROUGHLY_DRAWN // signals.observed.size
+    return {"most_deviations": max(PASSING_DRAWS, min(ROUGH_DRAWS, affordable)), "tolerance": PASSING_TOLERANCE}
 
 
 def _checked(
@@ -547,10 +561,7 @@ def condition_shrunk(
         # where it is the identity, only the profile is left to learn from another completion
         is_last = number == n_completions or shrinkage.is_identity
         if not is_last or roughly:
-            settings |= passing
-        if is_last and roughly:
-            affordable = MOST_ROUGHLY_DRAWN // training.observed.size
-            settings["most_deviations"] = max(PASSING_DRAWS, min(ROUGH_DRAWS, affordable))
+            settings |= _rough(training) if is_last else passing
         shrunk = replace(prior, shrinkage=shrinkage)
         latest = _conditioned(shrunk, given, latest.signals, plain.covariance.rows, carried, **settings)
         if is_last:

@@ -36,7 +36,7 @@ MOST_EXACT_VALUES = 2**22  # of deviations that are kept to know a covariance wi
 ALWAYS_EXACT = 64  # entries, as many as draws elsewhere: their covariance takes no draws where few are wanted either
 DRAWS, FEWEST_DRAWS = 64, 2
 MOST_DRAWN = 2**22  # values, of all draws together
-DRAW_TOLERANCE, ROUGH_DRAW_TOLERANCE = 1e-3, 1e-2  # of solves for draws, whose number limits them; of few draws
+DRAW_TOLERANCE = 1e-2  # of solves for draws, whose number limits what they say
 MOST_GIVEN = 2**32  # operations, for what is missing of every signal to be known given the others
 DRAW_SEED, PROBE_SEED = 1, 0
 LEAST_LEFT = 1e-9  # of a precision, that rounding or draws leave where nothing is left
@@ -259,8 +259,7 @@ class Seen:
     @cached_property
     def deviations(self) -> Array:
         """What complete values may deviate by: outer products add up to their covariance, or estimate it."""
-        tolerance = ROUGH_DRAW_TOLERANCE if self.weights.size > MOST_DRAWN else DRAW_TOLERANCE
-        return self.spread(self.n_draws, np.random.default_rng(DRAW_SEED), max(tolerance, self.tolerance))
+        return self.spread(self.n_draws, np.random.default_rng(DRAW_SEED), max(DRAW_TOLERANCE, self.tolerance))
 
     def spread(self, n_draws: int | None, random_state: np.random.Generator, tolerance: float = 0.0) -> Array:
         """What complete values may deviate by: by a number of draws, or without error, one per missing value."""

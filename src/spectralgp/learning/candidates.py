@@ -57,7 +57,7 @@ class Candidate:
         if self.shrunk and model.shrinkage is None:
             posterior = condition_shrunk(*own, learns_tails=learns_tails, roughly=roughly)
         else:
-            posterior = condition(*own)
+            posterior = condition(*own, roughly=roughly)
         return posterior if self.transformation is None else replace(posterior, transformation=self.transformation)
 
     @property
