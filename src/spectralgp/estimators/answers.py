@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spectralgp._basics.arrays import on_host
+from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.fields import GraphGP, Mixture, Posterior, Predictive
 from spectralgp.graphs import GraphBase
@@ -114,8 +114,11 @@ def _in_words(model: GraphGP, which: str, carried: float) -> str:
 
 def filled_in(posterior: Posterior | Mixture, features: Any, signals: Array) -> tuple[Array, Array]:
     """Signals with what was not observed filled in, and the variance of those values as they would be observed."""
-    rows = among_training(posterior.parts[0][1], features, signals)
+    first = posterior.parts[0][1]
+    rows = among_training(first, features, signals)
     values, variances = signals.copy(), np.zeros(signals.shape)
+    # matrices are of nodes where their vectors are known, of signals else
+    largest = max(first.covariance.shape) if first.covariance.is_written_out else first.covariance.shape[0]
     for chosen in (rows >= 0, rows < 0):
         missing = np.isnan(signals) & chosen[:, None]
         if not missing.any():
@@ -124,10 +127,11 @@ def filled_in(posterior: Posterior | Mixture, features: Any, signals: Array) -> 
         if rows[chosen][0] >= 0:
             filled = posterior.filled(rows[chosen])
         else:
-            own = posterior.parts[0][1].prior.input_kernel.new_subset(features, chosen)
+            own = first.prior.input_kernel.new_subset(features, chosen)
             filled = posterior.at(own).given(signals[chosen])
-        values[missing] = filled.values[missing[chosen]]
-        variances[missing] = filled.values_variance()[missing[chosen]]
+        with few_threads(largest):
+            values[missing] = filled.values[missing[chosen]]
+            variances[missing] = filled.values_variance()[missing[chosen]]
     return values, variances
 
 

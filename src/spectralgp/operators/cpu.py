@@ -16,6 +16,7 @@ from spectralgp.operators.base import Operator
 
 REORDERED_FROM = 50_000  # nodes, from which a better order is worth finding
 VALUES_READ_AT_ONCE = 2**22
+FEWEST_IN_PARALLEL = 2**17  # values of a block: threads take as long to meet as a step on fewer of them
 VALUES_SUMMED_AT_ONCE = 2**20  # of single precision, in double precision
 
 _running = threading.Lock()  # one parallel loop at a time: not every thread pool under Numba stands two
@@ -101,7 +102,8 @@ class CpuOperator(Operator):
             _first_process[:] = [os.getpid()]
             n_threads = get_num_threads()
             # threads without work still wait for each other, on busy cores for longer than the work takes
-            set_num_threads(min(n_threads, max(1, self.n_nodes // loops.BLOCK)))
+            n_blocks = self.n_nodes // loops.BLOCK if current.size >= FEWEST_IN_PARALLEL else 1
+            set_num_threads(min(n_threads, max(1, n_blocks)))
             try:
                 return getattr(loops, loop)(*arguments)
             except SystemError as error:  # what Numba makes of an interrupt that comes while a loop runs
