@@ -34,7 +34,8 @@ STEPS_BETWEEN = 10
 LANCZOS_TOLERANCE = 1e-5  # relative change of a quadrature at which Lanczos stops
 MOST_EXACT_VALUES = 2**22  # of deviations that are kept to know a covariance without error
 ALWAYS_EXACT = 64  # entries, as many as draws elsewhere: their covariance takes no draws where few are wanted either
-DRAWS, FEWEST_DRAWS = 64, 2
+DRAWS, FIRST_DRAWS, FEWEST_DRAWS = 64, 8, 2
+VARIANCE_TOLERANCE, WIDEST = 0.05, 0.95  # relative error that draws may leave in a variance; but for the widest
 MOST_DRAWN = 2**22  # values, of all draws together
 DRAW_TOLERANCE = 1e-2  # of solves for draws, whose number limits what they say
 MOST_GIVEN = 2**32  # operations, for what is missing of every signal to be known given the others
@@ -259,7 +260,25 @@ class Seen:
     @cached_property
     def deviations(self) -> Array:
         """What complete values may deviate by: outer products add up to their covariance, or estimate it."""
-        return self.spread(self.n_draws, np.random.default_rng(DRAW_SEED), max(DRAW_TOLERANCE, self.tolerance))
+        random_state, tolerance = np.random.default_rng(DRAW_SEED), max(DRAW_TOLERANCE, self.tolerance)
+        most = self.n_draws
+        if most is None or most <= FIRST_DRAWS or self._is_given_signals:
+            return self.spread(most, random_state, tolerance)
+        drawn = [self.draws(FIRST_DRAWS, random_state, tolerance=tolerance)[0]]
+        # of a variance given all other entries, draws have to say only what those leave open
+        known = 1 / self.inverse_diagonal
+        left = np.mean(np.square(drawn[0] - self._through(self.covariance.solve, drawn[0]) * known), axis=0)
+        share = np.quantile((left / (known + left))[self.missing], WIDEST) if self.missing.any() else 0.0
+        n_draws = min(most, max(FIRST_DRAWS, int(np.ceil(2 * (share / VARIANCE_TOLERANCE) ** 2))))
+        if n_draws > FIRST_DRAWS:
+            drawn.append(self.draws(n_draws - FIRST_DRAWS, random_state, tolerance=tolerance)[0])
+        return np.concatenate(drawn) / np.sqrt(n_draws)
+
+    @cached_property
+    def _is_given_signals(self) -> bool:
+        """Whether variances are known given the other signals, rather than given all other entries."""
+        squares = np.square(np.count_nonzero(self.missing, axis=1))
+        return self.covariance.is_written_out and np.sum(squares) * self.weights.shape[1] <= MOST_GIVEN
 
     def spread(self, n_draws: int | None, random_state: np.random.Generator, tolerance: float = 0.0) -> Array:
         """What complete values may deviate by: by a number of draws, or without error, one per missing value."""
@@ -330,9 +349,7 @@ class Seen:
         if self.n_draws is None:
             return np.where(self.observed, 0.0, self._sum_of_squares(self.deviations))
         # the law of total variance: what is left given others is known, and only what those leave open is by draws
-        squares = np.square(np.count_nonzero(self.missing, axis=1))
-        if not self.covariance.is_written_out or np.sum(squares) * self.weights.shape[1] > MOST_GIVEN:
-            # signals are long: given all other entries
+        if not self._is_given_signals:  # signals are long: given all other entries
             total = 1 / self.inverse_diagonal
             for deviation, solved in zip(self.deviations, self.solved_deviations, strict=True):
                 total += np.square(deviation - solved / self.inverse_diagonal)
