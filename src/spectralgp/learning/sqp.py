@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from spectralgp._basics.checks import Array, as_integer, as_positive
-from spectralgp._basics.progress import mention, report
+from spectralgp._basics.progress import mention, quietly, report
 from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective, Task
@@ -22,6 +22,7 @@ from spectralgp.spectra import Spectrum
 COARSE_TOLERANCE_NATS = 0.3  # that a fit may fall short of its maximum where it is compared and thrown away
 COARSE_TOLERANCE_PER_SIGNAL = 0.01  # the same for each signal, where there are many
 DISTINCT_NATS = 4 * COARSE_TOLERANCE_NATS  # in height or along a parabola: coarse solutions of different maxima
+SIGNALS_BEFORE_ALL = 300  # drawn at random to start from, where there are at least twice as many
 SILENT_SHARE = 1e-6  # mean power, as a share of what is not explained, below which a filter explains nothing
 SILENT_COARSE_SHARE = 0.05  # the same of a coarse solution, which may be on its way there
 
@@ -109,6 +110,7 @@ class Sqp(Solver):
         return self if self.n_restarts == 0 else replace(self, n_restarts=0)
 
     def fit(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit] | None = None) -> list[Fit]:
+        warm_starts = self._from_some(task, kernels) if warm_starts is None else warm_starts
         if warm_starts is not None:
             warm = self._warm(task, kernels, warm_starts)
             if warm is not None:
@@ -139,6 +141,19 @@ class Sqp(Solver):
                 fits |= {index: fit for index, kernel in enumerate(kernels) if kernel == form}
             report(form.label)
         return [fits[index] for index in range(len(kernels))]
+
+    def _from_some(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit] | None:
+        """Rough fits to some of the signals, where there are many, whose evaluations cost their number cubed."""
+        n_signals, signals = task.signals.shape[0], task.signals
+        # without a prior or a residual the way decides which maximum it is; a quadrature has moments of all signals
+        is_open = task.prior is None or any(kernel.residual is None for kernel in kernels)
+        is_all = is_open or signals.has_holes or task.spectrum.needs_passes
+        if is_all or n_signals < 2 * SIGNALS_BEFORE_ALL:
+            return None
+        drawn = np.random.default_rng(self.random_state).choice(n_signals, SIGNALS_BEFORE_ALL, replace=False)
+        rows = np.sort(drawn)
+        with quietly():
+            return self.coarse().fit(task.part(rows, signals.some(rows)), kernels)
 
     def _warm(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit]) -> list[Fit] | None:
         """Fits of every kernel from one start each; None where one of them does not converge."""

@@ -20,6 +20,7 @@ Scale = Literal["global", "node"] | None
 Reader = Callable[..., "Signals"]
 """What reads values in the units they came in: ``read(values)``, or ``read(values, units)`` in units that are known."""
 
+MOST_PRODUCTS = 6_000  # signals in memory whose products with each other are kept
 LARGEST = 1e140  # size of values whose squares are still numbers, and one over the smallest
 HOLES = "signals must be complete to be {verb}; got {n_missing} values that were not observed. Complete them first."
 
@@ -127,6 +128,11 @@ class Store:
         if np.ndim(self.offset) == 0 and self.offset == 0.0 and np.ndim(self.divisor) == 0 and self.divisor == 1.0:
             return rows
         return (rows - np.asarray(on_host(self.offset))) / np.asarray(on_host(self.divisor))
+
+    @property
+    def has_products(self) -> bool:
+        """Whether `gram` is known or small: else what is asked of signals is found from their values."""
+        return self.products is not None or self.source.shape[0] <= MOST_PRODUCTS
 
     @cached_property
     def gram(self) -> Array:
@@ -276,6 +282,8 @@ class Signals:
         """Mean of the squared values."""
         if not self.is_complete:
             return float(np.mean(np.square(self.values), where=self.observed))
+        if not self._store.has_products:
+            return float(np.mean(np.square(self.values)))
         return float(np.mean(np.diagonal(self._of_view(self._store.gram)))) / self.shape[1]
 
     @property
@@ -283,6 +291,8 @@ class Signals:
         """Variance of the observed values about their mean; zero where there is nothing but rounding."""
         if self._observed is not None:
             return self._unless_rounding(float(np.var(self.values[self._observed])))
+        if not self._store.has_products:
+            return self._unless_rounding(float(np.var(self.values)))
         # no level of ones: it does not change a variance, and may be so large as to drown it
         shifted = Signals(self._store, self._rows, np.append(self._level[:-1], 0.0), self._recentres)
         gram, ones = self._store.gram, self._store.gram[-1]
@@ -296,6 +306,8 @@ class Signals:
             counts = np.maximum(self._observed.sum(axis=0), 1)
             means = np.sum(self.values, axis=0, where=self._observed) / counts
             return self._unless_rounding(float(np.mean(np.square(self.values - means), where=self._observed)))
+        if not self._store.has_products:
+            return self._unless_rounding(float(np.mean(np.var(self.values, axis=0))))
         gram, n_signals = self._of_view(self._store.gram), self.shape[0]
         return self._unless_rounding(float(np.trace(gram) - gram.sum() / n_signals) / self.size)
 
@@ -313,8 +325,15 @@ class Signals:
             level = np.bincount(rows, minlength=level.size) / rows.size
         elif self._recentres == "global":
             level = np.zeros(level.size)
-            level[-1] = np.mean(self._store.gram[-1, rows]) / self._store.gram[-1, -1]
+            if self._store.has_products:
+                level[-1] = np.mean(self._store.gram[-1, rows]) / self._store.gram[-1, -1]
+            else:
+                level[-1] = np.mean(self._store.values[rows])
         return self._view(kept, level), self._view(held_out, level)
+
+    def some(self, rows: Indices) -> Signals:
+        """Some of the signals, in the units of all and with their centre."""
+        return self._view(rows, self._level)
 
     def without(self, hidden: Mask, rows: Indices) -> Signals:
         """Some of the signals without hidden values, with a centre and scales that know nothing of those."""

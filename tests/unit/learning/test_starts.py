@@ -12,10 +12,11 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 import oracle
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Response, Sqp, Task, learn
 from spectralgp.kernels import WithResidual, as_input_kernel
+from spectralgp.learning import sqp
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.sqp import random_start
 from spectralgp.spectra import Chebyshev
-from tolerances import EXACT, SAME_EVIDENCE, STANDARD_ERRORS
+from tolerances import EXACT, OPTIMUM, SAME_EVIDENCE, STANDARD_ERRORS
 
 WEIGHTS = oracle.random_weights(6, 1)
 BOUNDS = (1e-2, 1e2)
@@ -34,6 +35,21 @@ def task(seed, **options):
 
 
 # Starts
+
+
+def test_a_start_from_some_of_many_signals_leads_to_the_same_maximum(monkeypatch):
+    rng = np.random.default_rng(1)
+    inputs, smooth = rng.uniform(-2, 2, (80, 2)), np.linalg.inv(np.eye(6) + oracle.laplacian(WEIGHTS))
+    explained = np.sin(inputs @ rng.standard_normal((2, 6))) + 0.3 * rng.standard_normal((80, 6))
+    own = Task.of(Graph(WEIGHTS), RBF(1.0, BOUNDS), inputs, explained @ smooth)
+    kernel = Polynomial(2).with_residual(Polynomial(1))
+    whole = learn(own, kernel)
+    monkeypatch.setattr(sqp, "SIGNALS_BEFORE_ALL", 30)
+    started = learn(own, kernel)
+    assert started.converged
+    assert started.log_posterior == pytest.approx(whole.log_posterior, abs=OPTIMUM)
+    assert started.n_evaluations < whole.n_evaluations / 2
+    assert Sqp()._from_some(own, [Polynomial(2)]) is None  # where the way decides which maximum it is
 
 
 def test_length_scales_start_as_given_and_at_a_third_of_and_at_the_typical_distance():
