@@ -5,6 +5,7 @@ from spectralgp.fields.factors import Inputs, Nodes, Rows
 from spectralgp.fields.field import Field, Predictive, stacking_weights
 from spectralgp.fields.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.fields.logarithms import Logarithms
+from spectralgp.fields.low_rank import LowRank, greedy_points
 from spectralgp.fields.posterior import (
     GraphGP,
     Mixture,
@@ -31,6 +32,7 @@ __all__ = [
     "Inputs",
     "LeaveOneOut",
     "Logarithms",
+    "LowRank",
     "Mixture",
     "Modal",
     "Nodes",
@@ -44,6 +46,7 @@ __all__ = [
     "condition",
     "condition_shrunk",
     "graph_gp",
+    "greedy_points",
     "held_out_densities",
     "held_out_values",
     "leave_one_out",

@@ -28,7 +28,7 @@ class Rows(ABC):
     """Processes over signals, one per mode of the nodes: ``C_j = p_j K_j + r_j I`` at mode j.
 
     ``p``, the power of what inputs explain, and ``r``, what each signal has for itself, are arrays of shape
-    (n_modes,). Coordinates are combinations of the signals that suit the rows, shape (..., n_signals, n_modes).
+    (n_modes,). Coordinates are combinations of the signals that suit the rows, shape (..., n_coordinates, n_modes).
     """
 
     @property
@@ -36,9 +36,14 @@ class Rows(ABC):
     def n_signals(self) -> int:
         """Number of signals."""
 
+    @property
+    def n_coordinates(self) -> int:
+        """Number of coordinates."""
+        return self.n_signals
+
     @abstractmethod
     def load(self, signals: Array) -> Array:
-        """Coordinates of signals, both of shape (..., n_signals, n_modes); an orthonormal change."""
+        """Coordinates (..., n_coordinates, n_modes) of signals (..., n_signals, n_modes); it keeps lengths."""
 
     @abstractmethod
     def unload(self, coordinates: Array) -> Array:
@@ -143,6 +148,14 @@ class Inputs(Rows):
     def at(self, new: NewInputs, powers: PowersOfEigenvalues) -> LeftOfInputs:
         return LeftOfInputs(self, new, powers)
 
+    def weights(self, cross: Array) -> Array:
+        """``W^T = k(X*, X) U``, shape (n_inputs, n_signals)."""
+        return np.asarray(cross @ self.modes.vectors)
+
+    def reached_by(self, bank: FilterBank) -> Filters:
+        """Filters from the coordinates of the modes, which are all that there are."""
+        return bank
+
     def joined(self, new: NewInputs) -> Inputs:
         known = (self.modes.vectors * self.modes.values) @ self.modes.vectors.T
         together = modes_of(np.block([[known, new.cross.T], [new.cross, new.covariance]]))
@@ -153,22 +166,24 @@ class Inputs(Rows):
 class LeftOfInputs(Left):
     """Equation (8) in the eigenbasis of the inputs."""
 
-    rows: Inputs  # of the known signals
+    rows: Any  # of the known signals: `Inputs`, or `LowRank`
     new: NewInputs
     powers: PowersOfEigenvalues
 
     @cached_property
     def _weights(self) -> Array:
-        """``W^T = k(X*, X) U``, shape (n_inputs, n_signals)."""
-        return np.asarray(self.new.cross @ self.rows.modes.vectors)
+        """``W^T``, covariances of the new inputs with the modes, shape (n_inputs, n_modes of the inputs)."""
+        return np.asarray(self.rows.weights(self.new.cross))
 
     def _precisions(self, eigenvalues: Array) -> Array:
-        return 1 / self.rows.variances(*self.powers(eigenvalues))
+        return np.asarray(1 / self.rows.variances(*self.powers(eigenvalues)))
 
     @property
-    def reach(self) -> FilterBank:
+    def reach(self) -> Filters:
         """``gamma W^T / D``."""
-        return FilterBank(self._precisions, self._weights, lambda eigenvalues: self.powers(eigenvalues)[0][None])
+        after: Callable[[Array], Array] = lambda eigenvalues: self.powers(eigenvalues)[0][None]  # noqa: E731
+        found: Filters = self.rows.reached_by(FilterBank(self._precisions, self._weights, after))
+        return found
 
     def variances(self, eigenvalues: Array) -> Array:
         """``gamma k(x*, x*) - gamma^2 sum_i W_i^2 / D_i``."""

@@ -14,6 +14,7 @@ from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
 from spectralgp.fields.covariances import Covariance, LeftOut, Modal, Series
 from spectralgp.fields.factors import GraphNodes, Inputs, Nodes, Rows, ShrunkNodes
 from spectralgp.fields.field import Field, MixedField, Predictive
+from spectralgp.fields.low_rank import LowRank
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.fields.transformed import Transformation, TransformedField
@@ -57,6 +58,8 @@ class GraphGP:
     mean_amplitude : float, default=1.0
         What the variance that inputs explain, but for that of the nodes' levels, is multiplied by where means at new
         inputs are predicted, and nowhere else: equation (18d).
+    points : array of int, optional
+        Training signals whose inputs stand for those of all, by a covariance of low rank: equation (30).
     """
 
     spectrum: Spectrum
@@ -66,6 +69,7 @@ class GraphGP:
     carry: CarryFilter | None = None
     shrinkage: Shrinkage | None = None
     mean_amplitude: float = 1.0
+    points: Indices | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """With what nodes share, and nothing else that was computed."""
@@ -97,8 +101,10 @@ class GraphGP:
         """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of the graph's basis."""
         return self.graph_kernel.power(self.graph_basis.eigenvalues)
 
-    def rows(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Inputs:
+    def rows(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Inputs | LowRank:
         """How signals covary by their inputs, each divided by its scale where they have scales: equation (18b)."""
+        if self.points is not None:
+            return LowRank.of(self.input_kernel, inputs, self.points, scales, amplitude)
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
             return Inputs(modes_of(np.empty((0, 0))))
         modes = self.input_kernel.modes(inputs, scales, amplitude)
@@ -143,7 +149,7 @@ class GraphGP:
         self, inputs: Array, n_samples: int, random_state: np.random.Generator, include_noise: bool = False
     ) -> Array:
         """Draw signals from the prior at the given inputs, shape (n_samples, n_inputs, n_nodes)."""
-        covariance = self.covariance(self.rows(inputs))
+        covariance = self.covariance(replace(self, points=None).rows(inputs))
         field = Field(covariance, lambda: self.basis.zeros(len(inputs)), Units(), self.freedom)
         return field.sample(n_samples, random_state, include_noise)
 
@@ -236,7 +242,7 @@ class Posterior:
         if self.carried is None:
             return read
         carried = self.covariance.coordinates(self.carried_block())
-        return self.basis.combined(read, np.eye(self.covariance.shape[0])) - carried
+        return self.basis.combined(read, np.eye(self.covariance.rows.n_coordinates)) - carried
 
     def carried_block(self, inputs: Any = None) -> Any:
         """``b(L) x``, the mean that new inputs, or those of training, carry over, as a block; zero where none do."""

@@ -34,6 +34,7 @@ Term = Literal["smooth", "linear"]
 LENGTH_SCALE_SPREAD = 0.5  # standard deviation of log length scale, half that of its square
 LINEAR_SPREAD = 2.0  # of the log variance of the linear term relative to the smooth one
 LEVEL_SPREAD = 3.0  # of the log variance of the nodes' levels
+MOST_DISTANT = 1_500  # inputs, at even intervals, whose distances say what is typical
 SHORTER_START = 1 / 3  # of the typical length scales, to start learning from as well
 _OF_A_DISTANCE = (RBF, Matern, RationalQuadratic)  # functions of |x - x'| / length_scale
 
@@ -125,6 +126,14 @@ class InputKernel(ABC):
     @abstractmethod
     def covariance(self, inputs: Array) -> Array:
         """``K`` at training inputs, shape (n_signals, n_signals)."""
+
+    def columns(self, inputs: Array, points: Indices) -> Array:
+        """Columns of ``K`` that belong to some of the signals, shape (n_signals, n_points)."""
+        return self.at(inputs[points], inputs).cross
+
+    def variances(self, inputs: Array) -> Array:
+        """Diagonal of ``K``."""
+        return self.at(inputs[:1], inputs).variances
 
     def modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Modes:
         """Eigendecomposition of ``K``, zero standing for eigenvalues that are negative.
@@ -263,6 +272,12 @@ class Precomputed(InputKernel):
 
     training = covariance
 
+    def columns(self, inputs: Array, points: Indices) -> Array:
+        return inputs[:, points]
+
+    def variances(self, inputs: Array) -> Array:
+        return np.diag(inputs).copy()
+
     def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
         return inputs
 
@@ -322,6 +337,9 @@ class _Identity(InputKernel):
 
     @abstractmethod
     def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any: ...
+
+    def columns(self, inputs: Array, points: Indices) -> Array:
+        return np.equal.outer(np.arange(inputs.shape[0]), points).astype(float)
 
     def covariance(self, inputs: Array) -> Array:
         return np.eye(inputs.shape[0])
@@ -522,5 +540,6 @@ def _holding_amplitude(kernel: Kernel) -> Kernel:
 
 def half_log_median(inputs: Array) -> float:
     """Logarithm of the root of the median squared distance; NaN where more than half of the inputs coincide."""
-    median = np.median(pdist(inputs, "sqeuclidean"))
+    rows = np.linspace(0, len(inputs) - 1, min(len(inputs), MOST_DISTANT)).astype(np.intp)
+    median = np.median(pdist(inputs[rows], "sqeuclidean"))
     return float(0.5 * np.log(median)) if median > 0 else float("nan")
