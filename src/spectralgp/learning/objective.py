@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,11 +14,11 @@ from scipy.linalg import block_diag
 from spectralgp._basics.checks import Array, Indices, as_option, as_positive, as_real_array
 from spectralgp.fields import Evidence, GraphGP, Inputs
 from spectralgp.graphs import GraphBase
-from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, as_input_kernel
+from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
 from spectralgp.kernels.base import Positivity
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.signals import Signals, as_training
-from spectralgp.spectra import Errors, Exact, SpectralData, Spectrum, SpectrumSettings
+from spectralgp.spectra import Errors, Exact, Modes, SpectralData, Spectrum, SpectrumSettings
 
 NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
 NOISE_CEILING = 10.0
@@ -140,6 +140,27 @@ class Task:
         return replace(self, inputs=inputs, signals=signals, carried=carried)
 
 
+@dataclass(frozen=True, eq=False)
+class _Held(InputKernel):
+    """An input kernel whose parameters are held, and whose modes are known."""
+
+    kernel: InputKernel
+    known: Modes
+
+    @property
+    def described(self) -> KernelLike:
+        return self.kernel.described
+
+    def covariance(self, inputs: Array) -> Array:
+        return self.kernel.covariance(inputs)
+
+    def modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Modes:
+        return self.known
+
+    def at(self, training: Array, inputs: Any) -> NewInputs:
+        return self.kernel.at(training, inputs)
+
+
 Completion = Callable[[GraphGP], Task]  # of signals with holes under a model
 
 
@@ -238,6 +259,14 @@ class Objective:
         """The objective of signals completed at ``x``."""
         assert self.complete is not None  # signals without holes need not be completed
         return Objective(self.complete(self.without_carry(x)), self.graph_kernel, self.spectrum)
+
+    def inputs_held(self, x: Array) -> Objective:
+        """The objective of the graph's parameters and the noise alone, without eigendecompositions of the inputs."""
+        theta = self.split(x)[1]
+        kernel = _Held(self.task.input_kernel.with_theta(theta), self.inputs_at(theta)[0].modes)
+        held = Objective(replace(self.task, input_kernel=kernel), self.graph_kernel, self.spectrum)
+        held._read = self._read
+        return held
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Log posterior at ``x`` and its gradient."""

@@ -39,6 +39,7 @@ MIN_KEPT_RESPONSE = 0.2  # share of a filter that a step must keep where it is a
 TOUCHING = 1e-3  # of a filter's largest value, below which a step may take it to zero
 MAX_CONSTRAINT_ROUNDS = 30  # of adding constraints that a step would violate
 MAX_CUTS = 25  # of a step that does not lead up
+MAX_INPUT_STEPS, MAX_INPUT_CUTS = 20, 5  # of the input kernel's parameters alone, and halves of one
 MAX_FRESH_STARTS = 3  # from a curvature that misled the ascent
 
 # Starts other than typical values: anywhere, and the best point of the paper's grids
@@ -144,16 +145,12 @@ class Sqp(Solver):
 
     def _from_some(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit] | None:
         """Rough fits to some of the signals, where there are many, whose evaluations cost their number cubed."""
-        n_signals, signals = task.signals.shape[0], task.signals
-        # without a prior or a residual the way decides which maximum it is; a quadrature has moments of all signals
-        is_open = task.prior is None or any(kernel.residual is None for kernel in kernels)
-        is_all = is_open or signals.has_holes or task.spectrum.needs_passes
-        if is_all or n_signals < 2 * SIGNALS_BEFORE_ALL:
+        if not _has_many(task, kernels):
             return None
-        drawn = np.random.default_rng(self.random_state).choice(n_signals, SIGNALS_BEFORE_ALL, replace=False)
-        rows = np.sort(drawn)
+        random_state = np.random.default_rng(self.random_state)
+        rows = np.sort(random_state.choice(task.signals.shape[0], SIGNALS_BEFORE_ALL, replace=False))
         with quietly():
-            return self.coarse().fit(task.part(rows, signals.some(rows)), kernels)
+            return self.coarse().fit(task.part(rows, task.signals.some(rows)), kernels)
 
     def _warm(self, task: Task, kernels: Sequence[GraphKernel], warm_starts: Sequence[Fit]) -> list[Fit] | None:
         """Fits of every kernel from one start each; None where one of them does not converge."""
@@ -204,6 +201,8 @@ class Sqp(Solver):
         return solutions
 
     def _highest(self, objective: Objective, starts: list[Array]) -> SearchResult:
+        if self.tolerance_nats is None and _has_many(objective.task, [objective.graph_kernel]):
+            starts = [_settled(objective, start, self.max_iterations) for start in starts]
         ascents = [ascend(objective, start, self.max_iterations, self.tolerance_nats) for start in starts]
         return max(ascents, key=attrgetter("value"))
 
@@ -318,6 +317,56 @@ def ascend(
         is_fresh = found is None or promised > FAR_GAIN_NATS
         precision = _fresh_precision(objective, x) if is_fresh else _updated(precision, x - last, before - gradient)
     return SearchResult(objective, x, value, Outcome.NOT_STATIONARY, detail)
+
+
+def _has_many(task: Task, kernels: Sequence[GraphKernel]) -> bool:
+    """Whether evaluations cost the cube of the number of signals above all, so that they are saved."""
+    # without a prior or a residual the way decides which maximum it is; a quadrature has moments of all signals
+    is_open = task.prior is None or any(kernel.residual is None for kernel in kernels)
+    is_whole = is_open or task.signals.has_holes or task.spectrum.needs_passes
+    return task.signals.shape[0] >= 2 * SIGNALS_BEFORE_ALL and not is_whole
+
+
+def _settled(objective: Objective, x: Array, max_iterations: int) -> Array:
+    """A point near the maximum, by steps of the input kernel's parameters with the best of all others at each.
+
+    Only these steps cost eigendecompositions: filters and noise, which may trade off against each other for long, do
+    not. Their curvature is that of the profile, and the gradient there that of the objective.
+    """
+    own = np.zeros(x.size, dtype=bool)
+    own[objective.n_graph : objective.n_graph + objective.input_theta.size] = True
+    low, high = objective.bounds[own].T
+    if not own.any() or own.all():
+        return x
+
+    def best_at(point: Array) -> tuple[Array, float]:
+        held, found = objective.inputs_held(point), point.copy()
+        found[~own] = ascend(held, point[~own], max_iterations).x
+        return found, objective.evaluate(found)[0]
+
+    x, value = best_at(np.clip(x, *objective.bounds.T))
+    for _ in range(MAX_INPUT_STEPS):
+        gradient, precision = objective.evaluate(x)[1][own], objective.precision(x)
+        if precision is None:
+            return x
+        across = precision[np.ix_(~own, own)]
+        curvature = precision[np.ix_(own, own)] - across.T @ np.linalg.solve(precision[np.ix_(~own, ~own)], across)
+        step = np.clip(x[own] + np.linalg.solve(curvature, gradient), low, high) - x[own]
+        step *= min(1.0, MAX_STEP / max(float(np.max(np.abs(step))), 1e-300))
+        promised = float(gradient @ step)
+        if promised <= MIN_GAIN_NATS * objective.task.signals.size:
+            return x
+        for _ in range(MAX_INPUT_CUTS):
+            tried = x.copy()
+            tried[own] += step
+            new, new_value = best_at(tried)
+            if new_value >= value + SUFFICIENT_GAIN * promised:
+                break
+            step, promised = step / 2, promised / 2
+        else:
+            return x
+        x, value = new, new_value
+    return x
 
 
 def _fresh_precision(objective: Objective, x: Array) -> Array:

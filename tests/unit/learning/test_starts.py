@@ -16,7 +16,7 @@ from spectralgp.learning import sqp
 from spectralgp.learning.objective import Objective
 from spectralgp.learning.sqp import random_start
 from spectralgp.spectra import Chebyshev
-from tolerances import EXACT, OPTIMUM, SAME_EVIDENCE, STANDARD_ERRORS
+from tolerances import EXACT, FORMULA, OPTIMUM, SAME_EVIDENCE, STANDARD_ERRORS
 
 WEIGHTS = oracle.random_weights(6, 1)
 BOUNDS = (1e-2, 1e2)
@@ -50,6 +50,25 @@ def test_a_start_from_some_of_many_signals_leads_to_the_same_maximum(monkeypatch
     assert started.log_posterior == pytest.approx(whole.log_posterior, abs=OPTIMUM)
     assert started.n_evaluations < whole.n_evaluations / 2
     assert Sqp()._from_some(own, [Polynomial(2)]) is None  # where the way decides which maximum it is
+    bent = Objective(own, kernel.bind(whole.model.spectrum), whole.model.spectrum)
+    settled = sqp._settled(bent, bent.starting_points()[-1], 500)
+    assert bent.evaluate(settled)[0] == pytest.approx(whole.log_posterior, abs=OPTIMUM)
+
+
+def test_with_inputs_held_the_objective_is_that_of_the_other_parameters():
+    own = task(SEVERAL, prior="weak")
+    kernel = Polynomial(2).with_residual(Polynomial(1))
+    spectrum = own.spectrum_of(kernel)
+    whole = Objective(own, kernel.bind(spectrum), spectrum)
+    x, other = whole.starting_points()[0], whole.starting_points()[-1]
+    held = whole.inputs_held(x)
+    rest = np.delete(np.arange(x.size), whole.n_graph)
+    assert np.array_equal(held.bounds, whole.bounds[rest])
+    value, gradient = whole.evaluate(x)
+    assert oracle.relative_error(held.evaluate(x[rest])[1], gradient[rest]) < EXACT
+    moved = np.where(np.arange(x.size) == whole.n_graph, x, other + 0.1)
+    gain = held.evaluate(moved[rest])[0] - held.evaluate(x[rest])[0]
+    assert gain == pytest.approx(whole.evaluate(moved)[0] - value, rel=FORMULA)
 
 
 def test_length_scales_start_as_given_and_at_a_third_of_and_at_the_typical_distance():
