@@ -320,8 +320,8 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     ("other", "chebyshev log_likelihood log_posterior log_marginal_likelihood stationarity feasibility multipliers"),
     ("other", "complementarity lift truncation rounding probes limit score restarts tried eigenpairs densities"),
     ("other", "input_recipe time shrinkage input_kernel stacking transformation factor order graph_kernel"),
-    ("other", "offset_variance filling signal_scales"),
-    (None, "name detail method active"),
+    ("other", "offset_variance filling signal_scales learnt_from points gram"),
+    (None, "name detail method active note"),
 )
 WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the others are made shorter
     "indices": [4] * 8,

@@ -124,6 +124,8 @@ def test_holes_are_seen_through():
     mean = across @ np.linalg.solve(known[np.ix_(seen, seen)], holed.ravel()[seen])
     field = condition(PRIOR, INPUTS, holed).at(NEW)
     assert oracle.relative_error(field.mean, mean.reshape(-1, 5)) < 1e-6
+    covariance = np.kron(new, PRIOR.node_covariance()) - across @ np.linalg.solve(known[np.ix_(seen, seen)], across.T)
+    assert oracle.relative_error(field.std() ** 2, np.diag(covariance).reshape(-1, 5)) < 1e-6
     with pytest.raises(ValueError, match="observed must be None where a low rank stands"):
         field.given(np.where(np.arange(5) < 2, 1.0, np.nan) * np.ones((3, 1)))
 

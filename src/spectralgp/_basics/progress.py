@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import warnings
@@ -32,6 +33,12 @@ def mention(text: str) -> None:
     _, hear = _listeners.get()
     if hear is not None:
         hear(text)
+
+
+def announce(text: str) -> None:
+    """Say what long work is about to do, to who listens and to the log."""
+    logging.getLogger("spectralgp").info(text)
+    mention(text)
 
 
 def telling(progress: Progress | None) -> AbstractContextManager[None]:

@@ -63,6 +63,8 @@ def summary_of(learnt: FittedModels) -> str:
     graph = fits[0].model.spectrum.graph
     count = "one model" if len(fits) == 1 else f"a mixture of {len(fits)} models"
     lines = [f"{n_signals} signals on {n_nodes} nodes and {graph.n_edges} edges; {count}."]
+    if learnt.note:
+        lines.append(learnt.note)
     if learnt.order is not None:
         lines.append(learnt.order.described)
     for index in np.argsort(-learnt.weights, kind="stable").tolist():
@@ -218,9 +220,9 @@ def on_another_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
         moved = Units(float(np.mean(on_host(units.offset))), units.spread)
         inputs = task.input_kernel.subset(task.inputs, np.empty(0, dtype=np.intp))
         own = replace(task, graph=graph, inputs=inputs, signals=no_signals(graph.n_nodes, moved))
-        candidates.append(replace(candidate, task=own, shrunk=False))
+        candidates.append(replace(candidate, task=own, shrunk=False, learnt_from=None))
         kernel, spectrum = fit.model.graph_kernel, own.spectrum_of(fit.model.graph_kernel)
         model = replace(fit.model, spectrum=spectrum, graph_kernel=kernel.moved_to(spectrum))
         fits.append(replace(fit, model=told_apart(own, model)))
     draws = tuple(Draws((fit.model,)) for fit in fits)
-    return replace(learnt, raw_fits=tuple(fits), draws=draws).conditioned_anew(candidates)
+    return replace(learnt, raw_fits=tuple(fits), draws=draws, note="").conditioned_anew(candidates)

@@ -151,6 +151,7 @@ class Training:
     has_inputs: bool
     order: TimeOrder | None = None  # of the rows, where inputs are the signals before
     transformation: Transformation | None = None  # what inputs and values are of the user's, if not those
+    learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
 
 
 def read_training(estimator: Any, X: Any, Y: Any) -> Training:
@@ -241,7 +242,8 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
     )
     residual = None if is_papers or not training.has_inputs else estimator.residual
     shrunk = not is_papers and isinstance(estimator.residual, str) and is_small
-    return Setting(task, signals, kernel is None, training.carried, residual, shrunk, training.transformation)
+    decided = training.carried, residual, shrunk, training.transformation, training.learnt_from
+    return Setting(task, signals, kernel is None, *decided)
 
 
 def settings_of_changes(

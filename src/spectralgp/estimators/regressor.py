@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.arrays import as_generator, on_host, take
 from spectralgp._basics.checks import Array, as_option, as_positive
-from spectralgp._basics.progress import mention, progress_bar, quietly
+from spectralgp._basics.progress import announce, mention, progress_bar, quietly
 from spectralgp._basics.tables import (
     LIBRARIES,
     Table,
@@ -39,6 +39,7 @@ from spectralgp.kernels import GraphKernel, Identity, InputRecipe, SpectralKerne
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.candidates import at_once, automatic, likelier_scale, with_logarithms
 from spectralgp.learning.fitting import fit_models
+from spectralgp.learning.many import rows_to_learn_from, what_takes_long
 from spectralgp.learning.time_order import in_time_order
 from spectralgp.operators import precision_of
 from spectralgp.spectra import SpectrumSettings, release_passes
@@ -107,7 +108,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     random_state : int, RandomState, Generator or None, default=None
         Seed for folds and draws; 0 if not given, so that fits repeat.
     verbose : int, default=0
-        Show a progress bar while fitting.
+        Show a progress bar while fitting. Beyond 1,500 signals, which take long, there is always one, with what is done
+        and roughly how long it will take; the logger "spectralgp" says so too.
 
     Attributes
     ----------
@@ -263,6 +265,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             left out; nodes without any are predicted. The columns of a table (pandas, Polars, PyArrow or another that
             narwhals reads, or an xarray DataArray) are matched to the names of the graph's nodes. On a large graph `Y`
             may be a memory map or an HDF5-like array, which is read again at prediction; arrays are copied.
+
+        Notes
+        -----
+        On an exact spectrum, beyond 1,500 signals, hyperparameters are learnt from 1,000 drawn at random. Up to 6,000
+        all are conditioned on exactly; beyond that by 500 of the inputs, equation (30), or the 1,000 alone exactly,
+        whichever predicts 200 others better. Signals with holes are treated alike, but for the last: they are always
+        conditioned on all together. `summary` says what was done.
         """
         before = dict(self.__dict__)
         try:
@@ -283,7 +292,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 noted = [replace(fit, method=fit.method + note) for fit in learnt.raw_fits]
                 learnt = replace(learnt, raw_fits=tuple(noted))
             self.input_recipe_: InputRecipe | None = None
-            self._show(learnt, learnt.fits, training.form)
+            form = training.form
+            if learnt.conditioned_on is not None:
+                form = replace(form, kept=form.kept & np.isin(np.cumsum(form.kept) - 1, learnt.conditioned_on))
+            self._show(learnt, learnt.fits, form)
             self.log_marginal_likelihood_ = learnt.log_likelihood
             # without a prior the bound is a choice of the user's, and met as often as not
             if self.prior is not None and learnt.weights @ [fit.is_noise_at_bound for fit in self.fits_] > 0.5:
@@ -307,8 +319,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _learn(self, training: reading.Training, solver: Solver) -> FittedModels:
         """Learn the models that were asked for, or those that the library tries."""
+        generator, n_signals = as_generator(self.random_state, 0), training.values.shape[0]
+        if not training.spectrum.needs_passes:
+            training = replace(training, learnt_from=rows_to_learn_from(n_signals, generator))
         setting, logarithms = reading.setting_of(self, training, solver), None
-        kernels, n_signals, start = training.graph_kernels, training.values.shape[0], None
+        kernels, start = training.graph_kernels, None
         is_choice = self.graph_kernel is None and isinstance(self.residual, str) and not solver.only_papers_model
         is_alone = is_choice and n_signals < 2 and self.graph is None  # no folds can be made, and nothing is to choose
         is_choice = is_choice and not is_alone
@@ -323,7 +338,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             is_one = (len(kernels) == 1 and not is_choice) or training.spectrum.needs_passes or setting.shrunk
             stacking = replace(stacking, n_draws=0 if is_one else STACKED_DRAWS)
         try:
-            with progress_bar("fit", None, self.verbose > 0):
+            has_many = training.learnt_from is not None
+            with progress_bar("fit", None, self.verbose > 0 or has_many):
+                if has_many:
+                    announce(what_takes_long(training.values.shape, len(kernels), is_choice))
                 order = training.order if is_choice else None
                 if order is not None:
                     mention("rows are in time order")
@@ -343,7 +361,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 if is_choice and order is None:  # logarithms predict no more than twice what was seen, and time goes on
                     logarithms = reading.on_logarithms(self, training, setting, solver)
                     plan = plan if logarithms is None else with_logarithms(plan, setting, logarithms)
-                return fit_models(plan, solver, stacking, as_generator(self.random_state, 0), is_choice, start, order)
+                return fit_models(plan, solver, stacking, generator, is_choice, start, order)
         finally:
             for one in (setting, logarithms):
                 for signals in () if one is None else one.signals.values():

@@ -127,7 +127,7 @@ class _FromFirst(Filters):
     n_first: int
 
     def apply(self, coefficients: Array, eigenvalues: Array) -> Array:
-        return self.bank.apply(coefficients[: self.n_first], eigenvalues)
+        return self.bank.apply(coefficients[..., : self.n_first, :], eigenvalues)
 
     def matrices(self, eigenvalues: Array) -> Array:
         raise NotImplementedError("coordinates outside the modes have no number of their own")

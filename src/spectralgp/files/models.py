@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +26,7 @@ from spectralgp.files.schema import (
     SPECTRUM,
     TASK,
     Special,
+    are_places,
     require,
 )
 from spectralgp.graphs import Graph
@@ -39,7 +40,8 @@ from spectralgp.spectra import DensityState, Eigenpairs, Exact, Spectrum
 
 Json = Any
 UNQUESTIONED_BYTES = 2**28  # of memory that any machine has
-KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling")  # of what was learnt; the rest is computed again
+# what is kept of what was learnt; the rest is computed again
+KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling", "note")
 FOUND = {"eigenpairs": Eigenpairs, "densities": DensityState}  # what is found of graphs to know their spectra
 
 
@@ -290,16 +292,22 @@ def made(
     expected = "as many candidates, fits, draws and weights that add up to one"
     require(len(counts) == 1 and are_weights, "learnt", expected, sorted(counts))
     estimator = reading.made(file.estimator, "estimator")
-    _require_memory(task.signals.shape[0], sum(len(one.models) for one in parts.draws))
+    for candidate, one in zip(candidates, parts.draws, strict=True):
+        n_signals = candidate.task.signals.shape[0]
+        for points, spectrum in ((model.points, model.spectrum) for model in one.models):
+            are_some = points is None or (spectrum.has_eigenvectors and are_places(points, n_signals))
+            require(are_some, "points", f"some of {n_signals} signals on an exact spectrum", "others")
+    _require_memory(task.signals.shape[0], [model for one in parts.draws for model in one.models])
     draws, posterior = conditioned(candidates, parts.weights, parts.draws, parts.filling)
-    kept = parts.tried, parts.order, parts.filling
+    kept = parts.tried, parts.order, parts.filling, parts.note
     learnt = FittedModels(candidates, parts.raw_fits, parts.weights, draws, posterior, *kept)
     return learnt, parts.fits, graph, estimator
 
 
-def _require_memory(n_signals: int, n_posteriors: int) -> None:
+def _require_memory(n_signals: int, models: Sequence[GraphGP]) -> None:
     """Refuse a model whose covariances between signals are larger than the machine: a short file may describe it."""
-    needed = 8 * n_signals**2 * (n_posteriors + 2)
+    ranks = [n_signals if model.points is None else model.points.size for model in models]
+    needed = 8 * n_signals * (sum(ranks) + 2 * max(ranks))
     if needed > UNQUESTIONED_BYTES:
         there = _memory()
         expected = f"one for {there / 1e9:.2g} GB of memory"

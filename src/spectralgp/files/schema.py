@@ -169,7 +169,8 @@ def require(condition: Any, name: str, expected: str, found: object) -> None:
         raise ValueError(f"{name} must be {expected}; got {found}")
 
 
-def _are_places(indices: Any, n_places: int) -> bool:
+def are_places(indices: Any, n_places: int) -> bool:
+    """Whether indices are of some of so many."""
     return bool(np.all((indices >= 0) & (indices < n_places)))
 
 
@@ -242,14 +243,15 @@ def _graph(data: Any, indices: Any, indptr: Any, names: Any, coordinates: Any) -
     is_whole = n_nodes >= 1 and indices.size == n_entries and indptr[0] == 0 and indptr[-1] == n_entries
     rows = f"{n_entries} weights and {n_nodes} rows"
     require(is_whole and np.all(np.diff(indptr) >= 0), "graph.indptr", "the rows of a sparse matrix", rows)
-    require(_are_places(indices, n_nodes), "graph.indices", f"between {n_nodes} nodes", "others")
+    require(are_places(indices, n_nodes), "graph.indices", f"between {n_nodes} nodes", "others")
     return Graph(csr_array((data, indices, indptr), shape=(n_nodes, n_nodes)), names, coordinates)
 
 
 def _complete(**fields: Any) -> Any:
     state = CompleteState(**fields)
-    n_stored, shapes = state.source.shape[0], (state.gram.shape, state.level.shape)
-    is_whole = shapes == ((n_stored + 1, n_stored + 1), (n_stored + 1,)) and _are_places(state.rows, n_stored)
+    n_stored = state.source.shape[0]
+    shapes = (n_stored + 1, n_stored + 1) if state.gram is None else state.gram.shape, state.level.shape
+    is_whole = shapes == ((n_stored + 1, n_stored + 1), (n_stored + 1,)) and are_places(state.rows, n_stored)
     require(is_whole, "signals", f"of {n_stored} signals", f"arrays of shapes {shapes}")
     require(np.all(state.divisor > 0), "divisor", "positive", "others")
     return state.signals
@@ -295,7 +297,7 @@ SignalsState: Kind = Union[  # noqa: UP007
         source=array("_stored", "n_nodes", kinds="fiu"),
         offset=OFFSET,
         divisor=OFFSET,
-        gram=array("_and_ones", "_and_ones"),
+        gram=array("_and_ones", "_and_ones") | None,  # null where there are many signals
         rounding=NOT_NEGATIVE,
         rows=array("n_signals", kinds="i"),
         level=array("_and_ones"),
@@ -362,7 +364,10 @@ TRANSFORMATION: Kind = Union[  # noqa: UP007
 def _candidate(**fields: Any) -> Candidate:
     candidate = Candidate(**fields)
     columns, n_features = getattr(candidate.transformation, "columns", np.empty(0)), candidate.task.inputs.shape[1]
-    require(_are_places(columns, n_features), "transformation.columns", f"columns of {n_features} inputs", "others")
+    require(are_places(columns, n_features), "transformation.columns", f"columns of {n_features} inputs", "others")
+    rows, n_signals = candidate.learnt_from, candidate.task.signals.shape[0]
+    are_some = rows is None or (rows.size and are_places(rows, n_signals))
+    require(are_some, "learnt_from", f"some of {n_signals} signals", "others")
     return candidate
 
 
@@ -408,6 +413,7 @@ MODEL = record(
         None,
     ),
     mean_amplitude=(POSITIVE, 1.0),  # one up to version 3
+    points=(array("_points", kinds="i") | None, None),
 )
 FIT = record(
     Fit,
@@ -533,6 +539,7 @@ FILE = record(
             shrunk=bool,
             name=str,
             transformation=(TRANSFORMATION | None, None),
+            learnt_from=(array("_learnt_from", kinds="i") | None, None),  # all signals up to version 4
         ),
         least=1,
     ),
@@ -544,6 +551,7 @@ FILE = record(
         tried=several(record(Tried, name=str, score=NUMBER, weight=NOT_NEGATIVE)),
         order=(record(TimeOrder, factor=float, **each("n_following n_rows", COUNT)) | None, None),
         filling=(array("n_members") | None, None),
+        note=(str, ""),
     ),
     estimator=record(SimpleNamespace, parameters=PARAMETERS, fitted=FITTED),
 )

@@ -37,6 +37,7 @@ class Candidate:
     transformation: Transformation | None = None  # what the task's inputs and signals are of the user's, if not those
     scales_signals: bool = False  # whether signals have scales of their own, which are learnt
     is_tuned: bool = False  # whether it is the one that it starts from, with means of the least squared error
+    learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
 
     @property
     def untuned(self) -> Candidate:
@@ -47,6 +48,12 @@ class Candidate:
     def described(self) -> str:
         """Its name, and the Laplacian that it is on."""
         return self.name if self.kernel.needs_no_graph else f"{self.name} ({self.kernel.laplacian} Laplacian)"
+
+    @property
+    def learning(self) -> Task:
+        """What hyperparameters are learnt from: the task, or a part of it in the same units."""
+        rows = self.learnt_from
+        return self.task if rows is None else self.task.part(rows, self.task.signals.some(rows))
 
     def condition(
         self, model: GraphGP, task: Task | None = None, learns_tails: bool = True, roughly: bool = False
@@ -97,6 +104,7 @@ class Setting:
     residual: SpectralKernel | str | None = None  # filter of what neighbours share and inputs do not explain
     shrunk: bool = False  # whether the covariance of predictions is shrunk towards the graph's
     transformation: Transformation | None = None  # what inputs and signals are of the user's, if not those
+    learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
     _tasks: dict[object, Task] = field(default_factory=dict)
     _recipes: dict[Candidate, Recipe] = field(default_factory=dict)
 
@@ -123,6 +131,7 @@ class Setting:
         name = ", ".join(word for word, is_said in words.items() if is_said)
         own = full.scaled_by(1 / task.signals.units.spread)
         made = Candidate(task, own, self.shrunk, name, warm_start_from, self.transformation)
+        made = replace(made, learnt_from=self.learnt_from)
         self._recipes[made] = kernel, terms, scale, carries
         return made
 
@@ -164,9 +173,10 @@ def likelier_scale(setting: Setting, kernel: GraphKernel, carries: bool, solver:
     found: list[tuple[float, Scale, Fit]] = []
     for scale, signals in setting.signals.items():
         candidate = setting.candidate(kernel, scale=scale, carries=carries)
-        (fit,) = learn_all([candidate.task], [candidate.kernel], solver.coarse())
+        task = candidate.learning
+        (fit,) = learn_all([task], [candidate.kernel], solver.coarse())
         cost = 0.5 * signals.shape[1] if scale == "node" else 0.0  # half a nat for each node's own scale
-        found.append((candidate.in_units(fit).log_likelihood - cost, scale, fit))
+        found.append((fit.log_likelihood - task.signals.log_volume - cost, scale, fit))
     return max(found, key=itemgetter(0))[1:]
 
 

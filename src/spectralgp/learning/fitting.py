@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from spectralgp._basics.arrays import few_threads
-from spectralgp._basics.checks import Array
+from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import quietly, report
 from spectralgp.fields import GraphGP, Mixture, Posterior, stacking_weights
 from spectralgp.learning.candidates import Candidate, Plan
@@ -20,13 +20,13 @@ from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, Folds, FoldScores, Stacking
 from spectralgp.learning.hidden import HiddenEntries
+from spectralgp.learning.many import MOST_MEMBERS, conditioning, learning_tasks, of_all_signals
 from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.time_order import TimeOrder
 from spectralgp.learning.twins import have_scales, learn_candidates, scaled_twin, tuned_twin
 from spectralgp.learning.weights import Quantiles, share_by_crps, weights_by_error
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1
-MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
 MOST_FILLING = 3  # the same where signals have holes, which each member completes
 SMALLEST_SHARE = 0.01  # weight of a member that was found by choice, below which it is left out
 
@@ -55,6 +55,8 @@ class FittedModels:
     tried: tuple[Tried, ...] = ()  # all models that were compared; none where there was one model only
     order: TimeOrder | None = None  # of the rows, by which the models were compared; at random if not given
     filling: Array | None = None  # weights in filling in what was not observed, where they are others
+    note: str = ""  # what was done about many signals, for people
+    conditioned_on: Indices | None = None  # signals given, where the posterior does not know of all
 
     @cached_property
     def fits(self) -> tuple[Fit, ...]:
@@ -67,7 +69,7 @@ class FittedModels:
         """Models with drawn hyperparameters, for bands about what was learnt: as `Shown` has them."""
         parts: list[Shown] = []
         for number, (weight, fit, drawn) in enumerate(zip(self.weights, self.raw_fits, self.draws, strict=True)):
-            task, models = self.candidates[number].task, drawn.models
+            task, models = self.candidates[number].learning, drawn.models
             if weight > 0 and len(models) == 1:  # else those that predict are several
                 with few_threads(task.signals.shape[0]):
                     stream = np.random.default_rng([SHOWN_SEED, number])
@@ -122,7 +124,9 @@ def fit_models(
                 judge = HiddenEntries(signals, of_folds)
                 is_learnt = judge.is_whole
             else:
-                judge = Folds(signals.shape, stacking, of_folds, is_choice, order is not None)
+                learnt_from = candidates[0].learnt_from
+                n_folded = None if learnt_from is None else learnt_from.size
+                judge = Folds(signals.shape, stacking, of_folds, is_choice, order is not None, n_folded)
             candidates, held_out = _tried(plan, candidates, judge, solver)
             if is_choice and n_signals <= MOST_COMPARED and order is None and isinstance(judge, Folds):
                 candidates, held_out = _with_twins(candidates, held_out, judge, solver)
@@ -139,7 +143,7 @@ def fit_models(
                 candidates, weights = [candidates[index] for index in kept], weights[kept]
                 filling = None if filling is None else filling[kept]
                 warm_starts = [starts[one.untuned] for one in candidates]
-        tasks = [one.task for one in candidates]
+        tasks = learning_tasks(candidates)
         if is_choice and not tasks[0].signals.is_complete:
             solver = solver.coarse()  # more draws for what is missing would tell nothing of predictions
         with quietly() if is_stacked else nullcontext():
@@ -150,7 +154,8 @@ def fit_models(
                 is_cheap = is_choice and n_signals <= MOST_COMPARED and not tasks[0].spectrum.needs_passes
                 looks_elsewhere = is_cheap and is_stacked and tasks[0].signals.is_complete
                 tasks, fits = learn_candidates(candidates, tasks, solver, warm_starts, None, looks_elsewhere)
-        candidates = [replace(one, task=task) for one, task in zip(candidates, tasks, strict=True)]
+        if candidates[0].learnt_from is None:
+            candidates = [replace(one, task=task) for one, task in zip(candidates, tasks, strict=True)]
         if is_stacked:
             report("all signals")
         drawn = [Draws((fit.model,)) for fit in fits]
@@ -158,8 +163,12 @@ def fit_models(
             streams = of_draws.spawn(len(fits))
             triples = zip(tasks, fits, streams, strict=True)
             drawn = [hyperparameter_draws(task, fit, stacking.n_draws, rng) for task, fit, rng in triples]
-        complete, posterior = conditioned(candidates, weights, drawn, filling)
-    return FittedModels(tuple(candidates), tuple(fits), weights, complete, posterior, tried, order, filling)
+        chosen = conditioning(candidates, drawn, weights, generator)
+        complete, posterior = conditioned(chosen.candidates, weights, chosen.drawn, filling)
+        posteriors = [one for _, one in posterior.parts]
+        fits = [of_all_signals(*one, posteriors) for one in zip(chosen.candidates, fits, chosen.drawn, strict=True)]
+    decided = tried, order, filling, chosen.note, chosen.rows
+    return FittedModels(tuple(chosen.candidates), tuple(fits), weights, complete, posterior, *decided)
 
 
 def conditioned(

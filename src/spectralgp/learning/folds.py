@@ -132,10 +132,11 @@ class Folds:
         random_state: np.random.Generator,
         sparing: bool = False,
         in_time: bool = False,
+        most: int | None = None,
     ) -> None:
         (n_signals, n_nodes), n_folds = shape, min(stacking.n_folds, shape[0])
         shuffled, *self._streams = random_state.spawn(1 + n_folds)
-        order = shuffled.permutation(n_signals)[: MOST_COMPARED if sparing else None]
+        order = shuffled.permutation(n_signals)[: MOST_COMPARED if sparing else most]
         self.chosen, self.n_draws, self.n_jobs = np.sort(order), stacking.n_draws or 0, stacking.n_jobs
         self.held_out = np.array_split(order, n_folds)
         if sparing:  # no more than it takes to judge

@@ -15,7 +15,7 @@ from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_training_signals
 from spectralgp._basics.extras import require
 from spectralgp.graphs import GraphBase
-from spectralgp.signals.core import LARGEST, Center, Reader, Scale, Signals, Store, Units
+from spectralgp.signals.core import LARGEST, MOST_PRODUCTS, Center, Reader, Scale, Signals, Store, Units
 from spectralgp.signals.levels import at_unseen, can_place
 from spectralgp.signals.scales import TYPICAL_WORTH, relative_scales
 
@@ -90,16 +90,22 @@ def _read(source: Any, how: ReadAs, keep_source: bool, reach: float) -> Signals:
     if relative is not None and center is None:
         reference = 0.0
     ones: Any = 1.0 if relative is None else 1 / relative
-    gram = np.zeros((n_signals + 1, n_signals + 1))
-    for squares, sums in _of_each(source, _gram, reference, ones, largest=largest):
-        gram[:-1, :-1] += squares
-        gram[:-1, -1] += sums
-    gram[-1, :-1] = gram[:-1, -1]
-    gram[-1, -1] = n_nodes
-    spread = float(np.sqrt(np.trace(gram[:-1, :-1]) / (n_signals * n_nodes)))
+    gram: Array | None = None
+    if keep_source or n_signals <= MOST_PRODUCTS:
+        gram = np.zeros((n_signals + 1, n_signals + 1))
+        for squares, sums in _of_each(source, _gram, reference, ones, largest=largest):
+            gram[:-1, :-1] += squares
+            gram[:-1, -1] += sums
+        gram[-1, :-1] = gram[:-1, -1]
+        gram[-1, -1] = n_nodes
+        total = float(np.trace(gram[:-1, :-1]))
+    else:
+        total = sum(_of_each(source, _total, reference, ones, largest=largest))
+    spread = float(np.sqrt(total / (n_signals * n_nodes)))
     divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
-    factors = np.append(np.full(n_signals, largest / divisor), 1.0)
-    gram *= np.multiply.outer(factors, factors)
+    if gram is not None:
+        factors = np.append(np.full(n_signals, largest / divisor), 1.0)
+        gram *= np.multiply.outer(factors, factors)
     level = np.zeros(n_signals + 1)
     level[-1] = -mean / divisor if center is None and relative is None else 0.0
     units = Units(reference, divisor, relative)
@@ -120,6 +126,11 @@ def _gram(block: Any, reference: Any, ones: Any, *, largest: float) -> tuple[Arr
     rows = (block - reference) / largest
     rows = rows if np.ndim(ones) == 0 else rows * ones
     return _on_host(rows @ rows.T), _on_host(array_namespace(block).sum(rows, axis=1))
+
+
+def _total(block: Any, reference: Any, ones: Any, *, largest: float) -> float:
+    """Sum of the squares of a block."""
+    return float(array_namespace(block).sum(((block - reference) / largest * ones) ** 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +301,7 @@ class CompleteState:
     offset: Any
     divisor: Any
     units: Units
-    gram: Array
+    gram: Array | None
     rounding: float
     rows: Indices
     level: Array
@@ -339,5 +350,6 @@ def state_of(signals: Signals) -> CompleteState | IncompleteState:
         precision = np.dtype(signals.like.dtype).name
         return IncompleteState(signals.values, units, signals.is_centred_by_node, read_as, precision)
     source = store.source if isinstance(store.source, np.ndarray) else on_host(store.source[:, :])
-    scaled_by = hosted(store.offset), hosted(store.divisor), units, store.gram, store.rounding
+    gram = store.gram if store.has_products else None
+    scaled_by = hosted(store.offset), hosted(store.divisor), units, gram, store.rounding
     return CompleteState(source, *scaled_by, signals._rows, signals._level, signals._recentres, read_as)

@@ -1,0 +1,173 @@
+"""Many signals: which of them are learnt from, how all are conditioned on, and how long that will take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.progress import mention
+from spectralgp.fields import GraphGP, Posterior, Rows, greedy_points
+from spectralgp.learning.candidates import Candidate
+from spectralgp.learning.draws import Draws
+from spectralgp.learning.fit import Fit
+from spectralgp.learning.missing import with_evidence
+from spectralgp.learning.objective import Task
+from spectralgp.spectra import modes_of
+
+MOST_LEARNT_WHOLE = 1_500  # signals that hyperparameters are learnt from, all of them
+LEARNT_FROM = 1_000  # signals that they are learnt from where there are more
+MOST_EXACT = 6_000  # signals that are conditioned on exactly
+RANK = 500  # signals whose inputs stand for those of all, where there are more
+HELD_OUT = 200  # signals by which that is compared with those that were learnt from alone
+MOST_MEMBERS = 2  # of a choice, where there are more than `MOST_COMPARED` signals, so that each takes long to learn
+
+# How long a fit takes, in eigendecompositions of matrices of so many rows; a sample of one says what that takes here
+SAMPLE_ROWS = 512
+COMPARED_ROWS, COMPARED_STEPS = 320, 400  # evaluations on folds, of all models that the default compares
+LEARNING_STEPS = 20  # evaluations on all signals that are learnt from, per model
+EVALUATION = 2.0  # of the likelihood, with its gradient and curvature
+PASS = 0.4  # products of a matrix of signals by signals with the signals, over the cube that they stand for
+CONDITIONING_PASSES = 10
+NODE_MATRICES = 4  # eigendecompositions of nodes by nodes, or what costs as much, per model
+
+
+def rows_to_learn_from(n_signals: int, random_state: np.random.Generator) -> Indices | None:
+    """Signals drawn at random to learn from; None where all of them are few enough."""
+    if n_signals <= MOST_LEARNT_WHOLE:
+        return None
+    return np.sort(random_state.spawn(1)[0].permutation(n_signals)[:LEARNT_FROM])
+
+
+def expected_seconds(shape: tuple[int, int], n_models: int, is_choice: bool) -> float:
+    """How long it takes, roughly, to learn models from some of many signals and to condition them on all."""
+    n_signals, n_nodes = shape
+    sample = np.random.default_rng(0).standard_normal((SAMPLE_ROWS, SAMPLE_ROWS))
+    start = time.perf_counter()
+    modes_of(sample @ sample.T)
+    unit = (time.perf_counter() - start) / SAMPLE_ROWS**3
+
+    def evaluation(n_rows: int) -> float:
+        return EVALUATION * n_rows**3 + 2 * PASS * n_rows**2 * n_nodes
+
+    compared = COMPARED_STEPS * evaluation(COMPARED_ROWS) if is_choice else 0.0
+    rank, n_times = (n_signals, 1) if n_signals <= MOST_EXACT else (RANK, 3)
+    conditioned = rank**2 * n_signals + CONDITIONING_PASSES * PASS * rank * n_signals * n_nodes
+    conditioned = n_times * (conditioned + NODE_MATRICES * n_nodes**3)
+    return unit * (compared + n_models * (LEARNING_STEPS * evaluation(LEARNT_FROM) + conditioned))
+
+
+def what_takes_long(shape: tuple[int, int], n_models: int, is_choice: bool) -> str:
+    """What is done with many signals, and for how long, in words."""
+    minutes = expected_seconds(shape, MOST_MEMBERS if is_choice else n_models, is_choice) / 60
+    long = "less than a minute" if minutes < 1 else f"about {minutes:.0f} minute{'s' if minutes >= 1.5 else ''}"
+    all_of_them = "all" if shape[0] <= MOST_EXACT else f"all by {RANK} of them, unless those {LEARNT_FROM:,} do better"
+    return f"{shape[0]:,} signals: learning from {LEARNT_FROM:,} drawn at random, conditioning on {all_of_them}; {long}"
+
+
+def learning_tasks(candidates: Sequence[Candidate]) -> list[Task]:
+    """What candidates are learnt from; those that share a task share its part too."""
+    parts = {one.task: one.learning for one in candidates}
+    return [parts[one.task] for one in candidates]
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioning:
+    """Which signals candidates are conditioned on, and by which models."""
+
+    candidates: list[Candidate]
+    drawn: list[Draws]
+    note: str = ""  # for people
+    rows: Indices | None = None  # the signals that are conditioned on, where they are not all
+
+
+def conditioning(
+    candidates: list[Candidate], drawn: list[Draws], weights: Array, random_state: np.random.Generator
+) -> Conditioning:
+    """Condition on all signals exactly; where they are very many on all by a low rank, or on those learnt from alone.
+
+    Which of the two is decided by the log densities of some others, under the model of the largest weight. Signals
+    with holes have the low rank, which fills in all of them.
+    """
+    rows, task = candidates[0].learnt_from, candidates[0].task
+    if rows is None:
+        return Conditioning(candidates, drawn)
+    n_signals, note = task.signals.shape[0], f"Hyperparameters are learnt from {rows.size} signals drawn at random"
+    if n_signals <= MOST_EXACT:
+        return Conditioning(candidates, drawn, f"{note}; all are conditioned on.")
+    mention("points that stand for all inputs")
+    held_out = random_state.spawn(1)[0].permutation(np.setdiff1d(np.arange(n_signals), rows))[:HELD_OUT]
+    kept = np.setdiff1d(np.arange(n_signals), held_out)
+    low = [_by_points(*pair, kept) for pair in zip(candidates, drawn, strict=True)]
+    by_rank = f"{note}; all are conditioned on by a covariance of rank {RANK}"
+    if task.signals.has_holes:
+        return Conditioning(candidates, low, f"{by_rank}.")
+    heaviest = int(np.argmax(weights))
+    candidate = candidates[heaviest]
+    mention(f"{held_out.size} signals held out from all, and from those learnt from")
+    by_all = _log_densities(candidate, low[heaviest].models[0], kept, held_out)
+    by_some = _log_densities(candidate, drawn[heaviest].models[0], rows, held_out)
+    compared = f"{held_out.size} others have log densities of {by_all:.5g} by all and {by_some:.5g} by those alone"
+    if by_all > by_some:
+        return Conditioning(candidates, low, f"{by_rank}: {compared}.")
+    pairs = zip(candidates, learning_tasks(candidates), strict=True)
+    alone = [replace(one, task=part, learnt_from=None) for one, part in pairs]
+    return Conditioning(alone, drawn, f"{note}, and these alone are conditioned on: {compared}.", rows)
+
+
+def _by_points(candidate: Candidate, drawn: Draws, kept: Indices) -> Draws:
+    """Models of a candidate by the covariances of all inputs with a few of those kept."""
+    kernel, inputs = drawn.models[0].input_kernel, candidate.task.inputs
+    points = np.empty(0, dtype=np.intp)
+    if kernel.has_features or kernel.is_pairwise:  # else signals are unrelated, which is exact without any
+        points = kept[greedy_points(kernel, kernel.subset(inputs, kept), RANK)]
+    return replace(drawn, models=tuple(replace(model, points=points) for model in drawn.models))
+
+
+def _log_densities(candidate: Candidate, model: GraphGP, kept: Indices, held_out: Indices) -> float:
+    """Mean log density of signals held out, given those kept."""
+    task = candidate.task
+    if model.points is not None:
+        model = replace(model, points=np.searchsorted(kept, model.points))
+    posterior = candidate.condition(model, task.part(kept, task.signals.some(kept)))
+    new = model.input_kernel.between(task.inputs, kept, held_out)
+    prediction = posterior.given(new, task.inputs[held_out])
+    return float(np.mean(posterior.log_densities_of(prediction, task.signals.some(held_out))))
+
+
+def of_all_signals(candidate: Candidate, fit: Fit, drawn: Draws, posteriors: Sequence[Posterior]) -> Fit:
+    """A fit to some of the signals, with the evidence of all of them under its model, by its points if it has any."""
+    part, task, model = candidate.learning, candidate.task, replace(fit.model, points=drawn.models[0].points)
+    if part is task:
+        return fit
+    if task.signals.has_holes:
+        value = with_evidence(task, replace(fit, model=model)).log_likelihood
+    else:
+        known = (one.covariance.rows for one in posteriors if one.prior.input_kernel is model.input_kernel)
+        rows = next(known, None)
+        value = log_likelihood(model, task, model.rows(task.inputs) if rows is None else rows)
+    detail = f"{fit.detail}; learnt from {part.signals.shape[0]} of {task.signals.shape[0]} signals, drawn at random"
+    # values of the stages stay those of the part, whose units have another volume
+    volume = task.signals.log_volume - part.signals.log_volume
+    return replace(
+        fit,
+        log_likelihood=value,
+        log_posterior=value + fit.log_posterior - fit.log_likelihood,
+        detail=detail,
+        stages=tuple([replace(stage, log_posterior=stage.log_posterior + volume) for stage in fit.stages]),
+        restarts=tuple([reached + volume for reached in fit.restarts]),
+    )
+
+
+def log_likelihood(model: GraphGP, task: Task, rows: Rows) -> float:
+    """Log marginal likelihood of complete signals under the graph's model, by rows of any kind: (5) and (30)."""
+    basis, units = model.graph_basis, task.signals.units
+    block = basis.load(task.signals.values) - model.carried_block(task.carried, task.inputs, units)
+    powers = replace(model, shrinkage=None).nodes.powers(basis.eigenvalues)
+    loaded = rows.load(block)
+    length = float(np.sum(loaded * rows.apply(loaded, *powers, exponent=-1)))
+    logs = float(np.sum(rows.log_determinants(*powers)))
+    return -0.5 * (length + logs + task.signals.size * float(np.log(2 * np.pi)))

@@ -1,0 +1,210 @@
+"""Many signals: hyperparameters are learnt from some of them, and all are conditioned on, exactly or by a low rank."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+import spectralgp
+from spectralgp import GraphGPRegressor, Polynomial, Task, condition, learn, log_marginal_likelihood
+from spectralgp.datasets import sensor_graph
+from spectralgp.learning import many
+from tolerances import FORMULA, OPTIMUM
+
+N_SIGNALS, N_NODES = 80, 8
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """A graph, inputs, and signals that inputs explain and neighbours share."""
+    rng = np.random.default_rng(1)
+    graph = sensor_graph(N_NODES, rng)
+    inputs = rng.uniform(-2, 2, (N_SIGNALS, 2))
+    smooth = np.linalg.inv(np.eye(N_NODES) + graph.laplacian().toarray())
+    explained = np.sin(inputs @ rng.standard_normal((2, N_NODES))) @ smooth
+    return graph, inputs, explained + 0.3 * rng.standard_normal((N_SIGNALS, N_NODES)) @ smooth
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Limits under which the problem has many signals."""
+    monkeypatch.setattr(many, "MOST_LEARNT_WHOLE", 60)
+    monkeypatch.setattr(many, "LEARNT_FROM", 40)
+
+
+def test_hyperparameters_are_those_of_some_signals_and_the_posterior_that_of_all(problem, few):
+    graph, inputs, signals = problem
+    model = GraphGPRegressor(graph, Polynomial(2), RBF(), center=None, scale=None).fit(inputs, signals)
+    (candidate,), (fit,) = model._learnt.candidates, model.fits_
+    rows = candidate.learnt_from
+    assert rows.size == 40
+    assert np.all(np.diff(rows) > 0)
+    alone = learn(Task.of(graph, RBF(), inputs[rows], signals[rows]), candidate.kernel)
+    assert fit.model.noise_variance == pytest.approx(alone.model.noise_variance, rel=OPTIMUM)
+    assert fit.certificate.stationarity == pytest.approx(alone.certificate.stationarity, abs=0.01)
+    assert fit.message.endswith("learnt from 40 of 80 signals, drawn at random")
+    assert "learnt from 40 signals drawn at random" in model.summary()
+    dense = log_marginal_likelihood(fit.model, inputs, signals)
+    assert fit.log_likelihood == pytest.approx(dense, rel=FORMULA)
+    assert model.log_marginal_likelihood_ == pytest.approx(dense, rel=FORMULA)
+    assert fit.log_posterior - fit.log_likelihood == pytest.approx(alone.log_posterior - alone.log_likelihood, abs=0.01)
+    unshrunk = GraphGPRegressor(graph, Polynomial(2), RBF(), residual=Polynomial(2), center=None, scale=None)
+    unshrunk.fit(inputs, signals)
+    expected = condition(unshrunk.fits_[0].model, inputs, signals).at(inputs[:5] + 0.1)
+    assert oracle.relative_error(unshrunk.predict(inputs[:5] + 0.1), expected.mean) < FORMULA
+
+
+def test_evidence_is_in_the_units_of_the_signals(problem, few):
+    graph, inputs, signals = problem
+    values = [
+        GraphGPRegressor(graph, Polynomial(1), RBF(), scale="node").fit(inputs, factor * signals) for factor in (1, 10)
+    ]
+    likelihoods, stages = zip(*[(one.log_marginal_likelihood_, one.fits_[0].stages[-1]) for one in values], strict=True)
+    assert likelihoods[0] - likelihoods[1] == pytest.approx(signals.size * np.log(10), rel=1e-6)
+    assert stages[0].log_posterior - stages[1].log_posterior == pytest.approx(signals.size / 2 * np.log(10), rel=1e-4)
+
+
+def test_few_signals_are_learnt_from_whole(problem):
+    graph, inputs, signals = problem
+    model = GraphGPRegressor(graph, Polynomial(1), RBF()).fit(inputs, signals)
+    assert model._learnt.candidates[0].learnt_from is None
+    assert "drawn at random" not in model.summary()
+
+
+def test_the_seed_decides_which_signals(problem, few):
+    graph, inputs, signals = problem
+    rows = [
+        GraphGPRegressor(graph, Polynomial(1), RBF(), random_state=seed).fit(inputs, signals)._learnt.candidates[0]
+        for seed in (None, 0, 1)
+    ]
+    assert np.array_equal(rows[0].learnt_from, rows[1].learnt_from)
+    assert not np.array_equal(rows[0].learnt_from, rows[2].learnt_from)
+
+
+@pytest.mark.parametrize("kernel", [None, [Polynomial(1), Polynomial(2)]], ids=["default", "stacked"])
+def test_models_of_many_signals_are_saved(problem, few, kernel, tmp_path):
+    graph, inputs, signals = problem
+    model = GraphGPRegressor(graph, kernel).fit(inputs, signals)
+    assert {one.learnt_from.size for one in model._learnt.candidates} == {40}
+    model.save(tmp_path / "model.sgp")
+    again = spectralgp.load(tmp_path / "model.sgp")
+    for one, other in zip(model.predict(inputs, return_std=True), again.predict(inputs, return_std=True), strict=True):
+        assert np.array_equal(one, other)
+    points = np.linspace(0, 1, 3)
+    bands = [np.asarray(one.response(points, return_std=True)) for one in (model, again)]
+    assert np.array_equal(*bands)
+    assert again.summary() == model.summary()
+
+
+def test_signals_with_holes_are_learnt_from_some_too(problem, few):
+    graph, inputs, signals = problem
+    holed = signals.copy()
+    holed[np.random.default_rng(2).random(signals.shape) < 0.1] = np.nan
+    model = GraphGPRegressor(graph, Polynomial(1), RBF()).fit(inputs, holed)
+    completed, std = model.impute(inputs, holed)
+    missing = np.isnan(holed)
+    assert np.all(std[missing] > 0)
+    assert np.mean((completed - signals)[missing] ** 2) < np.var(signals)
+    assert "learnt from 40 of 80" in model.fits_[0].message
+
+
+def test_a_line_says_what_is_done_and_for_how_long(problem, few, caplog):
+    graph, inputs, signals = problem
+    with caplog.at_level(logging.INFO, logger="spectralgp"):
+        GraphGPRegressor(graph, Polynomial(1), RBF()).fit(inputs, signals)
+    assert caplog.messages == ["80 signals: learning from 40 drawn at random, conditioning on all; less than a minute"]
+
+
+def test_what_takes_long_grows_with_the_signals():
+    sizes = [(2_000, 20), (4_000, 20), (4_000, 2_000)]
+    seconds = [many.expected_seconds(shape, 1, is_choice) for shape in sizes for is_choice in (False, True)]
+    assert np.all(np.array(seconds) > 0)
+    assert seconds[4] > seconds[0]
+    assert "minutes" in many.what_takes_long((100_000, 20), 2, is_choice=False)
+
+
+@pytest.fixture
+def very_few(few, monkeypatch):
+    """Limits under which the problem has too many signals for an exact covariance."""
+    monkeypatch.setattr(many, "MOST_EXACT", 70)
+    monkeypatch.setattr(many, "RANK", 50)
+    monkeypatch.setattr(many, "HELD_OUT", 15)
+
+
+def test_very_many_signals_are_conditioned_on_by_a_low_rank(problem, very_few, tmp_path):
+    graph, inputs, signals = problem
+    form = Polynomial(1, "interval")
+    model = GraphGPRegressor(graph, form, RBF(), residual=form).fit(inputs, signals)
+    (prior,), ((_, posterior),) = model._learnt.draws[0].models, model.posterior_.parts
+    assert prior.points.size == 50
+    assert posterior.signals.shape[0] == N_SIGNALS
+    assert "; all are conditioned on by a covariance of rank 50: 15 others have" in model.summary()
+    exact = condition(replace(prior, points=None), posterior.inputs, posterior.signals)
+    assert oracle.relative_error(posterior.at(inputs).mean, exact.at(inputs).mean) < 0.1
+    assert model.fits_[0].log_likelihood == pytest.approx(
+        posterior.log_evidence() - posterior.signals.log_volume, rel=FORMULA
+    )
+    assert np.all(np.isfinite(model.leave_one_out().log_density))
+    more = model.condition_on(inputs[:3] + 0.1, signals[:3])
+    assert more.posterior_.parts[0][1].signals.shape[0] == N_SIGNALS + 3
+    assert model.transfer(graph).predict(inputs[:2]).shape == (2, N_NODES)
+    model.save(tmp_path / "model.sgp")
+    again = spectralgp.load(tmp_path / "model.sgp")
+    assert np.array_equal(again._learnt.draws[0].models[0].points, prior.points)
+    for one, other in zip(model.predict(inputs, return_std=True), again.predict(inputs, return_std=True), strict=True):
+        assert np.array_equal(one, other)
+    elsewhere = replace(prior, points=np.array([0, N_SIGNALS]))
+    model._learnt = replace(model._learnt, draws=(replace(model._learnt.draws[0], models=(elsewhere,)),))
+    model.save(tmp_path / "model.sgp")
+    with pytest.raises(ValueError, match="points must be some of 80 signals on an exact spectrum; got others"):
+        spectralgp.load(tmp_path / "model.sgp")
+
+
+def test_very_many_signals_give_way_to_those_learnt_from_where_these_predict_better(
+    problem, very_few, tmp_path, monkeypatch
+):
+    graph, inputs, signals = problem
+    with_gap = np.vstack([np.full(N_NODES, np.nan), signals])
+    densities = iter([1.0, 2.0])
+    monkeypatch.setattr(many, "_log_densities", lambda *_: next(densities))
+    model = GraphGPRegressor(graph, Polynomial(1), RBF()).fit(np.vstack([inputs[:1], inputs]), with_gap)
+    ((_, posterior),) = model.posterior_.parts
+    rows = np.flatnonzero(model._form.kept) - 1
+    assert rows.size == posterior.signals.shape[0] == 40
+    assert np.array_equal(posterior.inputs, inputs[rows])
+    assert "these alone are conditioned on: 15 others have log densities of 1 by all and 2 by" in model.summary()
+    left = model.leave_one_out()
+    assert np.array_equal(np.flatnonzero(np.isfinite(left.log_density)) - 1, rows)
+    model.save(tmp_path / "model.sgp")
+    again = spectralgp.load(tmp_path / "model.sgp")
+    assert np.array_equal(again.predict(inputs), model.predict(inputs))
+    assert again.summary() == model.summary()
+
+
+def test_densities_of_signals_held_out_are_those_of_the_posterior(problem, very_few):
+    graph, inputs, signals = problem
+    model = GraphGPRegressor(graph, Polynomial(1), RBF(), residual=Polynomial(1), center=None, scale=None)
+    (candidate,) = model.fit(inputs, signals)._learnt.candidates
+    prior = model.fits_[0].model
+    kept, held_out = np.arange(60), np.arange(60, 80)
+    expected = (
+        condition(prior, inputs[kept], signals[kept]).at(inputs[held_out]).log_density(signals[held_out], joint=False)
+    )
+    assert many._log_densities(candidate, prior, kept, held_out) == pytest.approx(np.mean(expected), rel=FORMULA)
+
+
+def test_very_many_signals_with_holes_are_filled_in_by_the_low_rank(problem, very_few):
+    graph, inputs, signals = problem
+    holed = signals.copy()
+    holed[np.random.default_rng(2).random(signals.shape) < 0.1] = np.nan
+    model = GraphGPRegressor(graph, Polynomial(1), RBF()).fit(inputs, holed)
+    completed, std = model.impute(inputs, holed)
+    missing = np.isnan(holed)
+    assert np.all(std[missing] > 0)
+    assert np.mean((completed - signals)[missing] ** 2) < np.var(signals)
+    assert model._learnt.draws[0].models[0].points.size == 50
