@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import nnls
 
-from spectralgp._basics.checks import Array, as_integer, as_positive
+from spectralgp._basics.checks import Array, Mask, as_integer, as_positive
 from spectralgp._basics.progress import mention, quietly, report
 from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
@@ -201,8 +201,8 @@ class Sqp(Solver):
         return solutions
 
     def _highest(self, objective: Objective, starts: list[Array]) -> SearchResult:
-        if self.tolerance_nats is None and _has_many(objective.task, [objective.graph_kernel]):
-            starts = [_settled(objective, start, self.max_iterations) for start in starts]
+        if _has_many(objective.task, [objective.graph_kernel]):
+            starts = [_settled(objective, start, self.max_iterations, self.tolerance_nats) for start in starts]
         ascents = [ascend(objective, start, self.max_iterations, self.tolerance_nats) for start in starts]
         return max(ascents, key=attrgetter("value"))
 
@@ -327,7 +327,7 @@ def _has_many(task: Task, kernels: Sequence[GraphKernel]) -> bool:
     return task.signals.shape[0] >= 2 * SIGNALS_BEFORE_ALL and not is_whole
 
 
-def _settled(objective: Objective, x: Array, max_iterations: int) -> Array:
+def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats: float | None = None) -> Array:
     """A point near the maximum, by steps of the input kernel's parameters with the best of all others at each.
 
     Only these steps cost eigendecompositions: filters and noise, which may trade off against each other for long, do
@@ -345,17 +345,16 @@ def _settled(objective: Objective, x: Array, max_iterations: int) -> Array:
         return found, objective.evaluate(found)[0]
 
     x, value = best_at(np.clip(x, *objective.bounds.T))
+    gradient, curvature = objective.evaluate(x)[1][own], _profile_precision(objective, x, own)
     for _ in range(MAX_INPUT_STEPS):
-        gradient, precision = objective.evaluate(x)[1][own], objective.precision(x)
-        if precision is None:
-            return x
-        across = precision[np.ix_(~own, own)]
-        curvature = precision[np.ix_(own, own)] - across.T @ np.linalg.solve(precision[np.ix_(~own, ~own)], across)
+        if curvature is None:
+            break
         step = np.clip(x[own] + np.linalg.solve(curvature, gradient), low, high) - x[own]
         step *= min(1.0, MAX_STEP / max(float(np.max(np.abs(step))), 1e-300))
         promised = float(gradient @ step)
-        if promised <= MIN_GAIN_NATS * objective.task.signals.size:
-            return x
+        if promised <= (tolerance_nats or MIN_GAIN_NATS * objective.task.signals.size):
+            break
+        is_far = promised > FAR_GAIN_NATS
         for _ in range(MAX_INPUT_CUTS):
             tried = x.copy()
             tried[own] += step
@@ -364,9 +363,20 @@ def _settled(objective: Objective, x: Array, max_iterations: int) -> Array:
                 break
             step, promised = step / 2, promised / 2
         else:
-            return x
-        x, value = new, new_value
+            break
+        before, x, value = gradient, new, new_value
+        gradient = objective.evaluate(x)[1][own]
+        curvature = _profile_precision(objective, x, own) if is_far else _updated(curvature, step, before - gradient)
     return x
+
+
+def _profile_precision(objective: Objective, x: Array, own: Mask) -> Array | None:
+    """Curvature to step some of the parameters by while all others are the best; None where there is none."""
+    precision = objective.precision(x)
+    if precision is None:
+        return None
+    across, others = precision[np.ix_(~own, own)], precision[np.ix_(~own, ~own)]
+    return np.asarray(precision[np.ix_(own, own)] - across.T @ np.linalg.solve(others, across))
 
 
 def _fresh_precision(objective: Objective, x: Array) -> Array:
