@@ -125,7 +125,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         In the units of `Y` squared, at a node of relative scale one; the weighted mean when stacked. A model of
         logarithms has the units of `Y` near a typical value: its kernels and this number are given there.
     log_marginal_likelihood_ : float
-        Of `Y` as given, in nats; of the mixture when stacked.
+        Of `Y` as given, in nats; of the mixture when stacked. Of the signals learnt from alone where others have holes.
     kernel_weights_ : ndarray of shape (n_kernels,)
         Weights of the stacked models; one for a single model.
     fits_ : tuple of Fit
@@ -270,8 +270,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -----
         On an exact spectrum, beyond 1,500 signals, hyperparameters are learnt from 1,000 drawn at random. Up to 6,000
         all are conditioned on exactly; beyond that by 500 of the inputs, equation (30), or the 1,000 alone exactly,
-        whichever predicts 200 others better. Signals with holes are treated alike, but for the last: they are always
-        conditioned on all together. `summary` says what was done.
+        whichever predicts 200 others better. Signals with holes are treated alike, but that all of them are conditioned
+        on, and that likelihoods are those of the 1,000. `summary` says what was done.
         """
         before = dict(self.__dict__)
         try:

@@ -14,7 +14,6 @@ from spectralgp.fields import GraphGP, Posterior, Rows, greedy_points
 from spectralgp.learning.candidates import Candidate
 from spectralgp.learning.draws import Draws
 from spectralgp.learning.fit import Fit
-from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.objective import Task
 from spectralgp.spectra import modes_of
 
@@ -139,19 +138,19 @@ def _log_densities(candidate: Candidate, model: GraphGP, kept: Indices, held_out
 
 
 def of_all_signals(candidate: Candidate, fit: Fit, drawn: Draws, posteriors: Sequence[Posterior]) -> Fit:
-    """A fit to some of the signals, with the evidence of all of them under its model, by its points if it has any."""
+    """A fit to some of the signals, with the evidence of all of them under its model where they are complete."""
     part, task, model = candidate.learning, candidate.task, replace(fit.model, points=drawn.models[0].points)
     if part is task:
         return fit
-    if task.signals.has_holes:
-        value = with_evidence(task, replace(fit, model=model)).log_likelihood
+    detail = f"{fit.detail}; learnt from {part.signals.shape[0]} of {task.signals.shape[0]} signals, drawn at random"
+    # what is said of the part alone is in its units, which have another volume
+    volume = task.signals.log_volume - part.signals.log_volume
+    if task.signals.has_holes:  # of all of which the evidence would take longer than all else
+        value, detail = fit.log_likelihood + volume, f"{detail}, of which the likelihood is"
     else:
         known = (one.covariance.rows for one in posteriors if one.prior.input_kernel is model.input_kernel)
         rows = next(known, None)
         value = log_likelihood(model, task, model.rows(task.inputs) if rows is None else rows)
-    detail = f"{fit.detail}; learnt from {part.signals.shape[0]} of {task.signals.shape[0]} signals, drawn at random"
-    # values of the stages stay those of the part, whose units have another volume
-    volume = task.signals.log_volume - part.signals.log_volume
     return replace(
         fit,
         log_likelihood=value,

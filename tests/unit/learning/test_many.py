@@ -110,7 +110,14 @@ def test_signals_with_holes_are_learnt_from_some_too(problem, few):
     missing = np.isnan(holed)
     assert np.all(std[missing] > 0)
     assert np.mean((completed - signals)[missing] ** 2) < np.var(signals)
-    assert "learnt from 40 of 80" in model.fits_[0].message
+    assert model.fits_[0].message.endswith("learnt from 40 of 80 signals, drawn at random, of which the likelihood is")
+    rows = model._learnt.candidates[0].learnt_from
+    (fit,) = model._learnt.raw_fits
+    part = (holed[rows] - model.center_) / model.scale_
+    expected = log_marginal_likelihood(fit.model, inputs[rows], part) - np.sum(
+        np.broadcast_to(np.log(model.scale_), part.shape)[~np.isnan(part)]
+    )
+    assert model.log_marginal_likelihood_ == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_line_says_what_is_done_and_for_how_long(problem, few, caplog):
@@ -120,12 +127,14 @@ def test_a_line_says_what_is_done_and_for_how_long(problem, few, caplog):
     assert caplog.messages == ["80 signals: learning from 40 drawn at random, conditioning on all; less than a minute"]
 
 
-def test_what_takes_long_grows_with_the_signals():
+def test_what_takes_long_grows_with_the_signals(monkeypatch):
     sizes = [(2_000, 20), (4_000, 20), (4_000, 2_000)]
     seconds = [many.expected_seconds(shape, 1, is_choice) for shape in sizes for is_choice in (False, True)]
     assert np.all(np.array(seconds) > 0)
     assert seconds[4] > seconds[0]
-    assert "minutes" in many.what_takes_long((100_000, 20), 2, is_choice=False)
+    for length, words in ((50.0, "less than a minute"), (70.0, "about 1 minute"), (200.0, "about 3 minutes")):
+        monkeypatch.setattr(many, "expected_seconds", lambda *_, length=length: length)
+        assert many.what_takes_long((100_000, 20), 2, is_choice=False).endswith(f"; {words}")
 
 
 @pytest.fixture
