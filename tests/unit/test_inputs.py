@@ -22,6 +22,7 @@ from spectralgp.kernels import (
     Precomputed,
     Standardised,
     as_input_kernel,
+    inputs,
     length_scale_centres,
 )
 from tolerances import EXACT, FORMULA, GRADIENT
@@ -186,3 +187,11 @@ def test_the_default_kernel_is_scikit_learn_s_of_standardised_inputs(terms):
         step = 1e-6 * np.eye(kernel.theta.size)[index]
         ahead, behind = (kernel.with_theta(kernel.theta + sign * step).covariance(INPUTS) for sign in (1, -1))
         assert oracle.relative_error(gradient[..., index], (ahead - behind) / 2e-6) < GRADIENT
+
+
+@pytest.mark.parametrize("terms", [("smooth", "linear"), ("smooth",), ("linear",)])
+def test_the_covariance_of_many_inputs_is_that_of_few(terms, monkeypatch):
+    kernel = Standardised.of(INPUTS, terms)
+    remembered = kernel.covariance(INPUTS)
+    monkeypatch.setattr(inputs, "MOST_REMEMBERED", 6)
+    assert oracle.relative_error(kernel.covariance(INPUTS), remembered) < EXACT

@@ -35,6 +35,7 @@ LENGTH_SCALE_SPREAD = 0.5  # standard deviation of log length scale, half that o
 LINEAR_SPREAD = 2.0  # of the log variance of the linear term relative to the smooth one
 LEVEL_SPREAD = 3.0  # of the log variance of the nodes' levels
 MOST_DISTANT = 1_500  # inputs, at even intervals, whose distances say what is typical
+MOST_REMEMBERED = 1_500  # inputs whose distances and products are remembered
 SHORTER_START = 1 / 3  # of the typical length scales, to start learning from as well
 _OF_A_DISTANCE = (RBF, Matern, RationalQuadratic)  # functions of |x - x'| / length_scale
 
@@ -428,6 +429,8 @@ class Standardised(InputKernel):
         return dataclasses.replace(self, logarithms=np.array(theta, dtype=float))
 
     def covariance(self, inputs: Array) -> Array:
+        if len(inputs) > MOST_REMEMBERED:
+            return np.asarray(self.described(self._standardised(inputs)))
         return np.sum(self._terms(inputs)[0], axis=0)
 
     def modes_and_gradient(self, inputs: Array, scales: Array | None = None) -> tuple[Modes, Array]:
