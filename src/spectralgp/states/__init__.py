@@ -1,0 +1,6 @@
+"""Processes in time with few states: components, and the filters that solve with their covariances."""
+
+from spectralgp.states.components import Component, Matern, Oscillator
+from spectralgp.states.filters import Filter, Slopes, StateSpace, Timeline, evaluate
+
+__all__ = ["Component", "Filter", "Matern", "Oscillator", "Slopes", "StateSpace", "Timeline", "evaluate"]

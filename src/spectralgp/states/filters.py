@@ -1,0 +1,343 @@
+"""Covariances of sums of components over times, one per mode, solved with by a Kalman filter and its adjoint.
+
+Everything is exact and linear in the number of steps: equations (28) to (32). Gains and variances do not depend on the
+data; where steps are even they soon repeat themselves, and from there on a step costs as much as its transition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+
+from spectralgp._basics.checks import Array, Indices
+from spectralgp.states.components import Component
+
+STEADY = 1e-13  # of the variance: what may still be missing of a covariance that counts as steady
+MOST_NUMBERS = 2**25  # in the arrays of one evaluation, above which modes are taken in several lots
+
+
+@cache
+def _compiled() -> ModuleType | None:
+    """Compiled loops, where Numba is installed."""
+    return import_module("spectralgp.states.loops") if find_spec("numba") is not None else None
+
+
+def _loops() -> ModuleType:
+    from spectralgp.states import plain
+
+    return _compiled() or plain
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Times in order, as the distinct gaps between them."""
+
+    times: Array  # (n_steps,)
+    gaps: Array  # (n_gaps,), distinct
+    which: Indices  # (n_steps,), the gap before each step; that of the first is of no consequence
+
+    @classmethod
+    def of(cls, times: Array) -> Timeline:
+        """Gaps that differ by no more than the times' own rounding are the same."""
+        if times.size < 2:
+            return cls(times, np.ones(1), np.zeros(times.size, np.intp))
+        between = np.diff(times)
+        if not between.min() > 0:
+            first = int(np.argmax(between <= 0))
+            raise ValueError(
+                f"times must increase; got {times[first]} before {times[first + 1]}. "
+                "Sort rows by time, and merge those of one time."
+            )
+        rounding = 4 * np.spacing(np.abs(times).max())
+        order = np.argsort(between, kind="stable")
+        numbers = np.concatenate([[0], np.cumsum(np.diff(between[order]) > rounding)])
+        which = np.empty(between.size, np.intp)
+        which[order] = numbers
+        gaps = np.bincount(which, between) / np.bincount(which)
+        return cls(times, gaps, np.concatenate([which[:1], which]))
+
+    @cached_property
+    def common(self) -> int:
+        """The gap that is found most often."""
+        return int(np.argmax(np.bincount(self.which, minlength=1)))
+
+
+class Matrices(NamedTuple):
+    """Transitions over gaps by their entries that are not zero, their derivatives in the rates, and noises."""
+
+    entries: Array  # (n_gaps, n_entries, n_modes)
+    slopes: Array  # (n_gaps, n_entries, n_modes)
+    noises: Array  # (n_gaps, n_states, n_states, n_modes)
+
+
+class Slopes(NamedTuple):
+    """Log likelihood of every mode, and its derivatives: equation (30)."""
+
+    values: Array  # (n_modes,)
+    powers: Array  # (n_components, n_modes)
+    rates: Array  # (n_components, n_modes)
+    own: Array  # (n_modes,)
+
+
+@dataclass(frozen=True, eq=False)
+class StateSpace:
+    """A sum of components at every mode, and what each value has for itself: equation (28)."""
+
+    components: tuple[Component, ...]
+    powers: Array  # (n_components, n_modes)
+    rates: Array  # (n_components, n_modes)
+    own: Array  # (n_modes,)
+
+    @property
+    def n_modes(self) -> int:
+        """Number of modes."""
+        return self.own.size
+
+    @cached_property
+    def n_states(self) -> int:
+        """Number of states per mode."""
+        return sum(component.n_states for component in self.components)
+
+    @cached_property
+    def _blocks(self) -> list[tuple[int, int, slice, int]]:
+        """For every block its component, its number there, its states, and the first of its entries."""
+        found, state, entry = [], 0, 0
+        for number, component in enumerate(self.components):
+            size = len(component.stationary)
+            for block in range(component.n_blocks):
+                found.append((number, block, slice(state, state + size), entry))
+                state, entry = state + size, entry + size**2
+        return found
+
+    @cached_property
+    def layout(self) -> tuple[Indices, Indices, Indices]:
+        """Rows and columns of the transitions' entries, and the states that add up to a value."""
+        grids = [np.mgrid[states, states].reshape(2, -1) for _, _, states, _ in self._blocks]
+        rows, columns = np.concatenate(grids, axis=1).astype(np.int64)
+        return rows, columns, np.array([states.start for _, _, states, _ in self._blocks], np.int64)
+
+    def modes(self, chosen: slice) -> StateSpace:
+        """Some of the modes."""
+        return replace(self, powers=self.powers[:, chosen], rates=self.rates[:, chosen], own=self.own[chosen])
+
+    @cached_property
+    def shares(self) -> Array:
+        """Powers of single blocks, shape (n_components, n_modes)."""
+        return self.powers / np.array([component.n_blocks for component in self.components])[:, None]
+
+    @cached_property
+    def stationary(self) -> Array:
+        """Covariance of the states before anything is seen, shape (n_states, n_states, n_modes)."""
+        found = np.zeros((self.n_states, self.n_states, self.n_modes))
+        for number, _, states, _ in self._blocks:
+            found[states, states] = np.multiply.outer(self.components[number].stationary, self.shares[number])
+        return found
+
+    def matrices(self, gaps: Array) -> Matrices:
+        """Equation (28) over gaps."""
+        rows, _, _ = self.layout
+        entries = np.empty((gaps.size, rows.size, self.n_modes))
+        slopes = np.empty(entries.shape)
+        noises = np.zeros((gaps.size, self.n_states, self.n_states, self.n_modes))
+        parts = [
+            component.transitions(gaps, rates) for component, rates in zip(self.components, self.rates, strict=True)
+        ]
+        for number, block, states, entry in self._blocks:
+            stationary, matrix = self.components[number].stationary, parts[number][0][:, block]
+            here = slice(entry, entry + stationary.size)
+            entries[:, here] = matrix.reshape(gaps.size, -1, self.n_modes)
+            slopes[:, here] = parts[number][1][:, block].reshape(gaps.size, -1, self.n_modes)
+            kept = np.einsum("uabj,bc,udcj->uadj", matrix, stationary, matrix, optimize=True)
+            noises[:, states, states] = self.shares[number] * (stationary[:, :, None] - kept)
+        return Matrices(entries, slopes, noises)
+
+    def pulled_back(self, matrices: Matrices, on_entries: Array, on_noises: Array, on_first: Array) -> Array:
+        """Derivatives in powers and rates, shape (2, n_components, n_modes), of those in matrices."""
+        found = np.zeros((2, *self.powers.shape))
+        n_gaps = len(matrices.entries)
+        for number, _, states, entry in self._blocks:
+            component = self.components[number]
+            stationary, share = component.stationary, self.shares[number]
+            shape = (n_gaps, *stationary.shape, self.n_modes)
+            here = slice(entry, entry + stationary.size)
+            matrix, slope = (part[:, here].reshape(shape) for part in (matrices.entries, matrices.slopes))
+            kept = np.einsum("uabj,bc,udcj->uadj", matrix, stationary, matrix, optimize=True)
+            moved = np.einsum("uabj,bc,udcj->uadj", slope, stationary, matrix, optimize=True)
+            noises, first = on_noises[:, states, states], on_first[states, states]
+            unit = np.einsum("uabj,uabj->j", noises, stationary[:, :, None] - kept) + np.einsum(
+                "abj,ab->j", first, stationary
+            )
+            found[0, number] += unit / component.n_blocks
+            found[1, number] += np.einsum("uqj,uqj->j", on_entries[:, here], matrices.slopes[:, here])
+            found[1, number] -= 2 * share * np.einsum("uabj,uabj->j", noises, moved)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """A state space over times: gains that are computed once, and passes over data that use them.
+
+    `mean` and `covariance` are those of the states at the first time before its value is seen.
+    """
+
+    space: StateSpace
+    timeline: Timeline
+    mean: Array  # (n_states, n_modes)
+    covariance: Array  # (n_states, n_states, n_modes)
+    keeps_covariances: bool = False  # of the states after every step, rather than after the last one
+
+    @classmethod
+    def of(cls, space: StateSpace, timeline: Timeline, keeps_covariances: bool = False) -> Filter:
+        """From the stationary law."""
+        return cls(space, timeline, np.zeros(space.stationary.shape[1:]), space.stationary, keeps_covariances)
+
+    @cached_property
+    def matrices(self) -> Matrices:
+        """Of the gaps."""
+        return self.space.matrices(self.timeline.gaps)
+
+    @cached_property
+    def table(self) -> tuple[Array, Array, Array, Indices]:
+        """Gains ``k / s``, variances ``s``, filtered covariances, and the row of these for every step."""
+        rows, columns, heads = self.space.layout
+        line = self.timeline
+        return _loops().gains(
+            self.matrices.entries,
+            rows,
+            columns,
+            self.matrices.noises,
+            heads,
+            self.space.own,
+            line.which,
+            line.common,
+            self.covariance,
+            STEADY,
+            self.keeps_covariances,
+        )
+
+    @property
+    def variances(self) -> Array:
+        """Of the innovations, shape (n_steps, n_modes)."""
+        return self.table[1][self.table[3]]
+
+    @cached_property
+    def log_determinants(self) -> Array:
+        """``log |C_j|``, the sum of the logarithms of innovation variances."""
+        counts = np.bincount(self.table[3], minlength=len(self.table[1]))
+        found: Array = counts.astype(float) @ np.log(self.table[1])
+        return found
+
+    def innovations(self, values: Array, keep: bool = False) -> tuple[Array, Array]:
+        """What is not predicted of each value, and states after every step or after the last one: equation (29)."""
+        gains, _, _, index = self.table
+        values = np.ascontiguousarray(values)
+        return _loops().forward(
+            self.matrices.entries, *self.space.layout, gains, index, self.timeline.which, self.mean, values, keep
+        )
+
+    def log_likelihoods(self, innovations: Array) -> Array:
+        """Of every mode, from its innovations: equation (29)."""
+        lengths = np.zeros(self.space.n_modes)
+        for start in range(0, len(innovations), 4096):
+            part = slice(start, start + 4096)
+            lengths += np.einsum(
+                "nj,nj,nj->j", innovations[part], innovations[part], 1 / self.table[1][self.table[3][part]]
+            )
+        return -0.5 * (lengths + self.log_determinants + len(innovations) * np.log(2 * np.pi))
+
+    def solve(self, values: Array) -> Array:
+        """``C^-1 z``: equation (31)."""
+        gains, variances, _, index = self.table
+        which = self.timeline.which
+        return _loops().backward(
+            self.matrices.entries, *self.space.layout, gains, variances, index, which, self.innovations(values)[0]
+        )
+
+    def inverse_diagonal(self) -> Array:
+        """Diagonals of ``C^-1``, shape (n_steps, n_modes): equation (31)."""
+        return self._informations(keep=True, with_sums=False)[0]
+
+    def _informations(self, keep: bool, with_sums: bool) -> tuple[Array, Array, Array, Array, Array]:
+        gains, variances, filtered, index = self.table
+        return _loops().informations(
+            self.matrices.entries,
+            *self.space.layout,
+            gains,
+            variances,
+            filtered,
+            index,
+            self.timeline.which,
+            STEADY,
+            keep,
+            with_sums,
+        )
+
+    def times(self, values: Array) -> Array:
+        """``C z``."""
+        heads = self.space.layout[2]
+        shared = self.space.stationary[:, heads].sum(axis=1)
+        return _loops().products(
+            self.matrices.entries,
+            *self.space.layout,
+            self.timeline.which,
+            shared,
+            self.space.own,
+            np.ascontiguousarray(values),
+        )
+
+    def whitened(self, values: Array) -> Array:
+        """``R^-1 z`` with ``R R^T = C``: innovations over their standard deviations."""
+        return self.innovations(values)[0] / np.sqrt(self.variances)
+
+    def drawn(self, white: Array) -> Array:
+        """``R z`` with ``R R^T = C``."""
+        gains, _, _, index = self.table
+        innovations = white * np.sqrt(self.variances)
+        return _loops().generated(
+            self.matrices.entries, *self.space.layout, gains, index, self.timeline.which, innovations
+        )
+
+    def slopes(self, values: Sequence[Array]) -> Slopes:
+        """Log likelihood of values, on average over several sets of them, with its derivatives: equation (30)."""
+        gains, variances, filtered, index = self.table
+        entries, which = self.matrices.entries, self.timeline.which
+        _, total, sums, first, crossed = self._informations(keep=False, with_sums=True)
+        likelihoods = np.zeros(self.space.n_modes)
+        on_own, on_noises, on_first, on_entries = -0.5 * total, -0.5 * sums, -0.5 * first, -crossed
+        for one in values:
+            innovations, states = self.innovations(one, keep=True)
+            likelihoods += self.log_likelihoods(innovations) / len(values)
+            energies, squares, at_first, with_states = _loops().scores(
+                entries, *self.space.layout, gains, variances, filtered, index, which, innovations, states
+            )
+            on_own = on_own + 0.5 * energies / len(values)
+            on_noises = on_noises + 0.5 * squares / len(values)
+            on_first = on_first + 0.5 * at_first / len(values)
+            on_entries = on_entries + with_states / len(values)
+        powers, rates = self.space.pulled_back(self.matrices, on_entries, on_noises, on_first)
+        return Slopes(likelihoods, powers, rates, on_own)
+
+
+def lots(space: StateSpace, timeline: Timeline) -> Iterator[slice]:
+    """Modes in lots whose arrays are of bounded size."""
+    n_states, n_gaps, n_steps = space.n_states, timeline.gaps.size, timeline.times.size
+    per_mode = n_steps * (3 + n_states) + 4 * n_gaps * n_states**2
+    per_mode += n_steps * n_states**2 if n_gaps > 1 else 0
+    length = max(8, MOST_NUMBERS // per_mode)
+    yield from (slice(start, start + length) for start in range(0, space.n_modes, length))
+
+
+def evaluate(space: StateSpace, timeline: Timeline, values: Sequence[Array]) -> Slopes:
+    """Log likelihoods with their derivatives, by lots of modes: equation (30)."""
+    found = [
+        Filter.of(space.modes(lot), timeline, keeps_covariances=True).slopes([one[:, lot] for one in values])
+        for lot in lots(space, timeline)
+    ]
+    return Slopes(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
