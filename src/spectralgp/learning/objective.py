@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -143,6 +143,35 @@ class Task:
 Completion = Callable[[GraphGP], Task]  # of signals with holes under a model
 
 
+class Landscape(Protocol):
+    """What an ascent asks of the function that it climbs."""
+
+    @property
+    def size(self) -> int:
+        """Number of observations."""
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the entries of ``x``, for messages."""
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of ``x``, shape (n_parameters, 2)."""
+
+    @property
+    def units(self) -> Array:
+        """A typical change of each entry of ``x``."""
+
+    def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
+        """Where filters must not be negative at ``x``, as linear functions of it; or a few of them (`coarse`)."""
+
+    def evaluate(self, x: Array) -> tuple[float, Array]:
+        """Value at ``x`` and its gradient."""
+
+    def precision(self, x: Array) -> Array | None:
+        """Positive definite curvature to step by, if one is known."""
+
+
 class Objective:
     """Log posterior of the hyperparameters ``x = (graph theta, input theta, log noise)``, with its gradient.
 
@@ -168,6 +197,11 @@ class Objective:
         self._inputs: tuple[Array, Inputs, Array] | None = None
         self._read: tuple[Spectrum, SpectralData] | None = None
         self._rotated: tuple[Spectrum, Inputs, SpectralData] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of observations."""
+        return self.task.signals.size
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -355,10 +389,17 @@ class Objective:
             of_noise = noise_log_prior(deviation, self.task.graph.n_nodes)[2]
             of_graph = graph_kernel.log_prior_precision(self.spectrum, noise_variance)
             curvature = curvature + block_diag(of_graph, np.diag([*of_inputs, *[of_noise] * self.learns_noise]))
-        values, vectors = np.linalg.eigh(curvature * np.outer(self.units, self.units))
-        scaled = vectors / self.units[:, None]
-        # information vanishes where the filter does, a prior need not be concave, a quadrature's weights not positive
-        return (scaled * np.maximum(values, MIN_PRECISION)) @ scaled.T
+        return definite(curvature, self.units)
+
+
+def definite(curvature: Array, units: Array) -> Array:
+    """A curvature made positive definite in the units of the parameters.
+
+    Information vanishes where the filter does, a prior need not be concave, a quadrature's weights not positive.
+    """
+    values, vectors = np.linalg.eigh(curvature * np.outer(units, units))
+    scaled = vectors / units[:, None]
+    return (scaled * np.maximum(values, MIN_PRECISION)) @ scaled.T
 
 
 def noise_log_prior(deviation: float, n_nodes: int) -> tuple[float, float, float]:

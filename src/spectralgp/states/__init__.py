@@ -2,5 +2,6 @@
 
 from spectralgp.states.components import Component, Matern, Oscillator
 from spectralgp.states.filters import Filter, Slopes, StateSpace, Timeline, evaluate
+from spectralgp.states.whittle import information
 
-__all__ = ["Component", "Filter", "Matern", "Oscillator", "Slopes", "StateSpace", "Timeline", "evaluate"]
+__all__ = ["Component", "Filter", "Matern", "Oscillator", "Slopes", "StateSpace", "Timeline", "evaluate", "information"]

@@ -53,6 +53,11 @@ class Component(ABC):
         """
 
     @property
+    def angles(self) -> Array:
+        """Angular frequencies of what repeats itself, per unit of time."""
+        return np.empty(0)
+
+    @property
     def n_states(self) -> int:
         """Number of states."""
         return self.n_blocks * len(self.stationary)
@@ -115,8 +120,12 @@ class Oscillator(Component):
     def stationary(self) -> Array:
         return np.eye(2)
 
+    @property
+    def angles(self) -> Array:
+        return 2 * np.pi / self.period * np.arange(1.0, self.n_harmonics + 1)
+
     def transitions(self, gaps: Array, rates: Array) -> tuple[Array, Array]:
-        angles = 2 * np.pi * np.multiply.outer(gaps / self.period, np.arange(1, self.n_harmonics + 1))
+        angles = np.multiply.outer(gaps, self.angles)
         cosines, sines = np.cos(angles), np.sin(angles)
         turns = np.stack([np.stack([cosines, sines], -1), np.stack([-sines, cosines], -1)], -2)
         matrices = turns[..., None] * np.exp(-np.multiply.outer(gaps, rates))[:, None, None, None]

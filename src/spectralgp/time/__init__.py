@@ -1,6 +1,18 @@
 """Signals that follow one another in time: processes by mode, filtered, forecast and updated."""
 
 from spectralgp.states import Component, Matern, Oscillator
+from spectralgp.time.learning import SeriesFit, learn_each, learn_on_graph
 from spectralgp.time.process import Filtered, Forecast, ModalProcess, rolling
 
-__all__ = ["Component", "Filtered", "Forecast", "Matern", "ModalProcess", "Oscillator", "rolling"]
+__all__ = [
+    "Component",
+    "Filtered",
+    "Forecast",
+    "Matern",
+    "ModalProcess",
+    "Oscillator",
+    "SeriesFit",
+    "learn_each",
+    "learn_on_graph",
+    "rolling",
+]
