@@ -17,7 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
+from spectralgp.states import plain
 from spectralgp.states.components import Component
+from spectralgp.states.plain import multiply
 
 STEADY = 1e-13  # of the variance: what may still be missing of a covariance that counts as steady
 MOST_NUMBERS = 2**25  # in the arrays of one evaluation, above which modes are taken in several lots
@@ -30,9 +32,16 @@ def _compiled() -> ModuleType | None:
 
 
 def _loops() -> ModuleType:
-    from spectralgp.states import plain
-
     return _compiled() or plain
+
+
+def distinct(gaps: Array, times: Array) -> tuple[Array, Indices]:
+    """Gaps that differ by more than the rounding of times, and which of them each is."""
+    rounding = 4 * np.spacing(np.abs(times).max())
+    order = np.argsort(gaps, kind="stable")
+    which = np.empty(gaps.size, np.intp)
+    which[order] = np.concatenate([[0], np.cumsum(np.diff(gaps[order]) > rounding)])
+    return np.bincount(which, gaps) / np.bincount(which), which
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +64,7 @@ class Timeline:
                 f"times must increase; got {times[first]} before {times[first + 1]}. "
                 "Sort rows by time, and merge those of one time."
             )
-        rounding = 4 * np.spacing(np.abs(times).max())
-        order = np.argsort(between, kind="stable")
-        numbers = np.concatenate([[0], np.cumsum(np.diff(between[order]) > rounding)])
-        which = np.empty(between.size, np.intp)
-        which[order] = numbers
-        gaps = np.bincount(which, between) / np.bincount(which)
+        gaps, which = distinct(between, times)
         return cls(times, gaps, np.concatenate([which[:1], which]))
 
     @cached_property
@@ -140,8 +144,21 @@ class StateSpace:
             found[states, states] = np.multiply.outer(self.components[number].stationary, self.shares[number])
         return found
 
+    @cached_property
+    def _remembered(self) -> dict[float, Matrices]:
+        return {}
+
     def matrices(self, gaps: Array) -> Matrices:
-        """Equation (28) over gaps."""
+        """Equation (28) over gaps; one gap alone is remembered, as it comes again with the next row."""
+        if gaps.size > 1:
+            return self._matrices(gaps)
+        gap = float(gaps[0])
+        if gap not in self._remembered:
+            self._remembered.clear()
+            self._remembered[gap] = self._matrices(gaps)
+        return self._remembered[gap]
+
+    def _matrices(self, gaps: Array) -> Matrices:
         rows, _, _ = self.layout
         entries = np.empty((gaps.size, rows.size, self.n_modes))
         slopes = np.empty(entries.shape)
@@ -154,9 +171,25 @@ class StateSpace:
             here = slice(entry, entry + stationary.size)
             entries[:, here] = matrix.reshape(gaps.size, -1, self.n_modes)
             slopes[:, here] = parts[number][1][:, block].reshape(gaps.size, -1, self.n_modes)
-            kept = np.einsum("uabj,bc,udcj->uadj", matrix, stationary, matrix, optimize=True)
+            kept = _sandwiched(matrix, stationary, matrix)
             noises[:, states, states] = self.shares[number] * (stationary[:, :, None] - kept)
         return Matrices(entries, slopes, noises)
+
+    def moved(self, matrices: Matrices, gap: int, states: Array, covariance: Array) -> tuple[Array, Array]:
+        """Means (..., n_states, n_modes) and covariance of states after a gap: ``A m`` and ``A P A^T + Q``."""
+        rows, columns, _ = self.layout
+        entries = matrices.entries[gap]
+        half = multiply(entries, rows, columns, covariance.swapaxes(0, 1)).swapaxes(0, 1)  # A P
+        return multiply(entries, rows, columns, states), multiply(entries, rows, columns, half) + matrices.noises[gap]
+
+    def values(self, states: Array) -> Array:
+        """What states (..., n_states, n_modes) add up to, shape (..., n_modes)."""
+        return states[..., self.layout[2], :].sum(axis=-2)
+
+    def variances(self, covariance: Array) -> Array:
+        """Variances of values, with what each has for itself, by the covariance of the states, shape (n_modes,)."""
+        heads = self.layout[2]
+        return covariance[np.ix_(heads, heads)].sum(axis=(0, 1)) + self.own
 
     def pulled_back(self, matrices: Matrices, on_entries: Array, on_noises: Array, on_first: Array) -> Array:
         """Derivatives in powers and rates, shape (2, n_components, n_modes), of those in matrices."""
@@ -168,8 +201,7 @@ class StateSpace:
             shape = (n_gaps, *stationary.shape, self.n_modes)
             here = slice(entry, entry + stationary.size)
             matrix, slope = (part[:, here].reshape(shape) for part in (matrices.entries, matrices.slopes))
-            kept = np.einsum("uabj,bc,udcj->uadj", matrix, stationary, matrix, optimize=True)
-            moved = np.einsum("uabj,bc,udcj->uadj", slope, stationary, matrix, optimize=True)
+            kept, moved = _sandwiched(matrix, stationary, matrix), _sandwiched(slope, stationary, matrix)
             noises, first = on_noises[:, states, states], on_first[states, states]
             unit = np.einsum("uabj,uabj->j", noises, stationary[:, :, None] - kept) + np.einsum(
                 "abj,ab->j", first, stationary
@@ -178,6 +210,11 @@ class StateSpace:
             found[1, number] += np.einsum("uqj,uqj->j", on_entries[:, here], matrices.slopes[:, here])
             found[1, number] -= 2 * share * np.einsum("uabj,uabj->j", noises, moved)
         return found
+
+
+def _sandwiched(left: Array, stationary: Array, right: Array) -> Array:
+    """``A C B^T`` of matrices of shape (n_gaps, n_block_states, n_block_states, n_modes)."""
+    return np.einsum("uacj,udcj->uadj", np.einsum("uabj,bc->uacj", left, stationary), right)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +226,7 @@ class Filter:
 
     space: StateSpace
     timeline: Timeline
+    matrices: Matrices  # of the gaps
     mean: Array  # (n_states, n_modes)
     covariance: Array  # (n_states, n_states, n_modes)
     keeps_covariances: bool = False  # of the states after every step, rather than after the last one
@@ -196,12 +234,16 @@ class Filter:
     @classmethod
     def of(cls, space: StateSpace, timeline: Timeline, keeps_covariances: bool = False) -> Filter:
         """From the stationary law."""
-        return cls(space, timeline, np.zeros(space.stationary.shape[1:]), space.stationary, keeps_covariances)
+        matrices, mean = space.matrices(timeline.gaps), np.zeros((space.n_states, space.n_modes))
+        return cls(space, timeline, matrices, mean, space.stationary, keeps_covariances)
 
-    @cached_property
-    def matrices(self) -> Matrices:
-        """Of the gaps."""
-        return self.space.matrices(self.timeline.gaps)
+    @classmethod
+    def after(cls, space: StateSpace, time: float, times: Array, state: Array, covariance: Array) -> Filter:
+        """From the law of the states at an earlier time."""
+        line = Timeline.of(np.concatenate([[time], times]))
+        matrices = space.matrices(line.gaps)
+        first = space.moved(matrices, int(line.which[1]), state, covariance)
+        return cls(space, Timeline(times, line.gaps, line.which[1:]), matrices, *first)
 
     @cached_property
     def table(self) -> tuple[Array, Array, Array, Indices]:

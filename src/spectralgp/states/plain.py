@@ -18,7 +18,7 @@ FEWEST_IN_BLOCKS = 64  # steps of a run, below which blocks do not pay
 Step = Callable[[Array, Array], tuple[Array, tuple[Array, ...]]]
 
 
-def _multiply(transition: Array, rows: Indices, columns: Indices, state: Array) -> Array:
+def multiply(transition: Array, rows: Indices, columns: Indices, state: Array) -> Array:
     """``A x`` for states of shape (..., n_states, n_modes)."""
     out = np.zeros(state.shape)
     for entry, (row, column) in enumerate(zip(rows, columns, strict=True)):
@@ -59,8 +59,8 @@ def gains(
         if step == 0:
             predicted = first
         else:
-            moved = _multiply(transitions[gap], rows, columns, covariance.swapaxes(0, 1)).swapaxes(0, 1)  # A P
-            predicted = noises[gap] + _multiply(transitions[gap], rows, columns, moved)
+            moved = multiply(transitions[gap], rows, columns, covariance.swapaxes(0, 1)).swapaxes(0, 1)  # A P
+            predicted = noises[gap] + multiply(transitions[gap], rows, columns, moved)
         predicted = 0.5 * (predicted + predicted.swapaxes(0, 1))
         gain = predicted[:, heads].sum(axis=1)
         variance = own + gain[heads].sum(axis=0)
@@ -147,7 +147,7 @@ def forward(
         def step(
             before: Array, value: Array, gain: Array = gain, transition: Array = transition, is_first: bool = start == 0
         ) -> tuple[Array, tuple[Array, ...]]:
-            predicted = before if is_first else _multiply(transition, rows, columns, before)
+            predicted = before if is_first else multiply(transition, rows, columns, before)
             innovation = value - predicted[..., heads, :].sum(axis=-2)
             filtered = predicted + gain * innovation[..., None, :]
             return filtered, (innovation, filtered)
@@ -186,7 +186,7 @@ def _adjoints(
             found = innovation / variance - (gain * after).sum(axis=-2)
             adjoint = after.copy()
             adjoint[..., heads, :] += found[..., None, :]
-            return _multiply(transition, columns, rows, adjoint), (found, adjoint)
+            return multiply(transition, columns, rows, adjoint), (found, adjoint)
 
         kept = (solved[start:stop][::-1], adjoints[start:stop][::-1]) if keep else (solved[start:stop][::-1],)
         after = _scan_back(step, after, innovations[start:stop][::-1], kept)
@@ -258,7 +258,7 @@ def scores(
         before = states[:-1][is_steady]
         for entry, (place, column) in enumerate(zip(rows, columns, strict=True)):
             crossed[gap, entry] += np.einsum("nj,nj->j", steady[:, place], before[:, column])
-        product = _multiply(transitions[gap], rows, columns, filtered[row].swapaxes(0, 1)).swapaxes(0, 1)
+        product = multiply(transitions[gap], rows, columns, filtered[row].swapaxes(0, 1)).swapaxes(0, 1)
         crossed[gap] += np.einsum("abj,bcj->acj", square, product)[rows, columns]
     alone = np.flatnonzero(~is_steady)
     if alone.size:
@@ -345,7 +345,7 @@ def products(
         transition = transitions[which[start]]
 
         def step(before: Array, value: Array, transition: Array = transition) -> tuple[Array, tuple[Array, ...]]:
-            state = _multiply(transition, rows, columns, before) + shared * value[..., None, :]
+            state = multiply(transition, rows, columns, before) + shared * value[..., None, :]
             return state, (state[..., heads, :].sum(axis=-2),)
 
         state = _scan(step, state, values[start:stop], (lower[start:stop],))
@@ -360,7 +360,7 @@ def products(
         def back(after: Array, value: Array, transition: Array = transition) -> tuple[Array, tuple[Array, ...]]:
             state = after.copy()
             state[..., heads, :] += value[..., None, :]
-            state = _multiply(transition, columns, rows, state)
+            state = multiply(transition, columns, rows, state)
             return state, ((shared * state).sum(axis=-2),)
 
         state = _scan_back(back, state, values[start:stop][::-1], (upper[start - 1 : stop - 1][::-1],))
@@ -386,7 +386,7 @@ def generated(
         def step(
             before: Array, innovation: Array, gain: Array = gain, transition: Array = transition
         ) -> tuple[Array, tuple[Array, ...]]:
-            predicted = _multiply(transition, rows, columns, before)
+            predicted = multiply(transition, rows, columns, before)
             value = innovation + predicted[..., heads, :].sum(axis=-2)
             return predicted + gain * innovation[..., None, :], (value,)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from spectralgp._basics.arrays import as_generator, without_caches
 from spectralgp._basics.checks import Array, Indices, as_real_array
-from spectralgp.states import Component, Filter, StateSpace, Timeline
+from spectralgp.states import Component, Filter, StateSpace, Timeline, distinct
 
 PARTIAL = "Fill in values that are missing first, or make them NaN in all of the row, which is then skipped."
 
@@ -128,16 +128,10 @@ class Filtered:
     innovations: Array  # (n_steps, n_modes), of the rows that the last call brought; NaN where a row was skipped
     innovation_variances: Array  # (n_steps, n_modes)
 
-    def _moved(self, gap: float) -> tuple[Array, Array]:
-        """Mean and covariance of the states some time later."""
-        space = self.process.space
-        matrices = space.matrices(np.array([gap]))
-        return moved(space, matrices.entries[0], matrices.noises[0], self.state, self.covariance)
-
     def _started(self, times: Array) -> Filter:
         if times[0] <= self.time:
             raise ValueError(f"times must be later than the last row, at {self.time}; got {times[0]}.")
-        return Filter(self.process.space, Timeline.of(times), *self._moved(times[0] - self.time))
+        return Filter.after(self.process.space, self.time, times, self.state, self.covariance)
 
     def updated(self, times: Any, rows: Any) -> Filtered:
         """The same after more rows, exactly; innovations are those of the new rows.
@@ -171,16 +165,6 @@ class Filtered:
         return Forecast(self, times)
 
 
-def moved(space: StateSpace, entries: Array, noise: Array, state: Array, covariance: Array) -> tuple[Array, Array]:
-    """Mean and covariance of the states after a gap: ``A m`` and ``A P A^T + Q``."""
-    rows, columns, _ = space.layout
-    matrix = np.zeros(covariance.shape)
-    matrix[rows, columns] = entries
-    mean = np.einsum("abj,...bj->...aj", matrix, state)
-    left = np.einsum("abj,bcj->acj", matrix, covariance)
-    return mean, np.einsum("abj,cbj->acj", left, matrix) + noise
-
-
 @dataclass(frozen=True, eq=False)
 class Forecast:
     """Gaussian laws of rows at later times, noise included."""
@@ -197,13 +181,12 @@ class Forecast:
     def _states(self) -> tuple[Array, Array]:
         """Means (n_times, n_modes) and variances of the modes."""
         space, line = self.process.space, Timeline.of(np.concatenate([[self.known.time], self.times]))
-        matrices, heads = space.matrices(line.gaps), space.layout[2]
+        matrices = space.matrices(line.gaps)
         means, variances = np.empty((2, self.times.size, space.n_modes))
         state, covariance = self.known.state, self.known.covariance
         for step, gap in enumerate(line.which[1:]):
-            state, covariance = moved(space, matrices.entries[gap], matrices.noises[gap], state, covariance)
-            means[step] = state[heads].sum(axis=0)
-            variances[step] = covariance[np.ix_(heads, heads)].sum(axis=(0, 1)) + space.own
+            state, covariance = space.moved(matrices, gap, state, covariance)
+            means[step], variances[step] = space.values(state), space.variances(covariance)
         return means, variances
 
     @cached_property
@@ -233,18 +216,16 @@ class Forecast:
         """Rows at all times together, drawn n times, shape (n_samples, n_times, n_nodes)."""
         random, space = as_generator(random_state), self.process.space
         line = Timeline.of(np.concatenate([[self.known.time], self.times]))
-        matrices, (rows, columns, heads) = space.matrices(line.gaps), space.layout
+        matrices = space.matrices(line.gaps)
         roots = _roots(matrices.noises)
         shape = (n_samples, *self.known.state.shape)
         states = self.known.state + _spread_by(_roots(self.known.covariance), random.standard_normal(shape))
         out = np.empty((n_samples, self.times.size, space.n_modes))
         for step, gap in enumerate(line.which[1:]):
-            matrix = np.zeros(self.known.covariance.shape)
-            matrix[rows, columns] = matrices.entries[gap]
-            states = np.einsum("abj,nbj->naj", matrix, states)
+            states = space.moved(matrices, gap, states, self.known.covariance)[0]
             states += _spread_by(roots[gap], random.standard_normal(shape))
             noise = np.sqrt(space.own) * random.standard_normal((n_samples, space.n_modes))
-            out[:, step] = states[:, heads].sum(axis=1) + noise
+            out[:, step] = space.values(states) + noise
         return self.process.unload(out)
 
 
@@ -296,29 +277,14 @@ def rolling(process: ModalProcess, times: Any, values: Any, origins: Indices, ho
     coordinates = process.load(values[seen[: last.max(initial=-1) + 1]] if seen.size < len(values) else values)
     states, table, index = start.innovations(coordinates, keep=True)[1], start.table[2], start.table[3]
     means, variances = np.empty((2, origins.size, horizons.size, process.n_nodes))
-    heads = space.layout[2]
     for number, horizon in enumerate(horizons):
-        gaps, which = _distinct(times[origins + horizon] - times[seen[last]], times)
+        gaps, which = distinct(times[origins + horizon] - times[seen[last]], times)
         matrices = space.matrices(gaps)
         for gap in range(gaps.size):
             of_gap = np.flatnonzero(which == gap)
             for row in np.unique(index[last[of_gap]]):
                 chosen = of_gap[index[last[of_gap]] == row]
-                mean, covariance = moved(
-                    space, matrices.entries[gap], matrices.noises[gap], states[last[chosen]], table[row]
-                )
-                means[chosen, number] = process.unload(mean[:, heads].sum(axis=1))
-                variances[chosen, number] = process.node_variances(
-                    covariance[np.ix_(heads, heads)].sum(axis=(0, 1)) + space.own
-                )
+                mean, covariance = space.moved(matrices, gap, states[last[chosen]], table[row])
+                means[chosen, number] = process.unload(space.values(mean))
+                variances[chosen, number] = process.node_variances(space.variances(covariance))
     return means, variances
-
-
-def _distinct(gaps: Array, times: Array) -> tuple[Array, Indices]:
-    """Gaps that differ by more than the rounding of times, and which of them each is."""
-    rounding = 8 * np.spacing(np.abs(times).max())
-    order = np.argsort(gaps, kind="stable")
-    numbers = np.concatenate([[0], np.cumsum(np.diff(gaps[order]) > rounding)])[: gaps.size]
-    which = np.empty(gaps.size, np.intp)
-    which[order] = numbers
-    return np.bincount(which, gaps) / np.maximum(np.bincount(which), 1), which
