@@ -180,9 +180,23 @@ def test_gaps_that_differ_by_rounding_are_one():
     assert line.gaps[0] == pytest.approx(1 / 24)
 
 
-def test_times_must_increase():
-    with pytest.raises(ValueError, match=r"times must increase; got 1.0 before 1.0"):
-        Timeline.of(np.array([0.0, 1.0, 1.0]))
+def test_times_must_be_in_order():
+    with pytest.raises(ValueError, match=r"times must be in order"):
+        Timeline.of(np.array([0.0, 1.0, 0.5]))
+
+
+@every
+@pytest.mark.parametrize("spacing", ["even", "irregular"])
+def test_variances_between_steps_equal_dense_algebra(name, spacing, engine):
+    space, times, _ = case(name, spacing)
+    times = np.sort(np.append(times, times[20]))  # one of them twice
+    n = times.size
+    new = np.array([times[0] - 1, times[0], times[3] + 0.1, times[20], times[-1] + 2, 0.5 * (times[70] + times[71])])
+    found = Filter.of(space, Timeline.of(times), keeps_covariances=True).between(new)
+    for mode, covariance in enumerate(dense(space, np.concatenate([times, new]))):
+        shared = covariance - space.own[mode] * np.eye(n + new.size)
+        weights = np.linalg.solve(covariance[:n, :n], shared[:n, n:])
+        assert error(found[:, mode], np.diag(shared[n:, n:] - weights.T @ shared[:n, n:])) < TOLERANCE
 
 
 def test_runs_are_steps_that_repeat():

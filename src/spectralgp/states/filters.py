@@ -19,7 +19,7 @@ import numpy as np
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.states import plain
 from spectralgp.states.components import Component
-from spectralgp.states.plain import multiply
+from spectralgp.states.plain import multiply, written_out
 
 STEADY = 1e-13  # of the variance: what may still be missing of a covariance that counts as steady
 MOST_NUMBERS = 2**25  # in the arrays of one evaluation, above which modes are taken in several lots
@@ -58,12 +58,8 @@ class Timeline:
         if times.size < 2:
             return cls(times, np.ones(1), np.zeros(times.size, np.intp))
         between = np.diff(times)
-        if not between.min() > 0:
-            first = int(np.argmax(between <= 0))
-            raise ValueError(
-                f"times must increase; got {times[first]} before {times[first + 1]}. "
-                "Sort rows by time, and merge those of one time."
-            )
+        if not between.min() >= 0:
+            raise ValueError("times must be in order for a filter to run along them; got an earlier one after another.")
         gaps, which = distinct(between, times)
         return cls(times, gaps, np.concatenate([which[:1], which]))
 
@@ -171,7 +167,7 @@ class StateSpace:
             here = slice(entry, entry + stationary.size)
             entries[:, here] = matrix.reshape(gaps.size, -1, self.n_modes)
             slopes[:, here] = parts[number][1][:, block].reshape(gaps.size, -1, self.n_modes)
-            kept = _sandwiched(matrix, stationary, matrix)
+            kept = np.einsum("uacj,udcj->uadj", np.einsum("uabj,bc->uacj", matrix, stationary), matrix)
             noises[:, states, states] = self.shares[number] * (stationary[:, :, None] - kept)
         return Matrices(entries, slopes, noises)
 
@@ -201,7 +197,8 @@ class StateSpace:
             shape = (n_gaps, *stationary.shape, self.n_modes)
             here = slice(entry, entry + stationary.size)
             matrix, slope = (part[:, here].reshape(shape) for part in (matrices.entries, matrices.slopes))
-            kept, moved = _sandwiched(matrix, stationary, matrix), _sandwiched(slope, stationary, matrix)
+            halves = (np.einsum("uabj,bc->uacj", part, stationary) for part in (matrix, slope))
+            kept, moved = (np.einsum("uacj,udcj->uadj", half, matrix) for half in halves)
             noises, first = on_noises[:, states, states], on_first[states, states]
             unit = np.einsum("uabj,uabj->j", noises, stationary[:, :, None] - kept) + np.einsum(
                 "abj,ab->j", first, stationary
@@ -212,9 +209,10 @@ class StateSpace:
         return found
 
 
-def _sandwiched(left: Array, stationary: Array, right: Array) -> Array:
-    """``A C B^T`` of matrices of shape (n_gaps, n_block_states, n_block_states, n_modes)."""
-    return np.einsum("uacj,udcj->uadj", np.einsum("uabj,bc->uacj", left, stationary), right)
+def sandwiched(matrices: Array, covariances: Array) -> Array:
+    """``A P A^T`` of matrices of shape (..., n_states, n_states, n_modes)."""
+    half = np.einsum("...abj,...bcj->...acj", matrices, covariances)
+    return np.einsum("...acj,...dcj->...adj", half, matrices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,13 +284,20 @@ class Filter:
 
     def log_likelihoods(self, innovations: Array) -> Array:
         """Of every mode, from its innovations: equation (29)."""
+        return self._log_densities(self._lengths(innovations))
+
+    def _log_densities(self, lengths: Array) -> Array:
+        return -0.5 * (lengths + self.log_determinants + self.timeline.times.size * np.log(2 * np.pi))
+
+    def _lengths(self, innovations: Array) -> Array:
+        """``z^T C^-1 z`` of every mode."""
         lengths = np.zeros(self.space.n_modes)
         for start in range(0, len(innovations), 4096):
             part = slice(start, start + 4096)
             lengths += np.einsum(
                 "nj,nj,nj->j", innovations[part], innovations[part], 1 / self.table[1][self.table[3][part]]
             )
-        return -0.5 * (lengths + self.log_determinants + len(innovations) * np.log(2 * np.pi))
+        return lengths
 
     def solve(self, values: Array) -> Array:
         """``C^-1 z``: equation (31)."""
@@ -306,8 +311,42 @@ class Filter:
         """Diagonals of ``C^-1``, shape (n_steps, n_modes): equation (31)."""
         return self._informations(keep=True, with_sums=False)[0]
 
-    def _informations(self, keep: bool, with_sums: bool) -> tuple[Array, Array, Array, Array, Array]:
+    def between(self, times: Array) -> Array:
+        """Variances of what components add up to at other times, given values at all steps, (n_times, n_modes).
+
+        ``h^T (P - P N P) h`` with the covariance ``P`` of the states given the values before, and the information
+        ``N`` of those after. Covariances of every step must be kept.
+        """
+        space, line = self.space, self.timeline
+        n_steps, states = line.times.size, (space.n_states, space.n_states, space.n_modes)
+        before = np.searchsorted(line.times, times, side="right") - 1
+        has_past, has_future = before >= 0, before + 1 < n_steps
+        left = np.broadcast_to(space.stationary, (times.size, *states)).copy()
+        rows, columns, heads = space.layout
+        if has_past.any():
+            matrices = space.matrices(times[has_past] - line.times[before[has_past]])
+            past = self.table[2][self.table[3][before[has_past]]]
+            written = written_out(matrices.entries, rows, columns, space.n_states)
+            left[has_past] = sandwiched(written, past) + matrices.noises
+        with_value = left[:, :, heads].sum(axis=2)
+        found = with_value[:, heads].sum(axis=1)
+        if has_future.any():
+            after = before[has_future] + 1
+            wanted, places = np.unique(after, return_inverse=True)
+            informations = self._informations(keep=False, with_sums=False, wanted=wanted)[5][places]
+            matrices = space.matrices(line.times[after] - times[has_future])
+            written = written_out(matrices.entries, rows, columns, space.n_states)
+            moved = np.einsum("uabj,ubj->uaj", written, with_value[has_future])
+            found[has_future] -= np.einsum("uaj,uabj,ubj->uj", moved, informations, moved, optimize=True)
+        return found
+
+    def _informations(
+        self, keep: bool, with_sums: bool, wanted: Indices | None = None
+    ) -> tuple[Array, Array, Array, Array, Array, Array]:
         gains, variances, filtered, index = self.table
+        places = np.full(self.timeline.times.size, -1, np.int64)
+        if wanted is not None:
+            places[wanted] = np.arange(wanted.size)
         return _loops().informations(
             self.matrices.entries,
             *self.space.layout,
@@ -319,6 +358,7 @@ class Filter:
             STEADY,
             keep,
             with_sums,
+            places,
         )
 
     def times(self, values: Array) -> Array:
@@ -347,24 +387,27 @@ class Filter:
         )
 
     def slopes(self, values: Sequence[Array]) -> Slopes:
-        """Log likelihood of values, on average over several sets of them, with its derivatives: equation (30)."""
+        """Log likelihood with its derivatives, equation (30), of values whose outer products add up.
+
+        They are what was observed, and what it may deviate by where it is known in part.
+        """
         gains, variances, filtered, index = self.table
         entries, which = self.matrices.entries, self.timeline.which
-        _, total, sums, first, crossed = self._informations(keep=False, with_sums=True)
-        likelihoods = np.zeros(self.space.n_modes)
+        _, total, sums, first, crossed, _ = self._informations(keep=False, with_sums=True)
+        lengths = np.zeros(self.space.n_modes)
         on_own, on_noises, on_first, on_entries = -0.5 * total, -0.5 * sums, -0.5 * first, -crossed
         for one in values:
             innovations, states = self.innovations(one, keep=True)
-            likelihoods += self.log_likelihoods(innovations) / len(values)
+            lengths += self._lengths(innovations)
             energies, squares, at_first, with_states = _loops().scores(
                 entries, *self.space.layout, gains, variances, filtered, index, which, innovations, states
             )
-            on_own = on_own + 0.5 * energies / len(values)
-            on_noises = on_noises + 0.5 * squares / len(values)
-            on_first = on_first + 0.5 * at_first / len(values)
-            on_entries = on_entries + with_states / len(values)
+            on_own = on_own + 0.5 * energies
+            on_noises = on_noises + 0.5 * squares
+            on_first = on_first + 0.5 * at_first
+            on_entries = on_entries + with_states
         powers, rates = self.space.pulled_back(self.matrices, on_entries, on_noises, on_first)
-        return Slopes(likelihoods, powers, rates, on_own)
+        return Slopes(self._log_densities(lengths), powers, rates, on_own)
 
 
 def lots(space: StateSpace, timeline: Timeline) -> Iterator[slice]:

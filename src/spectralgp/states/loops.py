@@ -307,6 +307,7 @@ def _informations(
     tolerance: float,
     keep: bool,
     with_sums: bool,
+    places: Any,
 ) -> Any:
     n_steps, n_states, n_modes = which.size, gains.shape[1], gains.shape[2]
     diagonals = np.empty((n_steps if keep else 1, n_modes))
@@ -317,6 +318,7 @@ def _informations(
     here, product = np.zeros((n_states, n_states, n_modes)), np.zeros((n_states, n_states, n_modes))
     seen, diagonal = np.zeros((n_states, n_modes)), np.zeros(n_modes)
     n_still, is_still, last_change = 0, False, np.inf
+    kept = np.empty((places.max() + 1 if n_steps else 0, n_states, n_states, n_modes))
     for step in range(n_steps - 1, -1, -1):
         row, gap = index[step], which[step]
         is_repeated = step > 0 and row == index[step - 1]
@@ -324,6 +326,8 @@ def _informations(
             n_still += 1
             if keep:
                 diagonals[step] = diagonal
+            if places[step] >= 0:
+                kept[places[step]] = here
             continue
         if n_still > 0:  # add what repeated itself since
             still_gap, still_row = which[step + 1], index[step + 1]
@@ -366,6 +370,8 @@ def _informations(
             total[mode] += diagonal[mode]
         if keep:
             diagonals[step] = diagonal
+        if places[step] >= 0:
+            kept[places[step]] = here
         if step == 0:
             first[:] = here
             break
@@ -396,7 +402,7 @@ def _informations(
         else:
             is_still, last_change = False, np.inf
         after[:] = before
-    return diagonals, total, sums, first, crossed
+    return diagonals, total, sums, first, crossed, kept
 
 
 @register_jitable

@@ -26,7 +26,7 @@ def multiply(transition: Array, rows: Indices, columns: Indices, state: Array) -
     return out
 
 
-def _written_out(transition: Array, rows: Indices, columns: Indices, n_states: int) -> Array:
+def written_out(transition: Array, rows: Indices, columns: Indices, n_states: int) -> Array:
     """Transitions as matrices, shape (..., n_states, n_states, n_modes)."""
     out = np.zeros((*transition.shape[:-2], n_states, n_states, transition.shape[-1]))
     out[..., rows, columns, :] = transition
@@ -263,7 +263,7 @@ def scores(
     alone = np.flatnonzero(~is_steady)
     if alone.size:
         adjoint, gap = later[alone], gaps[alone]
-        matrices = _written_out(transitions[gap], rows, columns, filtered.shape[1])
+        matrices = written_out(transitions[gap], rows, columns, filtered.shape[1])
         after = np.einsum("nabj,naj->nbj", matrices, adjoint)
         smoothed = states[alone] + np.einsum("nabj,nbj->naj", filtered[index[alone]], after)
         squares += _by_gap(adjoint[:, :, None] * adjoint[:, None], gap, n_gaps)
@@ -284,11 +284,16 @@ def informations(
     tolerance: float,
     keep: bool,
     with_sums: bool,
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Diagonals of ``C^-1``, their sums, and sums of ``N`` by gap, at first, and with covariances: equation (30)."""
+    places: Indices,
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Diagonals of ``C^-1``, their sums, and sums of ``N`` by gap, at first, and with covariances: equation (30).
+
+    Last come the ``N`` of steps that have a place, which is not negative.
+    """
     n_steps, n_states, n_modes = which.size, gains.shape[1], gains.shape[2]
     diagonals, total = np.empty((n_steps if keep else 1, n_modes)), np.zeros(n_modes)
     sums, crossed = np.zeros((len(transitions), n_states, n_states, n_modes)), np.zeros(transitions.shape)
+    kept = np.empty((int(places.max(initial=-1)) + 1, n_states, n_states, n_modes))
     after, is_still, last_change = np.zeros((n_states, n_states, n_modes)), False, np.inf
     step = n_steps - 1
     is_repeated = np.concatenate([[False], index[1:] == index[:-1]])
@@ -305,11 +310,13 @@ def informations(
         if is_still and is_repeated[step]:
             n_times = int(np.argmin(is_repeated[: step + 1][::-1]))
         total += n_times * diagonal
+        here_places = places[step + 1 - n_times : step + 1]
+        kept[here_places[here_places >= 0]] = here
         if keep:
             diagonals[step + 1 - n_times : step + 1] = diagonal
         if step == 0:
             break
-        matrix = _written_out(transitions[gap], rows, columns, n_states)
+        matrix = written_out(transitions[gap], rows, columns, n_states)
         product = np.einsum("abj,bcj->acj", here, matrix)
         before = np.einsum("abj,acj->bcj", matrix, product)
         sums[gap] += n_times * here
@@ -324,7 +331,7 @@ def informations(
             is_still, last_change = False, np.inf
         after = before
         step -= n_times
-    return diagonals, total, sums, here, crossed
+    return diagonals, total, sums, here, crossed, kept
 
 
 def products(

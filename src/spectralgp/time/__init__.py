@@ -1,10 +1,12 @@
 """Signals that follow one another in time: processes by mode, filtered, forecast and updated."""
 
 from spectralgp.states import Component, Matern, Oscillator
+from spectralgp.time.holes import Completion, complete, filtered_with_holes
 from spectralgp.time.learning import SeriesFit, learn_each, learn_on_graph
 from spectralgp.time.process import Filtered, Forecast, ModalProcess, rolling
 
 __all__ = [
+    "Completion",
     "Component",
     "Filtered",
     "Forecast",
@@ -12,6 +14,8 @@ __all__ = [
     "ModalProcess",
     "Oscillator",
     "SeriesFit",
+    "complete",
+    "filtered_with_holes",
     "learn_each",
     "learn_on_graph",
     "rolling",

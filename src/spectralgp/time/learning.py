@@ -27,7 +27,8 @@ from spectralgp.learning.objective import (
 from spectralgp.learning.sqp import COARSE_TOLERANCE_NATS, judged, maximise
 from spectralgp.spectra import ExactSpectrum
 from spectralgp.states import Component, Slopes, StateSpace, Timeline, evaluate, information
-from spectralgp.time.process import ModalProcess, complete_rows
+from spectralgp.time.holes import Completion, complete
+from spectralgp.time.process import ModalProcess, as_times
 
 SOLVER = Sqp()
 LEAST_RATE = 0.01  # over the span: a slower process cannot be told from a constant
@@ -39,9 +40,18 @@ SHIFTS = (0.0, 0.25, -0.25)  # of the first rates, as shares of that range: one 
 IDLE_SHARE = 0.005  # of the variance, below which a component is dropped
 MOST_ON_THE_WAY = 1_000_000  # values, the latest ones, that searches on the way to the last one see
 
+# Series with holes
+MOST_DRAWS, FEWEST_DRAWS = 16, 2  # of what completed values may deviate by
+MOST_DRAWN = 4_000_000  # values of all draws together, unless they are the fewest
+EM_SOLVES = 1e-3  # tolerance of their solves
+EM_TOLERANCE_NATS = 0.1  # that the answer may fall short of the maximum
+MOST_EM_STEPS = 40
+MOST_MISSING = 0.9  # share of the information
+
 # Nodes on their own
 NODE_PRECISION = 0.02  # of the log powers and variances about where they start
 MOST_NODE_STEPS = 60
+NODE_COMPLETIONS = 6  # of series with holes, each under what was learnt from the one before
 NODE_TOLERANCE_NATS = 1e-3  # per node, below which a gain ends its search
 DAMPING = 1e-3
 LARGEST_DAMPING = 1e9
@@ -160,7 +170,9 @@ class Dynamics:
 
 
 class SeriesObjective:
-    """Log posterior of the parameters of dynamics given series on a graph, or several completions of one, on average.
+    """Log posterior of the parameters of dynamics given series on a graph.
+
+    Coefficients are those of the series, and of what it may deviate by where it has holes: outer products add up.
 
     The prior has what each kernel says of its own, log rates about those that the series can tell apart, and the noise
     as in every other fit.
@@ -181,7 +193,7 @@ class SeriesObjective:
     @cached_property
     def variance(self) -> float:
         """Mean square of the values."""
-        return float(np.mean([np.mean(np.square(one)) for one in self.coefficients])) or 1.0
+        return float(sum(np.mean(np.square(one)) for one in self.coefficients)) or 1.0
 
     @property
     def size(self) -> int:
@@ -370,7 +382,7 @@ def learn_on_graph(
     times : array of shape (n_steps,)
         Times of the rows, increasing.
     values : array of shape (n_steps, n_nodes)
-        Complete rows, centred and scaled; rows of NaN are skipped.
+        Rows, centred and scaled; NaN where nothing was observed.
     components : sequence of Component
         Matern processes from fast to slow, oscillators anywhere among them.
     power : GraphKernel
@@ -382,19 +394,24 @@ def learn_on_graph(
     solver : Sqp, optional
         Limit on iterations, and tolerance.
     """
-    values = as_real_array(
-        values, "values", ("n_steps", "n_nodes"), sizes={"n_nodes": spectrum.n_nodes}, allow_nan=True
-    )
-    times = as_real_array(times, "times", ("n_steps",), sizes={"n_steps": len(values)})
-    seen = complete_rows(values)
-    if seen.size < 3:
-        raise ValueError(f"values must have 3 rows or more to learn from; got {seen.size}.")
-    if seen.size < len(values):
-        times, values = times[seen], values[seen]
+    sizes = {"n_nodes": spectrum.n_nodes}
+    values = as_real_array(values, "values", ("n_steps", "n_nodes"), sizes=sizes, allow_nan=True)
+    times, there = as_times(times, len(values)), ~np.isnan(values)
+    kept = np.flatnonzero(there.any(axis=1))
+    if kept.size < 3:
+        raise ValueError(f"values must have 3 rows or more to learn from; got {kept.size}.")
+    if kept.size < len(values):
+        times, values, there = times[kept], values[kept], there[kept]
     timeline = Timeline.of(times)
-    coefficients = values if spectrum.forward is None else values @ spectrum.forward
     form = dynamics_of(spectrum, timeline, components, power, rate, residual)
-    return _Search(spectrum, timeline, (np.ascontiguousarray(coefficients),), solver).learnt(form)
+    if not there.all():
+        return _ExpectationMaximisation(spectrum, timeline, values, form, solver).learnt()
+    return _Search(spectrum, timeline, (coefficients_of(spectrum, values),), solver).learnt(form)
+
+
+def coefficients_of(spectrum: ExactSpectrum, values: Array) -> Array:
+    """Series at the frequencies of a graph."""
+    return np.ascontiguousarray(values if spectrum.forward is None else values @ spectrum.forward)
 
 
 def dynamics_of(
@@ -500,6 +517,49 @@ class _Search:
         return SeriesFit(dynamics, process, likelihood, value, certificate, outcome, detail, tuple(stages), precision)
 
 
+class _ExpectationMaximisation:
+    """Learning of series with holes: complete them under the dynamics, learn, and again until nothing is gained."""
+
+    def __init__(self, spectrum: ExactSpectrum, timeline: Timeline, values: Array, form: Dynamics, solver: Sqp) -> None:
+        self.spectrum, self.timeline, self.values, self.form, self.solver = spectrum, timeline, values, form, solver
+        self.completion: Completion | None = None
+        self.n_draws = int(np.clip(MOST_DRAWN // values.size, FEWEST_DRAWS, MOST_DRAWS))
+
+    def _search(self, dynamics: Dynamics) -> _Search:
+        """Among what is learnt from the series completed under dynamics."""
+        process, times = dynamics.process(self.spectrum), self.timeline.times
+        self.completion = completion = complete(process, times, self.values, self.n_draws, self.completion, EM_SOLVES)
+        parts = (completion.mean, *completion.deviations)
+        sets = tuple(coefficients_of(self.spectrum, part) for part in parts)
+        return _Search(self.spectrum, self.timeline, sets, self.solver)
+
+    def learnt(self) -> SeriesFit:
+        """The fit; its likelihood is the one expected of complete series."""
+        known = np.where(np.isnan(self.values), 0.0, self.values)
+        simplest = self.form.path()[0]
+        first = _Search(self.spectrum, self.timeline, (coefficients_of(self.spectrum, known),), self.solver)
+        start = simplest.with_theta(first.objective(simplest).start(0.0))
+        fit, stages = self._search(start).learnt(self.form), list[Stage]()
+        stages += fit.stages
+        outcome, last_gain, detail = Outcome.NOT_STATIONARY, np.inf, ""
+        rate = float(np.mean(np.isnan(self.values)))
+        for _ in range(MOST_EM_STEPS):
+            search = self._search(fit.dynamics)
+            before = search.objective(fit.dynamics).evaluate(fit.dynamics.theta)[0]
+            fit = search.fit(fit.dynamics, stages)
+            gain = fit.value - before
+            detail = f"another step would gain {max(gain, 0.0):.2g} nats"
+            # a step leaves the share of the way to the maximum that the missing information has in all
+            ratio = float(np.sqrt(max(gain, 0.0) / last_gain)) if last_gain > 0 else 0.0
+            if gain <= EM_TOLERANCE_NATS * (1 - min(max(rate, ratio), MOST_MISSING)):
+                outcome = Outcome.CONVERGED
+                break
+            last_gain = gain
+        objective = self._search(fit.dynamics).objective(fit.dynamics)
+        certificate = certify(objective, fit.dynamics.theta, fit.certificate.lift)
+        return replace(fit, outcome=outcome, detail=detail, certificate=certificate, stages=tuple(stages))
+
+
 def _label(form: Dynamics) -> str:
     return f"{len(form.components)} components, {form.powers[0].label}"
 
@@ -512,7 +572,7 @@ def learn_each(times: Any, values: Any, components: Sequence[Component]) -> Moda
     times : array of shape (n_steps,)
         Times of the rows, increasing.
     values : array of shape (n_steps, n_nodes)
-        Complete rows, centred and scaled; rows of NaN are skipped.
+        Rows, centred and scaled; NaN where nothing was observed.
     components : sequence of Component
         Matern processes from fast to slow, oscillators anywhere among them.
 
@@ -522,64 +582,87 @@ def learn_each(times: Any, values: Any, components: Sequence[Component]) -> Moda
         Without a basis.
     """
     values = as_real_array(values, "values", ("n_steps", "n_nodes"), allow_nan=True)
-    times = as_real_array(times, "times", ("n_steps",), sizes={"n_steps": len(values)})
-    seen = complete_rows(values)
-    if seen.size < 3:
-        raise ValueError(f"values must have 3 rows or more to learn from; got {seen.size}.")
-    timeline, values = Timeline.of(times[seen]), np.ascontiguousarray(values[seen])
-    priors, components = RatePriors.of(components, timeline), tuple(components)
-    best: tuple[Array, Array] | None = None
-    for shift in SHIFTS:
-        logarithms, found = _scored(timeline, values, components, priors, shift)
-        if best is None:
-            best = logarithms, found
-        else:
-            best = np.where(found > best[1], logarithms, best[0]), np.maximum(found, best[1])
-    assert best is not None  # there are several shifts
-    space = _space_of(components, best[0], priors)
-    return ModalProcess(components, space.powers, space.rates, space.own, None)
+    times, components = as_times(times, len(values)), tuple(components)
+    kept = np.flatnonzero(~np.isnan(values).all(axis=1))
+    if kept.size < 3:
+        raise ValueError(f"values must have 3 rows or more to learn from; got {kept.size}.")
+    values, timeline = np.ascontiguousarray(values[kept]), Timeline.of(times[kept])
+    nodes = _Nodes(timeline, components, RatePriors.of(components, timeline), np.nanmean(np.square(values), axis=0))
+    if not np.isnan(values).any():
+        return nodes.process(nodes.learnt([values]))
+    logarithms, completion = nodes.start(0.0), None
+    n_draws = int(np.clip(MOST_DRAWN // values.size, FEWEST_DRAWS, MOST_DRAWS))
+    for step in range(NODE_COMPLETIONS):
+        completion = complete(nodes.process(logarithms), timeline.times, values, n_draws, completion, EM_SOLVES)
+        sets = [completion.mean, *completion.deviations]
+        logarithms = nodes.learnt(sets) if step == 0 else nodes.scored(sets, logarithms)[0]
+    return nodes.process(logarithms)
 
 
-def _space_of(components: tuple[Component, ...], logarithms: Array, priors: RatePriors) -> StateSpace:
-    n, natural = len(components), np.exp(logarithms)
-    return StateSpace(components, natural[:n], priors.least + natural[n : 2 * n], natural[-1])
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Nodes on their own: logarithms of powers, rates and own variances, shape (2 n_components + 1, n_nodes)."""
 
+    timeline: Timeline
+    components: tuple[Component, ...]
+    priors: RatePriors
+    mean_squares: Array  # (n_nodes,)
 
-def _scored(
-    timeline: Timeline, values: Array, components: tuple[Component, ...], priors: RatePriors, shift: float
-) -> tuple[Array, Array]:
-    """Logarithms of powers, rates and own variances, (2 n_components + 1, n_nodes), and log posteriors of the nodes."""
-    n, n_nodes = len(components), values.shape[1]
-    variances = np.maximum(np.mean(np.square(values), axis=0), np.finfo(float).tiny)
-    start = np.empty((2 * n + 1, n_nodes))
-    start[:n] = np.log(SIGNAL_SHARE * variances / n)
-    start[n : 2 * n] = (priors.centres + shift * priors.shifts)[:, None]
-    start[-1] = np.log(FIRST_NOISE_SHARE * variances)
-    centre, precisions = start.copy(), np.full(2 * n + 1, NODE_PRECISION)
-    centre[n : 2 * n], precisions[n : 2 * n] = priors.centres[:, None], priors.spreads**-2.0
+    def start(self, shift: float) -> Array:
+        """Rates lie apart from the usual ones by a share of their range."""
+        n, variances = len(self.components), np.maximum(self.mean_squares, np.finfo(float).tiny)
+        rates = np.repeat((self.priors.centres + shift * self.priors.shifts)[:, None], variances.size, axis=1)
+        powers = np.tile(np.log(SIGNAL_SHARE * variances / n), (n, 1))
+        return np.vstack([powers, rates, np.log(FIRST_NOISE_SHARE * variances)])
 
-    def valued(x: Array) -> tuple[Array, Array]:
-        slopes = evaluate(_space_of(components, x, priors), timeline, [values])
-        deviations = x - centre
-        gradient = np.vstack([slopes.powers, slopes.rates, slopes.own]) * np.exp(x) - precisions[:, None] * deviations
-        return slopes.values - 0.5 * precisions @ deviations**2, gradient
+    def space(self, logarithms: Array) -> StateSpace:
+        """What filters run on."""
+        n, natural = len(self.components), np.exp(logarithms)
+        return StateSpace(self.components, natural[:n], self.priors.least + natural[n : 2 * n], natural[-1])
 
-    x, (value, gradient) = start, valued(start)
-    damping, is_live = np.full(n_nodes, DAMPING), np.ones(n_nodes, bool)
-    for _ in range(MOST_NODE_STEPS):
-        natural = np.exp(x)
-        local = information(_space_of(components, x, priors), timeline) * natural * natural[:, None]
-        local = np.moveaxis(local, -1, 0) + np.diag(precisions)
-        local += damping[:, None, None] * np.eye(2 * n + 1) * np.einsum("jaa->ja", local)[:, :, None]
-        step = np.linalg.solve(local, gradient.T[:, :, None])[:, :, 0].T
-        step *= np.minimum(1.0, LARGEST_NODE_STEP / np.maximum(np.abs(step).max(axis=0), 1e-300)) * is_live
-        new_value, new_gradient = valued(x + step)
-        is_higher = new_value > value  # false where it is NaN
-        gain = np.where(is_higher, new_value - value, 0.0)
-        x, gradient = np.where(is_higher, x + step, x), np.where(is_higher, new_gradient, gradient)
-        value = np.where(is_higher, new_value, value)
-        damping = np.where(is_higher, np.maximum(damping / 5, 1e-6), np.maximum(damping, DAMPING) * 8)
-        is_live &= ~((is_higher & (gain < NODE_TOLERANCE_NATS)) | (damping > LARGEST_DAMPING))
-        if not is_live.any():
-            break
-    return x, value
+    def process(self, logarithms: Array) -> ModalProcess:
+        """Without a basis."""
+        space = self.space(logarithms)
+        return ModalProcess(space.components, space.powers, space.rates, space.own, None)
+
+    def learnt(self, values: Sequence[Array]) -> Array:
+        """The highest of what several starts lead to, node by node."""
+        first, *others = [self.scored(values, self.start(shift)) for shift in SHIFTS]
+        best, highest = first
+        for logarithms, found in others:
+            best, highest = np.where(found > highest, logarithms, best), np.maximum(found, highest)
+        return best
+
+    def scored(self, values: Sequence[Array], x: Array) -> tuple[Array, Array]:
+        """Where damped scoring leads to, and log posteriors of the nodes there."""
+        n, n_nodes = len(self.components), self.mean_squares.size
+        centre, precisions = self.start(0.0), np.full(2 * n + 1, NODE_PRECISION)
+        precisions[n : 2 * n] = self.priors.spreads**-2.0
+
+        def valued(x: Array) -> tuple[Array, Array]:
+            slopes = evaluate(self.space(x), self.timeline, values)
+            deviations = x - centre
+            gradient = (
+                np.vstack([slopes.powers, slopes.rates, slopes.own]) * np.exp(x) - precisions[:, None] * deviations
+            )
+            return slopes.values - 0.5 * precisions @ deviations**2, gradient
+
+        value, gradient = valued(x)
+        damping, is_live = np.full(n_nodes, DAMPING), np.ones(n_nodes, bool)
+        for _ in range(MOST_NODE_STEPS):
+            natural = np.exp(x)
+            local = information(self.space(x), self.timeline) * natural * natural[:, None]
+            local = np.moveaxis(local, -1, 0) + np.diag(precisions)
+            local += damping[:, None, None] * np.eye(2 * n + 1) * np.einsum("jaa->ja", local)[:, :, None]
+            step = np.linalg.solve(local, gradient.T[:, :, None])[:, :, 0].T
+            step *= np.minimum(1.0, LARGEST_NODE_STEP / np.maximum(np.abs(step).max(axis=0), 1e-300)) * is_live
+            new_value, new_gradient = valued(x + step)
+            is_higher = new_value > value  # false where it is NaN
+            gain = np.where(is_higher, new_value - value, 0.0)
+            x, gradient = np.where(is_higher, x + step, x), np.where(is_higher, new_gradient, gradient)
+            value = np.where(is_higher, new_value, value)
+            damping = np.where(is_higher, np.maximum(damping / 5, 1e-6), np.maximum(damping, DAMPING) * 8)
+            is_live &= ~((is_higher & (gain < NODE_TOLERANCE_NATS)) | (damping > LARGEST_DAMPING))
+            if not is_live.any():
+                break
+        return x, value

@@ -61,7 +61,7 @@ class ModalProcess:
         values = as_real_array(
             values, "values", ("n_steps", "n_nodes"), sizes={"n_nodes": self.n_nodes}, allow_nan=True
         )
-        return as_real_array(times, "times", ("n_steps",), sizes={"n_steps": len(values)}), values
+        return as_times(times, len(values)), values
 
     def filtered(self, times: Any, values: Any) -> Filtered:
         """What rows say of the future: one pass over them, equation (29).
@@ -79,6 +79,18 @@ class ModalProcess:
             raise ValueError("values must have a row that is not NaN; got none.")
         start = Filter.of(self.space, Timeline.of(times[seen]))
         return _after(self, start, times, values, seen, 0.0)
+
+
+def as_times(times: Any, n_steps: int) -> Array:
+    """Times that increase, one per row."""
+    found = as_real_array(times, "times", ("n_steps",), sizes={"n_steps": n_steps})
+    if np.any(np.diff(found) <= 0):
+        first = int(np.argmax(np.diff(found) <= 0))
+        raise ValueError(
+            f"times must increase; got {found[first]} before {found[first + 1]}. "
+            "Sort rows by time, and merge those of one time."
+        )
+    return found
 
 
 def complete_rows(values: Array) -> Indices:
@@ -158,7 +170,7 @@ class Filtered:
 
     def forecast(self, times: Any) -> Forecast:
         """What is known of rows at later times, in increasing order."""
-        times = as_real_array(times, "times", ("n_times",))
+        times = as_times(times, np.size(times))
         if not times.size or times[0] <= self.time:
             got = f"{times[0]}" if times.size else "none"
             raise ValueError(f"times must be later than the last row, at {self.time}; got {got}.")
