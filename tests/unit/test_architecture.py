@@ -42,10 +42,12 @@ ROOMS = [
     "signals",
     "spectra",
     "kernels",
+    "states",
     "fields",
     "scores",
     "datasets",
     "learning",
+    "time",
     "baselines",
     "files",
     "report",
@@ -80,9 +82,12 @@ HEAVY = {
     "zarr",
 }
 # the command line is the one room that nobody imports to compute; compiled loops are imported where they run
-HEAVY_AT_TOP = {"cli": {"rich", "typer"}, "operators.loops": {"numba"}} | {
+HEAVY_AT_TOP = {"cli": {"rich", "typer"}, "operators.loops": {"numba"}, "states.loops": {"numba"}} | {
     f"files.{name}": {"msgspec"} for name in ("container", "models", "schema")
 }
+
+
+UNLOADED = {"__main__", "operators.loops", "states.loops"}  # by tests, which do without Numba
 
 
 def modules_of(package: Path) -> dict[str, Path]:
@@ -273,6 +278,8 @@ def test_a_heavy_import_at_the_top_is_found(tmp_path, text, found):
 
 # settings and figures; all other nouns hold arrays, whose comparison is no truth value
 COMPARED_BY_VALUE = {
+    "Matern",
+    "Oscillator",
     "Certificate",
     "Chebyshev",
     "Counts",
@@ -305,7 +312,7 @@ MUTABLE = {"Store"}  # what views of signals share is computed when it is asked 
 
 def dataclasses_of_the_package() -> Iterator[type]:
     for module in modules_of(PACKAGE):
-        if module not in ("__main__", "operators.loops"):
+        if module not in UNLOADED:
             loaded = importlib.import_module(f"spectralgp.{module}".rstrip("."))
             for found in vars(loaded).values():
                 if isinstance(found, type) and found.__module__ == loaded.__name__ and is_dataclass(found):
@@ -323,7 +330,7 @@ def test_nouns_are_frozen_and_those_with_arrays_are_compared_by_identity():
 
 def test_every_public_method_is_documented_by_its_class_or_a_base():
     methods = (FunctionType, property, cached_property, classmethod, staticmethod)
-    for module in set(modules_of(PACKAGE)) - {"__main__", "operators.loops"}:
+    for module in set(modules_of(PACKAGE)) - UNLOADED:
         loaded = importlib.import_module(f"spectralgp.{module}".rstrip("."))
         for kind in vars(loaded).values():
             if isinstance(kind, type) and kind.__module__ == loaded.__name__ and not kind.__name__.startswith("_"):
@@ -361,7 +368,7 @@ DOORS = {
 def kinds() -> dict[str, str]:
     """Names of all kinds, with the room that each is at home in."""
     for module in modules_of(PACKAGE):
-        if module not in ("__main__", "operators.loops"):
+        if module not in UNLOADED:
             importlib.import_module(f"spectralgp.{module}".rstrip("."))
     found, waiting = dict[str, str](), list[type](SEAMS)
     while waiting:

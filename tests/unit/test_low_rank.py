@@ -1,4 +1,4 @@
-"""Covariances of low rank, equation (30), against dense algebra with ``Phi Phi^T + k I`` in place of ``K``."""
+"""Covariances of low rank, equation (34), against dense algebra with ``Phi Phi^T + k I`` in place of ``K``."""
 
 from __future__ import annotations
 

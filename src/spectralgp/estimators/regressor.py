@@ -269,7 +269,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Notes
         -----
         On an exact spectrum, beyond 1,500 signals, hyperparameters are learnt from 1,000 drawn at random. Up to 6,000
-        all are conditioned on exactly; beyond that by 500 of the inputs, equation (30), or the 1,000 alone exactly,
+        all are conditioned on exactly; beyond that by 500 of the inputs, equation (34), or the 1,000 alone exactly,
         whichever predicts 200 others better. Signals with holes are treated alike, but that all of them are conditioned
         on, and that likelihoods are those of the 1,000. `summary` says what was done.
         """
@@ -320,9 +320,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _learn(self, training: reading.Training, solver: Solver) -> FittedModels:
         """Learn the models that were asked for, or those that the library tries."""
         generator, n_signals = as_generator(self.random_state, 0), training.values.shape[0]
-        if not training.spectrum.needs_passes:
-            training = replace(training, learnt_from=rows_to_learn_from(n_signals, generator))
         setting, logarithms = reading.setting_of(self, training, solver), None
+        if not (training.spectrum.needs_passes or setting.task.is_in_time):
+            training = replace(training, learnt_from=rows_to_learn_from(n_signals, generator))
+            setting = replace(setting, learnt_from=training.learnt_from)
         kernels, start = training.graph_kernels, None
         is_choice = self.graph_kernel is None and isinstance(self.residual, str) and not solver.only_papers_model
         is_alone = is_choice and n_signals < 2 and self.graph is None  # no folds can be made, and nothing is to choose

@@ -1,4 +1,4 @@
-"""A covariance of many signals by the covariances of all inputs with a few: equation (30)."""
+"""A covariance of many signals by the covariances of all inputs with a few: equation (34)."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from spectralgp.fields.covariances import Covariance, LeftOut, Modal, Series
 from spectralgp.fields.factors import GraphNodes, Inputs, Nodes, Rows, ShrunkNodes
 from spectralgp.fields.field import Field, MixedField, Predictive
 from spectralgp.fields.low_rank import LowRank
+from spectralgp.fields.markov import are_in_time, rows_in_time
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.fields.transformed import Transformation, TransformedField
@@ -32,6 +33,7 @@ COMPLETIONS, ROUGH_COMPLETIONS = 3, 2  # of signals with holes, each under what 
 PASSING_DRAWS, ROUGH_DRAWS = 6, 16  # of completions that are learnt from and left behind; of a rough last one
 MOST_ROUGHLY_DRAWN = 2**18  # values of the latter together, unless they are as few as the former
 PASSING_TOLERANCE = 1e-3  # of solves for either
+MOST_SHRUNK_BY_MODES = 3_000  # signals
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ class GraphGP:
         What the variance that inputs explain, but for that of the nodes' levels, is multiplied by where means at new
         inputs are predicted, and nowhere else: equation (18d).
     points : array of int, optional
-        Training signals whose inputs stand for those of all, by a covariance of low rank: equation (30).
+        Training signals whose inputs stand for those of all, by a covariance of low rank: equation (34).
     """
 
     spectrum: Spectrum
@@ -101,10 +103,23 @@ class GraphGP:
         """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of the graph's basis."""
         return self.graph_kernel.power(self.graph_basis.eigenvalues)
 
-    def rows(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Inputs | LowRank:
-        """How signals covary by their inputs, each divided by its scale where they have scales: equation (18b)."""
+    def rows(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0, is_shrunk: bool = False) -> Rows:
+        """How signals covary by their inputs, each divided by its scale where they have scales: equation (18b).
+
+        Many signals whose inputs are times, under a sum of Matern kernels, are filtered: the same to rounding. Not so a
+        covariance between frequencies, which is learnt from what either way whitens: there modes go on for longer.
+        """
         if self.points is not None:
             return LowRank.of(self.input_kernel, inputs, self.points, scales, amplitude)
+        terms = self.input_kernel.matern_terms(inputs)
+        if not (terms and are_in_time(inputs, scales) and amplitude == 1.0 and self.spectrum.has_eigenvectors):
+            return self._rows_by_modes(inputs, scales, amplitude)
+        if (is_shrunk or self.shrinkage is not None) and len(inputs) <= MOST_SHRUNK_BY_MODES:
+            return self._rows_by_modes(inputs, scales)
+        return rows_in_time(inputs[:, 0], terms)
+
+    def _rows_by_modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Inputs:
+        """How signals covary, in the eigenbasis of their covariance."""
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
             return Inputs(modes_of(np.empty((0, 0))))
         modes = self.input_kernel.modes(inputs, scales, amplitude)
@@ -377,8 +392,7 @@ class Posterior:
         if self.seen is not None:
             return self.seen.log_density()[0]
         whole = self.basis.load(self.signals.as_observed) - self.carried_block()
-        lengths, logs = self.covariance.chained(self.basis.read_block(whole))
-        return -0.5 * float(np.sum(lengths + logs) + self.signals.size * np.log(2 * np.pi))
+        return self.covariance.log_density(whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -556,7 +570,7 @@ def condition_shrunk(
     prior = replace(prior, shrinkage=None)
     given, training = _checked(prior, inputs, signals, carried)
     passing = {"most_deviations": PASSING_DRAWS, "tolerance": PASSING_TOLERANCE}
-    rows = prior.rows(given, training.units.signal_scales)
+    rows = prior.rows(given, training.units.signal_scales, is_shrunk=True)
     plain = latest = _conditioned(prior, given, training, rows, carried, **passing)
     plain.basis.require_eigenvectors(NOT_EXACT)
     n_completions = (ROUGH_COMPLETIONS if roughly else COMPLETIONS) if training.has_holes else 1

@@ -59,6 +59,7 @@ class Seen:
     most_deviations: int | None = None  # that may stand for a covariance; as many as memory allows if not given
     start: Array | None = None  # a guess of `solution`
     tolerance: float = 0.0  # of solves for the mean and, at least, for deviations
+    always_iterates: bool = False  # where single entries of the covariance cost as much as a solve
 
     __getstate__ = without_caches
 
@@ -104,7 +105,7 @@ class Seen:
     def method(self) -> Method:
         """By which matrix, if any, systems are solved."""
         most = MOST_DENSE if self.tolerance == 0 else MOST_SOLVED_DENSELY
-        is_small = self.is_written_out and self._n_dense <= most
+        is_small = self.is_written_out and self._n_dense <= most and not self.always_iterates
         return self._side if is_small else "iterative"
 
     @property

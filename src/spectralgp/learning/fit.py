@@ -16,7 +16,7 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.html import as_html
 from spectralgp.fields import GraphGP
 from spectralgp.kernels import GraphKernel
-from spectralgp.learning.objective import Objective, Task
+from spectralgp.learning.objective import Landscape, Objective, Task
 from spectralgp.signals import Signals
 from spectralgp.spectra import Errors
 
@@ -226,7 +226,7 @@ class SearchResult:
         return Fit(model, *values, certificate, outcome, detail, stages, errors)
 
 
-def active_constraints(objective: Objective, x: Array) -> tuple[Array, Array, tuple[str, ...], float]:
+def active_constraints(objective: Landscape, x: Array) -> tuple[Array, Array, tuple[str, ...], float]:
     """Bounds and constraints on filters that hold with equality at ``x``: rows, slacks, names, and the feasibility."""
     rows, slacks, names = [], [], []
     for index, (low, high) in enumerate(objective.bounds):
@@ -247,7 +247,7 @@ def active_constraints(objective: Objective, x: Array) -> tuple[Array, Array, tu
     return np.vstack([np.empty((0, x.size)), *rows]), np.array(slacks), tuple(names), feasibility
 
 
-def certify(objective: Objective, x: Array, lift: float = 0.0) -> Certificate:
+def certify(objective: Landscape, x: Array, lift: float = 0.0) -> Certificate:
     """Certificate of the joint problem in all hyperparameters at ``x``; multipliers by non-negative least squares."""
     _, gradient = objective.evaluate(x)
     rows, slacks, names, feasibility = active_constraints(objective, x)
@@ -260,7 +260,7 @@ def certify(objective: Objective, x: Array, lift: float = 0.0) -> Certificate:
     return Certificate(stationarity, feasibility, complementarity, lift, names, tuple(multipliers.tolist()))
 
 
-def lift_above_zero(objective: Objective, x: Array) -> tuple[Array, float]:
+def lift_above_zero(objective: Landscape, x: Array) -> tuple[Array, float]:
     """Raise filters that rounding left below zero: the new point, and the lift as in a certificate."""
     lifted, most = x.copy(), 0.0
     for filtered in objective.positivity(x):

@@ -162,7 +162,7 @@ def of_all_signals(candidate: Candidate, fit: Fit, drawn: Draws, posteriors: Seq
 
 
 def log_likelihood(model: GraphGP, task: Task, rows: Rows) -> float:
-    """Log marginal likelihood of complete signals under the graph's model, by rows of any kind: (5) and (30)."""
+    """Log marginal likelihood of complete signals under the graph's model, by rows of any kind: (5) and (34)."""
     basis, units = model.graph_basis, task.signals.units
     block = basis.load(task.signals.values) - model.carried_block(task.carried, task.inputs, units)
     powers = replace(model, shrinkage=None).nodes.powers(basis.eigenvalues)

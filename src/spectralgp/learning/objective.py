@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
 from spectralgp._basics.checks import Array, Indices, as_option, as_positive, as_real_array
-from spectralgp.fields import Evidence, GraphGP, Inputs
+from spectralgp.fields import Evidence, EvidenceInTime, GraphGP, Inputs, InTime, are_in_time, rows_in_time
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
 from spectralgp.kernels.base import Positivity
@@ -129,6 +129,12 @@ class Task:
         """The noise variance where it is fixed; None where it is learnt."""
         return None if isinstance(self.noise_variance, tuple) else self.noise_variance
 
+    @property
+    def is_in_time(self) -> bool:
+        """Whether signals can be filtered in the order of time, so that their number costs no cube."""
+        has_terms = self.carried is None and len(self.input_kernel.matern_terms(self.inputs)) > 0
+        return has_terms and are_in_time(self.inputs, self.signals.units.signal_scales)
+
     def spectrum_of(self, kernel: GraphKernel) -> Spectrum:
         """The spectrum that a graph kernel asks for."""
         return self.spectrum.of(self.graph, kernel.laplacian, kernel.scaled, self.signals.like)
@@ -164,6 +170,35 @@ class _Held(InputKernel):
 Completion = Callable[[GraphGP], Task]  # of signals with holes under a model
 
 
+class Landscape(Protocol):
+    """What an ascent asks of the function that it climbs."""
+
+    @property
+    def size(self) -> int:
+        """Number of observations."""
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the entries of ``x``, for messages."""
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of ``x``, shape (n_parameters, 2)."""
+
+    @property
+    def units(self) -> Array:
+        """A typical change of each entry of ``x``."""
+
+    def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
+        """Where filters must not be negative at ``x``, as linear functions of it; or a few of them (`coarse`)."""
+
+    def evaluate(self, x: Array) -> tuple[float, Array]:
+        """Value at ``x`` and its gradient."""
+
+    def precision(self, x: Array) -> Array | None:
+        """Positive definite curvature to step by, if one is known."""
+
+
 class Objective:
     """Log posterior of the hyperparameters ``x = (graph theta, input theta, log noise)``, with its gradient.
 
@@ -189,6 +224,12 @@ class Objective:
         self._inputs: tuple[Array, Inputs, Array] | None = None
         self._read: tuple[Spectrum, SpectralData] | None = None
         self._rotated: tuple[Spectrum, Inputs, SpectralData] | None = None
+        self._series: tuple[InTime, list[Array]] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of observations."""
+        return self.task.signals.size
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -282,7 +323,9 @@ class Objective:
         graph_kernel, input_theta, noise_variance = self.split(x)
         evidence = self.evidence(x)
         graph_gradient, input_gradient = graph_kernel.pull_back(evidence, self.spectrum), np.empty(0)
-        if input_theta.size:
+        if isinstance(evidence, EvidenceInTime):
+            input_gradient = evidence.theta_gradient(input_theta.size)
+        elif input_theta.size:
             jacobian = self.inputs_at(input_theta)[1]
             input_gradient = np.tensordot(evidence.input_covariance_gradient, jacobian, axes=2)
         noise = [float(np.sum(evidence.slopes)) * noise_variance] if self.learns_noise else []
@@ -308,8 +351,29 @@ class Objective:
             value, slopes = value + of_noise, [*slopes, np.array([noise_slope + slope])]
         return value, np.concatenate(slopes)
 
-    def evidence(self, x: Array) -> Evidence:
+    @cached_property
+    def is_in_time(self) -> bool:
+        """Whether signals are filtered in the order of time."""
+        spectrum = self.spectrum
+        return spectrum.has_eigenvectors and self.graph_kernel.basis(spectrum) is spectrum and self.task.is_in_time
+
+    def _evidence_in_time(self, x: Array) -> EvidenceInTime:
+        graph_kernel, input_theta, noise_variance = self.split(x)
+        inputs, eigenvalues = self.task.inputs, self.spectrum.eigenvalues
+        terms = self.task.input_kernel.with_theta(input_theta).matern_terms(inputs)
+        rows = rows_in_time(inputs[:, 0], terms)
+        if self._series is None:
+            signals, load = self.task.signals, self.spectrum.load
+            blocks = [load(signals.values), *([] if signals.deviations is None else load(signals.deviations))]
+            self._series = rows, [np.ascontiguousarray(rows.load(block)) for block in blocks]
+        rows = self._series[0].at_terms(terms)
+        power, own = graph_kernel.power(eigenvalues), graph_kernel.residual_power(eigenvalues) + noise_variance
+        return EvidenceInTime(rows, terms, power, own, self._series[1])
+
+    def evidence(self, x: Array) -> Evidence | EvidenceInTime:
         """The evidence alone, without the prior."""
+        if self.is_in_time:
+            return self._evidence_in_time(x)
         evidence, basis = self.read(x)
         if self.task.carried is None:
             return evidence
@@ -329,6 +393,9 @@ class Objective:
 
     def errors(self, x: Array) -> Errors:
         """How wrong the likelihood at ``x`` may be."""
+        evidence = self.evidence(x)
+        if isinstance(evidence, EvidenceInTime):
+            return Errors()
         graph_kernel, input_theta, noise_variance = self.split(x)
         rows = self.inputs_at(input_theta)[0]
 
@@ -336,7 +403,7 @@ class Objective:
             own = graph_kernel.residual_power(eigenvalues) + noise_variance
             return rows.variances(graph_kernel.power(eigenvalues), own)
 
-        return self.spectrum.errors(variances, self.evidence(x).data)
+        return self.spectrum.errors(variances, evidence.data)
 
     def inputs_at(self, theta: Array) -> tuple[Inputs, Array]:
         """How signals covary at `theta`, and the derivative of their input covariance."""
@@ -361,16 +428,33 @@ class Objective:
     def information(self, x: Array) -> Array | None:
         """Fisher information of all hyperparameters at ``x``; None where the graph kernel has no Jacobian."""
         graph_kernel, input_theta, noise_variance = self.split(x)
-        eigenvalues, (rows, jacobian) = self.spectrum.eigenvalues, self.inputs_at(input_theta)
+        eigenvalues = self.spectrum.eigenvalues
         jacobians = graph_kernel.power_jacobians(eigenvalues)
         if jacobians is None:
             return None
+        if self.is_in_time:
+            return self._information_in_time(x, jacobians)
+        rows, jacobian = self.inputs_at(input_theta)
         evidence, each = self.read(x)[0], np.ones(rows.n_signals)
         slopes = np.moveaxis(rows.modes.vectors.T @ np.moveaxis(jacobian, 2, 0) @ rows.modes.vectors, 0, 2)
         filters = list(zip((rows.modes.values, each), jacobians, strict=False))
         noise = [(each, np.full((eigenvalues.size, 1), noise_variance))] if self.learns_noise else []
         powers = evidence.precisions, evidence.power
         return fisher_information(*powers, self.spectrum.multiplicities, filters, slopes, noise)
+
+    def _information_in_time(self, x: Array, jacobians: tuple[Array, ...]) -> Array:
+        """Whittle's, equation (33), in the order of the parameters."""
+        _, input_theta, noise_variance = self.split(x)
+        signal, *residual = jacobians
+        on_power = np.hstack([signal, *(np.zeros(one.shape) for one in residual)])
+        on_own = np.hstack([np.zeros(signal.shape), *residual])
+        if self.learns_noise:
+            on_power = np.hstack([on_power, np.zeros((len(on_power), 1))])
+            on_own = np.hstack([on_own, np.full((len(on_own), 1), noise_variance)])
+        found = self._evidence_in_time(x).information(on_power, on_own, input_theta.size)
+        n_graph, n_last = on_power.shape[1] - self.learns_noise, on_power.shape[1]
+        order = [*range(n_graph), *range(n_last, n_last + input_theta.size), *range(n_graph, n_last)]
+        return found[np.ix_(order, order)]
 
     def precision(self, x: Array) -> Array | None:
         """Positive definite curvature to step by: Fisher information plus that of the prior; None without either."""
@@ -384,10 +468,17 @@ class Objective:
             of_noise = noise_log_prior(deviation, self.task.graph.n_nodes)[2]
             of_graph = graph_kernel.log_prior_precision(self.spectrum, noise_variance)
             curvature = curvature + block_diag(of_graph, np.diag([*of_inputs, *[of_noise] * self.learns_noise]))
-        values, vectors = np.linalg.eigh(curvature * np.outer(self.units, self.units))
-        scaled = vectors / self.units[:, None]
-        # information vanishes where the filter does, a prior need not be concave, a quadrature's weights not positive
-        return (scaled * np.maximum(values, MIN_PRECISION)) @ scaled.T
+        return definite(curvature, self.units)
+
+
+def definite(curvature: Array, units: Array) -> Array:
+    """A curvature made positive definite in the units of the parameters.
+
+    Information vanishes where the filter does, a prior need not be concave, a quadrature's weights not positive.
+    """
+    values, vectors = np.linalg.eigh(curvature * np.outer(units, units))
+    scaled = vectors / units[:, None]
+    return (scaled * np.maximum(values, MIN_PRECISION)) @ scaled.T
 
 
 def noise_log_prior(deviation: float, n_nodes: int) -> tuple[float, float, float]:

@@ -14,8 +14,8 @@ from scipy.optimize import nnls
 from spectralgp._basics.checks import Array, Mask, as_integer, as_positive
 from spectralgp._basics.progress import mention, quietly, report
 from spectralgp.kernels import GraphKernel
-from spectralgp.learning.fit import Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
-from spectralgp.learning.objective import Objective, Task
+from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
+from spectralgp.learning.objective import Landscape, Objective, Task
 from spectralgp.spectra import Spectrum
 
 # The continuation
@@ -226,15 +226,8 @@ class Sqp(Solver):
     def _judged(self, found: SearchResult, stages: tuple[Stage, ...]) -> Fit:
         """The fit where a search ended: as near as was asked for, or judged by its certificate."""
         certificate = certify(found.objective, found.x, found.lift)
-        limit = float(STATIONARITY * np.sqrt(found.objective.task.signals.size))
-        outcome, detail = found.outcome, found.detail
-        met_tolerance = self.tolerance_nats is not None and outcome is Outcome.CONVERGED
-        if outcome is not Outcome.NOTHING_TO_LEARN and not met_tolerance:
-            if certificate.stationarity <= limit and certificate.feasibility <= VIOLATION:
-                outcome, detail = Outcome.CONVERGED, f"stationary within {limit:.2g}"
-            else:
-                outcome = Outcome.NOT_STATIONARY
-                detail = f"{detail}; stationarity {certificate.stationarity:.2g} exceeds {limit:.2g}"
+        met_tolerance = self.tolerance_nats is not None and found.outcome is Outcome.CONVERGED
+        outcome, detail = judged(certificate, found.objective.size, found.outcome, found.detail, met_tolerance)
         return replace(found, outcome=outcome, detail=detail, certificate=certificate).fit(stages)
 
     def _restarted(self, fit: Fit, objective: Objective) -> Fit:
@@ -286,14 +279,21 @@ def _is_silent(kernel: GraphKernel, spectrum: Spectrum, noise_variance: float, s
 def ascend(
     objective: Objective, start: Array, max_iterations: int, tolerance_nats: float | None = None
 ) -> SearchResult:
-    """Constrained local maximum from one start; or a point from which a step promises no more than a tolerance.
+    """Constrained local maximum from one start; or a point from which a step promises no more than a tolerance."""
+    return SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats))
+
+
+def maximise(
+    objective: Landscape, start: Array, max_iterations: int, tolerance_nats: float | None = None
+) -> tuple[Array, float, Outcome, str]:
+    """Where an ascent of any objective ends, with its value there, and how it ended.
 
     Far from it the curvature is taken anew at every step; near it, it is updated by the gradients.
     """
     if start.size == 0:
         detail = "nothing to learn: every hyperparameter is fixed"
-        return SearchResult(objective, start, objective.evaluate(start)[0], Outcome.NOTHING_TO_LEARN, detail)
-    size, limit = objective.task.signals.size, float(STATIONARITY * np.sqrt(objective.task.signals.size)) / 2
+        return start, objective.evaluate(start)[0], Outcome.NOTHING_TO_LEARN, detail
+    size, limit = objective.size, stationarity_limit(objective.size) / 2
     x = np.clip(start, *objective.bounds.T)
     constraints, precision = _Constraints(objective, x), _fresh_precision(objective, x)
     x = x + constraints.step(x, np.zeros(x.size), precision)
@@ -304,7 +304,7 @@ def ascend(
         promised = float(gradient @ step)
         met_tolerance = tolerance_nats is not None and promised <= tolerance_nats
         if met_tolerance or (promised <= MIN_GAIN_NATS * size and certify(objective, x).stationarity <= limit):
-            return SearchResult(objective, x, value, Outcome.CONVERGED, "no step promises more")
+            return x, value, Outcome.CONVERGED, "no step promises more"
         found = None if promised <= ROUNDING * abs(value) else _climb(objective, x, value, step, promised)
         if found is None and (is_fresh or n_fresh_starts == MAX_FRESH_STARTS):
             detail = "no step leads up"
@@ -316,14 +316,16 @@ def ascend(
             x, value, gradient = found
         is_fresh = found is None or promised > FAR_GAIN_NATS
         precision = _fresh_precision(objective, x) if is_fresh else _updated(precision, x - last, before - gradient)
-    return SearchResult(objective, x, value, Outcome.NOT_STATIONARY, detail)
+    return x, value, Outcome.NOT_STATIONARY, detail
 
 
 def _has_many(task: Task, kernels: Sequence[GraphKernel]) -> bool:
     """Whether evaluations cost the cube of the number of signals above all, so that they are saved."""
     # without a prior or a residual the way decides which maximum it is; a quadrature has moments of all signals
     is_open = task.prior is None or any(kernel.residual is None for kernel in kernels)
-    return task.signals.shape[0] >= 2 * SIGNALS_BEFORE_ALL and not (is_open or task.spectrum.needs_passes)
+    return task.signals.shape[0] >= 2 * SIGNALS_BEFORE_ALL and not (
+        is_open or task.spectrum.needs_passes or task.is_in_time
+    )
 
 
 def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats: float | None = None) -> Array:
@@ -378,9 +380,27 @@ def _profile_precision(objective: Objective, x: Array, own: Mask) -> Array | Non
     return np.asarray(precision[np.ix_(own, own)] - across.T @ np.linalg.solve(others, across))
 
 
-def _fresh_precision(objective: Objective, x: Array) -> Array:
+def stationarity_limit(size: int) -> float:
+    """Residual of the gradient that counts as zero, for a number of observations."""
+    return float(STATIONARITY * np.sqrt(size))
+
+
+def judged(
+    certificate: Certificate, size: int, outcome: Outcome, detail: str, met_tolerance: bool
+) -> tuple[Outcome, str]:
+    """How a search ended, by its certificate where it was not to stop before."""
+    if outcome is Outcome.NOTHING_TO_LEARN or met_tolerance:
+        return outcome, detail
+    limit = stationarity_limit(size)
+    if certificate.stationarity <= limit and certificate.feasibility <= VIOLATION:
+        return Outcome.CONVERGED, f"stationary within {limit:.2g}"
+    detail = f"{detail}; stationarity {certificate.stationarity:.2g} exceeds {limit:.2g}"
+    return Outcome.NOT_STATIONARY, detail
+
+
+def _fresh_precision(objective: Landscape, x: Array) -> Array:
     precision = objective.precision(x)
-    return np.diag(objective.task.signals.size / objective.units**2) if precision is None else precision
+    return np.diag(objective.size / objective.units**2) if precision is None else precision
 
 
 def _updated(precision: Array, step: Array, change: Array) -> Array:
@@ -395,7 +415,7 @@ def _updated(precision: Array, step: Array, change: Array) -> Array:
 
 
 def _climb(
-    objective: Objective, x: Array, value: float, step: Array, promised: float
+    objective: Landscape, x: Array, value: float, step: Array, promised: float
 ) -> tuple[Array, float, Array] | None:
     """The point along a step that keeps a share of what it promises; None if there is none."""
     longest = float(np.max(np.abs(step) / objective.units))
@@ -421,7 +441,7 @@ class _Constraints:
     a filter from well above zero to zero at once: there the slope in its power is lost, and with it the way back.
     """
 
-    def __init__(self, objective: Objective, x: Array) -> None:
+    def __init__(self, objective: Landscape, x: Array) -> None:
         self.objective, self.units = objective, objective.units
         self.low, self.high = objective.bounds.T
         has_low, has_high, identity = np.isfinite(self.low), np.isfinite(self.high), np.eye(x.size)

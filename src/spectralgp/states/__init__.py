@@ -1,0 +1,18 @@
+"""Processes in time with few states: components, and the filters that solve with their covariances."""
+
+from spectralgp.states.components import Component, Matern, Oscillator
+from spectralgp.states.filters import Filter, Slopes, StateSpace, Timeline, distinct, evaluate
+from spectralgp.states.whittle import information
+
+__all__ = [
+    "Component",
+    "Filter",
+    "Matern",
+    "Oscillator",
+    "Slopes",
+    "StateSpace",
+    "Timeline",
+    "distinct",
+    "evaluate",
+    "information",
+]

@@ -1,0 +1,428 @@
+"""Covariances of sums of components over times, one per mode, solved with by a Kalman filter and its adjoint.
+
+Everything is exact and linear in the number of steps: equations (28) to (32). Gains and variances do not depend on the
+data; where steps are even they soon repeat themselves, and from there on a step costs as much as its transition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+
+from spectralgp._basics.checks import Array, Indices
+from spectralgp.states import plain
+from spectralgp.states.components import Component
+from spectralgp.states.plain import multiply, written_out
+
+STEADY = 1e-13  # of the variance: what may still be missing of a covariance that counts as steady
+MOST_NUMBERS = 2**25  # in the arrays of one evaluation, above which modes are taken in several lots
+
+
+@cache
+def _compiled() -> ModuleType | None:
+    """Compiled loops, where Numba is installed."""
+    return import_module("spectralgp.states.loops") if find_spec("numba") is not None else None
+
+
+def _loops() -> ModuleType:
+    return _compiled() or plain
+
+
+def distinct(gaps: Array, times: Array) -> tuple[Array, Indices]:
+    """Gaps that differ by more than the rounding of times, and which of them each is."""
+    rounding = 4 * np.spacing(np.abs(times).max())
+    order = np.argsort(gaps, kind="stable")
+    which = np.empty(gaps.size, np.intp)
+    which[order] = np.concatenate([[0], np.cumsum(np.diff(gaps[order]) > rounding)])
+    return np.bincount(which, gaps) / np.bincount(which), which
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Times in order, as the distinct gaps between them."""
+
+    times: Array  # (n_steps,)
+    gaps: Array  # (n_gaps,), distinct
+    which: Indices  # (n_steps,), the gap before each step; that of the first is of no consequence
+
+    @classmethod
+    def of(cls, times: Array) -> Timeline:
+        """Gaps that differ by no more than the times' own rounding are the same."""
+        if times.size < 2:
+            return cls(times, np.ones(1), np.zeros(times.size, np.intp))
+        between = np.diff(times)
+        if not between.min() >= 0:
+            raise ValueError("times must be in order for a filter to run along them; got an earlier one after another.")
+        gaps, which = distinct(between, times)
+        return cls(times, gaps, np.concatenate([which[:1], which]))
+
+    @cached_property
+    def common(self) -> int:
+        """The gap that is found most often."""
+        return int(np.argmax(np.bincount(self.which, minlength=1)))
+
+
+class Matrices(NamedTuple):
+    """Transitions over gaps by their entries that are not zero, their derivatives in the rates, and noises."""
+
+    entries: Array  # (n_gaps, n_entries, n_modes)
+    slopes: Array  # (n_gaps, n_entries, n_modes)
+    noises: Array  # (n_gaps, n_states, n_states, n_modes)
+
+
+class Slopes(NamedTuple):
+    """Log likelihood of every mode, and its derivatives: equation (30)."""
+
+    values: Array  # (n_modes,)
+    powers: Array  # (n_components, n_modes)
+    rates: Array  # (n_components, n_modes)
+    own: Array  # (n_modes,)
+
+
+@dataclass(frozen=True, eq=False)
+class StateSpace:
+    """A sum of components at every mode, and what each value has for itself: equation (28)."""
+
+    components: tuple[Component, ...]
+    powers: Array  # (n_components, n_modes)
+    rates: Array  # (n_components, n_modes)
+    own: Array  # (n_modes,)
+
+    @property
+    def n_modes(self) -> int:
+        """Number of modes."""
+        return self.own.size
+
+    @cached_property
+    def n_states(self) -> int:
+        """Number of states per mode."""
+        return sum(component.n_states for component in self.components)
+
+    @cached_property
+    def _blocks(self) -> list[tuple[int, int, slice, int]]:
+        """For every block its component, its number there, its states, and the first of its entries."""
+        found, state, entry = [], 0, 0
+        for number, component in enumerate(self.components):
+            size = len(component.stationary)
+            for block in range(component.n_blocks):
+                found.append((number, block, slice(state, state + size), entry))
+                state, entry = state + size, entry + size**2
+        return found
+
+    @cached_property
+    def layout(self) -> tuple[Indices, Indices, Indices]:
+        """Rows and columns of the transitions' entries, and the states that add up to a value."""
+        grids = [np.mgrid[states, states].reshape(2, -1) for _, _, states, _ in self._blocks]
+        rows, columns = np.concatenate(grids, axis=1).astype(np.int64)
+        return rows, columns, np.array([states.start for _, _, states, _ in self._blocks], np.int64)
+
+    def modes(self, chosen: slice) -> StateSpace:
+        """Some of the modes."""
+        return replace(self, powers=self.powers[:, chosen], rates=self.rates[:, chosen], own=self.own[chosen])
+
+    @cached_property
+    def shares(self) -> Array:
+        """Powers of single blocks, shape (n_components, n_modes)."""
+        return self.powers / np.array([component.n_blocks for component in self.components])[:, None]
+
+    @cached_property
+    def stationary(self) -> Array:
+        """Covariance of the states before anything is seen, shape (n_states, n_states, n_modes)."""
+        found = np.zeros((self.n_states, self.n_states, self.n_modes))
+        for number, _, states, _ in self._blocks:
+            found[states, states] = np.multiply.outer(self.components[number].stationary, self.shares[number])
+        return found
+
+    @cached_property
+    def _remembered(self) -> dict[float, Matrices]:
+        return {}
+
+    def matrices(self, gaps: Array) -> Matrices:
+        """Equation (28) over gaps; one gap alone is remembered, as it comes again with the next row."""
+        if gaps.size > 1:
+            return self._matrices(gaps)
+        gap = float(gaps[0])
+        if gap not in self._remembered:
+            self._remembered.clear()
+            self._remembered[gap] = self._matrices(gaps)
+        return self._remembered[gap]
+
+    def _matrices(self, gaps: Array) -> Matrices:
+        rows, _, _ = self.layout
+        entries = np.empty((gaps.size, rows.size, self.n_modes))
+        slopes = np.empty(entries.shape)
+        noises = np.zeros((gaps.size, self.n_states, self.n_states, self.n_modes))
+        parts = [
+            component.transitions(gaps, rates) for component, rates in zip(self.components, self.rates, strict=True)
+        ]
+        for number, block, states, entry in self._blocks:
+            stationary, matrix = self.components[number].stationary, parts[number][0][:, block]
+            here = slice(entry, entry + stationary.size)
+            entries[:, here] = matrix.reshape(gaps.size, -1, self.n_modes)
+            slopes[:, here] = parts[number][1][:, block].reshape(gaps.size, -1, self.n_modes)
+            kept = np.einsum("uacj,udcj->uadj", np.einsum("uabj,bc->uacj", matrix, stationary), matrix)
+            noises[:, states, states] = self.shares[number] * (stationary[:, :, None] - kept)
+        return Matrices(entries, slopes, noises)
+
+    def moved(self, matrices: Matrices, gap: int, states: Array, covariance: Array) -> tuple[Array, Array]:
+        """Means (..., n_states, n_modes) and covariance of states after a gap: ``A m`` and ``A P A^T + Q``."""
+        rows, columns, _ = self.layout
+        entries = matrices.entries[gap]
+        half = multiply(entries, rows, columns, covariance.swapaxes(0, 1)).swapaxes(0, 1)  # A P
+        return multiply(entries, rows, columns, states), multiply(entries, rows, columns, half) + matrices.noises[gap]
+
+    def values(self, states: Array) -> Array:
+        """What states (..., n_states, n_modes) add up to, shape (..., n_modes)."""
+        return states[..., self.layout[2], :].sum(axis=-2)
+
+    def variances(self, covariance: Array) -> Array:
+        """Variances of values, with what each has for itself, by the covariance of the states, shape (n_modes,)."""
+        heads = self.layout[2]
+        return covariance[np.ix_(heads, heads)].sum(axis=(0, 1)) + self.own
+
+    def pulled_back(self, matrices: Matrices, on_entries: Array, on_noises: Array, on_first: Array) -> Array:
+        """Derivatives in powers and rates, shape (2, n_components, n_modes), of those in matrices."""
+        found = np.zeros((2, *self.powers.shape))
+        n_gaps = len(matrices.entries)
+        for number, _, states, entry in self._blocks:
+            component = self.components[number]
+            stationary, share = component.stationary, self.shares[number]
+            shape = (n_gaps, *stationary.shape, self.n_modes)
+            here = slice(entry, entry + stationary.size)
+            matrix, slope = (part[:, here].reshape(shape) for part in (matrices.entries, matrices.slopes))
+            halves = (np.einsum("uabj,bc->uacj", part, stationary) for part in (matrix, slope))
+            kept, moved = (np.einsum("uacj,udcj->uadj", half, matrix) for half in halves)
+            noises, first = on_noises[:, states, states], on_first[states, states]
+            unit = np.einsum("uabj,uabj->j", noises, stationary[:, :, None] - kept) + np.einsum(
+                "abj,ab->j", first, stationary
+            )
+            found[0, number] += unit / component.n_blocks
+            found[1, number] += np.einsum("uqj,uqj->j", on_entries[:, here], matrices.slopes[:, here])
+            found[1, number] -= 2 * share * np.einsum("uabj,uabj->j", noises, moved)
+        return found
+
+
+def sandwiched(matrices: Array, covariances: Array) -> Array:
+    """``A P A^T`` of matrices of shape (..., n_states, n_states, n_modes)."""
+    half = np.einsum("...abj,...bcj->...acj", matrices, covariances)
+    return np.einsum("...acj,...dcj->...adj", half, matrices)
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """A state space over times: gains that are computed once, and passes over data that use them.
+
+    `mean` and `covariance` are those of the states at the first time before its value is seen.
+    """
+
+    space: StateSpace
+    timeline: Timeline
+    matrices: Matrices  # of the gaps
+    mean: Array  # (n_states, n_modes)
+    covariance: Array  # (n_states, n_states, n_modes)
+    keeps_covariances: bool = False  # of the states after every step, rather than after the last one
+
+    @classmethod
+    def of(cls, space: StateSpace, timeline: Timeline, keeps_covariances: bool = False) -> Filter:
+        """From the stationary law."""
+        matrices, mean = space.matrices(timeline.gaps), np.zeros((space.n_states, space.n_modes))
+        return cls(space, timeline, matrices, mean, space.stationary, keeps_covariances)
+
+    @classmethod
+    def after(cls, space: StateSpace, time: float, times: Array, state: Array, covariance: Array) -> Filter:
+        """From the law of the states at an earlier time."""
+        line = Timeline.of(np.concatenate([[time], times]))
+        matrices = space.matrices(line.gaps)
+        first = space.moved(matrices, int(line.which[1]), state, covariance)
+        return cls(space, Timeline(times, line.gaps, line.which[1:]), matrices, *first)
+
+    @cached_property
+    def table(self) -> tuple[Array, Array, Array, Indices]:
+        """Gains ``k / s``, variances ``s``, filtered covariances, and the row of these for every step."""
+        rows, columns, heads = self.space.layout
+        line = self.timeline
+        return _loops().gains(
+            self.matrices.entries,
+            rows,
+            columns,
+            self.matrices.noises,
+            heads,
+            self.space.own,
+            line.which,
+            line.common,
+            self.covariance,
+            STEADY,
+            self.keeps_covariances,
+        )
+
+    @property
+    def variances(self) -> Array:
+        """Of the innovations, shape (n_steps, n_modes)."""
+        return self.table[1][self.table[3]]
+
+    @cached_property
+    def log_determinants(self) -> Array:
+        """``log |C_j|``, the sum of the logarithms of innovation variances."""
+        counts = np.bincount(self.table[3], minlength=len(self.table[1]))
+        found: Array = counts.astype(float) @ np.log(self.table[1])
+        return found
+
+    def innovations(self, values: Array, keep: bool = False) -> tuple[Array, Array]:
+        """What is not predicted of each value, and states after every step or after the last one: equation (29)."""
+        gains, _, _, index = self.table
+        values = np.ascontiguousarray(values)
+        return _loops().forward(
+            self.matrices.entries, *self.space.layout, gains, index, self.timeline.which, self.mean, values, keep
+        )
+
+    def log_likelihoods(self, innovations: Array) -> Array:
+        """Of every mode, from its innovations: equation (29)."""
+        return self._log_densities(self._lengths(innovations))
+
+    def _log_densities(self, lengths: Array) -> Array:
+        return -0.5 * (lengths + self.log_determinants + self.timeline.times.size * np.log(2 * np.pi))
+
+    def _lengths(self, innovations: Array) -> Array:
+        """``z^T C^-1 z`` of every mode."""
+        lengths = np.zeros(self.space.n_modes)
+        for start in range(0, len(innovations), 4096):
+            part = slice(start, start + 4096)
+            lengths += np.einsum(
+                "nj,nj,nj->j", innovations[part], innovations[part], 1 / self.table[1][self.table[3][part]]
+            )
+        return lengths
+
+    def solve(self, values: Array) -> Array:
+        """``C^-1 z``: equation (31)."""
+        gains, variances, _, index = self.table
+        which = self.timeline.which
+        return _loops().backward(
+            self.matrices.entries, *self.space.layout, gains, variances, index, which, self.innovations(values)[0]
+        )
+
+    def inverse_diagonal(self) -> Array:
+        """Diagonals of ``C^-1``, shape (n_steps, n_modes): equation (31)."""
+        return self._informations(keep=True, with_sums=False)[0]
+
+    def between(self, times: Array) -> Array:
+        """Variances of what components add up to at other times, given values at all steps, (n_times, n_modes).
+
+        ``h^T (P - P N P) h`` with the covariance ``P`` of the states given the values before, and the information
+        ``N`` of those after. Covariances of every step must be kept.
+        """
+        space, line = self.space, self.timeline
+        n_steps, states = line.times.size, (space.n_states, space.n_states, space.n_modes)
+        before = np.searchsorted(line.times, times, side="right") - 1
+        has_past, has_future = before >= 0, before + 1 < n_steps
+        left = np.broadcast_to(space.stationary, (times.size, *states)).copy()
+        rows, columns, heads = space.layout
+        if has_past.any():
+            matrices = space.matrices(times[has_past] - line.times[before[has_past]])
+            past = self.table[2][self.table[3][before[has_past]]]
+            written = written_out(matrices.entries, rows, columns, space.n_states)
+            left[has_past] = sandwiched(written, past) + matrices.noises
+        with_value = left[:, :, heads].sum(axis=2)
+        found = with_value[:, heads].sum(axis=1)
+        if has_future.any():
+            after = before[has_future] + 1
+            wanted, places = np.unique(after, return_inverse=True)
+            informations = self._informations(keep=False, with_sums=False, wanted=wanted)[5][places]
+            matrices = space.matrices(line.times[after] - times[has_future])
+            written = written_out(matrices.entries, rows, columns, space.n_states)
+            moved = np.einsum("uabj,ubj->uaj", written, with_value[has_future])
+            found[has_future] -= np.einsum("uaj,uabj,ubj->uj", moved, informations, moved, optimize=True)
+        return found
+
+    def _informations(
+        self, keep: bool, with_sums: bool, wanted: Indices | None = None
+    ) -> tuple[Array, Array, Array, Array, Array, Array]:
+        gains, variances, filtered, index = self.table
+        places = np.full(self.timeline.times.size, -1, np.int64)
+        if wanted is not None:
+            places[wanted] = np.arange(wanted.size)
+        return _loops().informations(
+            self.matrices.entries,
+            *self.space.layout,
+            gains,
+            variances,
+            filtered,
+            index,
+            self.timeline.which,
+            STEADY,
+            keep,
+            with_sums,
+            places,
+        )
+
+    def times(self, values: Array) -> Array:
+        """``C z``."""
+        heads = self.space.layout[2]
+        shared = self.space.stationary[:, heads].sum(axis=1)
+        return _loops().products(
+            self.matrices.entries,
+            *self.space.layout,
+            self.timeline.which,
+            shared,
+            self.space.own,
+            np.ascontiguousarray(values),
+        )
+
+    def whitened(self, values: Array) -> Array:
+        """``R^-1 z`` with ``R R^T = C``: innovations over their standard deviations."""
+        return self.innovations(values)[0] / np.sqrt(self.variances)
+
+    def drawn(self, white: Array) -> Array:
+        """``R z`` with ``R R^T = C``."""
+        gains, _, _, index = self.table
+        innovations = white * np.sqrt(self.variances)
+        return _loops().generated(
+            self.matrices.entries, *self.space.layout, gains, index, self.timeline.which, innovations
+        )
+
+    def slopes(self, values: Sequence[Array]) -> Slopes:
+        """Log likelihood with its derivatives, equation (30), of values whose outer products add up.
+
+        They are what was observed, and what it may deviate by where it is known in part.
+        """
+        gains, variances, filtered, index = self.table
+        entries, which = self.matrices.entries, self.timeline.which
+        _, total, sums, first, crossed, _ = self._informations(keep=False, with_sums=True)
+        lengths = np.zeros(self.space.n_modes)
+        on_own, on_noises, on_first, on_entries = -0.5 * total, -0.5 * sums, -0.5 * first, -crossed
+        for one in values:
+            innovations, states = self.innovations(one, keep=True)
+            lengths += self._lengths(innovations)
+            energies, squares, at_first, with_states = _loops().scores(
+                entries, *self.space.layout, gains, variances, filtered, index, which, innovations, states
+            )
+            on_own = on_own + 0.5 * energies
+            on_noises = on_noises + 0.5 * squares
+            on_first = on_first + 0.5 * at_first
+            on_entries = on_entries + with_states
+        powers, rates = self.space.pulled_back(self.matrices, on_entries, on_noises, on_first)
+        return Slopes(self._log_densities(lengths), powers, rates, on_own)
+
+
+def lots(space: StateSpace, timeline: Timeline) -> Iterator[slice]:
+    """Modes in lots whose arrays are of bounded size."""
+    n_states, n_gaps, n_steps = space.n_states, timeline.gaps.size, timeline.times.size
+    per_mode = n_steps * (3 + n_states) + 4 * n_gaps * n_states**2
+    per_mode += n_steps * n_states**2 if n_gaps > 1 else 0
+    length = max(8, MOST_NUMBERS // per_mode)
+    yield from (slice(start, start + length) for start in range(0, space.n_modes, length))
+
+
+def evaluate(space: StateSpace, timeline: Timeline, values: Sequence[Array]) -> Slopes:
+    """Log likelihoods with their derivatives, by lots of modes: equation (30)."""
+    found = [
+        Filter.of(space.modes(lot), timeline, keeps_covariances=True).slopes([one[:, lot] for one in values])
+        for lot in lots(space, timeline)
+    ]
+    return Slopes(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))

@@ -1,0 +1,22 @@
+"""Signals that follow one another in time: processes by mode, filtered, forecast and updated."""
+
+from spectralgp.states import Component, Matern, Oscillator
+from spectralgp.time.holes import Completion, complete, filtered_with_holes
+from spectralgp.time.learning import SeriesFit, learn_each, learn_on_graph
+from spectralgp.time.process import Filtered, Forecast, ModalProcess, rolling
+
+__all__ = [
+    "Completion",
+    "Component",
+    "Filtered",
+    "Forecast",
+    "Matern",
+    "ModalProcess",
+    "Oscillator",
+    "SeriesFit",
+    "complete",
+    "filtered_with_holes",
+    "learn_each",
+    "learn_on_graph",
+    "rolling",
+]

@@ -1,0 +1,686 @@
+"""Learning of processes in time: powers and rates as functions on the graph's spectrum, or of every node on its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from spectralgp._basics.checks import Array, as_real_array
+from spectralgp.kernels import GraphKernel, Identity
+from spectralgp.kernels.base import SIGNAL_SHARE, Positivity, SpectralKernel
+from spectralgp.learning import Certificate, Outcome, Sqp, Stage
+from spectralgp.learning.fit import certify, lift_above_zero
+from spectralgp.learning.objective import (
+    FIRST_NOISE_SHARE,
+    NOISE_CEILING,
+    NOISE_FLOOR,
+    NOISE_SHARE,
+    definite,
+    noise_log_prior,
+)
+from spectralgp.learning.sqp import COARSE_TOLERANCE_NATS, judged, maximise
+from spectralgp.spectra import ExactSpectrum
+from spectralgp.states import Component, Slopes, StateSpace, Timeline, evaluate, information
+from spectralgp.time.holes import Completion, complete
+from spectralgp.time.process import ModalProcess, as_times
+
+SOLVER = Sqp()
+LEAST_RATE = 0.01  # over the span: a slower process cannot be told from a constant
+FIRST_TURNS = 5.0  # periods that an oscillator keeps its phase for, where searches start and priors are centred
+PERIOD_SPREAD = 1.5  # standard deviation of the log rate of an oscillator
+RANGE_SPREADS = 3.0  # standard deviations of a log rate between one over the span and one over the step
+LEAST_SPREAD = 1.0  # of a log rate
+SHIFTS = (0.0, 0.25, -0.25)  # of the first rates, as shares of that range: one search from each
+IDLE_SHARE = 0.005  # of the variance, below which a component is dropped
+MOST_ON_THE_WAY = 1_000_000  # values, the latest ones, that searches on the way to the last one see
+
+# Series with holes
+DRAWS, FEWEST_DRAWS = 32, 2  # of what completed values may deviate by: times the share that is missing, at least
+MOST_DRAWN = 1_000_000  # values of all draws together, unless they are the fewest
+EM_SOLVES = 1e-4  # tolerance of their solves: from a near start one of 1e-3 is met too soon, and costs a hundred nats
+EM_TOLERANCE_NATS = 0.1  # that the answer may fall short of the maximum
+N_SEARCHES = 2  # from several starts; later steps start where the one before ended
+MOST_EM_STEPS = 40
+MOST_MISSING = 0.9  # share of the information
+
+# Nodes on their own
+NODE_PRECISION = 0.02  # of the log powers and variances about where they start
+MOST_NODE_STEPS = 60
+NODE_COMPLETIONS = 6  # of series with holes, each under what was learnt from the one before
+NODE_TOLERANCE_NATS = 1e-3  # per node, below which a gain ends its search
+DAMPING = 1e-3
+LARGEST_DAMPING = 1e9
+LARGEST_NODE_STEP = 2.0  # of a logarithm
+
+
+@dataclass(frozen=True, eq=False)
+class RatePriors:
+    """Where log rates are, by the time scales that a series can tell apart: from one step to the whole span."""
+
+    centres: Array  # (n_components,)
+    spreads: Array  # (n_components,)
+    shifts: Array  # (n_components,), by which other starts lie apart; zero for oscillators
+    least: float  # rate
+
+    @classmethod
+    def of(cls, components: Sequence[Component], timeline: Timeline) -> RatePriors:
+        """Matern processes share out the range from fast to slow; oscillators keep their phase for a few periods."""
+        span = float(timeline.times[-1] - timeline.times[0])
+        step = float(np.median(np.diff(timeline.times)))
+        reach = max(float(np.log(span / step)), LEAST_SPREAD)
+        drifting = [component.angles.size == 0 for component in components]
+        places = np.cumsum(drifting) / (1 + sum(drifting))  # from fast to slow
+        centres, spreads = -np.log(step) - reach * places, np.full(len(components), max(reach / RANGE_SPREADS, 1.0))
+        for number, component in enumerate(components):
+            if component.angles.size:
+                centres[number] = np.log(max(component.angles[0] / (2 * np.pi * FIRST_TURNS), 1 / span))
+                spreads[number] = PERIOD_SPREAD
+        return cls(centres, spreads, reach * np.array(drifting), LEAST_RATE / span)
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """Powers and rates of components as functions on the spectrum, that of a residual, and the noise: equation (27)."""
+
+    components: tuple[Component, ...]
+    powers: tuple[SpectralKernel, ...]  # one per component
+    rates: tuple[SpectralKernel, ...]  # one per component: its power is the rate, above the least one
+    residuals: tuple[SpectralKernel, ...]  # one, or none
+    noise_variance: float
+    least_rate: float
+
+    @property
+    def kernels(self) -> tuple[SpectralKernel, ...]:
+        """All that is learnt but the noise, in the order of the parameters."""
+        return (*self.powers, *self.rates, *self.residuals)
+
+    @property
+    def places(self) -> list[slice]:
+        """Of the parameters of each kernel."""
+        ends = np.cumsum([0, *(kernel.theta.size for kernel in self.kernels)]).tolist()
+        return [slice(start, stop) for start, stop in itertools.pairwise(ends)]
+
+    @property
+    def theta(self) -> Array:
+        """Parameters of all kernels and the log noise."""
+        return np.concatenate([*(kernel.theta for kernel in self.kernels), [np.log(self.noise_variance)]])
+
+    def with_kernels(self, kernels: Sequence[SpectralKernel], noise_variance: float) -> Dynamics:
+        """The same with other kernels, as many."""
+        n = len(self.components)
+        parts = tuple(kernels[:n]), tuple(kernels[n : 2 * n]), tuple(kernels[2 * n :])
+        return Dynamics(self.components, *parts, noise_variance, self.least_rate)
+
+    def with_theta(self, theta: Array) -> Dynamics:
+        """The same at other parameters."""
+        pairs = zip(self.kernels, self.places, strict=True)
+        return self.with_kernels([kernel.with_theta(theta[place]) for kernel, place in pairs], float(np.exp(theta[-1])))
+
+    def chosen(self, numbers: Sequence[int]) -> Dynamics:
+        """With some of the components."""
+        return replace(
+            self,
+            components=tuple(self.components[number] for number in numbers),
+            powers=tuple(self.powers[number] for number in numbers),
+            rates=tuple(self.rates[number] for number in numbers),
+        )
+
+    def path(self) -> list[Dynamics]:
+        """Forms of growing complexity, of which this is the last: powers grow first, then rates that are functions."""
+        n, paths = len(self.components), [kernel.path() for kernel in self.kernels]
+        are_rates = [n <= number < 2 * n for number in range(len(paths))]
+        n_powers, n_rates = (
+            max(len(path) for path, is_rate in zip(paths, are_rates, strict=True) if is_rate is wanted)
+            for wanted in (False, True)
+        )
+        turns = [(turn, 0) for turn in range(n_powers)] + [(n_powers - 1, turn) for turn in range(1, n_rates)]
+        forms = [
+            [path[min(turn[is_rate], len(path) - 1)] for path, is_rate in zip(paths, are_rates, strict=True)]
+            for turn in turns
+        ]
+        return [self.with_kernels(form, self.noise_variance) for form in forms]  # type: ignore[arg-type]
+
+    def grown_from(self, simpler: Dynamics) -> Dynamics:
+        """The form with the functions of a simpler one."""
+        pairs = zip(self.kernels, simpler.kernels, strict=True)
+        kernels = [
+            new.with_theta(old.theta if old.theta.size == new.theta.size else new.grown_from(old)) for new, old in pairs
+        ]
+        return self.with_kernels(kernels, simpler.noise_variance)
+
+    def space(self, eigenvalues: Array) -> StateSpace:
+        """What filters run on, at some frequencies."""
+        powers = np.array([kernel.power(eigenvalues) for kernel in self.powers])
+        rates = self.least_rate + np.array([kernel.power(eigenvalues) for kernel in self.rates])
+        residuals = [kernel.power(eigenvalues) for kernel in self.residuals]
+        return StateSpace(
+            self.components,
+            powers,
+            rates,
+            np.sum([*residuals, self.noise_variance * np.ones(eigenvalues.size)], axis=0),
+        )
+
+    def process(self, spectrum: ExactSpectrum) -> ModalProcess:
+        """The process on a graph."""
+        space = self.space(spectrum.eigenvalues)
+        return ModalProcess(space.components, space.powers, space.rates, space.own, spectrum.forward)
+
+    def shares(self, spectrum: ExactSpectrum) -> Array:
+        """Of the variance of a node on average, by component and the rest, shape (n_components + 1,)."""
+        space = self.space(spectrum.eigenvalues)
+        means = np.append(space.powers.mean(axis=1), space.own.mean())
+        return means / means.sum()
+
+
+class SeriesObjective:
+    """Log posterior of the parameters of dynamics given series on a graph.
+
+    Coefficients are those of the series, and of what it may deviate by where it has holes: outer products add up.
+
+    The prior has what each kernel says of its own, log rates about those that the series can tell apart, and the noise
+    as in every other fit.
+    """
+
+    def __init__(
+        self,
+        form: Dynamics,
+        spectrum: ExactSpectrum,
+        timeline: Timeline,
+        coefficients: Sequence[Array],
+        priors: RatePriors,
+    ) -> None:
+        self.form, self.spectrum, self.timeline, self.coefficients = form, spectrum, timeline, coefficients
+        self.priors, self.n_evaluations = priors, 0
+        self._evaluated: tuple[Array, float, Array, float] | None = None
+
+    @cached_property
+    def variance(self) -> float:
+        """Mean square of the values."""
+        return float(sum(np.mean(np.square(one)) for one in self.coefficients)) or 1.0
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.coefficients[0].size
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the entries of ``x``."""
+        n = len(self.form.components)
+        words = [f"{what} {number}" for what in ("power", "rate") for number in range(n)] + ["residual"]
+        kernels = zip(words, self.form.kernels, strict=False)
+        return (*(f"{word}: {name}" for word, kernel in kernels for name in kernel.parameter_names), "noise_variance")
+
+    @cached_property
+    def scales(self) -> list[float]:
+        """In the units of each kernel: variances, and rates."""
+        n = len(self.form.components)
+        return [*[self.variance] * n, *np.exp(self.priors.centres), *[self.variance] * len(self.form.residuals)]
+
+    @cached_property
+    def bounds(self) -> Array:
+        """Bounds of ``x``."""
+        noise = np.log(np.array([[NOISE_FLOOR["weak"], NOISE_CEILING]]) * self.variance)
+        return np.vstack(
+            [kernel.bounds(scale) for kernel, scale in zip(self.form.kernels, self.scales, strict=True)] + [noise]
+        )
+
+    @cached_property
+    def units(self) -> Array:
+        """A typical change of each entry of ``x``."""
+        pairs = zip(self.form.kernels, self.scales, strict=True)
+        return np.concatenate([*(kernel.theta_units(scale) for kernel, scale in pairs), [1.0]])
+
+    def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
+        """Where powers, rates and the residual must not be negative."""
+        form = self.form.with_theta(x)
+        pairs = zip(form.kernels, form.places, strict=True)
+        return tuple(
+            one.padded(place.start, x.size)
+            for kernel, place in pairs
+            for one in kernel.positivity(self.spectrum, coarse)
+        )
+
+    def start(self, shift: float) -> Array:
+        """Constant filters, at rates that lie apart from the usual ones by a share of their range."""
+        form, priors = self.form, self.priors
+        share = self.variance / (len(form.components) + len(form.residuals))
+        rates = np.exp(priors.centres + shift * priors.shifts) / SIGNAL_SHARE
+        scales = [*[share] * len(form.components), *rates, *[share] * len(form.residuals)]
+        pairs = zip(form.kernels, scales, strict=True)
+        thetas = [kernel.starting_points(self.spectrum, scale)[-1] for kernel, scale in pairs]
+        return np.clip(np.concatenate([*thetas, [np.log(FIRST_NOISE_SHARE * self.variance)]]), *self.bounds.T)
+
+    def evaluate(self, x: Array) -> tuple[float, Array]:
+        """Log posterior and its gradient."""
+        if self._evaluated is None or not np.array_equal(x, self._evaluated[0]):
+            self.n_evaluations += 1
+            form, eigenvalues = self.form.with_theta(x), self.spectrum.eigenvalues
+            slopes = evaluate(form.space(eigenvalues), self.timeline, self.coefficients)
+            value, gradient = self._log_prior(form)
+            local = self._local(form, slopes)
+            parts = zip(form.kernels, local, strict=False)
+            gradient[:-1] += np.concatenate([kernel.power_jacobian(eigenvalues).T @ slope for kernel, slope in parts])
+            gradient[-1] += form.noise_variance * slopes.own.sum()
+            likelihood = float(slopes.values.sum())
+            self._evaluated = (x.copy(), likelihood + float(value), gradient, likelihood)
+        return self._evaluated[1], self._evaluated[2].copy()
+
+    def log_likelihood(self, x: Array) -> float:
+        """Without the prior."""
+        self.evaluate(x)
+        assert self._evaluated is not None  # by the line above
+        return self._evaluated[3]
+
+    @staticmethod
+    def _local(form: Dynamics, slopes: Slopes) -> list[Array]:
+        """Slopes in the functions of each kernel, at the frequencies."""
+        return [*slopes.powers, *slopes.rates, *[slopes.own] * len(form.residuals)]
+
+    def _log_prior(self, form: Dynamics) -> tuple[float, Array]:
+        value, gradient = 0.0, np.zeros(self.form.theta.size)
+        n, noise = len(form.components), form.noise_variance
+        for number, (kernel, place) in enumerate(zip(form.kernels, form.places, strict=True)):
+            is_rate = n <= number < 2 * n
+            own, slope, on_noise = kernel.log_prior(self.spectrum, form.least_rate if is_rate else noise)
+            value, gradient[place] = value + own, slope
+            if not is_rate:
+                gradient[-1] += on_noise
+                continue
+            deviation, direction = self._rate_deviation(form, number - n)
+            value -= 0.5 * deviation**2
+            gradient[place] -= deviation * direction
+        typical = NOISE_SHARE * self.variance
+        of_noise, slope_of_noise, _ = noise_log_prior(float(np.log(noise / typical)), self.spectrum.n_nodes)
+        gradient[-1] += slope_of_noise
+        return value + of_noise, gradient
+
+    def _rate_deviation(self, form: Dynamics, number: int) -> tuple[float, Array]:
+        """How far a component's mean log rate lies from its centre, in standard deviations, and the slope of that."""
+        eigenvalues, kernel, spread = self.spectrum.eigenvalues, form.rates[number], self.priors.spreads[number]
+        mean = form.least_rate + float(self.spectrum.mean(kernel.power(eigenvalues)))
+        slope = self.spectrum.mean(kernel.power_jacobian(eigenvalues)) / (mean * spread)
+        return float(np.log(mean) - self.priors.centres[number]) / spread, slope
+
+    def information(self, x: Array) -> Array:
+        """Fisher information of the parameters: equation (33)."""
+        form, eigenvalues = self.form.with_theta(x), self.spectrum.eigenvalues
+        n, local = len(form.components), information(form.space(eigenvalues), self.timeline)
+        jacobians = [kernel.power_jacobian(eigenvalues) for kernel in form.kernels]
+        jacobians.append(np.full((eigenvalues.size, 1), form.noise_variance))
+        which = [*range(2 * n), *[2 * n] * (len(form.residuals) + 1)]
+        parts = list(zip(which, jacobians, strict=True))
+        return np.block([[one.T @ (local[a, b][:, None] * other) for b, other in parts] for a, one in parts])
+
+    def precision(self, x: Array) -> Array:
+        """Fisher information and the curvature of the prior."""
+        form = self.form.with_theta(x)
+        n, noise = len(form.components), form.noise_variance
+        parts = []
+        for number, kernel in enumerate(form.kernels):
+            is_rate = n <= number < 2 * n
+            own = kernel.log_prior_precision(self.spectrum, form.least_rate if is_rate else noise)
+            if is_rate:
+                direction = self._rate_deviation(form, number - n)[1]
+                own = own + np.outer(direction, direction)
+            parts.append(own)
+        typical = NOISE_SHARE * self.variance
+        of_noise = noise_log_prior(float(np.log(noise / typical)), self.spectrum.n_nodes)[2]
+        return definite(self.information(x) + block_diag(*parts, of_noise), self.units)
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesFit:
+    """Learnt dynamics, with the evidence that they are a maximum."""
+
+    dynamics: Dynamics
+    process: ModalProcess
+    log_likelihood: float
+    value: float  # log posterior
+    certificate: Certificate
+    outcome: Outcome
+    detail: str
+    stages: tuple[Stage, ...]
+    precision: Array = field(repr=False)  # of the parameters, in the order of the dynamics
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certificate is good."""
+        return self.outcome in (Outcome.CONVERGED, Outcome.NOTHING_TO_LEARN)
+
+    @property
+    def n_evaluations(self) -> int:
+        """Evaluations of the likelihood with its gradient."""
+        return sum(stage.n_evaluations for stage in self.stages)
+
+    def bands(self, eigenvalues: Array) -> tuple[Array, Array]:
+        """Standard deviations of log powers and of log rates, by the curvature, (n_components, n_eigenvalues) each."""
+        covariance = np.linalg.inv(self.precision)
+        n, found = len(self.dynamics.components), []
+        for number, (kernel, place) in enumerate(zip(self.dynamics.kernels, self.dynamics.places, strict=True)):
+            if number < 2 * n:
+                jacobian = kernel.power_jacobian(eigenvalues)
+                values = kernel.power(eigenvalues) + (self.dynamics.least_rate if number >= n else 0.0)
+                spread = np.sqrt(np.einsum("ja,ab,jb->j", jacobian, covariance[place, place], jacobian))
+                found.append(np.divide(spread, values, out=np.full(values.size, np.inf), where=values > 0))
+        return np.array(found[:n]), np.array(found[n:])
+
+
+def learn_on_graph(
+    spectrum: ExactSpectrum,
+    times: Any,
+    values: Any,
+    components: Sequence[Component],
+    power: GraphKernel,
+    rate: GraphKernel | None = None,
+    residual: GraphKernel | None = None,
+    solver: Sqp = SOLVER,
+) -> SeriesFit:
+    """Learn powers and rates of components as functions of the graph's frequencies: equation (27).
+
+    Parameters
+    ----------
+    spectrum : ExactSpectrum
+        Of the graph, as `power` asks for it.
+    times : array of shape (n_steps,)
+        Times of the rows, increasing.
+    values : array of shape (n_steps, n_nodes)
+        Rows, centred and scaled; NaN where nothing was observed.
+    components : sequence of Component
+        Matern processes from fast to slow, oscillators anywhere among them.
+    power : GraphKernel
+        Form of the power of every component.
+    rate : GraphKernel, optional
+        Form of the rates of Matern processes; one number per component if not given, as it is for oscillators.
+    residual : GraphKernel, optional
+        Form of what each row has for itself and neighbours share; none if not given.
+    solver : Sqp, optional
+        Limit on iterations, and tolerance.
+    """
+    sizes = {"n_nodes": spectrum.n_nodes}
+    values = as_real_array(values, "values", ("n_steps", "n_nodes"), sizes=sizes, allow_nan=True)
+    times, there = as_times(times, len(values)), ~np.isnan(values)
+    kept = np.flatnonzero(there.any(axis=1))
+    if kept.size < 3:
+        raise ValueError(f"values must have 3 rows or more to learn from; got {kept.size}.")
+    if kept.size < len(values):
+        times, values, there = times[kept], values[kept], there[kept]
+    timeline = Timeline.of(times)
+    form = dynamics_of(spectrum, timeline, components, power, rate, residual)
+    if not there.all():
+        return _ExpectationMaximisation(spectrum, timeline, values, form, solver).learnt()
+    return _Search(spectrum, timeline, (coefficients_of(spectrum, values),), solver).learnt(form)
+
+
+def coefficients_of(spectrum: ExactSpectrum, values: Array) -> Array:
+    """Series at the frequencies of a graph."""
+    return np.ascontiguousarray(values if spectrum.forward is None else values @ spectrum.forward)
+
+
+def dynamics_of(
+    spectrum: ExactSpectrum,
+    timeline: Timeline,
+    components: Sequence[Component],
+    power: GraphKernel,
+    rate: GraphKernel | None,
+    residual: GraphKernel | None,
+) -> Dynamics:
+    """What is to be learnt, with nothing learnt yet."""
+    if not components:
+        raise ValueError("components must hold at least one component; got none.")
+    kernels = [kernel for kernel in (power, rate, residual) if kernel is not None]
+    for kernel in kernels:
+        if kernel.power_jacobians(np.zeros(1)) is None:
+            raise ValueError(f"power, rate and residual must be functions on the spectrum; got {kernel!r}.")
+    by_frequency = Identity() if rate is None else rate
+    rates = [Identity() if component.angles.size else by_frequency for component in components]
+    bound: list[Any] = [kernel.bind(spectrum) for kernel in (*[power] * len(components), *rates)]
+    n = len(components)
+    residuals: tuple[Any, ...] = () if residual is None else (residual.bind(spectrum),)
+    least = RatePriors.of(components, timeline).least
+    return Dynamics(tuple(components), tuple(bound[:n]), tuple(bound[n:]), residuals, 1.0, least)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Searches from several starts, by forms of growing complexity, on as much of the series as they need."""
+
+    spectrum: ExactSpectrum
+    timeline: Timeline
+    coefficients: tuple[Array, ...]
+    solver: Sqp
+
+    def objective(self, form: Dynamics, window: slice = slice(None)) -> SeriesObjective:
+        """Of the rows in a window."""
+        timeline = self.timeline if window == slice(None) else Timeline.of(self.timeline.times[window])
+        parts = [one[window] for one in self.coefficients]
+        return SeriesObjective(form, self.spectrum, timeline, parts, RatePriors.of(form.components, self.timeline))
+
+    @property
+    def window(self) -> slice:
+        """The latest rows, as many as searches on the way see."""
+        n_steps, n_modes = self.coefficients[0].shape
+        fewest = max(2, MOST_ON_THE_WAY // (n_modes * len(self.coefficients)))
+        return slice(None) if fewest >= n_steps else slice(n_steps - fewest, None)
+
+    def learnt(self, form: Dynamics) -> SeriesFit:
+        """The highest of several maxima, without components that are idle."""
+        stages: list[Stage] = []
+        starts = self._starts(form, stages)
+        if self.window == slice(None):
+            fits = [self.fit(form.with_theta(start), stages) for start in starts]
+            best = max(fits, key=lambda fit: fit.value)
+        else:
+            best = self.fit(form.with_theta(starts[0]), stages)
+        while True:
+            shares = best.dynamics.shares(self.spectrum)[:-1]
+            busy = np.flatnonzero(shares >= IDLE_SHARE)
+            if busy.size == shares.size or shares.size == 1:
+                return replace(best, stages=tuple(stages))
+            kept = busy.tolist() or [int(np.argmax(shares))]
+            best = self.fit(best.dynamics.chosen(kept), stages)
+
+    def _starts(self, form: Dynamics, stages: list[Stage]) -> list[Array]:
+        """Parameters to end the search from, the most probable first: by growing forms, and at once."""
+        first, *others = form.path()
+        lowest = [self._coarse(first, self.objective(first, self.window).start(shift), stages) for shift in SHIFTS]
+        _, highest, shift = max(
+            ((value, x, shift) for (value, x), shift in zip(lowest, SHIFTS, strict=True)), key=lambda one: one[0]
+        )
+        last = first.with_theta(highest)
+        if not others:
+            ordered = sorted(lowest, key=lambda one: -one[0])
+            return [x for _, x in ordered[:2]]
+        value = -np.inf
+        for next_form in others:
+            value, x = self._coarse(next_form, next_form.grown_from(last).theta, stages)
+            last = next_form.with_theta(x)
+        at_once = self._coarse(form, self.objective(form, self.window).start(shift), stages)
+        ordered = sorted([(value, last.theta), at_once], key=lambda one: -one[0])
+        return [x for _, x in ordered]
+
+    def _coarse(self, form: Dynamics, start: Array, stages: list[Stage]) -> tuple[float, Array]:
+        """An ascent on the window that ends near a maximum, and its value."""
+        objective = self.objective(form, self.window)
+        x, value, _, _ = maximise(objective, start, self.solver.max_iterations, COARSE_TOLERANCE_NATS)
+        stages.append(Stage(_label(form), value, objective.n_evaluations))
+        return value, x
+
+    def fit(self, form: Dynamics, stages: list[Stage]) -> SeriesFit:
+        """The maximum near a point, on all rows."""
+        objective, solver = self.objective(form), self.solver
+        x, _, outcome, detail = maximise(objective, form.theta, solver.max_iterations, solver.tolerance_nats)
+        x, lift = lift_above_zero(objective, x)
+        value, certificate = objective.evaluate(x)[0], certify(objective, x, lift)
+        met_tolerance = solver.tolerance_nats is not None and outcome is Outcome.CONVERGED
+        outcome, detail = judged(certificate, objective.size, outcome, detail, met_tolerance)
+        stages.append(Stage(_label(form), value, objective.n_evaluations))
+        dynamics, precision = form.with_theta(x), objective.precision(x)
+        process, likelihood = dynamics.process(self.spectrum), objective.log_likelihood(x)
+        return SeriesFit(dynamics, process, likelihood, value, certificate, outcome, detail, tuple(stages), precision)
+
+
+class _ExpectationMaximisation:
+    """Learning of series with holes: complete them under the dynamics, learn, and again until nothing is gained."""
+
+    def __init__(self, spectrum: ExactSpectrum, timeline: Timeline, values: Array, form: Dynamics, solver: Sqp) -> None:
+        self.spectrum, self.timeline, self.values, self.form, self.solver = spectrum, timeline, values, form, solver
+        self.completion: Completion | None = None
+        self.n_draws = draws_for(values)
+
+    def _search(self, dynamics: Dynamics) -> _Search:
+        """Among what is learnt from the series completed under dynamics."""
+        process, times = dynamics.process(self.spectrum), self.timeline.times
+        self.completion = completion = complete(process, times, self.values, self.n_draws, self.completion, EM_SOLVES)
+        parts = (completion.mean, *completion.deviations)
+        sets = tuple(coefficients_of(self.spectrum, part) for part in parts)
+        return _Search(self.spectrum, self.timeline, sets, self.solver)
+
+    def learnt(self) -> SeriesFit:
+        """The fit; its likelihood is the one expected of complete series."""
+        known = np.where(np.isnan(self.values), 0.0, self.values)
+        simplest = self.form.path()[0]
+        first = _Search(self.spectrum, self.timeline, (coefficients_of(self.spectrum, known),), self.solver)
+        dynamics, stages = simplest.with_theta(first.objective(simplest).start(0.0)), list[Stage]()
+        dynamics = self._search(dynamics).fit(dynamics, stages).dynamics
+        for _ in range(N_SEARCHES):
+            fit = self._search(dynamics).learnt(self.form)
+            dynamics = fit.dynamics
+            stages += fit.stages
+        outcome, last_gain, detail = Outcome.NOT_STATIONARY, np.inf, ""
+        rate = float(np.mean(np.isnan(self.values)))
+        for _ in range(MOST_EM_STEPS):
+            search = self._search(fit.dynamics)
+            before = search.objective(fit.dynamics).evaluate(fit.dynamics.theta)[0]
+            fit = search.fit(fit.dynamics, stages)
+            gain = fit.value - before
+            detail = f"another step would gain {max(gain, 0.0):.2g} nats"
+            # a step leaves the share of the way to the maximum that the missing information has in all
+            ratio = float(np.sqrt(max(gain, 0.0) / last_gain)) if last_gain > 0 else 0.0
+            if gain <= EM_TOLERANCE_NATS * (1 - min(max(rate, ratio), MOST_MISSING)):
+                outcome = Outcome.CONVERGED
+                break
+            last_gain = gain
+        objective = self._search(fit.dynamics).objective(fit.dynamics)
+        certificate = certify(objective, fit.dynamics.theta, fit.certificate.lift)
+        return replace(fit, outcome=outcome, detail=detail, certificate=certificate, stages=tuple(stages))
+
+
+def draws_for(values: Array) -> int:
+    """How many draws stand for what is missing of values."""
+    wanted = int(np.ceil(DRAWS * np.isnan(values).mean()))
+    return max(FEWEST_DRAWS, min(wanted, MOST_DRAWN // values.size))
+
+
+def _label(form: Dynamics) -> str:
+    return f"{len(form.components)} components, {form.powers[0].label}"
+
+
+def learn_each(times: Any, values: Any, components: Sequence[Component]) -> ModalProcess:
+    """Learn every node on its own, all at once: damped scoring with the information of equation (33).
+
+    Parameters
+    ----------
+    times : array of shape (n_steps,)
+        Times of the rows, increasing.
+    values : array of shape (n_steps, n_nodes)
+        Rows, centred and scaled; NaN where nothing was observed.
+    components : sequence of Component
+        Matern processes from fast to slow, oscillators anywhere among them.
+
+    Returns
+    -------
+    ModalProcess
+        Without a basis.
+    """
+    values = as_real_array(values, "values", ("n_steps", "n_nodes"), allow_nan=True)
+    times, components = as_times(times, len(values)), tuple(components)
+    kept = np.flatnonzero(~np.isnan(values).all(axis=1))
+    if kept.size < 3:
+        raise ValueError(f"values must have 3 rows or more to learn from; got {kept.size}.")
+    values, timeline = np.ascontiguousarray(values[kept]), Timeline.of(times[kept])
+    nodes = _Nodes(timeline, components, RatePriors.of(components, timeline), np.nanmean(np.square(values), axis=0))
+    if not np.isnan(values).any():
+        return nodes.process(nodes.learnt([values]))
+    logarithms, completion = nodes.start(0.0), None
+    n_draws = draws_for(values)
+    for step in range(NODE_COMPLETIONS):
+        completion = complete(nodes.process(logarithms), timeline.times, values, n_draws, completion, EM_SOLVES)
+        sets = [completion.mean, *completion.deviations]
+        logarithms = nodes.learnt(sets) if step == 0 else nodes.scored(sets, logarithms)[0]
+    return nodes.process(logarithms)
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Nodes on their own: logarithms of powers, rates and own variances, shape (2 n_components + 1, n_nodes)."""
+
+    timeline: Timeline
+    components: tuple[Component, ...]
+    priors: RatePriors
+    mean_squares: Array  # (n_nodes,)
+
+    def start(self, shift: float) -> Array:
+        """Rates lie apart from the usual ones by a share of their range."""
+        n, variances = len(self.components), np.maximum(self.mean_squares, np.finfo(float).tiny)
+        rates = np.repeat((self.priors.centres + shift * self.priors.shifts)[:, None], variances.size, axis=1)
+        powers = np.tile(np.log(SIGNAL_SHARE * variances / n), (n, 1))
+        return np.vstack([powers, rates, np.log(FIRST_NOISE_SHARE * variances)])
+
+    def space(self, logarithms: Array) -> StateSpace:
+        """What filters run on."""
+        n, natural = len(self.components), np.exp(logarithms)
+        return StateSpace(self.components, natural[:n], self.priors.least + natural[n : 2 * n], natural[-1])
+
+    def process(self, logarithms: Array) -> ModalProcess:
+        """Without a basis."""
+        space = self.space(logarithms)
+        return ModalProcess(space.components, space.powers, space.rates, space.own, None)
+
+    def learnt(self, values: Sequence[Array]) -> Array:
+        """The highest of what several starts lead to, node by node."""
+        first, *others = [self.scored(values, self.start(shift)) for shift in SHIFTS]
+        best, highest = first
+        for logarithms, found in others:
+            best, highest = np.where(found > highest, logarithms, best), np.maximum(found, highest)
+        return best
+
+    def scored(self, values: Sequence[Array], x: Array) -> tuple[Array, Array]:
+        """Where damped scoring leads to, and log posteriors of the nodes there."""
+        n, n_nodes = len(self.components), self.mean_squares.size
+        centre, precisions = self.start(0.0), np.full(2 * n + 1, NODE_PRECISION)
+        precisions[n : 2 * n] = self.priors.spreads**-2.0
+
+        def valued(x: Array) -> tuple[Array, Array]:
+            slopes = evaluate(self.space(x), self.timeline, values)
+            deviations = x - centre
+            gradient = (
+                np.vstack([slopes.powers, slopes.rates, slopes.own]) * np.exp(x) - precisions[:, None] * deviations
+            )
+            return slopes.values - 0.5 * precisions @ deviations**2, gradient
+
+        value, gradient = valued(x)
+        damping, is_live = np.full(n_nodes, DAMPING), np.ones(n_nodes, bool)
+        for _ in range(MOST_NODE_STEPS):
+            natural = np.exp(x)
+            local = information(self.space(x), self.timeline) * natural * natural[:, None]
+            local = np.moveaxis(local, -1, 0) + np.diag(precisions)
+            local += damping[:, None, None] * np.eye(2 * n + 1) * np.einsum("jaa->ja", local)[:, :, None]
+            step = np.linalg.solve(local, gradient.T[:, :, None])[:, :, 0].T
+            step *= np.minimum(1.0, LARGEST_NODE_STEP / np.maximum(np.abs(step).max(axis=0), 1e-300)) * is_live
+            new_value, new_gradient = valued(x + step)
+            is_higher = new_value > value  # false where it is NaN
+            gain = np.where(is_higher, new_value - value, 0.0)
+            x, gradient = np.where(is_higher, x + step, x), np.where(is_higher, new_gradient, gradient)
+            value = np.where(is_higher, new_value, value)
+            damping = np.where(is_higher, np.maximum(damping / 5, 1e-6), np.maximum(damping, DAMPING) * 8)
+            is_live &= ~((is_higher & (gain < NODE_TOLERANCE_NATS)) | (damping > LARGEST_DAMPING))
+            if not is_live.any():
+                break
+        return x, value

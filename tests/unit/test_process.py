@@ -1,0 +1,176 @@
+"""Processes in time against Gaussian conditioning with dense matrices over all nodes and times."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from spectralgp.time import Matern, ModalProcess, Oscillator, rolling
+
+TOLERANCE = 1e-9  # of a dense covariance of all nodes and times
+SAME = 1e-10  # of the issue: updates against one pass
+STANDARD_ERRORS = 5.0
+COMPONENTS = (Matern(1.5), Matern(0.5), Oscillator(6.0, 2))
+N_NODES = 3
+
+
+def correlation(component, lags, rate):
+    tau = rate * lags
+    if isinstance(component, Oscillator):
+        turns = [np.cos(2 * np.pi * k * lags / component.period) for k in range(1, component.n_harmonics + 1)]
+        return np.exp(-tau) * np.mean(turns, axis=0)
+    return np.exp(-tau) * {0.5: 1.0, 1.5: 1 + tau}[component.smoothness]
+
+
+def make(has_basis=True, seed=0):
+    random = np.random.default_rng(seed)
+    shape = (len(COMPONENTS), N_NODES)
+    basis = np.linalg.qr(random.standard_normal((N_NODES, N_NODES)))[0] if has_basis else None
+    powers, rates = np.exp(0.5 * random.standard_normal(shape)), np.exp(0.5 * random.standard_normal(shape) - 1)
+    return ModalProcess(COMPONENTS, powers, rates, np.exp(random.standard_normal(N_NODES) - 1), basis)
+
+
+def dense(process, times):
+    """Covariance of all values, (n_times, n_nodes, n_times, n_nodes)."""
+    lags = np.abs(np.subtract.outer(times, times))
+    basis = np.eye(N_NODES) if process.basis is None else process.basis
+    total = np.zeros((times.size, N_NODES, times.size, N_NODES))
+    for mode in range(N_NODES):
+        parts = zip(process.components, process.powers[:, mode], process.rates[:, mode], strict=True)
+        block = sum(power * correlation(component, lags, rate) for component, power, rate in parts)
+        block = block + process.own[mode] * np.eye(times.size)
+        total += np.einsum("st,m,n->smtn", block, basis[:, mode], basis[:, mode])
+    return total
+
+
+def conditioned(process, times, values, later):
+    """Mean and covariance of rows at later times given values, and the log density of these."""
+    covariance = dense(process, np.concatenate([times, later])).reshape(2 * [(times.size + later.size) * N_NODES])
+    n = times.size * N_NODES
+    y = values.ravel()
+    weights = np.linalg.solve(covariance[:n, :n], covariance[:n, n:])
+    log_density = -0.5 * (
+        y @ np.linalg.solve(covariance[:n, :n], y) + np.linalg.slogdet(covariance[:n, :n])[1] + n * np.log(2 * np.pi)
+    )
+    return weights.T @ y, covariance[n:, n:] - weights.T @ covariance[:n, n:], log_density
+
+
+def error(found, expected):
+    return np.max(np.abs(found - expected)) / np.max(np.abs(expected))
+
+
+@pytest.fixture(params=[True, False], ids=["graph", "nodes"])
+def process(request):
+    return make(request.param)
+
+
+@pytest.fixture
+def times():
+    return np.delete(np.arange(40) * 0.5, [7, 20, 21])
+
+
+@pytest.fixture
+def values(times):
+    return np.random.default_rng(1).standard_normal((times.size, N_NODES))
+
+
+LATER = np.array([20.0, 20.5, 23.0])
+
+
+def test_a_forecast_equals_dense_conditioning(process, times, values):
+    known = process.filtered(times, values)
+    forecast = known.forecast(LATER)
+    mean, covariance, log_density = conditioned(process, times, values, LATER)
+    assert known.log_likelihood == pytest.approx(log_density, rel=TOLERANCE)
+    assert error(forecast.mean.ravel(), mean) < TOLERANCE
+    assert error(forecast.variance.ravel(), np.diag(covariance)) < TOLERANCE
+    rows = np.random.default_rng(2).standard_normal((LATER.size, N_NODES))
+    densities = forecast.log_density(rows)
+    for step in range(LATER.size):
+        part = slice(step * N_NODES, (step + 1) * N_NODES)
+        block, left = covariance[part, part], rows[step] - mean[part]
+        assert error(forecast.node_covariance(step), block) < TOLERANCE
+        expected = -0.5 * (left @ np.linalg.solve(block, left) + np.linalg.slogdet(2 * np.pi * block)[1])
+        assert densities[step] == pytest.approx(expected, rel=TOLERANCE)
+
+
+def test_updates_equal_one_pass(process, times, values):
+    whole = process.filtered(times, values)
+    known = process.filtered(times[:10], values[:10])
+    for row in range(10, times.size):
+        known = known.updated(times[row : row + 1], values[row : row + 1])
+    for name in ("time", "state", "covariance", "log_likelihood"):
+        assert error(np.asarray(getattr(known, name)), np.asarray(getattr(whole, name))) < SAME
+    assert error(known.innovations[-1], whole.innovations[-1]) < SAME
+    densities = process.filtered(times[:10], values[:10]).log_densities(times[10:], values[10:])
+    single = np.square(whole.innovations) / whole.innovation_variances + np.log(2 * np.pi * whole.innovation_variances)
+    assert error(densities, -0.5 * single[10:].sum(axis=1)) < SAME
+
+
+def test_rows_of_nan_are_skipped(process, times, values):
+    holes = values.copy()
+    holes[[0, 5, 6, 36]] = np.nan
+    kept = np.setdiff1d(np.arange(times.size), [0, 5, 6, 36])
+    found, expected = process.filtered(times, holes), process.filtered(times[kept], values[kept])
+    assert found.log_likelihood == expected.log_likelihood
+    assert found.time == times[35]
+    assert np.array_equal(found.forecast(LATER).mean, expected.forecast(LATER).mean)
+    assert np.array_equal(found.innovations[kept], expected.innovations)
+    assert np.isnan(found.innovations[[0, 5, 6, 36]]).all()
+    same = found.updated(times[:1] + 30, holes[:1])
+    assert same.time == found.time
+    assert np.array_equal(same.state, found.state)
+
+
+def test_rolling_origins_equal_forecasts_from_each(process, times, values):
+    holes = values.copy()
+    holes[[9, 12]] = np.nan
+    origins, horizons = np.array([8, 9, 15, 30]), np.array([1, 3, 6])
+    means, variances = rolling(process, times, holes, origins, horizons)
+    for place, origin in enumerate(origins):
+        known = process.filtered(times[: origin + 1], holes[: origin + 1])
+        forecast = known.forecast(times[origin + horizons])
+        assert error(means[place], forecast.mean) < SAME
+        assert error(variances[place], forecast.variance) < SAME
+
+
+def test_draws_have_the_law_of_the_forecast(process, times, values):
+    n_samples = 4_000
+    forecast = process.filtered(times, values).forecast(LATER)
+    mean, covariance, _ = conditioned(process, times, values, LATER)
+    draws = forecast.sample(n_samples, 3).reshape(n_samples, -1)
+    deviations = draws - mean
+    assert np.all(np.abs(deviations.mean(axis=0)) < STANDARD_ERRORS * np.sqrt(np.diag(covariance) / n_samples))
+    found = deviations.T @ deviations / n_samples
+    spread = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / n_samples)
+    assert np.all(np.abs(found - covariance) < STANDARD_ERRORS * spread)
+    assert np.array_equal(forecast.sample(2, 7), forecast.sample(2, 7))
+
+
+def test_a_process_is_pickled_without_what_it_computed(times, values):
+    process = make()
+    before = process.filtered(times, values).forecast(LATER).mean
+    again = pickle.loads(pickle.dumps(process))
+    assert "space" not in vars(again)
+    assert np.array_equal(again.filtered(times, values).forecast(LATER).mean, before)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda p, t, y: p.filtered(t, np.full(y.shape, np.nan)), r"values must have a row that is not NaN; got none"),
+        (lambda p, t, y: p.filtered(t, np.where(y > 1, np.nan, y)), r"values must have complete rows; got . of 3"),
+        (lambda p, t, y: p.filtered(t, y[:, :2]), r"values must have shape .* n_nodes = 3"),
+        (lambda p, t, y: p.filtered(t, y).forecast([0.0]), r"times must be later than the last row, at 19.5; got 0.0"),
+        (lambda p, t, y: p.filtered(t, y).forecast([]), r"times must be later than the last row, at 19.5; got none"),
+        (lambda p, t, y: p.filtered(t, y).updated(t[:1], y[:1]), r"times must be later than the last row"),
+        (lambda p, t, y: p.filtered(t[[0, 1, 1]], y[:3]), r"times must increase; got 0.5 before 0.5"),
+        (lambda p, t, y: rolling(p, t, y, [36], [1]), r"must point to rows of values; got row 37 of 37"),
+        (lambda p, t, y: rolling(p, t, y, [3], [0]), r"must point to rows after the first one seen"),
+    ],
+)
+def test_what_cannot_be_done_is_said(ask, message, times, values):
+    with pytest.raises(ValueError, match=message):
+        ask(make(), times, values)

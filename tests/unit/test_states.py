@@ -1,0 +1,216 @@
+"""Filters and their adjoints against dense matrices written out of lags: equations (28) to (32)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spectralgp.states import Filter, Matern, Oscillator, StateSpace, Timeline, evaluate, filters, plain
+
+TOLERANCE = 1e-10  # of the issue, against dense algebra
+SAME = 1e-11  # of the issue, between two ways of one recursion
+GRADIENT = 1e-7  # of the issue, against differences
+
+SUMS = {
+    "1/2": (Matern(0.5),),
+    "3/2": (Matern(1.5),),
+    "5/2": (Matern(2.5),),
+    "oscillator": (Oscillator(7.3),),
+    "1/2 + 5/2": (Matern(0.5), Matern(2.5)),
+    "3/2 + harmonics": (Matern(1.5), Oscillator(24.0, 3)),
+}
+N_MODES = 4
+
+
+def correlation(component, lags, rate):
+    tau = rate * lags
+    if isinstance(component, Oscillator):
+        harmonics = np.arange(1, component.n_harmonics + 1)
+        return np.exp(-tau) * np.mean([np.cos(2 * np.pi * k * lags / component.period) for k in harmonics], axis=0)
+    return np.exp(-tau) * {0.5: 1.0, 1.5: 1 + tau, 2.5: 1 + tau + tau**2 / 3}[component.smoothness]
+
+
+def dense(space, times):
+    lags = np.abs(np.subtract.outer(times, times))
+    for mode in range(space.n_modes):
+        parts = zip(space.components, space.powers[:, mode], space.rates[:, mode], strict=True)
+        shared = sum(power * correlation(component, lags, rate) for component, power, rate in parts)
+        yield shared + space.own[mode] * np.eye(times.size)
+
+
+def case(name, spacing, n_steps=150, n_modes=N_MODES):
+    random = np.random.default_rng(sum(map(ord, name + spacing)))
+    components = SUMS[name]
+    shape = (len(components), n_modes)
+    space = StateSpace(
+        components,
+        np.exp(0.5 * random.standard_normal(shape)),
+        np.exp(0.5 * random.standard_normal(shape) - 1),
+        np.exp(0.3 * random.standard_normal(n_modes) - 1),
+    )
+    times = {
+        "even": np.arange(n_steps) / 2.0,
+        "gaps": np.delete(np.arange(n_steps + 20) * 0.3, random.integers(1, n_steps, 12)),
+        "irregular": np.cumsum(random.gamma(2.0, 0.5, n_steps)),
+    }[spacing]
+    values = 0.2 * random.standard_normal((times.size, n_modes)).cumsum(axis=0) + random.standard_normal(
+        (times.size, n_modes)
+    )
+    return space, times, values
+
+
+def error(found, expected):
+    return np.max(np.abs(found - expected)) / np.max(np.abs(expected))
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def engine(request, monkeypatch):
+    if request.param == "plain":
+        monkeypatch.setattr(filters, "_compiled", lambda: None)
+    else:
+        pytest.importorskip("numba")
+    return request.param
+
+
+every = pytest.mark.parametrize("name", SUMS)
+spacings = pytest.mark.parametrize("spacing", ["even", "gaps", "irregular"])
+
+
+@every
+@spacings
+def test_a_filter_equals_dense_algebra(name, spacing, engine):
+    space, times, values = case(name, spacing)
+    found = Filter.of(space, Timeline.of(times))
+    white = np.random.default_rng(0).standard_normal(values.shape)
+    solved, diagonal, product = found.solve(values), found.inverse_diagonal(), found.times(values)
+    drawn, likelihoods = found.drawn(white), found.log_likelihoods(found.innovations(values)[0])
+    for mode, covariance in enumerate(dense(space, times)):
+        z, inverse, (_, log_determinant) = values[:, mode], np.linalg.inv(covariance), np.linalg.slogdet(covariance)
+        expected = -0.5 * (z @ inverse @ z + log_determinant + times.size * np.log(2 * np.pi))
+        assert likelihoods[mode] == pytest.approx(expected, rel=TOLERANCE)
+        assert error(solved[:, mode], inverse @ z) < TOLERANCE
+        assert error(diagonal[:, mode], np.diag(inverse)) < TOLERANCE
+        assert error(product[:, mode], covariance @ z) < TOLERANCE
+        assert error(drawn[:, mode], np.linalg.cholesky(covariance) @ white[:, mode]) < TOLERANCE
+    assert error(found.whitened(drawn), white) < TOLERANCE
+
+
+@every
+@spacings
+def test_slopes_equal_differences(name, spacing, engine):
+    space, times, values = case(name, spacing)
+    line = Timeline.of(times)
+    found = evaluate(space, line, [values])
+
+    def value(powers, rates, own):
+        changed = StateSpace(space.components, powers, rates, own)
+        filtered = Filter.of(changed, line)
+        return filtered.log_likelihoods(filtered.innovations(values)[0])
+
+    parts = (space.powers, space.rates, space.own)
+    assert error(found.values, value(*parts)) < 1e-13
+    scale = max(np.max(np.abs(slope * part)) for slope, part in zip(found[1:], parts, strict=True))
+    for number, slopes in enumerate(found[1:]):
+        for place in np.ndindex(parts[number].shape[:-1]):
+            small = 1e-5 * parts[number][place]
+            ends = []
+            for sign in (-1, 1):
+                moved = [part.copy() for part in parts]
+                moved[number][place] += sign * small
+                ends.append(value(*moved))
+            difference = (ends[1] - ends[0]) / (2 * small)
+            assert np.max(np.abs((slopes[place] - difference) * parts[number][place])) < GRADIENT * scale
+
+
+@every
+@pytest.mark.parametrize("spacing", ["even", "gaps"])
+def test_a_steady_state_equals_the_full_recursion(name, spacing, engine, monkeypatch):
+    space, times, values = case(name, spacing, n_steps=1_500)
+    line = Timeline.of(times)
+
+    def answers():
+        found = Filter.of(space, line)
+        return len(found.table[0]), (found.solve(values), found.inverse_diagonal(), *evaluate(space, line, [values]))
+
+    n_rows, steady = answers()
+    monkeypatch.setattr(filters, "STEADY", -1.0)  # never
+    n_full, full = answers()
+    assert n_full == times.size
+    assert n_rows < 0.9 * times.size
+    for one, other in zip(steady, full, strict=True):
+        assert error(one, other) < SAME
+
+
+@every
+@spacings
+def test_numpy_equals_numba(name, spacing, monkeypatch):
+    pytest.importorskip("numba")
+    space, times, values = case(name, spacing, n_steps=700)
+    line = Timeline.of(times)
+
+    def answers():
+        found = Filter.of(space, line)
+        return [
+            found.solve(values),
+            found.inverse_diagonal(),
+            found.times(values),
+            found.drawn(values),
+            *evaluate(space, line, [values, 0.5 * values]),
+        ]
+
+    compiled = answers()
+    monkeypatch.setattr(filters, "_compiled", lambda: None)
+    for one, other in zip(answers(), compiled, strict=True):
+        assert error(one, other) < SAME
+
+
+def test_lots_of_modes_change_nothing(monkeypatch):
+    space, times, values = case("3/2 + harmonics", "gaps", n_modes=19)
+    line = Timeline.of(times)
+    whole = evaluate(space, line, [values])
+    monkeypatch.setattr(filters, "MOST_NUMBERS", 1)
+    assert len(list(filters.lots(space, line))) == 3
+    for one, other in zip(evaluate(space, line, [values]), whole, strict=True):
+        assert error(one, other) < 1e-12
+
+
+def test_gaps_that_differ_by_rounding_are_one():
+    line = Timeline.of(1e5 + np.arange(1_000) / 24)
+    assert line.gaps.size == 1
+    assert line.gaps[0] == pytest.approx(1 / 24)
+
+
+def test_times_must_be_in_order():
+    with pytest.raises(ValueError, match=r"times must be in order"):
+        Timeline.of(np.array([0.0, 1.0, 0.5]))
+
+
+@every
+@pytest.mark.parametrize("spacing", ["even", "irregular"])
+def test_variances_between_steps_equal_dense_algebra(name, spacing, engine):
+    space, times, _ = case(name, spacing)
+    times = np.sort(np.append(times, times[20]))  # one of them twice
+    n = times.size
+    new = np.array([times[0] - 1, times[0], times[3] + 0.1, times[20], times[-1] + 2, 0.5 * (times[70] + times[71])])
+    found = Filter.of(space, Timeline.of(times), keeps_covariances=True).between(new)
+    for mode, covariance in enumerate(dense(space, np.concatenate([times, new]))):
+        shared = covariance - space.own[mode] * np.eye(n + new.size)
+        weights = np.linalg.solve(covariance[:n, :n], shared[:n, n:])
+        assert error(found[:, mode], np.diag(shared[n:, n:] - weights.T @ shared[:n, n:])) < TOLERANCE
+
+
+def test_runs_are_steps_that_repeat():
+    assert list(plain._runs(np.array([0, 1, 1, 1, 2, 3, 3]))) == [(0, 1), (1, 2), (2, 4), (4, 5), (5, 6), (6, 7)]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Matern(1.0), r"smoothness must be 0.5, 1.5 or 2.5; got 1.0"),
+        (lambda: Oscillator(-1.0), r"period must be positive; got -1.0"),
+        (lambda: Oscillator(2.0, 0), r"n_harmonics must be at least 1; got 0"),
+    ],
+)
+def test_components_say_what_they_are_not(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
