@@ -227,7 +227,7 @@ def test_holes_are_said_and_empty_rows_are_skipped():
     holed.iloc[20:24, 2] = np.nan
     holed.iloc[50] = np.nan
     model = clone(QUICK).fit(holed)
-    assert "4 holes (0.7%) were filled" in model.summary()
+    assert "4 holes (0.7%) were filled in by what the model makes of the rest" in model.summary()
     assert "1 rows without any value are skipped" in model.summary()
     assert np.isfinite(model.predict(3)).all(axis=None)
     later = TABLE[100:104].copy()
@@ -237,6 +237,28 @@ def test_holes_are_said_and_empty_rows_are_skipped():
     assert np.isfinite(model.backtest(TABLE[104:110]).rmse["model"]).all()
     dropped = clone(QUICK).fit(holed.drop(index=holed.index[50]))
     np.testing.assert_allclose(dropped.predict(3), clone(QUICK).fit(holed).predict(3), rtol=1e-6)
+
+
+def test_holes_are_filled_by_rows_before_and_after_and_by_neighbours(model):
+    later = TABLE[N_LEARNT:].copy()
+    later.iloc[5, 2] = later.iloc[8] = np.nan
+    completed, std = model.impute(later)
+    assert completed.index.equals(later.index)
+    assert list(completed.columns) == NAMES
+    np.testing.assert_array_equal(completed.to_numpy()[later.notna()], later.to_numpy()[later.notna()])
+    assert ((std > 0) == later.isna()).all(axis=None)
+    forecast = copy.copy(model).update(TABLE[N_LEARNT : N_LEARNT + 5]).predict(1, return_std=True)[1]
+    assert std.iloc[5, 2] < 0.9 * forecast.iloc[0, 2]
+    assert (std.iloc[8] > 0).all()
+    errors = (completed - TABLE[N_LEARNT:]).to_numpy()[later.isna()] / std.to_numpy()[later.isna()]
+    assert np.abs(errors).max() < 4
+    turned = later[NAMES[::-1]]
+    np.testing.assert_allclose(model.impute(turned)[0][NAMES], completed, rtol=1e-6)
+    array = TABLE[:N_LEARNT].to_numpy(copy=True)
+    array[50, 1] = np.nan
+    found = model.impute(array)[0]
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose(found[50, 1], model.impute(TABLE[:N_LEARNT].where(~np.isnan(array)))[0].iloc[50, 1])
 
 
 def test_one_node_and_no_graph_and_few_rows_will_do():

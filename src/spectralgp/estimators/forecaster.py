@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from spectralgp._basics.arrays import as_generator, on_host
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_real_array
 from spectralgp._basics.progress import progress_bar
-from spectralgp._basics.tables import WRITTEN, Table, frame_names, some
+from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, match_columns, some
 from spectralgp.estimators.reading import MOST_EXACT, Form, matched_graph, read_values
 from spectralgp.estimators.regressor import OUTPUTS, Output
 from spectralgp.forecasting.backtests import Backtest
@@ -27,6 +27,7 @@ from spectralgp.forecasting.model import (
     backtested,
     backtested_after,
     conditioned,
+    imputed,
     innovations,
     learn_series,
     one_step,
@@ -40,6 +41,7 @@ from spectralgp.time import Component
 
 FEWEST_STEPS = 8  # rows to learn from
 DEFAULT_HORIZONS = (1, 6, 24)
+N_IMPUTED_DRAWS = 64
 
 
 class GraphGPForecaster(BaseEstimator):
@@ -95,8 +97,10 @@ class GraphGPForecaster(BaseEstimator):
 
     Notes
     -----
-    Holes in `Y` are filled by straight lines in time at each node while learning; rows without any value are skipped
-    exactly. A row with holes in `update` is completed by its forecast given what is there, which is approximate.
+    Holes in `Y` are integrated out by draws when the final models are learnt, and filled by their means given all else
+    for the filters. Models that are only compared see straight lines in time where up to a tenth of the values is
+    missing. Rows without any value are skipped exactly. A row with holes in `update` is completed by its forecast given
+    what is there, which is approximate.
 
     Examples
     --------
@@ -416,6 +420,44 @@ class GraphGPForecaster(BaseEstimator):
         self._past = None if self._past is None else self._past.followed_by(rows)
         return self
 
+    def impute(self, Y: Any, X: Any = None) -> tuple[Any, Any]:
+        """Fill in what was not observed, given all rows before and after it.
+
+        Parameters
+        ----------
+        Y, X : array or table
+            Rows of `fit`, later ones, or both; NaN where nothing was observed. An array that has as many rows as the
+            model has seen is taken for those.
+
+        Returns
+        -------
+        completed : of the shape and kind of Y, or as `set_output` says
+            What was observed as it is, and the conditional mean of the rest, by the graph's model of largest weight.
+        std : of the shape and kind of completed
+            Standard deviation of the values as they would be observed, by 64 draws; zero where they were.
+        """
+        check_is_fitted(self)
+        rows, order, timed = self._rows(Y, X)
+        n_rows = len(rows.steps)
+        if timed.times is None and n_rows == self._model.n_steps:  # counted from the first row
+            rows = replace(rows, steps=rows.steps - rows.steps[0] + self._model.last - n_rows + 1)
+        if self._past is not None and rows.steps[0] > self._model.last:
+            rows = self._past.followed_by(rows)
+        found = imputed(self._model, rows, N_IMPUTED_DRAWS)
+        values, variances = (_unsorted(one[-n_rows:], order) for one in found)
+        return self._like(values, timed), self._like(np.sqrt(variances), timed)
+
+    def _like(self, values: Array, timed: TimedRows) -> Any:
+        """Values in the graph's order as a table or array such as was given, with its columns and its times."""
+        own, names, table = self._form.to_user(values), frame_names(timed.table), timed.table
+        if names is not None and self._form.names is not None:
+            own = own[:, np.argsort(match_columns(names, self._form.names))]
+        own = np.reshape(own, np.shape(table))
+        if self._output != "default" or timed.column is not None:
+            steps = self._model.clock.steps(timed.times) if timed.times is not None else None
+            return self._answer(own, None if steps is None else self._labels(steps))
+        return like_table(own, table)
+
     def sample_y(self, horizon: Any = 1, n_samples: int = 1, random_state: Any = 0, X: Any = None) -> Array:
         """Draw paths of rows after the last one: shape (n_times, n_nodes, n_samples), as in scikit-learn.
 
@@ -635,7 +677,7 @@ def _notes(values: Array, names: tuple[Hashable, ...] | None) -> tuple[str, ...]
     if empty.any():
         notes.append(f"{int(empty.sum())} rows without any value are skipped")
     if n_holes:
-        notes.append(f"{n_holes} holes ({n_holes / seen.size:.1%}) were filled by straight lines in time to learn")
+        notes.append(f"{n_holes} holes ({n_holes / seen.size:.1%}) were filled in by what the model makes of the rest")
     _, first, counts = np.unique(np.where(seen, values, np.inf), axis=1, return_index=True, return_counts=True)
     if np.any(counts > 1) and len(values) > 1:
         node = int(first[np.argmax(counts > 1)])

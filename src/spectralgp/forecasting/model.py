@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,11 +19,23 @@ from spectralgp.forecasting.times import Clock
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.kernels import Polynomial
 from spectralgp.spectra import decompose
-from spectralgp.time import Component, Filtered, Forecast, Matern, Oscillator, SeriesFit, learn_each, learn_on_graph
+from spectralgp.time import (
+    Component,
+    Filtered,
+    Forecast,
+    Matern,
+    Oscillator,
+    SeriesFit,
+    complete,
+    filtered_with_holes,
+    learn_each,
+    learn_on_graph,
+)
 
 SMOOTH_SLOPE = -5.0  # of the log periodogram, between that of a Matern process of 3/2 and of 5/2
 MOST_OSCILLATORS = 2
 FEWEST_GRID = 24  # rows of a periodogram
+MOST_BRIDGED = 0.1  # of the values may be missing and filled by lines to learn models that are only compared
 MOST_AT_ONCE = 100_000  # rows whose innovations are found in one pass
 MOST_LEARNT = 50_000  # last rows that hyperparameters are learnt from; states are those of all rows
 SMALLEST_SCALE = 1e-3  # of the median of all nodes' scales: one that hardly moved
@@ -161,8 +173,8 @@ def conditioned(mean: Array, covariance: Array, observed: Array) -> tuple[Array,
 def components_for(steps: Array, values: Array, mean: Mean) -> tuple[Component, ...]:
     """Fast and slow terms, a smooth one where the periodogram falls steeply, oscillators where it has peaks."""
     found: list[Component] = [Matern(0.5), Matern(1.5)]
-    there = np.isfinite(values).all(axis=1)
-    grid = on_grid(steps[there], values[there])
+    there = np.isfinite(values).any(axis=1)
+    grid = on_grid(steps[there], interpolated(steps[there], values[there]))
     if grid is None or len(grid) < FEWEST_GRID:
         return tuple(found)
     power = periodogram(grid)
@@ -199,7 +211,7 @@ def learn_members(
 ) -> dict[str, Member]:
     """Members by name, those of the graph on a Laplacian or, if none is given, on the likelier of two."""
     found = {}
-    there = np.isfinite(values).all(axis=1)
+    there = np.isfinite(values).any(axis=1)
     steps, values = steps[there][-MOST_LEARNT:], values[there][-MOST_LEARNT:]
     if NODES in names:
         mention("nodes on their own")
@@ -234,13 +246,34 @@ def _on_graph(
     return learn_on_graph(spectrum, steps, values, components, power, *own)
 
 
+def completed(members: Iterable[Member], steps: Array, values: Array) -> Array:
+    """Rows with holes filled by their mean given all that was observed, by the graph if it can; empty rows stay."""
+    if np.isfinite(values).all():
+        return values
+    ordered = sorted(members, key=lambda one: one.process.basis is None)
+    there, filled = np.isfinite(values).any(axis=1), values.copy()
+    if not np.isfinite(values[there]).all():
+        filled[there] = complete(ordered[0].process, steps[there], values[there]).mean
+    return filled
+
+
+def imputed(model: SeriesModel, rows: Rows, n_draws: int) -> tuple[Array, Array]:
+    """Rows with holes filled, by the graph if it can, and the variances of what fills them, by draws."""
+    weights = model.stack.weights.tolist()
+    pairs = sorted(zip(model.stack.members, weights, strict=True), key=lambda pair: (pair[0].fit is None, -pair[1]))
+    found = complete(pairs[0][0].process, rows.steps, model.in_units(rows), n_draws)
+    seen = np.isfinite(rows.values)
+    mean = model.mean.at(rows.steps, rows.exogenous) + model.scales * found.mean
+    return np.where(seen, rows.values, mean), np.where(seen, 0.0, np.square(model.scales) * found.variance)
+
+
 def _units(rows: Rows, mean: Mean) -> tuple[Array, Array]:
-    """What a mean leaves of rows in units of nodes, with holes filled by lines in time, and the units."""
+    """What a mean leaves of rows in units of nodes, and the units."""
     left = rows.values - mean.at(rows.steps, rows.exogenous)
     deviations = np.sqrt(np.nanmean(np.where(np.isfinite(left).any(axis=0), left, 0.0) ** 2, axis=0))
     typical = float(np.median(deviations[deviations > 0])) if np.any(deviations > 0) else 1.0
     scales = np.maximum(deviations, SMALLEST_SCALE * typical)
-    return interpolated(rows.steps, left / scales), scales
+    return left / scales, scales
 
 
 def learn_series(
@@ -268,8 +301,10 @@ def learn_series(
         before = learnt_from(mean, *_three(rows.part(slice(0, cut))))
         left = rows.values - before.at(rows.steps, rows.exogenous)
         _, own_scales = _units(rows.part(slice(0, cut)), before)
-        own = interpolated(rows.steps, left / own_scales)
-        members = learn_members(graph, rows.steps[:cut], own[:cut], chosen, names, residual is not None)
+        own = left / own_scales
+        known = own if np.mean(~seen) > MOST_BRIDGED else interpolated(rows.steps, own)
+        members = learn_members(graph, rows.steps[:cut], known[:cut], chosen, names, residual is not None)
+        own = completed(members.values(), rows.steps, own)
         decided = held = judged(list(members.values()), rows.steps, own, seen, drift is not None)
         backtest = _block_scores(rows, before, own_scales, held, season_rows(mean), cut)
         keep = [place for place, weight in enumerate(decided.weights) if weight > 0 or place == decided.spread]
@@ -279,8 +314,9 @@ def learn_series(
     else:
         names = names[:1]
     members = learn_members(graph, rows.steps, values, chosen, names, residual is not None, laplacian)
+    states = tuple(filtered_with_holes(one.process, rows.steps, values) for one in members.values())
+    values = completed(members.values(), rows.steps, values)
     stack = stacked(list(members.values()), decided, rows.steps, values, seen)
-    states = tuple(one.process.filtered(rows.steps, values) for one in members.values())
     recent = np.zeros((LAGS, values.shape[1]))
     recent[: min(LAGS, n_steps)] = np.nan_to_num(values[::-1][:LAGS])
     last = float(rows.steps[-1])
@@ -318,7 +354,7 @@ def _block_scores(rows: Rows, mean: Mean, scales: Array, held: Judged, season: i
 def backtested(model: SeriesModel, rows: Rows, first: int, horizons: Indices, how: str, joint: bool = True) -> Backtest:
     """Forecasts of rows from every origin from a first one on, by what was learnt: rows before it start the filters."""
     seen: Mask = np.isfinite(rows.values)
-    values = interpolated(rows.steps, model.in_units(rows))
+    values = completed(model.stack.members, rows.steps, model.in_units(rows))
     origins = np.arange(first, len(values) - 1, dtype=np.intp)
     parts = rolled(model.stack.members, rows.steps, values, origins, horizons)
     ahead = model.ahead(model.last + horizons.astype(float)) if joint else None
@@ -401,7 +437,7 @@ def one_step(model: SeriesModel, rows: Rows) -> tuple[Array, Array, Array]:
 
 def innovations(model: SeriesModel, rows: Rows) -> Array:
     """What was not forecast of each row one step before it, in deviations; NaN in the first row."""
-    values = interpolated(rows.steps, model.in_units(rows))
+    values = completed(model.stack.members, rows.steps, model.in_units(rows))
     shown = np.full(values.shape, np.nan)
     one, first = np.ones(1, dtype=np.intp), int(np.argmax(np.isfinite(values).any(axis=1)))
     for start in range(first, len(values) - 1, MOST_AT_ONCE):
