@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from spectralgp import Graph, GraphGPForecaster
+from spectralgp import Graph, GraphGPForecaster, load
 from spectralgp.time import Matern, Oscillator
 
 N_NODES, N_STEPS = 6, 220
@@ -315,6 +315,78 @@ def test_times_before_the_last_row_are_refused(model):
         model.predict(INDEX[:2])
     with pytest.raises(ValueError, match="horizon must be an integer of at least 1"):
         model.predict(0)
+
+
+def test_loaded_models_predict_the_same_and_files_do_not_grow(fitted, tmp_path):
+    quick = clone(QUICK).set_params(components=(Matern(0.5), Oscillator(6.0)), seasons=[7.0])
+    frame = pl.DataFrame({"when": INDEX[:120], **{name: Y[:120, k] for k, name in enumerate(NAMES)}})
+    for number, model in enumerate((fitted, quick.fit(frame), clone(QUICK).set_params(graph=None).fit(Y[:60, :1]))):
+        path = tmp_path / f"{number}.sgp"
+        model.save(path)
+        again = load(path)
+        assert type(again) is GraphGPForecaster
+        assert repr(again.get_params(deep=False)) == repr(
+            model.get_params(deep=False) | {"seasons": again.seasons, "components": again.components}
+        )
+        for one, other in zip(again.predict(30, return_std=True), model.predict(30, return_std=True), strict=True):
+            assert type(one) is type(other)
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+        np.testing.assert_array_equal(again.sample_y(3, 2), model.sample_y(3, 2))
+        assert again.summary() == model.summary()
+        assert not hasattr(again, "innovations_")
+        again.save(tmp_path / "again.sgp")
+        np.testing.assert_array_equal(np.asarray(load(tmp_path / "again.sgp").predict(3)), np.asarray(model.predict(3)))
+    again = load(tmp_path / "0.sgp")
+    later = TABLE[N_LEARNT:]
+    assert again.log_predictive_density(later) == fitted.log_predictive_density(later)
+    longer = copy.copy(fitted).update(later)
+    longer.save(tmp_path / "longer.sgp")
+    assert abs((tmp_path / "longer.sgp").stat().st_size - (tmp_path / "0.sgp").stat().st_size) < 200
+    np.testing.assert_array_equal(again.update(later).predict(2), longer.predict(2))
+    for one, other in zip(
+        again.response(which="rate", return_std=True), fitted.response(None, True, "rate"), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_files_that_do_not_go_together_are_refused(fitted, tmp_path):
+    from spectralgp.files.container import read_file, write_file
+
+    fitted.save(tmp_path / "model.sgp")
+    state, arrays = read_file(tmp_path / "model.sgp")
+    changes = [
+        lambda s, a: s.pop("members"),
+        lambda s, a: s.update(members=[]),
+        lambda s, a: s.update(more=1),
+        lambda s, a: s["stack"].update(spread=9),
+        lambda s, a: s["clock"].update(step=-1.0),
+        lambda s, a: s["clock"].update(type="Nothing"),
+        lambda s, a: s["mean"].update(seasons=[{"name": "day", "period": 2.0, "harmonics": [1]}]),
+        lambda s, a: s.update(last="late"),
+        lambda s, a: a.update(scales=-a["scales"]),
+        lambda s, a: a.update(scales=a["scales"][:-1]),
+        lambda s, a: a.update({s["members"][0]["state"]["array"]: a[s["members"][0]["state"]["array"]][:-1]}),
+        lambda s, a: s["members"][0]["process"].update(components=[{"type": "Matern", "smoothness": 0.7}]),
+    ]
+    for change in changes:
+        other, parts = copy.deepcopy(state), dict(arrays)
+        change(other, parts)
+        write_file(tmp_path / "wrong.sgp", other, parts)
+        with pytest.raises(ValueError, match=r"wrong.sgp must hold a model as model.save writes it"):
+            load(tmp_path / "wrong.sgp")
+
+
+def test_a_model_of_the_graph_moves_to_another_graph(model):
+    larger = Graph.from_edges([(node, (node + 1) % 9) for node in range(9)])
+    moved = model.transfer(larger).set_output(predict="numpy")
+    mean, std = moved.predict(2, return_std=True)
+    assert mean.shape == (2, 9)
+    np.testing.assert_allclose(std, std[0, 0])  # a ring looks the same from every node, and nothing was seen
+    assert moved.n_steps_ == 0
+    rows = moved.sample_y(30, 1)[:, :, 0]
+    after = moved.update(rows)
+    assert (after.predict(1, return_std=True)[1] < std[0]).all()
+    assert "moved from a graph of 6 nodes" in after.summary()
 
 
 def test_parameters_are_scikit_learns(model):

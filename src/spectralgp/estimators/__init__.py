@@ -1,6 +1,7 @@
 """Scikit-learn's face of the library."""
 
 from spectralgp.estimators.forecaster import GraphGPForecaster
-from spectralgp.estimators.regressor import GraphGPRegressor, load
+from spectralgp.estimators.loading import load
+from spectralgp.estimators.regressor import GraphGPRegressor
 
 __all__ = ["GraphGPForecaster", "GraphGPRegressor", "load"]

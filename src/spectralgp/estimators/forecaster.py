@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,6 +19,7 @@ from spectralgp._basics.arrays import as_generator, on_host
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_real_array
 from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, match_columns, some
+from spectralgp.estimators import saving
 from spectralgp.estimators.reading import MOST_EXACT, Form, matched_graph, read_values
 from spectralgp.estimators.regressor import OUTPUTS, Output
 from spectralgp.forecasting.backtests import Backtest
@@ -30,6 +33,7 @@ from spectralgp.forecasting.model import (
     imputed,
     innovations,
     learn_series,
+    on_another_graph,
     one_step,
     paths,
 )
@@ -592,6 +596,40 @@ class GraphGPForecaster(BaseEstimator):
         if labels.dtype.kind != "M" or find_spec("pandas") is None:
             return labels
         return _pandas_index(labels, self._model.clock)
+
+    def transfer(self, graph: Any) -> Self:
+        """The learnt model of the graph on another graph: its powers and rates by frequency, and no rows.
+
+        The model of largest weight on the graph moves; nodes on their own, drift, seasons and correlations of errors
+        do not. A common level and scale take the place of those of the nodes until `update` is given rows of that
+        graph, in the old units of time.
+
+        Raises
+        ------
+        ValueError
+            If no model of the graph has a weight.
+        """
+        check_is_fitted(self)
+        other = graph if isinstance(graph, GraphBase) else as_graph(graph)
+        other = other.require_whole("to forecast")
+        fresh = copy.copy(self)
+        fresh.graph = graph
+        names = None if other.names is None else tuple(other.names)
+        fresh._form = replace(self._form, names=names, columns=None, is_flat=False)
+        fresh.graph_, fresh.backtest_, fresh._past = other, None, None
+        fresh.__dict__.pop("innovations_", None)
+        fresh._show(on_another_graph(self._model, other))
+        return fresh
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.
+
+        It holds the graph, what was learnt and the state after the last row, and no rows: its size does not grow with
+        their number. The loaded model predicts the same, bit for bit, on the same machine and libraries; it has no
+        `innovations_`.
+        """
+        check_is_fitted(self)
+        saving.write_forecaster(self, path)
 
     def summary(self) -> str:
         """What was learnt, in words: the mean, the models and their weights, and how forecasts of past rows were."""

@@ -182,7 +182,9 @@ def candidate_seasons(power: Array | None, n_steps: int) -> list[Season]:
             times = round(own.period / found[0].period)
             own = replace(own, period=times * found[0].period) if times != DAYS_OF_WEEK else week_about(found[0])
         found.append(own)
-    weeks = [week_about(one) for one in found[:1] if FEWEST_NATURAL * DAYS_OF_WEEK * one.period <= n_steps]
+    # the first block is judged by what is before it, which must have two weeks
+    most = BLOCKS[0] * n_steps / (FEWEST_NATURAL * DAYS_OF_WEEK)
+    weeks = [week_about(one) for one in found[:1] if one.period <= most]
     return found + [one for one in weeks if all(one.period != other.period for other in found)]
 
 
@@ -263,10 +265,11 @@ def _seasons(
         grid = on_grid(steps, scaled)
         power = None if grid is None or len(grid) < 24 else periodogram(grid)
         n_grid = 0 if grid is None else len(grid)
-        for own in candidate_seasons(power, n_grid):
-            # what a natural season has already
-            if not any(_is_harmonic(own.period, one.period, n_grid) for one in natural):
-                open_ones.append(own)
+        found = candidate_seasons(power, n_grid)
+        if clock.natural_periods():  # weeks are among them
+            found = [one for one in found if all(one != week_about(other) for other in found)]
+        # what a natural season has already
+        open_ones += [one for one in found if not any(_is_harmonic(one.period, n.period, n_grid) for n in natural)]
     elif seasons is not None:
         given = [float(period) for period in np.atleast_1d(np.asarray(seasons, dtype=float))]
         if any(not period >= 2 for period in given):

@@ -24,6 +24,7 @@ from spectralgp.time import (
     Filtered,
     Forecast,
     Matern,
+    ModalProcess,
     Oscillator,
     SeriesFit,
     complete,
@@ -155,6 +156,45 @@ class SeriesModel:
         known = np.where(np.isfinite(values), values, 0.0)
         recent = np.concatenate([known[::-1], self.recent])[:LAGS]
         return replace(self, states=states, recent=recent, last=float(steps[-1]), n_steps=self.n_steps + len(steps))
+
+
+def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
+    """The heaviest model on the graph as one of another graph that has seen no rows: common levels and scales."""
+    fit = model.stack.heaviest_on_graph
+    if fit is None:
+        raise ValueError("the model must have one of the graph to transfer; got nodes on their own alone.")
+    spectrum = decompose(graph, fit.dynamics.powers[0].laplacian, scaled=True)
+    kernels = [kernel.moved_to(spectrum) for kernel in fit.dynamics.kernels]
+    dynamics = fit.dynamics.with_kernels(kernels, fit.dynamics.noise_variance)
+    process, n_nodes = dynamics.process(spectrum), graph.n_nodes
+    member = Member(GRAPH, process, replace(fit, dynamics=dynamics, process=process))
+    nothing = np.full((1, n_nodes), np.nan)
+    mean = replace(
+        model.mean,
+        seasons=(),
+        levels=np.full(n_nodes, model.mean.levels.mean()),
+        coefficients=np.empty((0, n_nodes)),
+        x_center=np.empty(0),
+        x_scale=np.empty(0),
+    )
+    return replace(
+        model,
+        mean=mean,
+        scales=np.full(n_nodes, np.sqrt(np.mean(model.scales**2))),
+        stack=stacked([member], None, np.zeros(1), nothing, np.isfinite(nothing)),
+        states=(start_of(process, model.last),),
+        recent=np.zeros((LAGS, n_nodes)),
+        n_steps=0,
+        trials=None,
+        notes=(f"moved from a graph of {model.scales.size} nodes",),
+    )
+
+
+def start_of(process: ModalProcess, time: float) -> Filtered:
+    """A process that has seen nothing, at a time."""
+    stationary = process.space.stationary
+    nothing = np.empty((0, process.own.size))
+    return Filtered(process, time, np.zeros(stationary.shape[1:]), stationary, 0.0, nothing, nothing)
 
 
 def conditioned(mean: Array, covariance: Array, observed: Array) -> tuple[Array, Array]:
