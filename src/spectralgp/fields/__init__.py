@@ -5,6 +5,7 @@ from spectralgp.fields.factors import Inputs, Nodes, Rows
 from spectralgp.fields.field import Field, Predictive, stacking_weights
 from spectralgp.fields.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.fields.logarithms import Logarithms
+from spectralgp.fields.markov import EvidenceInTime, InTime, are_in_time, rows_in_time
 from spectralgp.fields.posterior import (
     GraphGP,
     Mixture,
@@ -26,8 +27,10 @@ __all__ = [
     "Changes",
     "Covariance",
     "Evidence",
+    "EvidenceInTime",
     "Field",
     "GraphGP",
+    "InTime",
     "Inputs",
     "LeaveOneOut",
     "Logarithms",

@@ -152,6 +152,10 @@ class Covariance(Distribution):
         return logs + 2 * self.shape[0] * self.basis.log_volume
 
     @abstractmethod
+    def log_density(self, block: Any) -> float:
+        """Log density of a block of the spectrum about zero, all its signals together, with the 2 pi term."""
+
+    @abstractmethod
     def inverse_diagonal(self) -> Array:
         """Diagonal of ``C^-1``, shape (n_signals, n_nodes)."""
 
@@ -252,6 +256,10 @@ class Modal(Covariance):
     @cached_property
     def _precisions(self) -> Array:
         return self.rows.diagonal(*self.powers, inverse=True)
+
+    def log_density(self, block: Array) -> float:
+        white = self.rows.apply(self.rows.load(block), *self.powers, exponent=-0.5)
+        return -0.5 * (float(np.sum(np.square(white))) + self.log_determinant() + white.size * np.log(2 * np.pi))
 
     def inverse_diagonal(self) -> Array:
         """``sum_j (C_j^-1)_nn B^-T_mj^2``."""
@@ -411,6 +419,10 @@ class Series(Covariance):
         bank = FilterBank(lambda eigenvalues: self.nodes.response(eigenvalues)[None], root)
         shared = basis.filtered(basis.white(self.shape[0], random_state), bank)
         return shared + self.nodes.draw_own(self.shape[0], random_state)
+
+    def log_density(self, block: Any) -> float:
+        lengths, logs = self.chained(self.basis.read_block(block))
+        return -0.5 * float(np.sum(lengths + logs) + self.shape[0] * self.shape[1] * np.log(2 * np.pi))
 
     def inverse_diagonal(self) -> Array:
         squares, variances = np.square(self.rows.modes.vectors), self._variances(self.basis.eigenvalues)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.fields.factors import Left, PowersOfEigenvalues, Rows
 from spectralgp.kernels import NewInputs
+from spectralgp.kernels.inputs import MaternTerm
 from spectralgp.spectra import Filters
-from spectralgp.states import Component, Filter, Matern, StateSpace, Timeline
+from spectralgp.states import Component, Filter, Matern, Slopes, StateSpace, Timeline, evaluate, information
 
+FEWEST_IN_TIME = 200  # signals, from which on filters are cheaper than an eigendecomposition
 LEAST_OWN = 1e-10  # of the power, what each signal has for itself in draws: less is lost in rounding
 MOST_FILTERS = 2  # that rows remember
 MOST_POINTS = 256  # new inputs whose variances are found at a time
@@ -66,6 +68,12 @@ class InTime(Rows):
             space = StateSpace(self.components, np.maximum(power, 0.0) * self.shares, rates, own)
             self._filters[key] = Filter.of(space, self.timeline, keeps_covariances=True)
         return self._filters[key]
+
+    def at_terms(self, terms: Sequence[MaternTerm]) -> InTime:
+        """The same signals under other Matern kernels."""
+        other = rows_in_time(self.moments, terms)
+        other.__dict__["timeline"] = self.timeline  # which does not depend on them
+        return other
 
     def load(self, signals: Array) -> Array:
         return signals[..., self.order, :]
@@ -145,9 +153,76 @@ class LeftInTime(Left, Filters):
         return np.maximum(np.concatenate([np.empty((0, power.size)), *parts]), 0.0)  # removes rounding
 
 
-def rows_in_time(moments: Array, terms: Any) -> InTime:
-    """Rows of a sum of Matern kernels of one column, given as (variance, smoothness, rate)."""
-    variances, smoothness, rates = zip(*terms, strict=True)
-    return InTime(
-        moments, tuple(Matern(one) for one in smoothness), np.array(variances)[:, None], np.array(rates)[:, None]
-    )
+def are_in_time(inputs: Array, scales: Array | None) -> bool:
+    """Whether signals, if their kernel has Matern terms alone, are many enough for filters to be cheaper."""
+    return len(inputs) >= FEWEST_IN_TIME and scales is None
+
+
+def rows_in_time(moments: Array, terms: Sequence[MaternTerm]) -> InTime:
+    """Rows of a sum of Matern kernels of one column."""
+    shares, rates = np.array([[term.variance, term.rate] for term in terms]).T
+    return InTime(moments, tuple(Matern(term.smoothness) for term in terms), shares[:, None], rates[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceInTime:
+    """Log marginal likelihood of signals that follow one another, with its derivatives: equation (30).
+
+    Coefficients are those of the signals in the order of time, and of what they may deviate by where they have holes.
+    """
+
+    rows: InTime
+    terms: Sequence[MaternTerm]  # that the rows are made of
+    power: Array  # gamma, one per frequency
+    own: Array  # eta + sigma^2
+    coefficients: Sequence[Array]
+
+    @property
+    def _space(self) -> StateSpace:
+        return self.rows.filter(self.power, self.own).space
+
+    @cached_property
+    def _slopes(self) -> Slopes:
+        return evaluate(self._space, self.rows.timeline, self.coefficients)
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        """Total in nats, the 2 pi term included."""
+        return float(self._slopes.values.sum())
+
+    @property
+    def slopes(self) -> Array:
+        """Derivatives in what each signal has for itself, summed over the signals, shape (1, n_frequencies)."""
+        return self._slopes.own[None]
+
+    @property
+    def power_gradient(self) -> Array:
+        """Derivative in the power at each frequency."""
+        return (self.rows.shares * self._slopes.powers).sum(axis=0)
+
+    def theta_gradient(self, n_parameters: int) -> Array:
+        """Derivatives in the parameters of the kernel."""
+        found = np.zeros(n_parameters)
+        for number, term in enumerate(self.terms):
+            found[list(term.of_variance)] += term.variance * float(self._slopes.powers[number] @ self.power)
+            found[list(term.of_length)] -= term.rate * float(self._slopes.rates[number].sum())
+        return found
+
+    def information(self, on_power: Array, on_own: Array, n_parameters: int) -> Array:
+        """Fisher information, equation (33), of parameters of graph kernels and of the kernel.
+
+        They are given by the derivatives (n_frequencies, n_directions) of the power and of what each signal has for
+        itself; those of the kernel come last.
+        """
+        n, n_modes = len(self.terms), self.power.size
+        directions = np.zeros((2 * n + 1, n_modes, on_power.shape[1] + n_parameters))
+        graph = slice(0, on_power.shape[1])
+        directions[-1, :, graph] = on_own
+        for number, term in enumerate(self.terms):
+            directions[number, :, graph] = term.variance * on_power
+            for place in term.of_variance:
+                directions[number, :, graph.stop + place] = term.variance * self.power
+            for place in term.of_length:
+                directions[n + number, :, graph.stop + place] = -term.rate
+        local = information(self._space, self.rows.timeline)
+        return np.einsum("lja,lkj,kjb->ab", directions, local, directions, optimize=True)

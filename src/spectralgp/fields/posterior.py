@@ -14,6 +14,7 @@ from spectralgp._basics.checks import Array, Indices, as_positive, as_real_array
 from spectralgp.fields.covariances import Covariance, LeftOut, Modal, Series
 from spectralgp.fields.factors import GraphNodes, Inputs, Nodes, Rows, ShrunkNodes
 from spectralgp.fields.field import Field, MixedField, Predictive
+from spectralgp.fields.markov import are_in_time, rows_in_time
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage, t_log_density
 from spectralgp.fields.transformed import Transformation, TransformedField
@@ -30,6 +31,7 @@ NOT_EXACT = (
 COMPLETIONS, ROUGH_COMPLETIONS = 3, 2  # of signals with holes, each under what was learnt from the one before
 PASSING_DRAWS, ROUGH_DRAWS = 6, 16  # of completions that are learnt from and left behind; of a rough last one
 PASSING_TOLERANCE = 1e-3  # of solves for either
+MOST_SHRUNK_BY_MODES = 3_000  # signals
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +98,18 @@ class GraphGP:
         """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of the graph's basis."""
         return self.graph_kernel.power(self.graph_basis.eigenvalues)
 
-    def rows(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Inputs:
-        """How signals covary by their inputs, each divided by its scale where they have scales: equation (18b)."""
+    def rows(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Rows:
+        """How signals covary by their inputs, each divided by its scale where they have scales: equation (18b).
+
+        Many signals whose inputs are times, under a sum of Matern kernels, are filtered: the same to rounding.
+        """
+        terms = self.input_kernel.matern_terms(inputs)
+        if terms and are_in_time(inputs, scales) and amplitude == 1.0 and self.basis.has_eigenvectors:
+            return rows_in_time(inputs[:, 0], terms)
+        return self.rows_by_modes(inputs, scales, amplitude)
+
+    def rows_by_modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Inputs:
+        """How signals covary, in the eigenbasis of their covariance."""
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
             return Inputs(modes_of(np.empty((0, 0))))
         modes = self.input_kernel.modes(inputs, scales, amplitude)
@@ -370,8 +382,7 @@ class Posterior:
         if self.seen is not None:
             return self.seen.log_density()[0]
         whole = self.basis.load(self.signals.as_observed) - self.carried_block()
-        lengths, logs = self.covariance.chained(self.basis.read_block(whole))
-        return -0.5 * float(np.sum(lengths + logs) + self.signals.size * np.log(2 * np.pi))
+        return self.covariance.log_density(whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -535,7 +546,9 @@ def condition_shrunk(
     prior = replace(prior, shrinkage=None)
     given, training = _checked(prior, inputs, signals, carried)
     passing = {"most_deviations": PASSING_DRAWS, "tolerance": PASSING_TOLERANCE}
-    rows = prior.rows(given, training.units.signal_scales)
+    # what a filter whitens is white, but by another root than that of the modes: another covariance would be learnt
+    rows_of = prior.rows_by_modes if len(given) <= MOST_SHRUNK_BY_MODES else prior.rows
+    rows = rows_of(given, training.units.signal_scales)
     plain = latest = _conditioned(prior, given, training, rows, carried, **passing)
     plain.basis.require_eigenvectors(NOT_EXACT)
     n_completions = (ROUGH_COMPLETIONS if roughly else COMPLETIONS) if training.has_holes else 1

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,7 @@ from sklearn.gaussian_process.kernels import (
     Matern,
     Product,
     RationalQuadratic,
+    Sum,
 )
 
 from spectralgp._basics.checks import Array, Indices, as_real_array
@@ -34,6 +35,7 @@ Term = Literal["smooth", "linear"]
 LENGTH_SCALE_SPREAD = 0.5  # standard deviation of log length scale, half that of its square
 LINEAR_SPREAD = 2.0  # of the log variance of the linear term relative to the smooth one
 LEVEL_SPREAD = 3.0  # of the log variance of the nodes' levels
+MARKOV_SMOOTHNESS = (0.5, 1.5, 2.5)  # of Matern kernels that are processes with one state, two or three
 SHORTER_START = 1 / 3  # of the typical length scales, to start learning from as well
 _OF_A_DISTANCE = (RBF, Matern, RationalQuadratic)  # functions of |x - x'| / length_scale
 
@@ -95,6 +97,16 @@ def _required(matrix: Array | None) -> Array:
             "only. Pass X = (cross, test covariance)."
         )
     return matrix
+
+
+class MaternTerm(NamedTuple):
+    """A Matern process of one column that a kernel is a sum of, and which of the kernel's parameters are its own."""
+
+    variance: float
+    smoothness: float
+    rate: float  # sqrt(2 smoothness) / length scale
+    of_variance: tuple[int, ...]  # places in theta
+    of_length: tuple[int, ...]
 
 
 class InputKernel(ABC):
@@ -190,6 +202,10 @@ class InputKernel(ABC):
         expected = np.where(np.isnan(centres), self.theta, centres)
         return [expected] if np.allclose(expected, self.theta) else [self.theta, expected]
 
+    def matern_terms(self, inputs: Array) -> tuple[MaternTerm, ...]:
+        """What the kernel is a sum of, where that is Matern processes of the one column of inputs; else nothing."""
+        return ()
+
     def without_amplitude(self) -> InputKernel:
         """The kernel with its overall factor held, for a graph kernel that has a factor of its own."""
         return self
@@ -217,6 +233,10 @@ class Learnt(InputKernel):
     def without_amplitude(self) -> Self:
         is_product = isinstance(self.kernel, Product)  # a constant alone is the whole of a kernel, not its factor
         return dataclasses.replace(self, kernel=_holding_amplitude(self.kernel)) if is_product else self
+
+    def matern_terms(self, inputs: Array) -> tuple[MaternTerm, ...]:
+        found = _matern_terms(self.kernel, 0)
+        return () if found is None or inputs.shape[1:] != (1,) else found
 
     @property
     def theta(self) -> Array:
@@ -509,6 +529,27 @@ def _divided(matrix: Array, scales: Array | None) -> Array:
     if scales is None:
         return matrix
     return matrix / np.multiply.outer(scales, scales).reshape(matrix.shape[:2] + (1,) * (matrix.ndim - 2))
+
+
+def _matern_terms(kernel: Kernel, place: int) -> tuple[MaternTerm, ...] | None:
+    """Terms of a sum of Matern kernels times constants; None where it is anything else. Parameters begin at a place."""
+    if isinstance(kernel, Sum):
+        first, second = _matern_terms(kernel.k1, place), _matern_terms(kernel.k2, place + kernel.k1.n_dims)
+        return None if first is None or second is None else first + second
+    if isinstance(kernel, Product):
+        for constant, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
+            if isinstance(constant, ConstantKernel):
+                own, rest = (place, place + constant.n_dims) if constant is kernel.k1 else (place + other.n_dims, place)
+                terms = _matern_terms(other, rest)
+                factor, places = constant.constant_value, tuple(range(own, own + constant.n_dims))
+                return terms and tuple(
+                    one._replace(variance=factor * one.variance, of_variance=one.of_variance + places) for one in terms
+                )
+        return None
+    if type(kernel) is not Matern or kernel.nu not in MARKOV_SMOOTHNESS or np.ndim(kernel.length_scale) > 0:
+        return None
+    rate = float(np.sqrt(2 * kernel.nu) / kernel.length_scale)
+    return (MaternTerm(1.0, kernel.nu, rate, (), tuple(range(place, place + kernel.n_dims))),)
 
 
 def _holding_amplitude(kernel: Kernel) -> Kernel:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
 from spectralgp._basics.checks import Array, Indices, as_option, as_positive, as_real_array
-from spectralgp.fields import Evidence, GraphGP, Inputs
+from spectralgp.fields import Evidence, EvidenceInTime, GraphGP, Inputs, InTime, are_in_time, rows_in_time
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, as_input_kernel
 from spectralgp.kernels.base import Positivity
@@ -197,6 +197,7 @@ class Objective:
         self._inputs: tuple[Array, Inputs, Array] | None = None
         self._read: tuple[Spectrum, SpectralData] | None = None
         self._rotated: tuple[Spectrum, Inputs, SpectralData] | None = None
+        self._series: tuple[InTime, list[Array]] | None = None
 
     @property
     def size(self) -> int:
@@ -287,7 +288,9 @@ class Objective:
         graph_kernel, input_theta, noise_variance = self.split(x)
         evidence = self.evidence(x)
         graph_gradient, input_gradient = graph_kernel.pull_back(evidence, self.spectrum), np.empty(0)
-        if input_theta.size:
+        if isinstance(evidence, EvidenceInTime):
+            input_gradient = evidence.theta_gradient(input_theta.size)
+        elif input_theta.size:
             jacobian = self.inputs_at(input_theta)[1]
             input_gradient = np.tensordot(evidence.input_covariance_gradient, jacobian, axes=2)
         noise = [float(np.sum(evidence.slopes)) * noise_variance] if self.learns_noise else []
@@ -313,8 +316,36 @@ class Objective:
             value, slopes = value + of_noise, [*slopes, np.array([noise_slope + slope])]
         return value, np.concatenate(slopes)
 
-    def evidence(self, x: Array) -> Evidence:
+    @cached_property
+    def is_in_time(self) -> bool:
+        """Whether signals are filtered in the order of time."""
+        task, kernel = self.task, self.graph_kernel
+        if (
+            task.carried is not None
+            or not self.spectrum.has_eigenvectors
+            or kernel.basis(self.spectrum) is not self.spectrum
+        ):
+            return False
+        has_terms = len(task.input_kernel.matern_terms(task.inputs)) > 0
+        return has_terms and are_in_time(task.inputs, task.signals.units.signal_scales)
+
+    def _evidence_in_time(self, x: Array) -> EvidenceInTime:
+        graph_kernel, input_theta, noise_variance = self.split(x)
+        inputs, eigenvalues = self.task.inputs, self.spectrum.eigenvalues
+        terms = self.task.input_kernel.with_theta(input_theta).matern_terms(inputs)
+        rows = rows_in_time(inputs[:, 0], terms)
+        if self._series is None:
+            signals, load = self.task.signals, self.spectrum.load
+            blocks = [load(signals.values), *([] if signals.deviations is None else load(signals.deviations))]
+            self._series = rows, [np.ascontiguousarray(rows.load(block)) for block in blocks]
+        rows = self._series[0].at_terms(terms)
+        power, own = graph_kernel.power(eigenvalues), graph_kernel.residual_power(eigenvalues) + noise_variance
+        return EvidenceInTime(rows, terms, power, own, self._series[1])
+
+    def evidence(self, x: Array) -> Evidence | EvidenceInTime:
         """The evidence alone, without the prior."""
+        if self.is_in_time:
+            return self._evidence_in_time(x)
         evidence, basis = self.read(x)
         if self.task.carried is None:
             return evidence
@@ -334,6 +365,9 @@ class Objective:
 
     def errors(self, x: Array) -> Errors:
         """How wrong the likelihood at ``x`` may be."""
+        evidence = self.evidence(x)
+        if isinstance(evidence, EvidenceInTime):
+            return Errors()
         graph_kernel, input_theta, noise_variance = self.split(x)
         rows = self.inputs_at(input_theta)[0]
 
@@ -341,7 +375,7 @@ class Objective:
             own = graph_kernel.residual_power(eigenvalues) + noise_variance
             return rows.variances(graph_kernel.power(eigenvalues), own)
 
-        return self.spectrum.errors(variances, self.evidence(x).data)
+        return self.spectrum.errors(variances, evidence.data)
 
     def inputs_at(self, theta: Array) -> tuple[Inputs, Array]:
         """How signals covary at `theta`, and the derivative of their input covariance."""
@@ -366,16 +400,33 @@ class Objective:
     def information(self, x: Array) -> Array | None:
         """Fisher information of all hyperparameters at ``x``; None where the graph kernel has no Jacobian."""
         graph_kernel, input_theta, noise_variance = self.split(x)
-        eigenvalues, (rows, jacobian) = self.spectrum.eigenvalues, self.inputs_at(input_theta)
+        eigenvalues = self.spectrum.eigenvalues
         jacobians = graph_kernel.power_jacobians(eigenvalues)
         if jacobians is None:
             return None
+        if self.is_in_time:
+            return self._information_in_time(x, jacobians)
+        rows, jacobian = self.inputs_at(input_theta)
         evidence, each = self.read(x)[0], np.ones(rows.n_signals)
         slopes = np.moveaxis(rows.modes.vectors.T @ np.moveaxis(jacobian, 2, 0) @ rows.modes.vectors, 0, 2)
         filters = list(zip((rows.modes.values, each), jacobians, strict=False))
         noise = [(each, np.full((eigenvalues.size, 1), noise_variance))] if self.learns_noise else []
         powers = evidence.precisions, evidence.power
         return fisher_information(*powers, self.spectrum.multiplicities, filters, slopes, noise)
+
+    def _information_in_time(self, x: Array, jacobians: tuple[Array, ...]) -> Array:
+        """Whittle's, equation (33), in the order of the parameters."""
+        _, input_theta, noise_variance = self.split(x)
+        signal, *residual = jacobians
+        on_power = np.hstack([signal, *(np.zeros(one.shape) for one in residual)])
+        on_own = np.hstack([np.zeros(signal.shape), *residual])
+        if self.learns_noise:
+            on_power = np.hstack([on_power, np.zeros((len(on_power), 1))])
+            on_own = np.hstack([on_own, np.full((len(on_own), 1), noise_variance)])
+        found = self._evidence_in_time(x).information(on_power, on_own, input_theta.size)
+        n_graph, n_last = on_power.shape[1] - self.learns_noise, on_power.shape[1]
+        order = [*range(n_graph), *range(n_last, n_last + input_theta.size), *range(n_graph, n_last)]
+        return found[np.ix_(order, order)]
 
     def precision(self, x: Array) -> Array | None:
         """Positive definite curvature to step by: Fisher information plus that of the prior; None without either."""

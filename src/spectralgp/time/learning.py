@@ -42,7 +42,7 @@ MOST_ON_THE_WAY = 1_000_000  # values, the latest ones, that searches on the way
 
 # Series with holes
 MOST_DRAWS, FEWEST_DRAWS = 16, 2  # of what completed values may deviate by
-MOST_DRAWN = 4_000_000  # values of all draws together, unless they are the fewest
+MOST_DRAWN = 1_000_000  # values of all draws together, unless they are the fewest
 EM_SOLVES = 1e-3  # tolerance of their solves
 EM_TOLERANCE_NATS = 0.1  # that the answer may fall short of the maximum
 MOST_EM_STEPS = 40
