@@ -11,7 +11,7 @@ from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -408,6 +408,15 @@ class GraphGPForecaster(BaseEstimator):
         exogenous = self._exogenous(X, len(values))
         rows = Rows(steps, values, exogenous)
         return rows if order is None else rows.part(order), order, timed
+
+    def is_later(self, Y: Any) -> NDArray[np.bool_]:
+        """Which rows of a table with times are after the last one, and may be passed to `update`."""
+        check_is_fitted(self)
+        times = timed_rows(Y, "Y", names=self._form.names).times
+        if times is None:
+            return np.ones(len(Y), dtype=bool)
+        later: NDArray[np.bool_] = self._model.clock.steps(times) > self._model.last
+        return later
 
     def update(self, Y: Any, X: Any = None) -> Self:
         """Take in rows after the last one: exact conditioning, with everything that was learnt kept.
