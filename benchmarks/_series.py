@@ -85,7 +85,7 @@ def _uber() -> Series:
     values = np.sqrt(uber.signals)
     words = "root of hourly pickups in 29 zones of New York, one month"
     return Series(
-        words, uber.graph, values, None, 168, 168, (24.0, 168.0), "root of pickups", "the paper's journal version"
+        words, uber.graph, values, None, 168, 168, (24.0, 168.0), "root of pickups", "The journal version of the paper"
     )
 
 

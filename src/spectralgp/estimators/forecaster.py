@@ -96,6 +96,8 @@ class GraphGPForecaster(BaseEstimator):
         What the series is a sum of.
     seasons_ : tuple of Season
         Seasons in the mean.
+    drift_horizons_ : list of int
+        Horizons, in rows, at which the last rows say something of the errors.
     n_steps_ : int
         Number of rows seen, by `fit` and `update`.
 
@@ -252,6 +254,7 @@ class GraphGPForecaster(BaseEstimator):
         self.n_steps_ = model.n_steps
         self.components_ = model.components
         self.seasons_ = model.mean.seasons
+        self.drift_horizons_ = model.stack.drift_horizons
         self.scale_ = self._form.to_user(model.scales)
         self.weights_ = {
             one.name: float(w) for one, w in zip(model.stack.members, model.stack.weights, strict=True) if w

@@ -75,6 +75,11 @@ class Stack:
     correlations: Array  # (n_horizons, n_nodes, n_nodes) of errors, or (0, ...)
 
     @property
+    def drift_horizons(self) -> list[int]:
+        """Horizons at which the last rows matter."""
+        return [int(h) for h, which in zip(self.horizons, self.drifting, strict=True) if which >= 0]
+
+    @property
     def heaviest_on_graph(self) -> SeriesFit | None:
         """The fit of the member on the graph that has the largest weight; None where all are nodes on their own."""
         pairs = zip(self.weights.tolist(), self.members, strict=True)

@@ -37,7 +37,7 @@ def summary_of(model: SeriesModel, backtest: Backtest | None, graph: Graph) -> s
         if weight:
             lines += ["", f"{member.name}, weight {weight:.2f}:", *_member_lines(member)]
     lines.append("")
-    drifting = [int(h) for h, which in zip(stack.horizons, stack.drifting, strict=True) if which >= 0]
+    drifting = stack.drift_horizons
     drift = f"errors regressed on the last rows at {_listed(drifting)} steps" if drifting else "none that gained 5%"
     lines.append(f"  drift:    {drift}")
     shares = f"; {stack.shares[0]:.0%} of it from past errors at one step" if len(stack.correlations) else ""
