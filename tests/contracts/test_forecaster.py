@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from spectralgp import Graph, GraphGPForecaster, load
+from spectralgp.forecasting.model import joined
 from spectralgp.time import Matern, Oscillator
 
 N_NODES, N_STEPS = 6, 220
@@ -88,7 +89,7 @@ def test_updates_by_one_row_and_by_all_are_the_same(model):
 def test_an_update_is_what_a_filter_over_all_rows_gives(model):
     """The state after `update` is that of all rows at once, whatever part of them `fit` saw."""
     updated = copy.copy(model).update(TABLE[N_LEARNT:])
-    rows = model._past.followed_by(model._rows(TABLE[N_LEARNT:], None)[0])
+    rows = joined([*model._past, model._rows(TABLE[N_LEARNT:], None)[0]])
     for state, member in zip(updated._model.states, updated._model.stack.members, strict=True):
         expected = member.process.filtered(rows.steps, updated._model.in_units(rows))
         np.testing.assert_allclose(state.state, expected.state, rtol=1e-9, atol=1e-10)

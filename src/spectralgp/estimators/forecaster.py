@@ -32,6 +32,7 @@ from spectralgp.forecasting.model import (
     conditioned,
     imputed,
     innovations,
+    joined,
     learn_series,
     on_another_graph,
     one_step,
@@ -223,7 +224,7 @@ class GraphGPForecaster(BaseEstimator):
                 )
             self.graph_, self.backtest_ = graph, None if backtest is None else self._in_order(backtest)
             self._show(model)
-            self._past: Rows | None = rows
+            self._past: tuple[Rows, ...] | None = (rows,)
             shown = innovations(model, rows)
             self.innovations_ = self._form.to_user(shown if order is None else shown[np.argsort(order)])
         except BaseException:
@@ -433,7 +434,7 @@ class GraphGPForecaster(BaseEstimator):
             last = _label(self._model.clock.labels(np.array([self._model.last]))[0])
             raise ValueError(f"Y must have rows after the last one, at {last}; got earlier ones. Drop them.")
         self._show(self._model.updated(rows))
-        self._past = None if self._past is None else self._past.followed_by(rows)
+        self._past = None if self._past is None else (*self._past, rows)  # joined when they are asked for
         return self
 
     def impute(self, Y: Any, X: Any = None) -> tuple[Any, Any]:
@@ -458,7 +459,7 @@ class GraphGPForecaster(BaseEstimator):
         if timed.times is None and n_rows == self._model.n_steps:  # counted from the first row
             rows = replace(rows, steps=rows.steps - rows.steps[0] + self._model.last - n_rows + 1)
         if self._past is not None and rows.steps[0] > self._model.last:
-            rows = self._past.followed_by(rows)
+            rows = joined([*self._past, rows])
         found = imputed(self._model, rows, N_IMPUTED_DRAWS)
         values, variances = (_unsorted(one[-n_rows:], order) for one in found)
         return self._like(values, timed), self._like(np.sqrt(variances), timed)
@@ -548,7 +549,7 @@ class GraphGPForecaster(BaseEstimator):
         if rows.steps[0] > model.last:
             if self._past is None:  # a model from a file, which holds no rows
                 return self._in_order(backtested_after(model, rows, ahead))
-            rows = self._past.followed_by(rows)
+            rows = joined([*self._past, rows])
         first = int(np.searchsorted(rows.steps, model.last, side="right")) - 1
         how = "rows after those seen"
         if first >= len(rows.steps) - 1:

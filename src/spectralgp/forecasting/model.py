@@ -57,14 +57,12 @@ class Rows:
         """Some of the rows."""
         return Rows(self.steps[chosen], self.values[chosen], None if self.exogenous is None else self.exogenous[chosen])
 
-    def followed_by(self, later: Rows) -> Rows:
-        """These rows and later ones."""
-        both = None if self.exogenous is None or later.exogenous is None else (self.exogenous, later.exogenous)
-        return Rows(
-            np.concatenate([self.steps, later.steps]),
-            np.concatenate([self.values, later.values]),
-            None if both is None else np.concatenate(both),
-        )
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Rows one after the other."""
+    exogenous = [one.exogenous for one in parts if one.exogenous is not None]
+    steps, values = np.concatenate([one.steps for one in parts]), np.concatenate([one.values for one in parts])
+    return Rows(steps, values, np.concatenate(exogenous) if exogenous else None)
 
 
 @dataclass(frozen=True, eq=False)
