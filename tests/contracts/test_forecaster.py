@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from spectralgp import Graph, GraphGPForecaster, load
-from spectralgp.forecasting.model import joined
+from spectralgp.forecasting.model import innovations, joined
 from spectralgp.time import Matern, Oscillator
 
 N_NODES, N_STEPS = 6, 220
@@ -152,6 +152,13 @@ def test_anomalies_stand_out(model):
     white = model.innovations_[1:]
     lagged = np.mean(white[1:] * white[:-1])
     assert abs(lagged) < 5 / np.sqrt(white.size)
+
+
+def test_innovations_are_errors_one_step_ahead(model):
+    later = model._rows(TABLE[N_LEARNT:], None)[0]
+    found = innovations(model._model, joined([*model._past, later]))
+    np.testing.assert_allclose(found[N_LEARNT:], model.anomaly_scores(TABLE[N_LEARNT:]), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found[:N_LEARNT], model.innovations_, rtol=1e-9)
 
 
 def test_backtests_of_later_rows_go_on_from_the_last_one(model):

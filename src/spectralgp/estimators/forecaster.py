@@ -729,12 +729,13 @@ def _notes(values: Array, names: tuple[Hashable, ...] | None) -> tuple[str, ...]
         notes.append(f"{int(empty.sum())} rows without any value are skipped")
     if n_holes:
         notes.append(f"{n_holes} holes ({n_holes / seen.size:.1%}) were filled in by what the model makes of the rest")
-    _, first, counts = np.unique(np.where(seen, values, np.inf), axis=1, return_index=True, return_counts=True)
-    if np.any(counts > 1) and len(values) > 1:
-        node = int(first[np.argmax(counts > 1)])
-        same = np.flatnonzero([np.array_equal(values[:, node], column, equal_nan=True) for column in values.T])
-        shown = some([int(one) if names is None else names[one] for one in same])
-        n_copies = int(np.sum(counts[counts > 1] - 1))
+    alike: dict[bytes, list[int]] = {}
+    for node, column in enumerate(values.T):
+        alike.setdefault((column + 0.0).tobytes(), []).append(node)  # which makes one zero of two
+    copied = [nodes for nodes in alike.values() if len(nodes) > 1]
+    if copied and len(values) > 1:
+        shown = some([one if names is None else names[one] for one in copied[0]])
+        n_copies = sum(len(nodes) - 1 for nodes in copied)
         text = f"columns {shown} hold the same values ({n_copies} copies in all)"
         notes.append(f"{text}: joint densities say little")
         warnings.warn(f"Y has copies: {text}. Leave all but one out, or joint densities say little.", stacklevel=4)

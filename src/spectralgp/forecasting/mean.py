@@ -18,6 +18,7 @@ NEIGHBOURHOOD, FEWEST_NEIGHBOURS, PEAK_WIDTH = (
     8,
     2,
 )  # factor either way, bins either way, bins that are the peak's own
+MOST_NEIGHBOURS = 400  # bins whose median is the neighbourhood's level
 FEWEST_CYCLES = 3  # in the training span, of a season that the periodogram shows
 FEWEST_NATURAL = 2  # of one that the calendar has
 MOST_HARMONICS = 8
@@ -118,7 +119,9 @@ def peaks(power: Array, n_steps: int, threshold: float = PEAK, fewest_cycles: in
             continue
         low = max(1, min(int(k / NEIGHBOURHOOD), k - FEWEST_NEIGHBOURS))
         high = min(n_bins, max(int(np.ceil(k * NEIGHBOURHOOD)), k + FEWEST_NEIGHBOURS) + 1)
-        around = np.concatenate([power[low : max(k - PEAK_WIDTH, low)], power[min(k + PEAK_WIDTH + 1, high) : high]])
+        stride = max(1, (high - low) // MOST_NEIGHBOURS)
+        below, above = slice(low, max(k - PEAK_WIDTH, low), stride), slice(min(k + PEAK_WIDTH + 1, high), high, stride)
+        around = np.concatenate([power[below], power[above]])
         if around.size >= FEWEST_NEIGHBOURS // 2 and power[k] >= threshold * np.median(around):
             found.append((power[k] / np.median(around), n_steps / _centre(power, k)))
     return [period for _, period in sorted(found, reverse=True)]

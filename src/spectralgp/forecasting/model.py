@@ -37,8 +37,7 @@ SMOOTH_SLOPE = -5.0  # of the log periodogram, between that of a Matern process 
 MOST_OSCILLATORS = 2
 FEWEST_GRID = 24  # rows of a periodogram
 MOST_BRIDGED = 0.1  # of the values may be missing and filled by lines to learn models that are only compared
-MOST_AT_ONCE = 100_000  # rows whose innovations are found in one pass
-MOST_LEARNT = 50_000  # last rows that hyperparameters are learnt from; states are those of all rows
+MOST_LEARNT = 20_000  # last rows that all but the mean is learnt from; states are those of all rows
 SMALLEST_SCALE = 1e-3  # of the median of all nodes' scales: one that hardly moved
 LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")  # of which the likelier is taken
 DEGREES = (3, 2, 2)  # of powers, rates and the residual
@@ -250,7 +249,7 @@ def learn_members(
     """Members by name, those of the graph on a Laplacian or, if none is given, on the likelier of two."""
     found = {}
     there = np.isfinite(values).any(axis=1)
-    steps, values = steps[there][-MOST_LEARNT:], values[there][-MOST_LEARNT:]
+    steps, values = steps[there], values[there]
     if NODES in names:
         mention("nodes on their own")
         found[NODES] = Member(NODES, learn_each(steps, values, components))
@@ -327,15 +326,18 @@ def learn_series(
     notes: tuple[str, ...] = (),
 ) -> tuple[SeriesModel, Backtest | None]:
     """Learn everything from rows in time order; with how good forecasts of the last two fifths were from the rest."""
-    seen = np.isfinite(rows.values)
     mean = learn_mean(clock, rows.steps, rows.values, rows.exogenous, seasons, calendar)
-    values, scales = _units(rows, mean)
+    all_values, scales = _units(rows, mean)
+    n_steps, all_steps = len(all_values), rows.steps
+    rows, values = rows.part(slice(-MOST_LEARNT, None)), all_values[-MOST_LEARNT:]
+    if n_steps > MOST_LEARNT:
+        notes = (*notes, f"all but the mean is learnt from the last {MOST_LEARNT:,} rows")
+    seen = np.isfinite(rows.values)
     chosen = components_for(rows.steps, values, mean) if isinstance(components, str) else tuple(components)
     names = [SEPARABLE, GRAPH, NODES] if graph is not None else [NODES]
-    n_steps = len(values)
     decided, held, backtest, laplacian = None, None, None, None
-    if horizons_for(n_steps).size:
-        cut = int(BLOCKS[0] * n_steps)
+    if horizons_for(len(values)).size:
+        cut = int(BLOCKS[0] * len(values))
         before = learnt_from(mean, *_three(rows.part(slice(0, cut))))
         left = rows.values - before.at(rows.steps, rows.exogenous)
         _, own_scales = _units(rows.part(slice(0, cut)), before)
@@ -355,7 +357,7 @@ def learn_series(
     else:
         names = names[:1]
     members = learn_members(graph, rows.steps, values, chosen, names, residual is not None, laplacian)
-    states = tuple(filtered_with_holes(one.process, rows.steps, values) for one in members.values())
+    states = tuple(_state_after(one.process, all_steps, all_values) for one in members.values())
     values = completed(members.values(), rows.steps, values)
     stack = stacked(list(members.values()), decided, rows.steps, values, seen)
     recent = np.zeros((LAGS, values.shape[1]))
@@ -363,6 +365,13 @@ def learn_series(
     last = float(rows.steps[-1])
     trials = None if held is None else Trials(held.names, held.weights, held.horizons, held.errors)
     return SeriesModel(clock, mean, scales, stack, states, recent, last, n_steps, trials, chosen, notes), backtest
+
+
+def _state_after(process: ModalProcess, steps: Array, values: Array) -> Filtered:
+    """What rows say of the future, and nothing that is as long as they are."""
+    nothing = np.empty((0, process.own.size))
+    found = filtered_with_holes(process, steps, values)
+    return replace(found, innovations=nothing, innovation_variances=nothing)
 
 
 def _three(rows: Rows) -> tuple[Array, Array, Array | None]:
@@ -478,17 +487,21 @@ def one_step(model: SeriesModel, rows: Rows) -> tuple[Array, Array, Array]:
 
 def innovations(model: SeriesModel, rows: Rows) -> Array:
     """What was not forecast of each row one step before it, in deviations; NaN in the first row."""
-    values = completed(model.stack.members, rows.steps, model.in_units(rows))
-    shown = np.full(values.shape, np.nan)
-    one, first = np.ones(1, dtype=np.intp), int(np.argmax(np.isfinite(values).any(axis=1)))
-    for start in range(first, len(values) - 1, MOST_AT_ONCE):
-        origins = np.arange(start, min(start + MOST_AT_ONCE, len(values) - 1), dtype=np.intp)
-        until = int(origins[-1]) + 2
-        parts = rolled(model.stack.members, rows.steps[:until], values[:until], origins, one)
-        mean = model.stack.mean([part.means[:, 0] for part in parts], last_rows(values, origins), 1.0)
-        deviation = np.sqrt(model.stack.variance([part.variances[:, 0] for part in parts], 1.0))
-        shown[origins + 1] = (model.in_units(rows.part(origins + 1)) - mean) / deviation
-    return shown
+    own = model.in_units(rows)
+    values = completed(model.stack.members, rows.steps, own)
+    means: list[Array] = []
+    variances: list[Array] = []
+    for member, weight in zip(model.stack.members, model.stack.weights.tolist(), strict=True):
+        if not weight:
+            means, variances = [*means, np.zeros(1)], [*variances, np.zeros(1)]
+            continue
+        found = member.process.filtered(rows.steps, values)
+        means.append(values - member.process.unload(found.innovations))
+        variances.append(member.process.node_variances(found.innovation_variances))
+    before = last_rows(values, np.arange(-1, len(values) - 1))
+    shown = (own - model.stack.mean(means, before, 1.0)) / np.sqrt(model.stack.variance(variances, 1.0))
+    shown[0] = np.nan
+    return np.asarray(shown)
 
 
 def paths(ahead: Ahead, n_samples: int, random: np.random.Generator) -> Array:
