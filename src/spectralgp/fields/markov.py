@@ -83,7 +83,10 @@ class InTime(Rows):
 
     def apply(self, coordinates: Array, power: Array, own: Array, exponent: float = 1.0) -> Array:
         if coordinates.ndim > 2:
-            return np.stack([self.apply(one, power, own, exponent) for one in coordinates])
+            out = np.empty(coordinates.shape)
+            for place, one in enumerate(coordinates):
+                out[place] = self.apply(one, power, own, exponent)
+            return out
         if exponent == 0.5:  # a root need not be finer than draws
             own = np.maximum(own, LEAST_OWN * power * self.shares.sum(axis=0) + np.finfo(float).tiny)
         found = self.filter(power, own)
@@ -136,12 +139,12 @@ class LeftInTime(Left, Filters):
     def matrices(self, eigenvalues: Array) -> Array:
         power, own = self.powers(eigenvalues)
         columns = np.broadcast_to(self._cross[:, :, None], (*self._cross.shape, power.size))
-        return power * np.stack([self.known.apply(column, power, own, -1.0) for column in columns])
+        return power * self.known.apply(columns, power, own, -1.0)
 
     def covariances(self, eigenvalues: Array) -> Array:
         power = self.powers(eigenvalues)[0][:, None, None]
-        explained = np.stack([one.T @ self._cross.T for one in self.matrices(eigenvalues)])  # (n_inputs, j, n_inputs)
-        return power * (self.new.covariance - explained.transpose(1, 0, 2))
+        explained = np.einsum("anj,bn->jab", self.matrices(eigenvalues), self._cross, optimize=True)
+        return power * (self.new.covariance - explained)
 
     def variances(self, eigenvalues: Array) -> Array:
         """By the states just before and after each new time, equation (31): ``h^T (P - P N P) h``."""

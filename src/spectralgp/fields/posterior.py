@@ -98,17 +98,20 @@ class GraphGP:
         """``gamma``, the eigenvalues of ``B B^T``, at the eigenvalues of the graph's basis."""
         return self.graph_kernel.power(self.graph_basis.eigenvalues)
 
-    def rows(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Rows:
+    def rows(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0, is_shrunk: bool = False) -> Rows:
         """How signals covary by their inputs, each divided by its scale where they have scales: equation (18b).
 
-        Many signals whose inputs are times, under a sum of Matern kernels, are filtered: the same to rounding.
+        Many signals whose inputs are times, under a sum of Matern kernels, are filtered: the same to rounding. Not so a
+        covariance between frequencies, which is learnt from what either way whitens: there modes go on for longer.
         """
         terms = self.input_kernel.matern_terms(inputs)
-        if terms and are_in_time(inputs, scales) and amplitude == 1.0 and self.basis.has_eigenvectors:
-            return rows_in_time(inputs[:, 0], terms)
-        return self.rows_by_modes(inputs, scales, amplitude)
+        if not (terms and are_in_time(inputs, scales) and amplitude == 1.0 and self.spectrum.has_eigenvectors):
+            return self._rows_by_modes(inputs, scales, amplitude)
+        if (is_shrunk or self.shrinkage is not None) and len(inputs) <= MOST_SHRUNK_BY_MODES:
+            return self._rows_by_modes(inputs, scales)
+        return rows_in_time(inputs[:, 0], terms)
 
-    def rows_by_modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Inputs:
+    def _rows_by_modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Inputs:
         """How signals covary, in the eigenbasis of their covariance."""
         if inputs.shape[0] == 0:  # which scikit-learn's kernels take for one input
             return Inputs(modes_of(np.empty((0, 0))))
@@ -546,9 +549,7 @@ def condition_shrunk(
     prior = replace(prior, shrinkage=None)
     given, training = _checked(prior, inputs, signals, carried)
     passing = {"most_deviations": PASSING_DRAWS, "tolerance": PASSING_TOLERANCE}
-    # what a filter whitens is white, but by another root than that of the modes: another covariance would be learnt
-    rows_of = prior.rows_by_modes if len(given) <= MOST_SHRUNK_BY_MODES else prior.rows
-    rows = rows_of(given, training.units.signal_scales)
+    rows = prior.rows(given, training.units.signal_scales, is_shrunk=True)
     plain = latest = _conditioned(prior, given, training, rows, carried, **passing)
     plain.basis.require_eigenvectors(NOT_EXACT)
     n_completions = (ROUGH_COMPLETIONS if roughly else COMPLETIONS) if training.has_holes else 1

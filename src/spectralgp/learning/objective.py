@@ -129,6 +129,12 @@ class Task:
         """The noise variance where it is fixed; None where it is learnt."""
         return None if isinstance(self.noise_variance, tuple) else self.noise_variance
 
+    @property
+    def is_in_time(self) -> bool:
+        """Whether signals can be filtered in the order of time, so that their number costs no cube."""
+        has_terms = self.carried is None and len(self.input_kernel.matern_terms(self.inputs)) > 0
+        return has_terms and are_in_time(self.inputs, self.signals.units.signal_scales)
+
     def spectrum_of(self, kernel: GraphKernel) -> Spectrum:
         """The spectrum that a graph kernel asks for."""
         return self.spectrum.of(self.graph, kernel.laplacian, kernel.scaled, self.signals.like)
@@ -319,15 +325,8 @@ class Objective:
     @cached_property
     def is_in_time(self) -> bool:
         """Whether signals are filtered in the order of time."""
-        task, kernel = self.task, self.graph_kernel
-        if (
-            task.carried is not None
-            or not self.spectrum.has_eigenvectors
-            or kernel.basis(self.spectrum) is not self.spectrum
-        ):
-            return False
-        has_terms = len(task.input_kernel.matern_terms(task.inputs)) > 0
-        return has_terms and are_in_time(task.inputs, task.signals.units.signal_scales)
+        spectrum = self.spectrum
+        return spectrum.has_eigenvectors and self.graph_kernel.basis(spectrum) is spectrum and self.task.is_in_time
 
     def _evidence_in_time(self, x: Array) -> EvidenceInTime:
         graph_kernel, input_theta, noise_variance = self.split(x)

@@ -30,10 +30,38 @@ def _is_cacheable() -> bool:
     return True
 
 
+# by loops: assignments of whole arrays take Numba many times as long to compile
+@register_jitable
+def _clear(out: Any) -> None:
+    """Zeros in a matrix with modes last."""
+    for row in range(out.shape[0]):
+        for mode in range(out.shape[1]):
+            out[row, mode] = 0.0
+
+
+@register_jitable
+def _clear_all(out: Any) -> None:
+    for row in range(out.shape[0]):
+        _clear(out[row])
+
+
+@register_jitable
+def _copy(source: Any, out: Any) -> None:
+    for row in range(out.shape[0]):
+        for mode in range(out.shape[1]):
+            out[row, mode] = source[row, mode]
+
+
+@register_jitable
+def _copy_all(source: Any, out: Any) -> None:
+    for row in range(out.shape[0]):
+        _copy(source[row], out[row])
+
+
 @register_jitable
 def _multiply(transition: Any, rows: Any, columns: Any, state: Any, out: Any) -> None:
     """``A x``."""
-    out[:] = 0.0
+    _clear(out)
     for entry in range(rows.size):
         row, column = rows[entry], columns[entry]
         for mode in range(out.shape[1]):
@@ -43,7 +71,7 @@ def _multiply(transition: Any, rows: Any, columns: Any, state: Any, out: Any) ->
 @register_jitable
 def _multiply_back(transition: Any, rows: Any, columns: Any, state: Any, out: Any) -> None:
     """``A^T x``."""
-    out[:] = 0.0
+    _clear(out)
     for entry in range(rows.size):
         row, column = rows[entry], columns[entry]
         for mode in range(out.shape[1]):
@@ -53,7 +81,7 @@ def _multiply_back(transition: Any, rows: Any, columns: Any, state: Any, out: An
 @register_jitable
 def _multiply_matrix(transition: Any, rows: Any, columns: Any, matrix: Any, out: Any) -> None:
     """``A P``."""
-    out[:] = 0.0
+    _clear_all(out)
     for entry in range(rows.size):
         row, column = rows[entry], columns[entry]
         for other in range(out.shape[1]):
@@ -61,7 +89,7 @@ def _multiply_matrix(transition: Any, rows: Any, columns: Any, matrix: Any, out:
                 out[row, other, mode] += transition[entry, mode] * matrix[column, other, mode]
 
 
-def _gains(
+def _fill_table(
     transitions: Any,
     rows: Any,
     columns: Any,
@@ -70,35 +98,37 @@ def _gains(
     own: Any,
     which: Any,
     common: int,
-    first: Any,
     tolerance: float,
-    keep: bool,
-) -> Any:
-    n_states, n_modes = first.shape[0], first.shape[2]
-    n_steps = which.size
-    n_rows = min(n_steps, FIRST_ROWS)
-    gains = np.empty((n_rows, n_states, n_modes))
-    variances = np.empty((n_rows, n_modes))
-    filtered = np.empty((n_rows if keep else 1, n_states, n_states, n_modes))
-    index = np.empty(n_steps, np.int64)
-    covariance, product = first.copy(), np.empty_like(first)
-    predicted, gain, variance = first.copy(), np.empty((n_states, n_modes)), np.empty(n_modes)
-    n_found, is_steady, before = 0, False, np.inf
-    for step in range(n_steps):
+    counts: Any,
+    before: Any,
+    work: Any,
+    gains: Any,
+    variances: Any,
+    filtered: Any,
+    index: Any,
+) -> None:
+    """Go on with the table of gains until it is full or ends; `counts` are steps, rows, and whether it is steady."""
+    n_states, n_modes = gains.shape[1], gains.shape[2]
+    covariance, predicted, product = work[0], work[1], work[2]
+    step, n_found = counts[0], counts[1]
+    while step < which.size and n_found < gains.shape[0]:
         gap = which[step]
-        if is_steady and gap == common:
+        if counts[2] == 1 and gap == common:
             index[step] = n_found - 1
+            step += 1
             continue
         if step > 0:
             _multiply_matrix(transitions[gap], rows, columns, covariance, product)
-            predicted[:] = noises[gap]
+            _copy_all(noises[gap], predicted)
             for entry in range(rows.size):
                 row, column = rows[entry], columns[entry]
                 for other in range(n_states):
                     for mode in range(n_modes):
                         predicted[other, row, mode] += product[other, column, mode] * transitions[gap, entry, mode]
-        gain[:] = 0.0
-        variance[:] = own
+        gain, variance = gains[n_found], variances[n_found]
+        _clear(gain)
+        for mode in range(n_modes):
+            variance[mode] = own[mode]
         for head in heads:
             for state in range(n_states):
                 for mode in range(n_modes):
@@ -106,44 +136,36 @@ def _gains(
         for head in heads:
             for mode in range(n_modes):
                 variance[mode] += gain[head, mode]
+        change = 0.0
         for state in range(n_states):
             for mode in range(n_modes):
                 gain[state, mode] /= variance[mode]
-        change = 0.0
-        for state in range(n_states):
             for other in range(state + 1):
                 for mode in range(n_modes):
                     whole = 0.5 * (predicted[state, other, mode] + predicted[other, state, mode])
-                    left = whole - gain[state, mode] * gain[other, mode] * variance[mode]
-                    if state == other:
-                        moved = abs(left - covariance[state, state, mode])
-                        change = max(change, moved / (whole + variance[mode]))
-                    product[state, other, mode] = left
+                    product[state, other, mode] = whole - gain[state, mode] * gain[other, mode] * variance[mode]
+            for mode in range(n_modes):
+                moved = abs(product[state, state, mode] - covariance[state, state, mode])
+                change = max(change, moved / (predicted[state, state, mode] + variance[mode]))
+        last = n_found if filtered.shape[0] == gains.shape[0] else 0
         for state in range(n_states):
             for other in range(state + 1):
                 for mode in range(n_modes):
                     covariance[state, other, mode] = product[state, other, mode]
                     covariance[other, state, mode] = product[state, other, mode]
-        if n_found == n_rows:
-            n_rows = min(n_steps, 2 * n_rows)
-            more_gains, more_variances = np.empty((n_rows, n_states, n_modes)), np.empty((n_rows, n_modes))
-            more_gains[:n_found], more_variances[:n_found] = gains, variances
-            gains, variances = more_gains, more_variances
-            if keep:
-                more_filtered = np.empty((n_rows, n_states, n_states, n_modes))
-                more_filtered[:n_found] = filtered
-                filtered = more_filtered
-        gains[n_found], variances[n_found] = gain, variance
-        filtered[n_found if keep else 0] = covariance
+        _copy_all(covariance, filtered[last])
         index[step] = n_found
         n_found += 1
+        counts[2] = 0
         if step > 0 and gap == common:
-            ratio = min(change / before, MOST_RATIO) if before > 0 else 0.0
-            is_steady = change <= tolerance * (1 - ratio)
-            before = change
+            ratio = min(change / before[0], MOST_RATIO) if before[0] > 0 else 0.0
+            if change <= tolerance * (1 - ratio):
+                counts[2] = 1
+            before[0] = change
         else:
-            is_steady, before = False, np.inf
-    return gains[:n_found], variances[:n_found], filtered[: n_found if keep else 1], index
+            before[0] = np.inf
+        step += 1
+    counts[0], counts[1] = step, n_found
 
 
 def _forward(
@@ -162,7 +184,8 @@ def _forward(
     n_states = first.shape[0]
     innovations = np.empty((n_steps, n_modes))
     states = np.empty((n_steps if keep else 1, n_states, n_modes))
-    predicted, filtered = first.copy(), np.zeros_like(first)
+    predicted, filtered = np.empty((n_states, n_modes)), np.zeros((n_states, n_modes))
+    _copy(first, predicted)
     for step in range(n_steps):
         if step > 0:
             _multiply(transitions[which[step]], rows, columns, filtered, predicted)
@@ -175,10 +198,8 @@ def _forward(
         for state in range(n_states):
             for mode in range(n_modes):
                 filtered[state, mode] = predicted[state, mode] + gain[state, mode] * innovation[mode]
-        if keep:
-            states[step] = filtered
-    if not keep:
-        states[0] = filtered
+        if keep or step == n_steps - 1:
+            _copy(filtered, states[step if keep else 0])
     return innovations, states
 
 
@@ -204,7 +225,7 @@ def _backward(
         for state in range(n_states):
             for mode in range(n_modes):
                 found[mode] -= gains[row, state, mode] * after[state, mode]
-        adjoint[:] = after
+        _copy(after, adjoint)
         for head in heads:
             for mode in range(n_modes):
                 adjoint[head, mode] += found[mode]
@@ -245,7 +266,7 @@ def _scores(
                 found[mode] -= gains[row, state, mode] * after[state, mode]
         for mode in range(n_modes):
             energies[mode] += found[mode] * found[mode]
-        adjoint[:] = after
+        _copy(after, adjoint)
         for head in heads:
             for mode in range(n_modes):
                 adjoint[head, mode] += found[mode]
@@ -271,7 +292,7 @@ def _scores(
                 for mode in range(n_modes):
                     squares[gap, state, other, mode] += adjoint[state, mode] * adjoint[other, mode]
         _multiply_back(transitions[gap], rows, columns, adjoint, after)
-        smoothed[:] = states[step - 1]  # and P A^T r: the smoothed state before the step
+        _copy(states[step - 1], smoothed)  # and P A^T r: the smoothed state before the step
         for state in range(n_states):
             for other in range(n_states):
                 for mode in range(n_modes):
@@ -281,9 +302,11 @@ def _scores(
                 crossed[gap, entry, mode] += adjoint[rows[entry], mode] * smoothed[columns[entry], mode]
     if common >= 0:
         for state in range(n_states):
-            for other in range(state):
-                steady[other, state] = steady[state, other]
-        squares[common] += steady
+            for other in range(n_states):
+                for mode in range(n_modes):
+                    if other > state:
+                        steady[state, other, mode] = steady[other, state, mode]
+                    squares[common, state, other, mode] += steady[state, other, mode]
         _multiply_matrix(transitions[common], rows, columns, filtered[steady_row], product)  # A P
         for entry in range(rows.size):
             for other in range(n_states):
@@ -308,6 +331,7 @@ def _informations(
     keep: bool,
     with_sums: bool,
     places: Any,
+    n_kept: int,
 ) -> Any:
     n_steps, n_states, n_modes = which.size, gains.shape[1], gains.shape[2]
     diagonals = np.empty((n_steps if keep else 1, n_modes))
@@ -318,16 +342,17 @@ def _informations(
     here, product = np.zeros((n_states, n_states, n_modes)), np.zeros((n_states, n_states, n_modes))
     seen, diagonal = np.zeros((n_states, n_modes)), np.zeros(n_modes)
     n_still, is_still, last_change = 0, False, np.inf
-    kept = np.empty((places.max() + 1 if n_steps else 0, n_states, n_states, n_modes))
+    kept = np.empty((n_kept, n_states, n_states, n_modes))
     for step in range(n_steps - 1, -1, -1):
         row, gap = index[step], which[step]
         is_repeated = step > 0 and row == index[step - 1]
         if is_still and is_repeated:
             n_still += 1
             if keep:
-                diagonals[step] = diagonal
+                for mode in range(n_modes):
+                    diagonals[step, mode] = diagonal[mode]
             if places[step] >= 0:
-                kept[places[step]] = here
+                _copy_all(here, kept[places[step]])
             continue
         if n_still > 0:  # add what repeated itself since
             still_gap, still_row = which[step + 1], index[step + 1]
@@ -347,7 +372,7 @@ def _informations(
                             )
             n_still = 0
         # N_ = (I - h k^T) N (I - k h^T) + h h^T / s
-        seen[:] = 0.0
+        _clear(seen)
         for state in range(n_states):
             for other in range(n_states):
                 for mode in range(n_modes):
@@ -357,7 +382,7 @@ def _informations(
         for state in range(n_states):
             for mode in range(n_modes):
                 diagonal[mode] += gains[row, state, mode] * seen[state, mode]
-        here[:] = after
+        _copy_all(after, here)
         for head in heads:
             for state in range(n_states):
                 for mode in range(n_modes):
@@ -369,20 +394,24 @@ def _informations(
         for mode in range(n_modes):
             total[mode] += diagonal[mode]
         if keep:
-            diagonals[step] = diagonal
+            for mode in range(n_modes):
+                diagonals[step, mode] = diagonal[mode]
         if places[step] >= 0:
-            kept[places[step]] = here
+            _copy_all(here, kept[places[step]])
         if step == 0:
-            first[:] = here
+            _copy_all(here, first)
             break
         _multiply_columns(transitions[gap], rows, columns, here, product)  # N_ A
-        before[:] = 0.0
+        _clear_all(before)
         for entry in range(rows.size):
             state, column = rows[entry], columns[entry]
             for other in range(n_states):
                 for mode in range(n_modes):
                     before[column, other, mode] += transitions[gap, entry, mode] * product[state, other, mode]
-        sums[gap] += here
+        for state in range(n_states):
+            for other in range(n_states):
+                for mode in range(n_modes):
+                    sums[gap, state, other, mode] += here[state, other, mode]
         if with_sums:
             for entry in range(rows.size):
                 for other in range(n_states):
@@ -401,14 +430,14 @@ def _informations(
             last_change = change
         else:
             is_still, last_change = False, np.inf
-        after[:] = before
+        _copy_all(before, after)
     return diagonals, total, sums, first, crossed, kept
 
 
 @register_jitable
 def _multiply_columns(transition: Any, rows: Any, columns: Any, matrix: Any, out: Any) -> None:
     """``N A``."""
-    out[:] = 0.0
+    _clear_all(out)
     for entry in range(rows.size):
         row, column = rows[entry], columns[entry]
         for other in range(out.shape[0]):
@@ -434,13 +463,13 @@ def _products(
         for head in heads:
             for mode in range(n_modes):
                 out[step, mode] += state[head, mode]
-    state[:] = 0.0
+    _clear(state)
     for step in range(n_steps - 1, 0, -1):
         for head in heads:
             for mode in range(n_modes):
                 state[head, mode] += values[step, mode]
         _multiply_back(transitions[which[step]], rows, columns, state, moved)
-        state[:] = moved
+        _copy(moved, state)
         for place in range(n_states):
             for mode in range(n_modes):
                 out[step - 1, mode] += shared[place, mode] * state[place, mode]
@@ -470,7 +499,40 @@ def _generated(
 
 
 # no reassociation: sums must be those of NumPy to the last few digits
-gains, forward, backward, scores, informations, products, generated = (
+_fill, forward, backward, scores, _sum, products, generated = (
     njit(cache=_is_cacheable(), error_model="numpy", fastmath={"contract", "nsz", "arcp"}, nogil=True)(loop)
-    for loop in (_gains, _forward, _backward, _scores, _informations, _products, _generated)
+    for loop in (_fill_table, _forward, _backward, _scores, _informations, _products, _generated)
 )
+
+
+def gains(
+    transitions: Any,
+    rows: Any,
+    columns: Any,
+    noises: Any,
+    heads: Any,
+    own: Any,
+    which: Any,
+    common: int,
+    first: Any,
+    tolerance: float,
+    keep: bool,
+) -> tuple[Any, Any, Any, Any]:
+    """Gains ``k / s``, variances ``s`` and filtered covariances, one row per step until they repeat: equation (29)."""
+    n_steps, work, index = which.size, np.array([first] * 3), np.empty(which.size, np.int64)
+    counts, before = np.zeros(3, np.int64), np.full(1, np.inf)
+    shapes = first.shape[1:], first.shape[2:], first.shape
+    tables = [np.empty((0, *shape)) for shape in shapes]
+    while counts[0] < n_steps:
+        n_more = min(n_steps, max(FIRST_ROWS, len(tables[0])))
+        tables = [np.concatenate([one, np.empty((n_more, *one.shape[1:]))]) for one in tables[: 3 if keep else 2]]
+        tables = tables if keep else [*tables, work[:1].copy()]
+        arguments = transitions, rows, columns, noises, heads, own, which, common, tolerance
+        _fill(*arguments, counts, before, work, *tables, index)
+    n_found = int(counts[1])
+    return tables[0][:n_found], tables[1][:n_found], tables[2][: n_found if keep else 1], index
+
+
+def informations(*arguments: Any) -> Any:
+    """Diagonals of ``C^-1``, and sums of ``N``, as `plain.informations` has them."""
+    return _sum(*arguments, int(arguments[-1].max(initial=-1)) + 1)

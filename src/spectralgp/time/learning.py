@@ -41,10 +41,11 @@ IDLE_SHARE = 0.005  # of the variance, below which a component is dropped
 MOST_ON_THE_WAY = 1_000_000  # values, the latest ones, that searches on the way to the last one see
 
 # Series with holes
-MOST_DRAWS, FEWEST_DRAWS = 16, 2  # of what completed values may deviate by
+DRAWS, FEWEST_DRAWS = 32, 2  # of what completed values may deviate by: times the share that is missing, at least
 MOST_DRAWN = 1_000_000  # values of all draws together, unless they are the fewest
-EM_SOLVES = 1e-3  # tolerance of their solves
+EM_SOLVES = 1e-4  # tolerance of their solves: from a near start one of 1e-3 is met too soon, and costs a hundred nats
 EM_TOLERANCE_NATS = 0.1  # that the answer may fall short of the maximum
+N_SEARCHES = 2  # from several starts; later steps start where the one before ended
 MOST_EM_STEPS = 40
 MOST_MISSING = 0.9  # share of the information
 
@@ -131,10 +132,18 @@ class Dynamics:
         )
 
     def path(self) -> list[Dynamics]:
-        """Forms of growing complexity, of which this is the last."""
-        paths = [kernel.path() for kernel in self.kernels]
-        turns = range(max(map(len, paths)))
-        forms = [[path[min(turn, len(path) - 1)] for path in paths] for turn in turns]
+        """Forms of growing complexity, of which this is the last: powers grow first, then rates that are functions."""
+        n, paths = len(self.components), [kernel.path() for kernel in self.kernels]
+        are_rates = [n <= number < 2 * n for number in range(len(paths))]
+        n_powers, n_rates = (
+            max(len(path) for path, is_rate in zip(paths, are_rates, strict=True) if is_rate is wanted)
+            for wanted in (False, True)
+        )
+        turns = [(turn, 0) for turn in range(n_powers)] + [(n_powers - 1, turn) for turn in range(1, n_rates)]
+        forms = [
+            [path[min(turn[is_rate], len(path) - 1)] for path, is_rate in zip(paths, are_rates, strict=True)]
+            for turn in turns
+        ]
         return [self.with_kernels(form, self.noise_variance) for form in forms]  # type: ignore[arg-type]
 
     def grown_from(self, simpler: Dynamics) -> Dynamics:
@@ -523,7 +532,7 @@ class _ExpectationMaximisation:
     def __init__(self, spectrum: ExactSpectrum, timeline: Timeline, values: Array, form: Dynamics, solver: Sqp) -> None:
         self.spectrum, self.timeline, self.values, self.form, self.solver = spectrum, timeline, values, form, solver
         self.completion: Completion | None = None
-        self.n_draws = int(np.clip(MOST_DRAWN // values.size, FEWEST_DRAWS, MOST_DRAWS))
+        self.n_draws = draws_for(values)
 
     def _search(self, dynamics: Dynamics) -> _Search:
         """Among what is learnt from the series completed under dynamics."""
@@ -538,9 +547,12 @@ class _ExpectationMaximisation:
         known = np.where(np.isnan(self.values), 0.0, self.values)
         simplest = self.form.path()[0]
         first = _Search(self.spectrum, self.timeline, (coefficients_of(self.spectrum, known),), self.solver)
-        start = simplest.with_theta(first.objective(simplest).start(0.0))
-        fit, stages = self._search(start).learnt(self.form), list[Stage]()
-        stages += fit.stages
+        dynamics, stages = simplest.with_theta(first.objective(simplest).start(0.0)), list[Stage]()
+        dynamics = self._search(dynamics).fit(dynamics, stages).dynamics
+        for _ in range(N_SEARCHES):
+            fit = self._search(dynamics).learnt(self.form)
+            dynamics = fit.dynamics
+            stages += fit.stages
         outcome, last_gain, detail = Outcome.NOT_STATIONARY, np.inf, ""
         rate = float(np.mean(np.isnan(self.values)))
         for _ in range(MOST_EM_STEPS):
@@ -558,6 +570,12 @@ class _ExpectationMaximisation:
         objective = self._search(fit.dynamics).objective(fit.dynamics)
         certificate = certify(objective, fit.dynamics.theta, fit.certificate.lift)
         return replace(fit, outcome=outcome, detail=detail, certificate=certificate, stages=tuple(stages))
+
+
+def draws_for(values: Array) -> int:
+    """How many draws stand for what is missing of values."""
+    wanted = int(np.ceil(DRAWS * np.isnan(values).mean()))
+    return max(FEWEST_DRAWS, min(wanted, MOST_DRAWN // values.size))
 
 
 def _label(form: Dynamics) -> str:
@@ -591,7 +609,7 @@ def learn_each(times: Any, values: Any, components: Sequence[Component]) -> Moda
     if not np.isnan(values).any():
         return nodes.process(nodes.learnt([values]))
     logarithms, completion = nodes.start(0.0), None
-    n_draws = int(np.clip(MOST_DRAWN // values.size, FEWEST_DRAWS, MOST_DRAWS))
+    n_draws = draws_for(values)
     for step in range(NODE_COMPLETIONS):
         completion = complete(nodes.process(logarithms), timeline.times, values, n_draws, completion, EM_SOLVES)
         sets = [completion.mean, *completion.deviations]
