@@ -20,14 +20,30 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 import spectralgp
-from spectralgp import Chebyshev, Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Sqp, Stacking
+from spectralgp import (
+    Chebyshev,
+    Diffusion,
+    Graph,
+    GraphGPForecaster,
+    GraphGPRegressor,
+    Identity,
+    Polynomial,
+    Sqp,
+    Stacking,
+)
 from spectralgp.files.container import FORMAT_VERSION, digest
 from spectralgp.kernels import InputRecipe
+from spectralgp.time import Matern
 
 RNG = np.random.default_rng(0)
 RING = Graph.from_edges([(node, (node + 1) % 4) for node in range(4)])
 X, Y = RNG.standard_normal((5, 1)), RNG.standard_normal((5, 4))
 WALK = np.cumsum(RNG.standard_normal((20, 4)), axis=0)
+WAVE = np.sin(np.arange(60.0))[:, None]
+SERIES = RNG.standard_normal((60, 4))
+SERIES[:, 2] += 2 * SERIES[:, 0]  # which are no neighbours
+for _step in range(1, 60):
+    SERIES[_step] += 0.95 * np.roll(SERIES[_step - 1], 1)  # what goes round, which is drift
 SPIKES = 0.3 * RNG.standard_normal((12, 4))
 LONGEST, MOST_MEMORY = 5.0, 300e6  # seconds and bytes that loading any file may take
 
@@ -41,6 +57,7 @@ MODELS = {
     "carry": lambda: GraphGPRegressor(RING, Polynomial(1)).fit(np.roll(Y, 1, axis=0), Y),
     "logarithms": lambda: GraphGPRegressor(RING).fit(np.exp(2 * WALK[:12, :2]), np.exp(2 * WALK[:12] + SPIKES)),
     "in time": lambda: GraphGPRegressor(RING).fit(WALK[:-1], WALK[1:]),
+    "forecaster": lambda: GraphGPForecaster(RING, components=[Matern(0.5)], seasons=4, residual=None).fit(SERIES, WAVE),
     "chebyshev": lambda: GraphGPRegressor(
         RING, Polynomial(1), residual=None, spectrum=Chebyshev(n_moments=9, n_probes=4)
     ).fit(X, Y),
@@ -321,7 +338,11 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     ("other", "complementarity lift truncation rounding probes limit score restarts tried eigenpairs densities"),
     ("other", "input_recipe time shrinkage input_kernel stacking transformation factor order graph_kernel"),
     ("other", "offset_variance filling signal_scales learnt_from points gram"),
-    (None, "name detail method active note"),
+    ("other", "calendar drift seasons components kind clock trials backtest value last start members stages fit basis"),
+    (-1.0, "smoothness step least_rate penalty x_penalty period"),
+    (0.5, "n_steps harmonics residuals"),
+    (None, "name detail method active how notes note"),
+    (7, "zone time_column"),
 )
 WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the others are made shorter
     "indices": [4] * 8,
@@ -364,7 +385,7 @@ def test_a_wrong_value_in_any_field_is_refused_by_its_name(files, tmp_path):
         words = [*[key for key in where if not isinstance(key, int)][-2:], "n_signals", "n_features"]
         if not re.search(rf" must .*\b({'|'.join(words)})\b", said):
             missed.append((name, where, said))
-    assert missed == []
+    assert missed == [], "\n".join(map(str, missed))
     assert len(every) > 150
 
 

@@ -23,7 +23,7 @@ import pytest
 from typer.testing import CliRunner
 
 import spectralgp
-from spectralgp import Diffusion, Graph, GraphGPRegressor, Matern, Polynomial, RandomWalk, cli, load
+from spectralgp import Diffusion, Graph, GraphGPForecaster, GraphGPRegressor, Matern, Polynomial, RandomWalk, cli, load
 from spectralgp.baselines import RidgeRegression, hidden_at_once
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.learning import KERNELS, kernel_named
@@ -224,6 +224,35 @@ def test_ways_of_filling_in_are_compared_at_hidden_cells(folder):
     truth, mean, std = (one[list(graph.names)].to_numpy()[hidden] for one in (signals[-n_held_out:], *predicted))
     assert ours["rmse"] == pytest.approx(root_mean_square_error(truth, mean))
     assert ours["coverage"] == pytest.approx(coverage(truth, mean, std, 0.9))
+
+
+def test_series_are_forecast_and_updated_from_files(folder):
+    learn = ["fit", "--graph", "files/edges.csv", "--signals", "files/incomes.csv", "--inputs", "time"]
+    told = answered(*learn, "--season", "auto", "--out", "series.sgp")
+    assert "30 steps on 48 nodes and 107 edges." in told
+    paths = [part for name in ("std", "lower", "upper") for part in (f"--{name}", f"{name}.csv")]
+    answered("forecast", "series.sgp", "--steps", "2", "--out", "mean.csv", *paths)
+    mean, std, lower, upper = (pd.read_csv(f"{name}.csv", index_col=0) for name in ("mean", "std", "lower", "upper"))
+    graph = Graph.from_edges(pd.read_csv("files/edges.csv"))
+    own = GraphGPForecaster(graph).fit(incomes("incomes"))
+    assert mean.index.tolist() == [1990, 1991]
+    np.testing.assert_allclose(mean, own.predict(2)[list(mean)], rtol=1e-6)
+    np.testing.assert_allclose(upper - lower, 2 * 1.6448536 * std, rtol=1e-6)
+    answer = run("update", "series.sgp", "--signals", "files/later.csv", "--out", "later.sgp", "--scores", "odd.csv")
+    assert answer.stdout.startswith("Took in 20 rows; the series has 50: later.sgp")
+    assert "1 rows up to the last one of the model are left out" in answer.stderr
+    assert pd.read_csv("odd.csv", index_col=0).shape == (20, 49)
+    assert load("later.sgp").n_steps_ == 50
+    assert "must have rows after the last one" in refused("update", "later.sgp", "--signals", "files/later.csv")
+    assert "got a series" in refused("predict", "series.sgp", "--out", "predicted.csv")
+    assert "--season must come with --inputs time" in refused(
+        *FIT[:3], "--signals", "files/incomes.csv", "--season", "7", "--out", "other.sgp", status=2
+    )
+    assert "--season must be auto or periods" in refused(*learn, "--season", "week", "--out", "other.sgp", status=2)
+
+
+def test_a_model_of_signals_has_no_forecast(fitted):
+    assert "got a model of signals" in refused("forecast", "model.sgp", "--out", "forecast.csv")
 
 
 def test_a_report_is_the_models_own(fitted):

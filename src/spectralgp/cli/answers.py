@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from spectralgp import GraphGPRegressor, load
+from spectralgp import GraphGPRegressor
 from spectralgp.cli import files
 from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
 from spectralgp.cli.files import file_option
@@ -71,7 +71,7 @@ def predict(
         --out predicted.csv --std std.csv
     """
     _check_out(out, std, long, force)
-    fitted = load(model)
+    fitted = files.loaded(model)
     reader = files.Reader(layout, nodes, date_format)
     new = _new_inputs(fitted, signals, inputs, at, observed, reader)
     known = None if observed is None else _matched(reader.signals(observed, fitted.graph_), new, observed)
@@ -166,7 +166,7 @@ def impute(
         --out filled.csv --std filled-std.csv
     """
     _check_out(out, std, long, force)
-    fitted = load(model)
+    fitted = files.loaded(model)
     data = files.data_of(fitted, signals, inputs, files.Reader(layout, nodes, date_format))
     with files.naming(signals):
         values, deviation = fitted.impute(data.inputs, data.signals)
@@ -194,7 +194,7 @@ def score(
     Example (the model is that of `spectralgp fit --help`):
       spectralgp score model.sgp --signals files/later.csv
     """
-    fitted = load(model)
+    fitted = files.loaded(model)
     data = files.data_of(fitted, signals, inputs, files.Reader(layout, nodes, date_format))
     with files.naming(signals):
         scores = scored(fitted, data.inputs, data.signals, level)
@@ -241,7 +241,7 @@ def report(
       spectralgp report model.sgp --signals files/later.csv --out report.html
     """
     to_be_written(out, force=force)
-    fitted = load(model)
+    fitted = files.loaded(model)
     held_out: tuple[Any, ...] = ()
     if signals is not None:
         data = files.data_of(fitted, signals, inputs, files.Reader(layout, nodes, date_format))

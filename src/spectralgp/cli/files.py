@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from spectralgp import Graph, GraphGPRegressor
+from spectralgp import Graph, GraphGPRegressor, load
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
@@ -113,6 +113,17 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except ValueError as error:
         raise ValueError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
+
+
+def loaded(path: Path) -> GraphGPRegressor:
+    """A model of signals from a file; a series is refused."""
+    model = load(path)
+    if not isinstance(model, GraphGPRegressor):
+        raise ValueError(
+            f"{path} must hold a model of signals for this command; got a series. Use `spectralgp forecast` or "
+            "`spectralgp update`."
+        )
+    return model
 
 
 def read_data(

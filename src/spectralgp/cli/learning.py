@@ -18,6 +18,7 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import progress_bar
 from spectralgp.cli import files
 from spectralgp.cli.app import AsJson, Column, Debug, Force, answering, print_json, table_of, to_be_written
+from spectralgp.cli.forecasting import Season, series_of
 from spectralgp.scores import calibration_of, observed_and_predicted, pit
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def fit(
     layout: files.Layout = "auto",
     nodes: files.Nodes = "exact",
     date_format: files.DateFormat = None,
+    season: Season = None,
     kernel: KernelName = AUTO,
     degree: Degree = None,
     spectrum: SpectrumOption = "auto",
@@ -123,6 +125,9 @@ def fit(
     chosen = kernel_named(_with_degree(kernel, degree))
     reader = files.Reader(layout, nodes, date_format)
     data = files.read_data(graph, points, neighbors, radius, signals, inputs, reader)
+    if season:
+        _fit_series(data, inputs, season, out, chosen, as_json)
+        return
     if device == "cuda" and spectrum == "exact":
         raise typer.BadParameter("--device must be cpu where the spectrum is exact, which is found on the host.")
     settings = Chebyshev(device="cuda") if device == "cuda" else spectrum
@@ -140,6 +145,34 @@ def fit(
         return
     typer.echo(model.summary().rstrip())
     typer.echo(f"\nLog evidence {model.log_marginal_likelihood_:.2f} nats; {seconds:.1f} s.\nSaved as {out}.")
+
+
+def _fit_series(
+    data: files.Data, inputs: list[str] | None, season: list[str], out: Path, kernel: Any, as_json: bool
+) -> None:
+    """Learn a series and save it."""
+    if kernel is not None:
+        raise typer.BadParameter("--kernel and --degree must be left out with --season: a series has its own.")
+    model, exogenous = series_of(data, inputs, season)
+    start = perf_counter()
+    model.fit(data.signals, exogenous)
+    seconds = perf_counter() - start
+    model.save(out)
+    if as_json:
+        backtest = model.backtest_
+        scores = (
+            {} if backtest is None else {"horizons": backtest.horizons, "rmse": backtest.rmse, "crps": backtest.crps}
+        )
+        answer = {"model": out, "n_nodes": data.graph.n_nodes, "n_edges": data.graph.n_edges}
+        known = {
+            "n_steps": model.n_steps_,
+            "weights": model.weights_,
+            "seasons": [one.period for one in model.seasons_],
+        }
+        print_json({**answer, **known, "backtest": scores, "seconds": seconds})
+        return
+    typer.echo(model.summary().rstrip())
+    typer.echo(f"\n{seconds:.1f} s.\nSaved as {out}.")
 
 
 def _with_degree(kernel: str, degree: str | None) -> str:

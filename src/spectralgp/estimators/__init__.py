@@ -1,5 +1,7 @@
 """Scikit-learn's face of the library."""
 
-from spectralgp.estimators.regressor import GraphGPRegressor, load
+from spectralgp.estimators.forecaster import GraphGPForecaster
+from spectralgp.estimators.loading import load
+from spectralgp.estimators.regressor import GraphGPRegressor
 
-__all__ = ["GraphGPRegressor", "load"]
+__all__ = ["GraphGPForecaster", "GraphGPRegressor", "load"]

@@ -185,7 +185,7 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     kept = np.ones(n_signals, dtype=bool)
     if seen is not None and seen.any():
         kept = np.asarray(seen.any(axis=1))
-    graph, names, columns = _matched(given, values.shape[1], frame_names(Y))
+    graph, names, columns = matched_graph(given, values.shape[1], frame_names(Y))
     form = Form(names, columns, is_flat, layout, settings.reads_into_memory, kept)
     values = graph.as_native(form.to_graph(values))
     seen = None if seen is None else form.to_graph(seen)
@@ -345,7 +345,7 @@ def _graph_kernels(given: Any, has_graph: bool) -> list[GraphKernel]:
 # --------------------------------------------------------------------------------------------------------- graph
 
 
-def _matched(
+def matched_graph(
     known: GraphBase | None, n_columns: int, names: tuple[Any, ...] | None
 ) -> tuple[GraphBase, tuple[Hashable, ...] | None, Indices | None]:
     """The graph, edgeless if there is none, the names of its columns, and their order if it is another."""

@@ -757,28 +757,3 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         saving.write_model(self, path)
-
-
-def load(path: str | PathLike[str], *, device: Literal["cpu", "cuda"] | None = None) -> GraphGPRegressor:
-    """A fitted model from a file that `GraphGPRegressor.save` wrote, in this format version or an earlier one.
-
-    Nothing in a file is ever run, whoever wrote it: it is read as numbers and words, each checked, and kernels are made
-    by the names on a fixed list. The model predicts what the saved one does, bit for bit, on the same machine and
-    libraries; and where its signals were on a device, as NumPy arrays.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    device : {"cpu", "cuda"}, optional
-        Where a model of a large graph computes; where it was told to when it was fitted if not given.
-
-    Raises
-    ------
-    ValueError
-        If the file is of another kind or of a newer version, cut off, changed since it was written, or holds what does
-        not go together.
-    """
-    chosen = None if device is None else as_option(device, "device", ("cpu", "cuda"))
-    model: GraphGPRegressor = saving.read_model(GraphGPRegressor, path, chosen)
-    return model

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any
 
@@ -37,16 +39,31 @@ def write_model(model: Any, path: str | PathLike[str]) -> None:
     write_file(path, *written(model._learnt, model.fits_, graph, {"parameters": parameters, "fitted": fitted}))
 
 
-def read_model(cls: Any, path: str | PathLike[str], device: str | None) -> Any:
-    """The estimator of a file; whatever is wrong with one ends in an error that says so."""
+def read_content(path: str | PathLike[str]) -> tuple[Any, dict[str, Any], bool]:
+    """JSON and arrays of a file, and whether they are a forecaster's."""
     from spectralgp.files.container import read_file
-    from spectralgp.files.models import made
 
     state, arrays = read_file(path)
+    kind = state.get("kind") if isinstance(state, dict) else None
+    if kind not in (None, "forecaster"):
+        raise ValueError(f"{path} must hold a model whose kind is known here; got {repr(kind)[:60]}. Save it again.")
+    return state, arrays, kind is not None
+
+
+def read_model(cls: Any, path: str | PathLike[str], state: Any, arrays: Any, device: str | None) -> Any:
+    """The estimator of a file."""
+    from spectralgp.files.models import made
+
+    with _named(path), np.errstate(all="ignore"):  # absurd numbers are their author's, and not worth a warning here
+        learnt, fits, graph, estimator = made(state, arrays, device)
+        return _estimator(cls, learnt, fits, graph, **vars(estimator))
+
+
+@contextmanager
+def _named(path: str | PathLike[str]) -> Iterator[None]:
+    """Whatever is wrong with a file ends in an error that names it."""
     try:
-        with np.errstate(all="ignore"):  # numbers that are absurd are their author's, and not worth a warning here
-            learnt, fits, graph, estimator = made(state, arrays, device)
-            return _estimator(cls, learnt, fits, graph, **vars(estimator))
+        yield
     except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} must hold a model as model.save writes it; got one that does not go together: {error}. "
@@ -54,6 +71,46 @@ def read_model(cls: Any, path: str | PathLike[str], device: str | None) -> Any:
         ) from error
     except MemoryError as error:
         raise ValueError(f"{path} must hold a model that fits into memory; got one that does not.") from error
+
+
+def write_forecaster(model: Any, path: str | PathLike[str]) -> None:
+    """Write a fitted forecaster to a file."""
+    from spectralgp.files.container import write_file
+    from spectralgp.files.series import series_written
+
+    form = model._form
+    parameters = model.get_params(deep=False) | {"graph": model.graph is not None, "verbose": int(model.verbose)}
+    for name in ("components", "seasons", "calendar"):
+        if not isinstance(parameters[name], str | int | float | None):
+            parameters[name] = tuple(parameters[name])
+    estimator = {
+        "parameters": parameters,
+        **{name: getattr(form, name) for name in ("names", "columns", "is_flat", "layout")},
+        "output": None if model._output == "default" else model._output,
+        "time_column": model._time_column,
+    }
+    write_file(path, *series_written(model._model, model.backtest_, model.graph_, estimator))
+
+
+def read_forecaster(cls: Any, path: str | PathLike[str], state: Any, arrays: Any) -> Any:
+    """The forecaster of a file."""
+    from spectralgp.files.series import series_made
+
+    with _named(path), np.errstate(all="ignore"):
+        series, found = series_made(state, arrays)
+        graph = found.graph
+        names, columns = found.names, found.columns
+        if names is not None and len(set(names)) != graph.n_nodes:
+            raise ValueError(f"names must be {graph.n_nodes} distinct names; got {len(set(names))}")
+        if columns is not None and not np.array_equal(np.sort(columns), np.arange(graph.n_nodes)):
+            raise ValueError("columns must be an order of the nodes; got none")
+        model = cls(**(found.parameters | {"graph": graph if found.parameters["graph"] else None}))
+        model.set_output(predict=found.output)
+        model._form = Form(names, columns, found.is_flat, found.layout, True, np.ones(0, dtype=bool))
+        model._time_column, model._past = found.time_column, None
+        model.graph_, model.backtest_ = graph, found.backtest
+        model._show(series)
+        return model
 
 
 def _estimator(cls: Any, learnt: Any, fits: Any, graph: Any, parameters: dict[str, Any], fitted: Any) -> Any:

@@ -56,7 +56,7 @@ def written(
     `fits` are shown to users, in the units of the signals. `estimator` has the rest, by the fields of the schema:
     ``parameters`` and ``fitted``.
     """
-    writing = _Writing()
+    writing = Writing()
     weights = {name: getattr(graph.weights, name) for name in ("data", "indices", "indptr")}
     parts = {
         "estimator": estimator,  # first: what cannot be saved is then called by the name that the user knows
@@ -76,7 +76,7 @@ def written(
     return state, writing.arrays
 
 
-class _Writing:
+class Writing:
     """What is being written: arrays by the place where they were first met, tables of what is shared, and spectra."""
 
     def __init__(self) -> None:
@@ -199,16 +199,16 @@ class Reading:
         self._shared: dict[tuple[str, int], Any] = {}
         self._tables: Any = None
 
-    def decoded(self, state: Json) -> Any:
-        """JSON as records of the schema; what is wrong is named with its place."""
+    def decoded(self, state: Json, file: Any = FILE) -> Any:
+        """JSON as records of a kind of file; what is wrong is named with its place."""
         if isinstance(state, dict):
             state = {"graph": None, **state}  # first, for it says how many nodes there are
         try:
-            file: Any = convert(state, FILE, dec_hook=lambda kind, found: kind(found, self))
+            found: Any = convert(state, file, dec_hook=lambda kind, found: kind(found, self))
         except MsgspecError as error:
             raise ValueError(str(error)) from error
-        self._tables = file.shared
-        return file
+        self._tables = getattr(found, "shared", None)
+        return found
 
     def made(self, found: Any, where: str) -> Any:
         """What a record, or a tuple of them, stands for."""

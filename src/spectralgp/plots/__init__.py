@@ -1,4 +1,4 @@
-"""Pictures with matplotlib: filters, graph Fourier coefficients, signals, what fills their holes, predictions.
+"""Pictures with matplotlib: filters, graph Fourier coefficients, signals, what fills holes, predictions, forecasts.
 
 `plot_calibration` tells whether uncertainties are right. Every function draws on `ax`, the axes it is given, or makes a
 figure of its own, and returns the axes. A legend above the axes leaves a title room by ``ax.set_title(..., pad=26)``.
@@ -7,6 +7,7 @@ figure of its own, and returns the axes. A legend above the axes leaves a title 
 
 from spectralgp._basics.extras import require
 from spectralgp.plots.filters import plot_filter, plot_fourier
+from spectralgp.plots.forecasts import plot_backtest, plot_forecast, plot_forecast_map, plot_rates
 from spectralgp.plots.predictions import plot_calibration, plot_filled, plot_prediction
 from spectralgp.plots.signals import plot_signal
 from spectralgp.plots.style import COLOURS, LINE_STYLES
@@ -14,11 +15,15 @@ from spectralgp.plots.style import COLOURS, LINE_STYLES
 __all__ = [
     "COLOURS",
     "LINE_STYLES",
+    "plot_backtest",
     "plot_calibration",
     "plot_filled",
     "plot_filter",
+    "plot_forecast",
+    "plot_forecast_map",
     "plot_fourier",
     "plot_prediction",
+    "plot_rates",
     "plot_signal",
 ]
 

@@ -162,7 +162,7 @@ def plot_filled(
         raise ValueError(
             f"names must hold one name for each of the {n_nodes} nodes; got {len(known)}. Pass those of the columns."
         )
-    column = _column_of(node, known, n_nodes)
+    column = node_of(node, known, n_nodes)
     series = values[:, column]
     hole = np.isnan(series)
     centres = _at_holes(completed, "completed", observed, column, hole)
@@ -196,7 +196,7 @@ def plot_filled(
     return ax
 
 
-def _column_of(node: Any, names: tuple[Any, ...] | None, n_nodes: int) -> int:
+def node_of(node: Any, names: tuple[Any, ...] | None, n_nodes: int) -> int:
     """Position of a node that is given by its position or its name; integers are positions, as in `Graph.subgraph`."""
     if isinstance(node, Integral) and not isinstance(node, bool):
         return as_integer(node, "node", 0, n_nodes - 1)

@@ -1,0 +1,745 @@
+"""The forecaster: what users of time series expect of a model, over the room `forecasting`."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from os import PathLike
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from spectralgp._basics.arrays import as_generator, on_host
+from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_real_array
+from spectralgp._basics.progress import progress_bar
+from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, match_columns, some
+from spectralgp.estimators import saving
+from spectralgp.estimators.reading import MOST_EXACT, Form, matched_graph, read_values
+from spectralgp.estimators.regressor import OUTPUTS, Output
+from spectralgp.forecasting.backtests import Backtest
+from spectralgp.forecasting.model import (
+    Ahead,
+    Rows,
+    SeriesModel,
+    backtested,
+    backtested_after,
+    conditioned,
+    imputed,
+    innovations,
+    joined,
+    learn_series,
+    on_another_graph,
+    one_step,
+    paths,
+)
+from spectralgp.forecasting.times import Clock, Numbers, TimedRows, Times, as_times, clock_of, order_of, timed_rows
+from spectralgp.forecasting.words import component_words, summary_of
+from spectralgp.graphs import GraphBase, as_graph
+from spectralgp.spectra import decompose
+from spectralgp.time import Component
+
+FEWEST_STEPS = 8  # rows to learn from
+DEFAULT_HORIZONS = (1, 6, 24)
+N_IMPUTED_DRAWS = 64
+
+
+class GraphGPForecaster(BaseEstimator):
+    """Forecasts of series on a graph, with the graph's rates and powers learnt by frequency.
+
+    Each row of `Y` is the graph at one time, one value per node. The model is
+    ``y_n = S [B x_n + sum_c V f_c(t_n) + h(L) e_n + noise]``: levels, seasons and exogenous columns with a coefficient
+    per node, and at each frequency of the graph a sum of Matern processes and oscillators in time whose powers and
+    rates are learnt functions of the frequency. `fit` learns it with one rate for all frequencies, with a rate for
+    each, and with every node on its own, all in time linear in the number of rows. It weighs them by how well they
+    forecast the last two fifths of the rows from the rest, adds what the last rows of all nodes say of the errors where
+    that gained (drift), and widens intervals that were too narrow there.
+
+    Parameters
+    ----------
+    graph : Graph or anything `as_graph` takes, optional
+        The graph on the columns of `Y`, of up to 5,000 nodes. Without one every node is on its own.
+    components : "auto" or sequence of Component, default="auto"
+        What series are sums of: ``Matern(0.5)``, ``Matern(1.5)``, ``Matern(2.5)``, ``Oscillator(period)`` of
+        `spectralgp.time`. "auto" is a fast Matern process of 1/2 and a slow one of 3/2, one of 5/2 where the
+        periodogram falls steeply, and an oscillator for each of its peaks that no season explains.
+    seasons : "auto", float, sequence of float or None, default="auto"
+        Periods in steps whose waves are in the mean. "auto" takes peaks of the periodogram, and seven times the
+        strongest, as far as later rows are forecast better with them.
+    calendar : "auto", sequence of {"day", "week", "year"} or None, default="auto"
+        The same of natural seasons where times are dates, by the local clock; "auto" tries those of which there are
+        two.
+    residual : "auto" or None, default="auto"
+        What neighbours share at one time and no other: a filter of its own, or nothing but noise.
+    drift : "auto" or None, default="auto"
+        Regression of errors on the last three rows of all nodes, at horizons where it gained 5% in later rows. It
+        knows directions, which no symmetric kernel does.
+    verbose : int, default=0
+        Show a progress bar while fitting.
+
+    Attributes
+    ----------
+    graph_ : Graph
+        The graph.
+    weights_ : dict of str to float
+        Weights of the models in the mean.
+    backtest_ : Backtest or None
+        How forecasts of the last two fifths of the rows were, by models of the first three; None for few rows.
+    innovations_ : ndarray of shape (n_steps, n_nodes)
+        What was not forecast of each row of `fit` one step before it, in deviations of the forecast: white if the model
+        is right. The first row is NaN. Model files do not hold it.
+    components_ : tuple of Component
+        What the series is a sum of.
+    seasons_ : tuple of Season
+        Seasons in the mean.
+    drift_horizons_ : list of int
+        Horizons, in rows, at which the last rows say something of the errors.
+    n_steps_ : int
+        Number of rows seen, by `fit` and `update`.
+
+    Notes
+    -----
+    Holes in `Y` are integrated out by draws when the final models are learnt, and filled by their means given all else
+    for the filters. Models that are only compared see straight lines in time where up to a tenth of the values is
+    missing. Rows without any value are skipped exactly. A row with holes in `update` is completed by its forecast given
+    what is there, which is approximate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import Graph, GraphGPForecaster
+    >>> ring = Graph.from_edges([(node, (node + 1) % 6) for node in range(6)])
+    >>> rng = np.random.default_rng(0)
+    >>> Y = np.zeros((200, 6))
+    >>> for n in range(1, 200):
+    ...     Y[n] = 0.8 * Y[n - 1] + rng.standard_normal(6)
+    >>> model = GraphGPForecaster(ring).fit(Y[:190])
+    >>> mean, std = model.predict(5, return_std=True)
+    >>> mean.shape, bool((std[0] < std[-1]).all())
+    ((5, 6), True)
+    >>> model.update(Y[190:]).n_steps_
+    200
+    """
+
+    def __init__(
+        self,
+        graph: Any = None,
+        components: Sequence[Component] | Literal["auto"] = "auto",
+        seasons: float | Sequence[float] | Literal["auto"] | None = "auto",
+        calendar: Sequence[str] | Literal["auto"] | None = "auto",
+        residual: Literal["auto"] | None = "auto",
+        drift: Literal["auto"] | None = "auto",
+        *,
+        verbose: int = 0,
+    ) -> None:
+        self.graph = graph
+        self.components = components
+        self.seasons = seasons
+        self.calendar = calendar
+        self.residual = residual
+        self.drift = drift
+        self.verbose = verbose
+
+    def set_output(self, *, predict: Output | None = None) -> Self:
+        """Choose the kind of table that `predict` and `impute` answer with, as `GraphGPRegressor.set_output` does."""
+        if predict is not None:
+            self._sklearn_output_config = {"predict": as_option(predict, "predict", OUTPUTS)}
+        return self
+
+    @property
+    def node_names_(self) -> tuple[Hashable, ...] | None:
+        """Names of the nodes in the order of the columns of `Y` at `fit`; None if neither it nor the graph has any."""
+        check_is_fitted(self)
+        return self._form.names
+
+    @property
+    def _output(self) -> str:
+        chosen: dict[str, str] = getattr(self, "_sklearn_output_config", {})
+        return chosen.get("predict", "default")
+
+    # ------------------------------------------------------------------------------------------------ fitting
+
+    def fit(self, Y: Any, X: Any = None) -> Self:
+        """Learn from rows in time; the estimator is unchanged if an error is raised.
+
+        Parameters
+        ----------
+        Y : array or table of shape (n_steps, n_nodes) or (n_steps,)
+            Rows in time, NaN where nothing was observed. The index of a table (pandas, xarray), or its one column of
+            dates (Polars, PyArrow), is the time: dates, with or without a time zone, or numbers; rows of an array are
+            counted. Rows that are not in the order of time are sorted, with a warning; two rows of one time are
+            refused. Columns are matched to the names of the graph's nodes.
+        X : array or table of shape (n_steps, n_exogenous), optional
+            Columns whose later values will be known, such as holidays or a weather forecast.
+        """
+        before = dict(self.__dict__)
+        try:
+            self._check_parameters()
+            given = self.graph if isinstance(self.graph, GraphBase | None) else as_graph(self.graph)
+            timed = timed_rows(Y, "Y", names=None if given is None else given.names)
+            table = timed.table
+            values, _ = read_values(table, self, True)
+            is_flat = values.ndim == 1
+            values = values[:, None] if is_flat else values
+            if len(values) < FEWEST_STEPS:
+                raise ValueError(
+                    f"Y must have at least {FEWEST_STEPS} rows to learn from; got {len(values)}. Rows are times."
+                )
+            graph, names, columns = matched_graph(given, values.shape[1], frame_names(table))
+            graph = graph.require_whole("to forecast")
+            if graph.n_nodes > MOST_EXACT:
+                raise ValueError(f"graph must have up to {MOST_EXACT:,} nodes to forecast; got {graph.n_nodes:,}.")
+            layout = table.layout if isinstance(table, Table) and table.layout.library in WRITTEN else None
+            self._form = Form(names, columns, is_flat, layout, True, np.ones(len(values), dtype=bool))
+            self._time_column = timed.column
+            order = None
+            clock: Any = Numbers()
+            if timed.times is not None:
+                order = _sorted(timed, "Y")
+                clock = clock_of(timed.times if order is None else _taken(timed.times, order))
+            steps = np.arange(float(len(values))) if timed.times is None else clock.steps(timed.times)
+            exogenous = self._exogenous(X, len(values), reset=True)
+            if order is not None:
+                steps, values = steps[order], values[order]
+                exogenous = None if exogenous is None else exogenous[order]
+            values = self._form.to_graph(values)
+            notes = _notes(values, names if columns is None or names is None else tuple(names[c] for c in columns))
+            rows = Rows(steps, values, exogenous)
+            with progress_bar("fit", None, self.verbose > 0):
+                model, backtest = learn_series(
+                    graph if given is not None and graph.n_edges else None,
+                    clock,
+                    rows,
+                    components=self.components,
+                    seasons=self.seasons,
+                    calendar=self.calendar,
+                    residual=self.residual,
+                    drift=self.drift,
+                    notes=notes,
+                )
+            self.graph_, self.backtest_ = graph, None if backtest is None else self._in_order(backtest)
+            self._show(model)
+            self._past: tuple[Rows, ...] | None = (rows,)
+            shown = innovations(model, rows)
+            self.innovations_ = self._form.to_user(shown if order is None else shown[np.argsort(order)])
+        except BaseException:
+            self.__dict__ = before
+            raise
+        return self
+
+    def _check_parameters(self) -> None:
+        for name in ("residual", "drift"):
+            if getattr(self, name) is not None:
+                as_option(getattr(self, name), name, ("auto",))
+        for name in ("components", "seasons", "calendar"):
+            if isinstance(getattr(self, name), str):
+                as_option(getattr(self, name), name, ("auto",))
+        if not isinstance(self.components, str) and not (
+            isinstance(self.components, Sequence)
+            and self.components
+            and all(isinstance(one, Component) for one in self.components)
+        ):
+            raise TypeError(
+                f"components must be 'auto' or a sequence of Matern(...) and Oscillator(...) of spectralgp.time; got "
+                f"{self.components!r}."
+            )
+
+    def _show(self, model: SeriesModel) -> None:
+        """Set what was learnt, and the attributes that say it."""
+        self._model = model
+        self.n_steps_ = model.n_steps
+        self.components_ = model.components
+        self.seasons_ = model.mean.seasons
+        self.drift_horizons_ = model.stack.drift_horizons
+        self.scale_ = self._form.to_user(model.scales)
+        self.weights_ = {
+            one.name: float(w) for one, w in zip(model.stack.members, model.stack.weights, strict=True) if w
+        }
+
+    def _in_order(self, backtest: Backtest) -> Backtest:
+        """A backtest in the user's order of the nodes."""
+        turn = self._form.to_user
+        own = {h: (turn(a), turn(b), turn(c)) for h, (a, b, c) in backtest.forecasts.items()}
+        return replace(backtest, node_rmse=turn(backtest.node_rmse), forecasts=own)
+
+    def _exogenous(self, X: Any, n_rows: int, reset: bool = False) -> Array | None:
+        """Exogenous columns of as many rows, as at `fit`."""
+        if X is None:
+            if not reset and self._model.mean.n_exogenous:
+                raise ValueError(
+                    f"X must be given, since the model was fitted with {self._model.mean.n_exogenous} exogenous "
+                    "columns; got None. Pass their values at the times asked for."
+                )
+            return None
+        table = timed_rows(X, "X").table
+        values = as_real_array(np.asarray(table), "X", ("n_steps", "n_exogenous"), sizes={"n_steps": n_rows})
+        if not reset and values.shape[1] != self._model.mean.n_exogenous:
+            raise ValueError(
+                f"X must have {self._model.mean.n_exogenous} columns, as at fit; got {values.shape[1]}. "
+                "Pass the columns of fit."
+            )
+        return values
+
+    # ---------------------------------------------------------------------------------------------- prediction
+
+    def _steps_of(self, horizon: Any) -> Array:
+        """Steps after the last row: as many as asked for, or those of times."""
+        model = self._model
+        if isinstance(horizon, int | np.integer) and not isinstance(horizon, bool):
+            n_steps = as_integer(horizon, "horizon", 1)
+            return model.last + np.arange(1.0, n_steps + 1)
+        steps = model.clock.steps(as_times(horizon, "horizon"))
+        if not steps.size or np.any(np.diff(steps) <= 0) or steps[0] <= model.last:
+            raise ValueError(
+                "horizon must be a number of steps, or times after the last row in increasing order; got times that "
+                f"are not. The last row is at {_label(model.clock.labels(np.array([model.last]))[0])}."
+            )
+        return steps
+
+    def predict(
+        self,
+        horizon: Any = 1,
+        return_std: bool = False,
+        return_cov: bool = False,
+        X: Any = None,
+        observed: Any = None,
+    ) -> Any:
+        """Forecast rows after the last one.
+
+        Parameters
+        ----------
+        horizon : int or times, default=1
+            How many steps, or at which times: numbers or dates as those of `fit`, increasing.
+        return_std : bool, default=False
+            Return standard deviations of the values as they will be observed too.
+        return_cov : bool, default=False
+            Return the covariance over the nodes at each time too.
+        X : array or table of shape (n_times, n_exogenous), optional
+            Exogenous columns at these times, if `fit` had any.
+        observed : array or table of shape (n_times, n_nodes), optional
+            What is known of these rows already, NaN elsewhere: each row is forecast given this and the rows before it.
+
+        Returns
+        -------
+        mean : array or table of shape (n_times, n_nodes)
+            Of the kind of `Y` at `fit`, with the times as its index, or as `set_output` says.
+        std : of the shape and kind of mean
+            If `return_std`; zero where a value was observed.
+        covariance : ndarray of shape (n_times, n_nodes, n_nodes)
+            If `return_cov`.
+        """
+        if return_std and return_cov:
+            raise ValueError("return_std and return_cov must not both be True; got both. Ask for the covariance alone.")
+        check_is_fitted(self)
+        steps = self._steps_of(horizon)
+        exogenous = self._exogenous(X, len(steps))
+        form = self._form
+        if observed is None:
+            ahead = self._model.ahead(steps, exogenous)
+            mean, variance = ahead.mean, ahead.variance
+            covariances = [ahead.covariance(place) for place in range(len(steps))] if return_cov else []
+        else:
+            known = timed_rows(observed, "observed", names=form.names).table
+            known = np.ma.atleast_2d(known) if np.ndim(known) == 1 and not form.is_flat else known
+            rows = Rows(steps, self._to_graph(form.signals(known, self.graph_.n_nodes, self)), exogenous)
+            if len(rows.values) != len(steps):
+                raise ValueError(f"observed must have {len(steps)} rows, one per time; got {len(rows.values)}.")
+            mean, covariances = _given(self._model, rows)
+            variance = np.array([np.diag(one) for one in covariances])
+        labels = self._labels(steps)
+
+        def answered(values: Array) -> Any:
+            own = form.to_user(values)
+            return self._answer(own[:, 0] if form.is_flat else own, labels)
+
+        if return_std:
+            return answered(mean), answered(np.sqrt(variance))
+        if return_cov:
+            stacked = np.array(covariances)
+            return answered(mean), form.to_user(form.to_user(stacked, axis=1), axis=2)
+        return answered(mean)
+
+    def _labels(self, steps: Array) -> Any:
+        """Times as the index of a table; None for libraries without."""
+        layout = self._form.layout
+        library = layout.library if self._output == "default" and layout is not None else self._output
+        if library in ("default", "numpy"):
+            return None
+        labels = self._model.clock.labels(steps)
+        if library in ("pandas", "xarray"):
+            return _pandas_index(labels, self._model.clock)
+        return labels
+
+    def _answer(self, values: Array, labels: Any) -> Any:
+        """Values as the kind of table that was asked for; a library without an index gets its column of times back."""
+        table = self._form.answer(values, self._output, self._form.names, labels)
+        column = self._time_column
+        if column is None or isinstance(table, np.ndarray) or hasattr(table, "iloc") or labels is None:
+            return table
+        from narwhals.stable import v2 as nw
+
+        frame = nw.from_native(table, pass_through=True)
+        if not isinstance(frame, nw.DataFrame):
+            return table
+        zone = getattr(self._model.clock, "zone", None)
+        made = nw.new_series(column, labels, nw.Datetime("us"), backend=frame.implementation)
+        if zone is not None:
+            made = made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+        return frame.select(made, nw.all()).to_native()
+
+    def _to_graph(self, values: Any) -> Array:
+        return np.asarray(on_host(self._form.to_graph(values)), dtype=float)
+
+    def _rows(self, Y: Any, X: Any, argument: str = "Y") -> tuple[Rows, Indices | None, TimedRows]:
+        """Rows of the user in time order, and that order if it is another; rows of arrays follow the last one."""
+        model, form = self._model, self._form
+        timed = timed_rows(Y, argument, names=form.names)
+        if np.ndim(timed.table) == 1 and not form.is_flat:  # a single row
+            one = timed.table.as_one_row() if isinstance(timed.table, Table) else np.ma.atleast_2d(timed.table)
+            timed = TimedRows(one, None)
+        values = self._to_graph(form.signals(timed.table, self.graph_.n_nodes, self))
+        order, times = None, timed.times
+        if times is not None and not (isinstance(times, np.ndarray) and not isinstance(model.clock, Numbers)):
+            order = _sorted(timed, argument)
+            steps = model.clock.steps(times)
+        else:  # counted: by an array, or by the numbers that a table has where there are no dates
+            steps = model.last + np.arange(1.0, len(values) + 1)
+        exogenous = self._exogenous(X, len(values))
+        rows = Rows(steps, values, exogenous)
+        return rows if order is None else rows.part(order), order, timed
+
+    def is_later(self, Y: Any) -> NDArray[np.bool_]:
+        """Which rows of a table with times are after the last one, and may be passed to `update`."""
+        check_is_fitted(self)
+        times = timed_rows(Y, "Y", names=self._form.names).times
+        if times is None:
+            return np.ones(len(Y), dtype=bool)
+        later: NDArray[np.bool_] = self._model.clock.steps(times) > self._model.last
+        return later
+
+    def update(self, Y: Any, X: Any = None) -> Self:
+        """Take in rows after the last one: exact conditioning, with everything that was learnt kept.
+
+        A row with holes is completed by its forecast given what is there, which is approximate; one without any value
+        is skipped. `Y` and `X` are those of `fit`; rows of an array are the next steps.
+        """
+        check_is_fitted(self)
+        rows, _, _ = self._rows(Y, X)
+        if rows.steps[0] <= self._model.last:
+            last = _label(self._model.clock.labels(np.array([self._model.last]))[0])
+            raise ValueError(f"Y must have rows after the last one, at {last}; got earlier ones. Drop them.")
+        self._show(self._model.updated(rows))
+        self._past = None if self._past is None else (*self._past, rows)  # joined when they are asked for
+        return self
+
+    def impute(self, Y: Any, X: Any = None) -> tuple[Any, Any]:
+        """Fill in what was not observed, given all rows before and after it.
+
+        Parameters
+        ----------
+        Y, X : array or table
+            Rows of `fit`, later ones, or both; NaN where nothing was observed. An array that has as many rows as the
+            model has seen is taken for those.
+
+        Returns
+        -------
+        completed : of the shape and kind of Y, or as `set_output` says
+            What was observed as it is, and the conditional mean of the rest, by the graph's model of largest weight.
+        std : of the shape and kind of completed
+            Standard deviation of the values as they would be observed, by 64 draws; zero where they were.
+        """
+        check_is_fitted(self)
+        rows, order, timed = self._rows(Y, X)
+        n_rows = len(rows.steps)
+        if timed.times is None and n_rows == self._model.n_steps:  # counted from the first row
+            rows = replace(rows, steps=rows.steps - rows.steps[0] + self._model.last - n_rows + 1)
+        if self._past is not None and rows.steps[0] > self._model.last:
+            rows = joined([*self._past, rows])
+        found = imputed(self._model, rows, N_IMPUTED_DRAWS)
+        values, variances = (_unsorted(one[-n_rows:], order) for one in found)
+        return self._like(values, timed), self._like(np.sqrt(variances), timed)
+
+    def _like(self, values: Array, timed: TimedRows) -> Any:
+        """Values in the graph's order as a table or array such as was given, with its columns and its times."""
+        own, names, table = self._form.to_user(values), frame_names(timed.table), timed.table
+        if names is not None and self._form.names is not None:
+            own = own[:, np.argsort(match_columns(names, self._form.names))]
+        own = np.reshape(own, np.shape(table))
+        if self._output != "default" or timed.column is not None:
+            steps = self._model.clock.steps(timed.times) if timed.times is not None else None
+            return self._answer(own, None if steps is None else self._labels(steps))
+        return like_table(own, table)
+
+    def sample_y(self, horizon: Any = 1, n_samples: int = 1, random_state: Any = 0, X: Any = None) -> Array:
+        """Draw paths of rows after the last one: shape (n_times, n_nodes, n_samples), as in scikit-learn.
+
+        `horizon` and `X` are those of `predict`. Rows of a path depend on each other as in the model whose correlations
+        of nodes are taken.
+        """
+        check_is_fitted(self)
+        steps = self._steps_of(horizon)
+        ahead = self._model.ahead(steps, self._exogenous(X, len(steps)))
+        drawn = paths(ahead, as_integer(n_samples, "n_samples", 1), as_generator(random_state))
+        turned = np.moveaxis(self._form.to_user(drawn), 0, -1)
+        return turned[:, 0, :] if self._form.is_flat else turned
+
+    def log_predictive_density(self, Y: Any, X: Any = None, joint: bool = True) -> Any:
+        """Log density of the next rows: one total in nats or, unless `joint`, that of each row given those before it.
+
+        Values that are NaN are left out.
+        """
+        check_is_fitted(self)
+        rows, order, _ = self._rows(Y, X)
+        densities = one_step(self._model, rows)[2]
+        return float(np.sum(densities)) if joint else _unsorted(densities, order)
+
+    def anomaly_scores(self, Y: Any = None, X: Any = None, by: Literal["node", "step"] = "node") -> Array:
+        """How far rows were from their forecast one step before, in its deviations.
+
+        Parameters
+        ----------
+        Y, X : array or table, optional
+            The next rows, as in `update`, which are not taken in. Those of `fit` if not given.
+        by : {"node", "step"}, default="node"
+            A score per value, shape (n_steps, n_nodes), with the sign of the error; or one per row, shape (n_steps,):
+            the root mean square of its errors, decorrelated, which is near one for a usual row.
+        """
+        check_is_fitted(self)
+        as_option(by, "by", ("node", "step"))
+        if Y is None:
+            if not hasattr(self, "innovations_"):
+                raise AttributeError("innovations of fit are not in model files; pass the next rows as Y.")
+            scaled = self._to_graph(self.innovations_)
+            if by == "node":
+                return self._form.to_user(scaled)
+            correlation = self._model.ahead(np.array([self._model.last + 1.0])).correlation(0)
+            return row_distances(correlation, scaled)
+        rows, order, _ = self._rows(Y, X)
+        scaled, distances, _ = one_step(self._model, rows)
+        return _unsorted(self._form.to_user(scaled) if by == "node" else distances, order)
+
+    def backtest(self, Y: Any = None, horizons: Sequence[int] = DEFAULT_HORIZONS, X: Any = None) -> Backtest:
+        """How good forecasts from rolling origins are by horizon, beside persistence and the seasonal naive forecast.
+
+        Parameters
+        ----------
+        Y, X : array or table, optional
+            Rows after the last one: forecasts go on from here, with what was learnt kept, and the model stays as it
+            is. A table with times may begin earlier: what comes up to the last row starts the filters. If not given,
+            the last two fifths of the rows of `fit`, by models of the first three: `backtest_`, at its own horizons.
+        horizons : sequence of int, default=(1, 6, 24)
+            Rows ahead.
+        """
+        check_is_fitted(self)
+        if Y is None:
+            if self.backtest_ is None:
+                raise ValueError("Y must be given where fit had too few rows for a backtest of its own; got None.")
+            return self.backtest_
+        ahead = np.array(sorted({as_integer(one, "horizons", 1) for one in horizons}), dtype=np.intp)
+        rows, _, _ = self._rows(Y, X)
+        model = self._model
+        if len(rows.steps) < 2:
+            raise ValueError(f"Y must have at least two rows; got {len(rows.steps)}.")
+        ahead = ahead[ahead < len(rows.steps)]
+        if rows.steps[0] > model.last:
+            if self._past is None:  # a model from a file, which holds no rows
+                return self._in_order(backtested_after(model, rows, ahead))
+            rows = joined([*self._past, rows])
+        first = int(np.searchsorted(rows.steps, model.last, side="right")) - 1
+        how = "rows after those seen"
+        if first >= len(rows.steps) - 1:
+            first, how = int(0.6 * len(rows.steps)), "rows that the model has seen"
+        return self._in_order(backtested(model, rows, max(first, 0), ahead, how))
+
+    def response(
+        self,
+        eigenvalues: ArrayLike | None = None,
+        return_std: bool = False,
+        which: Literal["power", "rate"] = "power",
+    ) -> tuple[Array, ...]:
+        """Learnt powers or rates of the components by frequency of the graph, in the graph's model of largest weight.
+
+        Parameters
+        ----------
+        eigenvalues : array of shape (n,), optional
+            Of the Laplacian over its largest, between 0 and 1; those of the graph if not given.
+        return_std : bool, default=False
+            Return standard deviations by the curvature of the posterior too.
+        which : {"power", "rate"}, default="power"
+            Variances in units of nodes, or rates per step.
+
+        Returns
+        -------
+        eigenvalues : ndarray of shape (n,)
+        values : ndarray of shape (n_components, n)
+            By component that is not idle: `component_names_`.
+        std : ndarray of shape (n_components, n)
+            If `return_std`.
+        """
+        check_is_fitted(self)
+        as_option(which, "which", ("power", "rate"))
+        fit = self._model.stack.heaviest_on_graph
+        if fit is None:
+            raise ValueError("the model must have one of the graph for a response; got nodes on their own alone.")
+        points = decompose(self.graph_, fit.dynamics.powers[0].laplacian, scaled=True).eigenvalues
+        if eigenvalues is not None:
+            points = as_real_array(eigenvalues, "eigenvalues", ("n",))
+            if np.any((points < 0) | (points > 1)):
+                raise ValueError(f"eigenvalues must lie between 0 and 1; got {points.min():g} to {points.max():g}.")
+        space, place = fit.dynamics.space(points), 0 if which == "power" else 1
+        values = (space.powers, space.rates)[place]
+        return (points, values, values * fit.bands(points)[place]) if return_std else (points, values)
+
+    @property
+    def component_names_(self) -> tuple[str, ...]:
+        """Components of `response`, in words."""
+        check_is_fitted(self)
+        fit = self._model.stack.heaviest_on_graph
+        return tuple(component_words(one) for one in (self.components_ if fit is None else fit.dynamics.components))
+
+    def times_ahead(self, horizon: Any = 1) -> Any:
+        """Times of the next rows: numbers, or dates as a pandas index or, without pandas, as NumPy's of UTC."""
+        check_is_fitted(self)
+        labels = self._model.clock.labels(self._steps_of(horizon))
+        if labels.dtype.kind != "M" or find_spec("pandas") is None:
+            return labels
+        return _pandas_index(labels, self._model.clock)
+
+    def transfer(self, graph: Any) -> Self:
+        """The learnt model of the graph on another graph: its powers and rates by frequency, and no rows.
+
+        The model of largest weight on the graph moves; nodes on their own, drift, seasons and correlations of errors
+        do not. A common level and scale take the place of those of the nodes until `update` is given rows of that
+        graph, in the old units of time.
+
+        Raises
+        ------
+        ValueError
+            If no model of the graph has a weight.
+        """
+        check_is_fitted(self)
+        other = graph if isinstance(graph, GraphBase) else as_graph(graph)
+        other = other.require_whole("to forecast")
+        fresh = copy.copy(self)
+        fresh.graph = graph
+        names = None if other.names is None else tuple(other.names)
+        fresh._form = replace(self._form, names=names, columns=None, is_flat=False)
+        fresh.graph_, fresh.backtest_, fresh._past = other, None, None
+        fresh.__dict__.pop("innovations_", None)
+        fresh._show(on_another_graph(self._model, other))
+        return fresh
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.
+
+        It holds the graph, what was learnt and the state after the last row, and no rows: its size does not grow with
+        their number. The loaded model predicts the same, bit for bit, on the same machine and libraries; it has no
+        `innovations_`.
+        """
+        check_is_fitted(self)
+        saving.write_forecaster(self, path)
+
+    def summary(self) -> str:
+        """What was learnt, in words: the mean, the models and their weights, and how forecasts of past rows were."""
+        check_is_fitted(self)
+        return summary_of(self._model, self.backtest_, self.graph_)
+
+
+def _given(model: SeriesModel, rows: Rows) -> tuple[Array, list[Array]]:
+    """Means and covariances of rows, each given what is known of it and of the rows before it."""
+    mean, covariances = np.empty(rows.values.shape), []
+    for place in range(len(rows.steps)):
+        own = rows.part(slice(place, place + 1))
+        ahead: Ahead = model.ahead(own.steps, own.exogenous)
+        centre, covariance = ahead.mean[0], ahead.covariance(0)
+        if np.isfinite(own.values).any():
+            centre, covariance = conditioned(centre, covariance, own.values[0])
+            model = model.updated(replace(own, values=centre[None]))
+        mean[place] = centre
+        covariances.append(covariance)
+    return mean, covariances
+
+
+def _pandas_index(labels: Any, clock: Clock) -> Any:
+    """Times as an index of pandas, in the zone of `fit`."""
+    import pandas
+
+    if labels.dtype.kind != "M":
+        whole = np.all(labels == np.round(labels))
+        return pandas.Index(labels.astype(np.int64) if whole else labels)
+    index, zone = pandas.DatetimeIndex(labels), getattr(clock, "zone", None)
+    return index if zone is None else index.tz_localize("UTC").tz_convert(zone)
+
+
+def row_distances(correlation: Array, scaled: Array) -> Array:
+    """Root mean squares of decorrelated rows; NaN is left out, and a row of nothing else is NaN."""
+    found = np.full(len(scaled), np.nan)
+    factor = np.linalg.cholesky(correlation)
+    for place, row in enumerate(scaled):
+        known = np.isfinite(row)
+        if known.any():
+            lower = factor if known.all() else np.linalg.cholesky(correlation[np.ix_(known, known)])
+            found[place] = np.sqrt(np.mean(np.linalg.solve(lower, row[known]) ** 2))
+    return found
+
+
+def _sorted(timed: TimedRows, argument: str) -> Indices | None:
+    """The order of rows by time, with a warning where it is another than theirs."""
+    times = timed.times
+    assert times is not None
+    numbers = times if isinstance(times, np.ndarray) else times.stamps
+    order = order_of(np.asarray(numbers), lambda row: _label(_at(times, row)), argument)
+    if order is not None:
+        warnings.warn(f"{argument} is not in the order of time: its rows are sorted.", stacklevel=4)
+    return order
+
+
+def _at(times: Times, row: int) -> Any:
+    return times[row] if isinstance(times, np.ndarray) else times.local[row].astype("M8[us]")
+
+
+def _taken(times: Times, order: Indices) -> Times:
+    return times[order] if isinstance(times, np.ndarray) else replace(times, stamps=times.stamps[order])
+
+
+def _unsorted(values: Array, order: Indices | None) -> Array:
+    return values if order is None else values[np.argsort(order)]
+
+
+def _label(time: Any) -> str:
+    return str(time).removesuffix(".000000").replace("T", " ").removesuffix(" 00:00:00")
+
+
+def _notes(values: Array, names: tuple[Hashable, ...] | None) -> tuple[str, ...]:
+    """What is odd about rows, for the summary, and a warning where it makes densities meaningless."""
+    notes = []
+    seen = np.isfinite(values)
+    empty = ~seen.any(axis=1)
+    n_holes = int((~seen[~empty]).sum())
+    if not seen.any(axis=0).all():
+        nodes = np.flatnonzero(~seen.any(axis=0)).tolist()
+        shown = some([nodes[k] if names is None else names[nodes[k]] for k in range(len(nodes))])
+        raise ValueError(f"Y must have a value in every column; got none in {shown}. Leave these nodes out.")
+    if empty.any():
+        notes.append(f"{int(empty.sum())} rows without any value are skipped")
+    if n_holes:
+        notes.append(f"{n_holes} holes ({n_holes / seen.size:.1%}) were filled in by what the model makes of the rest")
+    alike: dict[bytes, list[int]] = {}
+    for node, column in enumerate(values.T):
+        alike.setdefault((column + 0.0).tobytes(), []).append(node)  # which makes one zero of two
+    copied = [nodes for nodes in alike.values() if len(nodes) > 1]
+    if copied and len(values) > 1:
+        shown = some([one if names is None else names[one] for one in copied[0]])
+        n_copies = sum(len(nodes) - 1 for nodes in copied)
+        text = f"columns {shown} hold the same values ({n_copies} copies in all)"
+        notes.append(f"{text}: joint densities say little")
+        warnings.warn(f"Y has copies: {text}. Leave all but one out, or joint densities say little.", stacklevel=4)
+    return tuple(notes)
+
+
+__all__ = ["GraphGPForecaster"]

@@ -1,0 +1,150 @@
+"""How good forecasts of past rows were, by horizon, beside what needs no model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from spectralgp._basics.checks import Array, Indices
+from spectralgp.scores import coverage, crps
+
+GOOD_COVERAGE = (0.86, 0.94)  # of 90% intervals
+PERSISTENCE, SEASONAL = "persistence", "seasonal naive"
+
+
+@dataclass(frozen=True, eq=False)
+class Backtest:
+    """Scores of forecasts from rolling origins, in the units of `Y`, by horizon.
+
+    Attributes
+    ----------
+    horizons : ndarray of shape (n_horizons,)
+        Rows ahead.
+    n_origins : ndarray of shape (n_horizons,)
+        Number of forecasts.
+    rmse, crps : dict of str to ndarray of shape (n_horizons,)
+        Root mean squared error and continuous ranked probability score of the model, and of persistence (the last row
+        again) and the seasonal naive forecast (the row one season before) where there is a season.
+    coverage : ndarray of shape (n_horizons,)
+        Share of the values in their 90% intervals.
+    log_density : ndarray of shape (n_horizons,)
+        Joint log density of a row, in nats per value; NaN where it was not asked for.
+    node_rmse : ndarray of shape (n_horizons, n_nodes)
+        Root mean squared error of each node.
+    how : str
+        What the model had seen of these rows.
+    """
+
+    horizons: Indices
+    n_origins: Indices
+    rmse: dict[str, Array]
+    crps: dict[str, Array]
+    coverage: Array
+    log_density: Array
+    node_rmse: Array
+    how: str
+    forecasts: dict[int, tuple[Array, Array, Array]] = field(default_factory=dict, repr=False)  # observed, mean, std
+    densities: dict[int, Array] = field(default_factory=dict, repr=False)  # of the rows, in nats
+
+    @property
+    def miscovered(self) -> list[tuple[int, float]]:
+        """Horizons whose 90% intervals cover too little or too much, with their coverage."""
+        low, high = GOOD_COVERAGE
+        pairs = zip(self.horizons.tolist(), self.coverage.tolist(), strict=True)
+        return [(horizon, share) for horizon, share in pairs if not low <= share <= high]
+
+    def __str__(self) -> str:
+        rivals = [name for name in self.rmse if name != "model"]
+        header = ["steps", "rmse", *rivals, "crps", "coverage"]
+        rows = [header]
+        for place, horizon in enumerate(self.horizons.tolist()):
+            numbers = [self.rmse["model"][place], *(self.rmse[name][place] for name in rivals)]
+            cells = [f"{value:.4g}" for value in [*numbers, self.crps["model"][place]]]
+            rows.append([str(horizon), *cells, f"{self.coverage[place]:.2f}"])
+        widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join([f"Backtest, {self.how}:", *lines])
+
+
+@dataclass(frozen=True, eq=False)
+class Simple:
+    """Forecasts without a model: a row some steps before, and how far rows that far apart differ."""
+
+    name: str
+    season: int | None  # in rows; None for the last row
+
+    def lag(self, horizon: int) -> int:
+        """How many rows before the target the forecast is."""
+        return horizon if self.season is None else self.season * -(-horizon // self.season)
+
+    def forecast(
+        self, values: Array, targets: Indices, horizon: int, deviations: dict[int, Array]
+    ) -> tuple[Array, Array]:
+        """Means and deviations of target rows."""
+        lag = self.lag(horizon)
+        before = targets - lag
+        mean = np.where((before >= 0)[:, None], values[np.maximum(before, 0)], np.nan)
+        return mean, np.broadcast_to(deviations[lag], mean.shape)
+
+
+def simple_forecasts(season: int | None) -> list[Simple]:
+    """Persistence, and the seasonal naive one where there is a season."""
+    found = [Simple(PERSISTENCE, None)]
+    return found if season is None else [*found, Simple(SEASONAL, season)]
+
+
+def deviations_of(values: Array, lags: Sequence[int]) -> dict[int, Array]:
+    """How far rows of a lag differ, by node."""
+    found = {}
+    for lag in lags:
+        changes = values[lag:] - values[: max(len(values) - lag, 0)]
+        known = np.isfinite(changes).sum(axis=0) > 1
+        spread = np.full(values.shape[1], np.nan)
+        if known.any():
+            spread[known] = np.sqrt(np.nanmean(changes[:, known] ** 2, axis=0))
+        common = np.sqrt(np.nanmean(spread**2)) if known.any() else 1.0
+        found[lag] = np.where(known & (spread > 0), spread, max(float(common), 1e-12))
+    return found
+
+
+def scored(
+    horizons: Indices, pieces: Sequence[Any], values: Array, deviations: dict[int, Array], season: int | None, how: str
+) -> Backtest:
+    """Scores of forecasts: for each horizon target rows, what was observed there, means, deviations and densities."""
+    simple = simple_forecasts(season)
+    rmse: dict[str, list[float]] = {"model": [], **{one.name: [] for one in simple}}
+    scores: dict[str, list[float]] = {name: [] for name in rmse}
+    covered, densities, by_node, counts = [], [], [], []
+    kept: dict[int, tuple[Array, Array, Array]] = {}
+    row_densities: dict[int, Array] = {}
+    for horizon, (targets, observed, mean, std, density) in zip(horizons.tolist(), pieces, strict=True):
+        forecasts = {"model": (mean, std)}
+        forecasts |= {one.name: one.forecast(values, targets, horizon, deviations) for one in simple}
+        for name, (centre, spread) in forecasts.items():
+            known = np.where(np.isfinite(centre), observed, np.nan)
+            is_any = np.isfinite(known).any()
+            rmse[name].append(float(np.sqrt(np.nanmean((known - centre) ** 2))) if is_any else np.nan)
+            scores[name].append(float(np.nanmean(crps(known, centre, spread))) if is_any else np.nan)
+        covered.append(coverage(observed, mean, std) if np.isfinite(observed).any() else np.nan)
+        densities.append(np.nan if density is None else float(np.sum(density) / np.isfinite(observed).sum()))
+        counted = np.maximum(np.isfinite(observed).sum(axis=0), 1)
+        by_node.append(np.sqrt(np.nansum((observed - mean) ** 2, axis=0) / counted))
+        counts.append(len(targets))
+        kept[horizon] = (observed, mean, std)
+        if density is not None:
+            row_densities[horizon] = density
+    return Backtest(
+        np.asarray(horizons),
+        np.array(counts, dtype=np.intp),
+        {name: np.array(one) for name, one in rmse.items()},
+        {name: np.array(one) for name, one in scores.items()},
+        np.array(covered),
+        np.array(densities),
+        np.array(by_node).reshape(len(horizons), values.shape[1]),
+        how,
+        kept,
+        row_densities,
+    )

@@ -1,0 +1,335 @@
+"""What a forecast knows beforehand: levels, seasons, exogenous columns, each with a coefficient per node, shrunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from spectralgp._basics.checks import Array
+from spectralgp.forecasting.times import NATURAL, Clock
+
+PEAK = 10.0  # times its neighbourhood, from which on a frequency of the periodogram is a season's
+NEIGHBOURHOOD, FEWEST_NEIGHBOURS, PEAK_WIDTH = (
+    1.6,
+    8,
+    2,
+)  # factor either way, bins either way, bins that are the peak's own
+MOST_NEIGHBOURS = 400  # bins whose median is the neighbourhood's level
+FEWEST_CYCLES = 3  # in the training span, of a season that the periodogram shows
+FEWEST_NATURAL = 2  # of one that the calendar has
+MOST_HARMONICS = 8
+YEARLY_HARMONICS = 4
+DAYS_OF_WEEK = 7
+MOST_SEASONS = 4  # that are looked for in a periodogram
+PENALTIES = np.geomspace(0.1, 1e5, 19)  # of the ridge, in rows
+LEAST_GAIN = 0.01  # of the squared error of what was held out, for which a season is taken
+BLOCKS = (0.6, 0.8, 1.0)  # of the rows: learnt before each of the first two, judged from there to the next
+FEWEST_JUDGED = 10  # rows, below which nothing is held out
+MOST_GRID = 4  # grid points per row, up to which rows with gaps have a periodogram
+
+
+@dataclass(frozen=True)
+class Season:
+    """A pattern that repeats: waves of a period's harmonics."""
+
+    name: str  # a natural one's, or the empty string
+    period: float  # in steps
+    harmonics: tuple[int, ...]
+
+    def columns(self, clock: Clock, steps: Array) -> Array:
+        """Sines and cosines, shape (n_steps, 2 n_harmonics)."""
+        passed = clock.cycles(steps)[self.name] if self.name else steps / self.period
+        angles = 2 * np.pi * np.multiply.outer(passed, np.array(self.harmonics, dtype=float))
+        return np.sqrt(2) * np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
+
+    @property
+    def described(self) -> str:
+        """In words."""
+        return self.name or f"{self.period:.4g} steps"
+
+
+@dataclass(frozen=True, eq=False)
+class Mean:
+    """Levels and coefficients of the nodes."""
+
+    clock: Clock
+    seasons: tuple[Season, ...]
+    levels: Array  # (n_nodes,)
+    coefficients: Array  # (n_columns, n_nodes), of seasons and then of exogenous columns
+    x_center: Array  # (n_exogenous,)
+    x_scale: Array
+    penalty: float  # of the ridge of seasons, in rows
+    x_penalty: float
+
+    def at(self, steps: Array, X: Array | None = None) -> Array:
+        """Means, shape (n_steps, n_nodes)."""
+        n_seasonal = len(self.coefficients) - self.x_center.size
+        mean = self.levels + _columns(self.clock, self.seasons, steps) @ self.coefficients[:n_seasonal]
+        if self.x_center.size and X is not None:
+            mean = mean + (X - self.x_center) / self.x_scale @ self.coefficients[n_seasonal:]
+        return mean
+
+    @property
+    def n_exogenous(self) -> int:
+        """Number of exogenous columns."""
+        return self.x_center.size
+
+
+def _columns(clock: Clock, seasons: Sequence[Season], steps: Array) -> Array:
+    parts = [season.columns(clock, steps) for season in seasons]
+    return np.concatenate(parts, axis=1) if parts else np.empty((len(steps), 0))
+
+
+# --------------------------------------------------------------------------------------------------------- spectra
+
+
+def on_grid(steps: Array, values: Array) -> Array | None:
+    """Rows at every whole step, interpolated where there is none; None where few steps are rows."""
+    n_steps = int(np.round(steps[-1] - steps[0])) + 1
+    if n_steps == len(steps) and np.all(np.diff(steps) == 1):
+        return values
+    if n_steps > MOST_GRID * len(steps) or n_steps < 3:
+        return None
+    grid = steps[0] + np.arange(n_steps)
+    return np.stack([np.interp(grid, steps, column) for column in values.T], axis=1)
+
+
+def periodogram(values: Array) -> Array:
+    """Mean over nodes of the power at ``k / n`` cycles per step, ``k = 0 .. n // 2``: trends removed, tapered."""
+    n_steps = len(values)
+    line = np.linspace(-1.0, 1.0, n_steps)
+    flat = values - values.mean(axis=0) - np.multiply.outer(line, line @ values / (line @ line))
+    taper = np.hanning(n_steps + 2)[1:-1]
+    scales = np.maximum(flat.std(axis=0), 1e-300)
+    power = np.abs(np.fft.rfft(flat / scales * taper[:, None], axis=0)) ** 2
+    return power.mean(axis=1) / np.sum(taper**2)
+
+
+def peaks(power: Array, n_steps: int, threshold: float = PEAK, fewest_cycles: int = FEWEST_CYCLES) -> list[float]:
+    """Periods, in steps, of the frequencies that stand out of their neighbourhood, the strongest first."""
+    found = []
+    n_bins = len(power)
+    for k in range(fewest_cycles, n_bins):
+        near = slice(max(k - PEAK_WIDTH, 0), k + PEAK_WIDTH + 1)
+        if power[k] < power[near].max():
+            continue
+        low = max(1, min(int(k / NEIGHBOURHOOD), k - FEWEST_NEIGHBOURS))
+        high = min(n_bins, max(int(np.ceil(k * NEIGHBOURHOOD)), k + FEWEST_NEIGHBOURS) + 1)
+        stride = max(1, (high - low) // MOST_NEIGHBOURS)
+        below, above = slice(low, max(k - PEAK_WIDTH, low), stride), slice(min(k + PEAK_WIDTH + 1, high), high, stride)
+        around = np.concatenate([power[below], power[above]])
+        if around.size >= FEWEST_NEIGHBOURS // 2 and power[k] >= threshold * np.median(around):
+            found.append((power[k] / np.median(around), n_steps / _centre(power, k)))
+    return [period for _, period in sorted(found, reverse=True)]
+
+
+def _centre(power: Array, k: int) -> float:
+    """Place of a peak between bins, by the parabola through the logarithms of three."""
+    if k + 1 >= len(power) or k < 1:
+        return float(k)
+    left, middle, right = np.log(np.maximum(power[k - 1 : k + 2], 1e-300))
+    bend = left - 2 * middle + right
+    return k + (float(np.clip(0.5 * (left - right) / bend, -0.5, 0.5)) if bend < 0 else 0.0)
+
+
+def smoothness_slope(power: Array) -> float:
+    """The steepest slope of the log periodogram over the log frequency, within any factor of three of frequencies."""
+    k = np.arange(1, len(power))
+    edges = np.geomspace(2, len(power) - 1, max(int(8 * np.log2(max(len(power) / 2, 2))), 3))
+    middle, logs = [], []
+    for low, high in pairwise(edges.tolist()):
+        chosen = (k >= low) & (k < high)
+        if chosen.any():
+            middle.append(np.log(k[chosen].mean()))
+            logs.append(np.log(max(float(np.median(power[1:][chosen])), 1e-300)))
+    x, y = np.array(middle), np.array(logs)
+    slopes = []
+    for start in x:
+        chosen = (x >= start) & (x <= start + np.log(3.0))
+        if np.count_nonzero(chosen) >= 4 and x[chosen].max() - x[chosen].min() > np.log(2.5):
+            slopes.append(float(np.polyfit(x[chosen], y[chosen], 1)[0]))
+    return min(slopes, default=0.0)
+
+
+def season_of(period: float, n_steps: int) -> Season:
+    """A season by its length; one that is whole but for what a span of so many steps can tell is taken as whole."""
+    whole = np.round(period)
+    if whole >= 2 and abs(1 / period - 1 / whole) < 0.5 / n_steps:
+        period = float(whole)
+    return Season("", period, tuple(range(1, max(1, min(int(period / 2), MOST_HARMONICS)) + 1)))
+
+
+def week_about(day: Season) -> Season:
+    """Seven times a season, as a week is of days: its own waves and those beside the waves of the days."""
+    beside = [DAYS_OF_WEEK * k + side for k in range(1, 5) for side in (-1, 1)]
+    period = DAYS_OF_WEEK * day.period
+    return Season("", period, tuple(k for k in (*range(1, DAYS_OF_WEEK - 1), *beside) if k <= period / 2))
+
+
+def candidate_seasons(power: Array | None, n_steps: int) -> list[Season]:
+    """Seasons that a periodogram shows, the strongest first, none of which is a harmonic of another."""
+    found: list[Season] = []
+    if power is None:
+        return found
+    for period in peaks(power, n_steps):
+        if period < 2 + 1e-6 or len(found) == MOST_SEASONS:
+            continue
+        own = season_of(period, n_steps)
+        if any(_is_harmonic(own.period, one.period, n_steps) for one in found):
+            continue
+        if found and _is_harmonic(found[0].period, own.period, n_steps):  # a whole number of the strongest
+            times = round(own.period / found[0].period)
+            own = replace(own, period=times * found[0].period) if times != DAYS_OF_WEEK else week_about(found[0])
+        found.append(own)
+    # the first block is judged by what is before it, which must have two weeks
+    most = BLOCKS[0] * n_steps / (FEWEST_NATURAL * DAYS_OF_WEEK)
+    weeks = [week_about(one) for one in found[:1] if one.period <= most]
+    return found + [one for one in weeks if all(one.period != other.period for other in found)]
+
+
+def natural_seasons(clock: Clock, n_steps: float) -> list[Season]:
+    """Days, weeks and years of which the span has at least two."""
+    periods = {name: p for name, p in clock.natural_periods().items() if FEWEST_NATURAL * p <= n_steps}
+    found = []
+    for name, period in periods.items():
+        most = YEARLY_HARMONICS if name == "year" else MOST_HARMONICS
+        harmonics = tuple(range(1, max(1, min(int(period / 2), most)) + 1))
+        if name == "week" and "day" in periods:
+            harmonics = week_about(Season("", periods["day"], (1,))).harmonics
+        found.append(Season(name, period, harmonics))
+    return found
+
+
+# -------------------------------------------------------------------------------------------------------- learning
+
+
+def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seasons: Any, calendar: Any) -> Mean:
+    """Levels, seasons and exogenous columns of rows in time order; what is NaN in `values` says nothing."""
+    scales = np.sqrt(np.maximum(np.nanvar(values, axis=0), 1e-300))
+    scaled = np.where(np.isfinite(values), (values - np.nanmean(values, axis=0)) / scales, 0.0)
+    taken, open_ones = _seasons(clock, steps, scaled, seasons, calendar)
+    columns, penalty, x_penalty = _columns(clock, taken, steps), float(PENALTIES[0]), float(PENALTIES[0])
+    if len(steps) >= FEWEST_JUDGED:
+        error, penalty = _held_out(columns, scaled)
+        for season in open_ones:
+            wider = np.concatenate([columns, season.columns(clock, steps)], axis=1)
+            found, best = _held_out(wider, scaled)
+            if found < (1 - LEAST_GAIN) * error:
+                columns, taken, error, penalty = wider, [*taken, season], found, best
+    center, spread = np.empty(0), np.empty(0)
+    if X is not None:
+        center, spread = X.mean(axis=0), X.std(axis=0)
+        spread = np.where(spread > 0, spread, 1.0)
+        if len(steps) >= FEWEST_JUDGED:
+            x_penalty = _x_penalty(columns, (X - center) / spread, scaled, penalty)
+    n_nodes = values.shape[1]
+    nothing = np.zeros((columns.shape[1] + center.size, n_nodes))
+    mean = Mean(clock, tuple(taken), np.zeros(n_nodes), nothing, center, spread, penalty, x_penalty)
+    return learnt_from(mean, steps, values, X)
+
+
+def learnt_from(mean: Mean, steps: Array, values: Array, X: Array | None) -> Mean:
+    """The same seasons and penalties with what other rows say of levels and coefficients."""
+    seen = np.isfinite(values)
+    columns = _columns(mean.clock, mean.seasons, steps)
+    weights = np.full(columns.shape[1], mean.penalty)
+    if X is not None:
+        columns = np.concatenate([columns, (X - mean.x_center) / mean.x_scale], axis=1)
+        weights = np.concatenate([weights, np.full(X.shape[1], mean.x_penalty)])
+    levels, middle = np.nanmean(values, axis=0), columns.mean(axis=0)
+    coefficients = _ridge(columns - middle, np.where(seen, values - levels, 0.0), weights)
+    left = np.where(seen, values - columns @ coefficients, 0.0)
+    return replace(mean, levels=left.sum(axis=0) / np.maximum(seen.sum(axis=0), 1), coefficients=coefficients)
+
+
+def _seasons(
+    clock: Clock, steps: Array, scaled: Array, seasons: Any, calendar: Any
+) -> tuple[list[Season], list[Season]]:
+    """Seasons that are asked for, and those that are open."""
+    natural = natural_seasons(clock, float(steps[-1] - steps[0]) + 1)
+    taken, open_ones = [], []
+    if isinstance(calendar, str) and calendar == "auto":
+        open_ones += natural
+    elif calendar is not None:
+        periods = clock.natural_periods()
+        for name in calendar:
+            if name not in NATURAL or name not in periods:
+                raise ValueError(
+                    f"calendar must be 'auto', None or names among {sorted(periods)}; got {name!r}. These are the "
+                    "seasons that are longer than two steps where times are dates."
+                )
+        known = {one.name: one for one in natural_seasons(clock, np.inf)}
+        taken += [known[name] for name in calendar]
+    if isinstance(seasons, str) and seasons == "auto":
+        grid = on_grid(steps, scaled)
+        power = None if grid is None or len(grid) < 24 else periodogram(grid)
+        n_grid = 0 if grid is None else len(grid)
+        found = candidate_seasons(power, n_grid)
+        if clock.natural_periods():  # weeks are among them
+            found = [one for one in found if all(one != week_about(other) for other in found)]
+        # what a natural season has already
+        open_ones += [one for one in found if not any(_is_harmonic(one.period, n.period, n_grid) for n in natural)]
+    elif seasons is not None:
+        given = [float(period) for period in np.atleast_1d(np.asarray(seasons, dtype=float))]
+        if any(not period >= 2 for period in given):
+            raise ValueError(f"seasons must be periods of two steps or more; got {given}. Pass for example (24, 168).")
+        shortest = min(given, default=1.0)
+        for period in given:
+            is_week = period != shortest and abs(period / shortest - DAYS_OF_WEEK) < 1e-9
+            taken.append(week_about(season_of(shortest, 10**9)) if is_week else season_of(period, 10**9))
+    return taken, open_ones
+
+
+def _is_harmonic(period: float, of: float, n_steps: int) -> bool:
+    ratio = of / period
+    return ratio > 0.9 and abs(ratio - round(ratio)) * period < period**2 / n_steps * max(ratio, 1.0)
+
+
+def _ridge(columns: Array, values: Array, penalty: float | Array) -> Array:
+    """Coefficients, (n_columns, n_nodes)."""
+    gram = columns.T @ columns
+    gram[np.diag_indices_from(gram)] += penalty
+    if not columns.shape[1]:
+        return np.empty((0, values.shape[1]))
+    return np.asarray(np.linalg.solve(gram, columns.T @ values))
+
+
+def _blocks(n_steps: int) -> list[tuple[int, int]]:
+    cuts = [int(share * n_steps) for share in BLOCKS]
+    return list(pairwise(cuts))
+
+
+def _held_out(columns: Array, values: Array) -> tuple[float, float]:
+    """The mean squared error of later rows, about their own levels, and the penalty that has the least."""
+    errors = np.zeros(len(PENALTIES))
+    for cut, end in _blocks(len(values)):
+        before, after = columns[:cut], columns[cut:end] - columns[cut:end].mean(axis=0)
+        target = values[cut:end] - values[cut:end].mean(axis=0)
+        if not columns.shape[1]:
+            errors += np.sum(target**2)
+            continue
+        own = before - before.mean(axis=0)
+        precisions, vectors = np.linalg.eigh(own.T @ own)
+        rotated, seen = vectors.T @ (own.T @ (values[:cut] - values[:cut].mean(axis=0))), after @ vectors
+        for place, penalty in enumerate(PENALTIES):
+            errors[place] += np.sum((target - seen @ (rotated / (precisions + penalty)[:, None])) ** 2)
+    best = int(np.argmin(errors))
+    return float(errors[best]), float(PENALTIES[best])
+
+
+def _x_penalty(columns: Array, exogenous: Array, values: Array, penalty: float) -> float:
+    """The penalty of exogenous columns that has the least error of later rows."""
+    both, n_seasonal = np.concatenate([columns, exogenous], axis=1), columns.shape[1]
+    errors = np.zeros(len(PENALTIES))
+    for place, own in enumerate(PENALTIES):
+        weights = np.concatenate([np.full(n_seasonal, penalty), np.full(exogenous.shape[1], own)])
+        for cut, end in _blocks(len(values)):
+            level = both[:cut].mean(axis=0)
+            found = _ridge(both[:cut] - level, values[:cut] - values[:cut].mean(axis=0), weights)
+            left = values[cut:end] - (both[cut:end] - level) @ found
+            errors[place] += float(np.sum((left - left.mean(axis=0)) ** 2))
+    return float(PENALTIES[int(np.argmin(errors))])

@@ -1,0 +1,530 @@
+"""A series learnt: its mean, scales of nodes, models of the rest with all that their future needs, and forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from spectralgp._basics.checks import Array, Indices, Mask
+from spectralgp._basics.progress import mention
+from spectralgp.forecasting.backtests import Backtest, deviations_of, scored, simple_forecasts
+from spectralgp.forecasting.judging import BLOCKS, Judged, horizons_for, judged, stacked
+from spectralgp.forecasting.mean import Mean, learn_mean, learnt_from, on_grid, peaks, periodogram, smoothness_slope
+from spectralgp.forecasting.stack import LAGS, Member, Stack, last_rows, rolled
+from spectralgp.forecasting.times import Clock
+from spectralgp.graphs import Graph, LaplacianKind
+from spectralgp.kernels import Polynomial
+from spectralgp.spectra import decompose
+from spectralgp.time import (
+    Component,
+    Filtered,
+    Forecast,
+    Matern,
+    ModalProcess,
+    Oscillator,
+    SeriesFit,
+    complete,
+    filtered_with_holes,
+    learn_each,
+    learn_on_graph,
+)
+
+SMOOTH_SLOPE = -5.0  # of the log periodogram, between that of a Matern process of 3/2 and of 5/2
+MOST_OSCILLATORS = 2
+FEWEST_GRID = 24  # rows of a periodogram
+MOST_BRIDGED = 0.1  # of the values may be missing and filled by lines to learn models that are only compared
+MOST_LEARNT = 20_000  # last rows that all but the mean is learnt from; states are those of all rows
+SMALLEST_SCALE = 1e-3  # of the median of all nodes' scales: one that hardly moved
+LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")  # of which the likelier is taken
+DEGREES = (3, 2, 2)  # of powers, rates and the residual
+GRAPH, SEPARABLE, NODES = "graph", "graph, separable", "nodes on their own"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows in time order: steps of the clock, values with NaN where nothing was observed, exogenous columns."""
+
+    steps: Array  # (n_steps,)
+    values: Array  # (n_steps, n_nodes), in the graph's order
+    exogenous: Array | None  # (n_steps, n_exogenous)
+
+    def part(self, chosen: slice | Indices) -> Rows:
+        """Some of the rows."""
+        return Rows(self.steps[chosen], self.values[chosen], None if self.exogenous is None else self.exogenous[chosen])
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Rows one after the other."""
+    exogenous = [one.exogenous for one in parts if one.exogenous is not None]
+    steps, values = np.concatenate([one.steps for one in parts]), np.concatenate([one.values for one in parts])
+    return Rows(steps, values, np.concatenate(exogenous) if exogenous else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Ahead:
+    """Forecasts of rows, in the units of the user and the graph's order of nodes."""
+
+    mean: Array  # (n_steps, n_nodes)
+    variance: Array
+    model: SeriesModel
+    parts: tuple[Forecast, ...]  # of the members
+    horizons: Array
+
+    def correlation(self, place: int) -> Array:
+        """Correlations of the nodes of one row."""
+        stack = self.model.stack
+        return stack.correlation(self.parts[stack.spread].node_covariance(place), float(self.horizons[place]))
+
+    def covariance(self, place: int) -> Array:
+        """Covariance of the nodes of one row."""
+        deviations = np.sqrt(self.variance[place])
+        return deviations[:, None] * self.correlation(place) * deviations
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Models that were tried on later rows, their weights, and their errors by horizon in units of nodes."""
+
+    names: tuple[str, ...]
+    weights: Array
+    horizons: Indices
+    errors: Array  # (n_horizons, n_members), root mean squares
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesModel:
+    """What was learnt of a series, and its state after the last row: its size does not grow with the rows."""
+
+    clock: Clock
+    mean: Mean
+    scales: Array  # (n_nodes,)
+    stack: Stack
+    states: tuple[Filtered, ...]  # of the members
+    recent: Array  # (LAGS, n_nodes), last rows in units of nodes, latest first; zero where there was nothing
+    last: float  # the step of the last row
+    n_steps: int
+    trials: Trials | None
+    components: tuple[Component, ...]
+    notes: tuple[str, ...]  # what was done to the rows, for people
+
+    def ahead(self, steps: Array, X: Array | None = None) -> Ahead:
+        """Forecasts at steps after the last row."""
+        parts = tuple(state.forecast(steps) for state in self.states)
+        horizons = steps - self.last
+        rows = self.recent.reshape(-1)
+        centre, spread = np.empty((2, len(steps), self.scales.size))
+        for place, horizon in enumerate(horizons.tolist()):
+            centre[place] = self.stack.mean([one.mean[place] for one in parts], rows, horizon)
+            spread[place] = self.stack.variance([one.variance[place] for one in parts], horizon)
+        mean = self.mean.at(steps, X) + self.scales * centre
+        return Ahead(mean, np.square(self.scales) * spread, self, parts, horizons)
+
+    def in_units(self, rows: Rows) -> Array:
+        """What the mean leaves of rows, over the scales of nodes."""
+        return (rows.values - self.mean.at(rows.steps, rows.exogenous)) / self.scales
+
+    def updated(self, rows: Rows) -> SeriesModel:
+        """The state after more rows; a row of which something is missing is completed by its forecast first."""
+        model = self
+        own = self.in_units(rows)
+        partial = np.isnan(own).any(axis=1) & ~np.isnan(own).all(axis=1)
+        start = 0
+        for place in [*np.flatnonzero(partial).tolist(), len(own)]:
+            model = model._taken(rows.steps[start:place], own[start:place])
+            if place < len(own):
+                ahead = model.ahead(
+                    rows.steps[place : place + 1], None if rows.exogenous is None else rows.exogenous[[place]]
+                )
+                full, _ = conditioned(ahead.mean[0], ahead.covariance(0), rows.values[place])
+                row = Rows(rows.steps[[place]], full[None], None if rows.exogenous is None else rows.exogenous[[place]])
+                model = model._taken(row.steps, model.in_units(row))
+            start = place + 1
+        return model
+
+    def _taken(self, steps: Array, values: Array) -> SeriesModel:
+        """The state after complete rows in units of nodes, and empty ones."""
+        if not len(steps):
+            return self
+        states = tuple(state.updated(steps, values) for state in self.states)
+        known = np.where(np.isfinite(values), values, 0.0)
+        recent = np.concatenate([known[::-1], self.recent])[:LAGS]
+        return replace(self, states=states, recent=recent, last=float(steps[-1]), n_steps=self.n_steps + len(steps))
+
+
+def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
+    """The heaviest model on the graph as one of another graph that has seen no rows: common levels and scales."""
+    fit = model.stack.heaviest_on_graph
+    if fit is None:
+        raise ValueError("the model must have one of the graph to transfer; got nodes on their own alone.")
+    spectrum = decompose(graph, fit.dynamics.powers[0].laplacian, scaled=True)
+    kernels = [kernel.moved_to(spectrum) for kernel in fit.dynamics.kernels]
+    dynamics = fit.dynamics.with_kernels(kernels, fit.dynamics.noise_variance)
+    process, n_nodes = dynamics.process(spectrum), graph.n_nodes
+    member = Member(GRAPH, process, replace(fit, dynamics=dynamics, process=process))
+    nothing = np.full((1, n_nodes), np.nan)
+    mean = replace(
+        model.mean,
+        seasons=(),
+        levels=np.full(n_nodes, model.mean.levels.mean()),
+        coefficients=np.empty((0, n_nodes)),
+        x_center=np.empty(0),
+        x_scale=np.empty(0),
+    )
+    return replace(
+        model,
+        mean=mean,
+        scales=np.full(n_nodes, np.sqrt(np.mean(model.scales**2))),
+        stack=stacked([member], None, np.zeros(1), nothing, np.isfinite(nothing)),
+        states=(start_of(process, model.last),),
+        recent=np.zeros((LAGS, n_nodes)),
+        n_steps=0,
+        trials=None,
+        notes=(f"moved from a graph of {model.scales.size} nodes",),
+    )
+
+
+def start_of(process: ModalProcess, time: float) -> Filtered:
+    """A process that has seen nothing, at a time."""
+    stationary = process.space.stationary
+    nothing = np.empty((0, process.own.size))
+    return Filtered(process, time, np.zeros(stationary.shape[1:]), stationary, 0.0, nothing, nothing)
+
+
+def conditioned(mean: Array, covariance: Array, observed: Array) -> tuple[Array, Array]:
+    """A row completed by its mean given what was observed of it, and its covariance then, zero where it was."""
+    seen = np.isfinite(observed)
+    across = covariance[:, seen]
+    gain = np.linalg.solve(covariance[np.ix_(seen, seen)], across.T).T
+    mean, left = mean + gain @ (observed[seen] - mean[seen]), covariance - gain @ across.T
+    mean[seen], left[seen], left[:, seen] = observed[seen], 0.0, 0.0
+    return mean, left
+
+
+# -------------------------------------------------------------------------------------------------------- learning
+
+
+def components_for(steps: Array, values: Array, mean: Mean) -> tuple[Component, ...]:
+    """Fast and slow terms, a smooth one where the periodogram falls steeply, oscillators where it has peaks."""
+    found: list[Component] = [Matern(0.5), Matern(1.5)]
+    there = np.isfinite(values).any(axis=1)
+    grid = on_grid(steps[there], interpolated(steps[there], values[there]))
+    if grid is None or len(grid) < FEWEST_GRID:
+        return tuple(found)
+    power = periodogram(grid)
+    if smoothness_slope(power) < SMOOTH_SLOPE:
+        found.append(Matern(2.5))
+    seasonal = [season.period / harmonic for season in mean.seasons for harmonic in season.harmonics]
+    periods = [
+        one for one in peaks(power, len(grid)) if all(abs(1 / one - 1 / own) > 1 / len(grid) for own in seasonal)
+    ]
+    return (*found, *(Oscillator(period) for period in periods[:MOST_OSCILLATORS]))
+
+
+def interpolated(steps: Array, values: Array) -> Array:
+    """Rows with holes filled by straight lines in time, first and last values carried on; empty rows stay empty."""
+    seen = np.isfinite(values)
+    if seen.all():
+        return values
+    filled = values.copy()
+    there = seen.any(axis=1)
+    for node in np.flatnonzero(~seen[there].all(axis=0)):
+        known, lost = seen[:, node], there & ~seen[:, node]
+        filled[lost, node] = np.interp(steps[lost], steps[known], values[known, node]) if known.any() else 0.0
+    return filled
+
+
+def learn_members(
+    graph: Graph | None,
+    steps: Array,
+    values: Array,
+    components: tuple[Component, ...],
+    names: Sequence[str],
+    residual: bool,
+    laplacian: LaplacianKind | None = None,
+) -> dict[str, Member]:
+    """Members by name, those of the graph on a Laplacian or, if none is given, on the likelier of two."""
+    found = {}
+    there = np.isfinite(values).any(axis=1)
+    steps, values = steps[there], values[there]
+    if NODES in names:
+        mention("nodes on their own")
+        found[NODES] = Member(NODES, learn_each(steps, values, components))
+    if graph is None or not {SEPARABLE, GRAPH} & set(names):
+        return found
+    if laplacian is None or SEPARABLE in names:
+        mention("the graph, one rate for all frequencies")
+        tried = LAPLACIANS if laplacian is None else (laplacian,)
+        fits = [_on_graph(graph, one, steps, values, components, False, residual) for one in tried]
+        best = int(np.argmax([fit.value for fit in fits]))
+        laplacian, found[SEPARABLE] = tried[best], Member(SEPARABLE, fits[best].process, fits[best])
+    if GRAPH in names:
+        mention("the graph, a rate for each frequency")
+        fit = _on_graph(graph, laplacian, steps, values, components, True, residual)
+        found[GRAPH] = Member(GRAPH, fit.process, fit)
+    return {name: found[name] for name in names if name in found}
+
+
+def _on_graph(
+    graph: Graph,
+    laplacian: LaplacianKind,
+    steps: Array,
+    values: Array,
+    components: tuple[Component, ...],
+    by_frequency: bool,
+    residual: bool,
+) -> SeriesFit:
+    power, rate, rest = (Polynomial(degree, "interval", laplacian) for degree in DEGREES)
+    spectrum = decompose(graph, laplacian, scaled=True)
+    own = (rate if by_frequency else None, rest if residual else None)
+    return learn_on_graph(spectrum, steps, values, components, power, *own)
+
+
+def completed(members: Iterable[Member], steps: Array, values: Array) -> Array:
+    """Rows with holes filled by their mean given all that was observed, by the graph if it can; empty rows stay."""
+    if np.isfinite(values).all():
+        return values
+    ordered = sorted(members, key=lambda one: one.process.basis is None)
+    there, filled = np.isfinite(values).any(axis=1), values.copy()
+    if not np.isfinite(values[there]).all():
+        filled[there] = complete(ordered[0].process, steps[there], values[there]).mean
+    return filled
+
+
+def imputed(model: SeriesModel, rows: Rows, n_draws: int) -> tuple[Array, Array]:
+    """Rows with holes filled, by the graph if it can, and the variances of what fills them, by draws."""
+    weights = model.stack.weights.tolist()
+    pairs = sorted(zip(model.stack.members, weights, strict=True), key=lambda pair: (pair[0].fit is None, -pair[1]))
+    found = complete(pairs[0][0].process, rows.steps, model.in_units(rows), n_draws)
+    seen = np.isfinite(rows.values)
+    mean = model.mean.at(rows.steps, rows.exogenous) + model.scales * found.mean
+    return np.where(seen, rows.values, mean), np.where(seen, 0.0, np.square(model.scales) * found.variance)
+
+
+def _units(rows: Rows, mean: Mean) -> tuple[Array, Array]:
+    """What a mean leaves of rows in units of nodes, and the units."""
+    left = rows.values - mean.at(rows.steps, rows.exogenous)
+    deviations = np.sqrt(np.nanmean(np.where(np.isfinite(left).any(axis=0), left, 0.0) ** 2, axis=0))
+    typical = float(np.median(deviations[deviations > 0])) if np.any(deviations > 0) else 1.0
+    scales = np.maximum(deviations, SMALLEST_SCALE * typical)
+    return left / scales, scales
+
+
+def learn_series(
+    graph: Graph | None,
+    clock: Clock,
+    rows: Rows,
+    *,
+    components: Any = "auto",
+    seasons: Any = "auto",
+    calendar: Any = "auto",
+    residual: Any = "auto",
+    drift: Any = "auto",
+    notes: tuple[str, ...] = (),
+) -> tuple[SeriesModel, Backtest | None]:
+    """Learn everything from rows in time order; with how good forecasts of the last two fifths were from the rest."""
+    mean = learn_mean(clock, rows.steps, rows.values, rows.exogenous, seasons, calendar)
+    all_values, scales = _units(rows, mean)
+    n_steps, all_steps = len(all_values), rows.steps
+    rows, values = rows.part(slice(-MOST_LEARNT, None)), all_values[-MOST_LEARNT:]
+    if n_steps > MOST_LEARNT:
+        notes = (*notes, f"all but the mean is learnt from the last {MOST_LEARNT:,} rows")
+    seen = np.isfinite(rows.values)
+    chosen = components_for(rows.steps, values, mean) if isinstance(components, str) else tuple(components)
+    names = [SEPARABLE, GRAPH, NODES] if graph is not None else [NODES]
+    decided, held, backtest, laplacian = None, None, None, None
+    if horizons_for(len(values)).size:
+        cut = int(BLOCKS[0] * len(values))
+        before = learnt_from(mean, *_three(rows.part(slice(0, cut))))
+        left = rows.values - before.at(rows.steps, rows.exogenous)
+        _, own_scales = _units(rows.part(slice(0, cut)), before)
+        own = left / own_scales
+        known = own if np.mean(~seen) > MOST_BRIDGED else interpolated(rows.steps, own)
+        members = learn_members(graph, rows.steps[:cut], known[:cut], chosen, names, residual is not None)
+        own = completed(members.values(), rows.steps, own)
+        decided = held = judged(list(members.values()), rows.steps, own, seen, drift is not None)
+        backtest = _block_scores(rows, before, own_scales, held, season_rows(mean), cut)
+        keep = [place for place, weight in enumerate(decided.weights) if weight > 0 or place == decided.spread]
+        on_graph = [place for place, name in enumerate(members) if name != NODES]
+        if on_graph and not set(on_graph) & set(keep):  # the better one, to fill holes and to be looked at
+            keep = sorted([*keep, min(on_graph, key=lambda place: float(np.log(held.errors[:, place]).sum()))])
+        names = [list(members)[place] for place in keep]
+        decided = replace(decided, weights=decided.weights[keep], spread=keep.index(decided.spread))
+        laplacian = next((one.laplacian for one in members.values() if one.laplacian is not None), None)
+    else:
+        names = names[:1]
+    members = learn_members(graph, rows.steps, values, chosen, names, residual is not None, laplacian)
+    states = tuple(_state_after(one.process, all_steps, all_values) for one in members.values())
+    values = completed(members.values(), rows.steps, values)
+    stack = stacked(list(members.values()), decided, rows.steps, values, seen)
+    recent = np.zeros((LAGS, values.shape[1]))
+    recent[: min(LAGS, n_steps)] = np.nan_to_num(values[::-1][:LAGS])
+    last = float(rows.steps[-1])
+    trials = None if held is None else Trials(held.names, held.weights, held.horizons, held.errors)
+    return SeriesModel(clock, mean, scales, stack, states, recent, last, n_steps, trials, chosen, notes), backtest
+
+
+def _state_after(process: ModalProcess, steps: Array, values: Array) -> Filtered:
+    """What rows say of the future, and nothing that is as long as they are."""
+    nothing = np.empty((0, process.own.size))
+    found = filtered_with_holes(process, steps, values)
+    return replace(found, innovations=nothing, innovation_variances=nothing)
+
+
+def _three(rows: Rows) -> tuple[Array, Array, Array | None]:
+    return rows.steps, rows.values, rows.exogenous
+
+
+def season_rows(mean: Mean) -> int | None:
+    """The longest season of a mean that is a whole number of steps but for rounding, for naive forecasts."""
+    whole = [round(one.period) for one in mean.seasons]
+    return max(whole) if whole else None
+
+
+def _block_scores(rows: Rows, mean: Mean, scales: Array, held: Judged, season: int | None, cut: int) -> Backtest | None:
+    """Scores of the held-out blocks in the units of the user."""
+    level = mean.at(rows.steps, rows.exogenous)
+    kept = [place for place, one in enumerate(held.by_horizon) if one.scored is not None]
+    if not kept:
+        return None
+    found = []
+    for one in (held.by_horizon[place].scored for place in kept):
+        assert one is not None
+        at = level[one.targets]
+        found.append((one.targets, at + scales * one.observed, at + scales * one.mean, scales * one.std, None))
+    horizons, season = held.horizons[kept], None if season is None or 2 * season > cut else season
+    lags = [one.lag(int(h)) for one in simple_forecasts(season) for h in horizons]
+    spreads = deviations_of(rows.values[:cut], lags)
+    return scored(horizons, found, rows.values, spreads, season, "by models of the first three fifths")
+
+
+def backtested(model: SeriesModel, rows: Rows, first: int, horizons: Indices, how: str, joint: bool = True) -> Backtest:
+    """Forecasts of rows from every origin from a first one on, by what was learnt: rows before it start the filters."""
+    seen: Mask = np.isfinite(rows.values)
+    values = completed(model.stack.members, rows.steps, model.in_units(rows))
+    origins = np.arange(first, len(values) - 1, dtype=np.intp)
+    parts = rolled(model.stack.members, rows.steps, values, origins, horizons)
+    ahead = model.ahead(model.last + horizons.astype(float)) if joint else None
+    recent = last_rows(values, origins)
+    level = model.mean.at(rows.steps, rows.exogenous)
+    found = []
+    for place, horizon in enumerate(horizons.tolist()):
+        kept = origins + horizon < len(values)
+        targets = origins[kept] + horizon
+        centre = model.stack.mean([one.means[kept, place] for one in parts], recent[kept], float(horizon))
+        spread = model.stack.variance([one.variances[kept, place] for one in parts], float(horizon))
+        observed = np.where(seen[targets], rows.values[targets], np.nan)
+        mean, std = level[targets] + model.scales * centre, model.scales * np.sqrt(spread)
+        density = None if ahead is None else row_densities(ahead.correlation(place), observed - mean, std)
+        found.append((targets, observed, mean, std, density))
+    season = season_rows(model.mean)
+    season = None if season is None or 2 * season > first else season
+    lags = [one.lag(int(h)) for one in simple_forecasts(season) for h in horizons]
+    return scored(horizons, found, rows.values, deviations_of(rows.values[: first + 1], lags), season, how)
+
+
+def backtested_after(model: SeriesModel, rows: Rows, horizons: Indices) -> Backtest:
+    """Forecasts of rows after the last one, from it and from each of them, going on from the state."""
+    n_steps, n_nodes = rows.values.shape
+    found: dict[int, list[tuple[int, Array, Array, float]]] = {int(h): [] for h in horizons}
+    correlations = dict[int, Array]()
+    before = (
+        (model.recent[0] * model.scales + model.mean.at(np.array([model.last]), None)[0])
+        if not model.mean.n_exogenous
+        else None
+    )
+    for origin in range(-1, n_steps - 1):
+        ahead = [int(h) for h in horizons if origin + h < n_steps]
+        if ahead:
+            at = origin + np.array(ahead)
+            law = model.ahead(rows.steps[at], None if rows.exogenous is None else rows.exogenous[at])
+            for place, horizon in enumerate(ahead):
+                correlation = correlations.setdefault(
+                    horizon, law.correlation(place) if horizon not in correlations else np.empty(0)
+                )
+                std = np.sqrt(law.variance[place])
+                error = rows.values[at[place]] - law.mean[place]
+                density = float(row_densities(correlation, error[None], std[None])[0])
+                found[horizon].append((int(at[place]), law.mean[place], std, density))
+        model = model.updated(rows.part(slice(origin + 1, origin + 2)))
+    pieces = []
+    for horizon in horizons.tolist():
+        targets, means, deviations, densities = (list(one) for one in zip(*found[horizon], strict=True))
+        at = np.array(targets, dtype=np.intp)
+        pieces.append((at + 1, rows.values[at], np.array(means), np.array(deviations), np.array(densities)))
+    first = np.full((1, n_nodes), np.nan) if before is None else before[None]
+    values = np.concatenate([first, rows.values])  # the last row, from which persistence goes on
+    lags = [one.lag(int(h)) for one in simple_forecasts(None) for h in horizons]
+    how = "rows after those seen"
+    return scored(horizons, pieces, values, deviations_of(values, lags), None, how)
+
+
+def one_step(model: SeriesModel, rows: Rows) -> tuple[Array, Array, Array]:
+    """Errors of rows one step before each in deviations, root mean squares of decorrelated ones, and log densities."""
+    n_steps = len(rows.steps)
+    scaled, distances, densities = np.full(rows.values.shape, np.nan), np.full(n_steps, np.nan), np.zeros(n_steps)
+    correlations = dict[float, Array]()
+    for place in range(n_steps):
+        own = rows.part(slice(place, place + 1))
+        law = model.ahead(own.steps, own.exogenous)
+        gap = float(law.horizons[0])
+        if gap not in correlations:
+            correlations[gap] = law.correlation(0)
+        std, error = np.sqrt(law.variance[0]), own.values[0] - law.mean[0]
+        known = np.isfinite(error)
+        scaled[place] = error / std
+        if known.any():
+            densities[place] = row_densities(correlations[gap], error[None], std[None])[0]
+            logs = np.sum(np.log(std[known])) + 0.5 * known.sum() * np.log(2 * np.pi)
+            determinant = np.linalg.slogdet(correlations[gap][np.ix_(known, known)])[1]
+            distances[place] = np.sqrt(max(-2 * (densities[place] + logs) - determinant, 0.0) / known.sum())
+        model = model.updated(own)
+    return scaled, distances, densities
+
+
+def innovations(model: SeriesModel, rows: Rows) -> Array:
+    """What was not forecast of each row one step before it, in deviations; NaN in the first row."""
+    own = model.in_units(rows)
+    values = completed(model.stack.members, rows.steps, own)
+    means: list[Array] = []
+    variances: list[Array] = []
+    for member, weight in zip(model.stack.members, model.stack.weights.tolist(), strict=True):
+        if not weight:
+            means, variances = [*means, np.zeros(1)], [*variances, np.zeros(1)]
+            continue
+        found = member.process.filtered(rows.steps, values)
+        means.append(values - member.process.unload(found.innovations))
+        variances.append(member.process.node_variances(found.innovation_variances))
+    before = last_rows(values, np.arange(-1, len(values) - 1))
+    shown = (own - model.stack.mean(means, before, 1.0)) / np.sqrt(model.stack.variance(variances, 1.0))
+    shown[0] = np.nan
+    return np.asarray(shown)
+
+
+def paths(ahead: Ahead, n_samples: int, random: np.random.Generator) -> Array:
+    """Paths of rows, (n_samples, n_steps, n_nodes): those of one member, turned so that each row has its covariance."""
+    stack = ahead.model.stack
+    part = ahead.parts[stack.spread]
+    drawn = part.sample(n_samples, random) - part.mean
+    out = np.empty_like(drawn)
+    for place in range(len(ahead.mean)):
+        own = part.node_covariance(place)
+        white = solve_triangular(np.linalg.cholesky(own), drawn[:, place].T, lower=True)
+        out[:, place] = (np.linalg.cholesky(ahead.covariance(place)) @ white).T + ahead.mean[place]
+    return out
+
+
+def row_densities(correlation: Array, errors: Array, std: Array) -> Array:
+    """Joint log densities of rows, in nats, from errors whose correlations are the same for all; NaN is left out."""
+    found = np.zeros(len(errors))
+    factor = np.linalg.cholesky(correlation)
+    for place, error in enumerate(errors):
+        known = np.isfinite(error)
+        lower = factor if known.all() else np.linalg.cholesky(correlation[np.ix_(known, known)])
+        white = solve_triangular(lower, error[known] / std[place][known], lower=True)
+        found[place] = -0.5 * (white @ white + known.sum() * np.log(2 * np.pi))
+        found[place] -= np.sum(np.log(np.diag(lower))) + np.sum(np.log(std[place][known]))
+    return found

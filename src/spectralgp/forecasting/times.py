@@ -1,0 +1,352 @@
+"""Times of rows, numbers or dates, as steps of a clock, and steps as times again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, ClassVar, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.tables import Table, as_table
+
+Stamps = NDArray[np.int64]  # microseconds since 1970, in UTC; of the local clock where they say so
+Ways = Literal["elapsed", "clock", "months", "month ends"]
+
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+NATURAL = {"day": DAY, "week": 7 * DAY, "year": 365.2425 * DAY}
+SAME_STEP = 1e-6  # of a step, by which a gap may differ from a whole number of steps
+SHORTEST_MONTH = 27.5 * DAY
+ZONE_BLOCK = 900 * SECOND  # clocks change on a quarter of an hour of UTC
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, eq=False)
+class Dates:
+    """Moments, with the zone of the clock that they were read from; None for a clock of its own."""
+
+    stamps: Stamps
+    zone: str | None
+
+    @property
+    def local(self) -> Stamps:
+        """What the clock shows."""
+        return self.stamps + offsets(self.stamps, self.zone)
+
+
+Times = Array | Dates
+
+
+def offsets(stamps: Stamps, zone: str | None) -> Stamps:
+    """By how much the clock of a zone is ahead of UTC at each moment."""
+    if zone is None:
+        return np.zeros_like(stamps)
+    blocks, which = np.unique(stamps // ZONE_BLOCK, return_inverse=True)
+    own = _zone(zone)
+    found = [(EPOCH + timedelta(microseconds=int(one) * ZONE_BLOCK)).astimezone(own).utcoffset() for one in blocks]
+    ahead = [0 if one is None else round(one.total_seconds()) * SECOND for one in found]
+    return np.array(ahead, dtype=np.int64)[which.reshape(-1)]
+
+
+def moments(local: Stamps, zone: str | None) -> Stamps:
+    """The moments at which the clock of a zone shows given times; the first of two, and after a gap what follows it."""
+    if zone is None:
+        return local
+    first = local - offsets(local - offsets(local, zone), zone)
+    earlier = local - offsets(local - DAY, zone)  # by the offset of a day before, if that is right as well
+    return np.where(earlier + offsets(earlier, zone) == local, earlier, first)
+
+
+@cache
+def _zone(name: str) -> Any:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        if name.startswith("UTC") and len(name) == 9:  # pandas' name of a fixed offset, such as UTC+01:00
+            sign = -1 if name[3] == "-" else 1
+            from datetime import timezone
+
+            return timezone(sign * timedelta(hours=int(name[4:6]), minutes=int(name[7:9])))
+        raise ValueError(
+            f"times must be in a time zone that is known here; got {name!r}. Convert them to one of the IANA names, "
+            "such as Europe/Berlin, or install tzdata."
+        ) from None
+
+
+# ---------------------------------------------------------------------------------------------------------- clocks
+
+
+class Clock(ABC):
+    """How times count: in steps of one length since the first row at `fit`."""
+
+    natural_words: ClassVar[bool]  # whether steps have days, weeks and years
+
+    @abstractmethod
+    def steps(self, times: Times) -> Array:
+        """Times as numbers of steps, whole ones where times are on the grid."""
+
+    @abstractmethod
+    def labels(self, steps: Array) -> Any:
+        """Steps as times: numbers, or moments as NumPy's datetime64 of UTC."""
+
+    @abstractmethod
+    def cycles(self, steps: Array) -> dict[str, Array]:
+        """Natural seasons that are longer than two steps: how many of each have passed at given steps."""
+
+    @abstractmethod
+    def natural_periods(self) -> dict[str, float]:
+        """The length of each natural season in steps."""
+
+
+@dataclass(frozen=True)
+class Numbers(Clock):
+    """Times that are numbers: rows that are counted, seconds, years."""
+
+    start: float = 0.0
+    step: float = 1.0
+    natural_words: ClassVar[bool] = False
+
+    def steps(self, times: Times) -> Array:
+        """Steps since the first row."""
+        if isinstance(times, Dates):
+            raise TypeError("times must be numbers, as those at fit were; got dates. Pass numbers, or fit with dates.")
+        return _whole((times - self.start) / self.step)
+
+    def labels(self, steps: Array) -> Array:
+        """Numbers as they would have been given."""
+        return self.start + self.step * steps
+
+    def cycles(self, steps: Array) -> dict[str, Array]:
+        """None: numbers have no calendar."""
+        return {}
+
+    def natural_periods(self) -> dict[str, float]:
+        """None."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Calendar(Clock):
+    """Times that are dates.
+
+    Steps are of time elapsed, of what the clock shows (days that are 23 hours long twice count alike), or months.
+    """
+
+    start: int  # the first row, in microseconds of UTC
+    step: float  # microseconds, or months
+    zone: str | None
+    by: Ways
+    natural_words: ClassVar[bool] = True
+
+    def steps(self, times: Times) -> Array:
+        """Steps since the first row."""
+        if not isinstance(times, Dates):
+            raise TypeError("times must be dates, as those at fit were; got numbers. Pass dates, or a number of steps.")
+        if (times.zone is None) != (self.zone is None):
+            has, has_not = ("fit", "these") if times.zone is None else ("these", "fit")
+            raise ValueError(
+                f"times must all have a time zone or none; got some at {has} and none at {has_not}. "
+                "Use tz_localize or tz_convert(None)."
+            )
+        return _whole(_counted(Dates(times.stamps, self.zone), self.start, self.by) / self.step)
+
+    def labels(self, steps: Array) -> NDArray[np.datetime64]:
+        """Moments of UTC."""
+        start = Dates(np.array([self.start]), self.zone)
+        if self.by == "elapsed":
+            stamps = self.start + np.round(steps * self.step).astype(np.int64)
+        elif self.by == "clock":
+            stamps = moments(start.local[0] + np.round(steps * self.step).astype(np.int64), self.zone)
+        else:
+            shift = DAY if self.by == "month ends" else 0
+            months = _months(start.local + shift)[0] + steps * self.step
+            whole = np.floor(months + SAME_STEP)
+            first = whole.astype(np.int64).astype("M8[M]")
+            lengths = ((first + 1).astype("M8[us]") - first.astype("M8[us]")).astype(np.int64)
+            local = first.astype("M8[us]").astype(np.int64) + np.round((months - whole) * lengths).astype(np.int64)
+            # days are whole ones again where the first row was one
+            local = np.where(start.local[0] % DAY, local, np.round(local / DAY).astype(np.int64) * DAY)
+            stamps = moments(local - shift, self.zone)
+        return stamps.astype("M8[us]")
+
+    def cycles(self, steps: Array) -> dict[str, Array]:
+        """Days, weeks and years by the local clock."""
+        stamps = self.labels(steps).astype(np.int64)
+        local = Dates(stamps, self.zone).local
+        passed = {name: local / length for name, length in NATURAL.items()}
+        passed["week"] = (local + 3 * DAY) / NATURAL["week"]  # 1970 began on a Thursday
+        years = local.astype("M8[us]").astype("M8[Y]")
+        begun, ended = (one.astype("M8[us]").astype(np.int64) for one in (years, years + 1))
+        passed["year"] = years.astype(np.int64).astype(float) + (local - begun) / (ended - begun)
+        return {name: passed[name] for name in self.natural_periods()}
+
+    def natural_periods(self) -> dict[str, float]:
+        """Days, weeks and years in steps, where they are longer than two."""
+        length = self.step if self.by in ("elapsed", "clock") else self.step * NATURAL["year"] / 12
+        return {name: period / length for name, period in NATURAL.items() if period / length > 2 + SAME_STEP}
+
+
+def _whole(steps: Array) -> Array:
+    """Steps rounded to whole ones where all of them are but for rounding."""
+    nearest = np.round(steps)
+    return nearest if np.all(np.abs(steps - nearest) <= SAME_STEP * np.maximum(1.0, 1e-6 * np.abs(steps))) else steps
+
+
+def _months(local: Stamps) -> Array:
+    """Months since 1970, with the part of the month that has passed."""
+    first = local.astype("M8[us]").astype("M8[M]")
+    begun, ended = (one.astype("M8[us]").astype(np.int64) for one in (first, first + 1))
+    return first.astype(np.int64).astype(float) + (local - begun) / (ended - begun)
+
+
+def _counted(dates: Dates, start: int, by: Ways) -> Array:
+    """Time since the first row, in microseconds or months."""
+    if by == "elapsed":
+        return (dates.stamps - start).astype(float)
+    first = Dates(np.array([start]), dates.zone).local[0]
+    if by == "clock":
+        return (dates.local - first).astype(float)
+    shift = DAY if by == "month ends" else 0
+    return _months(dates.local + shift) - _months(np.array([first + shift]))[0]
+
+
+def clock_of(times: Times) -> Clock:
+    """The clock on which the gaps between ordered rows are most alike."""
+    if not isinstance(times, Dates):
+        gaps = np.diff(times)
+        return Numbers(float(times[0]), float(np.median(gaps)) if gaps.size else 1.0)
+    start = int(times.stamps[0])
+    if len(times.stamps) < 2:
+        return Calendar(start, float(DAY), times.zone, "elapsed")
+    ways: list[Ways] = ["elapsed"] if times.zone is None else ["elapsed", "clock"]
+    if np.median(np.diff(times.stamps)) > SHORTEST_MONTH:
+        ways += ["months", "month ends"]
+    best: tuple[float, float, Ways] | None = None
+    for by in ways:
+        gaps = np.diff(_counted(times, start, by))
+        step = float(np.median(gaps))
+        alike = float(np.mean(np.abs(gaps / step - np.round(gaps / step)) < 1e-4)) if step > 0 else 0.0
+        if best is None or alike > best[0]:
+            best = alike, step if by in ("elapsed", "clock") else float(np.round(step, 6)), by
+    assert best is not None
+    return Calendar(start, best[1], times.zone, best[2])
+
+
+# ---------------------------------------------------------------------------------------------------------- reading
+
+
+def as_times(given: Any, argument: str = "times") -> Times:
+    """Numbers or dates of any library as times."""
+    index = getattr(given, "to_timestamp", None)
+    if index is not None and hasattr(given, "freq") and not hasattr(given, "tz"):  # periods of pandas
+        return as_times(given.to_timestamp(), argument)
+    if hasattr(given, "tz") and hasattr(given, "dtype"):
+        zone = None if given.tz is None else str(given.tz)
+        utc = given if given.tz is None else given.tz_convert("UTC").tz_localize(None)
+        return _stamped(np.asarray(utc.to_numpy(), dtype="M8[us]"), zone, argument)
+    if getattr(given, "nlevels", 1) > 1:
+        raise TypeError(
+            f"{argument} must be one time per row; got {given.nlevels} levels. Keep the level of the times."
+        )
+    if hasattr(given, "to_numpy") and not isinstance(given, np.ndarray):
+        dtype = str(getattr(given, "dtype", ""))
+        zone = _zone_in(dtype)
+        if zone is not None:  # a column of Polars, whose NumPy values are of UTC
+            return _stamped(np.asarray(given.to_numpy(), dtype="M8[us]"), zone, argument)
+        given = given.to_numpy()
+    values = np.asarray(given)
+    if values.dtype.kind == "O" and values.size and all(hasattr(one, "year") for one in values.flat):
+        return _from_objects(values, argument)
+    if values.dtype.kind == "M":
+        return _stamped(values.astype("M8[us]"), None, argument)
+    if values.dtype.kind not in "iuf" or values.ndim != 1:
+        shown = repr(values.flat[0])[:40] if values.size else "nothing"
+        raise TypeError(
+            f"{argument} must be numbers or dates, one per row; got {shown}. Make dates of texts with "
+            "pandas.to_datetime, or pass an array, whose rows are counted."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(f"{argument} must be finite; got NaN or infinity. Drop such rows.")
+    return values.astype(float)
+
+
+def _zone_in(dtype: str) -> str | None:
+    """The zone that a type of Polars names, as in Datetime(time_unit='us', time_zone='Europe/Berlin')."""
+    _, found, rest = dtype.partition("time_zone='")
+    return rest.partition("'")[0] if found else None
+
+
+def _from_objects(values: NDArray[Any], argument: str) -> Dates:
+    zones = {str(one.tzinfo) for one in values.flat if getattr(one, "tzinfo", None) is not None}
+    if len(zones) > 1:
+        raise ValueError(f"{argument} must have one time zone; got {sorted(zones)[:2]}. Convert them to one.")
+    if zones:
+        utc = [one.astimezone(UTC).replace(tzinfo=None) for one in values.flat]
+        return _stamped(np.array(utc, dtype="M8[us]"), zones.pop(), argument)
+    return _stamped(np.array(list(values.flat), dtype="M8[us]"), None, argument)
+
+
+def _stamped(values: NDArray[np.datetime64], zone: str | None, argument: str) -> Dates:
+    if np.isnat(values).any():
+        raise ValueError(f"{argument} must be dates in every row; got a missing one. Drop such rows.")
+    return Dates(values.astype(np.int64), zone)
+
+
+@dataclass(frozen=True, eq=False)
+class TimedRows:
+    """A table or array whose rows have times; None where they are counted."""
+
+    table: Any  # as `as_table` gives it, without its column of times
+    times: Times | None
+    column: str | None = None  # that the times had in a library without an index
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.table)
+
+
+def timed_rows(given: Any, argument: str, **kwargs: Any) -> TimedRows:
+    """A table of any library with its times: its index, or its one column of dates."""
+    column = _date_column(given)
+    if column is not None:
+        times = as_times(given[column], f"column {column!r} of {argument}")
+        rest = given.drop(column, axis=1) if hasattr(given, "iloc") else given.drop(column)
+        return TimedRows(as_table(rest, argument, **kwargs), times, column)
+    table = as_table(given, argument, **kwargs)
+    index = table.index if isinstance(table, Table) else None
+    if index is None:
+        return TimedRows(table, None)
+    return TimedRows(table, as_times(index, f"the index of {argument}"))
+
+
+def _date_column(given: Any) -> str | None:
+    """The one column of dates of a table, if its index has none."""
+    if not hasattr(given, "columns") or hasattr(getattr(given, "index", None), "tz"):
+        return None
+    from narwhals.stable import v2 as nw
+
+    frame = nw.from_native(given, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    found = [name for name, dtype in frame.schema.items() if dtype in (nw.Date, nw.Datetime)]
+    return found[0] if len(found) == 1 else None
+
+
+def order_of(steps: Array, label: Callable[[int], str], argument: str) -> Indices | None:
+    """The order of rows by time, None where they are in it; equal times are refused."""
+    order = np.argsort(steps, kind="stable")
+    same = np.flatnonzero(np.diff(steps[order]) <= 0)
+    if same.size:
+        raise ValueError(
+            f"{argument} must have one row per time; got {label(int(order[same[0]]))} more than once ({same.size} such "
+            "rows in all). Drop or average them; where a clock went back, localise it: "
+            "tz_localize(zone, ambiguous='infer')."
+        )
+    return None if np.all(np.diff(order) > 0) else order

@@ -1,0 +1,407 @@
+"""The forecaster as users have it: fit, forecast, update, sample, densities, backtests, tables and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from spectralgp import Graph, GraphGPForecaster, load
+from spectralgp.forecasting.model import innovations, joined
+from spectralgp.time import Matern, Oscillator
+
+N_NODES, N_STEPS = 6, 220
+NAMES = list("abcdef")
+RING = Graph.from_edges([(node, (node + 1) % N_NODES) for node in range(N_NODES)])
+NAMED = Graph(RING.weights, NAMES)
+INDEX = pd.date_range("2021-03-20", periods=N_STEPS, freq="D", tz="Europe/Berlin")
+
+
+def diffusing(n_steps: int, seed: int = 0) -> np.ndarray:
+    """A field that spreads over the ring and is driven by noise that neighbours share."""
+    random = np.random.default_rng(seed)
+    weights = np.asarray(RING.weights.todense())
+    carry = 0.6 * np.eye(N_NODES) + 0.15 * weights
+    values = np.zeros((n_steps, N_NODES))
+    for step in range(1, n_steps):
+        values[step] = carry @ values[step - 1] + random.standard_normal(N_NODES) + 0.3 * random.standard_normal()
+    return 10 + values * np.linspace(1, 3, N_NODES)
+
+
+Y = diffusing(N_STEPS)
+TABLE = pd.DataFrame(Y, INDEX, NAMES)
+N_LEARNT = 200
+QUICK = GraphGPForecaster(NAMED, components=[Matern(0.5)], calendar=None, residual=None)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> GraphGPForecaster:
+    return GraphGPForecaster(NAMED).fit(TABLE[:N_LEARNT])
+
+
+@pytest.fixture
+def model(fitted) -> GraphGPForecaster:
+    return copy.copy(fitted)
+
+
+def test_forecasts_have_the_nodes_names_and_the_times_to_come(model):
+    mean, std = model.predict(5, return_std=True)
+    assert list(mean.columns) == NAMES
+    pd.testing.assert_index_equal(
+        mean.index, INDEX[N_LEARNT : N_LEARNT + 5], exact=False, check_names=False, check_freq=False
+    )
+    assert (np.diff(std.to_numpy(), axis=0) > -1e-9).all()
+    with_covariances = model.predict(5, return_cov=True)[1]
+    np.testing.assert_allclose(np.sqrt(np.diagonal(with_covariances, axis1=1, axis2=2)), std, rtol=1e-10)
+    assert np.linalg.eigvalsh(with_covariances).min() > 0
+
+
+def test_times_may_be_given_and_gaps_are_left_out(model):
+    chosen = INDEX[[N_LEARNT + 1, N_LEARNT + 4]]
+    pd.testing.assert_frame_equal(model.predict(chosen), model.predict(5).iloc[[1, 4]], check_freq=False, rtol=1e-9)
+
+
+def test_forecasts_beat_the_last_row_and_intervals_cover(fitted):
+    backtest = fitted.backtest_
+    assert backtest.rmse["model"][0] < 0.95 * backtest.rmse["persistence"][0]
+    assert 0.82 < backtest.coverage[0] < 0.96
+    assert set(fitted.weights_) <= {"graph", "graph, separable", "nodes on their own"}
+    np.testing.assert_allclose(sum(fitted.weights_.values()), 1.0)
+
+
+def test_updates_by_one_row_and_by_all_are_the_same(model):
+    later = TABLE[N_LEARNT:]
+    one_by_one = copy.copy(model)
+    for place in range(len(later)):
+        one_by_one.update(later[place : place + 1])
+    at_once = copy.copy(model).update(later)
+    assert one_by_one.n_steps_ == at_once.n_steps_ == N_STEPS
+    for one, other in zip(one_by_one.predict(3, return_std=True), at_once.predict(3, return_std=True), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+def test_an_update_is_what_a_filter_over_all_rows_gives(model):
+    """The state after `update` is that of all rows at once, whatever part of them `fit` saw."""
+    updated = copy.copy(model).update(TABLE[N_LEARNT:])
+    rows = joined([*model._past, model._rows(TABLE[N_LEARNT:], None)[0]])
+    for state, member in zip(updated._model.states, updated._model.stack.members, strict=True):
+        expected = member.process.filtered(rows.steps, updated._model.in_units(rows))
+        np.testing.assert_allclose(state.state, expected.state, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(state.covariance, expected.covariance, rtol=1e-9, atol=1e-10)
+
+
+def test_what_is_known_of_a_row_narrows_the_rest_and_moves_later_rows(model):
+    partial = TABLE[N_LEARNT : N_LEARNT + 3].copy()
+    partial.iloc[0, 3:] = np.nan
+    partial.iloc[1:] = np.nan
+    std = model.predict(3, return_std=True)[1]
+    known_mean, known_std = model.predict(3, return_std=True, observed=partial)
+    np.testing.assert_array_equal(known_mean.iloc[0, :3], partial.iloc[0, :3])
+    assert not known_std.iloc[0, :3].any()
+    assert (known_std.iloc[0, 3:] < std.iloc[0, 3:]).all()
+    assert (known_std.iloc[1] < std.iloc[1]).all()
+    complete = TABLE[N_LEARNT : N_LEARNT + 1]
+    both = pd.concat([complete, partial[1:2] * np.nan])
+    expected = copy.copy(model).update(complete).predict(1)
+    np.testing.assert_allclose(model.predict(2, observed=both).iloc[1:], expected, rtol=1e-10)
+
+
+def test_samples_have_the_mean_and_the_covariance_of_forecasts(model):
+    draws = model.sample_y(4, 4000, random_state=1)
+    assert draws.shape == (4, N_NODES, 4000)
+    mean, covariances = model.predict(4, return_cov=True)
+    deviations = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+    np.testing.assert_allclose(draws.mean(axis=2), mean, atol=5 * deviations.max() / np.sqrt(4000))
+    for step in (0, 3):
+        found = np.cov(draws[step]) / np.multiply.outer(deviations[step], deviations[step])
+        expected = covariances[step] / np.multiply.outer(deviations[step], deviations[step])
+        np.testing.assert_allclose(found, expected, atol=5 * np.sqrt(2 / 4000))
+    assert np.corrcoef(draws[0, 0], draws[1, 0])[0, 1] > 0.3  # a path goes on from where it is
+    np.testing.assert_array_equal(draws, model.sample_y(4, 4000, random_state=1))
+
+
+def test_densities_are_those_of_rows_one_after_the_other(model):
+    from scipy.stats import multivariate_normal
+
+    later = TABLE[N_LEARNT : N_LEARNT + 3]
+    expected, going = [], copy.copy(model)
+    for place in range(3):
+        mean, covariance = going.predict(1, return_cov=True)
+        expected.append(multivariate_normal(mean.iloc[0], covariance[0]).logpdf(later.iloc[place]))
+        going.update(later[place : place + 1])
+    np.testing.assert_allclose(model.log_predictive_density(later, joint=False), expected, rtol=1e-9)
+    np.testing.assert_allclose(model.log_predictive_density(later), sum(expected), rtol=1e-9)
+
+
+def test_anomalies_stand_out(model):
+    odd = TABLE[N_LEARNT : N_LEARNT + 5].copy()
+    odd.iloc[2, 1] += 30
+    by_node, by_step = model.anomaly_scores(odd), model.anomaly_scores(odd, by="step")
+    assert np.unravel_index(np.argmax(np.abs(by_node)), by_node.shape) == (2, 1)
+    assert np.argmax(by_step) == 2
+    usual = model.anomaly_scores(by="step")[1:]
+    assert by_step[2] > usual.max()
+    np.testing.assert_allclose(np.mean(usual**2), 1.0, atol=0.25)
+    assert model.innovations_.shape == (N_LEARNT, N_NODES)
+    white = model.innovations_[1:]
+    lagged = np.mean(white[1:] * white[:-1])
+    assert abs(lagged) < 5 / np.sqrt(white.size)
+
+
+def test_innovations_are_errors_one_step_ahead(model):
+    later = model._rows(TABLE[N_LEARNT:], None)[0]
+    found = innovations(model._model, joined([*model._past, later]))
+    np.testing.assert_allclose(found[N_LEARNT:], model.anomaly_scores(TABLE[N_LEARNT:]), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found[:N_LEARNT], model.innovations_, rtol=1e-9)
+
+
+def test_backtests_of_later_rows_go_on_from_the_last_one(model):
+    later = TABLE[N_LEARNT:]
+    found = model.backtest(later, horizons=(1, 3))
+    assert found.horizons.tolist() == [1, 3]
+    assert found.n_origins.tolist() == [20, 18]
+    whole = model.backtest(TABLE, horizons=(1, 3))
+    np.testing.assert_allclose(whole.rmse["model"], found.rmse["model"], rtol=1e-10)
+    model._past = None  # as in a model from a file
+    alone = model.backtest(later, horizons=(1, 3))
+    np.testing.assert_allclose(alone.rmse["model"], found.rmse["model"], rtol=1e-8)
+    np.testing.assert_allclose(alone.log_density, found.log_density, rtol=1e-6)
+    np.testing.assert_allclose(alone.rmse["persistence"], found.rmse["persistence"], rtol=1e-8)
+    mean, std = model.predict(3, return_std=True)
+    np.testing.assert_allclose(found.forecasts[3][1][0], mean.iloc[2], rtol=1e-8)
+    np.testing.assert_allclose(found.forecasts[3][2][0], std.iloc[2], rtol=1e-8)
+
+
+def test_the_summary_says_what_was_learnt_and_where_intervals_are_off(model):
+    text = model.summary()
+    assert "200 steps on 6 nodes and 6 edges." in text
+    assert "weights:" in text
+    assert "Backtest, by models of the first three fifths" in text
+    off = model.backtest_.miscovered
+    assert text.count("of what came: too") == len(off)
+
+
+def test_columns_and_rows_may_come_in_another_order(model):
+    first, other = clone(QUICK).fit(TABLE[:N_LEARNT]), clone(QUICK)
+    turned = TABLE[:N_LEARNT][NAMES[::-1]]
+    with pytest.warns(UserWarning, match="not in the order of time"):
+        other.fit(turned.sample(frac=1.0, random_state=0))
+    expected, found = first.predict(2), other.predict(2)
+    assert list(found.columns) == NAMES[::-1]
+    np.testing.assert_allclose(found[NAMES], expected, rtol=1e-6)
+    later = TABLE[N_LEARNT:].iloc[::-1]
+    with pytest.warns(UserWarning, match="not in the order of time"):
+        densities = model.log_predictive_density(later, joint=False)
+    np.testing.assert_allclose(densities[::-1], model.log_predictive_density(TABLE[N_LEARNT:], joint=False))
+
+
+def test_arrays_and_tables_of_other_libraries_say_the_same(model):
+    plain = clone(QUICK).fit(Y[:N_LEARNT])
+    frame = pl.DataFrame({"when": INDEX[:N_LEARNT], **{name: Y[:N_LEARNT, k] for k, name in enumerate(NAMES)}})
+    tabled = clone(QUICK).fit(frame)
+    found = tabled.predict(2)
+    assert found.columns == ["when", *NAMES]
+    np.testing.assert_allclose(found.drop("when").to_numpy(), plain.predict(2), rtol=1e-9)
+    assert found["when"].to_list() == [one.to_pydatetime() for one in INDEX[N_LEARNT : N_LEARNT + 2]]
+    plain.set_output(predict="pandas")
+    assert plain.predict(2).index.tolist() == [N_LEARNT, N_LEARNT + 1]
+    model.set_output(predict="numpy")
+    assert isinstance(model.predict(2), np.ndarray)
+    np.testing.assert_array_equal(plain.update(Y[N_LEARNT]).predict(1).index, [N_LEARNT + 1])
+
+
+def test_exogenous_columns_move_forecasts():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((120, 1))
+    values = diffusing(120) + 8 * X
+    model = clone(QUICK).set_params(graph=RING).fit(values[:119], X[:119])
+    low, high = (model.predict(1, X=[[x]])[0] for x in (-1.0, 1.0))
+    np.testing.assert_allclose(high - low, 16.0, rtol=0.15)
+    with pytest.raises(ValueError, match=r"X must be given, since the model was fitted with 1 exogenous"):
+        model.predict(1)
+    with pytest.raises(ValueError, match=r"X must have 1 columns, as at fit; got 2"):
+        model.predict(1, X=[[1.0, 2.0]])
+    assert model.update(values[119:], X[119:]).n_steps_ == 120
+
+
+def test_holes_are_said_and_empty_rows_are_skipped():
+    holed = TABLE[:100].copy()
+    holed.iloc[20:24, 2] = np.nan
+    holed.iloc[50] = np.nan
+    model = clone(QUICK).fit(holed)
+    assert "4 holes (0.7%) were filled in by what the model makes of the rest" in model.summary()
+    assert "1 rows without any value are skipped" in model.summary()
+    assert np.isfinite(model.predict(3)).all(axis=None)
+    later = TABLE[100:104].copy()
+    later.iloc[1, :2] = np.nan
+    later.iloc[2] = np.nan
+    assert np.isfinite(model.update(later).predict(2)).all(axis=None)
+    assert np.isfinite(model.backtest(TABLE[104:110]).rmse["model"]).all()
+    dropped = clone(QUICK).fit(holed.drop(index=holed.index[50]))
+    np.testing.assert_allclose(dropped.predict(3), clone(QUICK).fit(holed).predict(3), rtol=1e-6)
+
+
+def test_holes_are_filled_by_rows_before_and_after_and_by_neighbours(model):
+    later = TABLE[N_LEARNT:].copy()
+    later.iloc[5, 2] = later.iloc[8] = np.nan
+    completed, std = model.impute(later)
+    assert completed.index.equals(later.index)
+    assert list(completed.columns) == NAMES
+    np.testing.assert_array_equal(completed.to_numpy()[later.notna()], later.to_numpy()[later.notna()])
+    assert ((std > 0) == later.isna()).all(axis=None)
+    forecast = copy.copy(model).update(TABLE[N_LEARNT : N_LEARNT + 5]).predict(1, return_std=True)[1]
+    assert std.iloc[5, 2] < 0.9 * forecast.iloc[0, 2]
+    assert (std.iloc[8] > 0).all()
+    errors = (completed - TABLE[N_LEARNT:]).to_numpy()[later.isna()] / std.to_numpy()[later.isna()]
+    assert np.abs(errors).max() < 4
+    turned = later[NAMES[::-1]]
+    np.testing.assert_allclose(model.impute(turned)[0][NAMES], completed, rtol=1e-6)
+    array = TABLE[:N_LEARNT].to_numpy(copy=True)
+    array[50, 1] = np.nan
+    found = model.impute(array)[0]
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose(found[50, 1], model.impute(TABLE[:N_LEARNT].where(~np.isnan(array)))[0].iloc[50, 1])
+
+
+def test_one_node_and_no_graph_and_few_rows_will_do():
+    flat = GraphGPForecaster().fit(Y[:60, 0])
+    mean, std = flat.predict(2, return_std=True)
+    assert mean.shape == std.shape == (2,)
+    assert flat.sample_y(2, 3).shape == (2, 3)
+    few = GraphGPForecaster(RING).fit(Y[:10])
+    assert few.backtest_ is None
+    assert few.predict(2).shape == (2, N_NODES)
+    with pytest.raises(ValueError, match="too few rows for a backtest"):
+        few.backtest()
+
+
+def test_components_may_be_chosen(model):
+    own = GraphGPForecaster(NAMED, components=[Matern(0.5), Oscillator(5.0)], drift=None, residual=None)
+    own.fit(TABLE[:80])
+    assert own.components_ == (Matern(0.5), Oscillator(5.0))
+    with pytest.raises(TypeError, match="components must be 'auto' or a sequence of Matern"):
+        GraphGPForecaster(components=["fast"]).fit(Y)
+    points, values, std = model.response(which="rate", return_std=True)
+    assert values.shape == std.shape == (len(model.component_names_), len(points))
+    assert (values > 0).all()
+
+
+def test_copies_of_nodes_are_found_and_said():
+    with pytest.warns(UserWarning, match=r"Y has copies: columns 'a', 'c' hold the same values"):
+        model = clone(QUICK).fit(TABLE[:60].assign(c=TABLE["a"]))
+    assert "columns 'a', 'c' hold the same values" in model.summary()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda t: pd.concat([t, t[:1]]), ValueError, "must have one row per time; got 2021-03-20 more than once"),
+        (lambda t: t[:4], ValueError, "Y must have at least 8 rows"),
+        (lambda t: t.rename(columns={"a": "z"}), ValueError, "one column for each node of the graph"),
+        (lambda t: t.set_axis([str(one) for one in t.index]), TypeError, "the index of Y must be numbers or dates"),
+        (lambda t: t.assign(a=np.nan), ValueError, r"a value in every column; got none in 'a'"),
+    ],
+)
+def test_wrong_rows_are_refused_with_what_to_do(change, error, message):
+    model = GraphGPForecaster(NAMED)
+    with pytest.raises(error, match=message):
+        model.fit(change(TABLE[:30]))
+    with pytest.raises(NotFittedError):
+        model.predict(1)
+
+
+def test_times_before_the_last_row_are_refused(model):
+    with pytest.raises(ValueError, match="Y must have rows after the last one, at 2021-10-0"):
+        model.update(TABLE[N_LEARNT - 1 :])
+    with pytest.raises(ValueError, match="times after the last row in increasing order"):
+        model.predict(INDEX[:2])
+    with pytest.raises(ValueError, match="horizon must be an integer of at least 1"):
+        model.predict(0)
+
+
+def test_loaded_models_predict_the_same_and_files_do_not_grow(fitted, tmp_path):
+    quick = clone(QUICK).set_params(components=(Matern(0.5), Oscillator(6.0)), seasons=[7.0])
+    frame = pl.DataFrame({"when": INDEX[:120], **{name: Y[:120, k] for k, name in enumerate(NAMES)}})
+    for number, model in enumerate((fitted, quick.fit(frame), clone(QUICK).set_params(graph=None).fit(Y[:60, :1]))):
+        path = tmp_path / f"{number}.sgp"
+        model.save(path)
+        again = load(path)
+        assert type(again) is GraphGPForecaster
+        assert repr(again.get_params(deep=False)) == repr(
+            model.get_params(deep=False) | {"seasons": again.seasons, "components": again.components}
+        )
+        for one, other in zip(again.predict(30, return_std=True), model.predict(30, return_std=True), strict=True):
+            assert type(one) is type(other)
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+        np.testing.assert_array_equal(again.sample_y(3, 2), model.sample_y(3, 2))
+        assert again.summary() == model.summary()
+        assert not hasattr(again, "innovations_")
+        again.save(tmp_path / "again.sgp")
+        np.testing.assert_array_equal(np.asarray(load(tmp_path / "again.sgp").predict(3)), np.asarray(model.predict(3)))
+    again = load(tmp_path / "0.sgp")
+    later = TABLE[N_LEARNT:]
+    assert again.log_predictive_density(later) == fitted.log_predictive_density(later)
+    longer = copy.copy(fitted).update(later)
+    longer.save(tmp_path / "longer.sgp")
+    assert abs((tmp_path / "longer.sgp").stat().st_size - (tmp_path / "0.sgp").stat().st_size) < 200
+    np.testing.assert_array_equal(again.update(later).predict(2), longer.predict(2))
+    for one, other in zip(
+        again.response(which="rate", return_std=True), fitted.response(None, True, "rate"), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_files_that_do_not_go_together_are_refused(fitted, tmp_path):
+    from spectralgp.files.container import read_file, write_file
+
+    fitted.save(tmp_path / "model.sgp")
+    state, arrays = read_file(tmp_path / "model.sgp")
+    changes = [
+        lambda s, a: s.pop("members"),
+        lambda s, a: s.update(members=[]),
+        lambda s, a: s.update(more=1),
+        lambda s, a: s["stack"].update(spread=9),
+        lambda s, a: s["clock"].update(step=-1.0),
+        lambda s, a: s["clock"].update(type="Nothing"),
+        lambda s, a: s["mean"].update(seasons=[{"name": "day", "period": 2.0, "harmonics": [1]}]),
+        lambda s, a: s.update(last="late"),
+        lambda s, a: a.update(scales=-a["scales"]),
+        lambda s, a: a.update(scales=a["scales"][:-1]),
+        lambda s, a: a.update({s["members"][0]["state"]["array"]: a[s["members"][0]["state"]["array"]][:-1]}),
+        lambda s, a: s["members"][0]["process"].update(components=[{"type": "Matern", "smoothness": 0.7}]),
+    ]
+    for change in changes:
+        other, parts = copy.deepcopy(state), dict(arrays)
+        change(other, parts)
+        write_file(tmp_path / "wrong.sgp", other, parts)
+        with pytest.raises(ValueError, match=r"wrong.sgp must hold a model as model.save writes it"):
+            load(tmp_path / "wrong.sgp")
+
+
+def test_a_model_of_the_graph_moves_to_another_graph(model):
+    larger = Graph.from_edges([(node, (node + 1) % 9) for node in range(9)])
+    moved = model.transfer(larger).set_output(predict="numpy")
+    mean, std = moved.predict(2, return_std=True)
+    assert mean.shape == (2, 9)
+    np.testing.assert_allclose(std, std[0, 0])  # a ring looks the same from every node, and nothing was seen
+    assert moved.n_steps_ == 0
+    rows = moved.sample_y(30, 1)[:, :, 0]
+    after = moved.update(rows)
+    assert (after.predict(1, return_std=True)[1] < std[0]).all()
+    assert "moved from a graph of 6 nodes" in after.summary()
+
+
+def test_parameters_are_scikit_learns(model):
+    again = clone(model)
+    assert again.get_params() == model.get_params()
+    with pytest.raises(ValueError, match="drift must be one of 'auto'"):
+        GraphGPForecaster(drift="yes").fit(Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "GraphGPForecaster" in repr(again)

@@ -1,0 +1,242 @@
+"""Parts of forecasts: seasons, means, weights, drift, calibration and correlations, each against a plain answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
+
+from spectralgp.forecasting.judging import (
+    SHARES,
+    densities_by_share,
+    drift_of,
+    drift_penalty,
+    horizons_for,
+    inflations,
+    shown_correlations,
+    weights_by_squares,
+)
+from spectralgp.forecasting.mean import (
+    candidate_seasons,
+    learn_mean,
+    on_grid,
+    peaks,
+    periodogram,
+    season_of,
+    smoothness_slope,
+    week_about,
+)
+from spectralgp.forecasting.model import conditioned, interpolated, row_densities
+from spectralgp.forecasting.stack import LAGS, Stack, as_correlations, last_rows
+from spectralgp.forecasting.times import Numbers, as_times, clock_of
+
+
+def noise(n_steps: int, n_nodes: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((n_steps, n_nodes))
+
+
+def autoregressive(n_steps: int, n_nodes: int, carry: float, seed: int = 0) -> np.ndarray:
+    white = noise(n_steps, n_nodes, seed)
+    values = np.zeros_like(white)
+    for step in range(1, n_steps):
+        values[step] = carry * values[step - 1] + white[step]
+    return values
+
+
+def waves(n_steps: int, *periods: float) -> np.ndarray:
+    steps = np.arange(n_steps)
+    return np.stack([sum(np.sin(2 * np.pi * steps / p + k) for p in periods) for k in range(4)], axis=1)
+
+
+# ------------------------------------------------------------------------------------------------------------ mean
+
+
+def test_the_periodogram_has_peaks_where_series_have_waves():
+    values = 2 * waves(600, 24.0, 7.5) + autoregressive(600, 4, 0.7)
+    found = peaks(periodogram(values), 600)
+    assert len(found) == 2
+    np.testing.assert_allclose(sorted(found), [7.5, 24.0], rtol=0.01)
+
+
+@pytest.mark.parametrize("carry", [0.0, 0.5, 0.95, 1.0])
+def test_series_without_a_season_have_no_peaks(carry):
+    found = [peaks(periodogram(autoregressive(500, 10, carry, seed)), 500) for seed in range(10)]
+    assert sum(map(len, found)) <= 1
+
+
+def test_smooth_series_have_a_steep_periodogram():
+    rough = autoregressive(2000, 5, 0.9)
+    smooth = rough
+    for _ in range(2):
+        smooth = autoregressive_of(smooth, 0.9)
+    assert smoothness_slope(periodogram(rough)) > -3.0
+    assert smoothness_slope(periodogram(smooth)) < -5.0
+
+
+def autoregressive_of(inputs: np.ndarray, carry: float) -> np.ndarray:
+    values = np.zeros_like(inputs)
+    for step in range(1, len(inputs)):
+        values[step] = carry * values[step - 1] + inputs[step]
+    return values
+
+
+def test_a_week_of_days_is_looked_for_with_the_waves_beside_those_of_days():
+    values = 2 * waves(24 * 7 * 5, 24.0) + noise(24 * 7 * 5, 4)
+    found = candidate_seasons(periodogram(values), len(values))
+    assert [one.period for one in found] == [24.0, 168.0]
+    assert set(week_about(season_of(24.0, 1000)).harmonics).isdisjoint({7, 14, 21, 28})
+
+
+def test_seasons_that_do_not_help_are_left_out():
+    clock = Numbers()
+    steps = np.arange(400.0)
+    assert learn_mean(clock, steps, autoregressive(400, 5, 0.8), None, "auto", "auto").seasons == ()
+    seasonal = learn_mean(clock, steps, 3 * waves(400, 12.0) + noise(400, 4), None, "auto", "auto")
+    assert [one.period for one in seasonal.seasons] == [12.0]
+    left = 3 * waves(400, 12.0) - seasonal.at(steps)
+    assert np.std(left) < 0.3
+
+
+def test_means_are_a_ridge_regression_with_levels_that_are_not_shrunk():
+    clock, steps = Numbers(), np.arange(120.0)
+    X = noise(120, 2, 1)
+    values = 50 + 3 * waves(120, 8.0) + X @ noise(2, 4, 2) + 0.1 * noise(120, 4)
+    mean = learn_mean(clock, steps, values, X, 8.0, None)
+    columns = np.hstack([mean.seasons[0].columns(clock, steps), (X - X.mean(0)) / X.std(0)])
+    centred = columns - columns.mean(axis=0)
+    weights = np.diag([mean.penalty] * (columns.shape[1] - 2) + [mean.x_penalty] * 2)
+    expected = np.linalg.solve(centred.T @ centred + weights, centred.T @ (values - values.mean(axis=0)))
+    np.testing.assert_allclose(mean.coefficients, expected, rtol=1e-8)
+    np.testing.assert_allclose(np.mean(values - mean.at(steps, X), axis=0), 0.0, atol=1e-10)
+
+
+def test_a_calendar_is_of_dates_and_by_name():
+    index = np.datetime64("2020-01-01") + np.arange(400)
+    clock = clock_of(as_times(index))
+    steps = np.arange(400.0)
+    days = np.where(np.arange(400) % 7 < 2, 5.0, 0.0)[:, None] + noise(400, 3)
+    mean = learn_mean(clock, steps, days, None, "auto", "auto")
+    assert [one.name for one in mean.seasons] == ["week"]
+    assert [one.name for one in learn_mean(clock, steps, noise(400, 3), None, None, ["year"]).seasons] == ["year"]
+    with pytest.raises(ValueError, match=r"calendar must be 'auto', None or names among"):
+        learn_mean(clock, steps, days, None, None, ["day"])
+    with pytest.raises(ValueError, match=r"seasons must be periods of two steps or more; got \[1.0\]"):
+        learn_mean(clock, steps, days, None, 1, None)
+
+
+def test_gaps_are_bridged_for_the_periodogram_and_no_more():
+    steps = np.array([0.0, 1.0, 3.0])
+    np.testing.assert_allclose(on_grid(steps, steps[:, None])[:, 0], [0, 1, 2, 3])
+    assert on_grid(np.array([0.0, 100.0, 101.0]), np.zeros((3, 1))) is None
+
+
+# --------------------------------------------------------------------------------------------------------- judging
+
+
+def test_weights_take_the_better_model_and_average_equal_ones():
+    truth = noise(400, 5)
+    good, other, bad = (truth * 0 + scale * noise(400, 5, seed) for seed, scale in ((1, 1.0), (2, 1.0), (3, 5.0)))
+    np.testing.assert_array_equal(weights_by_squares([[good, bad]]), [1.0, 0.0])
+    both = weights_by_squares([[good, other, bad]])
+    assert both[2] == 0
+    np.testing.assert_allclose(both[:2], 0.5, atol=0.11)
+    assert weights_by_squares([[good]]).tolist() == [1.0]
+
+
+def test_last_rows_are_the_latest_first():
+    values = np.arange(12.0).reshape(6, 2)
+    np.testing.assert_array_equal(last_rows(values, np.array([4]))[0], [8, 9, 6, 7, 4, 5])
+    np.testing.assert_array_equal(last_rows(values, np.array([0]))[0], [0, 1, 0, 0, 0, 0])
+
+
+def test_drift_is_ridge_regression_and_is_shrunk_where_there_is_none():
+    rows, truth = noise(2000, 9), noise(9, 3, 1)
+    errors = rows @ truth + 0.1 * noise(2000, 3, 2)
+    np.testing.assert_allclose(drift_of(rows, errors, 1.0), truth, atol=0.02)
+    assert drift_penalty(rows, errors) < 100
+    assert drift_penalty(rows, noise(2000, 3, 3)) > 2000  # more than all rows
+
+
+def test_inflations_find_the_scale_of_errors_and_trust_few_of_them_less():
+    errors = noise(5000, 4) * np.array([1.0, 1.0, 2.0, 0.5])
+    np.testing.assert_allclose(inflations(errors, np.ones_like(errors), 1), [1, 1, 4, 0.25], rtol=0.08)
+    few = inflations(4 * noise(3, 4), np.ones((3, 4)), 1)
+    assert np.all((few > 1) & (few < 8))
+    far = inflations(4 * noise(60, 4), np.ones((60, 4)), 24)
+    assert np.all(far < inflations(4 * noise(60, 4), np.ones((60, 4)), 1))
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6))
+def test_densities_by_share_are_those_of_the_mixed_correlations(seed):
+    random = np.random.default_rng(seed)
+    roots = random.standard_normal((2, 4, 6))
+    own, shown = (as_correlations(root @ root.T) for root in roots)
+    scaled = random.standard_normal((7, 4))
+    expected = [multivariate_normal(cov=(1 - b) * own + b * shown).logpdf(scaled).sum() for b in SHARES]
+    np.testing.assert_allclose(densities_by_share(own, shown, scaled) - 14 * np.log(2 * np.pi), expected, rtol=1e-5)
+
+
+def test_correlations_shown_are_those_of_errors():
+    errors = noise(4000, 3) @ np.linalg.cholesky([[4.0, 1, 0], [1, 1, 0], [0, 0, 9]]).T
+    found = shown_correlations(errors, np.broadcast_to([4.0, 1, 9], errors.shape))
+    np.testing.assert_allclose(found, [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]], atol=0.05)
+
+
+def test_blocks_are_long_enough_for_their_horizons():
+    assert horizons_for(30).size == 0
+    for n_steps in (40, 100, 1000):
+        assert 2 * horizons_for(n_steps)[-1] <= 0.2 * n_steps
+
+
+# ------------------------------------------------------------------------------------------------------------- law
+
+
+def stack(n_nodes: int = 2) -> Stack:
+    inflated = np.array([np.full(n_nodes, 1.0), np.full(n_nodes, 3.0)])
+    drift = np.ones((1, LAGS * n_nodes, n_nodes))
+    return Stack(
+        (), np.ones(1), 0, np.array([2.0, 4.0]), drift, np.array([-1, 0]), inflated, np.zeros(2), np.empty((0, 2, 2))
+    )
+
+
+def test_between_horizons_everything_is_interpolated_and_drift_fades_beyond():
+    one, rows = stack(), np.full(6, 0.5)
+    variances = [np.ones(2)]
+    assert [one.variance(variances, h)[0] for h in (1.0, 2.0, 3.0, 4.0, 9.0)] == [1, 1, 2, 3, 3]
+    means = [one.mean([np.zeros(2)], rows, h)[0] for h in (1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 20.0)]
+    np.testing.assert_allclose(means, [0, 0, 1.5, 3.0, 1.5, 0, 0])
+
+
+def test_row_densities_are_those_of_a_normal_law_with_holes_left_out():
+    correlation = np.array([[1, 0.6, 0.2], [0.6, 1, 0.3], [0.2, 0.3, 1]])
+    std, errors = np.array([[1.0, 2.0, 0.5]] * 2), np.array([[0.3, -1.0, 0.2], [0.3, np.nan, 0.2]])
+    covariance = std[0][:, None] * correlation * std[0]
+    kept = [0, 2]
+    expected = [
+        multivariate_normal(cov=covariance).logpdf(errors[0]),
+        multivariate_normal(cov=covariance[np.ix_(kept, kept)]).logpdf(errors[1, kept]),
+    ]
+    np.testing.assert_allclose(row_densities(correlation, errors, std), expected)
+
+
+def test_a_row_given_some_of_it_is_a_conditional_normal():
+    root = noise(4, 4)
+    covariance, mean = root @ root.T, np.arange(4.0)
+    observed = np.array([1.0, np.nan, 0.0, np.nan])
+    seen, lost = [0, 2], [1, 3]
+    found, left = conditioned(mean, covariance, observed)
+    gain = covariance[np.ix_(lost, seen)] @ np.linalg.inv(covariance[np.ix_(seen, seen)])
+    np.testing.assert_allclose(found[lost], mean[lost] + gain @ (observed[seen] - mean[seen]))
+    expected = covariance[np.ix_(lost, lost)] - gain @ covariance[np.ix_(seen, lost)]
+    np.testing.assert_allclose(left[np.ix_(lost, lost)], expected, atol=1e-12)
+    np.testing.assert_array_equal(found[seen], observed[seen])
+    assert not left[seen].any()
+
+
+def test_holes_are_bridged_in_time_and_empty_rows_stay():
+    values = np.array([[0.0, 1.0], [np.nan, 2.0], [np.nan, np.nan], [6.0, np.nan]])
+    expected = [[0.0, 1.0], [2.0, 2.0], [np.nan, np.nan], [6.0, 2.0]]
+    np.testing.assert_array_equal(interpolated(np.array([0.0, 1.0, 2.0, 3.0]), values), expected)

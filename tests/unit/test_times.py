@@ -1,0 +1,127 @@
+"""Times of rows: steps of a clock and back, whatever table or zone they come from."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spectralgp.forecasting.times import Calendar, Numbers, as_times, clock_of, order_of, timed_rows
+
+BERLIN = "Europe/Berlin"
+INDEXES = {
+    "hours through both changes": (
+        pd.date_range("2018-03-01", "2018-11-30", freq="h", tz=BERLIN),
+        "elapsed",
+    ),
+    "days through both changes": (pd.date_range("2018-03-01", "2018-11-30", freq="D", tz=BERLIN), "clock"),
+    "days without a zone": (pd.date_range("2018-03-01", periods=50), "elapsed"),
+    "ends of months": (pd.date_range("2018-01-31", periods=40, freq="ME"), "month ends"),
+    "starts of months": (pd.date_range("2018-01-01", periods=40, freq="MS", tz=BERLIN), "months"),
+    "quarters": (pd.period_range("2018-01", periods=30, freq="Q"), "months"),
+    "years": (pd.date_range("2000", periods=9, freq="YS"), "months"),
+    "a fixed offset": (pd.date_range("2018-01-01", periods=9, freq="h", tz="+01:00"), "elapsed"),
+}
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_even_dates_count_up_and_come_back(name):
+    index, by = INDEXES[name]
+    times = as_times(index)
+    clock = clock_of(times)
+    steps = clock.steps(times)
+    np.testing.assert_array_equal(steps, np.arange(len(index)))
+    assert isinstance(clock, Calendar)
+    assert clock.by == by
+    np.testing.assert_array_equal(clock.labels(steps).astype(np.int64), times.stamps)
+
+
+def test_a_clock_goes_on_after_the_last_row_as_pandas_does():
+    for index, _ in INDEXES.values():
+        clock = clock_of(as_times(index))
+        more = index.append(index[-1:] + index.freq).append(index[-1:] + 2 * index.freq)[-2:]
+        expected = as_times(more).stamps
+        np.testing.assert_array_equal(clock.labels(np.array([len(index), len(index) + 1.0])).astype(np.int64), expected)
+
+
+def test_seasons_follow_the_local_clock():
+    index = pd.date_range("2018-03-20", "2018-04-05", freq="h", tz=BERLIN)
+    clock = clock_of(as_times(index))
+    passed = clock.cycles(np.arange(len(index)))
+    np.testing.assert_allclose(passed["day"] % 1 * 24, index.hour, atol=1e-9)
+    np.testing.assert_allclose(np.floor(passed["week"] % 1 * 7 + 1e-9), index.day_of_week)
+    np.testing.assert_allclose(np.floor(passed["year"] % 1 * 365 + 1e-6), index.day_of_year - 1)
+
+
+def test_gaps_are_steps_that_are_missing():
+    index = pd.date_range("2018-01-01", periods=10, freq="B")
+    times = as_times(index)
+    steps = clock_of(times).steps(times)
+    np.testing.assert_array_equal(np.diff(steps), [1, 1, 1, 1, 3, 1, 1, 1, 1])
+
+
+@given(st.lists(st.integers(1, 1000), min_size=2, max_size=20), st.floats(-1e6, 1e6), st.floats(1e-3, 1e3))
+def test_numbers_of_any_origin_and_unit_come_back(gaps, start, unit):
+    times = start + unit * np.cumsum(np.array(gaps, dtype=float))
+    clock = clock_of(times)
+    assert isinstance(clock, Numbers)
+    np.testing.assert_allclose(clock.labels(clock.steps(times)), times, rtol=1e-9, atol=1e-6 * unit)
+
+
+def test_times_of_all_kinds_are_the_same_moments():
+    index = pd.date_range("2020-01-01", periods=3, tz=BERLIN)
+    expected = as_times(index)
+    for other in (
+        pl.Series(index),
+        index.to_pydatetime(),
+        [one.to_pydatetime() for one in index],
+    ):
+        found = as_times(other)
+        np.testing.assert_array_equal(found.stamps, expected.stamps)
+        assert found.zone == BERLIN
+    dates = [datetime.date(2020, 1, day) for day in (1, 2)]
+    np.testing.assert_array_equal(as_times(dates).stamps, as_times(np.array(dates, dtype="M8[D]")).stamps)
+
+
+def test_a_column_of_dates_is_the_time_where_there_is_no_index():
+    index = pd.date_range("2020-01-01", periods=3, tz=BERLIN)
+    frame = pl.DataFrame({"when": index, "a": [1.0, 2.0, 3.0]})
+    for given_one in (frame, frame.to_arrow(), frame.to_pandas()):
+        timed = timed_rows(given_one, "Y")
+        assert timed.column == "when"
+        assert timed.table.names == ("a",)
+        np.testing.assert_array_equal(timed.times.stamps, as_times(index).stamps)
+
+
+def test_wrong_times_are_refused_with_what_to_do():
+    with pytest.raises(TypeError, match=r"must be numbers or dates, one per row; got .*to_datetime"):
+        as_times(pd.Index(["2020-01-01", "2020-01-02"]))
+    with pytest.raises(ValueError, match=r"a missing one"):
+        as_times(pd.DatetimeIndex(["2020-01-01", None]))
+    with pytest.raises(TypeError, match=r"got 2 levels"):
+        as_times(pd.MultiIndex.from_tuples([(1, 2)]))
+    with pytest.raises(ValueError, match=r"one row per time; got row 1 more than once \(1 such.*ambiguous='infer'"):
+        order_of(np.array([0.0, 1.0, 1.0]), lambda row: f"row {row}", "Y")
+    clock = clock_of(as_times(pd.date_range("2020-01-01", periods=3, tz=BERLIN)))
+    with pytest.raises(ValueError, match=r"must all have a time zone or none"):
+        clock.steps(as_times(pd.date_range("2020-01-04", periods=3)))
+    with pytest.raises(TypeError, match=r"must be dates, as those at fit were"):
+        clock.steps(np.arange(3.0))
+    with pytest.raises(TypeError, match=r"must be numbers, as those at fit were"):
+        Numbers().steps(as_times(pd.date_range("2020-01-04", periods=3)))
+
+
+def test_another_zone_names_the_same_moments():
+    index = pd.date_range("2020-01-01", periods=5, freq="h", tz=BERLIN)
+    clock = clock_of(as_times(index))
+    np.testing.assert_array_equal(clock.steps(as_times(index.tz_convert("Asia/Tokyo"))), np.arange(5))
+
+
+def test_the_order_of_rows_is_that_of_time():
+    assert order_of(np.array([0.0, 1.0, 2.0]), str, "Y") is None
+    np.testing.assert_array_equal(order_of(np.array([2.0, 0.0, 1.0]), str, "Y"), [1, 2, 0])
