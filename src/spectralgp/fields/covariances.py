@@ -259,7 +259,7 @@ class Modal(Covariance):
 
     def log_density(self, block: Array) -> float:
         white = self.rows.apply(self.rows.load(block), *self.powers, exponent=-0.5)
-        return -0.5 * (float(np.sum(np.square(white))) + self.log_determinant() + block.size * np.log(2 * np.pi))
+        return float(-0.5 * (np.sum(np.square(white)) + self.log_determinant() + block.size * np.log(2 * np.pi)))
 
     def inverse_diagonal(self) -> Array:
         """``sum_j (C_j^-1)_nn B^-T_mj^2``."""
