@@ -12,8 +12,8 @@ from spectralgp.plots import COLOURS
 FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("the ground", ("_basics", "operators")),
     ("the data", ("graphs", "partitioned", "signals")),
-    ("the model", ("spectra", "kernels", "fields")),
-    ("learning", ("scores", "datasets", "learning", "baselines")),
+    ("the model", ("spectra", "kernels", "states", "fields")),
+    ("learning", ("scores", "datasets", "learning", "time", "baselines", "forecasting")),
     ("faces", ("files", "report", "estimators", "plots")),
     ("programs", ("__init__", "cli", "__main__")),
 )

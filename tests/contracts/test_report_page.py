@@ -59,11 +59,13 @@ class Opened:
         }"""
         return self.page.evaluate(script, node)
 
-    def hover(self, node):
+    def hover(self, node, name):
+        """What is said of a node; on the way to it the mouse may pass others, of which it is said a moment longer."""
         x, y = self.node_at(node)
         self.page.mouse.move(x + 30, y + 30)
         self.page.mouse.move(x, y, steps=4)
-        self.page.wait_for_selector("#map-plot .hoverlayer .hovertext")
+        script = "name => document.querySelector('#map-plot .hoverlayer').textContent.includes(name)"
+        self.page.wait_for_function(script, arg=name)
         return self.page.locator("#map-plot .hoverlayer").text_content()
 
 
@@ -107,12 +109,12 @@ def test_the_page_opens_without_errors_and_asks_for_nothing(opened):
 
 def test_hover_names_the_node_and_its_value_as_text(opened, signals):
     _, _, Y = signals
-    said = opened.hover(0)
+    said = opened.hover(0, NASTY)
     assert NASTY in said
     assert f"{Y[0, 0]:.3g}"[:4] in said.replace("\N{MINUS SIGN}", "-")
     readout = opened.page.locator("#readout")
     assert readout.inner_text().startswith(f"{NASTY}: observed {float(f'{Y[0, 0]:.4g}')}")
-    assert "<b>bold</b> & co" in opened.hover(1)
+    assert "<b>bold</b> & co" in opened.hover(1, "bold")
     assert opened.page.locator("#readout b, #readout script").count() == 0
     assert opened.dialogs == []
 
@@ -243,7 +245,7 @@ def test_twenty_thousand_nodes_are_drawn_by_webgl(browser, tmp_path):
         "(value) => Math.abs(document.getElementById('map-plot').data[1].marker.color[0] - value) < 1e-5",
         arg=float(Y[15, 0]),
     )
-    assert one.hover(7).startswith("node ")
+    assert one.hover(7, "node ").startswith("node ")
     assert one.complaints() == []
     assert one.requests == [one.url]
     one.context.close()

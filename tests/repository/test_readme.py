@@ -22,7 +22,7 @@ def outputs():
 
 def test_snippets_print_what_their_comments_say(outputs):
     printed, _ = outputs
-    assert len(printed) == 4
+    assert len(printed) == 5
     snippets.check(PAGE, printed)
 
 
