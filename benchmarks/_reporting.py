@@ -1,4 +1,4 @@
-"""What the benchmarks share: where the data are, tables on the screen, small files of results."""
+"""What the benchmarks share: where the data are, a clock, tables on the screen, small files of results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,16 @@ def data_folder() -> Path | None:
     """Folder of the paper's data, as the tests find it; None where they are not here."""
     folder = Path(os.environ.get("SPECTRALGP_DATA", ROOT.parent / "shared" / "data"))
     return folder if folder.is_dir() else None
+
+
+def least(work: Callable[[], object], repeats: int = 3) -> float:
+    """Least processor time of some repeats, after one that is not counted."""
+    times = []
+    for _ in range(repeats + 1):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times[1:])
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -23,7 +23,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,21 +42,11 @@ BARS = {
 }
 
 
-def least(work: Callable[[], object], repeats: int) -> float:
-    """Least processor time of some repeats, after one that is not counted."""
-    times = []
-    for _ in range(repeats + 1):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times[1:])
-
-
 def works() -> dict[str, Callable[[], float]]:
     """Every piece of work, by names that both versions of the package have."""
     import numpy as np
     from _fields import smooth_fields
-    from _reporting import data_folder
+    from _reporting import data_folder, least
     from protocols import weather as weather_split
     from settings import PAPER, paper_kernel
     from sklearn.gaussian_process.kernels import RBF

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from _reporting import print_table, save
+from _reporting import least, print_table, save
 from sklearn.gaussian_process.kernels import Matern as MaternKernel
 
 from spectralgp import Graph, Polynomial, Task, decompose
@@ -41,16 +41,6 @@ BARS = {
     "update, 500 nodes, 9 states, ms": 1.0,
     "Matern regression, filter / modes": 0.01,
 }
-
-
-def least(work: Callable[[], object], repeats: int = 3) -> float:
-    """Least processor time of some repeats, after one that is not counted."""
-    times = []
-    for _ in range(repeats + 1):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times[1:])
 
 
 def once(work: Callable[[], object]) -> float:
