@@ -18,3 +18,17 @@ def require(library: str, extra: str, purpose: str) -> Any:
             f"{name} must be installed {purpose}; got an environment without it. "
             f"Install it with: pip install 'spectralgp[{extra}]'."
         ) from error
+
+
+def can_keep_compiled() -> bool:
+    """Whether Numba finds a place for compiled code: none on a read-only installation without a writable home."""
+    from numba import njit
+
+    def probe() -> None:
+        pass
+
+    try:
+        njit(cache=True)(probe)
+    except RuntimeError:
+        return False
+    return True

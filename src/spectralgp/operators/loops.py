@@ -8,21 +8,10 @@ import numpy as np
 from numba import njit, prange
 from numba.extending import register_jitable
 
+from spectralgp._basics.extras import can_keep_compiled
+
 BLOCK = 2048  # rows that one thread takes at a time: few enough for their columns to stay in its cache
 MOST_PARTS = 64  # partial sums, added up in a fixed order
-
-
-def _is_cacheable() -> bool:
-    """Whether Numba finds a place for compiled code: none on a read-only installation without a writable home."""
-
-    def probe() -> None:
-        pass
-
-    try:
-        njit(cache=True)(probe)
-    except RuntimeError:
-        return False
-    return True
 
 
 # jitable, not compiled itself: a compiled function in their closure would keep the others out of Numba's cache
@@ -120,7 +109,7 @@ def _columns_rows(matrix: Any, scale: Any, current: Any, previous: Any, stop: in
 
 
 step, step_gram, step_columns = (
-    njit(parallel=True, cache=_is_cacheable(), fastmath=True)(loop) for loop in (_step, _step_gram, _step_columns)
+    njit(parallel=True, cache=can_keep_compiled(), fastmath=True)(loop) for loop in (_step, _step_gram, _step_columns)
 )
 # for processes forked from one with threads, which must not start any; not cached, or they would pass for the others
 serial_step, serial_step_gram, serial_step_columns = (
@@ -128,5 +117,5 @@ serial_step, serial_step_gram, serial_step_columns = (
 )
 # of some rows, by one thread that leaves the interpreter to others: parts of a graph run side by side
 step_rows, gram_rows, columns_rows = (
-    njit(cache=_is_cacheable(), fastmath=True, nogil=True)(loop) for loop in (_step_rows, _gram_rows, _columns_rows)
+    njit(cache=can_keep_compiled(), fastmath=True, nogil=True)(loop) for loop in (_step_rows, _gram_rows, _columns_rows)
 )

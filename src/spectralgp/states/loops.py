@@ -13,21 +13,10 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
+from spectralgp._basics.extras import can_keep_compiled
+
 MOST_RATIO = 0.99  # of one change to the one before it, as taken for what is still to come
 FIRST_ROWS = 64  # of the table of gains
-
-
-def _is_cacheable() -> bool:
-    """Whether Numba finds a place for compiled code: none on a read-only installation without a writable home."""
-
-    def probe() -> None:
-        pass
-
-    try:
-        njit(cache=True)(probe)
-    except RuntimeError:
-        return False
-    return True
 
 
 # by loops: assignments of whole arrays take Numba many times as long to compile
@@ -500,7 +489,7 @@ def _generated(
 
 # no reassociation: sums must be those of NumPy to the last few digits
 _fill, forward, backward, scores, _sum, products, generated = (
-    njit(cache=_is_cacheable(), error_model="numpy", fastmath={"contract", "nsz", "arcp"}, nogil=True)(loop)
+    njit(cache=can_keep_compiled(), error_model="numpy", fastmath={"contract", "nsz", "arcp"}, nogil=True)(loop)
     for loop in (_fill_table, _forward, _backward, _scores, _informations, _products, _generated)
 )
 
