@@ -157,10 +157,10 @@ def test_auto_switches_at_the_documented_size_and_says_so(monkeypatch):
     ids=["many on a sparse graph", "few", "many on a dense graph", "as asked for", "kernel given"],
 )
 def test_auto_switches_earlier_where_much_is_missing(n_missing, n_edges, given, kind, monkeypatch):
-    for limit in (reading.MOST_SHRUNK, reading.MOST_WRITTEN_OUT):
+    for limit in (reading.MOST_SHRUNK, reading.MOST_DENSE):
         assert f"{limit:,}" in GraphGPRegressor.__doc__
     monkeypatch.setattr(reading, "MOST_SHRUNK", 60)
-    monkeypatch.setattr(reading, "MOST_WRITTEN_OUT", 10)
+    monkeypatch.setattr(reading, "MOST_DENSE", 10)
     rng, n_nodes = np.random.default_rng(0), 120
     pairs = np.argwhere(np.triu(np.ones((n_nodes, n_nodes)), 1))
     ring = Graph.from_edges(pairs[np.argsort(np.diff(pairs).ravel(), kind="stable")[:n_edges]])

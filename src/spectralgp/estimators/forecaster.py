@@ -12,7 +12,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.arrays import as_generator, on_host
@@ -20,8 +19,7 @@ from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_
 from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, match_columns, some
 from spectralgp.estimators import saving
-from spectralgp.estimators.reading import MOST_EXACT, Form, matched_graph, read_values
-from spectralgp.estimators.regressor import OUTPUTS, Output
+from spectralgp.estimators.reading import MOST_EXACT, Answering, Form, matched_graph, read_values
 from spectralgp.forecasting.backtests import Backtest
 from spectralgp.forecasting.model import (
     Ahead,
@@ -49,7 +47,7 @@ DEFAULT_HORIZONS = (1, 6, 24)
 N_IMPUTED_DRAWS = 64
 
 
-class GraphGPForecaster(BaseEstimator):
+class GraphGPForecaster(Answering):
     """Forecasts of series on a graph, with the graph's rates and powers learnt by frequency.
 
     Each row of `Y` is the graph at one time, one value per node. The model is
@@ -144,23 +142,6 @@ class GraphGPForecaster(BaseEstimator):
         self.residual = residual
         self.drift = drift
         self.verbose = verbose
-
-    def set_output(self, *, predict: Output | None = None) -> Self:
-        """Choose the kind of table that `predict` and `impute` answer with, as `GraphGPRegressor.set_output` does."""
-        if predict is not None:
-            self._sklearn_output_config = {"predict": as_option(predict, "predict", OUTPUTS)}
-        return self
-
-    @property
-    def node_names_(self) -> tuple[Hashable, ...] | None:
-        """Names of the nodes in the order of the columns of `Y` at `fit`; None if neither it nor the graph has any."""
-        check_is_fitted(self)
-        return self._form.names
-
-    @property
-    def _output(self) -> str:
-        chosen: dict[str, str] = getattr(self, "_sklearn_output_config", {})
-        return chosen.get("predict", "default")
 
     # ------------------------------------------------------------------------------------------------ fitting
 

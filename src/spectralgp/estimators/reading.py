@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from spectralgp._basics.arrays import on_host, take
 from spectralgp._basics.checks import Array, Indices, Mask, as_option, numbers_of, without_mask
 from spectralgp._basics.tables import (
+    LIBRARIES,
     WRITTEN,
     Layout,
     Table,
@@ -25,6 +27,7 @@ from spectralgp._basics.tables import (
     written,
 )
 from spectralgp.fields import Changes, Logarithms, Transformation
+from spectralgp.fields.seen import MOST_DENSE
 from spectralgp.graphs import Graph, GraphBase, as_graph
 from spectralgp.graphs.weights import chosen_nodes
 from spectralgp.kernels import (
@@ -49,10 +52,11 @@ from spectralgp.spectra import Chebyshev, Exact, SpectrumSettings
 
 MOST_EXACT = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
 MOST_SHRUNK = 2_000  # nodes: what is shrunk is a matrix of nodes by nodes
-MOST_WRITTEN_OUT = 2_500  # missing values; beyond it each draw of them takes products with all eigenvectors
 SPARSE = 50  # nodes for each of the neighbours that a node has on average: fewer visits than such a product takes
 DIFFERENT_LEVELS = 4.0  # variance of nodes' means over that by chance, beyond which nodes have levels of their own
 DROWNING_LEVELS = 1e4  # the same ratio, beyond which levels are all that a model with a term for them would see
+OUTPUTS = ("default", "numpy", *LIBRARIES)
+Output = Literal["default", "numpy", "pandas", "polars", "pyarrow", "xarray"]
 LARGEST_INPUT = 1e150  # whose square is still a number
 
 
@@ -133,6 +137,42 @@ class Form:
         if output == "xarray" and self.layout is not None and self.layout.library == "xarray":
             layout = self.layout
         return values if layout is None else written(values, layout, names, labels)
+
+
+class Answering(BaseEstimator):
+    """What estimators share: the kind of table that they answer with, and the names of its columns."""
+
+    _form: Form
+
+    def set_output(self, *, predict: Output | None = None) -> Self:
+        """Choose the kind of table that `predict` and `impute` answer with; `clone` and model files keep the choice.
+
+        Parameters
+        ----------
+        predict : {"default", "numpy", "pandas", "polars", "pyarrow", "xarray"}, optional
+            "default" is what came in: `predict` answers as the `Y` of `fit` was, `impute` as its own `Y` is, and arrays
+            are answered with arrays. Else all answers are of that kind. None leaves the choice as it is.
+
+        Notes
+        -----
+        Columns have the names of the nodes. Rows have the labels of `X` where it has any (pandas, xarray) and the
+        library knows such. Covariances and samples are arrays whatever the choice.
+        """
+        if predict is not None:
+            # the attribute that scikit-learn's clone keeps for its own set_output
+            self._sklearn_output_config = {"predict": as_option(predict, "predict", OUTPUTS)}
+        return self
+
+    @property
+    def node_names_(self) -> tuple[Hashable, ...] | None:
+        """Names of the nodes in the order of the columns of `Y` at `fit`; None if neither it nor the graph has any."""
+        check_is_fitted(self)
+        return self._form.names
+
+    @property
+    def _output(self) -> str:
+        chosen: dict[str, str] = getattr(self, "_sklearn_output_config", {})
+        return chosen.get("predict", "default")
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +356,7 @@ def _spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) -
 
 def _is_costly_to_fill(graph: GraphBase, seen: Mask | None) -> bool:
     """Whether signals have holes that are filled in faster by visits to the graph, where nothing is shrunk anyway."""
-    if seen is None or graph.n_nodes <= MOST_SHRUNK or np.count_nonzero(~seen) <= MOST_WRITTEN_OUT:
+    if seen is None or graph.n_nodes <= MOST_SHRUNK or np.count_nonzero(~seen) <= MOST_DENSE:
         return False
     return 2 * graph.n_edges * SPARSE < graph.n_nodes**2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
@@ -24,7 +24,6 @@ from spectralgp._basics.arrays import as_generator, on_host, take
 from spectralgp._basics.checks import Array, as_option, as_positive
 from spectralgp._basics.progress import announce, mention, progress_bar, quietly
 from spectralgp._basics.tables import (
-    LIBRARIES,
     Table,
     check_same_order,
     frame_index,
@@ -44,13 +43,11 @@ from spectralgp.learning.time_order import in_time_order
 from spectralgp.operators import precision_of
 from spectralgp.spectra import SpectrumSettings, release_passes
 
-OUTPUTS = ("default", "numpy", *LIBRARIES)
-Output = Literal["default", "numpy", "pandas", "polars", "pyarrow", "xarray"]
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
 
 
-class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
     """Gaussian process regression of signals on a graph, with a graph kernel learnt on the graph's spectrum.
 
     Each row of `Y` is a signal, one value per node, observed at the inputs in the same row of `X`. The model is
@@ -212,36 +209,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 )
             self.graph_kernel = replace(self.graph_kernel, **nested)
         return self
-
-    def set_output(self, *, predict: Output | None = None) -> Self:
-        """Choose the kind of table that `predict` and `impute` answer with; `clone` and model files keep the choice.
-
-        Parameters
-        ----------
-        predict : {"default", "numpy", "pandas", "polars", "pyarrow", "xarray"}, optional
-            "default" is what came in: `predict` answers as the `Y` of `fit` was, `impute` as its own `Y` is, and arrays
-            are answered with arrays. Else all answers are of that kind. None leaves the choice as it is.
-
-        Notes
-        -----
-        Columns have the names of the nodes. Rows have the labels of `X` where it has any (pandas, xarray) and the
-        library knows such. Covariances and samples are arrays whatever the choice.
-        """
-        if predict is not None:
-            # the attribute that scikit-learn's clone keeps for its own set_output
-            self._sklearn_output_config = {"predict": as_option(predict, "predict", OUTPUTS)}
-        return self
-
-    @property
-    def node_names_(self) -> tuple[Hashable, ...] | None:
-        """Names of the nodes in the order of the columns of `Y` at `fit`; None if neither it nor the graph has any."""
-        check_is_fitted(self)
-        return self._form.names
-
-    @property
-    def _output(self) -> str:
-        chosen: dict[str, str] = getattr(self, "_sklearn_output_config", {})
-        return chosen.get("predict", "default")
 
     def __sklearn_tags__(self) -> Any:
         """Tags: precomputed kernels take square inputs."""
