@@ -96,15 +96,15 @@ def examples(command):
 # ----------------------------------------------------------------------------------------------------- end to end
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.__name__)
-def test_every_commands_help_has_an_example_that_runs(fitted, monkeypatch, command):
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_commands_help_has_an_example_that_runs(fitted, monkeypatch, name):
     quick = GraphGPRegressor(demo.made_outages().graph, Polynomial(1), residual=None)
     methods = {"Interpolation": demo.interpolate}
     monkeypatch.setattr(demo, "run_demo", partial(demo.run_demo, model=quick, methods=methods))
-    lines = examples(command)
+    lines = examples(cli.command_named(name))
     assert lines
-    assert lines[-1][0] == command.__name__
-    shown = " ".join(answered(command.__name__, "--help").split())
+    assert lines[-1][0] == name
+    shown = " ".join(answered(name, "--help").split())
     assert " ".join(lines[-1][:3]) in shown
     for arguments in lines:
         answered(*arguments, *(["--force"] if "--force" in shown else []))
