@@ -37,6 +37,7 @@ COMMANDS = {  # in the order of the help: the module of each, and what the help 
     "compare": ("learning", "Compare graph kernels with what people use instead."),
     "forecast": ("forecasting", "Forecast the rows after the last one of a series."),
     "update": ("forecasting", "Take new rows into a model, without learning it anew."),
+    "plot": ("pictures", "Draw nodes over time, a map, or filters."),
     "report": ("answers", "Write a page about a model."),
     "demo": ("showcase", "Fill in sensors that failed, and compare with other methods."),
     "example": ("showcase", "Write files to try the other commands with."),

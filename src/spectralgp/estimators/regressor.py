@@ -21,7 +21,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.arrays import as_generator, on_host, take
-from spectralgp._basics.checks import Array, as_option, as_positive
+from spectralgp._basics.checks import Array, Mask, as_option, as_positive
 from spectralgp._basics.progress import announce, mention, progress_bar, quietly
 from spectralgp._basics.tables import (
     Table,
@@ -590,6 +590,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         if self._output == "default":
             return like_table(values, Y)
         return self._form.answer(values, self._output, names or self._form.names, frame_index(Y))
+
+    def has_seen(self, X: Any, Y: Any) -> Mask:
+        """Which of these signals, inputs and all, the model was fitted to or conditioned on; shape (n_signals,).
+
+        `X` and `Y` are those of `impute`, which takes the same signals for known.
+        """
+        check_is_fitted(self)
+        self.graph_.require_whole("to look for signals")
+        X, _, signals = self._paired(X, Y)
+        first = self.posterior_.parts[0][1]
+        return answers.among_training(first, self._new_inputs(X, as_given=True), self._to_graph(signals)) >= 0
 
     def condition_on(self, X: Any, Y: Any) -> Self:
         """A model with more signals and the same hyperparameters: nothing is learnt anew, and `fits_` stay as they are.
