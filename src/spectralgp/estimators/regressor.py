@@ -139,6 +139,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         of logarithms near a typical value.
     n_features_in_ : int
         Number of features of `X`.
+    date_columns_ : tuple of int
+        Positions of the columns of `X` that were dates.
 
     Examples
     --------
@@ -226,8 +228,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         Parameters
         ----------
         X : array or table of shape (n_signals, n_features), or None
-            Inputs, one row per signal; the covariance matrix itself for a precomputed kernel. None makes the signals
-            independent, ``K = I``: the filter can be learnt, and a new signal has the model's own distribution.
+            Inputs, one row per signal; the covariance matrix itself for a precomputed kernel. Columns of dates are
+            taken as days since 1970, in UTC where they have a time zone, and must be dates at `predict` too. None makes
+            the signals independent, ``K = I``: the filter can be learnt, and a new signal has the model's own
+            distribution.
         Y : array or table of shape (n_signals, n_nodes) or (n_signals,)
             Signals in rows. NaN is what was not observed: `fits_` say how it was treated. Signals without any value are
             left out; nodes without any are predicted. The columns of a table (pandas, Polars, PyArrow or another that
@@ -600,7 +604,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
     def summary(self) -> str:
         """What was learnt, in words: the models, their weights, their filters, inputs and noise."""
         check_is_fitted(self)
-        return answers.summary_of(self._learnt)
+        said = answers.summary_of(self._learnt)
+        if not self.date_columns_:
+            return said
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        columns = ", ".join(str(names[place]) for place in self.date_columns_)
+        return f"{said}\n\nDates of X (column {columns}) are days since 1970, in UTC where they have a time zone."
 
     # ------------------------------------------------------------------------------- filling in, and other data
 

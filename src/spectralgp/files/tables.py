@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
-from spectralgp._basics.tables import some
+from spectralgp._basics.tables import days_of, some
 from spectralgp.scores import interval_half_width
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ PLAIN_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d+)?")
 COMPACT_DATE = re.compile(r"(?:1[89]|2[01])\d{6}(?:\d\d)?")
 OFFSET = re.compile(r":\d\d(?:\.\d+)?(Z|[-+]\d\d(?::?\d\d)?)$")
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d(:\d\d)?")
-DAY = np.timedelta64(1, "D")
 SIGNIFICANT_DIGITS = 3  # of a standard deviation, to which values are rounded beside their intervals
 
 
@@ -358,7 +357,7 @@ def times_of(index: Any) -> Array:
         return index.to_numpy(dtype=np.float64)
     if hasattr(index, "tz_localize"):
         plain = index if index.tz is None else index.tz_convert(None)
-        return np.asarray((plain.to_numpy() - np.datetime64(0, "D")) / DAY, dtype=np.float64)
+        return cast(Array, days_of(plain.to_numpy()))
     got = f"labels such as {index[0]!r}" if len(index) else "no rows"
     raise ValueError(
         f"time must be numbers or dates as 2024-01-31, in the first column of the signals; got {got}. Say how dates "
