@@ -384,7 +384,13 @@ def test_every_kind_of_file_holds_the_same_graph(tmp_path):
         ("graph.mtx", f"{MATRIX}3 3 2000000000\n1 2 1.0\n", r"3 rows and 2,000,000,000 entries, more than"),
         ("edges.parquet.gz", "", r"must have one of the suffixes .*; got '.parquet.gz'"),
         ("graph.geojson", "{}", r"GeoJSON FeatureCollection"),
-        ("graph.geojson", "[1, 2]", r"GeoJSON FeatureCollection"),
+        (
+            "graph.geojson",
+            "[1, 2]",
+            r"GeoJSON FeatureCollection, an object with a list of features; got a list\. Export",
+        ),
+        ("graph.geojson", '{"type": "Feature"}', r"list of features; got an object with 'type'\. Export"),
+        ("graph.geojson", '{"features": 3}', r"list of features; got an object with 'features'\. Export"),
         ("graph.geojson", '{"features": [1]}', r"geometry in every feature, .*; got 1 in feature 1"),
         ("graph.geojson", POINT + '{"geometry": null}]}', r"geometry in every feature, .*; got None in feature 2"),
         (

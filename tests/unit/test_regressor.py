@@ -708,6 +708,15 @@ def test_the_default_of_one_signal_is_one_kernel():
     assert oracle.relative_error(std[0, 4:], np.sqrt(np.diag(covariance))) < FORMULA
 
 
+@pytest.mark.filterwarnings("ignore:the noise is at")
+def test_signals_that_do_not_vary_leave_nothing_to_choose():
+    """All candidates would be learnt and weighed for nothing, and slowly: at a bound there is no curvature."""
+    for level in (0.0, 3.0):
+        model = GraphGPRegressor(GRAPH).fit(X, np.full(Y.shape, level))
+        assert len(model.fits_) == 1
+        np.testing.assert_array_equal(model.predict(NEW), np.full((N_NEW, N_NODES), level))
+
+
 def dense_evidence(theta, signals, n_coefficients):
     """Equation (5) with the covariance written out, from (Chebyshev coefficients, log length scale, log noise)."""
     filters = np.polynomial.chebyshev.chebval(2 * np.linalg.eigvalsh(LAPLACIAN) - 1, theta[:n_coefficients])

@@ -62,7 +62,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         The graph on the columns of `Y`. Without one every output is its own node and the kernel is the identity.
     graph_kernel : graph kernel or list of them, optional
         Covariance between nodes. If not given, a few models are tried on held-out folds and stacked; `summary` says
-        which. Of one signal, which has no folds, it is `Diffusion`. The kernels of a list, and the degrees of
+        which. Of one signal, or of a constant, it is `Diffusion`. The kernels of a list, and the degrees of
         ``Polynomial("auto")``, are stacked too: predictions are a mixture with the weights that score best on held-out
         folds.
     input_kernel : scikit-learn kernel or "precomputed", optional
@@ -298,7 +298,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             setting = replace(setting, learnt_from=training.learnt_from)
         kernels, start = training.graph_kernels, None
         is_choice = self.graph_kernel is None and isinstance(self.residual, str) and not solver.only_papers_model
-        is_alone = is_choice and n_signals < 2  # no folds can be made: one kernel of few parameters
+        # without folds, or anything that varies, there is nothing to choose by: one kernel of few parameters
+        is_alone = is_choice and (n_signals < 2 or setting.task.signals.variance == 0)
         if is_alone:
             is_choice, kernels = False, [Identity() if self.graph is None else Diffusion()]
         if n_signals < 2 and len(kernels) > 1:
@@ -324,7 +325,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                 elif is_choice:
                     plan = automatic(setting)
                 elif is_alone:
-                    *_, plain = setting.signals  # one signal says nothing of the scales of nodes
+                    *_, plain = setting.signals  # which say nothing of the scales of nodes
                     plan = at_once([setting.candidate(kernels[0], scale=plain)])
                 else:
                     carries, scale = setting.columns is not None, setting.first_scale
