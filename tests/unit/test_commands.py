@@ -107,6 +107,7 @@ def examples(command):
 # ----------------------------------------------------------------------------------------------------- end to end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_commands_help_has_an_example_that_runs(fitted, monkeypatch, name):
     quick = GraphGPRegressor(demo.made_outages().graph, Polynomial(1), residual=None)
