@@ -31,19 +31,19 @@ def number(value: float) -> str:
 
 
 def row(problem: str, rival: str, found: Result, limit: float) -> list[str]:
-    size = problem.partition(",  ")[0]
     if "seconds" not in found:
-        return [size, rival, found["failed"], "", "", "", "", ""]
+        return [problem, rival, found["failed"], "", "", "", "", ""]
     processor, wall = reached(found)
     learning = f"{number(processor)} ({number(wall)})"
     if found["is_stopped"]:
         learning = f"stopped at {limit:.0f} s, {found['says'].removeprefix('stopped after ')}"
     likelihood, memory = found.get("log_likelihood"), max(found["gigabytes"].values())
-    cells = [size, rival, learning, "" if likelihood is None else f"{likelihood:,.1f}"]
+    cells = [problem, rival, learning, "" if likelihood is None else f"{likelihood:,.1f}"]
     cells.append(f"{found['filter_error']:.1%}" if "filter_error" in found else "")
     prediction = found.get("prediction", {})
     if "processor" in prediction:
-        cells += [f"{1e3 * prediction['processor']:,.3g} ms", f"{prediction['log_density']:.3f}"]
+        seconds = prediction["processor"]
+        cells += [f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms", f"{prediction['log_density']:.3f}"]
     else:
         cells += [prediction.get("failed", ""), ""]
     return [*cells, f"{memory:.2f} ({memory - found['gigabytes']['before']:.2f})"]
@@ -86,8 +86,10 @@ def section(result: Result, table: Callable[..., str], verdict: Callable[[bool],
     ahead = [f"* {problem}: {'; '.join(better(rivals))}." for problem, rivals in runs.items()
              if OURS in rivals and "seconds" in rivals[OURS] and better(rivals)]  # fmt: skip
     bars = [
-        [name, f"{bar['found']:,.3g}", f"{bar['bar']:g}", verdict(bar["met"])] for name, bar in result["bars"].items()
-    ]
+        [name, "no answer" if bar["met"] is None else f"{bar['found']:,.3g}", f"{bar['bar']:g}",
+         "not compared" if bar["met"] is None else verdict(bar["met"])]
+        for name, bar in result["bars"].items()
+    ]  # fmt: skip
     return [
         f"{introduction} Here everything has {settings['threads']} "
         f"thread{'s' if settings['threads'] > 1 else ''}. {versions}; fast-graph-gp knows nothing of "
@@ -104,7 +106,7 @@ def section(result: Result, table: Callable[..., str], verdict: Callable[[bool],
         "density is that of a value of five new signals. Memory is the peak of the process with its libraries, and "
         "what it took on top of those and the data.\n",
         table(header, rows),
-        "Where another one is better, beyond rounding:\n",
+        "What is not in the table was not run. Where another one is better, beyond rounding:\n",
         *(ahead or ["* nowhere."]),
         "",
         table(["bar", "found", "asked", ""], bars),

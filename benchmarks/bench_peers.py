@@ -169,7 +169,8 @@ def bars_met(runs: dict[str, Any]) -> dict[str, Any]:
     met: dict[str, Any] = {}
 
     def bar(name: str, found: float, limit: float, is_met: bool) -> None:
-        met[name] = {"found": found, "bar": limit, "met": bool(is_met)}
+        known = np.isfinite(found)  # else there was no answer to compare with
+        met[name] = {"found": found if known else None, "bar": limit, "met": bool(is_met) if known else None}
 
     for problem, by_rival in runs.items():
         ours = by_rival.get(OURS, {})
@@ -291,10 +292,7 @@ def main() -> None:
     ]
     with ThreadPoolExecutor(chosen.jobs) as pool:
         list(pool.map(one, tasks))
-    rows = [
-        [name, f"{one['found']:.3g}", one["bar"], "met" if one["met"] else "NOT MET"]
-        for name, one in bars_met(runs).items()
-    ]
+    rows = [[name, one["found"], one["bar"], one["met"]] for name, one in bars_met(runs).items()]
     print_table("bars", ["bar", "found", "asked", ""], rows)
 
 

@@ -134,7 +134,9 @@ def peers() -> list[str]:
     title = ["## Other Gaussian processes\n"]
     if result is None:
         return [*title, "Not measured yet: run `make bench`.\n"]
-    return [*title, *peers_section(result, table, verdict, f"{command('bench_peers.py')}. {machine(result)}")]
+    options = " ".join(f"--{name} {result['settings'][name]:g}" for name in ("threads", "limit", "jobs"))
+    introduction = f"{command(f'bench_peers.py {options}')}. {machine(result)}"
+    return [*title, *peers_section(result, table, verdict, introduction)]
 
 
 def dask() -> list[str]:
