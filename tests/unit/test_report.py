@@ -33,6 +33,7 @@ from spectralgp.report import NewSignals, gather, words
 from spectralgp.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, shown_signals
 from spectralgp.report.numbers import Bands, Counts, LearntFilter, Variance, deviation_band
 from spectralgp.report.page import page_of
+from spectralgp.report.shapes import Modes, shape_of
 from spectralgp.scores import LEVELS, calibration_of, coverage, crps, mean_log_density, pit, root_mean_square_error
 from tolerances import EXACT, FORMULA
 
@@ -397,28 +398,22 @@ def shifted(ours):
 # ---------------------------------------------------------------------------------------------------------- words
 
 
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([1.0, 0.9, 0.8], "flat"),
-        ([1.0, 0.5, 0.1], "low-pass"),
-        ([0.1, 0.5, 1.0], "high-pass"),
-        ([0.1, 1.0, 0.1], "band-pass"),
-        ([-0.2, -0.9, -0.2], "band-pass"),
-        ([0.0, 0.0, 0.0], "none"),
-    ],
-)
-def test_kinds_of_filters(values, kind):
-    assert words.kind_of_filter(np.array(values)) == kind
-
-
 def test_filters_in_words():
-    bands = _bands(LearntFilter("signal", np.array([2.0, 1.0, 0.5]), np.zeros(3)))
-    (said,) = words.filter_words(bands)
-    assert said.startswith("The signal filter g is of what inputs explain; it is low-pass: neighbours are alike (2 at")
-    carried = words.filter_words(_bands(LearntFilter("carry", np.array([0.5, 0.5, 0.5]), np.zeros(3))))
+    (said,) = words.filter_words(_bands(_filter("signal", np.array([2.0, 1.0, 0.5]), np.zeros(3))))
+    assert said == (
+        "The signal filter g is of what inputs explain; it is low-pass: neighbours are alike (2 at frequency 0, 0.5 at "
+        "the highest)."
+    )
+    (said,) = words.filter_words(_bands(_filter("residual", np.zeros(3), np.zeros(3))))
+    assert said == "The residual filter h is of what neighbours share beside it; it is none."
+    carried = words.filter_words(_bands(_filter("carry", np.array([0.5, 0.5, 0.5]), np.zeros(3))))
     assert "patterns of every scale carry over alike" in carried[0]
     assert "no filter to show" in words.filter_words(_bands())[0]
+
+
+def _filter(which, mean, std):
+    modes = Modes(np.linspace(0, 1, mean.size), np.full(mean.size, 1 / mean.size))
+    return LearntFilter(which, mean, std, shape_of(modes, mean))
 
 
 def _bands(*filters):
@@ -429,7 +424,7 @@ def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero():
     """One of either sign, as what carries over may be, has both of its ends."""
     mean, std = np.array([2.0, 0.1, 0.0]), np.array([0.5, 0.3, 0.2])
     filters = ("signal", mean, std), ("carry", mean - 1, std), ("residual", mean, None)
-    bands = _bands(*(LearntFilter(*one) for one in filters))
+    bands = _bands(*(_filter(*one) for one in filters))
     shaded = [trace for trace in filter_figure(bands).data if "fill" in trace and trace.fill == "toself"]
     # along the upper end, and back along the lower one
     ends = [(high, low[::-1]) for high, low in (np.split(trace.y, 2) for trace in shaded)]
@@ -468,7 +463,7 @@ def test_variance_in_words():
         ({"stand_ins": 2}, "2 draws of the hyperparameters violated a constraint and were replaced"),
         ({"variance": Variance(0.05, 0.0, 0.0, 0.95, 0.1, None)}, "95% of the variance is noise"),
         ({"variance": Variance(0.5, 0.0, 0.0, 0.5, -0.1, None)}, "no better than the nodes' means"),
-        ({"bands": _bands(LearntFilter("signal", np.ones(3), np.full(3, 0.6)))}, "signal filter g is uncertain"),
+        ({"bands": _bands(_filter("signal", np.ones(3), np.full(3, 0.6)))}, "signal filter g is uncertain"),
     ],
 )
 def test_what_to_watch_out_for(paper, change, said):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -37,13 +37,17 @@ from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.kernels import GraphKernel, Identity, InputRecipe, SpectralKernel, as_input_kernel
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.candidates import at_once, automatic, likelier_scale, with_logarithms
-from spectralgp.learning.fitting import fit_models
+from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.many import rows_to_learn_from, what_takes_long
 from spectralgp.learning.time_order import in_time_order
 from spectralgp.operators import precision_of
 from spectralgp.spectra import SpectrumSettings, release_passes
 
+if TYPE_CHECKING:
+    from spectralgp.report.shapes import FilterShape
+
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model
+FILTERS = ("signal", "residual", "carry")
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
 
 
@@ -529,7 +533,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             node of relative scale one.
         """
         check_is_fitted(self)
-        as_option(which, "which", ("signal", "residual", "carry"))
+        as_option(which, "which", FILTERS)
         spectrum = self.spectrum_
         # nodes of a quadrature may lie a little beyond the interval
         own = np.minimum(spectrum.eigenvalues, spectrum.upper)
@@ -539,12 +543,26 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                 f"eigenvalues must lie between 0 and {spectrum.upper:g}, where the filter was learnt; got values from "
                 f"{np.min(points):g} to {np.max(points):g}. Beyond that a polynomial says nothing."
             )
-        members = zip(self.kernel_weights_, self.fits_, self._learnt.candidates, strict=True)
-        fitted = [(weight, fit.model, 1.0, candidate.carried) for weight, fit, candidate in members]
-        mean, _ = answers.average_response(fitted, spectrum, points, which)
+        mean, _ = answers.average_response(self._fitted, spectrum, points, which)
         if not return_std:
             return mean
         return mean, answers.average_response(self._learnt.shown, spectrum, points, which)[1]
+
+    @property
+    def _fitted(self) -> list[Shown]:
+        """The models and their weights, as `average_response` takes them."""
+        members = zip(self.kernel_weights_, self.fits_, self._learnt.candidates, strict=True)
+        return [(weight, fit.model, 1.0, candidate.carried) for weight, fit, candidate in members]
+
+    def filter_shape(self, which: Literal["signal", "residual", "carry"] = "signal") -> FilterShape:
+        """The kind of a learnt filter: ``kind`` is low-pass, high-pass, band-pass, band-stop, several humps or flat.
+
+        It is decided by shares of the power of the filter of `response`, and by whether draws of the hyperparameters
+        tell its values apart; `summary` and `report` have it in words.
+        """
+        check_is_fitted(self)
+        drawn = self._learnt.shown_of_each if self._learnt.candidates[0].task.signals.shape[0] else ()
+        return answers.filter_shape(self._fitted, drawn, self.spectrum_, as_option(which, "which", FILTERS))
 
     def summary(self) -> str:
         """What was learnt, in words: the models, their weights, their filters, inputs and noise."""

@@ -16,6 +16,7 @@ from spectralgp.fields import Mixture, Posterior, Predictive, leave_one_out
 from spectralgp.graphs import Graph
 from spectralgp.learning import Fit
 from spectralgp.learning.fitting import FittedModels, Tried
+from spectralgp.report.shapes import FilterShape
 from spectralgp.scores import Calibration, calibration_of
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class LearntFilter:
     which: Which
     mean: Array
     std: Array | None  # None where the model holds no signals that would tell it
+    shape: FilterShape
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,7 +350,8 @@ def _bands(model: Any, heaviest: Posterior) -> Bands:
         }
         for which in (which for which, is_there in has.items() if is_there):
             answer = model.response(grid, return_std=has_signals, which=which)
-            filters.append(LearntFilter(which, *(answer if has_signals else (answer, None))))
+            mean, std = answer if has_signals else (answer, None)
+            filters.append(LearntFilter(which, mean, std, model.filter_shape(which)))
     energy = np.zeros(N_SPECTRUM_BINS)
     if has_signals:
         own = next((one for one in posteriors if one.prior.spectrum is spectrum), heaviest)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralgp._basics.checks import Array
 from spectralgp.report.numbers import Bands, Numbers, Source, Variance, Which
 from spectralgp.scores import Calibration
 
 if TYPE_CHECKING:
     from spectralgp.baselines import Performance
 
-Kind = Literal["none", "band-pass", "low-pass", "high-pass", "flat"]
-
 # thresholds beyond which something is said
-FLAT_RATIO = 1.5  # of a filter's values, up to which it is called flat
-ZERO_FILTER = 1e-12  # largest value of a filter that is called none
 FEW_SIGNALS = 10
 COVERAGE_TOLERANCES = {0.5: 0.05, 0.8: 0.05, 0.9: 0.03}  # by the probability of the intervals
 BIAS_TOLERANCE = 0.05  # distance from one half of the mean of the PIT
@@ -33,17 +28,6 @@ ROLES: dict[Which, str] = {
     "carry": "what carries over from the inputs",
 }
 ROLE_WITHOUT_INPUTS = "what neighbours share"
-# of a kind of filter: in general, and of the one through which inputs carry over
-MEANINGS: dict[Kind, tuple[str, str]] = {
-    "none": ("it is zero", "it is zero"),
-    "band-pass": (
-        "it is band-pass: patterns of a middle scale stand out",
-        "patterns of a middle scale carry over most",
-    ),
-    "low-pass": ("it is low-pass: neighbours are alike", "smooth patterns carry over most"),
-    "high-pass": ("it is high-pass: neighbours are opposed", "rough patterns carry over most"),
-    "flat": ("it is nearly flat: nodes are on their own", "patterns of every scale carry over alike"),
-}
 # of predictions: at length, in short, and in the middle of a sentence, of what is predicted and of scores
 SOURCES: dict[Source, tuple[str, str, str, str]] = {
     "left out": (
@@ -85,18 +69,6 @@ SUBJECTS = {
 FILLING = "at filling in hidden values"
 
 
-def kind_of_filter(values: Array) -> Kind:
-    """Where a filter is large, from its values at points that go through the whole spectrum."""
-    low, high, peak = abs(float(values[0])), abs(float(values[-1])), float(np.max(np.abs(values)))
-    if peak < ZERO_FILTER:
-        return "none"
-    if peak > FLAT_RATIO * max(low, high):
-        return "band-pass"
-    if low > FLAT_RATIO * high:
-        return "low-pass"
-    return "high-pass" if high > FLAT_RATIO * low else "flat"
-
-
 def percent(share: float) -> str:
     """A share as whole per cent, or as what it is where that would be none or all: "less than 1%", "more than 99%"."""
     if 0 < share < 0.01:
@@ -128,10 +100,11 @@ def filter_words(bands: Bands, has_inputs: bool = True) -> list[str]:
         return ["The graph kernel is not a function on the graph's spectrum, so there is no filter to show."]
     said = []
     for one in bands.filters:
-        kind = kind_of_filter(one.mean)
-        role = ROLES[one.which] if has_inputs or one.which == "carry" else ROLE_WITHOUT_INPUTS
-        ends = f" ({one.mean[0]:.3g} at frequency 0, {one.mean[-1]:.3g} at the highest)" if kind != "none" else ""
-        said.append(f"The {NAMES[one.which]} is of {role}; {MEANINGS[kind][one.which == 'carry']}{ends}.")
+        carries, shape = one.which == "carry", one.shape
+        role = ROLES[one.which] if has_inputs or carries else ROLE_WITHOUT_INPUTS
+        meaning = shape.meaning(carries) if carries and shape.kind != "none" else f"it is {shape.meaning()}"
+        values = "" if shape.kind == "none" else f" ({shape.values})"
+        said.append(f"The {NAMES[one.which]} is of {role}; {meaning}{values}.")
     return said
 
 
@@ -198,7 +171,7 @@ def watch_outs(numbers: Numbers) -> list[str]:
         ),
         **{
             f"The {NAMES[one.which]} is uncertain: somewhere its band is wider than half its largest value.": (
-                one.std is not None and np.max(one.std) > WIDE_BAND * np.max(np.abs(one.mean)) > WIDE_BAND * ZERO_FILTER
+                one.std is not None and np.max(one.std) > WIDE_BAND * np.max(np.abs(one.mean)) > 0
             )
             for one in numbers.bands.filters
         },

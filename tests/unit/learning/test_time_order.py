@@ -173,7 +173,9 @@ def test_all_that_carries_over_is_in_the_filter_of_a_model_of_changes():
         expected = expected + weight * (own + (0.0 if part.transformation is None else 100.0))
     assert relative_error(carried, expected / sum(weight for weight, _ in parts)) < EXACT
     assert np.all(std >= 0)
-    assert "carry:    nearly flat: nodes on their own (100 at frequency 0, 100 at the highest)" in model.summary()
+    assert (
+        "carry:    patterns of every scale carry over alike (100 at frequency 0, 100 at the highest)" in model.summary()
+    )
 
 
 @pytest.mark.parametrize("settings", [{"graph": None}, {"input_kernel": RBF(10.0)}, {"center": None, "scale": None}])
