@@ -388,7 +388,7 @@ def test_the_file_is_plain_safetensors_that_says_who_wrote_it(tmp_path):
     with safe_open(tmp_path / "model.sgp", framework="numpy") as opened:
         metadata = opened.metadata()
         assert set(opened.keys()) >= {"graph.data", "signals.0.source", "eigenpairs.combinatorial.eigenvectors"}
-    assert (metadata["format"], metadata["format_version"]) == ("spectralgp model", "5")
+    assert (metadata["format"], metadata["format_version"]) == ("spectralgp model", str(FORMAT_VERSION))
     assert set(json.loads(metadata["written_by"])) == {"spectralgp", "python", "numpy", "scipy", "scikit-learn"}
     assert json.loads(metadata["model"])["candidates"][0]["kernel"]["type"] == "WithResidual"
 
@@ -468,6 +468,13 @@ def test_how_inputs_were_made_is_kept(tmp_path):
     assert spectralgp.load(tmp_path / "again.sgp").input_recipe_ == model.input_recipe_
     assert spectralgp.load(DATA / "version1-default.sgp").input_recipe_ is None
     assert fit(graph_kernel=Polynomial(1)).input_recipe_ is None
+
+
+def test_labels_of_rows_are_kept():
+    """Files of earlier versions do not know them."""
+    labels = spectralgp.load(DATA / "version6-labels.sgp")._form.kept_labels
+    assert labels == tuple(f"2018-04-{day:02d}" for day in range(1, 15) if day != 6)
+    assert spectralgp.load(DATA / "version2-recipe.sgp")._form.labels is None
 
 
 def test_there_is_a_file_of_every_version():

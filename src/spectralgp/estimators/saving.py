@@ -34,6 +34,7 @@ def write_model(model: Any, path: str | PathLike[str]) -> None:
         "layout": form.layout,
         "output": None if model._output == "default" else model._output,
         "input_recipe": model.input_recipe_,
+        "labels": form.labels,
     }
     graph = model.graph_.require_whole("to be written to a model file")
     write_file(path, *written(model._learnt, model.fits_, graph, {"parameters": parameters, "fitted": fitted}))
@@ -126,6 +127,8 @@ def _estimator(cls: Any, learnt: Any, fits: Any, graph: Any, parameters: dict[st
     if np.any(numbers < -1) or not np.array_equal(known, np.arange(n_signals)):
         raise ValueError(f"copies must be numbers of {n_signals} signals; got others")
     kept = numbers[np.union1d(np.flatnonzero(numbers < 0), np.flatnonzero(numbers >= 0)[first])] >= 0
+    if fitted.labels is not None and len(fitted.labels) != kept.size:
+        raise ValueError(f"labels must be of {kept.size} signals; got {len(fitted.labels)}")
     model = cls(**(parameters | {"graph": graph if parameters["graph"] else None}))
     model.set_output(predict=fitted.output)
     model.input_recipe_ = fitted.input_recipe
@@ -133,6 +136,7 @@ def _estimator(cls: Any, learnt: Any, fits: Any, graph: Any, parameters: dict[st
         model.n_features_in_ = fitted.n_features_in
     if fitted.feature_names_in is not None:
         model.feature_names_in_ = np.array(fitted.feature_names_in, dtype=object)
-    model._show(learnt, fits, Form(names, columns, fitted.is_flat, fitted.layout, fitted.is_in_memory, kept))
+    form = Form(names, columns, fitted.is_flat, fitted.layout, fitted.is_in_memory, kept, fitted.labels)
+    model._show(learnt, fits, form)
     model.log_marginal_likelihood_ = fitted.log_marginal_likelihood
     return model

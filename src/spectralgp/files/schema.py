@@ -503,6 +503,7 @@ FITTED = record(
     layout=(LAYOUT | None, None),
     output=(Literal[("default", "numpy", *LIBRARIES)] | None, None),
     input_recipe=(RECIPE | None, None),
+    labels=(several(str) | None, None),  # of the rows: from version 6 on
 )
 
 # --------------------------------------------------------------------------------------------------- all of a file

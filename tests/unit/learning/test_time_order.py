@@ -329,7 +329,7 @@ def test_the_report_is_in_the_units_of_the_signals(model, tmp_path):
     from spectralgp.report.words import variance_words
 
     names = [str(node) for node in ALL]
-    numbers = gather(model, model._learnt, names, np.ones(N_TRAIN, dtype=bool))
+    numbers = gather(model, model._learnt, names, [f"row {row}" for row in range(N_TRAIN)])
     assert relative_error(numbers.predictions.observed, Y[:N_TRAIN]) < EXACT
     heaviest = max(model.posterior_.parts, key=lambda part: part[0])[1]
     assert numbers.variance.of == "changes"
