@@ -455,6 +455,18 @@ def test_a_report_is_the_models_own(fitted):
     )
 
 
+def test_a_series_has_a_report(folder):
+    learn = ("--graph", "files/edges.csv", "--signals", "files/incomes.csv", "--inputs", "time")
+    answered("fit", *learn, "--season", "auto", "--out", "series.sgp")
+    assert answered("report", "series.sgp", "--out", "series.html", "--steps", "5") == "Report: series.html\n"
+    model = load("series.sgp")
+    assert Path("series.html").read_text() == model.report("own.html", horizon=5).read_text()
+    answered("report", "series.sgp", "--signals", "files/later.csv", "--out", "later.html")
+    page = Path("later.html").read_text()
+    assert page == model.report("own.html", incomes("later")).read_text()
+    assert "judged on the rows given that the model has not seen" in page
+
+
 def test_files_of_other_dialects_give_the_same_model(folder):
     """A long table in Parquet, and one with a byte-order mark, semicolons, decimal commas and columns shuffled."""
     data = incomes("incomes")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from spectralgp.learning.missing import Expectation, objective_of
 from spectralgp.learning.objective import told_apart
 from spectralgp.signals import Units, no_signals, read_in
 from spectralgp.spectra import Spectrum
+
+if TYPE_CHECKING:
+    from spectralgp.report.shapes import FilterShape
 
 SAME_VALUE = 64 * np.finfo(float).eps  # of the size of a node, by which scaling and scaling back may change its values
 FIRST_COMPARED = 8  # nodes by which signals are told apart first
@@ -60,11 +63,14 @@ def _filter_of(model: GraphGP, points: Array, which: str, carried: float) -> Arr
 
 def summary_of(learnt: FittedModels) -> str:
     """What was learnt in words: one paragraph per model, the heaviest first."""
+    from spectralgp.report.words import count
+
     fits = learnt.fits
     n_signals, n_nodes = learnt.candidates[0].task.signals.shape
     graph = fits[0].model.spectrum.graph
-    count = "one model" if len(fits) == 1 else f"a mixture of {len(fits)} models"
-    lines = [f"{n_signals} signals on {n_nodes} nodes and {graph.n_edges} edges; {count}."]
+    models = "one model" if len(fits) == 1 else f"a mixture of {len(fits)} models"
+    sizes = f"{count(n_signals, 'signal')} on {count(n_nodes, 'node')} and {count(graph.n_edges, 'edge')}"
+    lines = [f"{sizes}; {models}."]
     if learnt.note:
         lines.append(learnt.note)
     if learnt.order is not None:
@@ -73,11 +79,20 @@ def summary_of(learnt: FittedModels) -> str:
         fit, candidate = fits[index], learnt.candidates[index]
         model = fit.model
         lines += ["", f"weight {learnt.weights[index]:.2f}: {candidate.described}"]
-        carried, carries = candidate.carried, model.carry is not None or candidate.carried != 0
-        has = {"signal": True, "residual": model.graph_kernel.residual is not None, "carry": carries}
-        lines += [
-            f"  {which + ':':<9} {_in_words(model, which, carried)}" for which, is_there in has.items() if is_there
-        ]
+        has = {
+            "signal": True,
+            "residual": model.graph_kernel.residual is not None,
+            "carry": model.carry is not None or candidate.carried != 0,
+        }
+        # of a model without a weight what draws would say is of no use
+        drawn = [learnt.shown_of_each[index]] if n_signals and learnt.weights[index] > 0 else []
+        for which in (which for which, is_there in has.items() if is_there):
+            if not model.graph_kernel.shares_eigenvectors:
+                lines.append(f"  {which + ':':<9} not a function on the spectrum")
+                continue
+            shape = filter_shape([(1.0, model, 1.0, candidate.carried)], drawn, model.spectrum, which)
+            values = "" if shape.kind == "none" else f" ({shape.values})"
+            lines.append(f"  {which + ':':<9} {shape.meaning(which == 'carry')}{values}")
         lines.append(f"  inputs:   {model.input_kernel.described}")
         lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
         if not candidate.task.signals.is_complete:
@@ -97,20 +112,22 @@ def summary_of(learnt: FittedModels) -> str:
     return "\n".join(lines)
 
 
-def _in_words(model: GraphGP, which: str, carried: float) -> str:
-    """Where a filter is large: its values at both ends of the spectrum, and its largest between."""
-    from spectralgp.report.words import kind_of_filter
+def filter_shape(
+    fitted: Sequence[Shown], drawn: Sequence[Sequence[Shown]], spectrum: Spectrum, which: str
+) -> FilterShape:
+    """The kind of a filter of weighted models, with what draws of the hyperparameters of each leave open.
 
-    points = np.linspace(0.0, model.spectrum.upper, 101)
-    values = _filter_of(model, points, which, carried)
-    largest = int(np.argmax(np.abs(values)))
-    ends = f"{values[0]:.3g} at frequency 0, {values[-1]:.3g} at the highest"
-    return {
-        "none": "none",
-        "band-pass": f"band-pass ({ends}, {values[largest]:.3g} at {points[largest]:.2g})",
-        "low-pass": f"low-pass: neighbours alike ({ends})",
-        "high-pass": f"high-pass: neighbours opposed ({ends})",
-    }.get(kind_of_filter(values), f"nearly flat: nodes on their own ({ends})")
+    Without any draws, and of what inputs carry over, the filter is taken as it is.
+    """
+    from spectralgp.report.shapes import Modes, shape_of
+
+    modes = Modes.of(spectrum)
+    values, _ = average_response(fitted, spectrum, modes.points, which)
+    draws = None
+    if drawn and which != "carry":
+        chosen = zip(*(part for part in drawn if part[0][0] > 0), strict=True)
+        draws = np.array([average_response(one, spectrum, modes.points, which)[0] for one in chosen])
+    return shape_of(modes, values, draws)
 
 
 # -------------------------------------------------------------------------------------------------------- filling in

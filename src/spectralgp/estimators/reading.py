@@ -23,8 +23,11 @@ from spectralgp._basics.tables import (
     as_table,
     check_same_order,
     columns_in_days,
+    frame_index,
     frame_names,
+    is_counted,
     match_columns,
+    row_labels,
     written,
 )
 from spectralgp.fields import Changes, Logarithms, Transformation
@@ -71,6 +74,27 @@ class Form:
     layout: Layout | None  # of the table that Y was; None for arrays
     is_in_memory: bool  # whether signals are read into memory
     kept: Mask  # which rows of Y hold any value
+    labels: tuple[str, ...] | None = None  # of all rows; None where they are only counted
+
+    @property
+    def kept_labels(self) -> tuple[str, ...]:
+        """Labels of the training signals."""
+        labels = row_labels(None, self.kept.size) if self.labels is None else self.labels
+        return tuple(labels[row] for row in np.flatnonzero(self.kept))
+
+    def names_of(self, n_nodes: int) -> list[str]:
+        """Names of the nodes in the graph's order, or their numbers where they have none."""
+        if self.names is None:
+            return [f"node {node}" for node in range(n_nodes)]
+        return [str(self.names[column]) for column in (range(n_nodes) if self.columns is None else self.columns)]
+
+    def with_rows(self, kept: Mask, index: Any) -> Form:
+        """The form with more rows after those that there are; `index` has their labels, if any."""
+        if self.labels is None and is_counted(index):
+            return replace(self, kept=np.concatenate([self.kept, kept]))
+        before = row_labels(None, self.kept.size) if self.labels is None else self.labels
+        labels = (*before, *row_labels(index, kept.size, self.kept.size))
+        return replace(self, kept=np.concatenate([self.kept, kept]), labels=labels)
 
     def to_graph(self, signals: Any) -> Any:
         """Signals with columns in the user's order, in the graph's."""
@@ -230,7 +254,9 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     if seen is not None and seen.any():
         kept = np.asarray(seen.any(axis=1))
     graph, names, columns = matched_graph(given, values.shape[1], frame_names(Y))
-    form = Form(names, columns, is_flat, layout, settings.reads_into_memory, kept)
+    index = frame_index(Y)
+    labels = None if is_counted(index) else row_labels(index, n_signals)
+    form = Form(names, columns, is_flat, layout, settings.reads_into_memory, kept, labels)
     values = graph.as_native(form.to_graph(values))
     seen = None if seen is None else form.to_graph(seen)
     if not kept.all():

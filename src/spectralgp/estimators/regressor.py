@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -28,8 +28,10 @@ from spectralgp._basics.tables import (
     check_same_order,
     frame_index,
     frame_names,
+    is_counted,
     like_table,
     match_columns,
+    row_labels,
 )
 from spectralgp.estimators import answers, reading, saving
 from spectralgp.fields import By, LeaveOneOut, Mixture, Posterior, Predictive, leave_one_out
@@ -37,13 +39,17 @@ from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.kernels import Diffusion, GraphKernel, Identity, InputRecipe, SpectralKernel, as_input_kernel
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.candidates import at_once, automatic, likelier_scale, with_logarithms
-from spectralgp.learning.fitting import fit_models
+from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.many import rows_to_learn_from, what_takes_long
 from spectralgp.learning.time_order import in_time_order
 from spectralgp.operators import precision_of
 from spectralgp.spectra import SpectrumSettings, release_passes
 
+if TYPE_CHECKING:
+    from spectralgp.report.shapes import FilterShape
+
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model
+FILTERS = ("signal", "residual", "carry")
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
 
 
@@ -585,7 +591,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             node of relative scale one.
         """
         check_is_fitted(self)
-        as_option(which, "which", ("signal", "residual", "carry"))
+        as_option(which, "which", FILTERS)
         spectrum = self.spectrum_
         # nodes of a quadrature may lie a little beyond the interval
         own = np.minimum(spectrum.eigenvalues, spectrum.upper)
@@ -595,12 +601,26 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                 f"eigenvalues must lie between 0 and {spectrum.upper:g}, where the filter was learnt; got values from "
                 f"{np.min(points):g} to {np.max(points):g}. Beyond that a polynomial says nothing."
             )
-        members = zip(self.kernel_weights_, self.fits_, self._learnt.candidates, strict=True)
-        fitted = [(weight, fit.model, 1.0, candidate.carried) for weight, fit, candidate in members]
-        mean, _ = answers.average_response(fitted, spectrum, points, which)
+        mean, _ = answers.average_response(self._fitted, spectrum, points, which)
         if not return_std:
             return mean
         return mean, answers.average_response(self._learnt.shown, spectrum, points, which)[1]
+
+    @property
+    def _fitted(self) -> list[Shown]:
+        """The models and their weights, as `average_response` takes them."""
+        members = zip(self.kernel_weights_, self.fits_, self._learnt.candidates, strict=True)
+        return [(weight, fit.model, 1.0, candidate.carried) for weight, fit, candidate in members]
+
+    def filter_shape(self, which: Literal["signal", "residual", "carry"] = "signal") -> FilterShape:
+        """The kind of a learnt filter: ``kind`` is low-pass, high-pass, band-pass, band-stop, several humps or flat.
+
+        It is decided by shares of the power of the filter of `response`, and by whether draws of the hyperparameters
+        tell its values apart; `summary` and `report` have it in words.
+        """
+        check_is_fitted(self)
+        drawn = self._learnt.shown_of_each if self._learnt.candidates[0].task.signals.shape[0] else ()
+        return answers.filter_shape(self._fitted, drawn, self.spectrum_, as_option(which, "which", FILTERS))
 
     def summary(self) -> str:
         """What was learnt, in words: the models, their weights, their filters, inputs and noise."""
@@ -670,7 +690,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         `X` and `Y` are those of `impute`; on a PartitionedGraph `Y` must be complete, and in memory.
         """
         check_is_fitted(self)
-        X, _, signals = self._paired(X, Y)
+        X, Y, signals = self._paired(X, Y)
         features = self._new_inputs(X, as_given=True)
         signals = self.graph_.as_native(self._to_graph(signals))
         kept = ~np.isnan(signals).all(axis=1)
@@ -678,7 +698,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             raise ValueError("Y must hold at least one value; got nothing but NaN, which is what was not observed.")
         features = self.fits_[0].model.input_kernel.new_subset(features, kept)
         other = copy.copy(self)
-        form = replace(self._form, kept=np.concatenate([self._form.kept, kept]))
+        form = self._form.with_rows(kept, frame_index(Y))
         other._show(answers.with_more_signals(self._learnt, features, signals[kept]), self.fits_, form)
         return other
 
@@ -703,7 +723,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         learnt, fresh = answers.on_another_graph(self._learnt, other), copy.copy(self)
         names = None if other.names is None else tuple(other.names)
         fresh.graph = graph
-        fresh._show(learnt, learnt.fits, replace(self._form, names=names, columns=None, kept=np.empty(0, dtype=bool)))
+        fresh._show(
+            learnt,
+            learnt.fits,
+            replace(self._form, names=names, columns=None, kept=np.empty(0, dtype=bool), labels=None),
+        )
         return fresh
 
     # ------------------------------------------------------------------------------------------ reports and files
@@ -719,10 +743,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
     ) -> Path:
         """Write a report of what was learnt and how well it predicts: one HTML file that needs no network.
 
-        It shows the learnt filters, a map of the graph with data, predictions and residuals, calibration, the models
-        that were compared and the certificate, and says in words what was learnt and what to watch out for. Beside
-        ours it has node means, no change (where inputs are the signal before), ridge regression and, where signals have
-        holes, neighbours on the graph and the iterative imputer, and says first where one of them is better.
+        It says first what is predicted and how well: the typical error beside that of node means, no change (where
+        inputs are the signal before), ridge regression and, where signals have holes, neighbours on the graph and the
+        iterative imputer; bias, intervals, the worst nodes, and what to watch out for. A map, a node over the signals
+        with what fills its holes, what neighbours share, calibration, filters and models follow, and the certificate.
         It takes plotly: ``pip install 'spectralgp[report]'``.
 
         Parameters
@@ -730,16 +754,18 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         path : path
             The file to write. One of that name is replaced, whole or not at all.
         X, Y : array or table, optional
-            Held-out signals to judge predictions by, and their inputs, as in `log_predictive_density`. If not given,
-            each training signal is predicted from all others by leave-one-out; on a large graph where signals have
-            holes, which leaves no closed form, by the fit itself, and the report says so.
+            Signals to judge predictions by, and their inputs, as in `log_predictive_density`. Those that are training
+            signals are recognised and left out of that. If not given, or if all are training signals, each training
+            signal is predicted from all others by leave-one-out; on a large graph where signals have holes, which
+            leaves no closed form, by the fit itself, and the report says so.
         title : str, optional
             The heading.
         aspect : float or "equal", default="equal"
             How much longer one unit upwards is drawn than one unit sideways on the map. For longitudes and latitudes
             pass ``1 / cos(latitude)``.
         """
-        from spectralgp.report import NewSignals, gather, write_page
+        from spectralgp.report import gather, page_of, predicted_signals, write_page
+        from spectralgp.report.words import count, training_note
 
         check_is_fitted(self)
         self.graph_.require_whole("for a report")
@@ -750,24 +776,26 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             )
         stretch = 1.0 if aspect == "equal" else as_positive(aspect, "aspect")
         n_nodes, form = self.graph_.n_nodes, self._form
-        names = [f"node {node}" for node in range(n_nodes)]
-        if form.names is not None:
-            names = [str(form.names[column]) for column in (range(n_nodes) if form.columns is None else form.columns)]
-        held_out = None
+        held_out, note, labels = None, "", form.kept_labels
         if Y is not None:
             X, Y, signals = self._paired(X, Y)
-            prediction, index = self._prediction(X), frame_index(Y)
-            labels = [f"row {row}" for row in range(len(signals))]
-            labels = labels if index is None else [str(label).removesuffix(" 00:00:00") for label in index]
-            native = self.graph_.as_native(form.to_graph(signals))
-            found = (prediction.mean, prediction.std(True), prediction.log_density(native, joint=False))
-            mean, std, densities = (np.asarray(on_host(one), dtype=float) for one in found)
-            held_out = NewSignals(labels, self._new_inputs(X), self._to_graph(signals), mean, std, densities)
+            inputs, observed = self._new_inputs(X, as_given=True), self._to_graph(signals)
+            first = self.posterior_.parts[0][1]
+            rows = answers.among_training(first, inputs, observed)
+            is_new, given = rows < 0, np.array(row_labels(frame_index(Y), len(rows)), dtype=object)
+            note = training_note(int(np.sum(~is_new)), len(rows))
+            if is_new.any():
+                new = first.prior.input_kernel.new_subset(inputs, is_new)
+                held_out = predicted_signals(self.posterior_, given[is_new].tolist(), new, observed[is_new])
+            elif form.labels is None and not is_counted(frame_index(Y)):
+                known = dict(zip(rows.tolist(), given.tolist(), strict=True))
+                labels = tuple(known.get(row, label) for row, label in enumerate(labels))
         columns = reading.columns_of_nodes(self, form, n_nodes)
         without = partial(answers.without_entries, self._learnt)
-        numbers = gather(self, self._learnt, names, form.kept, held_out, columns, without)
-        heading = f"Signals on a graph of {n_nodes:,} node{'' if n_nodes == 1 else 's'}" if title is None else title
-        return write_page(path, numbers, heading, stretch)
+        n_empty = int(np.sum(~form.kept)) if self._learnt.conditioned_on is None else 0
+        numbers = gather(self, self._learnt, form.names_of(n_nodes), labels, n_empty, held_out, columns, without, note)
+        heading = f"Signals on a graph of {count(n_nodes, 'node')}" if title is None else title
+        return write_page(path, page_of(numbers, heading, stretch))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.

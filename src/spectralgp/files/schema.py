@@ -516,6 +516,7 @@ FITTED = record(
     output=(Literal[("default", "numpy", *LIBRARIES)] | None, None),
     input_recipe=(RECIPE | None, None),
     date_columns=(several(COUNT), ()),  # none up to version 5
+    labels=(several(str) | None, None),  # of the rows: from version 6 on
 )
 
 # --------------------------------------------------------------------------------------------------- all of a file
