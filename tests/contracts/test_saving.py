@@ -388,7 +388,7 @@ def test_the_file_is_plain_safetensors_that_says_who_wrote_it(tmp_path):
     with safe_open(tmp_path / "model.sgp", framework="numpy") as opened:
         metadata = opened.metadata()
         assert set(opened.keys()) >= {"graph.data", "signals.0.source", "eigenpairs.combinatorial.eigenvectors"}
-    assert (metadata["format"], metadata["format_version"]) == ("spectralgp model", "5")
+    assert (metadata["format"], metadata["format_version"]) == ("spectralgp model", "6")
     assert set(json.loads(metadata["written_by"])) == {"spectralgp", "python", "numpy", "scipy", "scikit-learn"}
     assert json.loads(metadata["model"])["candidates"][0]["kernel"]["type"] == "WithResidual"
 

@@ -13,7 +13,16 @@ import numpy as np
 from scipy.linalg import eigh
 
 from spectralgp._basics.checks import Array, Indices, Mask
-from spectralgp.forecasting.stack import LAGS, Member, Stack, as_correlations, correlations_ahead, last_rows, rolled
+from spectralgp.forecasting.stack import (
+    LAGS,
+    Member,
+    Stack,
+    as_correlations,
+    completed,
+    correlations_ahead,
+    last_rows,
+    rolled,
+)
 
 HORIZONS = (1, 2, 3, 6, 12, 24)  # at which everything is weighed; in between by interpolation
 BLOCKS = (0.6, 0.8, 1.0)  # of the rows: models are learnt before the first, and judged in the two blocks between
@@ -102,7 +111,8 @@ def _forecasts(
     first = max(2 * LAGS, n_steps // 20)
     stride = max(1, -(-(n_steps - 1 - first) // MOST_ORIGINS))
     origins = np.arange(n_steps - 2, first - 1, -stride, dtype=np.intp)[::-1]
-    parts, rows = rolled(members, steps, values, origins, horizons), last_rows(values, origins)
+    parts = rolled(members, steps, values, origins, horizons)
+    rows = last_rows(completed(members, steps, values), origins)
     found = []
     for place, horizon in enumerate(horizons.tolist()):
         kept = origins + horizon < n_steps
