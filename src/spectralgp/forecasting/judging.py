@@ -252,8 +252,9 @@ def _judged_at(
         ratios.append(float(np.nanmean(left**2 / own)))
         counts.append(int(after.sum()))
         if expected:
-            shown = shown_correlations(error[before], variance[before])
-            densities += [densities_by_share(member, shown, left / np.sqrt(own)) for member in expected]
+            shown, scaled = shown_correlations(error[before], variance[before]), left / np.sqrt(own)
+            scaled = scaled / np.sqrt(np.nanmean(scaled**2))  # how wide errors are is another question
+            densities += [densities_by_share(member, shown, scaled) for member in expected]
     factor = 1.0
     if counts:  # later rows can say that intervals are too narrow; calm blocks are no reason to narrow them
         n_free, ratio = sum(counts) / max(1, 2 * one.horizon - 1), max(1.0, float(np.average(ratios, weights=counts)))
