@@ -316,6 +316,36 @@ def test_one_node_and_no_graph_and_few_rows_will_do():
         few.backtest()
 
 
+def odd(kind):
+    values = Y[:100].copy()
+    if kind == "a constant node":
+        values[:, 2] = 3.0
+    elif kind == "nothing but constants":
+        values = np.arange(6.0) + np.zeros_like(values)
+    elif kind == "a node that is seen late":
+        values[:80, 1] = np.nan
+    else:
+        values[:99, 1] = np.nan
+    return values
+
+
+@pytest.mark.parametrize(
+    "kind", ["a constant node", "nothing but constants", "a node that is seen late", "a node that is seen once"]
+)
+def test_nodes_that_say_little_are_forecast_without_ado(kind):
+    values = odd(kind)
+    model = clone(QUICK).fit(pd.DataFrame(values, columns=NAMES))  # where a warning is an error
+    mean, std = (np.asarray(part) for part in model.predict(2, return_std=True))
+    assert np.isfinite(mean).all()
+    assert (std > 0).all()
+    if "constant" in kind:
+        assert np.abs(mean[:, 2] - values[0, 2]).max() < 1e-2
+        assert std[:, 2].max() < 1e-2
+    else:  # no more certain than its neighbours are
+        assert np.abs(mean[:, 1] - values[-1, 1]).max() < 6 * std[:, 1].min()
+        assert std[:, 1].min() > 0.3 * std.min(axis=1).max()
+
+
 def test_components_may_be_chosen(model):
     own = GraphGPForecaster(NAMED, components=[Matern(0.5), Oscillator(5.0)], drift=None, residual=None)
     own.fit(TABLE[:80])

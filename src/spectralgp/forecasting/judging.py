@@ -238,7 +238,8 @@ def _judged_at(
     for before, after in blocks if with_drift else []:
         penalties.append(drift_penalty(one.rows[before], error[before]))
         added[after] = one.rows[after] @ drift_of(one.rows[before], error[before], penalties[-1])
-        gains.append(float(np.nanmean((error[after] - added[after]) ** 2) / np.nanmean(error[after] ** 2)))
+        plain, corrected = (float(np.nanmean(e**2)) for e in (error[after], error[after] - added[after]))
+        gains.append(corrected / plain if plain else 1.0)
     has_drift = len(gains) == len(cuts) - 1 and max(gains) < 1 and np.mean(gains) <= 1 - DRIFT_GAIN
     ratios, counts, pieces = [], [], []
     densities = np.zeros((len(expected), len(SHARES)))
@@ -253,7 +254,8 @@ def _judged_at(
         counts.append(int(after.sum()))
         if expected:
             shown, scaled = shown_correlations(error[before], variance[before]), left / np.sqrt(own)
-            scaled = scaled / np.sqrt(np.nanmean(scaled**2))  # how wide errors are is another question
+            # how wide errors are is another question
+            scaled = scaled / np.sqrt(max(float(np.nanmean(scaled**2)), np.finfo(float).tiny))
             densities += [densities_by_share(member, shown, scaled) for member in expected]
     factor = 1.0
     if counts:  # later rows can say that intervals are too narrow; calm blocks are no reason to narrow them

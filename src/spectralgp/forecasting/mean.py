@@ -119,7 +119,7 @@ def peaks(power: Array, n_steps: int, threshold: float = PEAK, fewest_cycles: in
     are_high = (power >= highest) & (power >= 0.5 * threshold * _coarse_levels(power))
     for k in (fewest_cycles + np.flatnonzero(are_high[fewest_cycles:])).tolist():
         around = _around(power, k)
-        if around.size >= FEWEST_NEIGHBOURS // 2 and power[k] >= threshold * np.median(around):
+        if power[k] > 0 and around.size >= FEWEST_NEIGHBOURS // 2 and power[k] >= threshold * np.median(around):
             found.append((power[k] / np.median(around), n_steps / _centre(power, k)))
     return [period for _, period in sorted(found, reverse=True)]
 
@@ -257,10 +257,13 @@ def learnt_from(mean: Mean, steps: Array, values: Array, X: Array | None) -> Mea
     if X is not None:
         columns = np.concatenate([columns, (X - mean.x_center) / mean.x_scale], axis=1)
         weights = np.concatenate([weights, np.full(X.shape[1], mean.x_penalty)])
-    levels, middle = np.nanmean(values, axis=0), columns.mean(axis=0)
+    counts = seen.sum(axis=0)  # a node of which nothing is there keeps its level
+    levels = np.where(counts > 0, np.where(seen, values, 0.0).sum(axis=0) / np.maximum(counts, 1), mean.levels)
+    middle = columns.mean(axis=0)
     coefficients = _ridge(columns - middle, np.where(seen, values - levels, 0.0), weights)
     left = np.where(seen, values - columns @ coefficients, 0.0)
-    return replace(mean, levels=left.sum(axis=0) / np.maximum(seen.sum(axis=0), 1), coefficients=coefficients)
+    levels = np.where(counts > 0, left.sum(axis=0) / np.maximum(counts, 1), mean.levels)
+    return replace(mean, levels=levels, coefficients=coefficients)
 
 
 def _seasons(

@@ -44,6 +44,7 @@ MOST_LEARNT = 20_000  # last rows that all but the mean is learnt from; states a
 FEWEST_COMPARED = 2_000  # rows before the blocks that models are learnt from to be compared, where they are many
 COMPARED_VALUES = 100_000  # the same in values: as many rows as have these, if they are more
 COMPARED_TOLERANCE_NATS = 0.1  # of searches for them, and of those that go on from there
+FEWEST_SCALED = 8  # values of a node, below which its scale is at least that of the others
 SMALLEST_SCALE = 1e-3  # of the median of all nodes' scales: one that hardly moved
 LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")  # of which the likelier is taken
 DEGREES = (3, 2, 2)  # of powers, rates and the residual
@@ -305,9 +306,10 @@ def imputed(model: SeriesModel, rows: Rows, n_draws: int) -> tuple[Array, Array]
 def _units(rows: Rows, mean: Mean) -> tuple[Array, Array]:
     """What a mean leaves of rows in units of nodes, and the units."""
     left = rows.values - mean.at(rows.steps, rows.exogenous)
-    deviations = np.sqrt(np.nanmean(np.where(np.isfinite(left).any(axis=0), left, 0.0) ** 2, axis=0))
+    counts = np.isfinite(left).sum(axis=0)
+    deviations = np.sqrt(np.nansum(left**2, axis=0) / np.maximum(counts, 1))
     typical = float(np.median(deviations[deviations > 0])) if np.any(deviations > 0) else 1.0
-    scales = np.maximum(deviations, SMALLEST_SCALE * typical)
+    scales = np.maximum(deviations, np.where(counts < FEWEST_SCALED, 1.0, SMALLEST_SCALE) * typical)
     return left / scales, scales
 
 

@@ -50,6 +50,7 @@ MOST_EM_STEPS = 40
 MOST_MISSING = 0.9  # share of the information
 
 # Nodes on their own
+LEAST_NODE_SHARE = 1e-6  # of the mean variance of all nodes, that one has which is never seen to move
 NODE_PRECISION = 0.02  # of the log powers and variances about where they start
 MOST_NODE_STEPS = 60
 NODE_COMPLETIONS = 6  # of series with holes, each under what was learnt from the one before
@@ -627,7 +628,10 @@ def learn_each(
     if kept.size < 3:
         raise ValueError(f"values must have 3 rows or more to learn from; got {kept.size}.")
     values, timeline = np.ascontiguousarray(values[kept]), Timeline.of(times[kept])
-    nodes = _Nodes(timeline, components, RatePriors.of(components, timeline), np.nanmean(np.square(values), axis=0))
+    counts = np.maximum((~np.isnan(values)).sum(axis=0), 1)
+    mean_squares = np.nansum(np.square(values), axis=0) / counts
+    mean_squares = np.maximum(mean_squares, LEAST_NODE_SHARE * (float(mean_squares.mean()) or 1.0))
+    nodes = _Nodes(timeline, components, RatePriors.of(components, timeline), mean_squares)
     known = None if start is None else nodes.logarithms(start)
     if not np.isnan(values).any():
         return nodes.process(nodes.learnt([values]) if known is None else nodes.scored([values], known)[0])
