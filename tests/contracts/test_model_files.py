@@ -313,6 +313,15 @@ def test_what_is_wrong_is_said_with_its_place(files, tmp_path, where, value, wor
         spectralgp.load(path)
 
 
+def test_weights_below_zero_are_refused_though_they_add_up_to_one(files, tmp_path):
+    metadata, state, arrays = unpacked(files["stacked"], tmp_path)
+    arrays = arrays | {"learnt.weights": np.array([1.5, -0.5])}
+    path = tmp_path / "model.sgp"
+    path.write_bytes(packed(metadata, state, arrays))
+    with pytest.raises(ValueError, match="add up to one"):
+        spectralgp.load(path)
+
+
 def test_the_tolerance_of_a_solver_is_read_by_its_old_name(files, tmp_path):
     metadata, state, arrays = unpacked(files["plain"], tmp_path)
     old = {"type": "Sqp", "max_iterations": 50, "enough": 0.1, "n_restarts": 2, "random_state": 3}

@@ -96,6 +96,7 @@ def examples(command):
 # ----------------------------------------------------------------------------------------------------- end to end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.__name__)
 def test_every_commands_help_has_an_example_that_runs(fitted, monkeypatch, command):
     quick = GraphGPRegressor(demo.made_outages().graph, Polynomial(1), residual=None)
