@@ -358,7 +358,7 @@ def learn_series(
         keep = [place for place, weight in enumerate(decided.weights) if weight > 0 or place == decided.spread]
         on_graph = [place for place, name in enumerate(members) if name != NODES]
         if on_graph and not set(on_graph) & set(keep):  # the better one, to fill holes and to be looked at
-            keep = sorted([*keep, min(on_graph, key=lambda place: float(np.log(held.errors[:, place]).sum()))])
+            keep = sorted([*keep, min(on_graph, key=lambda place: float(np.log(held.errors[:, place] + 1e-300).sum()))])
         names = [list(members)[place] for place in keep]
         decided = replace(decided, weights=decided.weights[keep], spread=keep.index(decided.spread))
         laplacian = next((one.laplacian for one in members.values() if one.laplacian is not None), None)
