@@ -117,8 +117,8 @@ class GraphGPForecaster(Answering):
     -----
     Holes in `Y` are integrated out by draws when the final models are learnt, and filled by their means given all else
     for the filters. Models that are only compared see straight lines in time where up to a tenth of the values is
-    missing. Rows without any value are skipped exactly. A row with holes in `update` is completed by its forecast given
-    what is there, which is approximate.
+    missing. Rows without any value are skipped, and those with holes in `update` taken in, exactly. Forecasts of past
+    rows know of no later ones; there what missing values leave open is kept to a thousandth of a deviation.
 
     Examples
     --------
@@ -423,8 +423,8 @@ class GraphGPForecaster(Answering):
     def update(self, Y: Any, X: Any = None) -> Self:
         """Take in rows after the last one: exact conditioning, with everything that was learnt kept.
 
-        A row with holes is completed by its forecast given what is there, which is approximate; one without any value
-        is skipped. `Y` and `X` are those of `fit`; rows of an array are the next steps.
+        What is missing of a row is left open, and one without any value is skipped. `Y` and `X` are those of `fit`;
+        rows of an array are the next steps.
         """
         check_is_fitted(self)
         rows, _, _ = self._rows(Y, X)
@@ -748,7 +748,7 @@ def _given(model: SeriesModel, rows: Rows) -> tuple[Array, list[Array]]:
         centre, covariance = ahead.mean[0], ahead.covariance(0)
         if np.isfinite(own.values).any():
             centre, covariance = conditioned(centre, covariance, own.values[0])
-            model = model.updated(replace(own, values=centre[None]))
+            model = model.updated(own)
         mean[place] = centre
         covariances.append(covariance)
     return mean, covariances

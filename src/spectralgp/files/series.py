@@ -134,7 +134,11 @@ def _member(name: str, process: ModalProcess, fit: Any, **fields: Any) -> tuple[
     sizes = {"state": (n_states, n_nodes), "covariance": (n_states, n_states, n_nodes)}
     for what, shape in sizes.items():
         require(fields[what].shape == shape, what, f"of shape {shape}", fields[what].shape)
-    nothing = np.empty((0, n_nodes))
+    nothing, unknown = np.empty((0, n_nodes)), fields.pop("unknown")
+    if unknown is not None:
+        expected = f"of shape (n, {n_states}, {n_nodes})"
+        require(unknown.shape[1:] == (n_states, n_nodes), "unknown", expected, unknown.shape)
+        fields["unknown"] = unknown
     learnt = None
     if fit is not None:
         outcome, n_parameters = Outcome[fit.outcome], fit.dynamics.theta.size
@@ -153,6 +157,7 @@ MEMBER = record(
     **each("time log_likelihood", float),
     state=array("_states", "n_nodes"),
     covariance=array("_states", "_states", "n_nodes"),
+    unknown=(array("_unknown", "_states", "n_nodes") | None, None),
 )
 TRIALS = record(
     Trials,
@@ -247,6 +252,7 @@ def series_written(
         if member.fit is not None:
             fit = {name: getattr(member.fit, name) for name in OF_FIT} | {"outcome": member.fit.outcome}
         known = {name: getattr(seen, name) for name in ("time", "log_likelihood", "state", "covariance")}
+        known |= {"unknown": seen.unknown if len(seen.unknown) else None}
         members.append({"name": member.name, "process": member.process, "fit": fit, **known})
     scores = None
     if backtest is not None:
