@@ -145,12 +145,12 @@ def filled_in(posterior: Posterior | Mixture, features: Any, signals: Array) -> 
         if not missing.any():
             continue
         filled: Predictive
-        if rows[chosen][0] >= 0:
-            filled = posterior.filled(rows[chosen])
-        else:
-            own = first.prior.input_kernel.new_subset(features, chosen)
-            filled = posterior.at(own).given(signals[chosen])
         with few_threads(largest):
+            if rows[chosen][0] >= 0:
+                filled = posterior.filled(rows[chosen])
+            else:
+                own = first.prior.input_kernel.new_subset(features, chosen)
+                filled = posterior.at(own).given(signals[chosen])
             values[missing] = filled.values[missing[chosen]]
             variances[missing] = filled.values_variance()[missing[chosen]]
     return values, variances

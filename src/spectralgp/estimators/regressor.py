@@ -20,7 +20,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._basics.arrays import as_generator, on_host, take
+from spectralgp._basics.arrays import as_generator, few_threads, on_host, take
 from spectralgp._basics.checks import Array, Mask, as_option, as_positive, as_real_array
 from spectralgp._basics.progress import announce, mention, progress_bar, quietly
 from spectralgp._basics.tables import (
@@ -336,7 +336,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                 else:
                     carries, scale = setting.columns is not None, setting.first_scale
                     if len(setting.signals) > 1:
-                        with quietly():
+                        with quietly(), few_threads(n_signals):
                             scale, start = likelier_scale(setting, kernels[0], carries, solver)
                     listed = [setting.candidate(kernel, scale=scale, carries=carries) for kernel in kernels]
                     plan = at_once(listed)
