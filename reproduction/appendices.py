@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reproduction import facts, findings
+from reproduction.claims import OWN_BARS
 from reproduction.experiments import (
     MULTIPLIERS,
     PRINTED_STARTS,
@@ -25,6 +26,7 @@ from reproduction.tables import (
     likelihood_table,
     markdown,
     maxima_table,
+    multiplier_name,
     orders_table,
     scores_table,
     splits_table,
@@ -110,7 +112,7 @@ def real_data(finished: Finished, shown: Mapping[str, str]) -> Sections:
         parts += [SCORES, scores_table(found)]
         parts += [f"{findings.filter_ends(found)} {findings.fourier_bands(found)}"]
         if key == "weather":
-            parts += [ORDERS, orders_table(found)]
+            parts += [f"{ORDERS} {findings.closest_errors(found)}", orders_table(found)]
     if not parts:
         return parts
     if "figure-5" in shown:
@@ -129,7 +131,9 @@ def real_data(finished: Finished, shown: Mapping[str, str]) -> Sections:
         ]
     if finished.has("baselines", *PAPER_DATA) and _is_full(finished):
         parts += ["## The released baselines", BASELINES_PY]
-        parts += [baselines_table(finished, key, finished.predictions(key).study.sizes) for key in PAPER_DATA]
+        for key in PAPER_DATA:
+            sizes = finished.predictions(key).study.sizes
+            parts.append(baselines_table(finished, key, sizes, with_minus=True))
     if finished.has("traffic", "traffic-text"):
         text, released = (finished.predictions(key) for key in ("traffic-text", "traffic"))
         parts += ["## The graph of the text", TEXT_GRAPH, graphs_side_by_side(text, released)]
@@ -152,13 +156,16 @@ def real_data(finished: Finished, shown: Mapping[str, str]) -> Sections:
 def algorithm(finished: Finished) -> Sections:
     """Algorithm 1 in full: our safeguards, its first multipliers, and as printed on synthetic draws."""
     left_open = [
+        "## Bars",
+        "Claims of the page's criterion (d), with the bar that decides them.",
+        markdown(["claim", "bar", "stricter", "looser"], OWN_BARS),
         "## What the paper leaves open",
         markdown(["what", "in the paper", "here"], facts.OPEN),
         facts.TESTED,
     ]
     if not (finished.has("sensor", *DATA) and _is_full(finished)):
         return left_open
-    header = ["", "0.01", *(f"{one:.4g}" for one in MULTIPLIERS), *(f"random {one}" for one in RANDOM_STARTS)]
+    header = ["", "0.01", *map(multiplier_name, MULTIPLIERS), *(f"random {one}" for one in RANDOM_STARTS)]
     return [
         facts.ALGORITHM_IN_FULL,
         findings.unconverged_on_data(finished),

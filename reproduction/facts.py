@@ -20,7 +20,7 @@ at ec9cc8e step by step; traffic is read as at 976198e, since later commits have
 ALGORITHM = [
     [
         "1. start from the unconstrained optimum",
-        "its sign is chosen and a constant added, until the filter is nowhere negative",
+        "with a constant added, until the filter is nowhere negative",
         "the released main.py adds 1 to every coefficient",
     ],
     [
@@ -31,7 +31,7 @@ ALGORITHM = [
     ],
     [
         "2. gradient descent, one rate 10^r",
-        "the same in polynomials orthonormal on the spectrum; steps that do not descend are not taken",
+        "the same in orthonormal polynomials; steps that do not descend are not taken",
         "raw powers are nearly collinear",
     ],
     [
@@ -41,7 +41,7 @@ ALGORITHM = [
     ],
     [
         "4. until the Lagrangian converges",
-        "until the conditions of optimality hold; it gives up where their residual does not halve in 200 steps",
+        "until the conditions of optimality hold, or their residual does not halve in 200 steps",
         "a Lagrangian that changes little need not be at an optimum",
     ],
     ["5. output", "the best filter met that is nowhere negative", "the last one may be negative"],

@@ -8,8 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from numpy.polynomial import Polynomial as PowerSeries
+
 from reproduction.drawing import save
-from reproduction.experiments import PredictionStudy
+from reproduction.experiments import BY_ALGORITHM_1, LOW_PASS, PredictionStudy
 from reproduction.filter_pictures import error_figure, filter_figure, first_figure
 from reproduction.prediction_pictures import DATA, fifth_figure, score_figure, second_figure, splits_figure
 from reproduction.results import Finished
@@ -32,8 +34,8 @@ class Picture:
 
 
 LEGENDS = (
-    "Legends give log marginal likelihoods without the 2 pi term; * did not converge, and is not drawn where it "
-    "ended far below the joint fit. Ticks along the bottom are the graph's eigenvalues."
+    "Legends: log marginal likelihoods without the 2 pi term; * did not converge, and is not drawn where it ended "
+    "far below the joint fit. Ticks: the graph's eigenvalues."
 )
 STUDIES = ("sensor", "barabasi-albert", "inverse-wishart", "noise")
 
@@ -43,22 +45,19 @@ def pictures(finished: Finished) -> list[Picture]:
     found = [
         Picture(
             "table-1",
-            "Table 1 as a picture: mean scores with standard errors; what is far to the left is named at the edge.",
+            "Table 1 drawn, with standard errors; what is far to the left is named at the edge.",
             tuple(DATA),
             score_figure,
         ),
         Picture(
             "figure-1",
-            "The paper's Fig. 1 by its own Algorithm 1; thin lines are the same filters learnt jointly. In (c) the "
-            "three highest ratios fall to 0 where the truth is 0.27: what is flat there goes to the noise, as below "
-            f"under Noise. {LEGENDS}",
+            f"The paper's Fig. 1 by Algorithm 1; thin lines: the same learnt jointly. {_vanishing(finished)}{LEGENDS}",
             ("sensor", "noise"),
             lambda finished: first_figure(finished.filters("sensor"), finished.filters("noise")),
         ),
         Picture(
             "figure-2",
-            "The paper's Fig. 2 with Uber for fMRI: filters learnt on the larger training set, each divided by its "
-            "maximum. *Both*: the two solvers' curves coincide.",
+            "The paper's Fig. 2, with Uber for fMRI. *Both*: the curves of the two solvers coincide.",
             tuple(DATA),
             second_figure,
         ),
@@ -90,6 +89,23 @@ def pictures(finished: Finished) -> list[Picture]:
         )
         found.append(Picture("splits", caption, splits, splits_figure))
     return [picture for picture in found if finished.has(*picture.needs)]
+
+
+def _vanishing(finished: Finished) -> str:
+    """At which ratios the low-pass filter falls to zero at the end of the spectrum, where the truth does not."""
+    if not finished.has("noise"):
+        return ""
+    found, truth = finished.filters("noise"), PowerSeries(LOW_PASS.coefficients)
+    ratios = []
+    for snr in found.study.snrs:
+        fit = found.learnt(LOW_PASS.key, BY_ALGORITHM_1, snr=snr, degree=LOW_PASS.degree)[0]
+        learnt = PowerSeries(fit["coefficients"])
+        if learnt(1.0) < 0.02 * learnt(0.0):
+            ratios.append(f"{snr:g}")
+    listed = ", ".join(ratios)
+    return f"In (c) filters at {listed} dB fall to 0 at 1, where the truth is {truth(1.0):.2f}: see *noise*. " * bool(
+        ratios
+    )
 
 
 def _of_filters(finished: Finished, *, key: str) -> Figure:

@@ -17,6 +17,8 @@ from reproduction.experiments import (
     BY_RELEASED,
     BY_SEARCH,
     CONSTRAINED,
+    GMA_MULTIPLIER,
+    MAIN_MULTIPLIER,
     POLYNOMIALS,
     PRINTED_STARTS,
     RELEASED_PROGRAM,
@@ -74,7 +76,7 @@ def claims_table(claims: Sequence[Claim]) -> str:
         if joint is None or other is None:
             numbers, verdicts = "not run", ["-", "-"]
         else:
-            verdicts = [str(joint), "the same" if other is joint else str(other)]
+            verdicts = [str(joint), "same" if other is joint else str(other)]
             numbers = joint.numbers
             if other.verdict is not joint.verdict:
                 numbers += f". Algorithm 1: {other.numbers}"
@@ -196,7 +198,9 @@ def table_1(finished: Finished) -> str:
             text = f"{ours.mean:.2f}" + ("" if higher_maximum(found, size, model) is None else "¹")
             row.append(f"{paper.mean:.2f} / " + (f"**{text}**" if abs(distance(ours, paper)) > APART else text))
         uber = finished.predictions("uber")
-        row += [as_text(uber.score(size, model.key)) for size in uber.study.sizes]
+        for size in uber.study.sizes:
+            note = "" if higher_maximum(uber, size, model) is None else "¹"
+            row.append(as_text(uber.score(size, model.key)) + note)
         rows.append(row)
     return markdown(header, rows)
 
@@ -227,9 +231,11 @@ def scores_table(found: Predictions) -> str:
     return markdown(header, rows)
 
 
-def baselines_table(finished: Finished, data: str, sizes: Sequence[int]) -> str:
-    """Baselines as the released program computes them, with its two slips and without."""
-    labels = {model.row: model.label for model in BASELINES} | {MENDED_WALK: "1-step random walk, with a minus"}
+def baselines_table(finished: Finished, data: str, sizes: Sequence[int], *, with_minus: bool = False) -> str:
+    """Baselines as the released program computes them, with its softplus and without; its walk with a minus too."""
+    labels = {model.row: model.label for model in BASELINES}
+    if with_minus:
+        labels[MENDED_WALK] = "1-step random walk, with a minus"
     header = ["model"]
     for size in sizes:
         header += [f"{data} {size}: paper", "baselines.py", "softplus once", "ours"]
@@ -265,9 +271,14 @@ OUTCOMES = {
 """How fits that are not sensible end, in words."""
 
 
+def multiplier_name(multiplier: float) -> str:
+    """A first multiplier, by the formula of the authors where it is theirs."""
+    return {MAIN_MULTIPLIER: "softplus(-1)", GMA_MULTIPLIER: "exp(0.1)"}.get(multiplier, f"{multiplier:g}")
+
+
 def start_name(multiplier: float, rate: float) -> str:
     """First multipliers and their rate, in words."""
-    return f"{multiplier:.4g}, rate {rate:g}"
+    return f"{multiplier_name(multiplier)}, rate {rate:g}"
 
 
 def printed_table(finished: Finished) -> str:
@@ -278,13 +289,13 @@ def printed_table(finished: Finished) -> str:
         for size in found.study.sizes:
             for model in CONSTRAINED:
                 joint = found.fit(size, model.key)
-                row = [f"{key} {size}, {model.label}", f"{joint['log_likelihood']:.2f}"]
+                row = [f"{key} {size}, {model.label}"]
                 for start in PRINTED_STARTS:
                     fit = found.fit(size, f"{model.row}, {by_printed(*start)}")
                     good = is_sensible(fit, joint)
                     row.append(f"**{fit['log_likelihood']:.2f}**" if good else OUTCOMES[fit["outcome"]])
                 rows.append(row)
-    return markdown(["", "jointly", *(start_name(*start) for start in PRINTED_STARTS)], rows)
+    return markdown(["", *(start_name(*start) for start in PRINTED_STARTS)], rows)
 
 
 def orders_table(found: Predictions) -> str:

