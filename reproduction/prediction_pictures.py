@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DATA = {"traffic": "traffic", "weather": "weather", "uber": "Uber"}
 """The real data whose signals are here, as titles have them."""
 COINCIDE = 0.01  # of their maxima: two curves that one cannot tell apart
-FAR_NATS = 30.0  # below the best row, from which a score is named at the edge and not drawn
+FAR_NATS = 45.0  # below the best row, from which a score is named at the edge and not drawn
 DEGREE_KM = 111.2  # of latitude
 
 
