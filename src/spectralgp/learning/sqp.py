@@ -57,8 +57,9 @@ class Sqp(Solver):
     """Joint constrained optimisation of all hyperparameters, with continuation in the complexity of the filter.
 
     Each form of a filter starts from the solution of the one before it, the same function with one more parameter, so
-    the objective never falls along the way and the search ends at a local maximum near the simpler model. Higher ones
-    may exist further away: `n_restarts` looks for them. With few signals the highest maximum often predicts worse, at
+    the objective never falls along the way and the search ends at a local maximum near the simpler model. Without a
+    prior it starts from typical values as well, and keeps what is higher. Higher maxima may exist further away:
+    `n_restarts` looks for them. With few signals the highest maximum often predicts worse, at
     times far worse: restarts say how high the likelihood goes, not which model to trust.
 
     Parameters
@@ -123,6 +124,9 @@ class Sqp(Solver):
         for form in path:
             objective = Objective(task, form.bind(spectrum), spectrum)
             starts = self._first_starts(objective) if found is None else _grown(objective, found, silent_share)
+            if found is not None and task.prior is None and not form.guides():
+                # the plain likelihood has several maxima, and the one above the simpler filter need not be the highest
+                starts += objective.starting_points()[-1:]
             if form.guides():
                 guided = self._guide(objective, guided, found)
                 starts += guided
