@@ -21,6 +21,7 @@ from spectralgp.fields.posterior import (
 )
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
+from spectralgp.fields.sites import Observations, ObservedBy, Sites, find_sites
 from spectralgp.fields.transformed import Changes, Transformation
 
 __all__ = [
@@ -39,15 +40,19 @@ __all__ = [
     "Mixture",
     "Modal",
     "Nodes",
+    "Observations",
+    "ObservedBy",
     "Posterior",
     "Predictive",
     "Rows",
     "Seen",
     "Series",
     "Shrinkage",
+    "Sites",
     "Transformation",
     "condition",
     "condition_shrunk",
+    "find_sites",
     "graph_gp",
     "greedy_points",
     "held_out_densities",
