@@ -3,6 +3,7 @@
 from spectralgp.fields.covariances import Covariance, Evidence, Modal, Series
 from spectralgp.fields.factors import Inputs, Nodes, Rows
 from spectralgp.fields.field import Field, Predictive, stacking_weights
+from spectralgp.fields.latent import LatentPosterior, ValueField, condition_latent
 from spectralgp.fields.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.fields.logarithms import Logarithms
 from spectralgp.fields.low_rank import LowRank, greedy_points
@@ -34,6 +35,7 @@ __all__ = [
     "GraphGP",
     "InTime",
     "Inputs",
+    "LatentPosterior",
     "LeaveOneOut",
     "Logarithms",
     "LowRank",
@@ -50,7 +52,9 @@ __all__ = [
     "Shrinkage",
     "Sites",
     "Transformation",
+    "ValueField",
     "condition",
+    "condition_latent",
     "condition_shrunk",
     "find_sites",
     "graph_gp",

@@ -63,6 +63,7 @@ class Observations:
     observed: Mask
     beside: Array  # exposures or numbers of trials, of the same shape
     columns: Array  # of the fixed effects, shape (n_effects, n_signals, n_nodes)
+    offset: Array | float = 0.0  # of the mean, beside fixed effects
 
     def expected(self, mean: Array, variance: Array) -> Terms:
         """Expected log densities, slopes and curvatures, not below zero: equation (42); zero where nothing was seen."""
@@ -72,11 +73,11 @@ class Observations:
 
     def fixed(self, coefficients: Array) -> Array:
         """The mean by fixed effects."""
-        return np.tensordot(coefficients, self.columns, axes=1)
+        return np.asarray(self.offset + np.tensordot(coefficients, self.columns, axes=1))
 
     def rough_coefficients(self) -> Array:
         """Coefficients by least squares of what would make values likely."""
-        rough = self.likelihood.rough_latent(self.values, self.beside)[self.observed]
+        rough = (self.likelihood.rough_latent(self.values, self.beside) - self.offset)[self.observed]
         return np.asarray(np.linalg.lstsq(self.columns[:, self.observed].T, rough, rcond=None)[0])
 
     @property
@@ -292,7 +293,7 @@ def _newton(
     logs, slopes, curvatures = observations.expected(mean, variance)
     value = float(np.sum(logs) - 0.5 * np.sum(solution * image))
     noisy, columns = with_site_noise(covariance, curvatures), observations.columns
-    rights = np.concatenate([(curvatures * mean + slopes)[None], curvatures * columns])
+    rights = np.concatenate([(curvatures * (mean - observations.offset) + slopes)[None], curvatures * columns])
     starts = np.concatenate([(solution + np.tensordot(coefficients, solved, axes=1))[None], solved])
     found = conjugate_gradients(noisy, curvatures, rights, starts, tolerance)
     free, solved = found[0], found[1:]
@@ -305,7 +306,7 @@ def _newton(
         target = cho_solve(factor, np.tensordot(columns, free, axes=2))
         covariance_of_effects = cho_solve(factor, np.eye(len(coefficients)))
     step = free - np.tensordot(target, solved, axes=1) - solution
-    moved, shift = covariance.times(step), observations.fixed(target - coefficients)
+    moved, shift = covariance.times(step), np.tensordot(target - coefficients, columns, axes=1)
     share, reached = 1.0, -np.inf
     while share > LEAST_SHARE:
         further = mean + share * (moved + shift)

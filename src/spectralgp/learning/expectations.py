@@ -35,6 +35,7 @@ class Expectation(ABC):
     tolerance_nats: float  # that solves may cost
     missing_share: float  # of the information about hyperparameters
     gain: float = 0.0  # of parameters that were learnt in the last completion, beside those of the model
+    parameters: Array = np.empty(0)  # these, in logarithms
 
     @abstractmethod
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
@@ -159,6 +160,15 @@ class LatentSignals(Expectation):
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
         """A lower bound of it, equation (44)."""
         return self._found(model, is_final=True).log_bound()
+
+    @property
+    def parameters(self) -> Array:
+        return np.log([float(getattr(self.likelihood, name)) for name in self.names])
+
+    @parameters.setter
+    def parameters(self, logs: Array) -> None:
+        unit = float(np.sqrt(self.task.variance))
+        self.likelihood = self.likelihood.with_logs(dict(zip(self.names, logs.tolist(), strict=True)), unit)
 
     def described(self, steps: str) -> str:
         how = "exact" if self.sites is None or self.sites.root is not None else "by effective curvatures"

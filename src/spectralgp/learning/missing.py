@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cholesky
+from scipy.linalg import block_diag, cholesky
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention, quietly, report
@@ -30,6 +30,7 @@ FAR_FACTOR = 10.0  # times the tolerance: a step that gains less is near
 ITERATIONS_PER_STEP = 5  # of a solver's limit, for each step that there may be
 MAX_HISTORY = 5  # steps that the next one is extrapolated from
 MAX_EXTRAPOLATION = 20.0  # times the last step
+OWN_ROOT = 0.3  # of the information in a value about the logarithm of a likelihood's parameter, roughly
 MAX_LIFT = 0.01  # of a filter's largest value, that an extrapolated one may lie below zero
 
 
@@ -76,6 +77,7 @@ class _Step:
     fit: Fit
     gain: float
     is_far: bool
+    own: tuple[Array, Array]  # parameters of the expectation, before and after
 
 
 class _ExpectationMaximisation:
@@ -107,7 +109,8 @@ class _ExpectationMaximisation:
                 history = []  # of other completions
             if history and step.gain > history[-1].gain and model is not history[-1].fit.model:
                 # the extrapolation led astray: from where it began again
-                model, fit, history = history[-1].fit.model, history[-1].fit, []
+                model, fit, self.expectation.parameters = history[-1].fit.model, history[-1].fit, history[-1].own[1]
+                history = []
                 continue
             fit, history = step.fit, [*history[-MAX_HISTORY:], step]
             # a plain step leaves about the share of the way to the maximum that the missing information has in all
@@ -151,13 +154,14 @@ class _ExpectationMaximisation:
         return fit
 
     def _step(self, model: GraphGP, fit: Fit, is_far: bool, solver: Solver | None = None) -> _Step:
+        own = self.expectation.parameters
         completed = self.expectation.completed(model, is_far)
         new = self._learnt(self.kernel, completed, replace(fit, model=model), solver)
         self.objective = objective = Objective(completed, new.model.graph_kernel, new.model.spectrum)
         before = objective.point(model)
         gain, after = new.log_posterior - objective.evaluate(before)[0], objective.point(new.model)
         self.expectation.settle(objective, after)
-        return _Step(before, after, new, gain + self.expectation.gain, is_far)
+        return _Step(before, after, new, gain + self.expectation.gain, is_far, (own, self.expectation.parameters))
 
     def _restarted(self, fit: Fit) -> Fit | None:
         """The best of the restarts given signals completed under the answer, if it is higher; they are made once."""
@@ -176,15 +180,19 @@ class _ExpectationMaximisation:
             return last.fit.model
         precision = objective.precision(last.after)
         root = np.diag(1 / objective.units) if precision is None else cholesky(precision)
-        moves = np.array([root @ (step.after - step.before) for step in history])
-        ends = np.array([step.after for step in history])
+        root = block_diag(root, OWN_ROOT * np.sqrt(self.task.signals.size) * np.eye(last.own[0].size))
+        starts = np.array([np.append(step.before, step.own[0]) for step in history])
+        ends = np.array([np.append(step.after, step.own[1]) for step in history])
+        moves, size = (ends - starts) @ root.T, last.after.size
         weights = np.linalg.lstsq(np.diff(moves, axis=0).T, moves[-1], rcond=1e-3)[0]
         further = -np.diff(ends, axis=0).T @ weights
         length = float(np.linalg.norm(root @ further))
         further *= min(1.0, MAX_EXTRAPOLATION * float(np.linalg.norm(moves[-1])) / max(length, 1e-300))
         for share in (1.0, 0.5, 0.25):
-            x, lift = lift_above_zero(objective, np.clip(ends[-1] + share * further, *objective.bounds.T))
+            point = ends[-1] + share * further
+            x, lift = lift_above_zero(objective, np.clip(point[:size], *objective.bounds.T))
             if lift <= MAX_LIFT:
+                self.expectation.parameters = point[size:]
                 return objective.model(x)
         return last.fit.model
 

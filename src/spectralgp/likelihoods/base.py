@@ -64,6 +64,7 @@ class Likelihood(ABC):
     name: ClassVar[str]
     beside: ClassVar[str | None] = None  # the argument of `fit` that stands beside values
     is_discrete: ClassVar[bool] = False  # whether values are whole numbers
+    is_white_noise: ClassVar[bool] = False  # whether the white part of latent signals counts as noise of the values
     parameters: ClassVar[Ranges] = {}
 
     @abstractmethod
@@ -113,6 +114,14 @@ class Likelihood(ABC):
     def _unit(self, name: str, unit: float) -> float:
         """The unit that a parameter is in."""
         return 1.0
+
+    def with_logs(self, logs: dict[str, float], unit: float = 1.0) -> Self:
+        """The likelihood with parameters that have given logarithms, as far as their range allows."""
+        found = {}
+        for name, log in logs.items():
+            low, _, high = self.parameters[name]
+            found[name] = float(np.clip(np.exp(log), *(np.array([low, high]) * self._unit(name, unit))))
+        return replace(self, **found)
 
     def learnt(
         self, names: tuple[str, ...], values: Array, mean: Array, variance: Array, beside: Array, unit: float = 1.0

@@ -40,7 +40,12 @@ COUNTS = Condition(
 
 @dataclass(frozen=True)
 class Gaussian(Likelihood):
-    """Values with normal noise, ``y ~ N(f, s^2)``.
+    """Values with normal noise, ``y ~ N(f, s^2 v)``, where ``v``, one unless it is given, stands beside each.
+
+    Parameters
+    ----------
+    scale : float, optional
+        ``s``, in the units of `Y`; learnt if not given.
 
     Examples
     --------
@@ -50,6 +55,7 @@ class Gaussian(Likelihood):
     """
 
     name: ClassVar[str] = "gaussian"
+    is_white_noise = True
     parameters: ClassVar[Ranges] = {"scale": (1e-3, 0.3, 1e2)}
 
     scale: float | None = None
@@ -61,25 +67,31 @@ class Gaussian(Likelihood):
     def _unit(self, name: str, unit: float) -> float:
         return unit
 
+    def _noise(self, beside: Array) -> Array:
+        return np.asarray(float(self.scale or 1.0) ** 2 * beside)
+
     def at(self, values: Array, latent: Array, beside: Array) -> Terms:
-        scale = float(self.scale or 1.0)
-        missed = (values - latent) / scale
-        return -0.5 * np.square(missed), missed / scale, np.full(missed.shape, scale**-2.0)
+        noise, missed = self._noise(beside), values - latent
+        return -0.5 * np.square(missed) / noise, missed / noise, np.broadcast_to(1 / noise, missed.shape)
 
     def constant(self, values: Array, beside: Array) -> Array:
-        return np.full(np.shape(values), -0.5 * np.log(2 * np.pi * float(self.scale or 1.0) ** 2))
+        return np.asarray(-0.5 * np.log(2 * np.pi * self._noise(beside)) + 0.0 * values)
+
+    def expected(self, values: Array, mean: Array, variance: Array, beside: Array) -> Terms:
+        log, slope, curvature = self.at(values, mean, beside)
+        return log + self.constant(values, beside) - 0.5 * curvature * variance, slope, curvature
 
     def mean_at(self, latent: Array, beside: Array) -> Array:
         return latent
 
     def variance_at(self, latent: Array, beside: Array) -> Array:
-        return np.full(np.shape(latent), float(self.scale or 1.0) ** 2)
+        return np.broadcast_to(self._noise(beside), np.shape(latent))
 
     def distribution_at(self, values: Array, latent: Array, beside: Array) -> Array:
-        return np.asarray(norm.cdf(values, latent, self.scale))
+        return np.asarray(norm.cdf(values, latent, np.sqrt(self._noise(beside))))
 
     def draw(self, latent: Array, beside: Array, random_state: np.random.Generator) -> Array:
-        return random_state.normal(latent, float(self.scale or 1.0))
+        return random_state.normal(latent, np.sqrt(self._noise(beside)))
 
     def rough_latent(self, values: Array, beside: Array) -> Array:
         return values
@@ -105,6 +117,7 @@ class StudentT(Likelihood):
     """
 
     name: ClassVar[str] = "student_t"
+    is_white_noise = True
     parameters: ClassVar[Ranges] = {
         "freedom": (1.0, 4.0, 100.0),
         "scale": (1e-3, 0.3, 1e2),
