@@ -21,11 +21,11 @@ from spectralgp.operators import lanczos
 from spectralgp.spectra import Spectrum
 
 MOST_EXACT_SITES = 600  # entries whose covariance is written out at every step of learning
-MOST_WRITTEN_OUT = 1_500  # the same once, for predictions and the bound
+MOST_WRITTEN_OUT = 1_000  # the same once, for predictions and the bound
 CURVATURES = 10  # at which variances are tabulated
 LOWEST_CURVATURE = 1e-3  # of the largest, in that table
-MOST_ROUNDS, FIRST_ROUNDS, ROUGH_ROUNDS = 60, 6, 2  # of means and variances in turn; in learning; from a start
-VARIANCE_TOLERANCE, FINE_VARIANCE_TOLERANCE = 2e-3, 1e-7  # root mean square change of their logarithms
+MOST_ROUNDS, FIRST_ROUNDS, ROUGH_ROUNDS = 60, 8, 2  # of means and variances in turn; in learning; from a start
+VARIANCE_TOLERANCE, SETTLED_VARIANCE_TOLERANCE, FINE_VARIANCE_TOLERANCE = 2e-3, 1e-5, 1e-7  # of their logarithms
 SETTLED_NATS = 1e-3  # that a step for the mean gains, where it is done
 SOLVE_TOLERANCE, FINE_SOLVE_TOLERANCE, EXACT_SOLVE_TOLERANCE = 1e-3, 1e-5, 1e-8  # of conjugate gradients
 FIRST_VARIANCE = 1.0  # of the latent signal, at most
@@ -225,7 +225,12 @@ def with_site_noise(covariance: Modal, curvatures: Array) -> Modal:
 
 
 def find_sites(
-    covariance: Modal, observations: Observations, start: Sites | None = None, *, is_final: bool = True
+    covariance: Modal,
+    observations: Observations,
+    start: Sites | None = None,
+    *,
+    is_final: bool = True,
+    is_rough: bool = False,
 ) -> Sites:
     """The best normal law of latent signals given what was observed, by rounds of means and variances.
 
@@ -240,6 +245,8 @@ def find_sites(
     is_final : bool, default=True
         Whether to go on until nothing changes, and to write out the covariance where that can be done at all; else it
         is a step of learning, of which the next one goes on from this.
+    is_rough : bool, default=False
+        Whether that step is far from the answer, and takes but a few rounds.
     """
     n_entries = observations.values.size
     is_small = is_exact = n_entries <= MOST_EXACT_SITES
@@ -251,9 +258,14 @@ def find_sites(
         variance = np.minimum(bases.diagonal(bases.variances), FIRST_VARIANCE)
     else:
         coefficients, solution, variance = start.coefficients, start.solution, start.variance
-    tolerance, n_rounds = SOLVE_TOLERANCE, FIRST_ROUNDS if start is None else ROUGH_ROUNDS
-    if is_final:
-        tolerance, n_rounds = EXACT_SOLVE_TOLERANCE if is_small else FINE_SOLVE_TOLERANCE, MOST_ROUNDS
+    tolerance, n_rounds = FINE_SOLVE_TOLERANCE, MOST_ROUNDS if is_final else FIRST_ROUNDS
+    if is_rough:
+        tolerance, n_rounds = SOLVE_TOLERANCE, FIRST_ROUNDS if start is None else ROUGH_ROUNDS
+    elif is_final and is_small:
+        tolerance = EXACT_SOLVE_TOLERANCE
+    allowed = VARIANCE_TOLERANCE
+    if is_small and not is_rough:
+        allowed = FINE_VARIANCE_TOLERANCE if is_final else SETTLED_VARIANCE_TOLERANCE
     image = covariance.times(solution)
     mean = observations.fixed(coefficients) + image
     root, determinant, effects = None, None, np.zeros((len(coefficients), len(coefficients)))
@@ -269,8 +281,7 @@ def find_sites(
             variance = effective(bases, curvatures)[0]
         change = float(np.sqrt(np.mean(np.square(np.log(variance / before)))))
         mention(f"finding sites, round {number + 1}")
-        is_fine = is_final and is_small
-        if change < (FINE_VARIANCE_TOLERANCE if is_fine else VARIANCE_TOLERANCE) and gain < SETTLED_NATS:
+        if change < allowed and gain < SETTLED_NATS:
             break
     return Sites(covariance, observations, solution, coefficients, effects, mean, variance, root, determinant)
 
