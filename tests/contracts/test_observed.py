@@ -62,7 +62,7 @@ def test_every_likelihood_is_learnt_and_predicts_in_the_units_of_values(likeliho
 
 
 def test_predictions_are_those_of_the_dense_law(fitted):
-    """Means and deviations at new inputs, from the sites by dense matrices: equations (41), (8)."""
+    """Means and deviations at new inputs, from the sites by dense matrices: equations (35), (8)."""
     inputs, values, _ = counts()
     model, posterior = fitted.fits_[0].model, fitted.posterior_
     new = np.array([[0.2], [1.7]])

@@ -66,7 +66,7 @@ class Observations:
     offset: Array | float = 0.0  # of the mean, beside fixed effects
 
     def expected(self, mean: Array, variance: Array) -> Terms:
-        """Expected log densities, slopes and curvatures, not below zero: equation (42); zero where nothing was seen."""
+        """Expected log densities, slopes and curvatures, not below zero: equation (36); zero where nothing was seen."""
         found = self.likelihood.expected(self.values, mean, variance, self.beside)
         logs, slopes, curvatures = (np.where(self.observed, one, 0.0) for one in found)
         return logs, slopes, np.maximum(curvatures, 0.0)
@@ -113,7 +113,7 @@ class ObservedBy:
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """``q(f) = N(m, (A^-1 + W)^-1)`` of latent signals with the covariance ``A``: equations (41) to (46).
+    """``q(f) = N(m, (A^-1 + W)^-1)`` of latent signals with the covariance ``A``: equations (35) to (40).
 
     Made by `find_sites`. Variances are exact where `root` is there, else by effective curvatures.
     """
@@ -137,7 +137,7 @@ class Sites:
 
     @property
     def spread_at_modes(self) -> Array:
-        """Variances in both eigenbases, shape (n_signals, n_nodes): equation (45)."""
+        """Variances in both eigenbases, shape (n_signals, n_nodes): equation (39)."""
         return self._by_curvature[1]
 
     @cached_property
@@ -163,7 +163,7 @@ class Sites:
         return bases.back(modes)
 
     def log_bound(self) -> tuple[float, float]:
-        """Lower bound of the log evidence, equation (44), and its standard error by random probes."""
+        """Lower bound of the log evidence, equation (38), and its standard error by random probes."""
         logs, _, curvatures = self.terms
         length = float(np.sum(self.solution * (self.mean - self.observations.fixed(self.coefficients))))
         determinant, error = self.log_determinant, 0.0
@@ -201,7 +201,7 @@ class Sites:
         return self.mean + prior - self.covariance.times(found)
 
     def cavity(self, block: Array, mean: Array, places: Any) -> tuple[Array, Array]:
-        """Mean and covariance of a block of entries without their own sites, from those with them: equation (46)."""
+        """Mean and covariance of a block of entries without their own sites, from those with them: equation (40)."""
         _, slopes, curvatures = self.terms
         own = np.eye(len(block)) - block * curvatures[places]
         left = np.linalg.solve(own, block)
@@ -297,7 +297,7 @@ def _newton(
     solved: Array,
     tolerance: float,
 ) -> tuple[Array, Array, Array, Array, Array, Array, float]:
-    """A step of Newton's method for the mean and the fixed effects at given variances, equation (43), shortened.
+    """A step of Newton's method for the mean and the fixed effects at given variances, equation (37), shortened.
 
     Returns the mean, ``u`` and ``A u``, the coefficients and their covariance, solutions for the columns, and the gain.
     """
@@ -394,7 +394,7 @@ def written_out(bases: _Eigenbases, curvatures: Array) -> tuple[Array, Array, fl
 
 
 def effective(bases: _Eigenbases, curvatures: Array) -> tuple[Array, Array]:
-    """Variances at entries and at modes by effective curvatures: equation (45).
+    """Variances at entries and at modes by effective curvatures: equation (39).
 
     What others know of an entry counts by the squares of their covariances, its own curvature exactly; both are exact
     where the curvature is the same everywhere.

@@ -163,7 +163,7 @@ class LatentSignals(Expectation):
         return replace(self.task, signals=latent, observed_by=None)
 
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
-        """A lower bound of it, equation (44)."""
+        """A lower bound of it, equation (38)."""
         return self._found(model, is_final=True).log_bound()
 
     @property
@@ -180,7 +180,7 @@ class LatentSignals(Expectation):
         return f"variances {how}, {steps}: latent signals of which {self.signals.size} values were observed"
 
     def settle(self, objective: Objective, before: Array, after: Array, gain: float) -> None:
-        """Equation (47): the information of signals as they are, and of those seen with the noise of sites.
+        """Equation (41): the information of signals as they are, and of those seen with the noise of sites.
 
         A step is as long as the former allows; the latter says how long it should have been.
         """
@@ -194,8 +194,11 @@ class LatentSignals(Expectation):
         self.missing_share = float(np.clip(1 - np.min(left), 0.0, MAX_MISSING_SHARE))
         slope = complete @ (after - before)
         step = np.linalg.solve(seen, slope)
-        self.left_nats = 0.5 * float(slope @ step) + self.gain / (1 - self.missing_share)
-        self.ahead = None if self.names else before + step
+        self.left_nats = 0.5 * float(slope @ step)
+        self.ahead = before + step
+        if self.names:  # which move too, and of which less is known
+            self.ahead, self.left_nats = None, min(self.left_nats, gain / (1 - MAX_MISSING_SHARE))
+            self.left_nats += self.gain / (1 - self.missing_share)
 
     def finished(self, model: GraphGP) -> GraphGP:
         self.names, self.gain = (), 0.0
