@@ -74,3 +74,6 @@ ITERATIVE = 1e-6
 
 NATS = 0.05
 """What expectation-maximisation may fall short of the exact maximum, in nats: the bar of issue 9."""
+
+NEAREST = 1e-6
+"""A squared distance, as a share of a length, of the nearest non-negative polynomial, by two solvers and grids."""
