@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         WithResidual,
     )
     from spectralgp.learning import Lagrangian, Sqp, Stacking, Task, learn
+    from spectralgp.likelihoods import Bernoulli, Binomial, Gaussian, Likelihood, NegativeBinomial, Poisson, StudentT
     from spectralgp.partitioned import PartitionedGraph
     from spectralgp.signals import Signals, read_signals
     from spectralgp.spectra import Chebyshev, Exact, Spectrum, decompose
@@ -42,10 +43,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bernoulli",
+    "Binomial",
     "Chebyshev",
     "Cosine",
     "Diffusion",
     "Exact",
+    "Gaussian",
     "GlobalFilter",
     "Graph",
     "GraphGP",
@@ -54,9 +58,12 @@ __all__ = [
     "GraphKernel",
     "Identity",
     "Lagrangian",
+    "Likelihood",
     "LocalAverage",
     "Matern",
+    "NegativeBinomial",
     "PartitionedGraph",
+    "Poisson",
     "Polynomial",
     "PseudoInverse",
     "RandomWalk",
@@ -67,6 +74,7 @@ __all__ = [
     "Spectrum",
     "Sqp",
     "Stacking",
+    "StudentT",
     "Task",
     "WithResidual",
     "as_graph",
@@ -103,6 +111,7 @@ _ROOMS = {  # where names are found
         "WithResidual",
     ),
     "learning": ("Lagrangian", "Sqp", "Stacking", "Task", "learn"),
+    "likelihoods": ("Bernoulli", "Binomial", "Gaussian", "Likelihood", "NegativeBinomial", "Poisson", "StudentT"),
     "partitioned": ("PartitionedGraph",),
     "signals": ("Signals", "read_signals"),
     "spectra": ("Chebyshev", "Exact", "Spectrum", "decompose"),

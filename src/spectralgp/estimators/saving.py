@@ -34,6 +34,7 @@ def write_model(model: Any, path: str | PathLike[str]) -> None:
         "layout": form.layout,
         "output": None if model._output == "default" else model._output,
         "input_recipe": model.input_recipe_,
+        "effects": model._effects,
         "date_columns": model.date_columns_,
         "labels": form.labels,
     }
@@ -144,6 +145,7 @@ def _estimator(cls: Any, learnt: Any, fits: Any, graph: Any, parameters: dict[st
     model = cls(**(parameters | {"graph": graph if parameters["graph"] else None}))
     model.set_output(predict=fitted.output)
     model.input_recipe_, model.date_columns_ = fitted.input_recipe, fitted.date_columns
+    model._effects = fitted.effects
     if fitted.n_features_in is not None:
         model.n_features_in_ = fitted.n_features_in
     if fitted.feature_names_in is not None:

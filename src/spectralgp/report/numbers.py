@@ -97,6 +97,7 @@ class Predictions:
     log_density: Array | None  # of each signal, in nats; None if it is that of the fit itself
     baseline: Array  # the node's mean over the (other) training signals; NaN where there are none
     filled: Filled | None = None  # what was not observed, given the rest of its signal too; None where it is not known
+    pit: Array | None = None  # probability integral transforms, where they do not follow from means and deviations
 
 
 @dataclass(frozen=True)
@@ -211,16 +212,16 @@ class NewSignals:
     mean: Array
     std: Array  # noise included
     log_density: Array  # of each signal
+    pit: Array | None = None  # probability integral transforms, where they do not follow from means and deviations
+    at: Predictive | None = None  # what is predicted, where more than that may be asked
 
 
-def predicted_signals(
-    posterior: Posterior | Mixture, labels: Sequence[str], inputs: Any, observed: Array
-) -> NewSignals:
-    """New signals with what a model predicts of them before it has seen them."""
-    at = posterior.at(inputs)
-    native = posterior.parts[0][1].prior.spectrum.graph.as_native(observed)
+def predicted_signals(at: Predictive, labels: Sequence[str], inputs: Any, observed: Array, native: Any) -> NewSignals:
+    """New signals with what a model predicts of them before it has seen them; `native` is as its library has them."""
     found = at.mean, at.std(include_noise=True), at.log_density(native, joint=False)
-    return NewSignals(labels, inputs, observed, *(_host_array(one) for one in found))
+    mean, std, densities = (_host_array(one) for one in found)
+    pit = at.transforms(observed, np.random.default_rng(0))
+    return NewSignals(labels, inputs, observed, mean, std, densities, pit, at)
 
 
 def gather(
@@ -248,7 +249,7 @@ def gather(
         found = (held_out.observed, held_out.mean, held_out.std, held_out.log_density)
         baseline = _node_means(training, held_out.observed.shape)
         filled = _filled(model.posterior_, heaviest, held_out.observed, held_out)
-        predictions = Predictions("held out", tuple(held_out.labels), *found, baseline, filled)
+        predictions = Predictions("held out", tuple(held_out.labels), *found, baseline, filled, held_out.pit)
     elif len(training):
         predictions = _training_predictions(model.posterior_, heaviest, training, tuple(labels))
     else:
@@ -265,7 +266,7 @@ def gather(
         bands=_bands(model, heaviest),
         predictions=predictions,
         scores=_scores(*compared),
-        calibration=calibration_of(scores.pit(*compared)),
+        calibration=calibration_of(scores.pit(*compared) if predictions.pit is None else predictions.pit),
         variance=_variance(model.posterior_, heaviest, predictions),
         members=_members(learnt),
         tried=tuple(sorted(learnt.tried, key=lambda one: -one.score)),
@@ -395,7 +396,11 @@ def _filled(
         return None
     rows = np.arange(len(observed))
     # all new ones at once, as `impute` does
-    found: Predictive = posterior.filled(rows) if new is None else posterior.at(new.inputs).given(observed)
+    found: Predictive
+    if new is None:
+        found = posterior.filled(rows)
+    else:
+        found = (posterior.at(new.inputs) if new.at is None else new.at).given(observed)
     mean, std = found.values, np.sqrt(found.values_variance())
     return Filled(np.where(holes, mean, np.nan), np.where(holes, std, np.nan))
 
@@ -415,7 +420,7 @@ def _training_predictions(
         baseline = (values.sum(axis=0) - values) / (known.sum(axis=0) - known)
     mean, std, density = (_host_array(one) for one in (left.mean, left.std, left.log_density))
     filled = _filled(posterior, heaviest, training)
-    return Predictions("left out", labels, training, mean, std, density, baseline, filled)
+    return Predictions("left out", labels, training, mean, std, density, baseline, filled, left.transforms)
 
 
 def _node_means(training: Array, shape: tuple[int, ...]) -> Array:
@@ -463,7 +468,7 @@ def _bands(model: Any, heaviest: Posterior) -> Bands:
     energy = np.zeros(N_SPECTRUM_BINS)
     if has_signals:
         own = next((one for one in posteriors if one.prior.spectrum is spectrum), heaviest)
-        energy = _shares(bins, spectrum.read(own.signals).energies.sum(axis=0))
+        energy = _shares(bins, spectrum.read(own.modelled).energies.sum(axis=0))
     laplacian = laplacian_in_words(spectrum.laplacian, spectrum.scaled)
     return Bands(laplacian, grid, tuple(filters), edges, _shares(bins, spectrum.multiplicities), energy)
 
