@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import sklearn.gaussian_process  # noqa: F401 (from deep inside the package the same import takes 0.1 s longer)
 
-from spectralgp.estimators import GraphGPForecaster, GraphGPRegressor, load
+from spectralgp.estimators import GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, load
 from spectralgp.fields import (
     GraphGP,
     condition,
@@ -48,6 +48,7 @@ __all__ = [
     "GlobalFilter",
     "Graph",
     "GraphGP",
+    "GraphGPClassifier",
     "GraphGPForecaster",
     "GraphGPRegressor",
     "GraphKernel",

@@ -250,7 +250,7 @@ def _counties(nodes: str, edges: str, n_periods: int) -> tuple[Graph, list[NDArr
 
 
 def _border_graph(nodes: str, edges: str) -> tuple[Graph, tuple[str, ...]]:
-    """Graph with edges of weight 1, and codes of its nodes, from rows (name, code, longitude, latitude, ...) and pairs."""
+    """Graph with edges of weight 1, and codes of its nodes, from rows (name, code, x, y, ...) and pairs."""
     names, codes, *coordinates = list(zip(*_rows(nodes), strict=True))[:4]
     return Graph.from_edges(_rows(edges), names=names, coordinates=np.array(coordinates, dtype=float).T), codes
 
