@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array, Indices, Mask
-from spectralgp.fields import GraphGP, Mixture, Posterior, Predictive
+from spectralgp.fields import GraphGP, LatentPosterior, Mixture, ObservedBy, Posterior, Predictive
 from spectralgp.graphs import GraphBase
 from spectralgp.learning import Candidate, Draws, FittedModels
 from spectralgp.learning.fitting import Shown
@@ -77,8 +77,12 @@ def summary_of(learnt: FittedModels) -> str:
             f"  {which + ':':<9} {_in_words(model, which, carried)}" for which, is_there in has.items() if is_there
         ]
         lines.append(f"  inputs:   {model.input_kernel.described}")
-        lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
-        if not candidate.task.signals.is_complete:
+        if model.likelihood is None:
+            lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
+        else:
+            lines.append(f"  white:    standard deviation {np.sqrt(model.noise_variance):.3g}, of the latent signals")
+            lines.append(f"  observed: {model.likelihood}; {fit.method}")
+        if not candidate.task.signals.is_complete and model.likelihood is None:
             lines.append(f"  holes:    {fit.method}")
         scales, amplitude = candidate.task.signals.units.signal_scales, learnt.draws[index].models[0].mean_amplitude
         if scales is not None:
@@ -114,8 +118,16 @@ def _in_words(model: GraphGP, which: str, carried: float) -> str:
 # -------------------------------------------------------------------------------------------------------- filling in
 
 
-def filled_in(posterior: Posterior | Mixture, features: Any, signals: Array) -> tuple[Array, Array]:
-    """Signals with what was not observed filled in, and the variance of those values as they would be observed."""
+def filled_in(
+    posterior: Posterior | Mixture | LatentPosterior,
+    features: Any,
+    signals: Array,
+    seen_with: Callable[[Predictive, Mask], Predictive] = lambda prediction, _: prediction,
+) -> tuple[Array, Array]:
+    """Signals with what was not observed filled in, and the variance of those values as they would be observed.
+
+    `seen_with` makes of what is predicted of some of them, as new signals, what it is with their exposures.
+    """
     first = posterior.parts[0][1]
     rows = among_training(first, features, signals)
     values, variances = signals.copy(), np.zeros(signals.shape)
@@ -130,14 +142,14 @@ def filled_in(posterior: Posterior | Mixture, features: Any, signals: Array) -> 
             filled = posterior.filled(rows[chosen])
         else:
             own = first.prior.input_kernel.new_subset(features, chosen)
-            filled = posterior.at(own).given(signals[chosen])
+            filled = seen_with(posterior.at(own), chosen).given(signals[chosen])
         with few_threads(largest):
             values[missing] = filled.values[missing[chosen]]
             variances[missing] = filled.values_variance()[missing[chosen]]
     return values, variances
 
 
-def among_training(posterior: Posterior, features: Any, signals: Array) -> Indices:
+def among_training(posterior: Posterior | LatentPosterior, features: Any, signals: Array) -> Indices:
     """Which of the training signals each one is, inputs and all; -1 for those that are new.
 
     Values are compared as the model has them, centred and scaled: the nearest training signal with the same inputs
@@ -176,7 +188,9 @@ def among_training(posterior: Posterior, features: Any, signals: Array) -> Indic
 # ----------------------------------------------------------------------------------------------------- on other data
 
 
-def with_more_signals(learnt: FittedModels, features: Any, signals: Array) -> FittedModels:
+def with_more_signals(
+    learnt: FittedModels, features: Any, signals: Array, observed_by: ObservedBy | None = None
+) -> FittedModels:
     """Learnt models conditioned on more signals, at inputs in the form that kernels take."""
     candidates = []
     for candidate in learnt.candidates:
@@ -188,7 +202,11 @@ def with_more_signals(learnt: FittedModels, features: Any, signals: Array) -> Fi
         known = units.informed_by(seen).with_new(len(seen))
         training = read_in(known, np.concatenate([units.restore(task.signals.values), seen]))
         inputs = task.input_kernel.together(task.inputs, new)
-        candidates.append(replace(candidate, task=replace(task, inputs=inputs, signals=training)))
+        own = task.observed_by
+        if own is not None and observed_by is not None:
+            own = own.followed_by(observed_by)
+        more = replace(task, inputs=inputs, signals=training, observed_by=own)
+        candidates.append(replace(candidate, task=more))
     return learnt.conditioned_anew(candidates)
 
 
@@ -212,6 +230,11 @@ def on_another_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
     for candidate, fit in zip(learnt.candidates, learnt.raw_fits, strict=True):
         task, units = candidate.task, candidate.task.signals.units
         transformation = candidate.transformation
+        if task.observed_by is not None:
+            raise ValueError(
+                "likelihood must be 'gaussian' to transfer a model, without covariates or noise known per entry; got "
+                "another. Fit a model to values on the other graph."
+            )
         if task.carried is not None or (transformation is not None and transformation.is_of_nodes):
             raise ValueError(
                 "carry must be None to transfer a model, since columns of X belong to the nodes of one graph; got "

@@ -47,7 +47,7 @@ from spectralgp.learning.folds import Stacking
 from spectralgp.learning.objective import check_noise
 from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
 from spectralgp.operators import precision_of
-from spectralgp.signals import Center, Scale, can_place, read_signals
+from spectralgp.signals import Center, Scale, Units, can_place, read_in, read_signals
 from spectralgp.spectra import Chebyshev, Exact, SpectrumSettings
 
 MOST_EXACT = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
@@ -192,6 +192,7 @@ class Training:
     order: TimeOrder | None = None  # of the rows, where inputs are the signals before
     transformation: Transformation | None = None  # what inputs and values are of the user's, if not those
     learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
+    known_noise: float | None = None  # variance of the noise, where it was given with the data
 
 
 def read_training(estimator: Any, X: Any, Y: Any) -> Training:
@@ -266,8 +267,9 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
     if center == "auto":
         # the default kernel has levels, unless they are so large as to drown all else
         center = _chosen_center(training, DROWNING_LEVELS if kernel is None else DIFFERENT_LEVELS)
+    noise_variance = training.known_noise or estimator.noise_variance
     if estimator.scale == "auto":
-        is_noise_known = estimator.noise_variance is not None and not isinstance(estimator.noise_variance, tuple)
+        is_noise_known = noise_variance is not None and not isinstance(noise_variance, tuple)
         is_given = settings.needs_passes or is_noise_known or is_papers or graph.n_nodes == 1
         scales = ["global"] if is_given else ["node", "global"]
     signals = dict[Scale, Any]()
@@ -277,13 +279,45 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
     if kernel is not None and all(one.has_free_amplitude for one in training.graph_kernels):
         kernel = kernel.without_amplitude()  # the factor is the graph kernel's
     first = next(iter(signals.values()))
-    task = Task(
-        graph, kernel or Independent(), training.inputs, first, estimator.noise_variance, estimator.prior, settings
-    )
+    task = Task(graph, kernel or Independent(), training.inputs, first, noise_variance, estimator.prior, settings)
     residual = None if is_papers or not training.has_inputs else estimator.residual
     shrunk = not is_papers and isinstance(estimator.residual, str) and is_small
     decided = training.carried, residual, shrunk, training.transformation, training.learnt_from
     return Setting(task, signals, kernel is None, *decided)
+
+
+def latent_setting(estimator: Any, training: Training, observing: Any) -> Setting:
+    """Data and decisions of latent signals: values as they are, an intercept for a centre, one kernel, no scales."""
+    condition, kernel = "with a likelihood, covariates or noise that is known per entry", training.input_kernel
+    is_carried = not isinstance(estimator.carry, str | None) or estimator.carry == "lagged"
+    is_stacked = len(training.graph_kernels) > 1
+    levels, by_score = (
+        "The default input kernel has levels of the nodes.",
+        "Compare them by held-out scores.",
+    )
+    refused = {
+        "center": (estimator.center == "node", "'auto' or 'global', an intercept, or None", levels),
+        "scale": (estimator.scale == "node", "'auto', 'global' or None", "Values are taken as they are."),
+        "carry": (is_carried, "'auto' or None", "Pass such columns as covariates."),
+        "graph_kernel": (is_stacked, "one kernel", by_score),
+        "spectrum": (training.spectrum.needs_passes, "exact", "It takes eigenvectors: up to some 5,000 nodes."),
+    }
+    for name, (is_wrong, allowed, remedy) in refused.items():
+        if is_wrong:
+            got = getattr(estimator, name)
+            raise ValueError(f"{name} must be {allowed} {condition}; got {got!r}. {remedy}")
+    noise = observing.noise_variance if estimator.noise_variance is None else estimator.noise_variance
+    signals = read_in(Units(), np.asarray(training.values, dtype=float))
+    inputs = kernel
+    if kernel is not None and all(one.has_free_amplitude for one in training.graph_kernels):
+        inputs = kernel.without_amplitude()
+    task = Task(
+        training.graph, inputs or Independent(), training.inputs, signals, noise, estimator.prior, training.spectrum
+    )
+    own = observing.observed_by, observing.typical_variance
+    task = replace(task, observed_by=own[0], typical_variance=own[1])
+    residual = estimator.residual if training.has_inputs else None
+    return Setting(task, {"global": signals}, kernel is None, None, residual)
 
 
 def settings_of_changes(
@@ -302,7 +336,7 @@ def on_logarithms(estimator: Any, training: Training, setting: Setting, solver: 
 
     Not on large graphs, where nothing is transformed, and not with a noise variance in the units of `Y`.
     """
-    is_open = setting.is_kernel_open and estimator.noise_variance is None and setting.task.signals.is_complete
+    is_open = setting.is_kernel_open and setting.task.noise_variance is None and setting.task.signals.is_complete
     if not is_open or training.spectrum.needs_passes:
         return None
     values = np.asarray(on_host(training.values), dtype=float)

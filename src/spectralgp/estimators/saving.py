@@ -34,6 +34,7 @@ def write_model(model: Any, path: str | PathLike[str]) -> None:
         "layout": form.layout,
         "output": None if model._output == "default" else model._output,
         "input_recipe": model.input_recipe_,
+        "effects": model._effects,
     }
     graph = model.graph_.require_whole("to be written to a model file")
     write_file(path, *written(model._learnt, model.fits_, graph, {"parameters": parameters, "fitted": fitted}))
@@ -128,7 +129,7 @@ def _estimator(cls: Any, learnt: Any, fits: Any, graph: Any, parameters: dict[st
     kept = numbers[np.union1d(np.flatnonzero(numbers < 0), np.flatnonzero(numbers >= 0)[first])] >= 0
     model = cls(**(parameters | {"graph": graph if parameters["graph"] else None}))
     model.set_output(predict=fitted.output)
-    model.input_recipe_ = fitted.input_recipe
+    model.input_recipe_, model._effects = fitted.input_recipe, fitted.effects
     if fitted.n_features_in is not None:
         model.n_features_in_ = fitted.n_features_in
     if fitted.feature_names_in is not None:

@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from spectralgp._basics.arrays import non_negative_root
 from spectralgp._basics.checks import Array, as_option
 from spectralgp.fields.covariances import Modal
+from spectralgp.fields.latent import LatentPosterior
 from spectralgp.fields.posterior import Mixture, Posterior
 from spectralgp.fields.shrinkage import t_log_density
 
@@ -49,7 +50,7 @@ class LeaveOneOut:
     log_density: Array
 
 
-def leave_one_out(posterior: Posterior | Mixture, by: By = "signal") -> LeaveOneOut:
+def leave_one_out(posterior: Posterior | Mixture | LatentPosterior, by: By = "signal") -> LeaveOneOut:
     """Leave out each signal, node or entry in turn, at the cost of one prediction: equation (10).
 
     The hyperparameters stay those learnt from all data, so this checks calibration; it does not see overfitting of
@@ -71,6 +72,8 @@ def leave_one_out(posterior: Posterior | Mixture, by: By = "signal") -> LeaveOne
         Leave out whole signals, whole nodes, or single entries.
     """
     as_option(by, "by", ("signal", "node", "entry"))
+    if isinstance(posterior, LatentPosterior):
+        return _values(posterior, by)
     if not isinstance(posterior, Posterior | Mixture):
         raise TypeError(
             f"posterior must be a Posterior; got {type(posterior).__name__}. Pass what condition(...) returns; a "
@@ -83,6 +86,13 @@ def leave_one_out(posterior: Posterior | Mixture, by: By = "signal") -> LeaveOne
     variance: Any = sum(weight * (part.std**2 + (part.mean - mean) ** 2) for weight, part in parts)
     logs = [np.log(weight) + part.log_density for weight, part in parts]
     return LeaveOneOut(by, mean, non_negative_root(variance), np.asarray(logsumexp(logs, axis=0)))
+
+
+def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
+    """Values that a likelihood observes, by cavities of the latent signals: equation (46)."""
+    latent_mean, latent_variance, logs = posterior.left_out(by)
+    law = latent_mean, latent_variance, posterior.sites.observations.beside
+    return LeaveOneOut(by, posterior.likelihood.mean(*law), np.sqrt(posterior.likelihood.variance(*law)), logs)
 
 
 def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:

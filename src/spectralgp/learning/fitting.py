@@ -144,7 +144,7 @@ def fit_models(
                 filling = None if filling is None else filling[kept]
                 warm_starts = [starts[one.untuned] for one in candidates]
         tasks = learning_tasks(candidates)
-        if is_choice and not tasks[0].signals.is_complete:
+        if is_choice and not tasks[0].is_complete:
             solver = solver.coarse()  # more draws for what is missing would tell nothing of predictions
         with quietly() if is_stacked else nullcontext():
             if is_learnt:
@@ -152,7 +152,7 @@ def fit_models(
             else:
                 # what was learnt from the first fold may lead to a lower maximum
                 is_cheap = is_choice and n_signals <= MOST_COMPARED and not tasks[0].spectrum.needs_passes
-                looks_elsewhere = is_cheap and is_stacked and tasks[0].signals.is_complete
+                looks_elsewhere = is_cheap and is_stacked and tasks[0].is_complete
                 tasks, fits = learn_candidates(candidates, tasks, solver, warm_starts, None, looks_elsewhere)
         if candidates[0].learnt_from is None:
             candidates = [replace(one, task=task) for one, task in zip(candidates, tasks, strict=True)]
