@@ -25,7 +25,8 @@ Array = np.ndarray
 N_NEIGHBORS = 10
 N_BINS = 10  # of the calibration error
 PER_CLASS = (2, 5, 10)
-N_KARATE = 20
+SLOW = ("GaussianProcessClassifier", "classifier, with features")  # that run on the first splits only
+N_SLOW = 5
 SMALLEST = 1e-12  # probability that a rival may give: a logarithm of zero would be all there is to say
 
 
@@ -104,7 +105,8 @@ def harmonic(data: Labelled, known: Array) -> Array:
     right = weights[np.ix_(others, known)] @ indicators
     found = np.empty((n_nodes, indicators.shape[1]))
     found[known] = indicators
-    found[others] = np.linalg.lstsq(laplacian[np.ix_(others, others)], right, rcond=None)[0]
+    # a little is added for parts of the graph without a label
+    found[others] = np.linalg.solve(laplacian[np.ix_(others, others)] + 1e-9 * np.eye(others.size), right)
     found = np.maximum(found, 0) + SMALLEST
     return found / found.sum(axis=1, keepdims=True)
 
@@ -139,6 +141,8 @@ def run(name: str, per_class: int, n_splits: int) -> dict[str, Any]:
         known = split(data.classes, per_class, seed)
         others = np.setdiff1d(np.arange(len(data.classes)), known)
         for rival, probabilities in rivals(data).items():
+            if rival in SLOW and seed >= N_SLOW:
+                continue
             start = time.process_time()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of rivals that reach a bound

@@ -53,12 +53,12 @@ def test_the_bound_is_that_of_its_gaussians_and_their_means_are_its_maximum():
     def bound(means):
         return oracle.class_bound(covariance, LABELS, means, covariances, normal)
 
-    np.testing.assert_allclose(bound(field.mean.T), field.bound, rtol=FORMULA)
+    np.testing.assert_allclose(bound(field.mean.T), field.bound(LABELS), rtol=FORMULA)
     generator = np.random.default_rng(2)
     for _ in range(5):
         direction = generator.standard_normal(field.mean.T.shape) * np.sqrt(field.variance.T)
-        assert bound(field.mean.T + 0.1 * direction) < field.bound
-        assert bound(field.mean.T - 0.1 * direction) < field.bound
+        assert bound(field.mean.T + 0.1 * direction) < field.bound(LABELS)
+        assert bound(field.mean.T - 0.1 * direction) < field.bound(LABELS)
 
 
 def test_the_variances_are_those_of_curvatures_that_agree_with_them():

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 from scipy.stats import norm, qmc
 
 from spectralgp._basics.checks import Array, Indices
@@ -27,12 +27,20 @@ def _points(n_classes: int) -> Array:
     return np.concatenate([points, -points])[:, None]
 
 
+def _softmax(latent: Array) -> Array:
+    """Softmax along the last axis; overwrites its argument, for it is large."""
+    latent -= latent.max(axis=-1, keepdims=True)
+    np.exp(latent, out=latent)
+    latent /= latent.sum(axis=-1, keepdims=True)
+    return latent
+
+
 def expected_probabilities(mean: Array, variance: Array) -> Array:
     """Expectation of the softmax of independent Gaussians, shape (n_entries, n_classes)."""
-    total = np.zeros(mean.shape)
+    total, deviation = np.zeros(mean.shape), np.sqrt(variance)
     points = _points(mean.shape[1])
     for point in points:  # one after the other: all at once would be large for many entries
-        total += softmax(mean + np.sqrt(variance) * point, axis=1)
+        total += _softmax(mean + deviation * point)
     return total / len(points)
 
 
@@ -66,8 +74,16 @@ class LabelledField:
     sites: _Sites
     mean: Array  # at the labelled entries
     variance: Array
-    bound: float  # on the log probability of all labels, in nats
+    log_determinant: float  # of all I + w^1/2 K w^1/2
     converged: bool = False
+
+    def bound(self, labels: Indices) -> float:
+        """The bound (L4) on the log probability of the labels, in nats."""
+        n_classes = len(self.factors)
+        latent = self.mean + np.sqrt(self.variance) * _points(n_classes)
+        likelihood = np.sum(self.mean[np.arange(labels.size), labels]) - np.sum(np.mean(logsumexp(latent, 2), axis=0))
+        squares = np.sum(self.weights * self.mean) - np.sum(self.sites.curvature * self.variance)
+        return float(likelihood - 0.5 * (squares + self.log_determinant))
 
     def left_out(self) -> Array:
         """Probabilities of the classes at each labelled entry by the other labels, without its own sites."""
@@ -95,9 +111,10 @@ def given_labels(
     sites = _Sites(np.zeros(indicators.shape), np.full(indicators.shape, 0.1)) if start is None else start.sites
     found = _with_sites(covariance, indicators, sites)
     for number in range(MOST_STEPS):
-        shares = softmax(found.mean + np.sqrt(found.variance) * _points(n_classes), axis=2)
-        curvature = np.maximum(np.mean(shares * (1 - shares), axis=0), SMALLEST_CURVATURE)
-        wanted = _Sites(indicators - shares.mean(axis=0) + curvature * found.mean, curvature)
+        shares = _softmax(found.mean + np.sqrt(found.variance) * _points(n_classes))
+        mean = shares.mean(axis=0)
+        curvature = np.maximum(mean - np.einsum("ijk,ijk->jk", shares, shares) / len(shares), SMALLEST_CURVATURE)
+        wanted = _Sites(indicators - mean + curvature * found.mean, curvature)
         step = LARGEST_STEP * min(1.0, N_LARGEST / (number + 1))
         before, found = found, _with_sites(covariance, indicators, found.sites.towards(wanted, step))
         if np.max(np.abs(found.mean - before.mean) / np.sqrt(found.variance)) < MEAN_TOLERANCE:
@@ -106,20 +123,16 @@ def given_labels(
 
 
 def _with_sites(covariance: Array, indicators: Array, sites: _Sites) -> LabelledField:
-    """The field with these sites, and its bound."""
+    """The field with these sites."""
     mean, variance, factors, log_determinant = np.empty_like(indicators), np.empty_like(indicators), [], 0.0
     for place in range(indicators.shape[1]):
         roots = np.sqrt(sites.curvature[:, place, None])
-        factor = cholesky(np.eye(len(roots)) + roots * covariance * roots.T, lower=True)
-        known = solve_triangular(factor, roots * covariance, lower=True)
+        factor = cholesky(np.eye(len(roots)) + roots * covariance * roots.T, lower=True, check_finite=False)
+        known = solve_triangular(factor, roots * covariance, lower=True, check_finite=False)
         prior = covariance @ sites.linear[:, place]
         mean[:, place] = prior - known.T @ solve_triangular(factor, roots[:, 0] * prior, lower=True)
         variance[:, place] = np.diag(covariance) - np.einsum("ij,ij->j", known, known)
         log_determinant += 2 * float(np.sum(np.log(np.diag(factor))))
         factors.append(factor)
     weights = sites.linear - sites.curvature * mean
-    latent = mean + np.sqrt(variance) * _points(indicators.shape[1])
-    likelihood = np.sum(indicators * mean) - np.sum(np.mean(logsumexp(latent, axis=2), axis=0))
-    divergence = 0.5 * (np.sum(weights * mean) + log_determinant - np.sum(sites.curvature * variance))
-    bound = float(likelihood - divergence)
-    return LabelledField(weights, tuple(factors), sites, mean, variance, bound)
+    return LabelledField(weights, tuple(factors), sites, mean, variance, log_determinant)
