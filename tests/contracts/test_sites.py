@@ -55,7 +55,7 @@ def dense_law(found: Sites, dense: np.ndarray):
 @pytest.mark.parametrize("missing", [0.0, 0.5])
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_the_law_is_the_dense_one(name, missing):
-    """Equations (41) to (44)."""
+    """Equations (35) to (38)."""
     covariance, observations, dense = problem(LIKELIHOODS[name], 5, 8, 0, missing)
     found = find_sites(covariance, observations)
     mean, law, bound = dense_law(found, dense)
@@ -96,7 +96,7 @@ def test_the_law_is_near_the_truth(name):
 @pytest.mark.parametrize(("missing", "bar"), [(0.0, 0.01), (0.5, 0.03)])
 @pytest.mark.parametrize("name", ["poisson", "bernoulli"])
 def test_effective_curvatures_are_near_the_dense_law(name, missing, bar, monkeypatch):
-    """The bar: 500 entries, fast variances within a hundredth, three with half of the values missing: (45)."""
+    """The bar: 500 entries, fast variances within a hundredth, three with half of the values missing: (39)."""
     covariance, observations, _ = problem(LIKELIHOODS[name], 20, 25, 0, missing)
     exact = find_sites(covariance, observations)
     monkeypatch.setattr(sites, "MOST_EXACT_SITES", 0)
@@ -141,7 +141,7 @@ def test_deviations_add_up_to_the_covariance_at_every_frequency(monkeypatch):
 
 
 def test_cavities_are_laws_without_the_sites_of_a_block():
-    """Equation (46), for Gaussian sites by deleting them from the dense law."""
+    """Equation (40), for Gaussian sites by deleting them from the dense law."""
     covariance, observations, dense = problem(Poisson(), 5, 8, 0)
     found = find_sites(covariance, observations)
     _, slopes, curvatures = (one.ravel() for one in found.terms)

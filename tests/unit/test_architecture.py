@@ -361,6 +361,7 @@ WORDED = {"kernel", "input_kernel", "described", "spectrum", "settings", "solver
 # doors, which make objects of what a user gives
 DOORS = {
     "cli.learning: == 'exact'": "--spectrum is a word",
+    "estimators.observing: isinstance Gaussian": "noise that is known, or learnt beside covariates, is Gaussian",
     "estimators.reading: isinstance GraphKernel": "graph_kernel= is a kernel or a list, residual= a kernel or a word",
     "estimators.reading: isinstance SpectralKernel": "residual= must be a function on the spectrum",
     "estimators.reading: isinstance SpectrumSettings": "spectrum= is a word or settings",

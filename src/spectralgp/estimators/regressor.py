@@ -594,7 +594,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
 
         Values of `Y` that are NaN are left out, and so are those that are known by `observed`: the density is that of
         the others given these. `X`, `observed` and all else are those of `predict`. With a likelihood it is a lower
-        bound, equation (44), of the probability of counts or classes.
+        bound, equation (38), of the probability of counts or classes.
         """
         check_is_fitted(self)
         X, _, signals = self._paired(X, Y)

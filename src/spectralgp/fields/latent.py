@@ -42,8 +42,15 @@ TOO_MANY_JOINT = (
 class Latent(ABC):
     """A normal law of latent signals, those that are shown."""
 
-    mean: Array  # shape (n_signals, n_nodes)
-    variance: Array
+    @property
+    @abstractmethod
+    def mean(self) -> Array:
+        """Means, shape (n_signals, n_nodes)."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> Array:
+        """Variances, of the same shape."""
 
     @abstractmethod
     def between(self, one: int, other: int) -> Array:
@@ -120,11 +127,11 @@ class AtInputs(Latent):
         return np.tensordot(self.posterior.sites.coefficients, self.columns, axes=1)
 
     @cached_property
-    def mean(self) -> Array:  # type: ignore[override]
+    def mean(self) -> Array:
         return np.asarray(self.field.mean + self._fixed)
 
     @cached_property
-    def variance(self) -> Array:  # type: ignore[override]
+    def variance(self) -> Array:
         return np.asarray(self.field.variance(include_noise=True))
 
     def between(self, one: int, other: int) -> Array:
@@ -156,11 +163,11 @@ class OfRows(Latent):
     rows: Indices
 
     @property
-    def mean(self) -> Array:  # type: ignore[override]
+    def mean(self) -> Array:
         return self.sites.mean[self.rows]
 
     @property
-    def variance(self) -> Array:  # type: ignore[override]
+    def variance(self) -> Array:
         return self.sites.variance[self.rows]
 
     def between(self, one: int, other: int) -> Array:

@@ -89,7 +89,7 @@ def leave_one_out(posterior: Posterior | Mixture | LatentPosterior, by: By = "si
 
 
 def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
-    """Values that a likelihood observes, by cavities of the latent signals: equation (46)."""
+    """Values that a likelihood observes, by cavities of the latent signals: equation (40)."""
     latent_mean, latent_variance, logs = posterior.left_out(by)
     law = latent_mean, latent_variance, posterior.sites.observations.beside
     return LeaveOneOut(by, posterior.likelihood.mean(*law), np.sqrt(posterior.likelihood.variance(*law)), logs)

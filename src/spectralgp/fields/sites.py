@@ -21,11 +21,11 @@ from spectralgp.operators import lanczos
 from spectralgp.spectra import Spectrum
 
 MOST_EXACT_SITES = 600  # entries whose covariance is written out at every step of learning
-MOST_WRITTEN_OUT = 1_500  # the same once, for predictions and the bound
+MOST_WRITTEN_OUT = 1_000  # the same once, for predictions and the bound
 CURVATURES = 10  # at which variances are tabulated
 LOWEST_CURVATURE = 1e-3  # of the largest, in that table
-MOST_ROUNDS, FIRST_ROUNDS, ROUGH_ROUNDS = 60, 6, 2  # of means and variances in turn; in learning; from a start
-VARIANCE_TOLERANCE, FINE_VARIANCE_TOLERANCE = 2e-3, 1e-7  # root mean square change of their logarithms
+MOST_ROUNDS, FIRST_ROUNDS, ROUGH_ROUNDS = 60, 8, 2  # of means and variances in turn; in learning; from a start
+VARIANCE_TOLERANCE, SETTLED_VARIANCE_TOLERANCE, FINE_VARIANCE_TOLERANCE = 2e-3, 1e-5, 1e-7  # of their logarithms
 SETTLED_NATS = 1e-3  # that a step for the mean gains, where it is done
 SOLVE_TOLERANCE, FINE_SOLVE_TOLERANCE, EXACT_SOLVE_TOLERANCE = 1e-3, 1e-5, 1e-8  # of conjugate gradients
 FIRST_VARIANCE = 1.0  # of the latent signal, at most
@@ -66,7 +66,7 @@ class Observations:
     offset: Array | float = 0.0  # of the mean, beside fixed effects
 
     def expected(self, mean: Array, variance: Array) -> Terms:
-        """Expected log densities, slopes and curvatures, not below zero: equation (42); zero where nothing was seen."""
+        """Expected log densities, slopes and curvatures, not below zero: equation (36); zero where nothing was seen."""
         found = self.likelihood.expected(self.values, mean, variance, self.beside)
         logs, slopes, curvatures = (np.where(self.observed, one, 0.0) for one in found)
         return logs, slopes, np.maximum(curvatures, 0.0)
@@ -113,7 +113,7 @@ class ObservedBy:
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """``q(f) = N(m, (A^-1 + W)^-1)`` of latent signals with the covariance ``A``: equations (41) to (46).
+    """``q(f) = N(m, (A^-1 + W)^-1)`` of latent signals with the covariance ``A``: equations (35) to (40).
 
     Made by `find_sites`. Variances are exact where `root` is there, else by effective curvatures.
     """
@@ -137,7 +137,7 @@ class Sites:
 
     @property
     def spread_at_modes(self) -> Array:
-        """Variances in both eigenbases, shape (n_signals, n_nodes): equation (45)."""
+        """Variances in both eigenbases, shape (n_signals, n_nodes): equation (39)."""
         return self._by_curvature[1]
 
     @cached_property
@@ -163,7 +163,7 @@ class Sites:
         return bases.back(modes)
 
     def log_bound(self) -> tuple[float, float]:
-        """Lower bound of the log evidence, equation (44), and its standard error by random probes."""
+        """Lower bound of the log evidence, equation (38), and its standard error by random probes."""
         logs, _, curvatures = self.terms
         length = float(np.sum(self.solution * (self.mean - self.observations.fixed(self.coefficients))))
         determinant, error = self.log_determinant, 0.0
@@ -201,7 +201,7 @@ class Sites:
         return self.mean + prior - self.covariance.times(found)
 
     def cavity(self, block: Array, mean: Array, places: Any) -> tuple[Array, Array]:
-        """Mean and covariance of a block of entries without their own sites, from those with them: equation (46)."""
+        """Mean and covariance of a block of entries without their own sites, from those with them: equation (40)."""
         _, slopes, curvatures = self.terms
         own = np.eye(len(block)) - block * curvatures[places]
         left = np.linalg.solve(own, block)
@@ -225,7 +225,12 @@ def with_site_noise(covariance: Modal, curvatures: Array) -> Modal:
 
 
 def find_sites(
-    covariance: Modal, observations: Observations, start: Sites | None = None, *, is_final: bool = True
+    covariance: Modal,
+    observations: Observations,
+    start: Sites | None = None,
+    *,
+    is_final: bool = True,
+    is_rough: bool = False,
 ) -> Sites:
     """The best normal law of latent signals given what was observed, by rounds of means and variances.
 
@@ -240,6 +245,8 @@ def find_sites(
     is_final : bool, default=True
         Whether to go on until nothing changes, and to write out the covariance where that can be done at all; else it
         is a step of learning, of which the next one goes on from this.
+    is_rough : bool, default=False
+        Whether that step is far from the answer, and takes but a few rounds.
     """
     n_entries = observations.values.size
     is_small = is_exact = n_entries <= MOST_EXACT_SITES
@@ -251,9 +258,14 @@ def find_sites(
         variance = np.minimum(bases.diagonal(bases.variances), FIRST_VARIANCE)
     else:
         coefficients, solution, variance = start.coefficients, start.solution, start.variance
-    tolerance, n_rounds = SOLVE_TOLERANCE, FIRST_ROUNDS if start is None else ROUGH_ROUNDS
-    if is_final:
-        tolerance, n_rounds = EXACT_SOLVE_TOLERANCE if is_small else FINE_SOLVE_TOLERANCE, MOST_ROUNDS
+    tolerance, n_rounds = FINE_SOLVE_TOLERANCE, MOST_ROUNDS if is_final else FIRST_ROUNDS
+    if is_rough:
+        tolerance, n_rounds = SOLVE_TOLERANCE, FIRST_ROUNDS if start is None else ROUGH_ROUNDS
+    elif is_final and is_small:
+        tolerance = EXACT_SOLVE_TOLERANCE
+    allowed = VARIANCE_TOLERANCE
+    if is_small and not is_rough:
+        allowed = FINE_VARIANCE_TOLERANCE if is_final else SETTLED_VARIANCE_TOLERANCE
     image = covariance.times(solution)
     mean = observations.fixed(coefficients) + image
     root, determinant, effects = None, None, np.zeros((len(coefficients), len(coefficients)))
@@ -269,8 +281,7 @@ def find_sites(
             variance = effective(bases, curvatures)[0]
         change = float(np.sqrt(np.mean(np.square(np.log(variance / before)))))
         mention(f"finding sites, round {number + 1}")
-        is_fine = is_final and is_small
-        if change < (FINE_VARIANCE_TOLERANCE if is_fine else VARIANCE_TOLERANCE) and gain < SETTLED_NATS:
+        if change < allowed and gain < SETTLED_NATS:
             break
     return Sites(covariance, observations, solution, coefficients, effects, mean, variance, root, determinant)
 
@@ -286,7 +297,7 @@ def _newton(
     solved: Array,
     tolerance: float,
 ) -> tuple[Array, Array, Array, Array, Array, Array, float]:
-    """A step of Newton's method for the mean and the fixed effects at given variances, equation (43), shortened.
+    """A step of Newton's method for the mean and the fixed effects at given variances, equation (37), shortened.
 
     Returns the mean, ``u`` and ``A u``, the coefficients and their covariance, solutions for the columns, and the gain.
     """
@@ -383,7 +394,7 @@ def written_out(bases: _Eigenbases, curvatures: Array) -> tuple[Array, Array, fl
 
 
 def effective(bases: _Eigenbases, curvatures: Array) -> tuple[Array, Array]:
-    """Variances at entries and at modes by effective curvatures: equation (45).
+    """Variances at entries and at modes by effective curvatures: equation (39).
 
     What others know of an entry counts by the squares of their covariances, its own curvature exactly; both are exact
     where the curvature is the same everywhere.

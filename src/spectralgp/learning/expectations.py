@@ -23,6 +23,7 @@ SOLVE_TOLERANCE_NATS, MIN_SOLVE_TOLERANCE = 3e-6, 1e-5  # what solves may cost, 
 TRUNCATION_SHARE = 0.1  # of the tolerated truncation error of a quadrature, that solves and a stop may cost each
 MAX_MISSING_SHARE = 0.98  # of the information, that is taken to be missing
 LATENT_TOLERANCE_NATS = 0.008  # that a fit of latent signals may fall short of its maximum
+NEAR_GAIN_NATS = 0.1  # a step that gains less is near enough for sites to be found well
 MAX_SPREAD_OPERATIONS = 2**26  # for the deviations of latent signals in one evaluation
 MIN_DEVIATIONS = 8
 
@@ -36,6 +37,8 @@ class Expectation(ABC):
     missing_share: float  # of the information about hyperparameters
     gain: float = 0.0  # of parameters that were learnt in the last completion, beside those of the model
     parameters: Array = np.empty(0)  # these, in logarithms
+    ahead: Array | None = None  # where the last step would have led to with what is missing known to slow it; unknown
+    left_nats: float | None = None  # between where it began and the maximum, by that
 
     @abstractmethod
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
@@ -49,8 +52,8 @@ class Expectation(ABC):
     def described(self, steps: str) -> str:
         """How what was not known was treated, in words."""
 
-    def settle(self, objective: Objective, x: Array) -> None:  # noqa: B027
-        """Take note of where a step ended; nothing to do where the share of what is missing is known."""
+    def settle(self, objective: Objective, before: Array, after: Array, gain: float) -> None:  # noqa: B027
+        """Take note of where a step began and ended, and what it gained; nothing to do where shares are known."""
 
     def finished(self, model: GraphGP) -> GraphGP:
         """A model with all that was learnt beside it; from now on nothing more is."""
@@ -134,12 +137,14 @@ class LatentSignals(Expectation):
         self.names = self.observed_by.likelihood.open_parameters
         self.likelihood: Likelihood = self.observed_by.likelihood.started(float(np.sqrt(task.variance)))
         self.sites: Sites | None = None
+        self.is_far = True  # from the answer, so that rough sites will do
 
     def _found(self, model: GraphGP, is_final: bool) -> Sites:
         covariance = model.latent_covariance(self.task.inputs)
         likelihood = self.likelihood if model.likelihood is None else model.likelihood
         observations = self.observed_by.observations(self.signals.as_observed, likelihood)
-        self.sites = find_sites(covariance, observations, self.sites, is_final=is_final)
+        is_rough = self.is_far and not is_final
+        self.sites = find_sites(covariance, observations, self.sites, is_final=is_final, is_rough=is_rough)
         return self.sites
 
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
@@ -158,7 +163,7 @@ class LatentSignals(Expectation):
         return replace(self.task, signals=latent, observed_by=None)
 
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
-        """A lower bound of it, equation (44)."""
+        """A lower bound of it, equation (38)."""
         return self._found(model, is_final=True).log_bound()
 
     @property
@@ -174,14 +179,26 @@ class LatentSignals(Expectation):
         how = "exact" if self.sites is None or self.sites.root is not None else "by effective curvatures"
         return f"variances {how}, {steps}: latent signals of which {self.signals.size} values were observed"
 
-    def settle(self, objective: Objective, x: Array) -> None:
-        """Equation (47): what information signals would leave that are seen with the noise of sites."""
+    def settle(self, objective: Objective, before: Array, after: Array, gain: float) -> None:
+        """Equation (41): the information of signals as they are, and of those seen with the noise of sites.
+
+        A step is as long as the former allows; the latter says how long it should have been.
+        """
         assert self.sites is not None
+        self.is_far = self.is_far and gain > NEAR_GAIN_NATS
         curvature = float(np.mean(self.sites.terms[2]))
-        complete, seen = objective.precision(x), objective.precision(x, 1 / max(curvature, 1e-12))
-        if complete is not None and seen is not None and len(seen):
-            left = np.linalg.eigvals(np.linalg.solve(complete, seen)).real
-            self.missing_share = float(np.clip(1 - np.min(left), 0.0, MAX_MISSING_SHARE))
+        complete, seen = objective.precision(after), objective.precision(after, 1 / max(curvature, 1e-12))
+        if complete is None or seen is None or not len(seen):
+            return
+        left = np.linalg.eigvals(np.linalg.solve(complete, seen)).real
+        self.missing_share = float(np.clip(1 - np.min(left), 0.0, MAX_MISSING_SHARE))
+        slope = complete @ (after - before)
+        step = np.linalg.solve(seen, slope)
+        self.left_nats = 0.5 * float(slope @ step)
+        self.ahead = before + step
+        if self.names:  # which move too, and of which less is known
+            self.ahead, self.left_nats = None, min(self.left_nats, gain / (1 - MAX_MISSING_SHARE))
+            self.left_nats += self.gain / (1 - self.missing_share)
 
     def finished(self, model: GraphGP) -> GraphGP:
         self.names, self.gain = (), 0.0

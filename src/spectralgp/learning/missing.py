@@ -31,6 +31,7 @@ ITERATIONS_PER_STEP = 5  # of a solver's limit, for each step that there may be
 MAX_HISTORY = 5  # steps that the next one is extrapolated from
 MAX_EXTRAPOLATION = 20.0  # times the last step
 OWN_ROOT = 0.3  # of the information in a value about the logarithm of a likelihood's parameter, roughly
+ASTRAY = 1.5  # times what was left before: an extrapolation that leaves more is taken back
 MAX_LIFT = 0.01  # of a filter's largest value, that an extrapolated one may lie below zero
 
 
@@ -78,6 +79,14 @@ class _Step:
     gain: float
     is_far: bool
     own: tuple[Array, Array]  # parameters of the expectation, before and after
+    left_nats: float | None  # between where it began and the maximum, where that is known
+
+
+def _is_astray(step: _Step, last: _Step) -> bool:
+    """Whether an extrapolation led away from the maximum."""
+    if step.left_nats is None or last.left_nats is None:
+        return step.gain > last.gain
+    return step.left_nats > ASTRAY * last.left_nats
 
 
 class _ExpectationMaximisation:
@@ -95,6 +104,7 @@ class _ExpectationMaximisation:
         self.stages: list[Stage] = []
         self.restarts: tuple[float, ...] = ()
         self.objective: Objective | None = None  # of the last step
+        self.reach = 1.0  # of the way ahead that is taken, where that is known
 
     def fit(self, warm_start: Fit | None, near: GraphGP | None = None) -> Fit:
         """The fit."""
@@ -107,19 +117,21 @@ class _ExpectationMaximisation:
             step = self._step(model, fit, is_far)
             if history and history[-1].is_far and not is_far:
                 history = []  # of other completions
-            if history and step.gain > history[-1].gain and model is not history[-1].fit.model:
+            if history and _is_astray(step, history[-1]) and model is not history[-1].fit.model:
                 # the extrapolation led astray: from where it began again
                 model, fit, self.expectation.parameters = history[-1].fit.model, history[-1].fit, history[-1].own[1]
-                history = []
+                history, self.reach = [], 0.25 * self.reach
                 continue
+            self.reach = min(1.0, 2 * self.reach)
             fit, history = step.fit, [*history[-MAX_HISTORY:], step]
             # a plain step leaves about the share of the way to the maximum that the missing information has in all
             rate = share = self.expectation.missing_share
             if len(history) > 1 and history[-2].gain > 0:
                 ratio = np.sqrt(max(step.gain, 0.0) / history[-2].gain)
                 rate = float(min(MAX_MISSING_SHARE, max(share, ratio)))
+            left_nats = step.gain / (1 - rate) if step.left_nats is None else step.left_nats
             detail = f"another step would gain {max(step.gain, 0.0):.2g} nats"
-            if step.gain / (1 - rate) <= self.tolerance_nats and not step.is_far:
+            if left_nats <= self.tolerance_nats and not step.is_far:
                 if self._has_enough_draws(step.after):
                     higher = self._restarted(fit)
                     if higher is None:
@@ -160,8 +172,9 @@ class _ExpectationMaximisation:
         self.objective = objective = Objective(completed, new.model.graph_kernel, new.model.spectrum)
         before = objective.point(model)
         gain, after = new.log_posterior - objective.evaluate(before)[0], objective.point(new.model)
-        self.expectation.settle(objective, after)
-        return _Step(before, after, new, gain + self.expectation.gain, is_far, (own, self.expectation.parameters))
+        self.expectation.settle(objective, before, after, gain)
+        owns, left_nats = (own, self.expectation.parameters), self.expectation.left_nats
+        return _Step(before, after, new, gain + self.expectation.gain, is_far, owns, left_nats)
 
     def _restarted(self, fit: Fit) -> Fit | None:
         """The best of the restarts given signals completed under the answer, if it is higher; they are made once."""
@@ -176,23 +189,33 @@ class _ExpectationMaximisation:
     def _extrapolated(self, history: Sequence[_Step]) -> GraphGP:
         """Where the last steps lead to if they go on as they did (Anderson's method), as far as that is allowed."""
         last, objective = history[-1], self.objective
-        if objective is None or len(history) < 2 or len({step.after.size for step in history}) > 1:
+        if objective is None or (len(history) < 2 and self.expectation.ahead is None):
+            return last.fit.model
+        if self.expectation.ahead is not None:
+            return self._moved(objective, last, self.reach * (self.expectation.ahead - last.after))
+        if len({step.after.size for step in history}) > 1:
             return last.fit.model
         precision = objective.precision(last.after)
         root = np.diag(1 / objective.units) if precision is None else cholesky(precision)
         root = block_diag(root, OWN_ROOT * np.sqrt(self.task.signals.size) * np.eye(last.own[0].size))
         starts = np.array([np.append(step.before, step.own[0]) for step in history])
         ends = np.array([np.append(step.after, step.own[1]) for step in history])
-        moves, size = (ends - starts) @ root.T, last.after.size
+        moves = (ends - starts) @ root.T
         weights = np.linalg.lstsq(np.diff(moves, axis=0).T, moves[-1], rcond=1e-3)[0]
         further = -np.diff(ends, axis=0).T @ weights
         length = float(np.linalg.norm(root @ further))
         further *= min(1.0, MAX_EXTRAPOLATION * float(np.linalg.norm(moves[-1])) / max(length, 1e-300))
+        return self._moved(objective, last, further)
+
+    def _moved(self, objective: Objective, last: _Step, further: Array) -> GraphGP:
+        """The model beyond the end of a step as far as constraints allow; the expectation's parameters move with it."""
+        end, size = np.append(last.after, last.own[1]), last.after.size
         for share in (1.0, 0.5, 0.25):
-            point = ends[-1] + share * further
+            point = end[: further.size] + share * further
             x, lift = lift_above_zero(objective, np.clip(point[:size], *objective.bounds.T))
             if lift <= MAX_LIFT:
-                self.expectation.parameters = point[size:]
+                if point.size > size:
+                    self.expectation.parameters = point[size:]
                 return objective.model(x)
         return last.fit.model
 

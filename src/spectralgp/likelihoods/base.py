@@ -149,7 +149,7 @@ class Likelihood(ABC):
     # -------------------------------------------------------------------------------------------- by quadrature
 
     def expected(self, values: Array, mean: Array, variance: Array, beside: Array) -> Terms:
-        """Expectations of `at` with the constant, over ``f ~ N(mean, variance)``: what (41) and (42) ask for."""
+        """Expectations of `at` with the constant, over ``f ~ N(mean, variance)``: what (35) and (36) ask for."""
         std = np.sqrt(variance)
         logs, slopes, curvatures = self.constant(values, beside), np.zeros(np.shape(mean)), np.zeros(np.shape(mean))
         for point, weight in zip(*RULES[POINTS], strict=True):
