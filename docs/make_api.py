@@ -23,6 +23,15 @@ SECTIONS = {
             and issubclass(getattr(spectralgp, name), spectralgp.GraphKernel)
         ],
     ),
+    "Likelihoods": (
+        "spectralgp",
+        [
+            name
+            for name in spectralgp.__all__
+            if inspect.isclass(getattr(spectralgp, name))
+            and issubclass(getattr(spectralgp, name), spectralgp.Likelihood)
+        ],
+    ),
     "Solvers": ("spectralgp", ["Sqp", "Lagrangian", "Stacking"]),
     "Data sets": ("spectralgp.datasets", list(spectralgp.datasets.__all__)),
     "Plots": ("spectralgp.plots", [name for name in spectralgp.plots.__all__ if name.startswith("plot")]),

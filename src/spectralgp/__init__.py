@@ -32,6 +32,15 @@ from spectralgp.kernels import (
 )
 from spectralgp.learning import Lagrangian, Sqp, Task, learn
 from spectralgp.learning.folds import Stacking
+from spectralgp.likelihoods import (
+    Bernoulli,
+    Binomial,
+    Gaussian,
+    Likelihood,
+    NegativeBinomial,
+    Poisson,
+    StudentT,
+)
 from spectralgp.signals import Signals, read_signals
 from spectralgp.spectra import Chebyshev, Exact, Spectrum, decompose
 
@@ -41,10 +50,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bernoulli",
+    "Binomial",
     "Chebyshev",
     "Cosine",
     "Diffusion",
     "Exact",
+    "Gaussian",
     "GlobalFilter",
     "Graph",
     "GraphGP",
@@ -54,9 +66,12 @@ __all__ = [
     "GraphKernel",
     "Identity",
     "Lagrangian",
+    "Likelihood",
     "LocalAverage",
     "Matern",
+    "NegativeBinomial",
     "PartitionedGraph",
+    "Poisson",
     "Polynomial",
     "PseudoInverse",
     "RandomWalk",
@@ -67,6 +82,7 @@ __all__ = [
     "Spectrum",
     "Sqp",
     "Stacking",
+    "StudentT",
     "Task",
     "WithResidual",
     "as_graph",

@@ -358,3 +358,13 @@ def test_names_order_columns_of_exposures_too():
     found = other.predict(inputs, exposure=beside)
     assert list(found.columns) == turned
     assert relative_error(found[NAMES].to_numpy(), plain.predict(inputs, exposure=beside).to_numpy()) < 1e-6
+
+
+def test_reports_judge_counts_by_randomised_transforms(fitted, tmp_path):
+    left = fitted.leave_one_out()
+    assert left.transforms is not None
+    known = left.transforms[np.isfinite(left.transforms)]
+    assert np.array_equal(np.isnan(left.transforms), np.isnan(counts()[1]))
+    assert abs(known.mean() - 0.5) < 4 * np.sqrt(1 / 12 / known.size) + 0.05
+    page = fitted.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<html" in page

@@ -629,7 +629,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         left, form = leave_one_out(self.posterior_, by), self._form
         log_density = left.log_density if by == "signal" else form.to_user(left.log_density)
         mean, std = (form.among_given(form.to_user(one)) for one in (left.mean, left.std))
-        return LeaveOneOut(by, mean, std, log_density if by == "node" else form.among_given(log_density))
+        pit = None if left.transforms is None else form.among_given(form.to_user(left.transforms))
+        return LeaveOneOut(by, mean, std, log_density if by == "node" else form.among_given(log_density), pit)
 
     def response(
         self,
@@ -774,6 +775,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         *,
         title: str | None = None,
         aspect: float | Literal["equal"] = "equal",
+        **seen: Any,
     ) -> Path:
         """Write a report of what was learnt and how well it predicts: one HTML file that needs no network.
 
@@ -796,6 +798,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         aspect : float or "equal", default="equal"
             How much longer one unit upwards is drawn than one unit sideways on the map. For longitudes and latitudes
             pass ``1 / cos(latitude)``.
+        **seen
+            As in `predict`, for held-out signals.
         """
         from spectralgp.report import NewSignals, gather, write_page
 
@@ -814,13 +818,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         held_out = None
         if Y is not None:
             X, Y, signals = self._paired(X, Y)
-            prediction, index = self._prediction(X), frame_index(Y)
+            prediction, index = self._prediction(X, None, seen), frame_index(Y)
             labels = [f"row {row}" for row in range(len(signals))]
             labels = labels if index is None else [str(label).removesuffix(" 00:00:00") for label in index]
             native = self.graph_.as_native(form.to_graph(signals))
             found = (prediction.mean, prediction.std(True), prediction.log_density(native, joint=False))
             mean, std, densities = (np.asarray(on_host(one), dtype=float) for one in found)
-            held_out = NewSignals(labels, self._new_inputs(X), self._to_graph(signals), mean, std, densities)
+            pit = prediction.transforms(self._to_graph(signals), np.random.default_rng(0))
+            held_out = NewSignals(labels, self._new_inputs(X), self._to_graph(signals), mean, std, densities, pit)
         columns = reading.columns_of_nodes(self, form, n_nodes)
         without = partial(answers.without_entries, self._learnt)
         numbers = gather(self, self._learnt, names, form.kept, held_out, columns, without)

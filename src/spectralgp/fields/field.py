@@ -107,6 +107,10 @@ class Predictive(ABC):
         """The law of values that are observed in a given way; of signals as they are there is but one."""
         return self
 
+    def transforms(self, values: Array, random_state: np.random.Generator) -> Array | None:
+        """Probability integral transforms of values, where they do not follow from means and deviations; else None."""
+        return None
+
     def quantile(self, probability: float) -> Array:
         """Values, with their noise, that a share of them does not exceed."""
         raise ValueError(NO_QUANTILES)

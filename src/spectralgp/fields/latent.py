@@ -19,7 +19,7 @@ from spectralgp.fields.sites import MOST_WRITTEN_OUT, ObservedBy, Sites, find_si
 from spectralgp.graphs import Graph
 from spectralgp.kernels import NewInputs
 from spectralgp.likelihoods import Likelihood
-from spectralgp.signals import Signals, Units
+from spectralgp.signals import Signals, Units, expected_signals
 from spectralgp.spectra import Exact, Filters, Modes, Oblique, Spectrum, modes_of
 
 NO_COVARIANCE = (
@@ -365,6 +365,24 @@ class LatentPosterior:
 
     __getstate__ = without_caches
     transformation = None
+    carried = None
+    seen = None
+
+    @property
+    def basis(self) -> Spectrum:
+        """Where the covariance between nodes is diagonal."""
+        return self.prior.basis
+
+    @property
+    def input_variance(self) -> float:
+        """Mean of ``k(x, x)`` over the training inputs."""
+        return float(np.mean(self.covariance.rows.diagonal(np.ones(1), np.zeros(1))))
+
+    @property
+    def modelled(self) -> Signals:
+        """Means of the latent signals about the fixed effects."""
+        fixed = self.sites.observations.fixed(self.sites.coefficients)
+        return expected_signals(self.sites.mean - fixed, np.empty((0, *fixed.shape)))
 
     @property
     def likelihood(self) -> Likelihood:

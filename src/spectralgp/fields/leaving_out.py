@@ -16,6 +16,7 @@ from spectralgp.fields.posterior import Mixture, Posterior
 from spectralgp.fields.shrinkage import t_log_density
 
 By = Literal["signal", "node", "entry"]
+TRANSFORM_SEED = 0
 
 NO_NODES = (
     "by must be 'signal' on a large graph, where single nodes have no closed form; got {by!r}. "
@@ -42,12 +43,15 @@ class LeaveOneOut:
     log_density : ndarray
         Joint log predictive density of what was left out: shape (n_signals,) by signal, (n_nodes,) by node,
         (n_signals, n_nodes) by entry.
+    transforms : array of shape (n_signals, n_nodes), optional
+        With a likelihood: randomised probability integral transforms, uniform where predictions are right.
     """
 
     by: By
     mean: Any
     std: Any
     log_density: Array
+    transforms: Array | None = None
 
 
 def leave_one_out(posterior: Posterior | Mixture | LatentPosterior, by: By = "signal") -> LeaveOneOut:
@@ -92,7 +96,11 @@ def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
     """Values that a likelihood observes, by cavities of the latent signals: equation (40)."""
     latent_mean, latent_variance, logs = posterior.left_out(by)
     law = latent_mean, latent_variance, posterior.sites.observations.beside
-    return LeaveOneOut(by, posterior.likelihood.mean(*law), np.sqrt(posterior.likelihood.variance(*law)), logs)
+    values, likelihood = posterior.signals.as_observed, posterior.likelihood
+    seen, random_state = np.isfinite(values), np.random.default_rng(TRANSFORM_SEED)
+    transforms = likelihood.randomised_pit(np.where(seen, values, 1.0), *law, random_state)
+    std = np.sqrt(likelihood.variance(*law))
+    return LeaveOneOut(by, likelihood.mean(*law), std, logs, np.where(seen, transforms, np.nan))
 
 
 def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:

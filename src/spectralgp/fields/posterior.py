@@ -258,6 +258,11 @@ class Posterior:
         """Posteriors and their weights: this one alone."""
         return ((1.0, self),)
 
+    @property
+    def modelled(self) -> Signals:
+        """The signals that the model is of: those of training."""
+        return self.signals
+
     @cached_property
     def block(self) -> Any:
         """Training signals less what is carried over, as filters to new inputs take them."""

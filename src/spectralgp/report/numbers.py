@@ -77,6 +77,7 @@ class Predictions:
     std: Array
     log_density: Array | None  # of each signal, in nats; None if it is that of the fit itself
     baseline: Array  # the node's mean over the (other) training signals; NaN where there are none
+    pit: Array | None = None  # probability integral transforms, where they do not follow from means and deviations
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,7 @@ class NewSignals:
     mean: Array
     std: Array  # noise included
     log_density: Array  # of each signal
+    pit: Array | None = None  # probability integral transforms, where they do not follow from means and deviations
 
 
 def gather(
@@ -188,7 +190,7 @@ def gather(
     if held_out is not None:
         found = (held_out.observed, held_out.mean, held_out.std, held_out.log_density)
         baseline = _node_means(training, held_out.observed.shape)
-        predictions = Predictions("held out", tuple(held_out.labels), *found, baseline)
+        predictions = Predictions("held out", tuple(held_out.labels), *found, baseline, held_out.pit)
     elif len(training):
         predictions = _training_predictions(model.posterior_, heaviest, training, kept)
     else:
@@ -203,7 +205,7 @@ def gather(
         bands=_bands(model, heaviest),
         predictions=predictions,
         scores=_scores(*compared),
-        calibration=calibration_of(scores.pit(*compared)),
+        calibration=calibration_of(scores.pit(*compared) if predictions.pit is None else predictions.pit),
         variance=_variance(model.posterior_, heaviest, predictions),
         members=_members(learnt),
         tried=tuple(sorted(learnt.tried, key=lambda one: -one.score)),
@@ -302,7 +304,7 @@ def _training_predictions(
     with np.errstate(invalid="ignore", divide="ignore"):
         baseline = (values.sum(axis=0) - values) / (known.sum(axis=0) - known)
     mean, std, density = (_host_array(one) for one in (left.mean, left.std, left.log_density))
-    return Predictions("left out", labels, training, mean, std, density, baseline)
+    return Predictions("left out", labels, training, mean, std, density, baseline, left.transforms)
 
 
 def _node_means(training: Array, shape: tuple[int, ...]) -> Array:
@@ -352,7 +354,7 @@ def _bands(model: Any, heaviest: Posterior) -> Bands:
     energy = np.zeros(N_SPECTRUM_BINS)
     if has_signals:
         own = next((one for one in posteriors if one.prior.spectrum is spectrum), heaviest)
-        energy = _shares(bins, spectrum.read(own.signals).energies.sum(axis=0))
+        energy = _shares(bins, spectrum.read(own.modelled).energies.sum(axis=0))
     laplacian = laplacian_in_words(spectrum.laplacian, spectrum.scaled)
     return Bands(laplacian, grid, tuple(filters), edges, _shares(bins, spectrum.multiplicities), energy)
 
