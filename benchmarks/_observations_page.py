@@ -123,7 +123,7 @@ def _verdict(result: Mapping[str, Any]) -> str:
             )
     for name, found in result["classes"].items():
         rivals = found["rivals"]
-        for rival in [one for one in rivals if one != OURS]:
+        for rival in [one for one in rivals if not one.startswith(OURS)]:
             for measure, words in (("error", "error"), ("log_probability", "log probability")):
                 difference, error = behind(rivals, measure, rival)
                 worse = difference if measure == "error" else -difference
