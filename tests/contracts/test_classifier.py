@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import networkx
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from spectralgp import Graph, GraphGPClassifier
 from spectralgp.estimators import classifier as room
+from spectralgp.fields.classes import given_labels
 from spectralgp.learning.classes import AMPLITUDE
 from tests import oracle
 
@@ -53,8 +56,6 @@ def test_probabilities_are_those_of_the_members_and_the_temperature(model):
     for weight, kernel in zip(model.kernel_weights_, model.graph_kernel_, strict=True):
         dense = (vectors * np.exp(-0.5 * kernel.strength * values)) @ vectors.T
         dense = AMPLITUDE**2 * (0.999 * dense / np.mean(np.diag(dense)) + 0.001 * np.eye(34))
-        from spectralgp.fields.classes import given_labels
-
         field = given_labels(dense[np.ix_([0, 33], [0, 33])], np.array([0, 1]), 2)
         found += weight * field.probabilities(dense[:, [0, 33]], np.diag(dense))
     powers = found**model.temperature_
@@ -191,6 +192,11 @@ def test_it_is_cloned_with_its_parameters():
     assert other.get_params()["verbose"] == 1
     with pytest.raises(NotFittedError):
         other.predict()
+
+
+def test_it_is_pickled_with_what_it_learnt(model):
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(), model.predict_proba())
 
 
 def labels_with(place: int, value: object) -> np.ndarray:

@@ -66,7 +66,7 @@ class LabelledField:
 
     The fields are ``f_c ~ N(0, K)``, independent, and a label is c with probability ``softmax(f)_c``. The posterior is
     approximated by ``q(f_c) = N(m_c, (K^-1 + diag w_c)^-1)`` with ``w_c = E_q[p_c (1 - p_c)]`` and ``K^-1 m_c = y_c -
-    E_q[p_c]``, the maximum of the bound (L4).
+    E_q[p_c]``, the maximum of the bound (38): equation (42).
     """
 
     weights: Array  # K^-1 m, by which covariances give means elsewhere; (n_labels, n_classes)
@@ -78,7 +78,7 @@ class LabelledField:
     converged: bool = False
 
     def bound(self, labels: Indices) -> float:
-        """The bound (L4) on the log probability of the labels, in nats."""
+        """The bound (38) on the log probability of the labels, in nats."""
         n_classes = len(self.factors)
         latent = self.mean + np.sqrt(self.variance) * _points(n_classes)
         likelihood = np.sum(self.mean[np.arange(labels.size), labels]) - np.sum(np.mean(logsumexp(latent, 2), axis=0))
@@ -86,7 +86,7 @@ class LabelledField:
         return float(likelihood - 0.5 * (squares + self.log_determinant))
 
     def left_out(self) -> Array:
-        """Probabilities of the classes at each labelled entry by the other labels, without its own sites."""
+        """Probabilities of the classes at each labelled entry by the other labels, without its sites: equation (40)."""
         variance = 1 / (1 / self.variance - self.sites.curvature)
         return expected_probabilities(variance * (self.mean / self.variance - self.sites.linear), variance)
 
@@ -113,6 +113,7 @@ def given_labels(
     for number in range(MOST_STEPS):
         shares = _softmax(found.mean + np.sqrt(found.variance) * _points(n_classes))
         mean = shares.mean(axis=0)
+        # equation (42)
         curvature = np.maximum(mean - np.einsum("ijk,ijk->jk", shares, shares) / len(shares), SMALLEST_CURVATURE)
         wanted = _Sites(indicators - mean + curvature * found.mean, curvature)
         step = LARGEST_STEP * min(1.0, N_LARGEST / (number + 1))

@@ -144,7 +144,7 @@ def sharpened(probabilities: Array, temperature: float) -> Array:
 
 
 def mixed(members: Sequence[ClassMember], labels: Indices) -> ClassMixture:
-    """Members weighed by the probability they give each label by the others, all labels together."""
+    """Members weighed by the probability they give each label by the others, all labels together: equation (43)."""
     each = np.arange(labels.size)
     said = np.stack([member.left_out for member in members])
     scores = np.sum(np.log(np.maximum(said[:, each, labels], SMALLEST_PROBABILITY)), axis=1)
