@@ -26,8 +26,8 @@ CURVATURES = 10  # at which variances are tabulated
 LOWEST_CURVATURE = 1e-3  # of the largest, in that table
 MOST_ROUNDS, FIRST_ROUNDS, ROUGH_ROUNDS = 60, 8, 2  # of means and variances in turn; in learning; from a start
 VARIANCE_TOLERANCE, SETTLED_VARIANCE_TOLERANCE, FINE_VARIANCE_TOLERANCE = 2e-3, 1e-5, 1e-7  # of their logarithms
-SETTLED_NATS = 1e-3  # that a step for the mean gains, where it is done
-SOLVE_TOLERANCE, FINE_SOLVE_TOLERANCE, EXACT_SOLVE_TOLERANCE = 1e-3, 1e-5, 1e-8  # of conjugate gradients
+SETTLED_NATS, SETTLED_NATS_PER_ENTRY = 1e-3, 1e-6  # that a step for the mean gains, where it is done
+SOLVE_TOLERANCE, STEP_SOLVE_TOLERANCE, FINE_SOLVE_TOLERANCE, EXACT_SOLVE_TOLERANCE = 1e-3, 1e-4, 1e-5, 1e-8
 FIRST_VARIANCE = 1.0  # of the latent signal, at most
 LEAST_SHARE = 1e-4  # of a step that is tried
 PROBES, MOST_LANCZOS_STEPS, PROBE_SEED = 8, 100, 0
@@ -258,7 +258,9 @@ def find_sites(
         variance = np.minimum(bases.diagonal(bases.variances), FIRST_VARIANCE)
     else:
         coefficients, solution, variance = start.coefficients, start.solution, start.variance
-    tolerance, n_rounds = FINE_SOLVE_TOLERANCE, MOST_ROUNDS if is_final else FIRST_ROUNDS
+    tolerance, n_rounds = FINE_SOLVE_TOLERANCE, MOST_ROUNDS
+    if not is_final:
+        tolerance, n_rounds = FINE_SOLVE_TOLERANCE if is_small else STEP_SOLVE_TOLERANCE, FIRST_ROUNDS
     if is_rough:
         tolerance, n_rounds = SOLVE_TOLERANCE, FIRST_ROUNDS if start is None else ROUGH_ROUNDS
     elif is_final and is_small:
@@ -281,7 +283,7 @@ def find_sites(
             variance = effective(bases, curvatures)[0]
         change = float(np.sqrt(np.mean(np.square(np.log(variance / before)))))
         mention(f"finding sites, round {number + 1}")
-        if change < allowed and gain < SETTLED_NATS:
+        if change < allowed and gain < max(SETTLED_NATS, SETTLED_NATS_PER_ENTRY * n_entries):
             break
     return Sites(covariance, observations, solution, coefficients, effects, mean, variance, root, determinant)
 

@@ -22,7 +22,7 @@ MAX_EXACT_OPERATIONS = 2**27  # of a step without draws
 SOLVE_TOLERANCE_NATS, MIN_SOLVE_TOLERANCE = 3e-6, 1e-5  # what solves may cost, and the smallest tolerance of one
 TRUNCATION_SHARE = 0.1  # of the tolerated truncation error of a quadrature, that solves and a stop may cost each
 MAX_MISSING_SHARE = 0.98  # of the information, that is taken to be missing
-LATENT_TOLERANCE_NATS = 0.008  # that a fit of latent signals may fall short of its maximum
+LATENT_TOLERANCE_NATS = 0.012  # that a fit of latent signals may fall short of its maximum
 NEAR_GAIN_NATS = 0.1  # a step that gains less is near enough for sites to be found well
 MAX_SPREAD_OPERATIONS = 2**26  # for the deviations of latent signals in one evaluation
 MIN_DEVIATIONS = 8
@@ -194,11 +194,10 @@ class LatentSignals(Expectation):
         self.missing_share = float(np.clip(1 - np.min(left), 0.0, MAX_MISSING_SHARE))
         slope = complete @ (after - before)
         step = np.linalg.solve(seen, slope)
-        self.left_nats = 0.5 * float(slope @ step)
-        self.ahead = before + step
-        if self.names:  # which move too, and of which less is known
-            self.ahead, self.left_nats = None, min(self.left_nats, gain / (1 - MAX_MISSING_SHARE))
-            self.left_nats += self.gain / (1 - self.missing_share)
+        # directions of which values say next to nothing are not waited for
+        self.left_nats = min(0.5 * float(slope @ step), gain / (1 - MAX_MISSING_SHARE))
+        self.left_nats += self.gain / (1 - self.missing_share)
+        self.ahead = None if self.names else before + step  # where the likelihood learns too, less is known
 
     def finished(self, model: GraphGP) -> GraphGP:
         self.names, self.gain = (), 0.0

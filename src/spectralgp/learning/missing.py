@@ -61,9 +61,11 @@ def learn_incomplete(
     return fit
 
 
-def with_evidence(task: Task, fit: Fit) -> Fit:
-    """A fit to signals with holes with the likelihood of what was observed."""
-    value, error = expectation_of(task).log_likelihood(fit.model)
+def with_evidence(task: Task, fit: Fit, expectation: Expectation | None = None) -> Fit:
+    """A fit to signals with holes with the likelihood of what was observed; that to latent signals has it already."""
+    if task.observed_by is not None and expectation is None:
+        return fit
+    value, error = (expectation or expectation_of(task)).log_likelihood(fit.model)
     errors = replace(fit.errors, probes=float(np.hypot(fit.errors.probes, error)))
     log_posterior = value + (fit.log_posterior - fit.log_likelihood)
     return replace(fit, log_likelihood=value, log_posterior=log_posterior, errors=errors)
@@ -250,6 +252,8 @@ class _ExpectationMaximisation:
             objective = objective_of(self.task, fit.model, self.expectation)
             certificate = certify(objective, objective.point(fit.model), certificate.lift)
         method = self.expectation.described(f"{len(self.stages)} steps of expectation-maximisation")
+        if self.task.observed_by is not None:  # while sites are at hand
+            fit = with_evidence(self.task, fit, self.expectation)
         return replace(
             fit,
             certificate=certificate,
