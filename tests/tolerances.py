@@ -80,3 +80,6 @@ CLASS_PROBABILITY = 0.02
 
 LEFT_OUT_CLASS = 0.03
 """A probability of a class without an entry's sites against that of a posterior that never saw its label."""
+
+NEAREST = 1e-6
+"""A squared distance, as a share of a length, of the nearest non-negative polynomial, by two solvers and grids."""

@@ -490,6 +490,7 @@ def is_called(errors):
     return [found.pit_mean.is_off(), *(one.is_off() for one in found.coverages.values())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.0, 0.6, 0.99])
 @pytest.mark.parametrize("n_signals", [2, 4, 8, 25])
 def test_calibrated_predictions_are_rarely_called_anything_else(n_signals, correlation):

@@ -12,8 +12,11 @@ from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.fields import GraphGP, LatentPosterior, Mixture, ObservedBy, Posterior, Predictive
 from spectralgp.graphs import GraphBase
+from spectralgp.kernels import GraphKernel
 from spectralgp.learning import Candidate, Draws, FittedModels
+from spectralgp.learning.expectations import expectation_of
 from spectralgp.learning.fitting import Shown
+from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import told_apart
 from spectralgp.signals import Units, no_signals, read_in
 from spectralgp.spectra import Spectrum
@@ -185,6 +188,34 @@ def among_training(posterior: Posterior | LatentPosterior, features: Any, signal
     return rows
 
 
+# ---------------------------------------------------------------------------------------------------------- evidence
+
+
+def learnt_theta(learnt: FittedModels) -> Array:
+    """Hyperparameters of the one model that was learnt, as the fit has them; a ValueError if there are several."""
+    if len(learnt.raw_fits) > 1:
+        raise ValueError(
+            f"graph_kernel must be one kernel to ask for its hyperparameters; got a mixture of {len(learnt.raw_fits)} "
+            "models. Fit one, for example graph_kernel=Polynomial(3)."
+        )
+    (fit,) = learnt.raw_fits
+    return objective_of(learnt.candidates[0].learning, fit.model).point(fit.model)
+
+
+def evidence_at(learnt: FittedModels, theta: Array) -> tuple[float, Array]:
+    """Log marginal likelihood of the signals as they were given at hyperparameters, and its gradient in them."""
+    candidate, (fit,) = learnt.candidates[0], learnt.raw_fits
+    task = candidate.learning
+    objective = objective_of(task, fit.model)
+    volume = candidate.in_units(fit).log_likelihood - fit.log_likelihood  # of the units of the fit
+    if task.is_complete:
+        value, gradient = objective.log_likelihood(theta)
+        return value + volume, gradient
+    model = replace(objective.without_carry(theta), likelihood=fit.model.likelihood)
+    value, _ = expectation_of(task).log_likelihood(model)
+    return value + volume, objective.completed(theta).log_likelihood(theta)[1]
+
+
 # ----------------------------------------------------------------------------------------------------- on other data
 
 
@@ -226,7 +257,7 @@ def without_entries(learnt: FittedModels, hidden: Mask) -> Posterior | Mixture:
 def on_another_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
     """Learnt models on another graph, with no signals: a common level and scale take the place of those of nodes."""
     candidates: list[Candidate] = []
-    fits = []
+    fits, notes = [], list[str]()
     for candidate, fit in zip(learnt.candidates, learnt.raw_fits, strict=True):
         task, units = candidate.task, candidate.task.signals.units
         transformation = candidate.transformation
@@ -245,7 +276,28 @@ def on_another_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
         own = replace(task, graph=graph, inputs=inputs, signals=no_signals(graph.n_nodes, moved))
         candidates.append(replace(candidate, task=own, shrunk=False, learnt_from=None))
         kernel, spectrum = fit.model.graph_kernel, own.spectrum_of(fit.model.graph_kernel)
-        model = replace(fit.model, spectrum=spectrum, graph_kernel=kernel.moved_to(spectrum))
+        moved_kernel = kernel.moved_to(spectrum, fit.model.spectrum)
+        if moved_kernel is not kernel:
+            notes += _changed(kernel, moved_kernel, fit.model.spectrum.eigenvalues)
+        model = replace(fit.model, spectrum=spectrum, graph_kernel=moved_kernel)
         fits.append(replace(fit, model=told_apart(own, model)))
     draws = tuple(Draws((fit.model,)) for fit in fits)
-    return replace(learnt, raw_fits=tuple(fits), draws=draws, note="").conditioned_anew(candidates)
+    return replace(learnt, raw_fits=tuple(fits), draws=draws, note=" ".join(notes)).conditioned_anew(candidates)
+
+
+def _changed(before: GraphKernel, after: GraphKernel, eigenvalues: Array) -> list[str]:
+    """What moving changed of filters, in words, where it is more than nothing."""
+    said = []
+    for name, old, new in (
+        ("filter", before.power(eigenvalues), after.power(eigenvalues)),
+        ("residual filter", before.residual_power(eigenvalues), after.residual_power(eigenvalues)),
+    ):
+        old, new = np.sqrt(old), np.sqrt(new)
+        change = np.max(np.abs(new - old)) / np.max(old, initial=0.0) if np.any(old) else 0.0
+        if change > 0:
+            said.append(
+                f"Transferred: the {name} of {before.label} was negative between the frequencies that it was learnt "
+                f"on; the nearest polynomial that is nowhere negative takes its place, and differs by {change:.1%} of "
+                "its largest value at most there."
+            )
+    return said

@@ -22,6 +22,7 @@ from spectralgp._basics.tables import (
     Table,
     as_table,
     check_same_order,
+    columns_in_days,
     frame_names,
     match_columns,
     written,
@@ -104,7 +105,8 @@ class Form:
     def table(self, given: Any, argument: str) -> Any:
         """Inputs ("X") or signals as a `Table` if they are one; rows of xarray are along their dimension at `fit`."""
         rows = None if self.layout is None or self.layout.dims is None else self.layout.dims[0]
-        return as_table(given, argument, names=None if argument == "X" else self.names, rows=rows)
+        is_input = argument == "X"
+        return as_table(given, argument, names=None if is_input else self.names, rows=rows, allow_dates=is_input)
 
     def signals(self, Y: Any, n_nodes: int, estimator: Any) -> Any:
         """Signals, shape (n_inputs, n_nodes), with their columns in the order of those at `fit`."""
@@ -200,7 +202,8 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     given = estimator.graph if isinstance(estimator.graph, GraphBase | None) else as_graph(estimator.graph)
     Y = as_table(Y, "Y", names=None if given is None else given.names)
     layout = Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None
-    X = as_table(X, "X", rows=layout.dims[0] if layout is not None and layout.dims is not None else None)
+    along = layout.dims[0] if layout is not None and layout.dims is not None else None
+    X = as_table(X, "X", rows=along, allow_dates=True)
     check_same_order(X, Y)
     settings = spectrum_settings(estimator.spectrum, given)
     values, seen = read_values(Y, estimator, settings.reads_into_memory)
@@ -213,6 +216,7 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
         inputs = np.empty((n_signals, 0))
         for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
             estimator.__dict__.pop(name, None)
+        estimator.date_columns_ = ()
     else:
         inputs = reader.training(checked_inputs(estimator, X, reset=True))
     if inputs.shape[0] != n_signals:
@@ -538,13 +542,16 @@ def _chosen_center(training: Training, threshold: float) -> Center:
 
 
 def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
-    """Inputs as finite numbers, with the names and the number of features learnt (`reset`) or compared."""
+    """Inputs as finite numbers, with the names, the number of features and those that are dates learnt or compared."""
     remedy = "Drop the rows that have them, or fill them in."
     without_mask(X, "X", remedy)
     array = X
     if isinstance(X, list | tuple):
         with suppress(ValueError):  # rows of unequal length, which scikit-learn refuses
             array = np.asarray(X)
+    dates = X.dates if isinstance(X, Table) else ()
+    if isinstance(array, np.ndarray):
+        array, dates = columns_in_days(array)
     if isinstance(array, np.ndarray | Table) and array.shape[:1] == (0,):
         raise ValueError(f"X must have at least one row; got shape {array.shape}. Pass inputs of one signal or more.")
     try:
@@ -557,7 +564,13 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
         validate_data(estimator, X.native, reset=reset, skip_check_array=True)  # names, which values have lost
         values = check_array(X.values, input_name="X", estimator=estimator, **options)
     else:
-        values = validate_data(estimator, np.asarray(X) if isinstance(X, Table) else X, reset=reset, **options)
+        given = np.asarray(X) if isinstance(X, Table) else array if dates else X
+        values = validate_data(estimator, given, reset=reset, **options)
+    if reset:
+        estimator.date_columns_ = dates
+    elif dates != estimator.date_columns_:
+        kinds = [f"dates in columns {list(one)}" if one else "no dates" for one in (estimator.date_columns_, dates)]
+        raise TypeError(f"X must have {kinds[0]}, as at fit; got {kinds[1]}. Pass inputs of the same kind.")
     wrong = ~np.isfinite(values)
     if wrong.any():
         raise _not_finite(values, wrong, "NaN or infinite", "X", frame_names(X), remedy)

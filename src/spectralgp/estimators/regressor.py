@@ -21,7 +21,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.arrays import as_generator, on_host, take
-from spectralgp._basics.checks import Array, Mask, as_option, as_positive
+from spectralgp._basics.checks import Array, Mask, as_option, as_positive, as_real_array
 from spectralgp._basics.progress import announce, mention, progress_bar, quietly
 from spectralgp._basics.tables import (
     Table,
@@ -41,7 +41,15 @@ from spectralgp.fields import (
     leave_one_out,
 )
 from spectralgp.graphs import GraphBase, as_graph
-from spectralgp.kernels import GraphKernel, Identity, InputRecipe, Polynomial, SpectralKernel, as_input_kernel
+from spectralgp.kernels import (
+    Diffusion,
+    GraphKernel,
+    Identity,
+    InputRecipe,
+    Polynomial,
+    SpectralKernel,
+    as_input_kernel,
+)
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.candidates import at_once, automatic, likelier_scale, with_logarithms
 from spectralgp.learning.fitting import fit_models
@@ -71,8 +79,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         The graph on the columns of `Y`. Without one every output is its own node and the kernel is the identity.
     graph_kernel : graph kernel or list of them, optional
         Covariance between nodes. If not given, a few models are tried on held-out folds and stacked; `summary` says
-        which. The kernels of a list, and the degrees of ``Polynomial("auto")``, are stacked too: predictions are a
-        mixture with the weights that score best on held-out folds.
+        which. Of one signal, or of a constant, it is `Diffusion`. The kernels of a list, and the degrees of
+        ``Polynomial("auto")``, are stacked too: predictions are a mixture with the weights that score best on held-out
+        folds.
     input_kernel : scikit-learn kernel or "precomputed", optional
         Covariance between inputs, used as given, but for a constant factor that the graph kernel has too. If not given,
         an `RBF`, a linear term and a constant on standardised columns of `X`. With "precomputed", `X` is the covariance
@@ -157,6 +166,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         The same: how values are observed, with all that was learnt of it.
     n_features_in_ : int
         Number of features of `X`.
+    date_columns_ : tuple of int
+        Positions of the columns of `X` that were dates.
 
     Examples
     --------
@@ -255,8 +266,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         Parameters
         ----------
         X : array or table of shape (n_signals, n_features), or None
-            Inputs, one row per signal; the covariance matrix itself for a precomputed kernel. None makes the signals
-            independent, ``K = I``: the filter can be learnt, and a new signal has the model's own distribution.
+            Inputs, one row per signal; the covariance matrix itself for a precomputed kernel. Columns of dates are
+            taken as days since 1970, in UTC where they have a time zone, and must be dates at `predict` too. None makes
+            the signals independent, ``K = I``: the filter can be learnt, and a new signal has the model's own
+            distribution.
         Y : array or table of shape (n_signals, n_nodes) or (n_signals,)
             Signals in rows. NaN is what was not observed: `fits_` say how it was treated. Signals without any value are
             left out; nodes without any are predicted. The columns of a table (pandas, Polars, PyArrow or another that
@@ -363,9 +376,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             setting = replace(setting, learnt_from=training.learnt_from)
         kernels, start = training.graph_kernels, None
         is_choice = self.graph_kernel is None and isinstance(self.residual, str) and not solver.only_papers_model
-        is_alone = is_choice and n_signals < 2 and self.graph is None  # no folds can be made, and nothing is to choose
-        is_choice = is_choice and not is_alone
-        if n_signals < 2 and (is_choice or len(kernels) > 1):
+        # without folds, or anything that varies, there is nothing to choose by: one kernel of few parameters
+        is_alone = is_choice and (n_signals < 2 or setting.task.signals.variance == 0)
+        if is_alone:
+            is_choice, kernels = False, [Identity() if self.graph is None else Diffusion()]
+        if n_signals < 2 and len(kernels) > 1:
             raise ValueError(
                 "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
                 "Ask for one kernel, for example graph_kernel=Polynomial(1)."
@@ -388,7 +403,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                 elif is_choice:
                     plan = automatic(setting)
                 elif is_alone:
-                    plan = at_once([setting.candidate(Identity())])
+                    *_, plain = setting.signals  # which say nothing of the scales of nodes
+                    plan = at_once([setting.candidate(kernels[0], scale=plain)])
                 else:
                     carries, scale = setting.columns is not None, setting.first_scale
                     if len(setting.signals) > 1:
@@ -620,6 +636,54 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         chosen = [(known[:, node], node) for node in nodes]
         return float(np.mean([r2_score(truth[at], predicted[at], sample_weight=weights[at[0]]) for at in chosen]))
 
+    @property
+    def theta_(self) -> Array:
+        """Learnt hyperparameters, as `log_marginal_likelihood` takes them; a ValueError where models are stacked."""
+        check_is_fitted(self)
+        return answers.learnt_theta(self._learnt)
+
+    def log_marginal_likelihood(self, theta: ArrayLike | None = None, eval_gradient: bool = False) -> Any:
+        """Log marginal likelihood of the training signals at hyperparameters, as scikit-learn's regressor has it.
+
+        Parameters
+        ----------
+        theta : array of shape (n_parameters,), optional
+            Parameters of the graph kernel (coefficients, or logarithms as in its `theta`) and of the input kernel, and
+            the log noise variance unless that was given, all of the signals centred and divided by their scale while
+            learning. Those learnt, `theta_`, if not given.
+        eval_gradient : bool, default=False
+            Return the gradient in `theta` too.
+
+        Returns
+        -------
+        log_likelihood : float
+            Of `Y` as given, in nats, without the prior; what inputs carry over is the most likely one at `theta`.
+        gradient : ndarray of shape (n_parameters,)
+            If `eval_gradient`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spectralgp import Graph, GraphGPRegressor, Polynomial
+        >>> ring = Graph.from_edges([(node, (node + 1) % 5) for node in range(5)])
+        >>> Y = np.random.default_rng(0).standard_normal((20, 5))
+        >>> model = GraphGPRegressor(ring, Polynomial(1), prior=None, residual=None).fit(None, Y)
+        >>> value, gradient = model.log_marginal_likelihood(model.theta_, eval_gradient=True)
+        >>> bool(abs(value - model.log_marginal_likelihood_) < 1e-9), gradient.shape
+        (True, (3,))
+        """
+        check_is_fitted(self)
+        if theta is None and not eval_gradient:
+            return self.log_marginal_likelihood_
+        learnt = self.theta_
+        at = (
+            learnt
+            if theta is None
+            else as_real_array(theta, "theta", ("n_parameters",), sizes={"n_parameters": learnt.size})
+        )
+        value, gradient = answers.evidence_at(self._learnt, at)
+        return (value, gradient) if eval_gradient else value
+
     def leave_one_out(self, by: By = "signal") -> LeaveOneOut:
         """Closed-form predictions of each training signal, node or entry from all others, in the units of Y.
 
@@ -673,7 +737,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
     def summary(self) -> str:
         """What was learnt, in words: the models, their weights, their filters, inputs and noise."""
         check_is_fitted(self)
-        return answers.summary_of(self._learnt)
+        said = answers.summary_of(self._learnt)
+        if not self.date_columns_:
+            return said
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        columns = ", ".join(str(names[place]) for place in self.date_columns_)
+        return f"{said}\n\nDates of X (column {columns}) are days since 1970, in UTC where they have a time zone."
 
     # ------------------------------------------------------------------------------- filling in, and other data
 
@@ -722,6 +791,17 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             return like_table(values, Y)
         return self._form.answer(values, self._output, names or self._form.names, frame_index(Y))
 
+    def has_seen(self, X: Any, Y: Any) -> Mask:
+        """Which of these signals, inputs and all, the model was fitted to or conditioned on; shape (n_signals,).
+
+        `X` and `Y` are those of `impute`, which takes the same signals for known.
+        """
+        check_is_fitted(self)
+        self.graph_.require_whole("to look for signals")
+        X, _, signals = self._paired(X, Y)
+        first = self.posterior_.parts[0][1]
+        return answers.among_training(first, self._new_inputs(X, as_given=True), self._to_graph(signals)) >= 0
+
     def condition_on(self, X: Any, Y: Any, **seen: Any) -> Self:
         """A model with more signals and the same hyperparameters: nothing is learnt anew, and `fits_` stay as they are.
 
@@ -751,11 +831,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         ``predict(X, observed=...)``. Levels and scales of single nodes do not move: a common one takes their place, and
         the graph's covariance that of shrinkage. A PartitionedGraph takes a model with a Chebyshev spectrum.
 
+        A polynomial that is negative between the frequencies that it was learnt on, as ``constraint="eigenvalues"``
+        allows, is replaced by the nearest one that is nowhere negative, in mean square over those frequencies; then
+        `summary` says by how much they differ. With ``constraint="interval"`` it moves as it is.
+
         Raises
         ------
         ValueError
-            If a polynomial was learnt without ``constraint="interval"``, so that it may be negative at the other
-            graph's frequencies; or if inputs carry over node by node.
+            If inputs carry over node by node.
         """
         check_is_fitted(self)
         other = graph if isinstance(graph, GraphBase) else as_graph(graph)

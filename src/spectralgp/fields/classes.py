@@ -7,8 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from scipy.special import logsumexp
-from scipy.stats import norm, qmc
+from scipy.special import logsumexp, ndtri
 
 from spectralgp._basics.checks import Array, Indices
 
@@ -23,7 +22,9 @@ SMALLEST_CURVATURE = 1e-9  # of a label that is no surprise at all
 @lru_cache(maxsize=16)
 def _points(n_classes: int) -> Array:
     """Standard normal points of low discrepancy with their opposites, shape (2 N_POINTS, 1, n_classes)."""
-    points = norm.ppf(qmc.Sobol(n_classes, rng=np.random.default_rng(0)).random(N_POINTS))
+    from scipy.stats import qmc  # takes long to import
+
+    points = ndtri(qmc.Sobol(n_classes, rng=np.random.default_rng(0)).random(N_POINTS))
     return np.concatenate([points, -points])[:, None]
 
 

@@ -177,12 +177,23 @@ def are_places(indices: Any, n_places: int) -> bool:
 # -------------------------------------------------------------------------------------------------- graph kernels
 
 PAIR: Kind = tuple[number(0.0), number(0.0)]  # type: ignore[misc]
+FREE_PAIR: Kind = tuple[number(), number()]  # type: ignore[misc]
 BOUNDS = Literal["fixed"] | PAIR
 LAPLACIAN = Literal["combinatorial", "normalized", "balanced"]
 ON_SPECTRUM: dict[str, Kind] = {"laplacian": LAPLACIAN, "scaled": bool, "tagged": True}
 AMPLITUDE: dict[str, Kind] = {"amplitude": POSITIVE, "amplitude_bounds": BOUNDS | None, **ON_SPECTRUM}
 STRENGTH: dict[str, Kind] = {"strength": POSITIVE, "strength_bounds": BOUNDS, **AMPLITUDE}
 
+# a function of the user's by its name, and what it was at a few frequencies
+RESPONSE = record(
+    kernels.Response,
+    name=str,
+    parameters=several(NUMBER),
+    parameter_bounds=several(FREE_PAIR) | None,
+    sampled=several(NUMBER),
+    amplitude=POSITIVE,
+    **ON_SPECTRUM,
+)
 GraphKernel: Kind = Union[
     record(
         kernels.Polynomial,
@@ -199,6 +210,7 @@ GraphKernel: Kind = Union[
         for kernel in (kernels.GlobalFilter, kernels.LocalAverage, kernels.RegularizedLaplacian, kernels.Diffusion)
     ),
     record(kernels.RandomWalk, steps=integer(1, 10_000), shift=POSITIVE, shift_bounds=BOUNDS, **AMPLITUDE),
+    RESPONSE,
     record(kernels.Matern, nu=POSITIVE, length_scale=POSITIVE, length_scale_bounds=BOUNDS, **AMPLITUDE),
     record(kernels.Sum, kernels=several("GraphKernel", least=1), **ON_SPECTRUM),
     record(
@@ -532,6 +544,7 @@ FITTED = record(
     output=(Literal[("default", "numpy", *LIBRARIES)] | None, None),
     input_recipe=(RECIPE | None, None),
     effects=(several(str), ()),  # names of fixed effects
+    date_columns=(several(COUNT), ()),  # none up to version 5
 )
 
 # --------------------------------------------------------------------------------------------------- all of a file

@@ -150,7 +150,7 @@ class LatentSignals(Expectation):
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
         sites = self._found(model, is_final=False)
         observations = sites.observations
-        if self.names:
+        if self.names and model.likelihood is None:
             own = observations.observed
             known = observations.values[own], sites.mean[own], sites.variance[own], observations.beside[own]
             unit = float(np.sqrt(self.task.variance))

@@ -42,7 +42,7 @@ def objective_of(task: Task, model: GraphGP, expectation: Expectation | None = N
     own = expectation or expectation_of(task)
 
     def complete(prior: GraphGP) -> Task:
-        return own.completed(replace(prior, carry=model.carry))
+        return own.completed(replace(prior, carry=model.carry, likelihood=model.likelihood))
 
     return Objective(task, model.graph_kernel, model.spectrum, complete)
 
