@@ -12,7 +12,7 @@ import spectralgp.scores
 
 HERE = Path(__file__).parent
 SECTIONS = {
-    "The estimators": ("spectralgp", ["GraphGPRegressor", "GraphGPForecaster"]),
+    "The estimators": ("spectralgp", ["GraphGPRegressor", "GraphGPForecaster", "GraphGPClassifier"]),
     "Graphs": ("spectralgp", ["Graph", "PartitionedGraph", "as_graph", "decompose", "Spectrum", "Chebyshev"]),
     "Graph kernels": (
         "spectralgp",

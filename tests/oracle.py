@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
+import scipy.special
 import scipy.stats
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import multivariate_normal
@@ -350,3 +351,30 @@ def by_importance(
     shares = weights / weights.sum()
     found = shares @ draws
     return evidence, error, found, np.sqrt(shares @ (draws - found) ** 2)
+
+
+# Classes
+
+
+def class_probabilities(covariance: Array, labels: ArrayLike, n_classes: int, n_draws: int, seed: int) -> Array:
+    """Probabilities of the classes at all entries given labels of the first ones, by weighing draws of the prior."""
+    generator, labels = np.random.default_rng(seed), np.asarray(labels)
+    latent = generator.standard_normal((n_draws, n_classes, len(covariance))) @ scipy.linalg.cholesky(covariance)
+    shares = np.exp(latent - scipy.special.logsumexp(latent, axis=1, keepdims=True))
+    weights = np.prod([shares[:, label, entry] for entry, label in enumerate(labels)], axis=0)
+    return np.einsum("d,dcn->nc", weights / weights.sum(), shares)
+
+
+def class_bound(covariance: Array, labels: ArrayLike, means: Array, covariances: Array, normal: Array) -> float:
+    """The bound on the log probability of labels by Gaussians, one per class, with expectations over given draws."""
+    labels, total = np.asarray(labels), 0.0
+    roots = np.sqrt(np.array([np.diag(one) for one in covariances]))
+    latent = means[None] + roots[None] * normal
+    total += float(np.sum(means[labels, np.arange(len(labels))]))
+    total -= float(np.mean(scipy.special.logsumexp(latent, axis=1), axis=0).sum())
+    inverse = np.linalg.inv(covariance)
+    for mean, one in zip(means, covariances, strict=True):
+        trace, square = np.trace(inverse @ one), mean @ inverse @ mean
+        logs = np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(one)[1]
+        total -= 0.5 * (trace + square - len(mean) + logs)
+    return total

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spectralgp.estimators import GraphGPForecaster, GraphGPRegressor, load
+    from spectralgp.estimators import GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, load
     from spectralgp.fields import (
         GraphGP,
         condition,
@@ -53,6 +53,7 @@ __all__ = [
     "GlobalFilter",
     "Graph",
     "GraphGP",
+    "GraphGPClassifier",
     "GraphGPForecaster",
     "GraphGPRegressor",
     "GraphKernel",
@@ -91,7 +92,7 @@ __all__ = [
 
 
 _ROOMS = {  # where names are found
-    "estimators": ("GraphGPForecaster", "GraphGPRegressor", "load"),
+    "estimators": ("GraphGPClassifier", "GraphGPForecaster", "GraphGPRegressor", "load"),
     "fields": ("GraphGP", "condition", "condition_shrunk", "graph_gp", "leave_one_out", "log_marginal_likelihood"),
     "graphs": ("Graph", "as_graph"),
     "kernels": (

@@ -229,7 +229,7 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     along = layout.dims[0] if layout is not None and layout.dims is not None else None
     X = as_table(X, "X", rows=along, allow_dates=True)
     check_same_order(X, Y)
-    settings = _spectrum_settings(estimator.spectrum, given)
+    settings = spectrum_settings(estimator.spectrum, given)
     values, seen = read_values(Y, estimator, settings.reads_into_memory)
     kernel: InputKernel | None = as_input_kernel(estimator.input_kernel)
     if X is None or estimator.input_kernel is None:
@@ -405,7 +405,7 @@ def check_parameters(estimator: Any, solver: Solver) -> None:
         as_option(estimator.spectrum, "spectrum", ("auto", "exact", "chebyshev"))
 
 
-def _spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) -> SpectrumSettings:
+def spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) -> SpectrumSettings:
     """Settings of the spectrum, chosen by the size of the graph where they are left open."""
     if isinstance(given, str):
         is_large = graph is not None and (not graph.is_whole or graph.n_nodes > MOST_EXACT)
