@@ -43,7 +43,7 @@ bench: .venv-bench/installed
 # the paper's data beside the checkout, where the tests look too; where they are not, they are downloaded
 reproduce reproduce-quick: export SPECTRALGP_DATA ?= $(wildcard ../shared/data)
 
-# every experiment of the paper, in full, and docs/reproduction.md with its pictures from the results
+# every experiment of the paper, in full, and docs/reproduction.md with its appendices and pictures from the results
 reproduce: .venv/installed
 	$(RUN) -m reproduction --all $(OUT_OPTION) --docs docs
 

@@ -30,6 +30,7 @@ from spectralgp.plots import COLOURS
 
 Result = dict[str, Any]
 PICTURE = Path("images") / "real-data.png"
+REPRODUCTION = "<!-- reproduction: begin -->"  # from which on the page is written by `make reproduce`, and kept
 MARKERS = ("o", "s", "^", "D", "v", "P")
 MEASURES = {"log_density": "log density", "rmse": "RMSE", "crps": "CRPS"}
 INTERVALS, NO_CHANGE = f"{COVERAGE[0]:.0%} to {COVERAGE[1]:.0%}", "no change"
@@ -374,5 +375,6 @@ def write(result: Result, docs: Path) -> Path:
     docs.mkdir(parents=True, exist_ok=True)
     draw(in_order(result["problems"]), docs / PICTURE)
     place = docs / "real-data.md"
-    place.write_text(page(result), encoding="utf-8")
+    kept = place.read_text(encoding="utf-8").partition(REPRODUCTION)[1:] if place.is_file() else ()
+    place.write_text("\n".join([page(result), "".join(kept)]) if any(kept) else page(result), encoding="utf-8")
     return place

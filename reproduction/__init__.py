@@ -1,6 +1,15 @@
 """The paper's experiments: described as data, run by one runner, and shown beside the paper's own figures."""
 
-from reproduction.experiments import EXPERIMENTS, FilterStudy, GraphStudy, Model, PredictionStudy, Truth, chosen
+from reproduction.experiments import (
+    EXPERIMENTS,
+    FilterStudy,
+    GraphStudy,
+    Model,
+    PredictionStudy,
+    ProgramStudy,
+    Truth,
+    chosen,
+)
 from reproduction.page import write_page
 from reproduction.runner import Outcome, reproduce
 from reproduction.store import fingerprint
@@ -12,6 +21,7 @@ __all__ = [
     "Model",
     "Outcome",
     "PredictionStudy",
+    "ProgramStudy",
     "Truth",
     "chosen",
     "fingerprint",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from reproduction import EXPERIMENTS, Outcome, reproduce, write_page
+
+WORDS = {
+    True: "A cut of every experiment, a minute or so on two idle cores: it shows that all runs, and decides no claim.",
+    False: "The experiments in full, all of them in under 15 minutes on two idle cores.",
+}
+"""What a run is, by whether it is quick."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -22,7 +29,7 @@ def main(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run all experiments.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A cut: fewer seeds, sizes, splits and models; all if none is named.")
+        bool, typer.Option("--quick", help="A cut: one seed, size and split, fewer models; all if none is named.")
     ] = False,
     out: Annotated[
         Path | None,
@@ -61,8 +68,9 @@ def main(
         raise typer.BadParameter("--docs goes with --all: the page shows every experiment in full")
     folder = out or Path("reproduction-quick" if quick else "reproduction-output")
     try:
+        _say(f"{WORDS[quick]} What has ended is kept in {folder}, and not run again.")
         outcomes = _run(experiments or [], folder, data, quick)
-        _print_outcomes(outcomes, folder)
+        _print_remedies(outcomes, folder)
         if any(one.message and (not one.is_optional or one.experiment in (experiments or ())) for one in outcomes):
             raise typer.Exit(1)
         if docs:
@@ -76,21 +84,29 @@ def main(
 
 
 def _run(experiments: list[str], folder: Path, data: Path | None, quick: bool) -> list[Outcome]:
-    """Run them with a progress bar on the error stream, gone when the work is done."""
+    """Run them with a progress bar on the error stream, gone when the work is done, and a line for each at its end."""
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reproduce", total=None)
 
         def advance(experiment: str, n_done: int, n_steps: int) -> None:
             bar.update(task, description=f"reproduce: {experiment}", completed=n_done, total=n_steps)
 
-        return reproduce(experiments, out=folder, quick=quick, folder=data, progress=advance)
+        return reproduce(experiments, out=folder, quick=quick, folder=data, progress=advance, ended=_print_outcome)
 
 
-def _print_outcomes(outcomes: list[Outcome], folder: Path) -> None:
-    """A line an experiment, and what to do about files that could not be had, each once."""
-    for outcome in outcomes:
-        seconds = "" if outcome.message else f" ({outcome.seconds:.0f} s of one core)"
-        typer.echo(f"{outcome.experiment}: {outcome.status}{seconds}")
+def _say(line: str) -> None:
+    """Print a line at once, also where the output is a file."""
+    typer.echo(line)
+    sys.stdout.flush()
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    seconds = "" if outcome.message else f" ({outcome.seconds:.0f} s of one core)"
+    _say(f"{outcome.experiment}: {outcome.status}{seconds}")
+
+
+def _print_remedies(outcomes: list[Outcome], folder: Path) -> None:
+    """What to do about files that could not be had, each once, and where the summary is."""
     for message in dict.fromkeys(outcome.message for outcome in outcomes if outcome.message):
         typer.echo(f"\n{message}", err=True)
     typer.echo(f"Summary:\n  {folder / 'summary.md'}")

@@ -33,19 +33,15 @@ def new_figure(n_rows: int, n_columns: int, width: float = 4.0, height: float = 
     return figure, axes
 
 
-def save(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as PNG and SVG, the same bytes for the same results."""
-    from matplotlib import rc_context
-
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, the same bytes for the same results."""
     for ax in figure.axes:  # beside the title, where it cannot run into it however narrow the axes are
         letter, title = ax.get_title(loc="left"), ax.get_title()
         ax.set_title("", loc="left")
         ax.set_title(f"{letter} {title}".strip(), fontsize="medium")
-    with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
-        for form, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=form, dpi=DOTS_PER_INCH, metadata=metadata)
-            write_bytes(folder / f"{name}.{form}", buffer.getvalue())
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+    write_bytes(path, buffer.getvalue())
 
 
 def legend_below(ax: Axes, n_columns: int) -> None:
@@ -62,16 +58,12 @@ def legend_below(ax: Axes, n_columns: int) -> None:
 
 
 def draw_coefficients(ax: Axes, eigenvalues: list[float], fourier: list[list[float]]) -> None:
-    """Graph Fourier coefficients against the eigenvalues, a colour and marker a signal."""
-    for index, signal in enumerate(fourier):
-        ax.plot(
-            eigenvalues,
-            signal,
-            color=COLOURS[index % len(COLOURS)],
-            marker=MARKERS[(index // len(COLOURS)) % len(MARKERS)],
-            markersize=2.5,
-            linestyle="none",
-        )
+    """Graph Fourier coefficients against the eigenvalues, a colour a signal."""
+    from matplotlib import colormaps
+
+    for share, signal in zip(np.linspace(0, 1, len(fourier)), fourier, strict=True):
+        colour = colormaps["turbo"](share)
+        ax.plot(eigenvalues, signal, color=colour, marker="o", markersize=2.2, linestyle="none", alpha=0.8)
     ax.axhline(0, color="0.6", linewidth=0.8, zorder=0)
     ax.set_xlabel(EIGENVALUE)
     ax.set_ylabel("graph Fourier coefficient")

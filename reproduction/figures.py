@@ -1,4 +1,4 @@
-"""Which figure is drawn from what, and where it stands; those that are current are not drawn again."""
+"""Which figure is drawn from what; those that are current are not drawn again."""
 
 from __future__ import annotations
 
@@ -8,113 +8,118 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from numpy.polynomial import Polynomial as PowerSeries
+
 from reproduction.drawing import save
-from reproduction.experiments import BY_ALGORITHM_1, FilterStudy, PredictionStudy
-from reproduction.filter_pictures import error_figure, filter_figure, first_figure, noise_figure
-from reproduction.jobs import JOINT
-from reproduction.prediction_pictures import PANELS, data_figure, fifth_figure, second_figure, splits_figure
-from reproduction.results import Filters, Finished, Predictions
+from reproduction.experiments import BY_ALGORITHM_1, LOW_PASS, PredictionStudy
+from reproduction.filter_pictures import error_figure, filter_figure, first_figure
+from reproduction.prediction_pictures import DATA, fifth_figure, score_figure, second_figure, splits_figure
+from reproduction.results import Finished
 from reproduction.store import Drawn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FEWEST_SPLITS = 6  # of which order statistics hold 95%
+
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure: its name, what it shows, the experiments it needs and may use, and what draws it."""
+    """A figure: its name, what it shows, the experiments it needs, and what draws it."""
 
     name: str
     caption: str
     needs: tuple[str, ...]
     draw: Callable[[Finished], Figure]
-    uses: tuple[str, ...] = ()
 
 
 LEGENDS = (
-    "Legends give log marginal likelihoods without the 2 pi term; ticks along the bottom are the graph's eigenvalues."
+    "Legends: log marginal likelihoods without the 2 pi term; * did not converge, and is not drawn where it ended "
+    "far below the joint fit. Ticks: the graph's eigenvalues."
 )
-FIRST = (
-    "The paper's Fig. 1 with filters learnt {learner}, and the high-pass filter, which the paper does not show, in a "
-    "third row. "
-)
-ERRORS = "Relative errors of the filters: medians and quartiles over the seeds."
+STUDIES = ("sensor", "barabasi-albert", "inverse-wishart", "noise")
 
 
 def pictures(finished: Finished) -> list[Picture]:
     """The figures that the finished experiments allow."""
     found = [
         Picture(
-            "figure-1",
-            FIRST.format(learner="by Algorithm 1, the paper's method") + LEGENDS,
-            ("sensor", "noise"),
-            partial(_first, learner=BY_ALGORITHM_1),
+            "table-1",
+            "Table 1 drawn, with standard errors; what is far to the left is named at the edge.",
+            tuple(DATA),
+            score_figure,
         ),
         Picture(
-            "figure-1-jointly",
-            FIRST.format(learner="jointly") + LEGENDS,
+            "figure-1",
+            f"The paper's Fig. 1 by Algorithm 1; thin lines: the same learnt jointly. {_vanishing(finished)}{LEGENDS}",
             ("sensor", "noise"),
-            partial(_first, learner=JOINT),
+            lambda finished: first_figure(finished.filters("sensor"), finished.filters("noise")),
         ),
         Picture(
             "figure-2",
-            "The paper's Fig. 2: filters learnt on the larger training set, by both solvers, each divided by its "
-            "maximum. Ticks along the bottom are the graph's eigenvalues.",
-            ("traffic", "weather"),
+            "The paper's Fig. 2, with Uber for fMRI. *Both*: the curves of the two solvers coincide.",
+            tuple(DATA),
             second_figure,
-            tuple(PANELS),
         ),
         Picture(
             "figure-5",
-            "The supplement's Fig. 5: the graphs, inputs yellow and outputs purple, and the graph Fourier coefficients "
-            "of the training signals. No filter is drawn.",
-            ("graphs", "traffic", "weather"),
+            "The supplement's Fig. 5 and Uber: the graphs, and the graph Fourier coefficients of the training "
+            "signals, a colour a signal; of fMRI the graph alone.",
+            ("graphs", *DATA),
             fifth_figure,
-            tuple(PANELS),
+        ),
+        Picture(
+            "errors",
+            "Errors of filters divided by their maxima: medians and quartiles over the seeds.",
+            STUDIES,
+            lambda finished: error_figure([finished.filters(key) for key in STUDIES]),
         ),
     ]
-    for key, study in finished.studies.items():
-        if isinstance(study, FilterStudy):
-            draw = noise_figure if study.degrees is None else filter_figure
-            caption = f"Filters learnt by Algorithm 1 and jointly. {LEGENDS}"
-            found.append(Picture(f"{key}/figure", caption, (key,), partial(_of_filters, key=key, draw=draw)))
-            found.append(Picture(f"{key}/errors", ERRORS, (key,), partial(_of_filters, key=key, draw=error_figure)))
-        elif isinstance(study, PredictionStudy) and not study.is_released:
-            caption = (
-                "Median differences to the standard GP over the splits, with intervals from order statistics that hold "
-                "at least 95%. Blue circles: learnt filters; orange squares: baselines; green triangles: beyond "
-                "the paper."
-            )
-            found.append(
-                Picture(f"{key}/figure", caption, (key,), partial(_of_predictions, key=key, draw=splits_figure))
-            )
-        elif isinstance(study, PredictionStudy) and study.key != "traffic-text":
-            caption = "The graph, the Fourier coefficients of the training signals, and filters learnt by both solvers."
-            found.append(Picture(f"{key}/figure", caption, (key,), partial(_of_predictions, key=key, draw=data_figure)))
+    for key in ("barabasi-albert", "inverse-wishart"):
+        caption = (
+            f"The supplement's Fig. {3 if key == 'barabasi-albert' else 4}; thin lines are learnt jointly. {LEGENDS}"
+        )
+        found.append(Picture(f"{key}/figure", caption, (key,), partial(_of_filters, key=key)))
+    splits = ("traffic-splits", "weather-splits")
+    studies = [finished.studies.get(key) for key in splits]
+    if all(isinstance(one, PredictionStudy) and len(one.splits) >= FEWEST_SPLITS for one in studies):
+        caption = (
+            "Median differences to the standard GP over the random splits, with intervals from order statistics that "
+            "hold at least 95%: blue circles learnt filters, orange squares baselines."
+        )
+        found.append(Picture("splits", caption, splits, splits_figure))
     return [picture for picture in found if finished.has(*picture.needs)]
 
 
-def _first(finished: Finished, *, learner: str) -> Figure:
-    return first_figure(finished.filters("sensor"), finished.filters("noise"), learner)
+def _vanishing(finished: Finished) -> str:
+    """At which ratios the low-pass filter falls to zero at the end of the spectrum, where the truth does not."""
+    if not finished.has("noise"):
+        return ""
+    found, truth = finished.filters("noise"), PowerSeries(LOW_PASS.coefficients)
+    ratios = []
+    for snr in found.study.snrs:
+        fit = found.learnt(LOW_PASS.key, BY_ALGORITHM_1, snr=snr, degree=LOW_PASS.degree)[0]
+        learnt = PowerSeries(fit["coefficients"])
+        if learnt(1.0) < 0.02 * learnt(0.0):
+            ratios.append(f"{snr:g}")
+    listed = ", ".join(ratios)
+    return f"In (c) filters at {listed} dB fall to 0 at 1, where the truth is {truth(1.0):.2f}: see *noise*. " * bool(
+        ratios
+    )
 
 
-def _of_filters(finished: Finished, *, key: str, draw: Callable[[Filters], Figure]) -> Figure:
-    return draw(finished.filters(key))
-
-
-def _of_predictions(finished: Finished, *, key: str, draw: Callable[[Predictions], Figure]) -> Figure:
-    return draw(finished.predictions(key))
+def _of_filters(finished: Finished, *, key: str) -> Figure:
+    return filter_figure(finished.filters(key))
 
 
 def draw_all(folder: Path, finished: Finished, digests: dict[str, str]) -> int:
     """Draw every figure that is not current into the results folder; how many were drawn."""
     drawn, n_drawn = Drawn(folder), 0
     for picture in pictures(finished):
-        sources = {key: digests[key] for key in (*picture.needs, *picture.uses) if key in digests}
+        sources = {key: digests[key] for key in picture.needs}
         if drawn.is_current(picture.name, sources):
             continue
-        place, _, name = picture.name.rpartition("/")
-        save(picture.draw(finished), folder / place, name)
+        save(picture.draw(finished), folder / f"{picture.name}.png")
         drawn.keep(picture.name, sources)
         n_drawn += 1
     return n_drawn

@@ -17,9 +17,9 @@ from reproduction.drawing import (
     mark_eigenvalues,
     new_figure,
 )
-from reproduction.experiments import BY_ALGORITHM_1, Truth
+from reproduction.experiments import BY_ALGORITHM_1, SHOWN, Truth
 from reproduction.jobs import JOINT, NOISE_KNOWN
-from reproduction.results import Filters
+from reproduction.results import FAILED_NATS, Filters, Fit
 from spectralgp import Polynomial
 from spectralgp.plots import LINE_STYLES
 
@@ -27,72 +27,70 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LEARNERS = {JOINT: "jointly", BY_ALGORITHM_1: "by Algorithm 1"}
+LEARNERS = {JOINT: "jointly", NOISE_KNOWN: "jointly, noise known", BY_ALGORITHM_1: "by Algorithm 1"}
 
 
 def filter_figure(found: Filters) -> Figure:
-    """A row a truth: Fourier coefficients of the signals, and filters learnt by Algorithm 1 and jointly."""
-    truths = found.study.truths
-    figure, axes = new_figure(len(truths), 3)
-    for row, truth in zip(axes, truths, strict=True):
+    """The supplement's Figs. 3 and 4: a row a truth, with Fourier coefficients of the signals and learnt filters."""
+    figure, axes = new_figure(len(SHOWN), 2, width=5.0)
+    for row, truth in zip(axes, SHOWN, strict=True):
         draw_fourier(row[0], found, truth)
-        draw_degrees(row[1], found, truth, BY_ALGORITHM_1)
-        draw_degrees(row[2], found, truth, JOINT)
+        draw_degrees(row[1], found, truth)
     return figure
 
 
-def noise_figure(found: Filters) -> Figure:
-    """A column a truth: the filters learnt at each signal-to-noise ratio, by Algorithm 1 above and jointly below."""
-    figure, axes = new_figure(2, len(found.study.truths))
-    for column, truth in enumerate(found.study.truths):
-        for row, learner in enumerate((BY_ALGORITHM_1, JOINT)):
-            draw_ratios(axes[row, column], found, truth, learner)
-    return figure
-
-
-def first_figure(sensor: Filters, noise: Filters, learner: str) -> Figure:
-    """The paper's Fig. 1 by one solver, with the high-pass filter in a third row."""
-    truths = sensor.study.truths
-    figure, axes = new_figure(len(truths), 3)
-    for row, truth in zip(axes, truths, strict=True):
+def first_figure(sensor: Filters, noise: Filters) -> Figure:
+    """The paper's Fig. 1: Fourier coefficients, filters by degree, filters by noise; a row a truth."""
+    figure, axes = new_figure(len(SHOWN), 3)
+    for row, truth in zip(axes, SHOWN, strict=True):
         draw_fourier(row[0], sensor, truth)
-        draw_degrees(row[1], sensor, truth, learner)
-        draw_ratios(row[2], noise, truth, learner)
+        draw_degrees(row[1], sensor, truth)
+        draw_ratios(row[2], noise, truth)
     return figure
 
 
-def error_figure(found: Filters) -> Figure:
-    """A panel a truth: medians and quartiles of the recovery error over the seeds, on one scale."""
-    study = found.study
-    figure, axes = new_figure(1, len(study.truths), height=3.0)
+def error_figure(studies: list[Filters]) -> Figure:
+    """A row a truth, a column a study: medians and quartiles of the scaled error over the seeds, on one scale."""
+    figure, axes = new_figure(len(SHOWN), len(studies), width=3.2, height=2.7)
     highest = 0.0
-    for ax, truth in zip(axes[0], study.truths, strict=True):
-        settings = [(snr, degree) for snr in study.snrs for degree in study.degrees or (truth.degree,)]
-        for shift, (variant, marker) in enumerate(zip((JOINT, NOISE_KNOWN, BY_ALGORITHM_1), MARKERS, strict=False)):
-            draws = [found.learnt(truth.key, variant, snr=snr, degree=degree) for snr, degree in settings]
-            places = [index for index, fits in enumerate(draws) if fits]
-            quartiles = np.array([np.percentile([f["error"] for f in draws[i]], [25, 50, 75]) for i in places])
-            low, middle, high = quartiles.T
-            highest = max(highest, float(high.max()))
-            ax.errorbar(
-                np.array(places) + 0.16 * (shift - 1),
-                100 * middle,
-                100 * np.array([middle - low, high - middle]),
-                color=COLOURS[shift],
-                marker=marker,
-                linestyle="none",
-                capsize=2,
-                label={NOISE_KNOWN: "jointly, noise known"}.get(variant) or LEARNERS[variant],
-            )
-        ticks = [f"{snr:g}" if study.degrees is None else str(degree) for snr, degree in settings]
-        ax.set_xticks(range(len(settings)), ticks)
-        ax.set_xlabel("signal-to-noise ratio (dB)" if study.degrees is None else "degree")
-        ax.set_ylabel("relative L2 error (%)")
-        ax.set_title(truth.key, fontsize="medium")
-        legend_below(ax, 1)
-    for ax in axes[0]:
+    for row, truth in zip(axes, SHOWN, strict=True):
+        for ax, found in zip(row, studies, strict=True):
+            highest = max(highest, _draw_errors(ax, found, truth))
+    for ax in axes.flat:
         ax.set_ylim(0, 105 * highest)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("scaled error (%)")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     return figure
+
+
+def _draw_errors(ax: Axes, found: Filters, truth: Truth) -> float:
+    """Errors of one study and truth; the largest upper quartile."""
+    study, highest = found.study, 0.0
+    settings = [(snr, degree) for snr in study.snrs for degree in study.degrees or (truth.degree,)]
+    for shift, (variant, marker) in enumerate(zip(LEARNERS, MARKERS, strict=False)):
+        draws = [found.learnt(truth.key, variant, snr=snr, degree=degree) for snr, degree in settings]
+        places = [index for index, fits in enumerate(draws) if fits]
+        quartiles = np.array([np.percentile([f["shape_error"] for f in draws[i]], [25, 50, 75]) for i in places])
+        low, middle, high = quartiles.T
+        highest = max(highest, float(high.max()))
+        ax.errorbar(
+            np.array(places) + 0.16 * (shift - 1),
+            100 * middle,
+            100 * np.array([middle - low, high - middle]),
+            color=COLOURS[shift],
+            marker=marker,
+            markersize=4,
+            linestyle="none",
+            capsize=2,
+            label=LEARNERS[variant],
+        )
+    ticks = [f"{snr:g}" if study.degrees is None else str(degree) for snr, degree in settings]
+    ax.set_xticks(range(len(settings)), ticks)
+    ax.set_xlabel("signal-to-noise ratio (dB)" if study.degrees is None else "degree")
+    ax.set_title(f"{truth.key}, {study.key}", fontsize="medium")
+    return highest
 
 
 def draw_fourier(ax: Axes, found: Filters, truth: Truth) -> None:
@@ -108,28 +106,27 @@ def draw_fourier(ax: Axes, found: Filters, truth: Truth) -> None:
     legend_below(ax, 1)
 
 
-def draw_degrees(ax: Axes, found: Filters, truth: Truth, learner: str) -> None:
-    """Filters of all degrees that a solver learnt over the truth, scaled by their maximum."""
+def draw_degrees(ax: Axes, found: Filters, truth: Truth) -> None:
+    """Filters of all degrees that Algorithm 1 learnt over the truth, and thin the same learnt jointly."""
     study = found.study
     shown = found.shown(truth.key, study.snrs[0])
     _truth(ax, shown)
     for index, degree in enumerate(study.degrees or ()):
-        fits = found.learnt(truth.key, learner, degree=degree)
-        if fits:
-            label = f"degree {degree}: {found.without_2pi(fits[0]['log_likelihood']):.1f}"
-            _filter(ax, fits[0]["coefficients"], index, label)
-    ax.set_title(f"{truth.key}, {LEARNERS[learner]}", fontsize="medium")
+        pair = [found.learnt(truth.key, learner, degree=degree) for learner in (BY_ALGORITHM_1, JOINT)]
+        if all(pair):
+            _filters(ax, found, pair[0][0], pair[1][0], index, f"degree {degree}")
+    ax.set_title(f"{truth.key}, by Algorithm 1", fontsize="medium")
     _filter_axes(ax, shown)
 
 
-def draw_ratios(ax: Axes, found: Filters, truth: Truth, learner: str) -> None:
-    """Filters that a solver learnt at each signal-to-noise ratio over the truth."""
+def draw_ratios(ax: Axes, found: Filters, truth: Truth) -> None:
+    """Filters that Algorithm 1 learnt at each signal-to-noise ratio over the truth, and thin the same jointly."""
     shown = found.shown(truth.key, found.study.snrs[0])
     _truth(ax, shown)
     for index, snr in enumerate(found.study.snrs):
-        fit = found.learnt(truth.key, learner, snr=snr, degree=truth.degree)[0]
-        _filter(ax, fit["coefficients"], index, f"{snr:g} dB: {found.without_2pi(fit['log_likelihood']):.1f}")
-    ax.set_title(f"{truth.key}, degree {truth.degree}, {LEARNERS[learner]}", fontsize="medium")
+        pair = [found.learnt(truth.key, one, snr=snr, degree=truth.degree)[0] for one in (BY_ALGORITHM_1, JOINT)]
+        _filters(ax, found, pair[0], pair[1], index, f"{snr:g} dB")
+    ax.set_title(f"{truth.key}, degree {truth.degree}, by Algorithm 1", fontsize="medium")
     _filter_axes(ax, shown)
 
 
@@ -138,12 +135,22 @@ def _truth(ax: Axes, shown: Mapping[str, Any]) -> None:
     ax.plot(GRID, true.response(GRID), color="black", linewidth=2.6, alpha=0.75, label="truth")
 
 
-def _filter(ax: Axes, coefficients: list[float], index: int, label: str) -> None:
-    kernel = Polynomial.from_coefficients(coefficients).rescaled()
-    ax.plot(GRID, kernel.response(GRID), color=COLOURS[index], linestyle=LINE_STYLES[index], linewidth=1.6, label=label)
+def _filters(ax: Axes, found: Filters, fit: Fit, joint: Fit, index: int, name: str) -> None:
+    """A filter by Algorithm 1, unless it failed altogether, and the joint one; the label says how it ended."""
+    label = f"{name}: {found.without_2pi(fit['log_likelihood']):.1f}" + ("" if fit["converged"] else " *")
+    is_lost = not fit["converged"] and fit["log_likelihood"] < joint["log_likelihood"] - FAILED_NATS
+    response = [] if is_lost else _scaled(fit)
+    style = {"color": COLOURS[index], "linestyle": LINE_STYLES[index]}
+    ax.plot(GRID[: len(response)], response, linewidth=1.8, label=label + (" not drawn" if is_lost else ""), **style)
+    ax.plot(GRID, _scaled(joint), linewidth=0.7, color=COLOURS[index])
+
+
+def _scaled(fit: Fit) -> Any:
+    return Polynomial.from_coefficients(fit["coefficients"]).rescaled().response(GRID)
 
 
 def _filter_axes(ax: Axes, shown: Mapping[str, Any]) -> None:
+    ax.plot([], [], color="0.3", linewidth=0.7, label="thin: jointly")
     mark_eigenvalues(ax, shown["eigenvalues"])
     ax.set_ylim(-0.08, 1.08)
     ax.set_xlabel(EIGENVALUE)

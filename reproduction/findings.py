@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
+from reproduction.claims import SOLVERS, Claim, Verdict, bands
 from reproduction.experiments import (
+    AUTHORS_STARTS,
     AVERAGED,
-    BAND_PASS,
     BASELINES,
     BY_ALGORITHM_1,
+    BY_FILTER_SEARCH,
     BY_SEARCH,
     CONSTRAINED,
-    LOW_PASS,
+    MULTIPLIERS,
+    N_STARTS,
     POLYNOMIALS,
-    PRINTED_RATES,
+    PRINTED_STARTS,
     RANDOM_STARTS,
+    SHOWN,
+    FilterStudy,
+    by_multiplier,
     by_printed,
-    by_random,
 )
-from reproduction.jobs import JOINT
+from reproduction.jobs import JOINT, NOISE_KNOWN
 from reproduction.problems import AS_RELEASED, FIRST_SORTED, SORTED
 from reproduction.published import TABLE_1
-from reproduction.results import Filters, Finished, Fit, Predictions
-from reproduction.tables import OUTCOMES, SAME_MAXIMUM, columns_of, markdown
-
-SENSIBLE_SHARE, SENSIBLE_NATS = -0.01, 10.0
+from reproduction.results import Filters, Finished, Predictions
+from reproduction.tables import (
+    DATA,
+    PAPER_DATA,
+    SAME_MAXIMUM,
+    higher_maximum,
+    is_sensible,
+    shortfalls,
+)
 
 
 def sentence(words: str) -> str:
@@ -40,213 +50,295 @@ def sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}."
 
 
-def unit(found: Predictions) -> str:
-    """The unit of scores, and what it shifts them by."""
-    shift = found.fit(found.study.sizes[0], POLYNOMIALS[0].key)["shift"]
-    if shift == 0:
-        return "Scores are of standardised signals."
-    return f"Scores are in the paper's unit, minutes; standardised data would score {-shift:.2f} nats more a signal."
+# --------------------------------------------------------------------------------------------------- in short
 
 
-def beside_the_column(found: Predictions) -> str:
-    """How many of our baselines score above every entry of the paper's column."""
-    parts = []
-    for column in columns_of(found):
-        highest = max(score.mean for score in TABLE_1[column].values())
-        above = sum(found.score(column[1], model.key).mean > highest for model in BASELINES)
-        parts.append(f"{above} of {len(BASELINES)} baselines with {column[1]} signals")
-    return "Above every entry of the paper's column score " + " and ".join(parts) + "."
+def counts(claims: Sequence[Claim], solver: str) -> dict[Verdict, int]:
+    """How many claims hold, do not hold and are not decided."""
+    answers = [answer for one in claims if (answer := one.answer(solver)) is not None]
+    return {verdict: sum(answer.verdict is verdict for answer in answers) for verdict in Verdict}
 
 
-def gains_over_standard(found: Predictions) -> str:
-    """Which models differ from the standard GP over the random splits, by their intervals."""
-    parts = []
-    for size in found.study.sizes:
-        better, worse = [], []
-        for model in (one for one in found.study.models if one.row != "standard" and not one.by):
-            difference = found.difference(size, model.key, "standard")
-            if difference.low > 0:
-                better.append(model.label)
-            elif difference.high < 0:
-                worse.append(model.label)
-        parts.append(f"{size} signals: above it {_listed(better)}; below it {_listed(worse)}")
-    return "Models whose interval of the median difference to the standard GP excludes zero, " + ". ".join(parts) + "."
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names) if names else "none"
-
-
-def orders(found: Predictions) -> str:
-    """What the order of test days changes, what their choice does, and which standard errors are the paper's."""
-    parts = []
-    for size in found.study.sizes:
-        released, same, first = (
-            found.score(size, "degree-3", order).mean for order in (AS_RELEASED, SORTED, FIRST_SORTED)
+def in_short(claims: Sequence[Claim]) -> str:
+    """How much of the paper reproduces, what does not, and what was not run."""
+    tested = [one for one in claims if one.answers]
+    said = []
+    for solver, words in zip(SOLVERS, ("with filters learnt jointly", "by Algorithm 1"), strict=True):
+        number = counts(tested, solver)
+        said.append(
+            f"{words} {number[Verdict.YES]} hold, {number[Verdict.NO]} do not, and {number[Verdict.OPEN]} are not "
+            "decided"
         )
-        parts.append(
-            f"with {size} signals degree 3 scores {released:.2f} in the released order, {same:.2f} with the same days "
-            f"sorted and {first:.2f} on the first 60 days, so that {(first - same) / (first - released):.0%} of the "
-            "change is due to which days are left out"
-        )
-    counts = dict.fromkeys((AS_RELEASED, SORTED, FIRST_SORTED), 0)
-    smaller, n_cells = 0, 0
-    for column in columns_of(found):
-        for row, paper in TABLE_1[column].items():
-            errors = {order: found.score(column[1], row, order).standard_error or 0.0 for order in counts}
-            counts[min(errors, key=lambda order: abs(errors[order] - (paper.standard_error or 0.0)))] += 1
-            smaller += errors[FIRST_SORTED] < (paper.standard_error or 0.0)
-            n_cells += 1
+    first = f"Of {len(tested)} claims that could be tested, {'; '.join(said)}."
+    lines = [first]
+    for verdict, words in ((Verdict.YES, "Holds"), (Verdict.NO, "Does not hold"), (Verdict.OPEN, "Not decided")):
+        named = [
+            one.short + (f" ({one.why})" if one.why and verdict is not Verdict.YES else "")
+            for one in tested
+            if (answer := one.answer("jointly")) is not None and answer.verdict is verdict
+        ]
+        if named:
+            lines.append(f"* **{words}**: {'; '.join(named)}.")
+    left = [one.short for one in claims if not one.answers]
+    if left:
+        lines.append(f"* **Not run**: {'; '.join(left)}, since the signals could not be had.")
+    return "\n".join([lines[0], "", *lines[1:]])
+
+
+# ------------------------------------------------------------------------------------------------- why they differ
+
+
+def days(found: Predictions) -> str:
+    """What the choice and the order of the weather's test days change."""
+    size = found.study.sizes[-1]
+    released, same, first = (found.score(size, "degree-3", order).mean for order in (AS_RELEASED, SORTED, FIRST_SORTED))
+    orders, ahead = (AS_RELEASED, SORTED, FIRST_SORTED), 0
+    for size_ in found.study.sizes:
+        for order in orders:
+            scores = {model.row: found.score(size_, model.key, order).mean for model in (*CONSTRAINED, *BASELINES)}
+            ahead += max(scores, key=scores.__getitem__) == "degree-3"
     return (
-        f"{sentence('; '.join(parts))} Of the {n_cells} standard errors, the paper's is closest to ours in "
-        f"the released order {counts[AS_RELEASED]} times, with the same days sorted {counts[SORTED]} times, and on the "
-        f"first 60 days {counts[FIRST_SORTED]} times (where ours is smaller in {smaller})."
+        "Of the 64 days that remain the paper predicts 60, and does not say which, nor in which order. "
+        f"With {size} signals degree 3 scores {released:.2f} on the days and in the order of the released program, "
+        f"{same:.2f} on these days sorted, {first:.2f} on the first 60, and "
+        f"{TABLE_1['weather', size]['degree-3'].mean:.2f} in the paper: {(first - same) / (first - released):.0%} of "
+        f"that change is which days are left out. So levels depend on days; degree 3 is the best row in {ahead} of "
+        f"{len(orders) * len(found.study.sizes)} choices."
     )
 
 
-def starts(found: Predictions) -> str:
-    """Where the search found more, and what more likelihood did to the test score."""
-    higher, lower, same = [], 0, 0
+def closest_errors(found: Predictions) -> str:
+    """Whose standard errors of the weather's scores the paper's are nearest to."""
+    orders = dict.fromkeys((AS_RELEASED, SORTED, FIRST_SORTED), 0)
     for size in found.study.sizes:
-        for model in (*POLYNOMIALS, *BASELINES):
-            usual, searched = (found.fit(size, key) for key in (model.key, f"{model.row}, {BY_SEARCH}"))
-            gain = searched["log_likelihood"] - usual["log_likelihood"]
-            if gain <= SAME_MAXIMUM:
-                same += 1
-                continue
-            change = np.mean(searched["scores"][AS_RELEASED]) - np.mean(usual["scores"][AS_RELEASED])
-            lower += change < 0
-            higher.append(f"{model.label}, {size} signals ({gain:+.2f} nats, score {change:+.2f})")
-    text = f"On {found.study.data} {same} of {same + len(higher)} fits are at the highest maximum found"
-    if not higher:
-        return f"{text}."
-    return f"{text}; higher ones exist for {'; '.join(higher)}: the test score is lower at {lower} of {len(higher)}."
-
-
-def averaging(found: Predictions) -> str:
-    """How much of what "auto" gains over the standard GP the standard GP gains by the same prior and averaging."""
-    parts = []
-    for size in found.study.sizes:
-        whole = found.difference(size, "auto", "standard")
-        own = found.difference(size, AVERAGED[0].key, "standard")
-        rest = found.difference(size, "auto", AVERAGED[0].key)
-        share = f" ({own.mean / whole.mean:.0%} of it)" if whole.mean > 0 and own.mean > 0 else ""
-        parts.append(
-            f'with {size} signals "auto" less the standard GP is {whole}; the standard GP with the same prior and '
-            f'averaging gains {own}{share}; "auto" less that is {rest}'
-        )
-    return f"On {found.study.data}, {'; '.join(parts)}."
-
-
-def traffic_filter(found: Predictions) -> str:
-    """The shape of the degree-3 filter of the larger training set at its ends."""
-    parts = []
-    for key, words in (("degree-3", "jointly"), (f"degree-3, {BY_ALGORITHM_1}", "by Algorithm 1")):
-        grid = np.polynomial.Polynomial(found.fit(max(found.study.sizes), key)["coefficients"])(np.linspace(0, 1, 1001))
-        parts.append(f"{grid[0] / grid.max():.2f} at 0 and {grid[-1] / grid.max():.2f} at 1 learnt {words}")
+        for row, paper in TABLE_1["weather", size].items():
+            errors = {order: found.score(size, row, order).standard_error or 0.0 for order in orders}
+            orders[min(errors, key=lambda order: abs(errors[order] - (paper.standard_error or 0.0)))] += 1
     return (
-        f"Divided by its maximum, the degree-3 filter of {max(found.study.sizes)} signals is " + ", ".join(parts) + "."
+        f"Of {sum(orders.values())} standard errors the paper's is closest to ours in the released order "
+        f"{orders[AS_RELEASED]} times, with the same days sorted {orders[SORTED]} and on the first 60 "
+        f"{orders[FIRST_SORTED]} times."
     )
 
 
-# -------------------------------------------------------------------------------------------------- Algorithm 1
-
-
-def is_sensible(fit: Fit, joint: Fit) -> bool:
-    """Whether the printed algorithm ended where one can use it."""
-    return bool(
-        fit["converged"]
-        and fit["smallest_share"] >= SENSIBLE_SHARE
-        and fit["log_likelihood"] >= joint["log_likelihood"] - SENSIBLE_NATS
+def released_baselines(finished: Finished) -> str:
+    """What the released baselines are consistent with, and what they do not explain."""
+    gaps, above = [], []
+    traffic = finished.predictions("traffic")
+    for size in traffic.study.sizes:
+        for model in BASELINES:
+            program = finished.program("traffic", size, model.row)
+            gaps.append(float(np.mean(program["once"]) - np.mean(program["as_released"])))
+            above.append(traffic.score(size, model.key).mean - TABLE_1["traffic", size][model.row].mean)
+    first = finished.program("traffic", 10, "standard")
+    weather = finished.predictions("weather").study.sizes[0]
+    program = {row: np.mean(finished.program("weather", weather, row)["as_released"]) for row in ("standard", "global")}
+    paper = TABLE_1["weather", weather]
+    return (
+        f"Our traffic baselines score up to {max(above):.1f} nats above the paper's, which is the paper's whole "
+        "margin. In the authors' baselines.py (ec9cc8e) the softplus that turns what is learnt into hyperparameters "
+        "stands inside the loop over test sets, so that set 10 is scored with ten transforms of them, and the 1-step "
+        f"walk has a plus for the paper's minus. Run so, the standard GP scores {np.mean(first['as_released']):.2f}; "
+        f"with one softplus {np.mean(first['once']):.2f}. The paper's lowest rows are *consistent with* this, in "
+        f"level ({np.median(gaps):.1f} nats at the median) and in their small standard errors; the walks and cosine "
+        f"are not. And it does not explain weather, where the program gives {program['standard']:.2f} (standard) and "
+        f"{program['global']:.2f} (global) for the paper's {paper['standard'].mean:.2f} and "
+        f"{paper['global'].mean:.2f}."
     )
 
 
-def printed_table(finished: Finished) -> str:
-    """How Algorithm 1 as printed ends, on real data and on synthetic signals."""
-    header = ["data", "degree"]
-    for rate in PRINTED_RATES:
-        header += [f"rate {rate:g}: ended", "smallest value / largest", "nats below ours"]
-    rows, sensible, n_runs = [], 0, 0
-    for key in ("traffic", "weather"):
+def local_maxima(finished: Finished) -> str:
+    """How many fits are at the highest maximum that was found, and what a higher one does to the score."""
+    n_fits, lower, n_higher = 0, 0, 0
+    for key in DATA:
+        found = finished.predictions(key)
+        for size in found.study.sizes:
+            for model in (*POLYNOMIALS, *BASELINES):
+                n_fits += 1
+                score = higher_maximum(found, size, model)
+                if score is not None:
+                    n_higher += 1
+                    lower += score < found.score(size, model.key).mean
+    missed, n_draws, furthest = _missed(finished)
+    traffic = finished.predictions("traffic")
+    examples = [
+        f"{model.label} {score:.2f}"
+        for model in POLYNOMIALS[1:3]
+        if (score := higher_maximum(traffic, 10, model)) is not None
+    ]
+    return (
+        f"The likelihood has several. On real data {n_fits - n_higher} of {n_fits} fits are at the highest that "
+        f"{N_STARTS} random starts found; at the other {n_higher} (¹) the higher maximum scores lower in {lower}: "
+        f"traffic 10, {', '.join(examples)}. So what is near the paper there is not maximum likelihood, and that "
+        "positivity helps to generalise is true of maxima near simple filters rather than of the constraint. On "
+        f"synthetic draws {missed} of {n_draws} joint fits are more than {SAME_MAXIMUM:g} nats below the best of 12 "
+        f"starts (at most {furthest:.2f})."
+    )
+
+
+def _missed(finished: Finished) -> tuple[int, int, float]:
+    found = []
+    for key, study in finished.studies.items():
+        if isinstance(study, FilterStudy) and finished.has(key):
+            filters = finished.filters(key)
+            for truth in study.truths:
+                for snr in study.snrs:
+                    pair = (
+                        filters.learnt(truth.key, variant, degree=truth.degree, snr=snr)
+                        for variant in (JOINT, BY_FILTER_SEARCH)
+                    )
+                    found += shortfalls(*pair)
+    return sum(one > SAME_MAXIMUM for one in found), len(found), max(found)
+
+
+def noise(finished: Finished) -> str:
+    """What learning the noise costs where signals are independent."""
+    found, parts = finished.filters("noise"), []
+    for truth in SHOWN:
+        errors = []
+        for variant in (JOINT, NOISE_KNOWN):
+            at = [
+                found.median(truth.key, variant, "shape_error", degree=truth.degree, snr=snr)
+                for snr in found.study.snrs
+                if snr >= 10
+            ]
+            errors.append(f"{min(at):.1%} to {max(at):.1%}")
+        parts.append(f"{truth.key} {errors[0]}, with the noise known {errors[1]}")
+    return (
+        "Synthetic signals are independent (K = I): noise and filter can be told apart only by the shape that a low "
+        "degree can take, and where a low-pass filter nearly vanishes they trade places. Scaled errors from 10 dB on: "
+        f"{'; '.join(parts)}."
+    )
+
+
+def how_it_ends(finished: Finished) -> str:
+    """How often the safeguarded Algorithm 1 converges, and where it falls."""
+    fits = [
+        fit
+        for key, study in finished.studies.items()
+        if isinstance(study, FilterStudy) and finished.has(key)
+        for one in finished.filters(key).results
+        for fit in one["learnt"]
+        if fit["variant"] == BY_ALGORITHM_1
+    ]
+    sensor = finished.filters("sensor")
+    first, second = (
+        [fit["log_likelihood"] for fit in sensor.learnt("band-pass", BY_ALGORITHM_1, degree=degree)]
+        for degree in (1, 2)
+    )
+    falls = sum(two < one for one, two in zip(first, second, strict=True))
+    return (
+        f"With our safeguards it converges in {sum(fit['converged'] for fit in fits)} of {len(fits)} synthetic fits. "
+        "Where it diverges it returns a filter that may be far from any optimum: at degree 2 band-pass filters end "
+        f"below degree 1 in {falls} of {len(first)} draws, which theirs do not in the authors' notes; in this our "
+        "version is worse. Such fits carry a `*`, and support no verdict."
+    )
+
+
+# ------------------------------------------------------------------------------------------------- Algorithm 1
+
+
+def printed_count(finished: Finished) -> str:
+    """How many runs as printed end in a sensible filter, by their starts."""
+    sensible = dict.fromkeys(PRINTED_STARTS, 0)
+    n_runs = 0
+    for key in PAPER_DATA:
         found = finished.predictions(key)
         for size in found.study.sizes:
             for model in CONSTRAINED:
-                joint = found.fit(size, model.key)
-                row = [f"{key} {size}", model.label.removeprefix("degree ")]
-                for rate in PRINTED_RATES:
-                    fit = found.fit(size, f"{model.row}, {by_printed(rate)}")
-                    row += [
-                        OUTCOMES[fit["outcome"]],
-                        f"{fit['smallest_share']:.2f}",
-                        f"{joint['log_likelihood'] - fit['log_likelihood']:.1f}",
-                    ]
-                    sensible += is_sensible(fit, joint)
-                    n_runs += 1
-                rows.append(row)
-    return f"On real data {sensible} of {n_runs} runs end in a sensible filter.\n\n{markdown(header, rows)}"
+                n_runs += 1
+                for start in PRINTED_STARTS:
+                    fit = found.fit(size, f"{model.row}, {by_printed(*start)}")
+                    sensible[start] += is_sensible(fit, found.fit(size, model.key))
+    authors = sum(sensible[start] for start in AUTHORS_STARTS)
+    ours = sum(sensible[start] for start in PRINTED_STARTS if start not in AUTHORS_STARTS)
+    return (
+        f"From the authors' own first multipliers {authors} of {len(AUTHORS_STARTS) * n_runs} runs end in a sensible "
+        f"filter; from our 0.01, {ours} of {(len(PRINTED_STARTS) - len(AUTHORS_STARTS)) * n_runs}, since it mostly "
+        "stops after two dual steps, where nothing was constrained yet."
+    )
 
 
-def printed_on_draws(found: Filters) -> str:
-    """The same over the seeds of a filter study."""
-    parts = []
-    for truth in (LOW_PASS, BAND_PASS):
-        for rate in PRINTED_RATES:
-            fits = found.learnt(truth.key, by_printed(rate), degree=truth.degree)
-            joint = found.learnt(truth.key, JOINT, degree=truth.degree)
-            sensible = sum(is_sensible(one, other) for one, other in zip(fits, joint, strict=True))
-            parts.append(f"{truth.key}, rate {rate:g}: {sensible} of {len(fits)}")
-    return f"{found.study.title}: " + "; ".join(parts) + "."
-
-
-def convergence_table(finished: Finished) -> str:
-    """How our Algorithm 1 ended, over seeds, truths and degrees."""
+def printed_on_draws(found: Filters) -> list[list[str]]:
+    """The same over the seeds of a filter study: rows of truths, columns of starts."""
     rows = []
-    for key in ("sensor", "noise", "barabasi-albert", "inverse-wishart"):
-        if not finished.has(key):
-            continue
-        found = finished.filters(key)
-        for truth in found.study.truths:
-            for degree in found.study.degrees or (truth.degree,):
-                fits = [
-                    fit
-                    for snr in found.study.snrs
-                    for fit in found.learnt(truth.key, BY_ALGORITHM_1, degree=degree, snr=snr)
-                ]
-                if fits:
-                    ends = Counter(fit["outcome"] for fit in fits)
-                    counts = [str(ends[outcome]) for outcome in ("CONVERGED", "DIVERGED", "STEP_LIMIT")]
-                    rows.append([found.study.title, truth.key, str(degree), str(len(fits)), *counts])
-    return markdown(["study", "truth", "degree", "fits", "converged", "diverged", "at a step limit"], rows)
+    for truth in SHOWN:
+        row = [f"{truth.key}, degree {truth.degree}"]
+        joint = found.learnt(truth.key, JOINT, degree=truth.degree)
+        for start in PRINTED_STARTS:
+            fits = found.learnt(truth.key, by_printed(*start), degree=truth.degree)
+            row.append(f"{sum(is_sensible(*pair) for pair in zip(fits, joint, strict=True))} of {len(fits)}")
+        rows.append(row)
+    return rows
+
+
+def multipliers(finished: Finished) -> list[list[str]]:
+    """Where the safeguarded Algorithm 1 ends from other first multipliers than its own, on real data."""
+    ways = [*(by_multiplier(one) for one in MULTIPLIERS), *(by_multiplier(f"random {one}") for one in RANDOM_STARTS)]
+    rows = []
+    for key in PAPER_DATA:
+        found = finished.predictions(key)
+        for size in found.study.sizes:
+            for model in CONSTRAINED:
+                fits = [found.fit(size, f"{model.row}, {way}") for way in (BY_ALGORITHM_1, *ways)]
+                values = [f"{fit['log_likelihood']:.2f}" + ("" if fit["converged"] else " *") for fit in fits]
+                rows.append([f"{key} {size}, {model.label}", *values])
+    return rows
+
+
+def furthest_multipliers(finished: Finished) -> str:
+    """The draw of which other first multipliers lead furthest away."""
+    found, places = finished.filters("sensor"), []
+    ways = [*(by_multiplier(one) for one in MULTIPLIERS[:-1]), by_multiplier(f"random {RANDOM_STARTS[0]}")]
+    for truth in SHOWN:
+        fixed = found.learnt(truth.key, BY_ALGORITHM_1, degree=truth.degree)
+        for way in ways:
+            others = found.learnt(truth.key, way, degree=truth.degree)
+            for seed, one, other in zip(found.study.seeds, fixed, others, strict=True):
+                gap = abs(float(other["log_likelihood"] - one["log_likelihood"]))
+                places.append((gap, f"{truth.key}, seed {seed}, {way}"))
+    gap, place = max(places)
+    return f"On the {len(places)} runs of the sensor graph's draws the furthest is {gap:.1f} nats ({place})."
 
 
 def unconverged_on_data(finished: Finished) -> str:
-    """The fits of real data by Algorithm 1 that did not converge, with how they ended."""
+    """The fits of real data by Algorithm 1 that did not converge, or are far below the best maximum."""
     listed = []
-    for key in ("traffic", "weather"):
+    for key in DATA:
         found = finished.predictions(key)
         for size in found.study.sizes:
             for model in POLYNOMIALS:
-                fit = found.fit(size, f"{model.row}, {BY_ALGORITHM_1}")
-                if not fit["converged"]:
-                    listed.append(f"{key} {size}, {model.label}: {fit['message']}")
-    if not listed:
-        return "On the real data every fit by Algorithm 1 converged."
-    return "On the real data these fits by Algorithm 1 did not converge. " + " ".join(f"{one}." for one in listed)
+                own = f"{model.row}, {BY_ALGORITHM_1}"
+                if found.has_failed(size, own):
+                    below = found.fit(size, f"{model.row}, {BY_SEARCH}")["log_likelihood"]
+                    below -= found.fit(size, own)["log_likelihood"]
+                    words = "" if found.fit(size, own)["converged"] else "did not converge, "
+                    listed.append(f"{key} {size}, {model.label} ({words}{below:.1f} nats below the best of the starts)")
+    return "On real data these fits by Algorithm 1 failed: " + "; ".join(listed) + "." if listed else ""
 
 
-def random_multipliers(finished: Finished) -> str:
-    """Log likelihoods from random multipliers beside those from the fixed ones."""
-    header = ["data", "degree", "fixed", *(f"random {seed}" for seed in RANDOM_STARTS)]
-    rows = []
-    for key in ("traffic", "weather"):
-        found = finished.predictions(key)
-        for size in found.study.sizes:
-            for model in CONSTRAINED:
-                ways = [BY_ALGORITHM_1, *(by_random(seed) for seed in RANDOM_STARTS)]
-                fits = [found.fit(size, f"{model.row}, {way}") for way in ways]
-                values = [f"{fit['log_likelihood']:.2f}" + ("" if fit["converged"] else " *") for fit in fits]
-                rows.append([f"{key} {size}", model.label.removeprefix("degree "), *values])
-    return markdown(header, rows)
+# ---------------------------------------------------------------------------------------------------- appendices
+
+
+def setup(study: FilterStudy) -> str:
+    """What a synthetic study draws."""
+    ratios = ", ".join(f"{snr:g}" for snr in study.snrs)
+    covariance = "independent signals" if study.input_covariance == "independent" else "an inverse-Wishart covariance"
+    return (
+        f"{study.n_signals} signals on the {study.graph} graph of {study.n_nodes} nodes, {covariance}, {ratios} dB, "
+        f"{len(study.seeds)} seed{'s' if len(study.seeds) > 1 else ''}."
+    )
+
+
+def unevenness(finished: Finished) -> str:
+    """How evenly the eigenvalues of the random graphs are spread."""
+    sensor, other = (np.array(finished.graphs()[name]["unevenness"]) for name in ("sensor", "barabasi-albert"))
+    return (
+        "The paper calls the sensor graph's eigenvalues evenly spread and the Barabási-Albert graph's less uniform. "
+        f"The largest distance of their shares from uniform ones is {np.median(sensor):.2f} and "
+        f"{np.median(other):.2f} at the median of {sensor.size} seeds, larger for the latter in "
+        f"{int(np.sum(other > sensor))}."
+    )
 
 
 def thinned(found: Filters) -> str:
@@ -257,7 +349,60 @@ def thinned(found: Filters) -> str:
         for fit in one["learnt"]
         if fit["variant"] == BY_ALGORITHM_1 and "," in fit["first_stage"]
     }
-    if not degrees:
-        return ""
     listed = "; ".join(f"degree {degree}: {text}" for degree, text in sorted(degrees.items()))
-    return f"The grid that starts Algorithm 1 is thinned here to 10,000 filters ({listed})."
+    return f"The grid that starts Algorithm 1 is thinned to 10,000 filters ({listed})." if listed else ""
+
+
+def unit(found: Predictions) -> str:
+    """The unit of scores, and what it shifts them by."""
+    shift = found.fit(found.study.sizes[0], POLYNOMIALS[0].key)["shift"]
+    if shift == 0:
+        return "Scores are of standardised signals."
+    return f"Scores are in the paper's unit, minutes; standardised data would score {-shift:.2f} nats more a signal."
+
+
+def fourier_bands(found: Predictions) -> str:
+    """Root mean squares of the training signals' Fourier coefficients, band by band."""
+    listed = ", ".join(f"{value:.2f} ({band})" for band, value in bands(found.shown).items())
+    return f"Root mean square of the Fourier coefficients of the training signals, by eigenvalues: {listed}."
+
+
+def filter_ends(found: Predictions) -> str:
+    """The shape of the degree-3 filter of the larger training set at its ends."""
+    size = max(found.study.sizes)
+    grid = np.polynomial.Polynomial(found.fit(size, "degree-3")["coefficients"])(np.linspace(0, 1, 1001))
+    return (
+        f"The degree-3 filter of {size} signals is {grid[0] / grid.max():.2f} of its maximum at 0 and "
+        f"{grid[-1] / grid.max():.2f} at 1."
+    )
+
+
+def gains_over_standard(found: Predictions) -> str:
+    """Which models differ from the standard GP over the random splits, by their intervals."""
+    parts = []
+    for size in found.study.sizes:
+        better, worse = [], []
+        for model in (one for one in (*POLYNOMIALS, *BASELINES) if one.row != "standard"):
+            difference = found.difference(size, model.key, "standard")
+            if difference.low > 0:
+                better.append(model.label)
+            elif difference.high < 0:
+                worse.append(model.label)
+        parts.append(f"with {size} signals above it {_listed(better)}, below it {_listed(worse)}")
+    return "Models whose interval excludes zero: " + "; ".join(parts) + "."
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) if names else "none"
+
+
+def averaging(found: Predictions) -> str:
+    """How much of what "auto" gains over the standard GP the standard GP gains by the same prior and averaging."""
+    parts = []
+    for size in found.study.sizes:
+        whole = found.difference(size, "auto", "standard")
+        own = found.difference(size, AVERAGED[0].key, "standard")
+        parts.append(
+            f"with {size} signals by {whole}, of which the same prior and averaging of the standard GP gain {own}"
+        )
+    return f'On {found.study.data} "auto" is ahead of the paper\'s standard GP {"; ".join(parts)}.'

@@ -99,6 +99,9 @@ def paper_graph(name: str, folder: Folder = None) -> tuple[Graph, Any]:
             traffic = load_traffic(folder)
             graph = traffic.graph if name == "traffic" else traffic.text_graph
             return graph, np.arange(graph.n_nodes) < traffic.n_inputs
+        if name == "uber":
+            graph = load_uber(folder).graph
+            return graph, ~np.isin(np.arange(graph.n_nodes), _uber_outputs(np.random.RandomState(UBER_SEED)))
         voxels = load_cerebellum(folder, signals=False).graph
     except FileNotFoundError as error:
         raise MissingData(str(error)) from error
@@ -225,7 +228,7 @@ def _uber(n_training: int, seed: int, folder: Folder) -> Problem:
     data = load_uber(folder)
     signals, _ = _standardised(data.signals)
     random = np.random.RandomState(UBER_SEED)
-    outputs = random.choice(UBER_NODES, UBER_OUTPUTS, replace=False)
+    outputs = _uber_outputs(random)
     hours = random.randint(0, UBER_HOURS, UBER_TRAINING)
     is_input = ~np.isin(np.arange(UBER_NODES), outputs)
     train, test = hours[:n_training], np.setdiff1d(np.arange(UBER_HOURS), hours)[:200]
@@ -238,3 +241,7 @@ def _uber(n_training: int, seed: int, folder: Folder) -> Problem:
         {AS_RELEASED: (signals[test][:, is_input], signals[test][:, outputs])},
         set_size=10,
     )
+
+
+def _uber_outputs(random: np.random.RandomState) -> Any:
+    return random.choice(UBER_NODES, UBER_OUTPUTS, replace=False)

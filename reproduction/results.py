@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from reproduction.experiments import FilterStudy, GraphStudy, PredictionStudy, Study
+from reproduction.experiments import BY_SEARCH, FilterStudy, GraphStudy, PredictionStudy, Study
 from reproduction.problems import AS_RELEASED
 from reproduction.published import MeanScore
 from reproduction.store import Results
+
+FAILED_NATS = 10.0  # below the best maximum that any start found, from which a fit is none of its model
 
 Fit = dict[str, Any]
 
@@ -51,6 +53,11 @@ class Finished:
         assert isinstance(study, PredictionStudy)
         return Predictions(study, self.results[key])
 
+    def program(self, data: str, size: int, row: str) -> Fit:
+        """What the released program scores with a baseline."""
+        wanted = (data, size, row)
+        return next(one for one in self.results["baselines"] if (one["data"], one["size"], one["row"]) == wanted)
+
     def graphs(self) -> dict[str, Fit]:
         """What was found of the paper's graphs, by their names."""
         (study,) = (study for study in self.studies.values() if isinstance(study, GraphStudy))
@@ -82,17 +89,23 @@ class Filters:
         )
         return found
 
+    def converged(self, truth: str, variant: str, what: str, *, degree: int, snr: float | None = None) -> Any:
+        """A number of every seed whose fit converged; nan where it did not: what failed supports nothing."""
+        fits = self.learnt(truth, variant, degree=degree, snr=snr)
+        return np.array([fit[what] if fit["converged"] else np.nan for fit in fits])
+
     def median(self, truth: str, variant: str, what: str, *, degree: int, snr: float | None = None) -> float:
-        """Median of a number over the seeds."""
-        return float(np.median([fit[what] for fit in self.learnt(truth, variant, degree=degree, snr=snr)]))
+        """Median of a number over the seeds whose fits converged; nan where that is less than half of them."""
+        return median_of(self.converged(truth, variant, what, degree=degree, snr=snr))
+
+    def gains(self, truth: str, variant: str, low: int, high: int) -> Any:
+        """Gain in log marginal likelihood from one degree to another, of every seed; nan where a fit failed."""
+        first, last = (self.converged(truth, variant, "log_likelihood", degree=degree) for degree in (low, high))
+        return last - first
 
     def gain(self, truth: str, variant: str, low: int, high: int) -> float:
-        """Median over the seeds of the gain in log marginal likelihood from one degree to another."""
-        first, last = (
-            np.array([fit["log_likelihood"] for fit in self.learnt(truth, variant, degree=degree)])
-            for degree in (low, high)
-        )
-        return float(np.median(last - first))
+        """Its median over the seeds."""
+        return median_of(self.gains(truth, variant, low, high))
 
     def unconverged(self, truth: str, variant: str, *, degree: int, snr: float | None = None) -> tuple[int, int]:
         """How many fits did not converge, and how many there are."""
@@ -157,6 +170,12 @@ class Predictions:
         split = self.study.splits[0] if split is None else split
         return next(one for one in self.results if (one["size"], one["split"], one["model"]) == (size, split, key))
 
+    def has_failed(self, size: int, key: str) -> bool:
+        """Whether a fit did not converge, or is far below the best maximum that any start found of its model."""
+        fit, searched = self.fit(size, key), f"{key.split(',')[0]}, {BY_SEARCH}"
+        best = self.fit(size, searched)["log_likelihood"] if self.has(searched) else -np.inf
+        return not fit["converged"] or bool(fit["log_likelihood"] < best - FAILED_NATS)
+
     def has(self, key: str) -> bool:
         """Whether the study has this model."""
         return any(one["model"] == key for one in self.results)
@@ -199,3 +218,15 @@ class Predictions:
 def mean_score(scores: Sequence[float]) -> MeanScore:
     """Mean and its standard error with ddof 0, as the paper's."""
     return MeanScore(float(np.mean(scores)), float(np.std(scores) / np.sqrt(len(scores))))
+
+
+def median_of(values: Any) -> float:
+    """Median of what is there; nan where that is less than half.
+
+    Examples
+    --------
+    >>> median_of([1.0, 3.0, float("nan")]), median_of([1.0, float("nan"), float("nan")])
+    (2.0, nan)
+    """
+    there = np.asarray(values)[~np.isnan(values)]
+    return float(np.median(there)) if 2 * there.size >= np.size(values) else float("nan")

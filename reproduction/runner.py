@@ -11,11 +11,10 @@ from typing import Any
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from reproduction.experiments import PredictionStudy, Study, chosen
+from reproduction.experiments import RELEASED, PredictionStudy, ProgramStudy, Study, chosen
 from reproduction.jobs import Job
-from reproduction.page import write_summary
+from reproduction.page import NOT_HAD, write_summary
 from reproduction.problems import Folder, MissingData, paper_graph, problem
-from reproduction.sections import NOT_HAD
 from reproduction.store import Record
 
 Progress = Callable[[str, int, int], None]
@@ -54,6 +53,7 @@ def reproduce(
     folder: Folder = None,
     n_processes: int = 2,
     progress: Progress | None = None,
+    ended: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
     """Run the paper's experiments and write results, figures, tables and a summary page.
 
@@ -67,13 +67,15 @@ def reproduce(
         Folder for what is written: one folder an experiment, and `summary.md`. Every job is kept there as soon as it
         has ended, and not run again unless it, or the code that it runs, has changed.
     quick : bool, default=False
-        A cut: fewer seeds, splits and sizes, and none of the searches from many starts; about a minute for all.
+        A cut: one seed, split and size of each, and none of the searches from many starts; about a minute for all.
     folder : path, optional
         Folder of the data; see `spectralgp.datasets.load_weather` for where else they are looked for.
     n_processes : int, default=2
         Processes to run jobs in, each with one thread of linear algebra; 1 runs them in this one.
     progress : callable, optional
         Called as ``progress(experiment, n_done, n_steps)`` whenever a job has ended.
+    ended : callable, optional
+        Called with the outcome of an experiment as soon as it is known.
 
     Returns
     -------
@@ -103,7 +105,11 @@ def reproduce(
         ) from error
     records = {study.key: Record(place, study) for study in studies}
     steps = _Steps(progress, sum(len(record.jobs) for record in records.values()))
-    outcomes = [_one(study, records[study.key], folder, n_processes, steps) for study in studies]
+    outcomes = []
+    for study in studies:
+        outcomes.append(_one(study, records[study.key], folder, n_processes, steps))
+        if ended is not None:
+            ended(outcomes[-1])
     write_summary(place, {outcome.experiment: outcome.status for outcome in outcomes}, quick=quick)
     return outcomes
 
@@ -145,8 +151,11 @@ def _fetch(study: Study, folder: Folder) -> None:
     if isinstance(study, PredictionStudy):
         problem(study.data, study.sizes[0], study.splits[0], folder)
     elif study.key == "graphs":
-        for name in ("weather", "traffic", "fmri"):
+        for name in ("weather", "traffic", "uber", "fmri"):
             paper_graph(name, folder)
+    elif isinstance(study, ProgramStudy):
+        for data, size in study.columns:
+            problem(data, size, RELEASED, folder)
 
 
 def _run(index: int, job: Job, folder: Folder) -> tuple[int, dict[str, Any], float]:

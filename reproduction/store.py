@@ -23,7 +23,7 @@ FORMAT = 2  # raise it when the meaning of a number in the results changes
 PACKAGE, HERE = Path(spectralgp.__file__).parent, Path(__file__).parent
 # what no result depends on: pictures, words and commands
 SHOWING = ("plots", "cli.py", "demo.py", "__main__.py")
-COMPUTING = ("experiments.py", "jobs.py", "problems.py", "released.py")
+COMPUTING = ("experiments.py", "jobs.py", "problems.py", "released.py", "released_baselines.py")
 DRAWING = ("drawing.py", "filter_pictures.py", "prediction_pictures.py", "figures.py")
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
@@ -172,8 +172,7 @@ class Drawn:
 
     def is_current(self, name: str, sources: Mapping[str, str]) -> bool:
         """Whether a picture is there, and nothing it is drawn from has changed since."""
-        files = [self.folder / f"{name}{form}" for form in (".png", ".svg")]
-        return self._digests.get(name) == _of(sources) and all(path.is_file() for path in files)
+        return self._digests.get(name) == _of(sources) and (self.folder / f"{name}.png").is_file()
 
     def keep(self, name: str, sources: Mapping[str, str]) -> None:
         """Remember what a picture was drawn from."""

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from reproduction.claims import SOLVERS, Claim
 from reproduction.experiments import (
     AVERAGED,
     BASELINES,
     BEYOND,
     BY_ALGORITHM_1,
+    BY_FILTER_SEARCH,
     BY_RELEASED,
     BY_SEARCH,
+    CONSTRAINED,
+    GMA_MULTIPLIER,
+    MAIN_MULTIPLIER,
     POLYNOMIALS,
+    PRINTED_STARTS,
     RELEASED_PROGRAM,
     Model,
-    Truth,
+    by_printed,
 )
 from reproduction.jobs import JOINT, NOISE_KNOWN
 from reproduction.problems import AS_RELEASED, FIRST_SORTED, SORTED
-from reproduction.published import (
-    SYNTHETIC_LOG_LIKELIHOODS,
-    TABLE_1,
-    Column,
-    MeanScore,
-)
-from reproduction.results import Difference, Filters, Finished, Fit, Predictions
+from reproduction.published import SYNTHETIC_LOG_LIKELIHOODS, TABLE_1, Column, MeanScore
+from reproduction.released_baselines import MENDED_WALK
+from reproduction.results import FAILED_NATS, Difference, Filters, Finished, Fit, Predictions, mean_score
 
-CLOSE = 1.0  # standard errors of the paper's number within which two numbers count as the same
-APART = 1.0  # nats of likelihood or score from which two solvers count as having ended apart
+APART = 2.0  # standard errors of both numbers together, from which a score is another than the paper's
 SAME_MAXIMUM = 0.05  # nats
+SENSIBLE_SHARE = -0.01  # of its largest value, that a filter may fall to
+PAPER_DATA = ("traffic", "weather")
+DATA = (*PAPER_DATA, "uber")
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -59,74 +64,91 @@ def mark(fit: Fit) -> str:
     return "" if fit["converged"] else " *"
 
 
+# ------------------------------------------------------------------------------------------------------- claims
+
+
+def claims_table(claims: Sequence[Claim]) -> str:
+    """What the paper says, its figures, ours, the verdicts, and where they are explained."""
+    rows = []
+    for number, one in enumerate(claims, 1):
+        answers = [one.answer(words) for words in SOLVERS]
+        joint, other = answers
+        if joint is None or other is None:
+            numbers, verdicts = "not run", ["-", "-"]
+        else:
+            verdicts = [str(joint), "same" if other is joint else str(other)]
+            numbers = joint.numbers
+            if other.verdict is not joint.verdict:
+                numbers += f". Algorithm 1: {other.numbers}"
+        rows.append(
+            [f"{number}{one.criterion}", f"{one.wording} ({one.where})", one.paper, numbers, *verdicts, one.why]
+        )
+    return markdown(["", "claim", "paper", "ours", "jointly", "Algorithm 1", "why"], rows)
+
+
 # ------------------------------------------------------------------------------------------------------ filters
 
 
-def shown_likelihoods(found: Filters) -> str:
-    """Log marginal likelihoods of the draw shown, a column a truth and solver."""
+def filters_table(found: Filters) -> str:
+    """A study of filters: a row a truth and degree, or ratio."""
     study = found.study
-    authors = SYNTHETIC_LOG_LIKELIHOODS if study.key == "sensor" else {}
-    header, columns = ["SNR (dB)" if study.degrees is None else "degree"], []
-    settings = [(snr, degree) for snr in study.snrs for degree in study.degrees or (0,)]
-    for truth in study.truths:
-        for variant, words in ((JOINT, "jointly"), (BY_ALGORITHM_1, "Algorithm 1")):
-            header.append(f"{truth.key}: {words}")
-            columns.append([_shown(found, truth, variant, snr, degree or truth.degree) for snr, degree in settings])
-        if truth.key in authors:
-            header.append(f"{truth.key}: authors' draws")
-            known = authors[truth.key]
-            columns.append([f"({known[degree - 1]:.2f})" if degree <= len(known) else "-" for _, degree in settings])
-    names = [f"{snr:g}" if study.degrees is None else str(degree) for snr, degree in settings]
-    return markdown(header, zip(names, *columns, strict=True))
-
-
-def _shown(found: Filters, truth: Truth, variant: str, snr: float, degree: int) -> str:
-    fits = found.learnt(truth.key, variant, snr=snr, degree=degree)
-    if not fits:
-        return "-"
-    value = fits[0]["log_likelihood"]
-    return f"{value:.2f} ({found.without_2pi(value):.2f}){mark(fits[0])}"
-
-
-def recovery_errors(found: Filters, truth: Truth) -> str:
-    """Relative errors of the filters over the seeds, and how often Algorithm 1 did not converge."""
-    study = found.study
+    by_ratio = study.degrees is None
     header = [
-        "SNR (dB)" if study.degrees is None else "degree",
-        "jointly",
-        "jointly, noise known",
+        "truth",
+        "SNR (dB)" if by_ratio else "degree",
+        "likelihood of the draw shown: jointly",
         "Algorithm 1",
-        "jointly, scaled",
-        "Algorithm 1, scaled",
-        "Algorithm 1 not converged",
+        *(["authors' draws"] if study.key == "sensor" else []),
+        "scaled error: jointly",
+        "noise known",
+        "Algorithm 1",
+        "Algorithm 1: converged, diverged, at a step limit",
+        "jointly below the best of the starts",
     ]
     rows = []
-    for snr in study.snrs:
-        for degree in study.degrees or (truth.degree,):
-            joint, known, algorithm_1 = (
-                found.learnt(truth.key, variant, snr=snr, degree=degree)
-                for variant in (JOINT, NOISE_KNOWN, BY_ALGORITHM_1)
-            )
-            unconverged, n_fits = found.unconverged(truth.key, BY_ALGORITHM_1, snr=snr, degree=degree)
-            rows.append(
-                [
-                    f"{snr:g}" if study.degrees is None else str(degree),
-                    _quartiles(joint, "error"),
-                    _quartiles(known, "error"),
-                    _quartiles(algorithm_1, "error"),
-                    _quartiles(joint, "shape_error"),
-                    _quartiles(algorithm_1, "shape_error"),
-                    f"{unconverged} of {n_fits}" if n_fits else "-",
-                ]
-            )
+    for truth in study.truths:
+        for snr in study.snrs:
+            for degree in study.degrees or (truth.degree,):
+                joint, known, other, searched = (
+                    found.learnt(truth.key, variant, snr=snr, degree=degree)
+                    for variant in (JOINT, NOISE_KNOWN, BY_ALGORITHM_1, BY_FILTER_SEARCH)
+                )
+                if not joint:
+                    continue
+                ends = Counter(fit["outcome"] for fit in other)
+                counts = [ends[outcome] for outcome in ("CONVERGED", "DIVERGED", "STEP_LIMIT")]
+                row = [truth.key, f"{snr:g}" if by_ratio else str(degree), _shown(found, joint), _shown(found, other)]
+                if study.key == "sensor":
+                    authors = SYNTHETIC_LOG_LIKELIHOODS.get(truth.key, ())
+                    row.append(f"{authors[degree - 1]:.2f}" if degree <= len(authors) else "-")
+                row += [_quartiles(fits) for fits in (joint, known, other)]
+                row.append(", ".join(map(str, counts)) if other else "-")
+                row.append(_below(joint, searched))
+                rows.append(row)
     return markdown(header, rows)
 
 
-def _quartiles(fits: list[Fit], what: str) -> str:
+def _shown(found: Filters, fits: list[Fit]) -> str:
+    return f"{found.without_2pi(fits[0]['log_likelihood']):.2f}{mark(fits[0])}" if fits else "-"
+
+
+def _quartiles(fits: list[Fit]) -> str:
     if not fits:
         return "-"
-    low, middle, high = np.percentile([fit[what] for fit in fits], [25, 50, 75])
+    low, middle, high = np.percentile([fit["shape_error"] for fit in fits], [25, 50, 75])
     return f"{middle:.1%} [{low:.1%}, {high:.1%}]"
+
+
+def shortfalls(joint: list[Fit], searched: list[Fit]) -> list[float]:
+    """Nats that each fit is below the best of many starts."""
+    return [float(best["log_likelihood"] - fit["log_likelihood"]) for fit, best in zip(joint, searched, strict=True)]
+
+
+def _below(joint: list[Fit], searched: list[Fit]) -> str:
+    if not searched:
+        return "-"
+    found = shortfalls(joint, searched)
+    return f"{sum(one > SAME_MAXIMUM for one in found)} of {len(found)}, at most {max(found):.2f} nats"
 
 
 # --------------------------------------------------------------------------------------------------- prediction
@@ -137,83 +159,143 @@ def columns_of(found: Predictions) -> list[Column]:
     return [(found.study.data.removesuffix("-text").removesuffix("-released"), size) for size in found.study.sizes]
 
 
-def released_table(found: Predictions) -> str:
-    """The paper's table: in each cell our score by either solver, that of the released program, and the paper's."""
-    columns = columns_of(found)
-    header = ["model", *(f"{data} {size}" for data, size in columns), "beside the paper"]
-    rows = []
-    for model in (*POLYNOMIALS, *BASELINES, *BEYOND):
-        if not found.has(model.key):
-            continue
-        cells = ["<br>".join(_cell(found, column, model)) for column in columns]
-        rows.append([model.label, *cells, beside_the_paper(found, model)])
-    return markdown(header, rows)
-
-
-def _cell(found: Predictions, column: Column, model: Model) -> list[str]:
-    _, size = column
-    fit = found.fit(size, model.key)
-    lines = [f"ours **{as_text(found.score(size, model.key))}**{mark(fit)}"]
-    for by in (BY_ALGORITHM_1, BY_RELEASED):
-        if found.has(key := f"{model.row}, {by}"):
-            lines.append(f"{by} {as_text(found.score(size, key))}{mark(found.fit(size, key))}")
-    paper = TABLE_1.get(column, {}).get(model.row)
-    if paper is not None:
-        lines.append(f"paper {as_text(paper)}")
-    return lines
-
-
-def beside_the_paper(found: Predictions, model: Model) -> str:
-    """Where a row stands beside the paper's, column by column, and where the two solvers end apart."""
-    parts = []
-    for column in columns_of(found):
-        paper, (_, size) = TABLE_1.get(column, {}).get(model.row), column
-        if paper is not None:
-            parts.append(f"{size}: {against(found.score(size, model.key).mean, paper)}")
-        if model.group == "polynomial" and found.has(f"{model.row}, {BY_ALGORITHM_1}"):
-            parts.append(_solvers(found, size, model))
-    return ". ".join(part for part in parts if part) or "not in the paper"
-
-
-def against(ours: float, paper: MeanScore) -> str:
-    """Where a score of ours stands beside the paper's, in its standard errors.
+def distance(ours: MeanScore, paper: MeanScore) -> float:
+    """Of two scores, in standard errors of both together.
 
     Examples
     --------
-    >>> against(-320.0, MeanScore(-325.0, 2.5))
-    '2.0 standard errors above the paper'
+    >>> round(distance(MeanScore(-320.0, 3.0), MeanScore(-325.0, 4.0)), 2)
+    1.0
     """
-    error = paper.standard_error or 0.0
-    distance = (ours - paper.mean) / error if error else np.inf
-    if abs(distance) <= CLOSE:
-        return "within one standard error of the paper"
-    return f"{abs(distance):.1f} standard errors {'above' if distance > 0 else 'below'} the paper"
+    return (ours.mean - paper.mean) / float(np.hypot(ours.standard_error or 0.0, paper.standard_error or 0.0))
 
 
-def _solvers(found: Predictions, size: int, model: Model) -> str:
-    """What the two solvers differ by, where they end apart."""
-    joint, other = (found.fit(size, key) for key in (model.key, f"{model.row}, {BY_ALGORITHM_1}"))
-    gain = other["log_likelihood"] - joint["log_likelihood"]
-    change = np.mean(other["scores"][AS_RELEASED]) - np.mean(joint["scores"][AS_RELEASED])
-    if max(abs(gain), abs(change)) < APART:
-        return ""
-    ending = "" if other["converged"] else f" ({OUTCOMES[other['outcome']]})"
-    return (
-        f"{size}: Algorithm 1 ends{ending} {abs(gain):.1f} nats {'higher' if gain > 0 else 'lower'} in likelihood and "
-        f"{abs(change):.1f} {'higher' if change > 0 else 'lower'} in score"
+def higher_maximum(found: Predictions, size: int, model: Model) -> float | None:
+    """The score at a higher maximum of the likelihood, where many starts found one."""
+    searched = f"{model.row}, {BY_SEARCH}"
+    if not found.has(searched):
+        return None
+    usual, other = (found.fit(size, key) for key in (model.key, searched))
+    is_higher = other["log_likelihood"] > usual["log_likelihood"] + SAME_MAXIMUM
+    return float(np.mean(other["scores"][AS_RELEASED])) if is_higher else None
+
+
+def table_1(finished: Finished) -> str:
+    """The paper's table beside ours, in one cell each, and the journal version's data."""
+    header = ["model, paper / ours"]
+    header += [f"{'fMRI' if data == 'fmri' else data} {size}" for data, size in TABLE_1]
+    header += [f"Uber {size}, ours" for size in finished.predictions("uber").study.sizes]
+    rows = []
+    for model in (*POLYNOMIALS, *BASELINES):
+        row = [model.label]
+        for data, size in TABLE_1:
+            paper = TABLE_1[data, size].get(model.row)
+            if data not in PAPER_DATA or paper is None:
+                row.append("-" if paper is None else f"{paper.mean:.2f} / -")
+                continue
+            found = finished.predictions(data)
+            ours = found.score(size, model.key)
+            text = f"{ours.mean:.2f}" + ("" if higher_maximum(found, size, model) is None else "¹")
+            row.append(f"{paper.mean:.2f} / " + (f"**{text}**" if abs(distance(ours, paper)) > APART else text))
+        uber = finished.predictions("uber")
+        for size in uber.study.sizes:
+            note = "" if higher_maximum(uber, size, model) is None else "¹"
+            row.append(as_text(uber.score(size, model.key)) + note)
+        rows.append(row)
+    return markdown(header, rows)
+
+
+def scores_table(found: Predictions) -> str:
+    """Our score by either solver, that of the released program, and the paper's, with their standard errors."""
+    columns = columns_of(found)
+    header = ["model"]
+    for data, size in columns:
+        header += [f"{data} {size}: jointly", "Algorithm 1"]
+        header += ["released program"] if found.has(RELEASED_PROGRAM[0].key) else []
+        header += ["paper", "apart"] if (data, size) in TABLE_1 else []
+    rows = []
+    for model in (*POLYNOMIALS, *BASELINES):
+        row = [model.label]
+        for column in columns:
+            ours = found.score(column[1], model.key)
+            row.append(f"{as_text(ours)}{mark(found.fit(column[1], model.key))}")
+            ways = [BY_ALGORITHM_1, *([BY_RELEASED] if found.has(RELEASED_PROGRAM[0].key) else [])]
+            for by in ways:
+                key = f"{model.row}, {by}"
+                has = found.has(key)
+                row.append(f"{as_text(found.score(column[1], key))}{mark(found.fit(column[1], key))}" if has else "-")
+            if column in TABLE_1:
+                paper = TABLE_1[column].get(model.row)
+                row += ["-", "-"] if paper is None else [as_text(paper), f"{distance(ours, paper):+.1f}"]
+        rows.append(row)
+    return markdown(header, rows)
+
+
+def baselines_table(finished: Finished, data: str, sizes: Sequence[int], *, with_minus: bool = False) -> str:
+    """Baselines as the released program computes them, with its softplus and without; its walk with a minus too."""
+    labels = {model.row: model.label for model in BASELINES}
+    if with_minus:
+        labels[MENDED_WALK] = "1-step random walk, with a minus"
+    header = ["model"]
+    for size in sizes:
+        header += [f"{data} {size}: paper", "baselines.py", "softplus once", "ours"]
+    rows = []
+    for row, label in labels.items():
+        cells = [label]
+        for size in sizes:
+            program = finished.program(data, size, row)
+            paper = TABLE_1[data, size].get(row)
+            cells.append("-" if paper is None else as_text(paper))
+            cells += [as_text(mean_score(program["as_released"])), f"{np.mean(program['once']):.2f}"]
+            cells.append("-" if paper is None else f"{finished.predictions(data).score(size, row).mean:.2f}")
+        rows.append(cells)
+    return markdown(header, rows)
+
+
+def is_sensible(fit: Fit, joint: Fit) -> bool:
+    """Whether the printed algorithm ended where one can use it."""
+    return bool(
+        fit["converged"]
+        and fit["smallest_share"] >= SENSIBLE_SHARE
+        and fit["log_likelihood"] >= joint["log_likelihood"] - FAILED_NATS
     )
 
 
 OUTCOMES = {
-    "CONVERGED": "converged",
+    "CONVERGED": "far below",
     "NOT_STATIONARY": "not stationary",
-    "TOO_FEW_MOMENTS": "too few moments",
     "DIVERGED": "diverged",
-    "STEP_LIMIT": "at a step limit",
-    "NEGATIVE_FILTER": "negative somewhere",
-    "NOTHING_TO_LEARN": "nothing to learn",
+    "STEP_LIMIT": "step limit",
+    "NEGATIVE_FILTER": "negative",
 }
-"""How fits end, in words."""
+"""How fits that are not sensible end, in words."""
+
+
+def multiplier_name(multiplier: float) -> str:
+    """A first multiplier, by the formula of the authors where it is theirs."""
+    return {MAIN_MULTIPLIER: "softplus(-1)", GMA_MULTIPLIER: "exp(0.1)"}.get(multiplier, f"{multiplier:g}")
+
+
+def start_name(multiplier: float, rate: float) -> str:
+    """First multipliers and their rate, in words."""
+    return f"{multiplier_name(multiplier)}, rate {rate:g}"
+
+
+def printed_table(finished: Finished) -> str:
+    """How Algorithm 1 as printed ends from each start: the likelihood of a sensible fit, or what became of it."""
+    rows = []
+    for key in PAPER_DATA:
+        found = finished.predictions(key)
+        for size in found.study.sizes:
+            for model in CONSTRAINED:
+                joint = found.fit(size, model.key)
+                row = [f"{key} {size}, {model.label}"]
+                for start in PRINTED_STARTS:
+                    fit = found.fit(size, f"{model.row}, {by_printed(*start)}")
+                    good = is_sensible(fit, joint)
+                    row.append(f"**{fit['log_likelihood']:.2f}**" if good else OUTCOMES[fit["outcome"]])
+                rows.append(row)
+    return markdown(["", *(start_name(*start) for start in PRINTED_STARTS)], rows)
 
 
 def orders_table(found: Predictions) -> str:
@@ -223,116 +305,97 @@ def orders_table(found: Predictions) -> str:
     for _, size in columns:
         header += [f"{size}: {words}" for words in ("released order", "same days, sorted", "first 60, sorted", "paper")]
     rows = []
-    models = [*POLYNOMIALS, *(model for model in RELEASED_PROGRAM if found.has(model.key)), *BASELINES, *BEYOND]
-    for model in models:
-        row = [f"{model.label}, {model.by}" if model.by else model.label]
-        for column in columns:
-            _, size = column
-            row += [as_text(found.score(size, model.key, order)) for order in (AS_RELEASED, SORTED, FIRST_SORTED)]
-            paper = TABLE_1[column].get(model.row)
-            row.append("-" if paper is None else as_text(paper))
-        rows.append(row)
-    return markdown(header, rows)
-
-
-def likelihood_table(found: Predictions) -> str:
-    """Log marginal likelihoods of the training signals, by either solver and by the released program."""
-    columns = columns_of(found)
-    rows = []
-    for model in POLYNOMIALS:
-        cells = []
-        for column in columns:
-            _, size = column
-            parts = [f"jointly {found.fit(size, model.key)['log_likelihood']:.2f}"]
-            for by in (BY_ALGORITHM_1, BY_RELEASED):
-                if found.has(key := f"{model.row}, {by}"):
-                    fit = found.fit(size, key)
-                    parts.append(f"{by} {fit['log_likelihood']:.2f}{mark(fit)}")
-            cells.append("<br>".join(parts))
-        rows.append([model.label, *cells])
-    return markdown(["model", *(f"{data} {size}" for data, size in columns)], rows)
-
-
-def starts_table(found: Predictions) -> str:
-    """Where learning ends by default, and where the best of many random starts does."""
-    columns = columns_of(found)
-    header = ["model"]
-    for data, size in columns:
-        header += [f"{data} {size}: likelihood, score", "best of the starts: likelihood, score", "reached by"]
-    rows = []
     for model in (*POLYNOMIALS, *BASELINES):
         row = [model.label]
-        for _, size in columns:
-            usual, searched = (found.fit(size, key) for key in (model.key, f"{model.row}, {BY_SEARCH}"))
-            gain = searched["log_likelihood"] - usual["log_likelihood"]
-            reached = sum(value >= searched["log_likelihood"] - SAME_MAXIMUM for value in searched["restarts"])
-            row += [
-                _both(usual),
-                "the same" if gain <= SAME_MAXIMUM else f"**{_both(searched)}**",
-                f"{reached} of {len(searched['restarts'])}",
-            ]
+        for column in columns:
+            orders = (AS_RELEASED, SORTED, FIRST_SORTED)
+            row += [as_text(found.score(column[1], model.key, order)) for order in orders]
+            row.append(as_text(TABLE_1[column][model.row]))
         rows.append(row)
     return markdown(header, rows)
+
+
+def likelihood_table(finished: Finished, keys: Sequence[str]) -> str:
+    """Log marginal likelihoods of the training signals, by either solver and by the released program."""
+    rows = []
+    for key in keys:
+        found = finished.predictions(key)
+        for size in found.study.sizes:
+            for model in POLYNOMIALS:
+                row = [f"{key} {size}, {model.label}", f"{found.fit(size, model.key)['log_likelihood']:.2f}"]
+                for by in (BY_ALGORITHM_1, BY_RELEASED):
+                    other = f"{model.row}, {by}"
+                    fit = found.fit(size, other) if found.has(other) else None
+                    row.append("-" if fit is None else f"{fit['log_likelihood']:.2f}{mark(fit)}")
+                rows.append(row)
+    return markdown(["", "jointly", "Algorithm 1", "released program"], rows)
+
+
+def maxima_table(finished: Finished, keys: Sequence[str]) -> str:
+    """The fits for which many starts found a higher maximum."""
+    rows = []
+    for key in keys:
+        found = finished.predictions(key)
+        for size in found.study.sizes:
+            for model in (*POLYNOMIALS, *BASELINES):
+                if higher_maximum(found, size, model) is None:
+                    continue
+                usual, searched = (found.fit(size, one) for one in (model.key, f"{model.row}, {BY_SEARCH}"))
+                reached = sum(value >= searched["log_likelihood"] - SAME_MAXIMUM for value in searched["restarts"])
+                starts = f"{reached} of {len(searched['restarts'])}"
+                rows.append([f"{key} {size}, {model.label}", _both(usual), _both(searched), starts])
+    return markdown(["", "as learnt: likelihood, score", "best of the starts: likelihood, score", "reached by"], rows)
 
 
 def _both(fit: Fit) -> str:
     return f"{fit['log_likelihood']:.2f}, {np.mean(fit['scores'][AS_RELEASED]):.2f}"
 
 
-def averaged_table(found: Predictions) -> str:
-    """Baselines with what "auto" has beside its kernels: a weak prior and an average over hyperparameters."""
-    sizes = found.study.sizes
+def splits_table(found: Predictions) -> str:
+    """Scores over the random splits, and paired differences to the standard GP."""
     header = ["model"]
-    for size in sizes:
-        header += [
-            f"{size}: likelihood",
-            "averaged",
-            "paired: averaged less likelihood",
-            'paired: "auto" less averaged',
-        ]
+    for size in found.study.sizes:
+        header += [f"{size}: mean (SE)", "less standard GP", "median [interval]"]
     rows = []
-    for model, averaged in zip(BASELINES, AVERAGED, strict=True):
+    for model in (*POLYNOMIALS, *BASELINES):
         row = [model.label]
-        for size in sizes:
-            means = found.means(size, [model.key, averaged.key])
-            row += [f"{mean:.2f}" for mean in means.values()]
-            row += [
-                str(found.difference(size, averaged.key, model.key)),
-                str(found.difference(size, "auto", averaged.key)),
-            ]
+        for size in found.study.sizes:
+            values = found.split_scores(size, model.key)
+            difference = found.difference(size, model.key, "standard")
+            row.append(f"{np.mean(values):.2f} ({np.std(values, ddof=1) / np.sqrt(values.size):.2f})")
+            if model.row == "standard":
+                row += ["-", "-"]
+            else:
+                row += [
+                    str(difference),
+                    f"{difference.median:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]",
+                ]
         rows.append(row)
     return markdown(header, rows)
 
 
-def splits_table(found: Predictions, size: int) -> str:
-    """Scores over the random splits, paired differences to the standard GP, and leave-one-out scores."""
-    header = [
-        "model",
-        "test, mean (SE)",
-        "median",
-        "worst",
-        "less standard GP, mean +- SE",
-        "median [95% interval]",
-        "leave-one-out",
-    ]
+def averaged_table(finished: Finished, keys: Sequence[str]) -> str:
+    """What is not in the paper over the random splits: "auto" and others less each baseline, like with like."""
+    header = ["model"]
+    columns = [(finished.predictions(key), size) for key in keys for size in finished.predictions(key).study.sizes]
+    for found, size in columns:
+        header += [f"{found.study.data} {size}: as in the paper", "averaged", '"auto" less averaged']
     rows = []
-    for model in (one for one in found.study.models if not one.by):
-        values = found.split_scores(size, model.key)
-        difference = found.difference(size, model.key, "standard")
-        left_out = np.mean([found.fit(size, model.key, split)["leave_one_out"] for split in found.study.splits])
-        error = np.std(values, ddof=1) / np.sqrt(values.size)
-        is_standard = model.row == "standard"
-        rows.append(
-            [
-                model.label,
-                f"{np.mean(values):.2f} ({error:.2f})",
-                f"{np.median(values):.2f}",
-                f"{values.min():.1f}",
-                "-" if is_standard else str(difference),
-                "-" if is_standard else f"{difference.median:+.2f} [{difference.low:+.2f}, {difference.high:+.2f}]",
-                f"{left_out:.2f}",
-            ]
-        )
+    for model, averaged in zip(BASELINES, AVERAGED, strict=True):
+        row = [model.label]
+        for found, size in columns:
+            means = found.means(size, [model.key, averaged.key])
+            row += [f"{mean:.2f}" for mean in means.values()]
+            row.append(str(found.difference(size, "auto", averaged.key)))
+        rows.append(row)
+    for model in BEYOND:
+        row = [model.label]
+        for found, size in columns:
+            is_averaged = model.n_draws > 0
+            mean = f"{found.means(size, [model.key])[model.key]:.2f}"
+            row += ["-" if is_averaged else mean, mean if is_averaged else "-"]
+            row.append("-" if model.row == "auto" else str(found.difference(size, "auto", model.key)))
+        rows.append(row)
     return markdown(header, rows)
 
 

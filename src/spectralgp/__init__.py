@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spectralgp.estimators import GraphGPForecaster, GraphGPRegressor, load
+    from spectralgp.estimators import GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, load
     from spectralgp.fields import (
         GraphGP,
         condition,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         WithResidual,
     )
     from spectralgp.learning import Lagrangian, Sqp, Stacking, Task, learn
+    from spectralgp.likelihoods import Bernoulli, Binomial, Gaussian, Likelihood, NegativeBinomial, Poisson, StudentT
     from spectralgp.partitioned import PartitionedGraph
     from spectralgp.signals import Signals, read_signals
     from spectralgp.spectra import Chebyshev, Exact, Spectrum, decompose
@@ -42,21 +43,28 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bernoulli",
+    "Binomial",
     "Chebyshev",
     "Cosine",
     "Diffusion",
     "Exact",
+    "Gaussian",
     "GlobalFilter",
     "Graph",
     "GraphGP",
+    "GraphGPClassifier",
     "GraphGPForecaster",
     "GraphGPRegressor",
     "GraphKernel",
     "Identity",
     "Lagrangian",
+    "Likelihood",
     "LocalAverage",
     "Matern",
+    "NegativeBinomial",
     "PartitionedGraph",
+    "Poisson",
     "Polynomial",
     "PseudoInverse",
     "RandomWalk",
@@ -67,6 +75,7 @@ __all__ = [
     "Spectrum",
     "Sqp",
     "Stacking",
+    "StudentT",
     "Task",
     "WithResidual",
     "as_graph",
@@ -83,7 +92,7 @@ __all__ = [
 
 
 _ROOMS = {  # where names are found
-    "estimators": ("GraphGPForecaster", "GraphGPRegressor", "load"),
+    "estimators": ("GraphGPClassifier", "GraphGPForecaster", "GraphGPRegressor", "load"),
     "fields": ("GraphGP", "condition", "condition_shrunk", "graph_gp", "leave_one_out", "log_marginal_likelihood"),
     "graphs": ("Graph", "as_graph"),
     "kernels": (
@@ -103,6 +112,7 @@ _ROOMS = {  # where names are found
         "WithResidual",
     ),
     "learning": ("Lagrangian", "Sqp", "Stacking", "Task", "learn"),
+    "likelihoods": ("Bernoulli", "Binomial", "Gaussian", "Likelihood", "NegativeBinomial", "Poisson", "StudentT"),
     "partitioned": ("PartitionedGraph",),
     "signals": ("Signals", "read_signals"),
     "spectra": ("Chebyshev", "Exact", "Spectrum", "decompose"),

@@ -351,7 +351,7 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     (-1.0, "smoothness step least_rate penalty x_penalty period"),
     (0.5, "n_steps harmonics residuals"),
     (None, "name detail method active how notes note"),
-    (7, "zone time_column"),
+    (7, "zone time_column labels"),
 )
 WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the others are made shorter
     "indices": [4] * 8,

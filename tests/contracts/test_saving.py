@@ -505,6 +505,13 @@ def test_how_inputs_were_made_is_kept(tmp_path):
     assert fit(graph_kernel=Polynomial(1)).input_recipe_ is None
 
 
+def test_labels_of_rows_are_kept():
+    """Files of earlier versions do not know them."""
+    labels = spectralgp.load(DATA / "version6-labels.sgp")._form.kept_labels
+    assert labels == tuple(f"2018-04-{day:02d}" for day in range(1, 15) if day != 6)
+    assert spectralgp.load(DATA / "version2-recipe.sgp")._form.labels is None
+
+
 def test_there_is_a_file_of_every_version():
     found = {path.name.split("-")[0] for path in DATA.glob("*.sgp")}
     assert found == {f"version{number}" for number in range(1, FORMAT_VERSION + 1)}

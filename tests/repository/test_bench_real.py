@@ -66,7 +66,10 @@ def test_the_page_says_first_where_the_default_loses(bench, tmp_path, monkeypatc
     result = {"problems": {"CO2 20": {"facts": facts | {"licence": "none"}, "runs": runs}}}
     result |= {"absent": {"traffic": "no file"}, "machine": {"python": "3", "cpus": 2}}
     result |= {"settings": {"n_workers": 2, "sklearn": "1"}}
+    (tmp_path / "real-data.md").write_text("old\n\n<!-- reproduction: begin -->\n\nkept\n", encoding="utf-8")
     lines = bench["_real_page"].write(result, tmp_path).read_text(encoding="utf-8").splitlines()
+    assert lines[-4:] == ["", "<!-- reproduction: begin -->", "", "kept"]  # what another program wrote
+    assert "old" not in lines
     told = "in log density, nats per signal, worse than: ridge + Ledoit-Wolf by 1.50 ± 0.50 (0 of 2)."
     assert f"* **CO2 20**: {told}" in lines
     assert "* **CO2 20**: in RMSE, ppm, worse than: ridge + Ledoit-Wolf by 0.40 ± 0.10 (0 of 2)." in lines

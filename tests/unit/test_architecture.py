@@ -25,6 +25,7 @@ from spectralgp.fields import Covariance, Mixture, Nodes, Posterior, Predictive,
 from spectralgp.kernels import GraphKernel, InputKernel
 from spectralgp.kernels.inputs import NewInputs
 from spectralgp.learning import Solver
+from spectralgp.likelihoods import Likelihood
 from spectralgp.signals import Signals
 from spectralgp.spectra import SpectralData, Spectrum, SpectrumSettings
 
@@ -43,6 +44,7 @@ ROOMS = [
     "spectra",
     "kernels",
     "states",
+    "likelihoods",
     "fields",
     "scores",
     "datasets",
@@ -289,6 +291,7 @@ COMPARED_BY_VALUE = {
     "Counts",
     "Column",
     "Compared",
+    "Condition",
     "Dialect",
     "Errors",
     "Exact",
@@ -329,7 +332,7 @@ def test_nouns_are_frozen_and_those_with_arrays_are_compared_by_identity():
     assert len(found) > 60
     assert {kind.__name__ for kind in found if not kind.__dataclass_params__.frozen} == MUTABLE
     by_value = {kind.__name__ for kind in found if kind.__dataclass_params__.eq}
-    parts = {kind.__name__ for kind in found if issubclass(kind, (GraphKernel, Solver))}
+    parts = {kind.__name__ for kind in found if issubclass(kind, (GraphKernel, Likelihood, Solver))}
     assert by_value == COMPARED_BY_VALUE | parts
 
 
@@ -349,7 +352,7 @@ def test_every_public_method_is_documented_by_its_class_or_a_base():
 
 SEAMS = (
     *(Spectrum, SpectrumSettings, SpectralData, InputKernel, NewInputs, GraphKernel, Signals, Solver),
-    *(Posterior, Mixture, Predictive, Covariance, Rows, Nodes, Transformation),
+    *(Posterior, Mixture, Predictive, Covariance, Rows, Nodes, Transformation, Likelihood),
 )
 SETTINGS = {"settings", "spectrum"}  # of which None is no kind
 # words by which users ask for kinds, and the names that such a word may stand under
@@ -359,6 +362,7 @@ WORDED = {"kernel", "input_kernel", "described", "spectrum", "settings", "solver
 # doors, which make objects of what a user gives
 DOORS = {
     "cli.learning: == 'exact'": "--spectrum is a word",
+    "estimators.observing: isinstance Gaussian": "noise that is known, or learnt beside covariates, is Gaussian",
     "estimators.reading: isinstance GraphKernel": "graph_kernel= is a kernel or a list, residual= a kernel or a word",
     "estimators.reading: isinstance SpectralKernel": "residual= must be a function on the spectrum",
     "estimators.reading: isinstance SpectrumSettings": "spectrum= is a word or settings",

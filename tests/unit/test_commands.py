@@ -435,6 +435,26 @@ def test_series_are_forecast_and_updated_from_files(folder):
     assert "--season must be auto or periods" in refused(*learn, "--season", "week", "--out", "other.sgp", status=2)
 
 
+def test_counts_are_learnt_with_their_exposures(folder):
+    rng = np.random.default_rng(0)
+    incomes = pd.read_csv("files/incomes.csv", index_col=0)
+    exposure = pd.DataFrame(rng.uniform(1.0, 5.0, incomes.shape), incomes.index, incomes.columns)
+    counts = pd.DataFrame(rng.poisson(exposure), incomes.index, incomes.columns)
+    exposure.iloc[::-1].to_csv("exposure.csv")
+    counts.to_csv("counts.csv")
+    observed = ["--likelihood", "poisson", "--exposure", "exposure.csv"]
+    said = answered(*FIT, "--signals", "counts.csv", "--inputs", "time", "--out", "counts.sgp", *observed)
+    assert "Poisson()" in said
+    model = load("counts.sgp")
+    own = model.posterior_.observed_by.beside
+    assert np.allclose(own, exposure[list(model.graph_.names)].to_numpy())
+    message = refused(*FIT, "--signals", "counts.csv", "--out", "other.sgp", "--likelihood", "bernoulli")
+    assert "Y must hold zeros and ones" in message
+    wrong = ["--likelihood", "poisson", "--exposure", "nowhere.csv", "--force"]
+    message = refused(*FIT, "--signals", "counts.csv", "--out", "other.sgp", *wrong, status=2)
+    assert "--exposure must be a number, or a table" in message
+
+
 def test_a_model_of_signals_has_no_forecast(fitted):
     assert "got a model of signals" in refused("forecast", "model.sgp", "--out", "forecast.csv")
 
@@ -453,6 +473,18 @@ def test_a_report_is_the_models_own(fitted):
     assert "must be left out without --signals" in refused(
         "report", "model.sgp", "--inputs", "time", "--out", "x.html", status=2
     )
+
+
+def test_a_series_has_a_report(folder):
+    learn = ("--graph", "files/edges.csv", "--signals", "files/incomes.csv", "--inputs", "time")
+    answered("fit", *learn, "--season", "auto", "--out", "series.sgp")
+    assert answered("report", "series.sgp", "--out", "series.html", "--steps", "5") == "Report: series.html\n"
+    model = load("series.sgp")
+    assert Path("series.html").read_text() == model.report("own.html", horizon=5).read_text()
+    answered("report", "series.sgp", "--signals", "files/later.csv", "--out", "later.html")
+    page = Path("later.html").read_text()
+    assert page == model.report("own.html", incomes("later")).read_text()
+    assert "judged on the rows given that the model has not seen" in page
 
 
 def test_files_of_other_dialects_give_the_same_model(folder):

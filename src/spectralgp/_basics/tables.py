@@ -321,6 +321,36 @@ def frame_index(table: Any) -> Any:
     return getattr(table, "index", None) if hasattr(table, "columns") else None
 
 
+def is_counted(index: Any) -> bool:
+    """Whether an index says no more than the numbers of rows: none, or what pandas makes where there is none."""
+    return index is None or (hasattr(index, "step") and index.name is None)
+
+
+def row_labels(index: Any, n_rows: int, first: int = 0) -> tuple[str, ...]:
+    """Rows by the labels of an index, or by number where it has none of its own; dates without zeros of time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> row_labels(np.array(["2018-04-01", "2018-04-02"], dtype="M8[ns]"), 2), row_labels(None, 2)
+    (('2018-04-01', '2018-04-02'), ('row 0', 'row 1'))
+    """
+    if is_counted(index):
+        start = first if index is None else index.start
+        return tuple(f"row {start + row}" for row in range(n_rows))
+    if hasattr(index, "tz_localize"):
+        index = index.tz_localize(None).to_numpy()  # what the clock shows
+    if getattr(index, "dtype", np.dtype(object)).kind != "M":
+        return tuple(str(label) for label in index)
+    texts = np.datetime_as_string(np.asarray(index, dtype="M8[us]"))
+    for ending in (".000000", ":00", "T00:00"):  # as far as all of them have it
+        if all(text.endswith(ending) for text in texts):
+            texts = np.array([text.removesuffix(ending) for text in texts])
+        else:
+            break
+    return tuple(text.replace("T", " ") for text in texts.tolist())
+
+
 def series_index(values: Any) -> tuple[Any, ...] | None:
     """Index of a pandas Series, or of one dimension of xarray; None for anything else."""
     if is_data_array(values):

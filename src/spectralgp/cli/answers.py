@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from spectralgp import GraphGPRegressor
+from spectralgp import GraphGPForecaster, GraphGPRegressor, load
 from spectralgp.cli import files
 from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
 from spectralgp.cli.files import file_option
@@ -243,9 +243,14 @@ def report(
     out: Annotated[Path, typer.Option(help="The page.", dir_okay=False, metavar="FILE.html")],
     signals: Annotated[
         Path | None,
-        file_option("Signals that the model has not seen, to judge it by; leave-one-out if not given.", None),
+        file_option(
+            "Signals to judge the model by; leave-one-out if not given. Of a series: rows to show before the forecast, "
+            "and later ones to judge it by.",
+            None,
+        ),
     ] = None,
     inputs: files.Inputs = None,
+    steps: Annotated[int, typer.Option(help="How many rows ahead, of a series.", min=1)] = 24,
     title: Annotated[str | None, typer.Option(help="The heading.")] = None,
     aspect: Annotated[
         float | None,
@@ -260,23 +265,30 @@ def report(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    r"""Write a page about a model: filters, a map, predictions, calibration, and what was learnt in words.
+    r"""Write a page about a model, or a series: how well it predicts, beside what one might use instead.
 
-    It is one HTML file that needs no network.
+    Then a map, a node over time, what neighbours share, calibration and filters. It is one HTML file that needs no
+    network.
 
     Example (the model is that of `spectralgp fit --help`):
       spectralgp report model.sgp --signals files/later.csv --out report.html
     """
     to_be_written(out, force=force)
-    fitted = files.loaded(model)
-    held_out: tuple[Any, ...] = ()
-    if signals is not None:
-        data = files.data_of(fitted, signals, inputs, files.Reader(layout, nodes, date_format))
-        held_out = (data.inputs, data.signals)
+    fitted, reader = load(model), files.Reader(layout, nodes, date_format)
+    given: tuple[Any, ...] = ()
+    options: dict[str, Any] = {"title": title, "aspect": "equal" if aspect is None else aspect}
+    if isinstance(fitted, GraphGPForecaster):
+        table = files.input_parts(inputs).table
+        exogenous = None if table is None else inputs_from_file(table, date_format=date_format)
+        given = (None if signals is None else reader.signals(signals, fitted.graph_), exogenous)
+        options |= {"horizon": steps}
+    elif signals is not None:
+        data = files.data_of(fitted, signals, inputs, reader)
+        given = (data.inputs, data.signals)
     elif inputs is not None:
         raise typer.BadParameter("--inputs must be left out without --signals, whose inputs they are.")
     with files.naming(model if signals is None else signals):
-        path = fitted.report(out, *held_out, title=title, aspect="equal" if aspect is None else aspect)
+        path = fitted.report(out, *given, **options)
     if as_json:
         print_json({"out": path, "n_bytes": path.stat().st_size})
         return

@@ -30,12 +30,12 @@ CHUNK_BYTES = 2**16
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """One file of the paper's data, and what its content is checked by: the first of these that is known."""
+    """One file of the paper's data, and what its content is checked by: its SHA-256 sum, or git's name of it."""
 
     name: str
     sha256: str | None = None
     git_blob: str | None = None  # the hash by which git names the content, from the list of the repository's files
-    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()  # of variables that the file must hold, among others
+    subfolder: str = ""  # of a folder of data, where the file may stand instead
 
 
 CITIES = ReleasedFile("city45data.mat", "7c82c3554c7c4eb63772b5e637a98c7c8d8b75432acdcd722ec04f4c0c99b77b")
@@ -43,11 +43,11 @@ TEMPERATURES = ReleasedFile("smhi_temp_17.mat", "d7d72fc1b06836b6d559160c53851c9
 DELAYS = ReleasedFile(
     "traffic_delay_san_francisco.mat", "54556e144e9ddf371c4c718b1704a8bb006a7a1ec13da5283a39558b22d40fac"
 )
-UBER = ReleasedFile("uber_data.mat", shapes=(("lon", (29, 1)), ("lat", (29, 1)), ("X1", (29, 744))))
-VOXELS = ReleasedFile("A_cerebellum.mat", "e6f3471a5ea813260728c886065588aa5dbe80ed118401cb6af6e0dfff0a102b")
-SIGNALS = ReleasedFile(
-    "signal_set_cerebellum.mat", git_blob="018059436389d58ab6181f9e16e317dbbb7f59f4", shapes=(("F2", (4465, 292)),)
+UBER = ReleasedFile(
+    "uber_data.mat", "732f7f0d42c7faafe634d2a7c437daa9268232872933144834b084c3691fd969", subfolder="journal"
 )
+VOXELS = ReleasedFile("A_cerebellum.mat", "e6f3471a5ea813260728c886065588aa5dbe80ed118401cb6af6e0dfff0a102b")
+SIGNALS = ReleasedFile("signal_set_cerebellum.mat", git_blob="018059436389d58ab6181f9e16e317dbbb7f59f4")
 N_TRAFFIC_INPUTS = 15
 TEXT_GRAPH_REACH = 13.0  # km, of the traffic graph in the paper's text
 
@@ -147,7 +147,7 @@ def load_traffic(folder: str | os.PathLike[str] | None = None) -> Traffic:
 
 @dataclass(frozen=True, eq=False)
 class Uber:
-    """Signals on 29 places of the data called "uber", with the graph of the released program.
+    """Hourly Uber pickups in 29 zones of New York, with the graph of the released program.
 
     Attributes
     ----------
@@ -155,8 +155,7 @@ class Uber:
         29 nodes joined to their 4 nearest others with weights ``exp(-d^2 / 0.1)``, built as that of `Weather` from
         longitudes and latitudes, which are its coordinates.
     signals : ndarray of shape (744, 29)
-        One signal per row, one column per place. The released program does not say what they measure, or when; 744 is
-        the number of hours in 31 days.
+        Pickups: one signal per hour of 31 days, one column per zone.
     """
 
     graph: Graph
@@ -164,10 +163,9 @@ class Uber:
 
 
 def load_uber(folder: str | os.PathLike[str] | None = None) -> Uber:
-    """Read the data called "uber" that the paper's journal version predicts (doi 10.1109/TSIPN.2023.3265160).
+    """Read the Uber pickups that the paper's journal version predicts (doi 10.1109/TSIPN.2023.3265160).
 
-    The file is `uber_data.mat`, read as `load_weather` describes. No checksum of it is known: the variables ``lon``,
-    ``lat`` and ``X1`` and their shapes are checked instead.
+    The file is `uber_data.mat`, read as `load_weather` describes; it may stand in a subfolder `journal`, too.
 
     The program that the authors released standardises ``X1`` by the mean and the standard deviation of all its values,
     builds the graph, and predicts a random 20 of the nodes from the other 9, at the same time.
@@ -220,10 +218,10 @@ def _neighbour_graph(points: Array, n_neighbors: int) -> Graph:
 def find_file(file: ReleasedFile, folder: str | os.PathLike[str] | None = None) -> Path | None:
     """Path of a file in `folder`, the folder that ``SPECTRALGP_DATA`` names, or the cache; None if in none."""
     for place in _places(folder):
-        path = place / file.name
-        if path.is_file():
-            _check(path, file, str(path), "remove it, and it will be downloaded again")
-            return path
+        for path in (place / file.name, place / file.subfolder / file.name):
+            if path.is_file():
+                _check(path, file, str(path), "remove it, and it will be downloaded again")
+                return path
     return None
 
 
@@ -275,17 +273,14 @@ def _places(folder: str | os.PathLike[str] | None) -> list[Path]:
 
 
 def _check(path: Path, file: ReleasedFile, shown: str, remedy: str) -> None:
-    """Refuse what is not the released file, as far as that can be told; `shown` is what messages call it."""
+    """Refuse what is not the released file; `shown` is what messages call it."""
     n_bytes = path.stat().st_size
-    expected: Any
-    found: Any
+    expected: str | None
     if file.sha256 is not None:
         kind, expected, found = "SHA-256", file.sha256, _digest(path, hashlib.sha256())
-    elif file.git_blob is not None:
+    else:
         header = hashlib.sha1(f"blob {n_bytes}\0".encode(), usedforsecurity=False)
         kind, expected, found = "git blob hash", file.git_blob, _digest(path, header)
-    else:
-        kind, expected, found = "variables", dict(file.shapes), _shapes(path, file)
     if found != expected:
         raise ValueError(
             f"{shown} must be the released file with {kind} {expected}; got {found} ({n_bytes} bytes). "
@@ -297,17 +292,6 @@ def _digest(path: Path, begun: hashlib._Hash) -> str:
     """Digest of a file's content after what was hashed before, a block at a time."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, lambda: begun).hexdigest()
-
-
-def _shapes(path: Path, file: ReleasedFile) -> dict[str, tuple[int, ...]] | str:
-    """Shapes of those variables that the file should have and has; the reader's complaint if it cannot be read."""
-    if not file.shapes:
-        return {}
-    try:
-        content = variables(path)
-    except Exception as error:  # the reader raises anything at a file that is damaged or none of MATLAB's
-        return f"{type(error).__name__}: {error}"
-    return {name: content[name].shape for name, _ in file.shapes if name in content}
 
 
 def _download(url: str, path: Path) -> None:

@@ -15,9 +15,9 @@ from msgspec import Meta, MsgspecError, Struct, convert, defstruct
 from scipy.sparse import csr_array
 from sklearn.gaussian_process import kernels as of_inputs
 
-from spectralgp import kernels
+from spectralgp import kernels, likelihoods
 from spectralgp._basics.tables import LIBRARIES, WRITTEN, Layout
-from spectralgp.fields import Changes, GraphGP, Logarithms, Shrinkage
+from spectralgp.fields import Changes, GraphGP, Logarithms, ObservedBy, Shrinkage
 from spectralgp.graphs import Graph
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.kernels.polynomial import HIGHEST_DEGREE
@@ -338,6 +338,20 @@ SETTINGS = record(  # null where spectra are exact, which leaves nothing to set
     random_state=COUNT,
     device=(DEVICE, None),
 )
+
+
+def _observed_by(**fields: Any) -> ObservedBy:
+    require(np.all(fields["beside"] > 0), "observed_by.beside", "positive", "others")
+    return ObservedBy(**fields)
+
+
+PARAMETER = POSITIVE | None  # of a likelihood; null where it is still to be learnt
+LIKELIHOOD: Kind = Union[
+    *(record(kind, tagged=True) for kind in (likelihoods.Poisson, likelihoods.Bernoulli, likelihoods.Binomial)),
+    record(likelihoods.Gaussian, scale=PARAMETER, tagged=True),
+    record(likelihoods.StudentT, freedom=PARAMETER, scale=PARAMETER, tagged=True),
+    record(likelihoods.NegativeBinomial, dispersion=PARAMETER, tagged=True),
+]
 NOISE = POSITIVE | several(POSITIVE, least=2, most=2) | None  # known, or the bounds of what is learnt
 TASK = record(
     Task,
@@ -350,6 +364,18 @@ TASK = record(
     noise_floor=(POSITIVE | None, None),  # as a share of the variance, and device: up to version 2
     device=(DEVICE, None),
     carried=record(CarryColumns, columns=NODES, offset=PER_NODE) | None,
+    observed_by=(  # as they are up to version 5
+        record(
+            ObservedBy,
+            _observed_by,
+            likelihood=LIKELIHOOD,
+            beside=array("n_signals", "n_nodes"),
+            columns=array("_effects", "n_signals", "n_nodes"),
+        )
+        | None,
+        None,
+    ),
+    typical_variance=(POSITIVE | None, None),
 )
 
 
@@ -426,6 +452,7 @@ MODEL = record(
     ),
     mean_amplitude=(POSITIVE, 1.0),  # one up to version 3
     points=(array("_points", kinds="i") | None, None),
+    likelihood=(LIKELIHOOD | None, None),
 )
 FIT = record(
     Fit,
@@ -491,6 +518,7 @@ PARAMETERS = record(
     stacking=(record(Stacking, **FOLDS) | None, None),
     random_state=COUNT | None,
     verbose=ANY_INTEGER,
+    likelihood=(Literal[*likelihoods.NAMED] | LIKELIHOOD, "gaussian"),
     **each("center scale", Literal["auto", "global", "node"] | None),
     noise_floor=(POSITIVE | None, None),
     device=(DEVICE, None),
@@ -515,7 +543,9 @@ FITTED = record(
     layout=(LAYOUT | None, None),
     output=(Literal[("default", "numpy", *LIBRARIES)] | None, None),
     input_recipe=(RECIPE | None, None),
+    effects=(several(str), ()),  # names of fixed effects
     date_columns=(several(COUNT), ()),  # none up to version 5
+    labels=(several(str) | None, None),  # of the rows: from version 6 on
 )
 
 # --------------------------------------------------------------------------------------------------- all of a file

@@ -73,7 +73,8 @@ class Lagrangian(Solver):
         is negative somewhere, which is returned as it is; the outcome says so.
     multiplier : float or "random", default=0.01
         First value of every multiplier; or, if random, their logarithms are normal about that of 0.01, with a standard
-        deviation of one.
+        deviation of one. The paper names no value. With `literal`, 0.01 often ends before it has constrained anything:
+        the authors' programs take ``log(1 + exp(-1))`` at a rate of 1, and ``exp(0.1)`` at a rate of 0.1.
     dual_rate : float, default=1.0
         Learning rate of the logarithms of the multipliers: fixed if literal, else the first one.
     random_state : int, default=0
@@ -81,7 +82,7 @@ class Lagrangian(Solver):
 
     Notes
     -----
-    Where the stages differ from what is printed (docs/reproduction.md has every number, and why):
+    Where the stages differ from what is printed (docs/reproduction-algorithm.md has every number):
 
     - Stage 1 tries both grids of the supplement, each up to a common sign, and thins one of more than 10,000 filters.
     - Stages 2 and 3 step in coefficients of polynomials orthonormal on the spectrum, and stage 2 in the logarithms of

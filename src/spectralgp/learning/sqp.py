@@ -57,8 +57,9 @@ class Sqp(Solver):
     """Joint constrained optimisation of all hyperparameters, with continuation in the complexity of the filter.
 
     Each form of a filter starts from the solution of the one before it, the same function with one more parameter, so
-    the objective never falls along the way and the search ends at a local maximum near the simpler model. Higher ones
-    may exist further away: `n_restarts` looks for them. With few signals the highest maximum often predicts worse, at
+    the objective never falls along the way and the search ends at a local maximum near the simpler model. Without a
+    prior it starts from typical values as well, and keeps what is higher. Higher maxima may exist further away:
+    `n_restarts` looks for them. With few signals the highest maximum often predicts worse, at
     times far worse: restarts say how high the likelihood goes, not which model to trust.
 
     Parameters
@@ -123,6 +124,9 @@ class Sqp(Solver):
         for form in path:
             objective = Objective(task, form.bind(spectrum), spectrum)
             starts = self._first_starts(objective) if found is None else _grown(objective, found, silent_share)
+            if found is not None and task.prior is None and not form.guides():
+                # the plain likelihood has several maxima, and the one above the simpler filter need not be the highest
+                starts += objective.starting_points()[-1:]
             if form.guides():
                 guided = self._guide(objective, guided, found)
                 starts += guided
@@ -145,7 +149,7 @@ class Sqp(Solver):
 
     def _from_some(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit] | None:
         """Rough fits to some of the signals, where there are many, whose evaluations cost their number cubed."""
-        if not _has_many(task, kernels) or task.signals.has_holes:  # whose completions are of all
+        if not _has_many(task) or task.signals.has_holes:  # whose completions are of all
             return None
         random_state = np.random.default_rng(self.random_state)
         rows = np.sort(random_state.choice(task.signals.shape[0], SIGNALS_BEFORE_ALL, replace=False))
@@ -201,7 +205,7 @@ class Sqp(Solver):
         return solutions
 
     def _highest(self, objective: Objective, starts: list[Array]) -> SearchResult:
-        if _has_many(objective.task, [objective.graph_kernel]):
+        if _has_many(objective.task):
             starts = [_settled(objective, start, self.max_iterations, self.tolerance_nats) for start in starts]
         ascents = [ascend(objective, start, self.max_iterations, self.tolerance_nats) for start in starts]
         return max(ascents, key=attrgetter("value"))
@@ -319,13 +323,10 @@ def maximise(
     return x, value, Outcome.NOT_STATIONARY, detail
 
 
-def _has_many(task: Task, kernels: Sequence[GraphKernel]) -> bool:
+def _has_many(task: Task) -> bool:
     """Whether evaluations cost the cube of the number of signals above all, so that they are saved."""
-    # without a prior or a residual the way decides which maximum it is; a quadrature has moments of all signals
-    is_open = task.prior is None or any(kernel.residual is None for kernel in kernels)
-    return task.signals.shape[0] >= 2 * SIGNALS_BEFORE_ALL and not (
-        is_open or task.spectrum.needs_passes or task.is_in_time
-    )
+    # a quadrature has moments of all signals
+    return task.signals.shape[0] >= 2 * SIGNALS_BEFORE_ALL and not (task.spectrum.needs_passes or task.is_in_time)
 
 
 def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats: float | None = None) -> Array:

@@ -11,6 +11,7 @@ from scipy.stats import multivariate_normal
 
 from reproduction import problems
 from reproduction.experiments import (
+    BAND_PASS,
     BASELINES,
     EXPERIMENTS,
     LOW_PASS,
@@ -22,7 +23,7 @@ from reproduction.experiments import (
 from reproduction.jobs import PredictionJob, _score, jobs_of
 from reproduction.problems import Problem, problem
 from reproduction.results import mean_score
-from spectralgp import Graph, Identity
+from spectralgp import Graph, Identity, Lagrangian
 
 # continuation, plain maximum likelihood, on the released split: log marginal likelihoods and test scores
 CONTINUATION = {
@@ -69,6 +70,25 @@ OPTIMA = {
         "cosine": -320.35,
     },
 }
+
+
+# referees' own programs found these; the first at the draw that the paper's Fig. 1 is drawn from
+HIGHEST = {("band-pass", 1): -584.66, ("band-pass", 20): -568.04, ("low-pass", 9): -594.12}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("truth", [LOW_PASS, BAND_PASS])
+def test_none_of_20_seeds_is_below_the_best_of_12_starts(truth):
+    study = next(study for study in EXPERIMENTS if study.key == "sensor")
+    gaps = []
+    for job in jobs_of(replace(study, truths=(truth,), degrees=(truth.degree,), variants=False)):
+        chosen = tuple(one for one in job.variants if one.name in ("joint", "12 starts"))
+        joint, searched = (fit["log_likelihood"] for fit in replace(job, variants=chosen).run()["learnt"])
+        gaps.append(searched - joint)
+        if (truth.key, job.seed) in HIGHEST:
+            assert joint == pytest.approx(HIGHEST[truth.key, job.seed], abs=0.006)
+    assert len(gaps) == 20
+    assert max(gaps) < 0.05
 
 
 def run(data: str, size: int, models: tuple[Model, ...], folder) -> dict:
@@ -184,7 +204,7 @@ def test_a_filter_job_compares_with_the_truth():
     assert "shown" in shown
     assert "shown" not in other
     by_variant = {fit["variant"]: fit for fit in other["learnt"]}
-    assert set(by_variant) == {"joint", "noise known", "Algorithm 1"}
+    assert set(by_variant) == {"joint", "noise known", "Algorithm 1", "12 starts"}
     # with so many signals only the misfit of degree 2 to the truth of degree 4 is left
     assert by_variant["noise known"]["error"] < 0.05
     coefficients = by_variant["noise known"]["coefficients"]
@@ -196,8 +216,19 @@ def test_a_filter_job_compares_with_the_truth():
 
 def test_every_experiment_of_the_paper_is_described():
     keys = [study.key for study in EXPERIMENTS]
-    assert len(set(keys)) == len(keys) == 13
+    assert len(set(keys)) == len(keys) == 14
     for study in EXPERIMENTS:
         assert isinstance(study, GraphStudy) or len(jobs_of(study.quick())) < len(jobs_of(study))
         if isinstance(study, FilterStudy):
             assert len(study.seeds) == 20
+
+
+@pytest.mark.slow
+def test_where_a_printed_run_ends_can_hang_on_the_fourth_digit_of_its_multiplier(data_folder):
+    """The page says so of weather 30, degree 2, which ends sensibly from 1.105 and not from exp(0.1)."""
+    solver = Lagrangian(literal=True, multiplier=1.105, dual_rate=0.1)
+    model = replace(POLYNOMIALS[1], solver=solver, by="rounded")
+    fit = PredictionJob("weather", 30, 1, model, is_shown=False).run(data_folder)
+    assert fit["converged"]
+    assert fit["smallest_share"] > 0
+    assert fit["log_likelihood"] == pytest.approx(-274.75, abs=0.006)  # by a referee, too

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -44,17 +45,32 @@ def without_data(monkeypatch, *keys):
     return (*SMALL[-1:], *(study for study in EXPERIMENTS if study.key in keys))
 
 
-def test_all_writes_the_page_and_its_pictures_into_the_documentation(invoke, tmp_path):
+def test_all_writes_the_page_from_what_it_ran(invoke, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(__main__, "write_page", lambda folder, docs: asked.append((folder, docs)) or docs / page.PAGE)
     answer = invoke("--all", "--out", tmp_path / "out", "--docs", tmp_path / "docs")
     assert answer.exit_code == 0, answer.output
     assert answer.stdout.endswith(f"  {tmp_path / 'out' / 'summary.md'}\nPage:\n  {tmp_path / 'docs' / page.PAGE}\n")
-    text = (tmp_path / "docs" / page.PAGE).read_text()
-    assert "\n    make reproduce\n" in text
+    assert asked == [(tmp_path / "out", tmp_path / "docs")]
+    text = (tmp_path / "out" / "summary.md").read_text()
     for study in SMALL:
         first, *_ = (tmp_path / "out" / study.key / RESULTS).read_text().splitlines()
-        assert f"| {json.loads(first)['result']['learnt'][0]['log_likelihood']:.2f} (" in text
-    pictures = {path.stem for path in (tmp_path / "docs" / page.IMAGES).iterdir()}
-    assert {"figure-1", "barabasi-albert-figure", "inverse-wishart-errors"} <= pictures
+        value = json.loads(first)["result"]["learnt"][0]["log_likelihood"] + 225 * np.log(2 * np.pi)
+        assert f"| {value:.2f} |" in text
+
+
+def test_it_says_at_once_what_it_does_and_a_line_for_each_experiment_that_has_ended(invoke, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(__main__.typer, "echo", lambda line, err=False: said.append(line))
+    monkeypatch.setattr("reproduction.jobs.FilterJob.run", lambda job, place=None: said.append("a job") or 1 / 0)
+    answer = invoke("--quick", "inverse-wishart", "--out", tmp_path / "out")
+    assert isinstance(answer.exception, ZeroDivisionError)
+    assert said[0].startswith("A cut of every experiment, a minute or so on two idle cores")
+    assert said[1:] == ["a job"]
+    monkeypatch.undo()
+    answer = invoke("--quick", "inverse-wishart", "noise", "--out", tmp_path / "out")
+    lines = [line.split(" (")[0] for line in answer.stdout.splitlines()]
+    assert lines[1:3] == ["noise: done", "inverse-wishart: done"]
 
 
 def test_missing_data_are_status_1_and_leave_the_documentation_alone(invoke, tmp_path, monkeypatch):
@@ -67,14 +83,16 @@ def test_missing_data_are_status_1_and_leave_the_documentation_alone(invoke, tmp
 
 
 def test_data_that_not_everybody_can_have_are_no_failure_unless_asked_for(invoke, tmp_path, monkeypatch):
-    studies = without_data(monkeypatch, "uber")
+    studies = without_data(monkeypatch, "fmri")
+    monkeypatch.setattr(__main__, "write_page", lambda folder, docs: docs / page.PAGE)
     answer = invoke("--all", "--out", tmp_path / "out", "--docs", tmp_path / "docs", studies=studies)
     assert answer.exit_code == 0, answer.output
     assert MESSAGE in answer.stderr
-    text = (tmp_path / "docs" / page.PAGE).read_text()
-    assert "## Uber\n" in text
-    assert "Not run here: the file could not be had." in text
-    assert invoke("uber", "--out", tmp_path / "out", studies=studies).exit_code == 1
+    assert (
+        "fMRI, as the text has it: not run here: the file could not be had."
+        in (tmp_path / "out" / "summary.md").read_text()
+    )
+    assert invoke("fmri", "--out", tmp_path / "out", studies=studies).exit_code == 1
 
 
 def test_an_interruption_is_status_130_and_says_what_is_kept(invoke, tmp_path, monkeypatch):

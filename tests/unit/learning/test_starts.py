@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import oracle
 from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial, Response, Sqp, Task, learn
+from spectralgp.datasets import draw_filtered_signals, sensor_graph
 from spectralgp.kernels import WithResidual, as_input_kernel
 from spectralgp.learning import sqp
 from spectralgp.learning.objective import Objective
@@ -20,7 +22,7 @@ from tolerances import EXACT, FORMULA, OPTIMUM, SAME_EVIDENCE, STANDARD_ERRORS
 
 WEIGHTS = oracle.random_weights(6, 1)
 BOUNDS = (1e-2, 1e2)
-SEVERAL = 53  # the seed of data on which the highest maximum is not the continuation's
+SEVERAL = 76  # the seed of data on which the highest maximum is not the continuation's
 
 
 def data(seed):
@@ -37,19 +39,21 @@ def task(seed, **options):
 # Starts
 
 
-def test_a_start_from_some_of_many_signals_leads_to_the_same_maximum(monkeypatch):
+@pytest.mark.parametrize("prior", ["weak", None])
+@pytest.mark.parametrize(
+    "kernel", [Polynomial(2).with_residual(Polynomial(1)), Polynomial(2)], ids=["residual", "none"]
+)
+def test_a_start_from_some_of_many_signals_leads_to_the_same_maximum(monkeypatch, kernel, prior):
     rng = np.random.default_rng(1)
     inputs, smooth = rng.uniform(-2, 2, (80, 2)), np.linalg.inv(np.eye(6) + oracle.laplacian(WEIGHTS))
     explained = np.sin(inputs @ rng.standard_normal((2, 6))) + 0.3 * rng.standard_normal((80, 6))
-    own = Task.of(Graph(WEIGHTS), RBF(1.0, BOUNDS), inputs, explained @ smooth)
-    kernel = Polynomial(2).with_residual(Polynomial(1))
+    own = Task.of(Graph(WEIGHTS), RBF(1.0, BOUNDS), inputs, explained @ smooth, prior=prior)
     whole = learn(own, kernel)
     monkeypatch.setattr(sqp, "SIGNALS_BEFORE_ALL", 30)
     started = learn(own, kernel)
     assert started.converged
     assert started.log_posterior == pytest.approx(whole.log_posterior, abs=OPTIMUM)
-    assert started.n_evaluations < whole.n_evaluations / 2
-    assert Sqp()._from_some(own, [Polynomial(2)]) is None  # where the way decides which maximum it is
+    assert started.n_evaluations < whole.n_evaluations
     bent = Objective(own, kernel.bind(whole.model.spectrum), whole.model.spectrum)
     settled = sqp._settled(bent, bent.starting_points()[-1], 500)
     assert bent.evaluate(settled)[0] == pytest.approx(whole.log_posterior, abs=OPTIMUM)
@@ -138,6 +142,53 @@ def test_random_input_parameters_stay_at_bounds_that_exclude_what_is_typical():
     objective, rng = Objective(problem, Identity(), spectrum), np.random.default_rng(0)
     lengths = np.exp([random_start(objective, rng)[1] for _ in range(20)])
     np.testing.assert_allclose(lengths, 50.0)
+
+
+def drawn_maximum(eigenvalues, coefficients, degree):
+    """The highest maximum of independent signals that SciPy finds in their Fourier coefficients, from random starts."""
+    design, variance = np.vander(eigenvalues, degree + 1, increasing=True), np.mean(coefficients**2)
+    padded = np.pad(design, ((0, 0), (0, 1)))
+
+    def negative(x):
+        response = design @ x[:-1]
+        variances = response**2 + np.exp(x[-1])
+        slopes = len(coefficients) / variances - np.sum(coefficients**2, axis=0) / variances**2
+        value = 0.5 * np.sum(coefficients**2 / variances + np.log(2 * np.pi * variances))
+        return value, np.append(design.T @ (slopes * response), 0.5 * np.sum(slopes) * np.exp(x[-1]))
+
+    bounds = [(None, None)] * (degree + 1) + [tuple(np.log(np.array([1e-3, 10.0]) * variance))]
+    rng, found = np.random.default_rng(0), []
+    for _ in range(12):
+        start = np.append(rng.normal(scale=2, size=degree + 1), np.log(rng.uniform(0.01, 1) * variance))
+        one = minimize(
+            negative,
+            start,
+            jac=True,
+            method="SLSQP",
+            bounds=bounds,
+            constraints=LinearConstraint(padded, 0, np.inf),
+            options={"maxiter": 500, "ftol": 1e-10},
+        )
+        if np.min(padded @ one.x) > -1e-6:
+            found.append(-one.fun)
+    return max(found)
+
+
+# draws of the reproduction at which continuation alone ended up to 1.2 nats too low
+@pytest.mark.parametrize(("degree", "seed"), [(2, 9), (3, 1), (3, 20)])
+def test_without_a_prior_no_maximum_from_random_starts_is_higher(degree, seed):
+    truths = {
+        2: [1.5**power / math.factorial(power) * (-1) ** power for power in range(5)],
+        3: [0.0, 1.0, 4.0, 1.0, -6.0],
+    }
+    rng = np.random.default_rng(seed)
+    graph = sensor_graph(30, rng)
+    signals = draw_filtered_signals(graph, truths[degree], 15, rng, snr=10.0).signals
+    fit = learn(Task.of(graph, None, np.empty((15, 0)), signals, prior=None), Polynomial(degree))
+    eigenvalues, vectors = np.linalg.eigh(oracle.laplacian(graph.weights.toarray(), scaled=True))
+    assert fit.log_likelihood > drawn_maximum(eigenvalues, signals @ vectors, degree) - 0.01
+    if (degree, seed) == (3, 1):
+        assert fit.log_likelihood == pytest.approx(-584.66, abs=0.005)  # by a referee's own program
 
 
 # Restarts
