@@ -178,7 +178,7 @@ def bars_met(runs: dict[str, Any]) -> dict[str, Any]:
             continue
         for name in (one for one in by_rival if one.startswith("GPyTorch") and "seconds" in by_rival[one]):
             theirs = by_rival[name]
-            if "log_likelihood" not in theirs or theirs["log_likelihood"] is None:
+            if theirs.get("log_likelihood") is None or theirs["is_stopped"]:  # it has not finished
                 continue
             ratio = reached(theirs)[0] / ours["seconds"]["processor"]
             behind = ours["log_likelihood"] - max([one[2] for one in theirs["path"]] or [theirs["log_likelihood"]])
