@@ -103,8 +103,9 @@ def _vanishing(finished: Finished) -> str:
         if learnt(1.0) < 0.02 * learnt(0.0):
             ratios.append(f"{snr:g}")
     listed = ", ".join(ratios)
-    return f"In (c) filters at {listed} dB fall to 0 at 1, where the truth is {truth(1.0):.2f}: see *noise*. " * bool(
-        ratios
+    return (
+        f"In (c) filters at {listed} dB fall to 0 at 1, where the truth is {truth(1.0):.2f}: noise has taken its place. "
+        * bool(ratios)
     )
 
 
