@@ -159,7 +159,7 @@ def on_paper(result: Result, learning: float, table: Callable[..., str]) -> list
         f"(three for Lanczos, of one hop) x columns x {VALUE} bytes x boundary. A machine sends what lies along the "
         f"border of its square, as much as {SIDE} messages, an exchange; and all partitions send their products of "
         "columns to the client. *Network* = bytes / link x exchanges.",
-        f"* *Tasks* = {TASKS} a machine and exchange x time of a task: the scheduler is one process. A Dask array is "
+        f"* *Tasks* = {TASKS} per machine and exchange x time per task: the scheduler is one process. A Dask array is "
         f"cut into {n_partitions:,} chunks x {n_partitions:,} partitions pieces, a task each.\n",
         table(header, rows),
         f"* Memory of a machine: {graph:.0f} GB for the rows of the weights with their halo; {state:.0f} GB for the "

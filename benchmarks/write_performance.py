@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from _dask_page import section as dask_section
+from _peers_page import section as peers_section
 from _reporting import RESULTS, ROOT
 
 PAGE = ROOT / "docs" / "performance.md"
@@ -126,6 +127,16 @@ def large() -> list[str]:
         return [*title, "Not measured yet: run `make bench`.\n"]
     introduction = [f"{command('bench_large.py')}. {machine(result)}\n"]
     return [*title, *introduction, *fits_of_large(result), *steps_of_large(result), *building(result)]
+
+
+def peers() -> list[str]:
+    result = load("peers")
+    title = ["## Other Gaussian processes\n"]
+    if result is None:
+        return [*title, "Not measured yet: run `make bench`.\n"]
+    options = " ".join(f"--{name} {result['settings'][name]:g}" for name in ("threads", "limit", "jobs"))
+    introduction = f"{command(f'bench_peers.py {options}')}. {machine(result)}"
+    return [*title, *peers_section(result, table, verdict, introduction)]
 
 
 def dask() -> list[str]:
@@ -366,7 +377,7 @@ def page() -> str:
         "project set itself; what is not met says so.\n",
     ]
     scale = (large(), dask(), brain(), compare(), gpu())
-    parts = (introduction, *scale, small(), learning(), default(), few_signals())
+    parts = (introduction, peers(), *scale, small(), learning(), default(), few_signals())
     return "\n".join(line for lines in parts for line in lines).rstrip() + "\n"
 
 

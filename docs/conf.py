@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
 
 import spectralgp
 
@@ -31,7 +35,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "remove_config_comments": True,
 }
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say what arguments may be
@@ -67,3 +71,16 @@ html_sidebars: dict[str, list[str]] = {
 }
 exclude_patterns = ["_build", "_templates", "gallery"]  # the last is read by sphinx-gallery
 nitpicky = True  # a reference that leads nowhere is a warning
+html_math_renderer = "mathml"
+
+
+def write_formula(writer: Any, node: Any) -> None:
+    """A formula as MathML, which browsers draw themselves: no script, and nothing to fetch."""
+    formula = convert(node.astext(), display="inline" if isinstance(node, nodes.math) else "block")
+    writer.body.append(formula if isinstance(node, nodes.math) else f'<div class="formula">{formula}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Any) -> None:
+    """Sphinx calls this."""
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))

@@ -12,7 +12,7 @@ import spectralgp.scores
 
 HERE = Path(__file__).parent
 SECTIONS = {
-    "The estimators": ("spectralgp", ["GraphGPRegressor", "GraphGPForecaster"]),
+    "The estimators": ("spectralgp", ["GraphGPRegressor", "GraphGPForecaster", "GraphGPClassifier"]),
     "Graphs": ("spectralgp", ["Graph", "PartitionedGraph", "as_graph", "decompose", "Spectrum", "Chebyshev"]),
     "Graph kernels": (
         "spectralgp",
@@ -21,6 +21,15 @@ SECTIONS = {
             for name in spectralgp.__all__
             if inspect.isclass(getattr(spectralgp, name))
             and issubclass(getattr(spectralgp, name), spectralgp.GraphKernel)
+        ],
+    ),
+    "Likelihoods": (
+        "spectralgp",
+        [
+            name
+            for name in spectralgp.__all__
+            if inspect.isclass(getattr(spectralgp, name))
+            and issubclass(getattr(spectralgp, name), spectralgp.Likelihood)
         ],
     ),
     "Solvers": ("spectralgp", ["Sqp", "Lagrangian", "Stacking"]),

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
+import scipy.special
+import scipy.stats
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import multivariate_normal
 from scipy.stats import t as student
@@ -293,3 +295,86 @@ def lattice(n_rows: int, n_columns: int) -> Array:
             if other < len(weights):
                 weights[node, other] = weights[other, node] = 1.0
     return weights
+
+
+# Latent signals that a likelihood observes
+
+
+def normal_law(
+    covariance: Array, mean: Array, expected: Callable[[Array, Array], tuple[Array, Array, Array]]
+) -> tuple[Array, Array, float]:
+    """The best normal law ``N(m, S)`` of latent values with a prior ``N(mean, covariance)``, and the bound it gives.
+
+    `expected` has, for means and variances, the expected log densities, slopes and curvatures of each value. The mean
+    and the precisions of sites are damped fixed points, all by dense matrices and inverses.
+    """
+    precision = np.linalg.inv(covariance)
+    law_mean, weights = np.array(mean, dtype=float), np.full(len(mean), 0.1)
+    for _ in range(2_000):
+        law = np.linalg.inv(precision + np.diag(weights))
+        _, slopes, curvatures = expected(law_mean, np.diag(law))
+        step = law @ (slopes - precision @ (law_mean - mean))
+        moved = np.maximum(curvatures, 0.0) - weights
+        law_mean, weights = law_mean + 0.5 * step, weights + 0.5 * moved
+        if max(np.max(np.abs(step)), np.max(np.abs(moved))) < 1e-12:
+            break
+    law = np.linalg.inv(precision + np.diag(weights))
+    logs = expected(law_mean, np.diag(law))[0]
+    apart, size = law_mean - mean, len(mean)
+    divergence = np.trace(precision @ law) - size + apart @ precision @ apart
+    divergence += np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(law)[1]
+    return law_mean, law, float(np.sum(logs) - 0.5 * divergence)
+
+
+def by_importance(
+    covariance: Array,
+    mean: Array,
+    log_density: Callable[[Array], Array],
+    law: tuple[Array, Array],
+    n_draws: int,
+    random_state: np.random.Generator,
+) -> tuple[float, float, Array, Array]:
+    """Log evidence with its standard error, and posterior means and standard deviations, by importance sampling.
+
+    Draws are from a multivariate t with 20 degrees of freedom about `law`, a mean and a covariance; `log_density` sums
+    those of the values given each draw.
+    """
+    centre, spread = law
+    freedom, size = 20, len(mean)
+    root = np.linalg.cholesky(spread)
+    scales = np.sqrt(freedom / random_state.chisquare(freedom, n_draws))
+    draws = centre + (random_state.standard_normal((n_draws, size)) @ root.T) * scales[:, None]
+    proposed = scipy.stats.multivariate_t(centre, spread, freedom).logpdf(draws)
+    logs = multivariate_normal(mean, covariance).logpdf(draws) + log_density(draws) - proposed
+    weights = np.exp(logs - logs.max())
+    evidence, error = float(logs.max() + np.log(weights.mean())), float(weights.std() / weights.mean() / n_draws**0.5)
+    shares = weights / weights.sum()
+    found = shares @ draws
+    return evidence, error, found, np.sqrt(shares @ (draws - found) ** 2)
+
+
+# Classes
+
+
+def class_probabilities(covariance: Array, labels: ArrayLike, n_classes: int, n_draws: int, seed: int) -> Array:
+    """Probabilities of the classes at all entries given labels of the first ones, by weighing draws of the prior."""
+    generator, labels = np.random.default_rng(seed), np.asarray(labels)
+    latent = generator.standard_normal((n_draws, n_classes, len(covariance))) @ scipy.linalg.cholesky(covariance)
+    shares = np.exp(latent - scipy.special.logsumexp(latent, axis=1, keepdims=True))
+    weights = np.prod([shares[:, label, entry] for entry, label in enumerate(labels)], axis=0)
+    return np.einsum("d,dcn->nc", weights / weights.sum(), shares)
+
+
+def class_bound(covariance: Array, labels: ArrayLike, means: Array, covariances: Array, normal: Array) -> float:
+    """The bound on the log probability of labels by Gaussians, one per class, with expectations over given draws."""
+    labels, total = np.asarray(labels), 0.0
+    roots = np.sqrt(np.array([np.diag(one) for one in covariances]))
+    latent = means[None] + roots[None] * normal
+    total += float(np.sum(means[labels, np.arange(len(labels))]))
+    total -= float(np.mean(scipy.special.logsumexp(latent, axis=1), axis=0).sum())
+    inverse = np.linalg.inv(covariance)
+    for mean, one in zip(means, covariances, strict=True):
+        trace, square = np.trace(inverse @ one), mean @ inverse @ mean
+        logs = np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(one)[1]
+        total -= 0.5 * (trace + square - len(mean) + logs)
+    return total

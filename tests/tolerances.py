@@ -74,3 +74,12 @@ ITERATIVE = 1e-6
 
 NATS = 0.05
 """What expectation-maximisation may fall short of the exact maximum, in nats: the bar of issue 9."""
+
+CLASS_PROBABILITY = 0.02
+"""A probability of a class by the variational Gaussian against that by weighing draws of the prior."""
+
+LEFT_OUT_CLASS = 0.03
+"""A probability of a class without an entry's sites against that of a posterior that never saw its label."""
+
+NEAREST = 1e-6
+"""A squared distance, as a share of a length, of the nearest non-negative polynomial, by two solvers and grids."""

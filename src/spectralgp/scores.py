@@ -341,13 +341,13 @@ def calibration_of(transformed: Array, n_bins: int = 10) -> Calibration:
         covered,
         low,
         high,
-        _share(by_signal, 0.5),
-        _share(errors, 0.0),
+        share_of(by_signal, 0.5),
+        share_of(errors, 0.0),
         {level: _covered(from_middle, level) for level in JUDGED_LEVELS},
     )
 
 
-def _share(values: Array, expected: float, least_variance: float = 0.0) -> Share:
+def share_of(values: Array, expected: float, least_variance: float = 0.0) -> Share:
     """Mean over the values with its standard error by signals, whose square is not below `least_variance`."""
     values = values[~np.isnan(values).all(axis=1)]
     n_signals, n_values = len(values), int(np.sum(~np.isnan(values)))
@@ -369,7 +369,7 @@ def _covered(from_middle: Array, level: float) -> Share:
     counts = np.sum(~np.isnan(from_middle), axis=1)
     in_a_signal = float(np.sum(counts**2) / np.sum(counts))  # values, as a value sees it
     inflation = 1 + (in_a_signal - 1) * _correlation_in_signals(from_middle)
-    return _share(inside, level, level * (1 - level) * inflation / float(np.sum(counts)))
+    return share_of(inside, level, level * (1 - level) * inflation / float(np.sum(counts)))
 
 
 def _correlation_in_signals(values: Array) -> float:

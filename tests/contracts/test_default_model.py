@@ -271,7 +271,10 @@ def test_the_summary_names_weights_and_filters(fitted):
     weights = [float(line.split()[1].rstrip(":")) for line in text.splitlines() if line.startswith("weight")]
     assert np.allclose(weights, np.sort(np.round(model.kernel_weights_, 2))[::-1])
     assert text.count("  signal: ") == text.count("  noise: ") == len(model.fits_)
-    assert "low-pass: neighbours alike" in text
+    assert "low-pass: neighbours are alike" in text
+    shares = [model.shrinkage.data_weight for draws in fitted[0]._learnt.draws for model in draws.models[:1]]
+    said = [line.split()[1] for line in text.splitlines() if line.startswith("  shrunk:")]
+    assert sorted(said) == sorted(f"{share:.0%}" for share in shares)
 
 
 def test_the_default_survives_pickling_and_cloning(fitted):

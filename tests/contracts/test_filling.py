@@ -402,9 +402,40 @@ def test_transfer_keeps_what_was_learnt():
     assert model.graph_.n_nodes == N_NODES
 
 
-def test_transfer_needs_a_filter_that_is_good_everywhere(fitted):
-    with pytest.raises(ValueError, match=r"constraint must be 'interval' to transfer.*Fit with Polynomial\(2, constr"):
-        fitted.transfer(oracle.ring(6))
+def test_transfer_says_where_it_replaces_a_filter_that_is_negative_between_frequencies(fitted):
+    """Two cliques and a bridge: frequencies at both ends, and a filter that dips below zero between them."""
+    assert "Transferred" not in fitted.transfer(oracle.ring(6)).summary()
+    weights = np.kron(np.eye(2), np.ones((5, 5))) - np.eye(10)
+    weights[4, 5] = weights[5, 4] = 1.0
+    laplacian = oracle.laplacian(weights, scaled=True)
+    dipping = [1.0, -5.4, 5.4]
+    signals = np.random.default_rng(0).standard_normal((200, 10)) @ oracle.polynomial(laplacian, dipping)
+    settings = PAPER | {"prior": None, "center": None, "scale": None}
+    model = GraphGPRegressor(Graph(weights), Polynomial.from_coefficients(dipping), **settings).fit(None, signals)
+    points = np.linspace(0, 1, 101)
+    assert model.response(points).min() < -0.1 * model.response(points).max()
+    moved = model.transfer(oracle.ring(6))
+    assert moved.response(points).min() >= -EXACT
+    own = model.spectrum_.eigenvalues
+    change = np.max(np.abs(moved.response(own) - model.response(own))) / model.response(own).max()
+    assert "the filter of Polynomial(2) was negative between the frequencies that it was learnt on" in moved.summary()
+    assert f"differs by {change:.1%} of its largest value at most" in moved.summary()
+    power = moved.fits_[0].model.graph_kernel.power(np.linalg.eigvalsh(oracle.laplacian(oracle.ring(6), scaled=True)))
+    std = moved.predict(None, return_std=True)[1]
+    assert relative_error(std**2, np.full((1, 6), np.mean(power))) < MASKED
+
+
+def test_the_default_model_can_be_transferred():
+    model = GraphGPRegressor(GRAPH, random_state=0).fit(X, Y)
+    moved = model.transfer(oracle.ring(6))
+    mean, std = moved.predict(NEW, return_std=True)
+    assert relative_error(mean, np.full((2, 6), mean[0, 0])) < EXACT
+    assert np.all(std > 0)
+    again = moved.condition_on(NEW, np.full((2, 6), mean[0, 0] + 1.0))
+    assert np.all(again.predict(NEW) > mean + 0.5)
+
+
+def test_transfer_needs_inputs_that_do_not_belong_to_nodes():
     carrying = GraphGPRegressor(GRAPH, Polynomial(1, constraint="interval"), carry=np.arange(N_NODES))
     carrying.fit(Y[:-1], Y[1:])
     with pytest.raises(ValueError, match="carry must be None to transfer a model"):

@@ -269,6 +269,41 @@ def test_holes_are_filled_by_rows_before_and_after_and_by_neighbours(model):
     np.testing.assert_allclose(found[50, 1], model.impute(TABLE[:N_LEARNT].where(~np.isnan(array)))[0].iloc[50, 1])
 
 
+def test_models_of_long_series_are_compared_by_fewer_rows_and_the_summary_says_so(monkeypatch):
+    whole = GraphGPForecaster(NAMED).fit(TABLE)
+    assert "compared" not in whole.summary()
+    monkeypatch.setattr("spectralgp.forecasting.model.FEWEST_COMPARED", 100)
+    monkeypatch.setattr("spectralgp.forecasting.model.COMPARED_VALUES", 1)
+    bounded = GraphGPForecaster(NAMED).fit(TABLE)
+    assert "models that are compared are learnt from 100 of these" in bounded.summary()
+    assert np.all(bounded.backtest_.rmse["model"] < 1.1 * whole.backtest_.rmse["model"])
+    apart = (bounded.predict(3) - whole.predict(3)) / whole.predict(3, return_std=True)[1]
+    assert np.abs(apart.to_numpy()).max() < 0.25
+
+
+def test_forecasts_of_a_backtest_with_holes_know_of_no_later_row(model):
+    later = TABLE[N_LEARNT:].copy()
+    later.iloc[2, 1] = later.iloc[5, 3] = later.iloc[6, 3] = later.iloc[9, 0] = np.nan
+    other = later.copy()
+    other.iloc[10:] += 40.0
+    found, after = (model.backtest(rows, horizons=(1, 3)).forecasts for rows in (later, other))
+    for horizon in (1, 3):  # from origins up to row 9 after the end of fit: means and deviations
+        for one in (1, 2):
+            assert np.array_equal(found[horizon][one][:11], after[horizon][one][:11])
+
+
+def test_a_row_with_holes_is_taken_in_as_rolling_forecasts_take_it(model):
+    later = TABLE[N_LEARNT:].copy()
+    later.iloc[0, 1] = later.iloc[0, 4] = later.iloc[1, 3] = np.nan
+    rolled = model.backtest(later, horizons=(1,)).forecasts[1]
+    for row in range(3):
+        mean, std = model.predict(1, return_std=True)
+        deviation = std.to_numpy()[0]
+        assert np.abs((mean.to_numpy()[0] - rolled[1][row]) / deviation).max() < 1e-3
+        assert np.abs(deviation / rolled[2][row] - 1).max() < 1e-3
+        model.update(later[row : row + 1])
+
+
 def test_one_node_and_no_graph_and_few_rows_will_do():
     flat = GraphGPForecaster().fit(Y[:60, 0])
     mean, std = flat.predict(2, return_std=True)
@@ -279,6 +314,36 @@ def test_one_node_and_no_graph_and_few_rows_will_do():
     assert few.predict(2).shape == (2, N_NODES)
     with pytest.raises(ValueError, match="too few rows for a backtest"):
         few.backtest()
+
+
+def odd(kind):
+    values = Y[:100].copy()
+    if kind == "a constant node":
+        values[:, 2] = 3.0
+    elif kind == "nothing but constants":
+        values = np.arange(6.0) + np.zeros_like(values)
+    elif kind == "a node that is seen late":
+        values[:80, 1] = np.nan
+    else:
+        values[:99, 1] = np.nan
+    return values
+
+
+@pytest.mark.parametrize(
+    "kind", ["a constant node", "nothing but constants", "a node that is seen late", "a node that is seen once"]
+)
+def test_nodes_that_say_little_are_forecast_without_ado(kind):
+    values = odd(kind)
+    model = clone(QUICK).fit(pd.DataFrame(values, columns=NAMES))  # where a warning is an error
+    mean, std = (np.asarray(part) for part in model.predict(2, return_std=True))
+    assert np.isfinite(mean).all()
+    assert (std > 0).all()
+    if "constant" in kind:
+        assert np.abs(mean[:, 2] - values[0, 2]).max() < 1e-2
+        assert std[:, 2].max() < 1e-2
+    else:  # no more certain than its neighbours are
+        assert np.abs(mean[:, 1] - values[-1, 1]).max() < 6 * std[:, 1].min()
+        assert std[:, 1].min() > 0.3 * std.min(axis=1).max()
 
 
 def test_components_may_be_chosen(model):

@@ -26,7 +26,8 @@ from spectralgp import (
 from spectralgp.fields import Seen, leave_one_out, log_marginal_likelihood, seen_about
 from spectralgp.fields import seen as seeing
 from spectralgp.kernels import WithResidual
-from spectralgp.learning.missing import Expectation, objective_of
+from spectralgp.learning.expectations import CompletedHoles
+from spectralgp.learning.missing import objective_of
 from spectralgp.signals import read_signals
 from tolerances import DIFFERENCE, EXACT, GRADIENT, ITERATIVE, MASKED, STANDARD_ERRORS
 
@@ -136,7 +137,7 @@ def test_the_gradient_is_that_of_the_evidence(kernel, mask):
     task = dataclasses.replace(
         Task.of(Graph(WEIGHTS), RBF(1.0), INPUTS, SIGNALS, prior=None), signals=read_signals(holes(mask))
     )
-    objective = objective_of(task, prior_of(kernel), Expectation(task, None))
+    objective = objective_of(task, prior_of(kernel), CompletedHoles(task, None))
     point = objective.point(prior_of(kernel))
     seen = mask.ravel()
 

@@ -200,6 +200,7 @@ def test_the_papers_algorithm_states_its_truncation_error():
     assert fit.outcome is Outcome.TOO_FEW_MOMENTS
 
 
+@pytest.mark.slow
 def test_the_papers_algorithm_adds_moments_for_what_it_freezes():
     """With few of them the ascent gains millions of nats that are not there; after it, the error is small again."""
     case, solver = LARGE_CASES["notch, 1%"], Lagrangian(Limits.from_iterations(60))

@@ -147,6 +147,7 @@ def test_the_default_takes_them_where_they_predict_better(skew):
     assert scores[0] > 0.9 * scores[1]  # the negative of the CRPS
 
 
+@pytest.mark.slow
 def test_it_is_offered_nowhere_else(skew):
     graph, inputs, signals, _ = skew
     holes = signals[:30].copy()
@@ -156,6 +157,7 @@ def test_it_is_offered_nowhere_else(skew):
     assert not any(members(GraphGPRegressor(graph).fit(inputs[:30], holes)))
 
 
+@pytest.mark.slow
 def test_draws_moments_and_densities_agree(skew):
     """Of what the default says at new inputs, with and without noise, and given some of the values."""
     _, inputs, signals, model = skew

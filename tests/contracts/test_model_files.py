@@ -291,7 +291,7 @@ def test_each_way_to_be_wrong_has_its_words(files, tmp_path):
 @pytest.mark.parametrize(
     ("where", "value", "words"),
     [
-        (("candidates", 0, "kernel", "type"), "Response", r"Invalid value .* at `\$.candidates\[0\].kernel.type`"),
+        (("candidates", 0, "kernel", "type"), "Response", r"Object .* at `\$.candidates\[0\].kernel`"),
         (("candidates", 0, "kernel", "type"), "os.system", r"Invalid value .* at `\$.candidates\[0\].kernel.type`"),
         (("shared", "models", 0, "input_kernel", "type"), "PairwiseKernel", r"Invalid value .*input_kernel.type"),
         (("estimator", "parameters", "solver"), {"type": "Solver"}, r"Invalid value 'Solver' .*solver.type"),
@@ -310,6 +310,15 @@ def test_what_is_wrong_is_said_with_its_place(files, tmp_path, where, value, wor
     path = tmp_path / "model.sgp"
     path.write_bytes(packed(metadata, state, arrays))
     with pytest.raises(ValueError, match=words):
+        spectralgp.load(path)
+
+
+def test_weights_below_zero_are_refused_though_they_add_up_to_one(files, tmp_path):
+    metadata, state, arrays = unpacked(files["stacked"], tmp_path)
+    arrays = arrays | {"learnt.weights": np.array([1.5, -0.5])}
+    path = tmp_path / "model.sgp"
+    path.write_bytes(packed(metadata, state, arrays))
+    with pytest.raises(ValueError, match="add up to one"):
         spectralgp.load(path)
 
 
@@ -337,12 +346,12 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     ("other", "chebyshev log_likelihood log_posterior log_marginal_likelihood stationarity feasibility multipliers"),
     ("other", "complementarity lift truncation rounding probes limit score restarts tried eigenpairs densities"),
     ("other", "input_recipe time shrinkage input_kernel stacking transformation factor order graph_kernel"),
-    ("other", "offset_variance filling signal_scales learnt_from points gram"),
+    ("other", "offset_variance filling signal_scales learnt_from points gram date_columns"),
     ("other", "calendar drift seasons components kind clock trials backtest value last start members stages fit basis"),
     (-1.0, "smoothness step least_rate penalty x_penalty period"),
     (0.5, "n_steps harmonics residuals"),
     (None, "name detail method active how notes note"),
-    (7, "zone time_column"),
+    (7, "zone time_column labels"),
 )
 WRONG_ARRAYS: dict[str, Any] = {  # those that are wrong by their values; the others are made shorter
     "indices": [4] * 8,

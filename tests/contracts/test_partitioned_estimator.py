@@ -29,6 +29,8 @@ from spectralgp import (
 from spectralgp.operators import MomentPass
 from spectralgp.partitioned.cluster import current_client
 
+pytestmark = pytest.mark.slow  # on workers; what the estimator asks of partitions is in test_partitioned_operator.py
+
 N_NODES, N_SIGNALS = 600, 10
 POINTS = np.random.default_rng(0).random((N_NODES, 2))
 
@@ -100,7 +102,6 @@ def test_fits_and_predictions_are_those_of_one_machine(parted, name):
     assert relative_error(own.response(), other.response()) < OPTIMUM
 
 
-@pytest.mark.slow
 def test_the_default_model_is_the_same(parted):
     own, other = (fitted(graph, graph_kernel=None, spectrum=Chebyshev(n_probes=16)) for graph in (parted, GRAPH))
     assert relative_error(own.log_marginal_likelihood_, other.log_marginal_likelihood_) < CLOSE
@@ -129,7 +130,6 @@ def test_single_precision(parted):
     assert relative_error(own.predict(X[:2]).compute(), other.predict(X[:2])) < 1e-3
 
 
-@pytest.mark.slow
 def test_signals_may_be_dasks_or_zarrs(parted, tmp_path):
     stored = zarr.create_array(tmp_path / "signals", shape=Y.shape, chunks=(N_SIGNALS, 100), dtype="f8")
     stored[:] = Y
@@ -300,7 +300,6 @@ def test_folds_and_searches_run_on_dask_through_joblib(client):
     assert len(search.cv_results_["mean_test_score"]) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["combinatorial", "normalized"])
 def test_workers_in_processes_of_their_own_give_the_same(tmp_path, kind):
     """Moments within 1e-12, fits and predictions within 1e-8.

@@ -219,6 +219,7 @@ def test_fits_in_threads_are_the_fits_alone():
         np.testing.assert_array_equal(actual, truth)
 
 
+@pytest.mark.slow
 def test_large_fits_in_threads_share_the_graph():
     model = GraphGPRegressor(CASE.graph, Polynomial(1), spectrum=Chebyshev(n_moments=33))
     expected = model.fit(CASE.inputs, CASE.signals).log_marginal_likelihood_

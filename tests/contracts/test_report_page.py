@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from spectralgp import Graph, GraphGPRegressor, Polynomial
+from spectralgp import Graph, GraphGPForecaster, GraphGPRegressor, Polynomial
+from spectralgp.time import Matern
 
 CHROMIUM = Path("/usr/bin/chromium")
 NASTY = "<script>alert(1)</script>"
@@ -162,7 +164,69 @@ def test_the_table_finds_nodes_by_name_and_holds_their_values(opened, signals):
     page.locator("#find").fill("station 4")
     page.locator("#node-rows button").first.focus()
     page.keyboard.press("Enter")
-    assert page.locator("#readout").inner_text().startswith("station 4: observed not observed, predicted")
+    assert page.locator("#readout").inner_text().startswith("station 4: not observed, predicted")
+
+
+def drawn_node(page):
+    return page.evaluate("document.getElementById('node-plot').data.map((one) => [one.name, Array.from(one.y)])")
+
+
+def test_a_node_is_drawn_over_the_signals_as_it_is_chosen(opened, signals):
+    """By its name, in the table and on the map; what fills its hole has an interval."""
+    graph, X, Y = signals
+    model = GraphGPRegressor(graph, Polynomial(2)).fit(X, Y)
+    left, (filled, std) = model.leave_one_out(), model.impute(X, Y)
+    page = opened.page
+    assert page.locator("#node").input_value() == "4"  # the one with a hole
+    found = dict(drawn_node(page))
+    assert list(found) == ["90% interval", "50% interval", "predicted", "observed", "filled in, with its 90% interval"]
+    np.testing.assert_allclose(found["predicted"], left.mean[:, 4], rtol=1e-4)
+    np.testing.assert_allclose(found["observed"][1:], Y[1:, 4], rtol=1e-4)
+    np.testing.assert_allclose(found["filled in, with its 90% interval"], filled[0, 4], rtol=1e-4)
+    high = left.mean[:, 4] + 1.6448536 * left.std[:, 4]
+    np.testing.assert_allclose(found["90% interval"][:20], high, rtol=1e-4)
+    width = page.evaluate("document.getElementById('node-plot').data[4].error_y.array[0]")
+    assert width == pytest.approx(1.6448536 * std[0, 4], rel=1e-4)
+    page.locator("#node").select_option("17")
+    np.testing.assert_allclose(dict(drawn_node(page))["observed"], Y[:, 17], rtol=1e-4)
+    assert page.locator("#readout").inner_text().startswith("station 17: ")
+    x, y = opened.node_at(23)
+    page.mouse.move(x + 30, y + 30)
+    page.mouse.move(x, y, steps=4)
+    page.wait_for_function("document.querySelector('#map-plot .hoverlayer').textContent.includes('station')")
+    page.mouse.click(x, y)
+    page.wait_for_function("document.getElementById('node').value === '23'")
+    np.testing.assert_allclose(dict(drawn_node(page))["observed"], Y[:, 23], rtol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def series(signals, tmp_path_factory):
+    graph, _, _ = signals
+    rng = np.random.default_rng(0)
+    Y = np.zeros((120, 50))
+    for row in range(1, 120):
+        Y[row] = 0.8 * Y[row - 1] + rng.standard_normal(50)
+    Y[100:104, 4] = np.nan
+    table = pd.DataFrame(Y, pd.date_range("2020-01-01", periods=120), [str(name) for name in graph.names])
+    model = GraphGPForecaster(graph, components=(Matern(0.5),), seasons=None, calendar=None).fit(table[:110])
+    return model.report(tmp_path_factory.mktemp("series") / "report.html", table, horizon=10)
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_report_of_a_series_opens_without_errors_and_fits_its_window(browser, series, width):
+    one = Opened(browser, series, width)
+    assert one.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert one.complaints() == []
+    assert one.requests == [one.url]
+    assert one.dialogs == []
+    assert one.page.locator("#signal-name").inner_text().startswith("2020-04-20 ")
+    assert one.page.locator("input[name=field]:checked").get_attribute("value") == "mean"
+    assert len(coloured(one.page)) == 50
+    names = [name for name, values in drawn_node(one.page) if any(value is not None for value in values)]
+    assert names == ["90% interval", "50% interval", "predicted", "observed", "filled in, with its 90% interval"]
+    assert one.page.evaluate("document.getElementById('node-plot')._fullLayout.xaxis.type") == "date"
+    assert one.page.locator(".plot .main-svg").count() >= 6
+    one.context.close()
 
 
 def test_the_heading_is_text(opened):

@@ -388,7 +388,7 @@ def test_the_file_is_plain_safetensors_that_says_who_wrote_it(tmp_path):
     with safe_open(tmp_path / "model.sgp", framework="numpy") as opened:
         metadata = opened.metadata()
         assert set(opened.keys()) >= {"graph.data", "signals.0.source", "eigenpairs.combinatorial.eigenvectors"}
-    assert (metadata["format"], metadata["format_version"]) == ("spectralgp model", "5")
+    assert (metadata["format"], metadata["format_version"]) == ("spectralgp model", str(FORMAT_VERSION))
     assert set(json.loads(metadata["written_by"])) == {"spectralgp", "python", "numpy", "scipy", "scikit-learn"}
     assert json.loads(metadata["model"])["candidates"][0]["kernel"]["type"] == "WithResidual"
 
@@ -404,6 +404,41 @@ def test_an_old_file_is_replaced_with_its_permissions_and_a_new_one_has_the_usua
     assert {file.name for file in tmp_path.iterdir()} == {"any", "model.sgp"}
 
 
+def bump(eigenvalues, centre):
+    """A filter of the user's own."""
+    return np.exp(-20 * (eigenvalues - centre) ** 2)
+
+
+def slope(eigenvalues, centre):
+    return (40 * (eigenvalues - centre) * bump(eigenvalues, centre))[:, None]
+
+
+@pytest.mark.parametrize("given", [bump, Response(bump, jacobian=slope)], ids=["function", "response"])
+@pytest.mark.parametrize("bounds", [None, ((-np.inf, 1.0),)], ids=["free", "bounded"])
+def test_a_filter_of_ones_own_is_known_by_its_name(tmp_path, given, bounds):
+    """No code is in the file: the function is the reader's own, and it is the one that was saved."""
+    kernel = Response(bump, (0.4,), bounds, slope, name="bump") + Diffusion(laplacian="combinatorial", scaled=True)
+    model = fit(graph_kernel=kernel, residual=None, scale="global")
+    model.save(tmp_path / "model.sgp")
+    again = spectralgp.load(tmp_path / "model.sgp", responses={"bump": given, "other": np.exp})
+    np.testing.assert_array_equal(again.predict(NEW, return_std=True), model.predict(NEW, return_std=True))
+    own = again.graph_kernel.kernels[0]
+    expected = slope if isinstance(given, Response) else None
+    assert (own.function, own.jacobian, own.parameters, own.parameter_bounds) == (bump, expected, (0.4,), bounds)
+    with pytest.raises(ValueError, match=r"got none for bump\. Pass load\(path, responses=\{'bump': function\}\)"):
+        spectralgp.load(tmp_path / "model.sgp")
+    with pytest.raises(ValueError, match=r"responses\['bump'\] must be the function that the model was saved with"):
+        spectralgp.load(tmp_path / "model.sgp", responses={"bump": lambda values, centre: 2 * bump(values, centre)})
+
+
+def test_dates_of_inputs_are_kept(tmp_path):
+    days = np.datetime64("2024-02-25") + np.arange(N_SIGNALS)[:, None]
+    model = round_trip(fit(X=days, graph_kernel=Polynomial(1)))
+    assert model.date_columns_ == (0,)
+    with pytest.raises(TypeError, match=r"X must have dates in columns \[0\], as at fit; got no dates"):
+        model.predict(np.zeros((1, 1)))
+
+
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.sgp")), ids=lambda path: path.name)
 def test_files_of_every_version_are_read(path):
     """Files of a version are never written again: what they predicted then, they predict now.
@@ -417,7 +452,7 @@ def test_files_of_every_version_are_read(path):
         then, expected = expected, np.load(now)
         assert np.all(np.abs(expected["mean"] - then["mean"]) < 0.2 * then["std"])
         assert np.all(np.abs(expected["std"] / then["std"] - 1) < 0.03)
-    model = spectralgp.load(path)
+    model = spectralgp.load(path, responses={"bump": bump})
     if isinstance(model, GraphGPForecaster):
         mean, std = model.predict(int(expected["inputs"]), return_std=True)
         assert relative_error(np.asarray(mean), expected["mean"]) < OTHER_MACHINE
@@ -470,6 +505,13 @@ def test_how_inputs_were_made_is_kept(tmp_path):
     assert fit(graph_kernel=Polynomial(1)).input_recipe_ is None
 
 
+def test_labels_of_rows_are_kept():
+    """Files of earlier versions do not know them."""
+    labels = spectralgp.load(DATA / "version6-labels.sgp")._form.kept_labels
+    assert labels == tuple(f"2018-04-{day:02d}" for day in range(1, 15) if day != 6)
+    assert spectralgp.load(DATA / "version2-recipe.sgp")._form.labels is None
+
+
 def test_there_is_a_file_of_every_version():
     found = {path.name.split("-")[0] for path in DATA.glob("*.sgp")}
     assert found == {f"version{number}" for number in range(1, FORMAT_VERSION + 1)}
@@ -495,7 +537,7 @@ class OwnSolver(Sqp):
     [
         (
             {"graph_kernel": Response(lambda eigenvalues: 1 - eigenvalues / 2)},
-            r"graph_kernel must be a graph kernel of this package to be saved; got Response\(.*A file holds no code",
+            r"graph_kernel must be a graph kernel of this package, or a Response with a name, to be saved.*name=",
         ),
         ({"graph_kernel": [Identity(), OwnKernel()]}, r"graph_kernel\.1 must be a graph kernel of this package"),
         ({"residual": Response(np.ones_like), "graph_kernel": Identity()}, "residual must be a graph kernel of this"),

@@ -106,7 +106,13 @@ def test_the_installed_package_is_the_wheels(typed, tmp_path):
 def test_commands_of_the_readme_lead_from_files_to_a_report(typed, tmp_path):
     """Typed one after the other in an empty folder, with the installed command; comments say what they print."""
     lines = snippets.commands_of(README)
-    assert len(lines) == 8
+    assert len(lines) == 11
     for line in lines:
         snippets.check_command(line, typed(line, tmp_path), tmp_path)
-    assert "<!doctype html>" in (tmp_path / "report.html").read_text(encoding="utf-8")[:100].lower()
+    for page in ("report.html", "map.html"):
+        assert "<!doctype html>" in (tmp_path / page).read_text(encoding="utf-8")[:100].lower()
+    filled = (tmp_path / "filled.csv").read_text(encoding="utf-8").splitlines()
+    assert filled[0].startswith("year,Alabama,Alabama lower,Alabama upper,")
+    assert {len(line.split(",")) for line in filled} == {1 + 3 * 48}
+    assert "" not in filled[1].split(",")
+    assert (tmp_path / "maine.png").read_bytes()[1:4] == b"PNG"

@@ -64,9 +64,45 @@ def transfer(names):
     assert len(names["others"]) == 15
 
 
+def classes(names):
+    assert names["right"].mean() > 0.75
+    assert names["right"][names["sure"]].mean() > 0.9
+    assert np.all(np.abs(names["stated"] - names["found"]) < 0.2)  # of 30 papers each
+    assert np.count_nonzero(~names["others"]) == 20
+
+
+def counts(names):
+    raw, rates = names["raw"], names["rates"]
+    assert raw.min() < 0.1 * rates.min()
+    assert raw.max() > 1.5 * rates.max()
+    # the fewer births, the nearer to the common rate
+    spread = np.abs(np.log(rates[0] / np.median(rates)))
+    few = names["births"][0] < np.median(names["births"])
+    assert np.mean(np.abs(raw - rates)[0][few]) > np.mean(np.abs(raw - rates)[0][~few])
+    assert spread.max() < 1.1
+
+
+def heavy_tails(names):
+    errors = names["errors"]
+    assert errors["student_t"] < 0.5 * errors["gaussian"]
+    assert names["models"]["student_t"].likelihood_.freedom < 4
+    assert 0.02 < np.mean(names["wrong"]) < 0.06
+
+
 # in the order of the gallery, which is that of the names of the files
-CLAIMS = (failed_sensors, choose_kernel, carry_over, intervals, large_graph, saved_model, transfer)
-EXAMPLES = {f"plot_{number}_{claim.__name__}": claim for number, claim in enumerate(CLAIMS, start=1)}
+CLAIMS = (
+    failed_sensors,
+    choose_kernel,
+    carry_over,
+    intervals,
+    large_graph,
+    saved_model,
+    transfer,
+    classes,
+    counts,
+    heavy_tails,
+)
+EXAMPLES = {f"plot_{number:02}_{claim.__name__}": claim for number, claim in enumerate(CLAIMS, start=1)}
 
 
 def test_every_example_is_checked():

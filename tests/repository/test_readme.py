@@ -22,7 +22,7 @@ def outputs():
 
 def test_snippets_print_what_their_comments_say(outputs):
     printed, _ = outputs
-    assert len(printed) == 5
+    assert len(printed) == 6
     snippets.check(PAGE, printed)
 
 

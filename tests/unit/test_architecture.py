@@ -25,6 +25,7 @@ from spectralgp.fields import Covariance, Mixture, Nodes, Posterior, Predictive,
 from spectralgp.kernels import GraphKernel, InputKernel
 from spectralgp.kernels.inputs import NewInputs
 from spectralgp.learning import Solver
+from spectralgp.likelihoods import Likelihood
 from spectralgp.signals import Signals
 from spectralgp.spectra import SpectralData, Spectrum, SpectrumSettings
 
@@ -43,6 +44,7 @@ ROOMS = [
     "spectra",
     "kernels",
     "states",
+    "likelihoods",
     "fields",
     "scores",
     "datasets",
@@ -289,6 +291,8 @@ COMPARED_BY_VALUE = {
     "Counts",
     "Column",
     "Compared",
+    "Condition",
+    "Dialect",
     "Errors",
     "Exact",
     "Independent",
@@ -328,7 +332,7 @@ def test_nouns_are_frozen_and_those_with_arrays_are_compared_by_identity():
     assert len(found) > 60
     assert {kind.__name__ for kind in found if not kind.__dataclass_params__.frozen} == MUTABLE
     by_value = {kind.__name__ for kind in found if kind.__dataclass_params__.eq}
-    parts = {kind.__name__ for kind in found if issubclass(kind, (GraphKernel, Solver))}
+    parts = {kind.__name__ for kind in found if issubclass(kind, (GraphKernel, Likelihood, Solver))}
     assert by_value == COMPARED_BY_VALUE | parts
 
 
@@ -348,7 +352,7 @@ def test_every_public_method_is_documented_by_its_class_or_a_base():
 
 SEAMS = (
     *(Spectrum, SpectrumSettings, SpectralData, InputKernel, NewInputs, GraphKernel, Signals, Solver),
-    *(Posterior, Mixture, Predictive, Covariance, Rows, Nodes, Transformation),
+    *(Posterior, Mixture, Predictive, Covariance, Rows, Nodes, Transformation, Likelihood),
 )
 SETTINGS = {"settings", "spectrum"}  # of which None is no kind
 # words by which users ask for kinds, and the names that such a word may stand under
@@ -358,10 +362,12 @@ WORDED = {"kernel", "input_kernel", "described", "spectrum", "settings", "solver
 # doors, which make objects of what a user gives
 DOORS = {
     "cli.learning: == 'exact'": "--spectrum is a word",
+    "estimators.observing: isinstance Gaussian": "noise that is known, or learnt beside covariates, is Gaussian",
     "estimators.reading: isinstance GraphKernel": "graph_kernel= is a kernel or a list, residual= a kernel or a word",
     "estimators.reading: isinstance SpectralKernel": "residual= must be a function on the spectrum",
     "estimators.reading: isinstance SpectrumSettings": "spectrum= is a word or settings",
     "estimators.regressor: isinstance GraphKernel": "set_params() sets parameters of one kernel",
+    "files.models: isinstance Response": "load(responses=) has functions or kernels; a file holds one by its name",
     "learning.objective: isinstance SpectrumSettings": "Task.of() says what settings are",
     "fields.posterior: isinstance GraphKernel": "graph_gp() says what a graph kernel is",
     "learning.families: isinstance GraphKernel": "learn() says what a graph kernel is",
@@ -463,7 +469,8 @@ def libraries_loaded_by(statement: str) -> set[str]:
 
 
 def test_importing_the_package_loads_no_heavy_library():
-    loaded = libraries_loaded_by("import spectralgp; spectralgp.Graph")
+    assert libraries_loaded_by("import spectralgp").isdisjoint({"numpy", "scipy", "sklearn"})
+    loaded = libraries_loaded_by("import spectralgp; spectralgp.GraphGPRegressor")
     # scikit-learn 1.9 loads pandas and rich by itself where they are installed; that is not ours to mend
     of_sklearn = libraries_loaded_by("import sklearn.gaussian_process")
     assert loaded & HEAVY <= of_sklearn
@@ -471,7 +478,10 @@ def test_importing_the_package_loads_no_heavy_library():
 
 
 def test_importing_the_package_loads_no_room_that_few_need():
-    code = "import sys, spectralgp; print(*(name for name in sys.modules if name.startswith('spectralgp.')))"
+    code = (
+        "import sys; from spectralgp import GraphGPRegressor, load; "
+        "print(*(name for name in sys.modules if name.startswith('spectralgp.')))"
+    )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     few_need = {"baselines", "cli", "datasets", "partitioned", "plots", "report"}
     assert {name.split(".")[1] for name in loaded}.isdisjoint(few_need)
@@ -480,6 +490,9 @@ def test_importing_the_package_loads_no_room_that_few_need():
 def test_names_that_are_imported_late_are_found():
     assert "PartitionedGraph" in dir(spectralgp)
     assert all(hasattr(spectralgp, name) for name in spectralgp.__all__)
+    code = "import spectralgp; print(spectralgp.scores.crps([1.0], [0.0], [1.0]).shape, hasattr(spectralgp, 'nothing'))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert answer == "(1,) False\n"
     with pytest.raises(AttributeError, match="has no attribute 'PartitionedGraphs'"):
         spectralgp.PartitionedGraphs  # noqa: B018
 

@@ -93,10 +93,35 @@ def test_mistakes_in_arguments_have_status_2(invoke, arguments):
     assert arguments[-1].lstrip("-")[:10] in answer.stderr
 
 
-def test_help_names_the_commands(invoke):
+def test_help_names_the_commands_in_a_line_each(invoke):
     answer = invoke("--help")
     assert answer.exit_code == 0
-    assert "demo" in answer.stdout
+    shown = [line.strip("│ \n").split(maxsplit=1) for line in answer.stdout.splitlines()]
+    assert [line for line in shown if line and line[0] in cli.COMMANDS] == [
+        [name, summary] for name, (_, summary) in cli.COMMANDS.items()
+    ]
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_load_no_heavy_library(option):
+    script = (
+        f"import sys; sys.argv = ['spectralgp', {option!r}]\n"
+        "from spectralgp.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit as end: print(end.code, *{name.split('.')[0] for name in sys.modules})"
+    )
+    source = str(Path(spectralgp.__file__).parents[1])
+    answer = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code, *loaded = answer.stdout.splitlines()[-1].split()
+    assert code == "0"
+    assert {"spectralgp", "typer"} <= set(loaded)
+    assert set(loaded).isdisjoint({"numpy", "scipy", "sklearn", "pandas", "matplotlib", "numba", "msgspec", "plotly"})
 
 
 def test_the_version_is_the_packages(invoke):

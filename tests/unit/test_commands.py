@@ -23,7 +23,18 @@ import pytest
 from typer.testing import CliRunner
 
 import spectralgp
-from spectralgp import Diffusion, Graph, GraphGPForecaster, GraphGPRegressor, Matern, Polynomial, RandomWalk, cli, load
+from spectralgp import (
+    Diffusion,
+    Graph,
+    GraphGPForecaster,
+    GraphGPRegressor,
+    Matern,
+    Polynomial,
+    RandomWalk,
+    cli,
+    load,
+    plots,
+)
 from spectralgp.baselines import RidgeRegression, hidden_at_once
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.learning import KERNELS, kernel_named
@@ -96,15 +107,16 @@ def examples(command):
 # ----------------------------------------------------------------------------------------------------- end to end
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.__name__)
-def test_every_commands_help_has_an_example_that_runs(fitted, monkeypatch, command):
+@pytest.mark.slow
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_commands_help_has_an_example_that_runs(fitted, monkeypatch, name):
     quick = GraphGPRegressor(demo.made_outages().graph, Polynomial(1), residual=None)
     methods = {"Interpolation": demo.interpolate}
     monkeypatch.setattr(demo, "run_demo", partial(demo.run_demo, model=quick, methods=methods))
-    lines = examples(command)
+    lines = examples(cli.command_named(name))
     assert lines
-    assert lines[-1][0] == command.__name__
-    shown = " ".join(answered(command.__name__, "--help").split())
+    assert lines[-1][0] == name
+    shown = " ".join(answered(name, "--help").split())
     assert " ".join(lines[-1][:3]) in shown
     for arguments in lines:
         answered(*arguments, *(["--force"] if "--force" in shown else []))
@@ -165,6 +177,178 @@ def test_holes_are_filled_in_and_the_rest_is_kept(folder):
     error = (filled - truth).to_numpy()[missing]
     assert np.sqrt(np.mean(error**2)) < 0.25 * np.std(truth.to_numpy()[missing])  # neighbours and years around it tell
     assert 0.8 < np.mean(np.abs(error) < 1.645 * std.to_numpy()[missing]) < 0.98
+
+
+def test_from_csv_to_a_table_with_intervals_a_picture_and_a_report(folder):
+    """As a new user types it: a table with holes, in the dialect of a German spreadsheet, and back."""
+    holes = incomes("holes").set_axis(pd.date_range("1960-01-31", periods=50, freq="YE", name="Tag"))
+    german = {"sep": ";", "decimal": ",", "date_format": "%d.%m.%Y", "encoding": "utf-8-sig"}
+    holes.to_csv("löcher.csv", **german)
+    table, dates = ["--signals", "löcher.csv"], ["--date-format", "%d.%m.%Y"]
+    fit = ["fit", "--points", "files/states.csv", "--neighbors", "5", "--kernel", "polynomial:2", "--inputs", "time"]
+    answered(*fit, *table, *dates, "--out", "model.sgp")
+    answered("impute", "model.sgp", *table, *dates, "--level", "0.9", "--out", "gefüllt.csv", "--std", "std.csv")
+    assert Path("gefüllt.csv").read_bytes().startswith("\ufeffTag;Alabama;Alabama lower;Alabama upper;".encode())
+    filled = pd.read_csv("gefüllt.csv", sep=";", decimal=",", encoding="utf-8-sig", index_col=0)
+    assert filled.index.tolist() == holes.index.strftime("%d.%m.%Y").tolist()
+    mean, lower, upper = (
+        filled[[f"{name}{end}" for name in holes]].set_axis(list(holes), axis=1).set_axis(holes.index)
+        for end in ("", " lower", " upper")
+    )
+    missing = holes.isna().to_numpy()
+    for one in (mean, lower, upper):
+        np.testing.assert_array_equal(one.to_numpy()[~missing], holes.to_numpy()[~missing])
+    own, std = load("model.sgp").impute(files_of_time(holes), holes)
+    half = 1.6448536269514722 * std.to_numpy()[missing]
+    smallest = std.where(std > 0).min()
+    coarse = np.broadcast_to(0.5 * 10 ** (np.floor(np.log10(smallest)) - 2), holes.shape)[missing]  # half a last digit
+    for one, sign in ((mean, 0), (lower, -1), (upper, 1)):
+        assert np.all(np.abs(one.to_numpy()[missing] - (own.to_numpy()[missing] + sign * half)) <= 1.001 * coarse)
+    assert filled.map(lambda value: len(f"{value!r}")).to_numpy().max() < 10  # no sixteen digits
+    answered("plot", "model.sgp", *table, *dates, "--node", "Maine", "--out", "maine.png")
+    assert Path("maine.png").read_bytes()[1:4] == b"PNG"
+    answered("report", "model.sgp", "--out", "report.html")
+    assert Path("report.html").read_text().lower().startswith("<!doctype html>")
+
+
+def files_of_time(table):
+    """Days since 1970, as the commands have time."""
+    return pd.DataFrame({"time": (table.index - pd.Timestamp(0)) / pd.Timedelta(days=1)}, index=table.index)
+
+
+def test_predictions_and_forecasts_have_intervals_beside_the_mean(fitted):
+    later = ["predict", "model.sgp", "--signals", "files/later.csv"]
+    answered(*later, "--out", "mean.csv", "--std", "std.csv")
+    answered(*later, "--out", "beside.csv", "--level", "0.5")
+    answered(*later, "--out", "long.csv", "--level", "0.5", "--long")
+    mean, std, beside = (pd.read_csv(f"{name}.csv", index_col="year") for name in ("mean", "std", "beside"))
+    long = pd.read_csv("long.csv")
+    assert list(long) == ["year", "node", "mean", "std", "lower", "upper"]
+    for end, sign in (("lower", -1), ("upper", 1)):
+        exact = mean + sign * 0.6744897501960817 * std
+        wide = beside[[f"{name} {end}" for name in mean]].set_axis(list(mean), axis=1)
+        error = np.abs(wide - exact).max()
+        assert (error > 0).all()
+        assert (error <= 0.005 * std.min()).all()
+        np.testing.assert_array_equal(long.pivot(index="year", columns="node", values=end)[list(mean)], wide)
+    fit = ["fit", "--graph", "files/edges.csv", "--signals", "files/incomes.csv", "--inputs", "time"]
+    answered(*fit, "--season", "auto", "--out", "series.sgp")
+    answered("forecast", "series.sgp", "--out", "forecast.csv", "--std", "deviations.csv")
+    answered("forecast", "series.sgp", "--out", "with.csv", "--level", "0.5")
+    forecast, deviations, wide = (
+        pd.read_csv(f"{name}.csv", index_col=0) for name in ("forecast", "deviations", "with")
+    )
+    upper = forecast + 0.6744897501960817 * deviations
+    assert np.abs(wide["Texas upper"] - upper["Texas"]).max() < 0.005 * deviations["Texas"].min()
+
+
+def watched(monkeypatch, *names):
+    """What functions that draw are called with, in a list that grows with every call."""
+    drawn = []
+
+    def watch(name, real, *given, **options):
+        drawn.append((name, given))
+        return real(*given, **options)
+
+    for name in names:
+        monkeypatch.setattr(plots, name, partial(watch, name, getattr(plots, name)))
+    return drawn
+
+
+@pytest.mark.parametrize("arguments", [["--node", "Maine", "--node", "Texas"], ["--map", "--row", "1975"], []])
+def test_pictures_are_those_of_the_library(folder, monkeypatch, arguments):
+    fit = ["fit", "--points", "files/states.csv", "--neighbors", "5", "--kernel", "polynomial:1", "--inputs", "time"]
+    answered(*fit, "--signals", "files/holes.csv", "--out", "model.sgp")
+    drawn = watched(monkeypatch, "plot_filled", "plot_signal", "plot_filter")
+    table = ["--signals", "files/holes.csv"] if arguments else []
+    for suffix in (".png", ".html"):
+        drawn.clear()
+        answered("plot", "model.sgp", *arguments, *table, "--title", "Incomes & more", "--out", f"picture{suffix}")
+        assert [name for name, _ in drawn] == {0: ["plot_filter"], 3: ["plot_signal"], 4: 2 * ["plot_filled"]}[
+            len(arguments)
+        ]
+    assert Path("picture.png").read_bytes()[1:4] == b"PNG"
+    page = Path("picture.html").read_text()
+    assert "<title>Incomes &amp; more</title>" in page
+    assert page.count("<svg") == 1
+    assert set(re.findall(r'(?:src|href)="(.)', page)) <= {"#", "d"}  # nothing is fetched: parts of it, and data
+    assert "metadata" not in page
+    holes, model = incomes("holes"), load("model.sgp")
+    if "--map" in arguments:
+        _, (graph, observed) = drawn[0]
+        np.testing.assert_array_equal(observed, holes.loc[1975, list(graph.names)])
+    if "--node" in arguments:
+        completed, std = model.impute(holes.index.to_frame(name="time").astype(float), holes)
+        for place, name in enumerate(("Maine", "Texas")):
+            _, (observed, filled, deviation, column) = drawn[place]
+            assert observed.columns[column] == name
+            pd.testing.assert_frame_equal(observed, holes)
+            pd.testing.assert_frame_equal(filled, completed)
+            pd.testing.assert_frame_equal(deviation, std)
+
+
+def test_series_and_complete_nodes_are_drawn(fitted, monkeypatch):
+    drawn = watched(monkeypatch, "plot_prediction", "plot_forecast", "plot_forecast_map", "plot_rates")
+    answered("plot", "model.sgp", "--node", "Texas", "--signals", "files/later.csv", "--out", "texas.svg")
+    (_, (observed, mean, _)) = drawn.pop()
+    later = incomes("later")
+    assert observed.tolist() == later["Texas"][1:].tolist()
+    names = list(incomes("incomes"))
+    np.testing.assert_array_equal(mean, load("model.sgp").predict(later[names][:-1])["Texas"])
+    fit = ["fit", "--points", "files/states.csv", "--neighbors", "5", "--signals", "files/incomes.csv"]
+    answered(*fit, "--inputs", "time", "--season", "auto", "--out", "series.sgp")
+    series = ["plot", "series.sgp", "--force", "--out", "series.png"]
+    answered(*series, "--node", "Texas", "--signals", "files/incomes.csv", "--steps", "3")
+    answered(*series, "--map", "--steps", "2")
+    answered(*series)
+    assert [name for name, _ in drawn] == ["plot_forecast", "plot_forecast_map", "plot_rates"]
+    assert drawn[0][1][1:] == (list(load("series.sgp").node_names_).index("Texas"), 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--out", "a.jpg"], 2, "must end with .png"),
+        (["--out", "a.png", "--node", "Texas"], 2, "--signals must be given with --node"),
+        (["--out", "a.png", "--node", "Texas", "--map"], 2, "must not both be given"),
+        (["--out", "a.png", "--row", "1990"], 2, "--row must come with --map"),
+        (["--out", "a.png", "--signals", "files/later.csv"], 2, "must come with --node or --map"),
+        (["--out", "a.png", "--steps", "3"], 2, "--steps must be left out"),
+        (["--out", "a.png", "--node", "Hawaii"], 1, "must be a node of model.sgp; got Hawaii"),
+        (["--out", "a.png", "--map", "--signals", "files/later.csv", "--row", "1900"], 1, "--row must be a label"),
+    ],
+)
+def test_pictures_that_cannot_be_drawn(fitted, arguments, status, message):
+    assert message in refused("plot", "model.sgp", *arguments, status=status)
+    assert not Path("a.png").exists()
+
+
+def test_a_model_of_signals_takes_in_rows_that_it_does_not_know(fitted):
+    incomes("later")[:4].to_csv("some.csv")  # of which the first is the last of the fit, and no more than an input
+    assert answered("update", "model.sgp", "--signals", "some.csv", "--out", "some.sgp").startswith(
+        "Took in 3 rows; the model has 32 signals: some.sgp"
+    )
+    answer = run("update", "some.sgp", "--signals", "files/later.csv", "--json")
+    assert "note: 3 rows that the model knows are left out" in answer.stderr
+    assert json.loads(answer.stdout) == {"model": "some.sgp", "n_new": 17, "n_left_out": 3, "n_signals": 49}
+    later, names = incomes("later"), list(incomes("incomes"))
+    inputs, new = later[names][:-1].set_axis(later.index[1:]), later[names][1:]
+    own = load("model.sgp").condition_on(inputs, new).predict(inputs[-3:], return_std=True)
+    updated = load("some.sgp").predict(inputs[-3:], return_std=True)
+    for mine, theirs in zip(updated, own, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-8)
+    assert "must have rows that some.sgp has not seen; got 20 that it has" in refused(
+        "update", "some.sgp", "--signals", "files/later.csv"
+    )
+    assert "--scores must be left out" in refused(
+        "update", "some.sgp", "--signals", "files/later.csv", "--scores", "odd.csv", status=2
+    )
+
+
+def test_a_lag_of_times_that_go_back_names_the_rows(folder):
+    incomes("incomes").iloc[[0, 2, 1, 3]].to_csv("mixed.csv")
+    message = refused(*FIT, "--signals", "mixed.csv", "--inputs", "lag:1", "--out", "model.sgp")
+    assert "got 1961 after 1962 (row 3) in row 4, column 'year'" in message
 
 
 def test_comparing_is_fitting_and_scoring(folder):
@@ -240,7 +424,7 @@ def test_series_are_forecast_and_updated_from_files(folder):
     np.testing.assert_allclose(upper - lower, 2 * 1.6448536 * std, rtol=1e-6)
     answer = run("update", "series.sgp", "--signals", "files/later.csv", "--out", "later.sgp", "--scores", "odd.csv")
     assert answer.stdout.startswith("Took in 20 rows; the series has 50: later.sgp")
-    assert "1 rows up to the last one of the model are left out" in answer.stderr
+    assert "1 rows that the model knows are left out" in answer.stderr
     assert pd.read_csv("odd.csv", index_col=0).shape == (20, 49)
     assert load("later.sgp").n_steps_ == 50
     assert "must have rows after the last one" in refused("update", "later.sgp", "--signals", "files/later.csv")
@@ -249,6 +433,26 @@ def test_series_are_forecast_and_updated_from_files(folder):
         *FIT[:3], "--signals", "files/incomes.csv", "--season", "7", "--out", "other.sgp", status=2
     )
     assert "--season must be auto or periods" in refused(*learn, "--season", "week", "--out", "other.sgp", status=2)
+
+
+def test_counts_are_learnt_with_their_exposures(folder):
+    rng = np.random.default_rng(0)
+    incomes = pd.read_csv("files/incomes.csv", index_col=0)
+    exposure = pd.DataFrame(rng.uniform(1.0, 5.0, incomes.shape), incomes.index, incomes.columns)
+    counts = pd.DataFrame(rng.poisson(exposure), incomes.index, incomes.columns)
+    exposure.iloc[::-1].to_csv("exposure.csv")
+    counts.to_csv("counts.csv")
+    observed = ["--likelihood", "poisson", "--exposure", "exposure.csv"]
+    said = answered(*FIT, "--signals", "counts.csv", "--inputs", "time", "--out", "counts.sgp", *observed)
+    assert "Poisson()" in said
+    model = load("counts.sgp")
+    own = model.posterior_.observed_by.beside
+    assert np.allclose(own, exposure[list(model.graph_.names)].to_numpy())
+    message = refused(*FIT, "--signals", "counts.csv", "--out", "other.sgp", "--likelihood", "bernoulli")
+    assert "Y must hold zeros and ones" in message
+    wrong = ["--likelihood", "poisson", "--exposure", "nowhere.csv", "--force"]
+    message = refused(*FIT, "--signals", "counts.csv", "--out", "other.sgp", *wrong, status=2)
+    assert "--exposure must be a number, or a table" in message
 
 
 def test_a_model_of_signals_has_no_forecast(fitted):
@@ -269,6 +473,18 @@ def test_a_report_is_the_models_own(fitted):
     assert "must be left out without --signals" in refused(
         "report", "model.sgp", "--inputs", "time", "--out", "x.html", status=2
     )
+
+
+def test_a_series_has_a_report(folder):
+    learn = ("--graph", "files/edges.csv", "--signals", "files/incomes.csv", "--inputs", "time")
+    answered("fit", *learn, "--season", "auto", "--out", "series.sgp")
+    assert answered("report", "series.sgp", "--out", "series.html", "--steps", "5") == "Report: series.html\n"
+    model = load("series.sgp")
+    assert Path("series.html").read_text() == model.report("own.html", horizon=5).read_text()
+    answered("report", "series.sgp", "--signals", "files/later.csv", "--out", "later.html")
+    page = Path("later.html").read_text()
+    assert page == model.report("own.html", incomes("later")).read_text()
+    assert "judged on the rows given that the model has not seen" in page
 
 
 def test_files_of_other_dialects_give_the_same_model(folder):

@@ -107,4 +107,5 @@ def test_every_embedded_file_comes_with_its_source_and_terms():
     files = {file.name for file in folder.iterdir()} - {"README.md"}
     rows = [row for row in (folder / "README.md").read_text(encoding="utf-8").splitlines() if row.startswith("| `")]
     assert {name for row in rows for name in re.findall(r"`(\w+\.csv)`", row.split("|")[1])} == files
-    assert all(re.search("public domain|World Bank terms of use|permits re-use", row) for row in rows)
+    terms = "public domain|World Bank terms of use|permits re-use|BSD 3-clause licence"
+    assert all(re.search(terms, row) for row in rows)

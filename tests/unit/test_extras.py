@@ -12,6 +12,8 @@ import pytest
 import spectralgp
 from spectralgp._basics.extras import require
 
+pytestmark = pytest.mark.slow  # each in a process of its own
+
 HIDE = """
 import sys
 class Hidden:

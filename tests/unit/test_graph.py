@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 
 import joblib
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -665,6 +667,25 @@ def test_names_of_a_nameless_graph_are_refused():
 
 
 # ----- as_graph on arrays -----
+
+
+@pytest.mark.parametrize(
+    ("several", "error", "message"),
+    [
+        ([Graph(PATH), Graph(PATH)], TypeError, "got 2 of them. A graph that varies in time"),
+        ((PATH, PATH, PATH), TypeError, "one graph for all signals; got 3 of them"),
+        ({"monday": PATH}, TypeError, "got 1 of them"),
+        ([nx.path_graph(3)], TypeError, "pass one, such as their mean, or fit a model for each"),
+        (np.stack([PATH, PATH]), ValueError, "one adjacency matrix, with two axes; got three, of lengths (2, "),
+    ],
+)
+def test_a_graph_that_varies_in_time_is_refused_by_name(several, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        as_graph(several)
+
+
+def test_rows_of_one_matrix_are_one_graph():
+    np.testing.assert_array_equal(as_graph(np.array(list(PATH))).weights.toarray(), PATH)
 
 
 def test_as_graph_of_graphs_arrays_and_sparse_matrices():

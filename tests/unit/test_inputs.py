@@ -21,6 +21,7 @@ from spectralgp.kernels import (
     Learnt,
     Precomputed,
     Standardised,
+    as_covariance,
     as_input_kernel,
     inputs,
     length_scale_centres,
@@ -101,6 +102,17 @@ def test_a_new_independent_signal_shares_nothing():
 def test_three_matrices_are_one_too_many():
     with pytest.raises(ValueError, match="X must be a matrix or a pair of them where the kernel is precomputed; got 3"):
         Precomputed().at(MATRIX, (MATRIX, MATRIX, MATRIX))
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_what_passes_for_rounding_of_a_covariance_is_relative(unit):
+    covariance = unit * np.array([[2.0, 1.0], [1.0, 2.0]])
+    rounded = covariance + unit * np.array([[0.0, 1e-10], [0.0, 0.0]])
+    np.testing.assert_array_equal(as_covariance(rounded), rounded)
+    with pytest.raises(
+        ValueError, match=rf"X must be symmetric.*differ across the diagonal by up to {1e-9 * unit:.3g}"
+    ):
+        as_covariance(covariance + unit * np.array([[0.0, 1e-9], [0.0, 0.0]]))
 
 
 # What users write

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import oracle
 from cases import GRAPHS, WEIGHTS, bound
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Polynomial
 from spectralgp.spectra import decompose
-from tolerances import EXACT, FORMULA, POWER_COEFFICIENTS, ROUND_TRIP
+from tolerances import EXACT, FORMULA, NEAREST, POWER_COEFFICIENTS, ROUND_TRIP
 
 GRID = np.linspace(0, 1, 201)
 
@@ -201,3 +202,44 @@ def test_coefficients_must_be_numbers():
 def test_there_must_be_a_coefficient():
     with pytest.raises(ValueError, match="coefficients must"):
         Polynomial.from_coefficients([])
+
+
+# ----- moved to other graphs -----
+
+
+@pytest.mark.parametrize("degree", [2, 3, 5, 8])
+def test_a_filter_that_is_negative_somewhere_moves_as_the_nearest_that_is_not(degree):
+    """The least-distance problem against a general solver, on a finer grid; the distance is over the frequencies."""
+    spectrum = decompose(Graph(oracle.random_weights(30, seed=degree)), scaled=True)
+    kernel = Polynomial(degree).with_theta(20 * np.r_[0.3, np.random.default_rng(degree).standard_normal(degree)])
+    fine = np.linspace(0, spectrum.upper, 2001)
+    assert kernel.response(fine).min() < 0
+    moved = kernel.moved_to(spectrum, spectrum)
+    assert moved.response(fine).min() >= -EXACT * moved.response(fine).max()
+    design, values = kernel.design(spectrum.eigenvalues), kernel.response(spectrum.eigenvalues)
+
+    def distance(theta):
+        return np.mean((design @ theta - values) ** 2) / np.mean(values**2)
+
+    grid = kernel.design(fine)
+    found = minimize(
+        distance,
+        moved.theta + 0.1 * np.eye(degree + 1)[0],
+        jac=lambda theta: 2 * design.T @ (design @ theta - values) / values.size / np.mean(values**2),
+        constraints={"type": "ineq", "fun": lambda theta: grid @ theta, "jac": lambda theta: grid},
+        method="SLSQP",
+        options={"maxiter": 1000, "ftol": 1e-14},
+    )
+    assert distance(moved.theta) <= found.fun + NEAREST
+    assert distance(moved.theta) > 0.9 * found.fun
+
+
+def test_a_filter_that_is_nowhere_negative_moves_as_it_is():
+    spectrum = decompose(GRAPHS["random"], scaled=True)
+    kernel = Polynomial.from_coefficients([1.0, -2.0, 1.0], constraint="eigenvalues")  # (1 - lambda)^2
+    assert kernel.moved_to(spectrum, spectrum) is kernel
+    negative = Polynomial.from_coefficients([1.0, -2.0])
+    with pytest.raises(ValueError, match=r"constraint must be 'interval' to transfer a polynomial that is negative"):
+        negative.moved_to(spectrum)
+    with pytest.raises(ValueError, match=r"constraint must be 'interval'"):
+        Polynomial.from_coefficients([1.0, -2.0], fixed=True).moved_to(spectrum, spectrum)

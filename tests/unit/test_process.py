@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from spectralgp.time import Matern, ModalProcess, Oscillator, rolling
+from spectralgp.time import Matern, ModalProcess, Oscillator, completed_in_turn, rolling
 
 TOLERANCE = 1e-9  # of a dense covariance of all nodes and times
 SAME = 1e-10  # of the issue: updates against one pass
@@ -46,10 +46,11 @@ def dense(process, times):
 
 
 def conditioned(process, times, values, later):
-    """Mean and covariance of rows at later times given values, and the log density of these."""
+    """Mean and covariance of rows at later times given values that are not NaN, and the log density of these."""
     covariance = dense(process, np.concatenate([times, later])).reshape(2 * [(times.size + later.size) * N_NODES])
-    n = times.size * N_NODES
-    y = values.ravel()
+    kept = np.concatenate([~np.isnan(values).ravel(), np.ones(later.size * N_NODES, bool)])
+    covariance, y = covariance[np.ix_(kept, kept)], values[~np.isnan(values)]
+    n = y.size
     weights = np.linalg.solve(covariance[:n, :n], covariance[:n, n:])
     log_density = -0.5 * (
         y @ np.linalg.solve(covariance[:n, :n], y) + np.linalg.slogdet(covariance[:n, :n])[1] + n * np.log(2 * np.pi)
@@ -157,11 +158,85 @@ def test_a_process_is_pickled_without_what_it_computed(times, values):
     assert np.array_equal(again.filtered(times, values).forecast(LATER).mean, before)
 
 
+@pytest.fixture
+def holed(values):
+    holes = np.where(np.random.default_rng(2).random(values.shape) < 0.3, np.nan, values)
+    holes[5] = np.nan
+    return holes
+
+
+def test_rows_with_holes_equal_dense_conditioning(process, times, holed):
+    mean, covariance, log_density = conditioned(process, times, holed, LATER)
+    known = process.filtered(times, holed)
+    ahead = known.forecast(LATER)
+    blocks = covariance.reshape(LATER.size, N_NODES, LATER.size, N_NODES)
+    assert error(ahead.mean.ravel(), mean) < TOLERANCE
+    assert error(ahead.variance.ravel(), np.diag(covariance)) < TOLERANCE
+    for place in range(LATER.size):
+        assert error(ahead.node_covariance(place), blocks[place, :, place]) < TOLERANCE
+    assert abs(known.log_likelihood - log_density) < TOLERANCE * abs(log_density)
+    rows = np.random.default_rng(3).standard_normal((LATER.size, N_NODES))
+    left = rows - mean.reshape(rows.shape)
+    expected = [
+        -0.5 * (e @ np.linalg.solve(blocks[k, :, k], e) + np.linalg.slogdet(2 * np.pi * blocks[k, :, k])[1])
+        for k, e in enumerate(left)
+    ]
+    assert error(ahead.log_density(rows), np.array(expected)) < TOLERANCE
+
+
+def test_updates_with_holes_equal_dense_conditioning_and_add_up_to_the_density(process, times, holed, values):
+    rows = np.concatenate([values[:10], holed[10:30], values[30:]])  # complete, with holes, complete again
+    mean, _, log_density = conditioned(process, times, rows, LATER)
+    known = process.filtered(times[:10], rows[:10])
+    densities = known.log_densities(times[10:], rows[10:])
+    assert abs(known.log_likelihood + np.nansum(densities) - log_density) < TOLERANCE * abs(log_density)
+    for step in range(10, len(times)):
+        known = known.updated(times[step : step + 1], rows[step : step + 1])
+    assert error(known.forecast(LATER).mean.ravel(), mean) < TOLERANCE
+
+
+def test_what_missing_values_leave_open_is_forgotten(process, times, holed):
+    known = process.filtered(times, holed)
+    later = times[-1] + 0.5 * np.arange(1, 400)
+    rows = np.random.default_rng(4).standard_normal((later.size, N_NODES))
+    assert len(known.unknown) == (0 if process.basis is None else known.unknown.shape[0])
+    assert len(known.updated(later, rows).unknown) == 0
+
+
+@pytest.mark.parametrize("smallest", [1e-10, 1e-3])
+def test_rolling_origins_with_holes_equal_forecasts_from_each(process, times, holed, monkeypatch, smallest):
+    monkeypatch.setattr("spectralgp.time.process.ROUGHLY_OPEN", smallest)
+    origins, horizons = np.array([4, 5, 12, 30]), np.array([1, 3])
+    means, variances = rolling(process, times, holed, origins, horizons)
+    for place, origin in enumerate(origins):
+        ahead = process.filtered(times[: origin + 1], holed[: origin + 1]).forecast(times[origin + horizons])
+        assert error(means[place], ahead.mean) < max(TOLERANCE, smallest)
+        assert error(variances[place], ahead.variance) < max(TOLERANCE, smallest)
+
+
+def test_no_forecast_and_no_completion_knows_of_later_rows(process, times, holed):
+    others = holed.copy()
+    others[20:] = np.where(np.isnan(holed[20:]), np.nan, 50.0)
+    origins = np.arange(3, 20)
+    for one in (0, 1):
+        found = [rolling(process, times, rows, origins, np.array([1, 4]))[one] for rows in (holed, others)]
+        assert np.array_equal(*found)
+    filled = [completed_in_turn(process, times, rows) for rows in (holed, others)]
+    assert np.array_equal(filled[0][:20], filled[1][:20], equal_nan=True)
+    assert np.array_equal(filled[0][~np.isnan(holed)], holed[~np.isnan(holed)])
+    row = int(np.flatnonzero(np.isnan(holed).any(axis=1) & ~np.isnan(holed).all(axis=1))[-1])
+    missing, past = np.isnan(holed[row]), np.delete(np.arange(row + 1), [])
+    covariance = dense(process, times[past]).reshape(2 * [past.size * N_NODES])
+    seen = ~np.isnan(holed[past]).ravel()
+    weights = np.linalg.solve(covariance[np.ix_(seen, seen)], covariance[seen])
+    expected = (weights.T @ holed[past].ravel()[seen]).reshape(past.size, N_NODES)[row]
+    assert np.max(np.abs(filled[0][row][missing] - expected[missing])) < 1e-3
+
+
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
         (lambda p, t, y: p.filtered(t, np.full(y.shape, np.nan)), r"values must have a row that is not NaN; got none"),
-        (lambda p, t, y: p.filtered(t, np.where(y > 1, np.nan, y)), r"values must have complete rows; got . of 3"),
         (lambda p, t, y: p.filtered(t, y[:, :2]), r"values must have shape .* n_nodes = 3"),
         (lambda p, t, y: p.filtered(t, y).forecast([0.0]), r"times must be later than the last row, at 19.5; got 0.0"),
         (lambda p, t, y: p.filtered(t, y).forecast([]), r"times must be later than the last row, at 19.5; got none"),

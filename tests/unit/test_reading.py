@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 
 import networkx
 import numpy as np
@@ -16,7 +17,17 @@ from spectralgp.datasets import load_fertility, load_us_income
 from spectralgp.files.graphs import _feature_names, graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
-from spectralgp.files.tables import following, read_table, times_of, write_tables
+from spectralgp.files.tables import (
+    Dialect,
+    as_long,
+    dialect_of,
+    following,
+    read_table,
+    side_by_side,
+    times_of,
+    with_intervals,
+    write_tables,
+)
 
 MATRIX = "%%MatrixMarket matrix coordinate real general\n"
 POINT = '{"features": [{"geometry": {"type": "Point", "coordinates": [1, 2]}, "id": 1}, '
@@ -373,7 +384,13 @@ def test_every_kind_of_file_holds_the_same_graph(tmp_path):
         ("graph.mtx", f"{MATRIX}3 3 2000000000\n1 2 1.0\n", r"3 rows and 2,000,000,000 entries, more than"),
         ("edges.parquet.gz", "", r"must have one of the suffixes .*; got '.parquet.gz'"),
         ("graph.geojson", "{}", r"GeoJSON FeatureCollection"),
-        ("graph.geojson", "[1, 2]", r"GeoJSON FeatureCollection"),
+        (
+            "graph.geojson",
+            "[1, 2]",
+            r"GeoJSON FeatureCollection, an object with a list of features; got a list\. Export",
+        ),
+        ("graph.geojson", '{"type": "Feature"}', r"list of features; got an object with 'type'\. Export"),
+        ("graph.geojson", '{"features": 3}', r"list of features; got an object with 'features'\. Export"),
         ("graph.geojson", '{"features": [1]}', r"geometry in every feature, .*; got 1 in feature 1"),
         ("graph.geojson", POINT + '{"geometry": null}]}', r"geometry in every feature, .*; got None in feature 2"),
         (
@@ -617,6 +634,78 @@ def test_what_is_written_is_read_again(tmp_path, suffix):
     path = tmp_path / f"signals.{suffix}"
     write_tables({path: frame})
     pd.testing.assert_frame_equal(signals_from_file(path, PATH), frame, check_freq=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "dialect"),
+    [
+        ("day,a\n2024-01-31,0.5\n", Dialect()),
+        ("day;a;b\n1;2;0,5\n", Dialect(";", ",")),
+        ('\nday;a;b\r\n\r\n1;2;"0,5"\r\n', Dialect(";", ",")),
+        ("day;a\n1;0.5\n", Dialect(";")),
+        ("day\ta\n20240131\t3\n", Dialect("\t", date_format="%Y%m%d")),
+        ("node|day|value\na|2024013118|0,5\n", Dialect("|", ",", "%Y%m%d%H")),
+        ("day,a\n2024-01-31T12:00,3\n", Dialect(date_format="%Y-%m-%dT%H:%M")),
+        ("day,a\n2024-01-31 12:00:30,3\n", Dialect(date_format="%Y-%m-%d %H:%M:%S")),
+        ("\ufeffday,ä\n1,3\n", Dialect(encoding="utf-8-sig")),
+    ],
+)
+def test_answers_are_written_as_the_file_was(file, tmp_path, content, dialect):
+    path = file(content)
+    assert dialect_of(path) == dialect
+    assert dialect_of(path, "%d.%m.%Y").date_format == "%d.%m.%Y"
+    frame = pd.DataFrame(
+        {"a": [1.5, -2e-9], "b": [3.0, np.nan], "c": [0.0, 1.0]},
+        index=pd.DatetimeIndex(["2024-01-31 12:00", "2024-02-01 13:00"], name="day"),
+    )
+    frame.index = frame.index if dialect.date_format not in ("%Y%m%d",) else frame.index.normalize()
+    write_tables({tmp_path / "answer.csv": frame}, dialect=dialect)
+    assert dialect_of(tmp_path / "answer.csv").separator == dialect.separator
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*is read as dates")
+        again = signals_from_file(tmp_path / "answer.csv", PATH)
+    pd.testing.assert_frame_equal(again, frame, check_freq=False)
+
+
+def test_intervals_are_rounded_to_three_digits_of_the_deviation_and_what_was_observed_is_kept():
+    labels = {"index": [2001, 2002], "columns": ["a", "b"]}
+    mean = pd.DataFrame([[1.2345678, 1234.5678], [3.3333333333, 5.0]], **labels)
+    std = pd.DataFrame([[0.0123456, 45.678], [0.0, 0.0]], **labels)
+    tables = with_intervals(mean, std, 0.9)
+    half = 1.6448536269514722  # of a standard Gaussian
+    assert tables["mean"].to_numpy().tolist() == [[1.2346, 1234.6], [3.3333333333, 5.0]]
+    assert tables["lower"].to_numpy().tolist() == [
+        [round(1.2345678 - half * 0.0123456, 4), round(1234.5678 - half * 45.678, 1)],
+        [3.3333333333, 5.0],
+    ]
+    assert tables["std"].to_numpy().tolist() == [[0.0123, 45.7], [0.0, 0.0]]
+    wide, long = side_by_side(tables), as_long(tables)
+    assert list(wide) == ["a", "a lower", "a upper", "b", "b lower", "b upper"]
+    assert (wide["b upper"] == tables["upper"]["b"]).all()
+    assert list(long) == ["signal", "node", "mean", "std", "lower", "upper"]
+    row = long[(long["signal"] == 2001) & (long["node"] == "b")]
+    assert row.iloc[0, 2:].tolist() == [tables[name].loc[2001, "b"] for name in ("mean", "std", "lower", "upper")]
+
+
+@pytest.mark.parametrize(
+    ("days", "message"),
+    [
+        (["2024-01-02", "2024-01-01"], r"got 2024-01-01 00:00:00 after 2024-01-02 00:00:00 \(row 2\) in row 4, column"),
+        (["7", "7"], r"got 7 again \(row 2\) in row 4, column 'day'\. Sort them"),
+    ],
+)
+def test_times_that_are_repeated_or_go_back_are_named_by_their_rows(file, days, message):
+    path = file(f"day,a,b,c\n{days[0]},1,2,3\n\n{days[1]},4,5,6\n")
+    assert len(signals_from_file(path, PATH)) == 2
+    with pytest.raises(ValueError, match=message):
+        signals_from_file(path, PATH, in_order=True)
+
+
+def test_labels_and_long_tables_have_no_order_to_keep(file):
+    labels = signals_from_file(file("who,a,b,c\ny,1,2,3\nx,4,5,6\n"), PATH, in_order=True)
+    assert labels.index.tolist() == ["y", "x"]
+    long = file("day,node,value\n2,a,1\n1,a,2\n2,b,1\n1,b,2\n1,c,1\n2,c,2\n")
+    assert signals_from_file(long, PATH, in_order=True).index.tolist() == [1, 2]
 
 
 def test_no_file_is_replaced_before_all_are_written(tmp_path):

@@ -37,7 +37,7 @@ from spectralgp.kernels import (
     WithResidual,
 )
 from spectralgp.learning import Limits
-from tolerances import FORMULA, OPTIMUM, STANDARD_ERRORS
+from tolerances import FORMULA, GRADIENT, OPTIMUM, STANDARD_ERRORS
 
 N_SIGNALS, N_NODES, N_NEW = 12, 6, 4
 NAMES = list("fedcba")
@@ -689,6 +689,83 @@ def test_bad_precomputed_covariances(before):
             model.fit(matrix, Y)
     model.set_params(input_kernel=None)
     assert_unchanged(model, attributes, predicted)
+
+
+def test_the_default_of_one_signal_is_one_kernel():
+    """Folds take two signals; what is known of some nodes tells of the others."""
+    signal = np.where(np.arange(N_NODES) < 4, Y[:1], np.nan)
+    model = GraphGPRegressor(GRAPH).fit(None, signal)
+    (kernel,) = model.graph_kernel_
+    assert isinstance(kernel, Diffusion)
+    completed, std = model.impute(None, signal)
+    noise = model.noise_variance_
+    nodes = model.fits_[0].model.node_covariance()
+    own = oracle.matrix_function(oracle.laplacian(WEIGHTS, kernel.laplacian, kernel.scaled), kernel.power)
+    assert oracle.relative_error(nodes, own) < FORMULA
+    values = (signal - model.center_)[0, :4]
+    mean, covariance = oracle.condition(own + noise * np.eye(N_NODES), np.arange(4), values, np.arange(4, N_NODES))
+    assert oracle.relative_error(completed[0, 4:], mean + model.center_[4:]) < FORMULA
+    assert oracle.relative_error(std[0, 4:], np.sqrt(np.diag(covariance))) < FORMULA
+
+
+@pytest.mark.filterwarnings("ignore:the noise is at")
+def test_signals_that_do_not_vary_leave_nothing_to_choose():
+    """All candidates would be learnt and weighed for nothing, and slowly: at a bound there is no curvature."""
+    for level in (0.0, 3.0):
+        model = GraphGPRegressor(GRAPH).fit(X, np.full(Y.shape, level))
+        assert len(model.fits_) == 1
+        np.testing.assert_array_equal(model.predict(NEW), np.full((N_NEW, N_NODES), level))
+
+
+def dense_evidence(theta, signals, n_coefficients):
+    """Equation (5) with the covariance written out, from (Chebyshev coefficients, log length scale, log noise)."""
+    filters = np.polynomial.chebyshev.chebval(2 * np.linalg.eigvalsh(LAPLACIAN) - 1, theta[:n_coefficients])
+    vectors = np.linalg.eigh(LAPLACIAN)[1]
+    nodes = (vectors * filters**2) @ vectors.T
+    matrix = oracle.covariance(oracle.rbf(X, X, np.exp(theta[-2])), nodes, np.exp(theta[-1]))
+    values = oracle.stack(signals)
+    seen = np.isfinite(values)
+    return oracle.log_density(values[seen], 0.0, matrix[np.ix_(seen, seen)])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2], ids=["complete", "holes"])
+def test_the_evidence_and_its_gradient_at_any_hyperparameters(share):
+    signals = np.where(np.random.default_rng(0).random(Y.shape) < share, np.nan, Y - 20)
+    settings = PAPER | {"center": None, "scale": None}
+    model = GraphGPRegressor(GRAPH, Polynomial(2), RBF(1.0), **settings).fit(X, signals)
+    assert model.theta_.shape == (5,)
+    assert model.log_marginal_likelihood() == model.log_marginal_likelihood_
+    assert model.log_marginal_likelihood(model.theta_) == pytest.approx(model.log_marginal_likelihood_, rel=FORMULA)
+    theta = model.theta_ * [0.9, 1.2, 0.7, 1.0, 1.0] + [0.0, 0.0, 0.1, 0.2, -0.3]
+    value, gradient = model.log_marginal_likelihood(theta, eval_gradient=True)
+    assert value == pytest.approx(dense_evidence(theta, signals, 3), rel=FORMULA)
+    expected = oracle.jacobian(lambda point: dense_evidence(point, signals, 3), theta)
+    assert oracle.relative_error(gradient, expected) < GRADIENT
+    with pytest.raises(ValueError, match=r"theta must have shape \(n_parameters,\) with n_parameters = 5; got \(4,\)"):
+        model.log_marginal_likelihood(theta[1:])
+
+
+def test_the_evidence_is_of_signals_as_given_and_of_one_model():
+    """In other units the same signals are less likely by the logarithm of the unit, for each value."""
+    model, in_other = (regressor(prior=None).fit(X, unit * Y) for unit in (1.0, 7.0))
+    theta = model.theta_ + 0.1
+    shift = Y.size * np.log(7.0)
+    assert in_other.log_marginal_likelihood(theta) == pytest.approx(
+        model.log_marginal_likelihood(theta) - shift, rel=1e-6
+    )
+    stacked = regressor([Polynomial(1), Identity()]).fit(X, Y)
+    with pytest.raises(
+        ValueError, match="graph_kernel must be one kernel to ask for its hyperparameters; got a mixture"
+    ):
+        stacked.log_marginal_likelihood(theta)
+
+
+def test_a_model_knows_the_signals_that_it_has_seen():
+    model = regressor().fit(X, Y)
+    mixed, inputs = np.vstack([Y[3:5], OBSERVED[:2]]), np.vstack([X[3:5], NEW[:2]])
+    assert model.has_seen(inputs, mixed).tolist() == [True, True, False, False]
+    assert model.has_seen(inputs[::-1], mixed).tolist() == [False] * 4  # the same values at other inputs
+    assert model.condition_on(NEW[:1], OBSERVED[:1]).has_seen(inputs, mixed).tolist() == [True, True, True, False]
 
 
 def test_one_signal_cannot_be_stacked(before):

@@ -26,14 +26,26 @@ from spectralgp import (
     baselines,
     condition,
     graph_gp,
+    load,
 )
+from spectralgp._basics.tables import row_labels
 from spectralgp.baselines import Performance
 from spectralgp.estimators.answers import without_entries
 from spectralgp.report import NewSignals, gather, words
-from spectralgp.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, shown_signals
+from spectralgp.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, positions_of, shown_signals
 from spectralgp.report.numbers import Bands, Counts, LearntFilter, Variance, deviation_band
 from spectralgp.report.page import page_of
-from spectralgp.scores import LEVELS, calibration_of, coverage, crps, mean_log_density, pit, root_mean_square_error
+from spectralgp.report.shapes import Modes, shape_of
+from spectralgp.scores import (
+    LEVELS,
+    calibration_of,
+    coverage,
+    crps,
+    mean_log_density,
+    pit,
+    root_mean_square_error,
+    share_of,
+)
 from tolerances import EXACT, FORMULA
 
 NASTY = [
@@ -59,7 +71,9 @@ def problem(n_signals=12, n_nodes=7, seed=0):
 
 def gathered(model, held_out=None, **options):
     names = [str(node) for node in range(model.graph_.n_nodes)]
-    return gather(model, model._learnt, names, model._form.kept, held_out, **options)
+    form = model._form
+    n_empty = int(np.sum(~form.kept))
+    return gather(model, model._learnt, names, form.kept_labels, n_empty, held_out, **options)
 
 
 def data_of(page):
@@ -287,7 +301,147 @@ def test_a_model_without_inputs_has_a_report_of_new_signals(tmp_path):
     page = model.report(tmp_path / "report.html", Y=Y[15:]).read_text(encoding="utf-8")
     assert len(data_of(page)["labels"]) == 5
     assert "The signal filter g is of what neighbours share; it is" in page
+    assert "It has no inputs." in page
     assert "inputs explain" not in page
+
+
+# ------------------------------------------------------------------------------------------------ what comes first
+
+
+def test_errors_and_biases_are_those_of_the_nodes(paper):
+    numbers = gathered(paper[0])
+    found, values = numbers.scores, numbers.predictions
+    errors = values.observed - values.mean
+    assert oracle.relative_error(found.node_errors, np.sqrt(np.mean(errors**2, axis=0))) < EXACT
+    assert oracle.relative_error(found.node_biases, errors.mean(axis=0)) < EXACT
+    assert found.bias.value == pytest.approx(errors.mean(), rel=EXACT)
+    by_signal = errors.mean(axis=1)
+    assert found.bias.standard_error == pytest.approx(by_signal.std(ddof=1) / np.sqrt(len(errors)), rel=EXACT)
+    (said,) = words.worst_nodes(numbers.names, found.node_errors)
+    worst = np.argsort(-found.node_errors)
+    assert said.startswith(f"Errors are largest at {worst[0]} ({found.node_errors[worst[0]]:.3g}), {worst[1]} (")
+    assert said.endswith(f"and smallest at {worst[-1]} ({found.node_errors[worst[-1]]:.3g}).")
+    assert words.worst_nodes(["one"], np.ones(1)) == []
+    first = " ".join(words.glance(numbers))
+    assert f"are typically off by {found.error:.3g} (root mean square); those by node means by " in first
+    inside = [words.percent(coverage(values.observed, values.mean, values.std, level)) for level in (0.5, 0.8, 0.9)]
+    assert f"{words.listing(inside)} of 84 values lie inside their intervals of 50%, 80% and 90%." in first
+
+
+def test_one_node_reads_right(tmp_path):
+    X = np.arange(20.0)[:, None]
+    model = GraphGPRegressor(None, Identity()).fit(X, np.sin(X[:, 0]))
+    page = model.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<h1>Signals on a graph of 1 node</h1>" in page
+    assert "The model predicts signals, a value at one node, from 1 input." in page
+    assert "Errors are largest" not in page
+    assert "1 nodes" not in page
+    assert model.summary().startswith("20 signals on 1 node and 0 edges; ")
+
+
+def test_biases_in_words():
+    rng = np.random.default_rng(0)
+    errors = rng.standard_normal((30, 5))
+    low = words.bias_words(share_of(errors + 1, 0.0))
+    assert low == f"Predictions are too low by {np.mean(errors + 1):.3g} on average (± {_error_of(errors):.2g})."
+    assert words.bias_words(share_of(errors - 1, 0.0)).startswith("Predictions are too high by ")
+    assert words.bias_words(share_of(errors, 0.0)).startswith("There is no bias to be seen: ")
+
+
+def _error_of(errors):
+    return errors.mean(axis=1).std(ddof=1) / np.sqrt(len(errors))
+
+
+def test_correlations_of_joined_nodes_are_those_of_the_covariance(paper):
+    model, _, _, _, values, vectors = paper
+    nodes = (vectors * model.response(np.clip(values, 0, model.spectrum_.upper)) ** 2) @ vectors.T
+    deviations = np.sqrt(np.diag(nodes))
+    correlations = nodes / np.outer(deviations, deviations)
+    joined = correlations[model.graph_.weights.toarray() > 0]
+    expected = np.median(joined), np.median(correlations[np.triu_indices(7, 1)])
+    numbers = gathered(model)
+    assert numbers.correlations == pytest.approx(expected, rel=FORMULA)
+    assert f"have a correlation of {expected[0]:.2f} in what is not noise" in words.neighbour_words(numbers)[0]
+
+
+def test_holes_are_shown_with_what_fills_them(tmp_path):
+    weights, X, Y = problem(20)
+    holed = np.where(np.random.default_rng(0).random(Y.shape) < 0.15, np.nan, Y)
+    model = GraphGPRegressor(Graph(weights), Polynomial(2)).fit(X[:14], holed[:14])
+    for rows, given in ((slice(0, 14), ()), (slice(14, 20), (X[14:], holed[14:]))):
+        data = data_of(model.report(tmp_path / "report.html", *given).read_text(encoding="utf-8"))
+        completed, std = model.impute(X[rows], holed[rows])
+        holes = np.isnan(holed[rows])
+        assert data["filled"] == np.flatnonzero(holes).tolist()
+        np.testing.assert_allclose(floats(data["arrays"]["filledMean"]), completed[holes], rtol=1e-5)
+        np.testing.assert_allclose(floats(data["arrays"]["filledStd"]), std[holes], rtol=1e-5)
+        assert data["start"]["node"] == np.argmax(holes.sum(axis=0))
+
+
+def test_training_signals_are_recognised(tmp_path):
+    """They are never called held out: their fit would be taken for a forecast."""
+    weights, X, Y = problem(20)
+    model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X[:14], Y[:14])
+    plain = model.report(tmp_path / "plain.html").read_text(encoding="utf-8")
+    page = model.report(tmp_path / "all.html", X[3:8], Y[3:8]).read_text(encoding="utf-8")
+    assert "The signals given are training signals, which the model has seen." in page
+    assert data_of(page) == data_of(plain)
+    assert not any("held out" in one or "held-out" in one for one in (plain, page))
+    page = model.report(tmp_path / "some.html", X[10:], Y[10:]).read_text(encoding="utf-8")
+    assert "4 of the 10 signals given are training signals, which the model has seen: left out here." in page
+    assert data_of(page)["labels"] == [f"row {row}" for row in range(4, 10)]
+    np.testing.assert_allclose(floats(data_of(page)["arrays"]["observed"]).reshape(6, 7), Y[14:], rtol=1e-6)
+    new = model.report(tmp_path / "new.html", X[14:], Y[14:]).read_text(encoding="utf-8")
+    assert "training signals, which" not in new
+    assert words.training_note(1, 1).startswith("The signal given is a training signal, ")
+    assert words.training_note(1, 5).startswith("1 of the 5 signals given is a training signal, ")
+
+
+@pytest.mark.parametrize(
+    ("index", "labels", "kind"),
+    [
+        (("2018-04-01", "2018-04-02", "2018-04-03"), ("2018-04-01", "2018-04-02", "2018-04-03"), "date"),
+        (("2018-04-01 00:00", "2018-04-01 06:00"), ("2018-04-01 00:00", "2018-04-01 06:00"), "date"),
+        (("2018-04-01 00:00:30", "2018-04-02"), ("2018-04-01 00:00:30", "2018-04-02 00:00:00"), "date"),
+        ((1990, 1991), ("1990", "1991"), "linear"),
+        (("spring", "autumn"), ("spring", "autumn"), "category"),
+    ],
+)
+def test_labels_of_rows_are_as_people_write_them(index, labels, kind):
+    pd = pytest.importorskip("pandas")
+    dates = pd.to_datetime(list(index), format="mixed") if kind == "date" else pd.Index(index)
+    assert row_labels(dates, len(index)) == labels
+    assert positions_of(list(labels)).kind == kind
+    if kind == "date":
+        assert row_labels(dates.tz_localize("Europe/Berlin"), len(index)) == labels
+
+
+def test_rows_that_are_counted_stand_by_their_numbers():
+    pd = pytest.importorskip("pandas")
+    assert row_labels(pd.RangeIndex(3, 5), 2) == row_labels(None, 2, 3) == ("row 3", "row 4")
+    assert row_labels(pd.RangeIndex(1990, 1992, name="year"), 2) == ("1990", "1991")
+    along = positions_of(["row 4", "row 3"])
+    assert (along.places, along.order, along.title) == ([4.0, 3.0], [1, 0], "row")
+
+
+def test_dates_of_training_signals_are_kept(tmp_path):
+    """In the report of leave-one-out too, in files, and with more signals."""
+    pd = pytest.importorskip("pandas")
+    weights, X, Y = problem(20)
+    table = pd.DataFrame(Y, index=pd.date_range("2018-04-01", periods=20))
+    table.iloc[2] = np.nan
+    model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X[:14], table[:14])
+    labels = [f"2018-04-{day:02d}" for day in range(1, 15) if day != 3]
+    page = model.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert data_of(page)["labels"] == labels
+    assert "00:00" not in json.dumps(data_of(page)["labels"])
+    model.save(tmp_path / "model.sgp")
+    assert load(tmp_path / "model.sgp").report(tmp_path / "again.html").read_text(encoding="utf-8") == page
+    more = model.condition_on(X[14:], table[14:])
+    assert more._form.kept_labels == (*labels, *(f"2018-04-{day}" for day in range(15, 21)))
+    counted = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X[:14], Y[:14])
+    assert counted.condition_on(X[14:], Y[14:])._form.labels is None
+    assert counted.condition_on(X[14:], table[14:])._form.kept_labels[12:15] == ("row 12", "row 13", "2018-04-15")
 
 
 # ------------------------------------------------------------------------------------------------------- baselines
@@ -330,12 +484,15 @@ def test_where_a_baseline_is_better_the_report_says_so_first(tmp_path):
     turned = list(Y.columns[::-1])
     model = GraphGPRegressor(graph, Polynomial(1), carry=None, residual=None).fit(X[:30][turned], Y[:30])
     page = model.report(tmp_path / "report.html", X[30:][turned], Y[30:]).read_text(encoding="utf-8")
-    in_words = page[page.index('<h2 id="words-title">') :]
+    first, rest = page[page.index('<h2 id="glance-title">') :].split('<h2 id="map-title">')
     error = root_mean_square_error(Y[30:], X[30:])
-    assert re.search(r"<ul[^>]*><li>(Node means have[^<]*</li><li>)?No change has a lower error ", in_words)
-    assert f"(RMSE {error:.4g} against " in in_words
-    assert '<li><a href="#baselines">Baselines</a></li>' in page
-    assert page.index("Forecasts of signals") < page.index("Map of the signals</h2>")
+    assert "<li>The model predicts signals, a value at each of 6 nodes, from the signal before.</li>" in first
+    assert f"those by no change by {error:.3g}" in first
+    assert re.search(r"</li><li>No change has a lower error ", first)
+    assert f"(RMSE {error:.4g} against " in first
+    assert "Forecasts of signals" in first
+    assert "frequency" not in first  # nor a filter
+    assert "Certificates" in rest.split('<h2 id="appendix-title">')[1]
 
 
 def test_fillings_are_of_entries_that_were_hidden():
@@ -397,28 +554,22 @@ def shifted(ours):
 # ---------------------------------------------------------------------------------------------------------- words
 
 
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([1.0, 0.9, 0.8], "flat"),
-        ([1.0, 0.5, 0.1], "low-pass"),
-        ([0.1, 0.5, 1.0], "high-pass"),
-        ([0.1, 1.0, 0.1], "band-pass"),
-        ([-0.2, -0.9, -0.2], "band-pass"),
-        ([0.0, 0.0, 0.0], "none"),
-    ],
-)
-def test_kinds_of_filters(values, kind):
-    assert words.kind_of_filter(np.array(values)) == kind
-
-
 def test_filters_in_words():
-    bands = _bands(LearntFilter("signal", np.array([2.0, 1.0, 0.5]), np.zeros(3)))
-    (said,) = words.filter_words(bands)
-    assert said.startswith("The signal filter g is of what inputs explain; it is low-pass: neighbours are alike (2 at")
-    carried = words.filter_words(_bands(LearntFilter("carry", np.array([0.5, 0.5, 0.5]), np.zeros(3))))
+    (said,) = words.filter_words(_bands(_filter("signal", np.array([2.0, 1.0, 0.5]), np.zeros(3))))
+    assert said == (
+        "The signal filter g is of what inputs explain; it is low-pass: neighbours are alike (2 at frequency 0, 0.5 at "
+        "the highest)."
+    )
+    (said,) = words.filter_words(_bands(_filter("residual", np.zeros(3), np.zeros(3))))
+    assert said == "The residual filter h is of what neighbours share beside it; it is none."
+    carried = words.filter_words(_bands(_filter("carry", np.array([0.5, 0.5, 0.5]), np.zeros(3))))
     assert "patterns of every scale carry over alike" in carried[0]
     assert "no filter to show" in words.filter_words(_bands())[0]
+
+
+def _filter(which, mean, std):
+    modes = Modes(np.linspace(0, 1, mean.size), np.full(mean.size, 1 / mean.size))
+    return LearntFilter(which, mean, std, shape_of(modes, mean))
 
 
 def _bands(*filters):
@@ -429,7 +580,7 @@ def test_bands_of_filters_that_are_not_negative_are_not_drawn_below_zero():
     """One of either sign, as what carries over may be, has both of its ends."""
     mean, std = np.array([2.0, 0.1, 0.0]), np.array([0.5, 0.3, 0.2])
     filters = ("signal", mean, std), ("carry", mean - 1, std), ("residual", mean, None)
-    bands = _bands(*(LearntFilter(*one) for one in filters))
+    bands = _bands(*(_filter(*one) for one in filters))
     shaded = [trace for trace in filter_figure(bands).data if "fill" in trace and trace.fill == "toself"]
     # along the upper end, and back along the lower one
     ends = [(high, low[::-1]) for high, low in (np.split(trace.y, 2) for trace in shaded)]
@@ -468,7 +619,6 @@ def test_variance_in_words():
         ({"stand_ins": 2}, "2 draws of the hyperparameters violated a constraint and were replaced"),
         ({"variance": Variance(0.05, 0.0, 0.0, 0.95, 0.1, None)}, "95% of the variance is noise"),
         ({"variance": Variance(0.5, 0.0, 0.0, 0.5, -0.1, None)}, "no better than the nodes' means"),
-        ({"bands": _bands(LearntFilter("signal", np.ones(3), np.full(3, 0.6)))}, "signal filter g is uncertain"),
     ],
 )
 def test_what_to_watch_out_for(paper, change, said):
@@ -478,6 +628,12 @@ def test_what_to_watch_out_for(paper, change, said):
     assert any(said in one for one in after), after
     assert len(after) > len(before)
     assert not any(said in one for one in before)
+
+
+def test_uncertain_filters_are_told():
+    (said,) = words.filter_warnings(_bands(_filter("signal", np.ones(3), np.full(3, 0.6))))
+    assert said.startswith("The signal filter g is uncertain")
+    assert words.filter_warnings(_bands(_filter("signal", np.ones(3), np.full(3, 0.4)))) == []
 
 
 def test_miscalibration_is_told():
@@ -557,12 +713,12 @@ def test_the_page_needs_no_network(tmp_path, paper):
 def test_pictures_have_labels_and_tables_have_captions_and_heads(tmp_path, paper):
     page = paper[0].report(tmp_path / "report.html").read_text(encoding="utf-8")
     plots = re.findall(r'<div id="[\w-]+" class="plot[^>]*>', page)
-    assert len(plots) == 5
+    assert len(plots) == 6
     assert all('role="img"' in one and re.search('aria-label="[^"]{20,}"', one) for one in plots)
     tables = re.findall(r"<table>(.*?)</table>", page, re.DOTALL)
     assert all("<caption" in one and 'scope="col"' in one for one in tables)
     assert '<html lang="en">' in page
-    for control in re.findall(r'<input type="(?:range|search)" id="(\w+)"', page):
+    for control in re.findall(r'<(?:input type="(?:range|search)"|select) id="(\w+)"', page):
         assert f'<label for="{control}">' in page
 
 

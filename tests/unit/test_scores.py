@@ -53,7 +53,7 @@ def test_log_density_is_the_normal_one(predictions):
 
 def test_the_public_names_are_the_scores():
     functions = {name for name, thing in vars(scores).items() if getattr(thing, "__module__", "") == scores.__name__}
-    shared = {"Calibration", "Share", "calibration_of", "observed_and_predicted"}  # by plots, the report and commands
+    shared = {"Calibration", "Share", "calibration_of", "observed_and_predicted", "share_of"}  # by other rooms
     assert set(scores.__all__) | shared == {name for name in functions if not name.startswith("_")}
     namespace = {}
     exec("from spectralgp.scores import *", namespace)
@@ -490,6 +490,7 @@ def is_called(errors):
     return [found.pit_mean.is_off(), *(one.is_off() for one in found.coverages.values())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.0, 0.6, 0.99])
 @pytest.mark.parametrize("n_signals", [2, 4, 8, 25])
 def test_calibrated_predictions_are_rarely_called_anything_else(n_signals, correlation):

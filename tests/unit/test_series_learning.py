@@ -162,6 +162,26 @@ def test_lengths_of_long_series_do_not_change_what_is_learnt(spectrum, monkeypat
     assert windowed.value == pytest.approx(whole.value, abs=1e-3)
 
 
+@pytest.mark.parametrize("has_holes", [False, True])
+def test_a_search_that_goes_on_from_other_rows_ends_where_others_do(spectrum, has_holes):
+    times, random = np.arange(1_200.0), np.random.default_rng(5)
+    rates = [0.1 + 0.3 * spectrum.eigenvalues]
+    values = drawn(spectrum, (Matern(0.5),), [np.ones(N_NODES)], rates, np.full(N_NODES, 0.3), times)
+    if has_holes:
+        values[random.random(values.shape) < 0.05] = np.nan
+    form = (Matern(0.5),), Polynomial(1), Polynomial(1)
+    whole = learn_on_graph(spectrum, times, values, *form)
+    part = learn_on_graph(spectrum, times[:400], values[:400], *form)
+    found = learn_on_graph(spectrum, times, values, *form, start=part.dynamics)
+    if not has_holes:  # of which the value is an expected one
+        assert found.value == pytest.approx(whole.value, abs=1e-3)
+    assert relative(found.process.rates, whole.process.rates) < (0.05 if has_holes else 1e-3)
+    assert found.n_evaluations < whole.n_evaluations
+    alone = learn_each(times, values, (Matern(0.5),))
+    again = learn_each(times, values, (Matern(0.5),), start=learn_each(times[:400], values[:400], (Matern(0.5),)))
+    assert relative(again.rates, alone.rates) < (0.05 if has_holes else 1e-2)
+
+
 @pytest.mark.parametrize(
     ("ask", "message"),
     [

@@ -49,6 +49,12 @@ def test_a_clock_goes_on_after_the_last_row_as_pandas_does():
         np.testing.assert_array_equal(clock.labels(np.array([len(index), len(index) + 1.0])).astype(np.int64), expected)
 
 
+def test_days_of_a_month_are_parts_of_it():
+    clock = clock_of(as_times(pd.date_range("2018-01-01", periods=12, freq="MS")))
+    between = pd.DatetimeIndex(["2018-02-15", "2018-04-16", "2019-01-01 12:00"])
+    np.testing.assert_allclose(clock.steps(as_times(between)), [1 + 14 / 28, 3 + 15 / 30, 12 + 0.5 / 31], atol=1e-12)
+
+
 def test_seasons_follow_the_local_clock():
     index = pd.date_range("2018-03-20", "2018-04-05", freq="h", tz=BERLIN)
     clock = clock_of(as_times(index))

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from spectralgp._basics.extras import require
 if TYPE_CHECKING:
     from narwhals.stable import v2 as nw
 
+DAY = np.timedelta64(1, "D")
+MICROSECONDS_A_DAY = 86_400_000_000
 NODE = "node"  # what the dimension of the nodes is called where nothing else is known
 
 
@@ -43,6 +46,7 @@ class Table:
     layout: Layout
     native: Any  # the table itself; rows first, as pandas', if it was xarray's
     source: Any  # the table as it came
+    dates: tuple[int, ...] = ()  # columns of `values` that are days since 1970, made of dates
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -63,16 +67,23 @@ class Table:
         return Table(self.values[None, :], names, None, self.layout, self.native, self.source)
 
 
-def as_table(thing: Any, argument: str, *, names: Collection[Hashable] | None = None, rows: str | None = None) -> Any:
+def as_table(
+    thing: Any,
+    argument: str,
+    *,
+    names: Collection[Hashable] | None = None,
+    rows: str | None = None,
+    allow_dates: bool = False,
+) -> Any:
     """A table of any library as a `Table`; arrays, and all else that is no table, as they are.
 
     `argument` is its name in messages. By the `names` of the columns that are expected, or by the dimension of the
-    `rows`, an array of xarray says which dimension is which.
+    `rows`, an array of xarray says which dimension is which. Where dates are allowed, they become `days_of`.
     """
     if thing is None or isinstance(thing, Table | np.ndarray | list | tuple | dict | str) or is_array_api_obj(thing):
         return thing
     if is_data_array(thing):
-        return _from_xarray(thing, argument, names, rows)
+        return _from_xarray(thing, argument, names, rows, allow_dates)
     from narwhals.exceptions import DuplicateError
     from narwhals.stable import v2 as nw
 
@@ -92,15 +103,75 @@ def as_table(thing: Any, argument: str, *, names: Collection[Hashable] | None = 
         given = getattr(thing, "column_names", None) or thing.columns
         raise _repeated(given, f"{argument} must have distinct column names") from None
     index = getattr(thing, "index", None) if hasattr(thing, "iloc") else None
+    frame, dates = _in_days(frame) if allow_dates else (frame, ())
     values, layout = _values(frame, argument), Layout(found.implementation.value)
     if isinstance(found, nw.Series):
         return Table(values[:, 0].astype(float), None, index, layout, thing, thing)
-    return Table(values, columns, index, layout, thing, thing)
+    return Table(values, columns, index, layout, thing, thing, dates)
 
 
 def _repeated(names: Iterable[Hashable], condition: str) -> ValueError:
     repeated = Counter(names).most_common(1)[0][0]
     return ValueError(f"{condition}; got {repeated!r} more than once. Rename them.")
+
+
+# ---------------------------------------------------------------------------------------------------------- dates
+
+
+def days_of(values: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Dates as days since 1970, in UTC where they have a time zone; None for anything else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from datetime import date
+    >>> from spectralgp._basics.tables import days_of
+    >>> days_of(np.array(["1970-01-02", "1970-01-01T12"], dtype="datetime64[h]")).tolist()
+    [1.0, 0.5]
+    >>> days_of(np.array([date(1971, 1, 1)])).tolist(), days_of(np.array([3.0]))
+    ([365.0], None)
+    """
+    if values.dtype.kind == "O" and values.size and all(isinstance(one, date | np.datetime64) for one in values.flat):
+        plain = [
+            one.astimezone(UTC).replace(tzinfo=None) if isinstance(one, datetime) and one.tzinfo else one
+            for one in values.flat
+        ]
+        values = np.array(plain, dtype="datetime64[us]").reshape(values.shape)
+    if values.dtype.kind != "M":
+        return None
+    return np.asarray((values - np.datetime64(0, "D")) / DAY, dtype=np.float64)
+
+
+def columns_in_days(array: NDArray[Any]) -> tuple[NDArray[Any], tuple[int, ...]]:
+    """An array of shape (n_rows, n_columns) with columns of dates as days, and which they are."""
+    if array.ndim != 2 or array.dtype.kind not in "MO":
+        return array, ()
+    columns = [days_of(column) for column in array.T]
+    found = tuple(place for place, days in enumerate(columns) if days is not None)
+    if not found:
+        return array, ()
+    made = [column if days is None else days for column, days in zip(array.T, columns, strict=True)]
+    return np.stack(made, axis=1), found
+
+
+def _in_days(frame: nw.DataFrame[Any]) -> tuple[nw.DataFrame[Any], tuple[int, ...]]:
+    """A table with columns of dates as days, and which they are."""
+    from narwhals.stable import v2 as nw
+
+    native: Any = frame.to_native()
+    if hasattr(native, "iloc"):  # pandas, whose columns may hold objects
+        own = {name: days_of(native[name].to_numpy()) for name, kind in frame.schema.items() if kind == nw.Object}
+        own = {name: days for name, days in own.items() if days is not None}
+        native = native.copy(deep=False) if own else native
+        for name, days in own.items():
+            native[name] = days
+        frame = nw.from_native(native, eager_only=True)
+    else:
+        own = {}
+    stamped = [name for name, kind in frame.schema.items() if kind in (nw.Date, nw.Datetime)]
+    made = [nw.col(name).dt.timestamp("us").cast(nw.Float64) / MICROSECONDS_A_DAY for name in stamped]
+    dates = tuple(place for place, name in enumerate(frame.columns) if name in own or name in stamped)
+    return (frame.with_columns(*made) if made else frame), dates
 
 
 # --------------------------------------------------------------------------------------------------------- values
@@ -181,12 +252,17 @@ def is_data_array(thing: Any) -> bool:
     return xarray is not None and isinstance(thing, xarray.DataArray)
 
 
-def _from_xarray(array: Any, argument: str, names: Collection[Hashable] | None, rows: str | None) -> Table:
+def _from_xarray(
+    array: Any, argument: str, names: Collection[Hashable] | None, rows: str | None, allow_dates: bool
+) -> Table:
     if array.ndim not in (1, 2):
         raise ValueError(
             f"{argument} must have two dimensions, of signals and of nodes; got {array.dims}. Select some of it, or "
             "stack dimensions into one."
         )
+    dates = tuple(range(array.shape[-1])) if allow_dates and array.ndim == 2 and array.dtype.kind == "M" else ()
+    if dates:
+        array = (array - np.datetime64(0, "D")) / DAY
     if array.dtype.kind not in "biuf":
         kind = {"M": "dates", "m": "durations", "c": "complex numbers"}.get(array.dtype.kind, f"dtype {array.dtype}")
         raise TypeError(f"{argument} must hold numbers; got {kind}. Convert it to real numbers first.")
@@ -202,10 +278,10 @@ def _from_xarray(array: Any, argument: str, names: Collection[Hashable] | None, 
     layout = Layout("xarray", (str(first), str(along)), is_turned=array.dims[0] == along)
     index = frame.index if first in array.indexes else None
     if along not in array.indexes:
-        return Table(values, None, index, layout, values, array)
+        return Table(values, None, index, layout, values, array, dates)
     if not frame.columns.is_unique:
         raise _repeated(frame.columns, f"{argument} must have distinct names along {along!r}")
-    return Table(values, tuple(frame.columns.tolist()), index, layout, frame, array)
+    return Table(values, tuple(frame.columns.tolist()), index, layout, frame, array, dates)
 
 
 def _dimension_of_columns(array: Any, argument: str, names: Collection[Hashable] | None, rows: str | None) -> Any:
@@ -243,6 +319,36 @@ def frame_index(table: Any) -> Any:
     if isinstance(table, Table):
         return table.index if len(table.shape) == 2 else None
     return getattr(table, "index", None) if hasattr(table, "columns") else None
+
+
+def is_counted(index: Any) -> bool:
+    """Whether an index says no more than the numbers of rows: none, or what pandas makes where there is none."""
+    return index is None or (hasattr(index, "step") and index.name is None)
+
+
+def row_labels(index: Any, n_rows: int, first: int = 0) -> tuple[str, ...]:
+    """Rows by the labels of an index, or by number where it has none of its own; dates without zeros of time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> row_labels(np.array(["2018-04-01", "2018-04-02"], dtype="M8[ns]"), 2), row_labels(None, 2)
+    (('2018-04-01', '2018-04-02'), ('row 0', 'row 1'))
+    """
+    if is_counted(index):
+        start = first if index is None else index.start
+        return tuple(f"row {start + row}" for row in range(n_rows))
+    if hasattr(index, "tz_localize"):
+        index = index.tz_localize(None).to_numpy()  # what the clock shows
+    if getattr(index, "dtype", np.dtype(object)).kind != "M":
+        return tuple(str(label) for label in index)
+    texts = np.datetime_as_string(np.asarray(index, dtype="M8[us]"))
+    for ending in (".000000", ":00", "T00:00"):  # as far as all of them have it
+        if all(text.endswith(ending) for text in texts):
+            texts = np.array([text.removesuffix(ending) for text in texts])
+        else:
+            break
+    return tuple(text.replace("T", " ") for text in texts.tolist())
 
 
 def series_index(values: Any) -> tuple[Any, ...] | None:

@@ -12,12 +12,20 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from spectralgp import GraphGPRegressor
+from spectralgp import GraphGPForecaster, GraphGPRegressor, load
 from spectralgp.cli import files
 from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
 from spectralgp.cli.files import file_option
 from spectralgp.files.inputs import inputs_from_file, time_inputs
-from spectralgp.files.tables import index_of, read_table, write_tables
+from spectralgp.files.tables import (
+    Dialect,
+    as_long,
+    index_of,
+    read_table,
+    side_by_side,
+    with_intervals,
+    write_tables,
+)
 from spectralgp.kernels import InputRecipe
 from spectralgp.scores import coverage, crps, observed_and_predicted, root_mean_square_error
 
@@ -26,7 +34,18 @@ if TYPE_CHECKING:
 
 Out = Annotated[Path, typer.Option(help="Table for the answer, CSV or Parquet.", dir_okay=False, metavar="FILE")]
 Std = Annotated[Path | None, typer.Option(help="Table for the standard deviations.", dir_okay=False, metavar="FILE")]
-Long = Annotated[bool, typer.Option("--long", help="Write one long table: label, node, mean, std.")]
+Long = Annotated[
+    bool, typer.Option("--long", help="Write one long table: label, node, mean, std; lower and upper with --level.")
+]
+Level = Annotated[
+    float | None,
+    typer.Option(
+        help="Write the ends of intervals of this probability beside each node (NODE lower, NODE upper), all rounded "
+        "to three digits of the standard deviation.",
+        min=0.01,
+        max=0.99,
+    ),
+]
 
 
 @answering
@@ -56,6 +75,7 @@ def predict(
         ),
     ] = None,
     std: Std = None,
+    level: Level = None,
     long: Long = False,
     layout: files.Layout = "auto",
     nodes: files.Nodes = "exact",
@@ -64,11 +84,13 @@ def predict(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    r"""Predict signals, with the standard deviation of what would be observed.
+    r"""Predict signals, with intervals or the standard deviation of what would be observed.
+
+    Text is written as in the files that were given: separators, decimal commas, dates.
 
     Example (the model is that of `spectralgp fit --help`):
       spectralgp predict model.sgp --signals files/later.csv \
-        --out predicted.csv --std std.csv
+        --level 0.9 --out predicted.csv
     """
     _check_out(out, std, long, force)
     fitted = files.loaded(model)
@@ -77,7 +99,8 @@ def predict(
     known = None if observed is None else _matched(reader.signals(observed, fitted.graph_), new, observed)
     fitted.set_output(predict="pandas")
     mean, deviation = fitted.predict(new, return_std=True, include_noise=True, observed=known)
-    _write(mean, deviation, out, std, long)
+    tables = [files.input_parts(inputs).table] if inputs else []
+    _write(mean, deviation, out, std, long, level, reader.dialect(signals, observed, *tables))
     _say(as_json, out, std, mean, "Predicted")
 
 
@@ -148,6 +171,7 @@ def impute(
     signals: files.Signals,
     out: Out,
     std: Std = None,
+    level: Level = None,
     inputs: files.Inputs = None,
     long: Long = False,
     layout: files.Layout = "auto",
@@ -159,19 +183,22 @@ def impute(
 ) -> None:
     r"""Fill in empty cells; what was observed stays as it is, with standard deviation zero.
 
+    Text is written as in the file of the signals: separators, decimal commas, dates.
+
     Example (the files are those of `spectralgp example`):
       spectralgp fit --graph files/edges.csv --signals files/holes.csv \
         --inputs time --out holes.sgp
       spectralgp impute holes.sgp --signals files/holes.csv \
-        --out filled.csv --std filled-std.csv
+        --level 0.9 --out filled.csv
     """
     _check_out(out, std, long, force)
     fitted = files.loaded(model)
-    data = files.data_of(fitted, signals, inputs, files.Reader(layout, nodes, date_format))
+    reader = files.Reader(layout, nodes, date_format)
+    data = files.data_of(fitted, signals, inputs, reader)
     with files.naming(signals):
         values, deviation = fitted.impute(data.inputs, data.signals)
     n_filled = int(data.signals.isna().to_numpy().sum())
-    _write(values, deviation, out, std, long)
+    _write(values, deviation, out, std, long, level, reader.dialect(signals))
     _say(as_json, out, std, values, f"Filled in {n_filled} cells of", n_filled=n_filled)
 
 
@@ -216,9 +243,14 @@ def report(
     out: Annotated[Path, typer.Option(help="The page.", dir_okay=False, metavar="FILE.html")],
     signals: Annotated[
         Path | None,
-        file_option("Signals that the model has not seen, to judge it by; leave-one-out if not given.", None),
+        file_option(
+            "Signals to judge the model by; leave-one-out if not given. Of a series: rows to show before the forecast, "
+            "and later ones to judge it by.",
+            None,
+        ),
     ] = None,
     inputs: files.Inputs = None,
+    steps: Annotated[int, typer.Option(help="How many rows ahead, of a series.", min=1)] = 24,
     title: Annotated[str | None, typer.Option(help="The heading.")] = None,
     aspect: Annotated[
         float | None,
@@ -233,23 +265,30 @@ def report(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    r"""Write a page about a model: filters, a map, predictions, calibration, and what was learnt in words.
+    r"""Write a page about a model, or a series: how well it predicts, beside what one might use instead.
 
-    It is one HTML file that needs no network.
+    Then a map, a node over time, what neighbours share, calibration and filters. It is one HTML file that needs no
+    network.
 
     Example (the model is that of `spectralgp fit --help`):
       spectralgp report model.sgp --signals files/later.csv --out report.html
     """
     to_be_written(out, force=force)
-    fitted = files.loaded(model)
-    held_out: tuple[Any, ...] = ()
-    if signals is not None:
-        data = files.data_of(fitted, signals, inputs, files.Reader(layout, nodes, date_format))
-        held_out = (data.inputs, data.signals)
+    fitted, reader = load(model), files.Reader(layout, nodes, date_format)
+    given: tuple[Any, ...] = ()
+    options: dict[str, Any] = {"title": title, "aspect": "equal" if aspect is None else aspect}
+    if isinstance(fitted, GraphGPForecaster):
+        table = files.input_parts(inputs).table
+        exogenous = None if table is None else inputs_from_file(table, date_format=date_format)
+        given = (None if signals is None else reader.signals(signals, fitted.graph_), exogenous)
+        options |= {"horizon": steps}
+    elif signals is not None:
+        data = files.data_of(fitted, signals, inputs, reader)
+        given = (data.inputs, data.signals)
     elif inputs is not None:
         raise typer.BadParameter("--inputs must be left out without --signals, whose inputs they are.")
     with files.naming(model if signals is None else signals):
-        path = fitted.report(out, *held_out, title=title, aspect="equal" if aspect is None else aspect)
+        path = fitted.report(out, *given, **options)
     if as_json:
         print_json({"out": path, "n_bytes": path.stat().st_size})
         return
@@ -291,16 +330,19 @@ def _check_out(out: Path, std: Path | None, long: bool, force: bool) -> None:
         raise typer.BadParameter("--std must be left out with --long, which has a column of its own for them.")
 
 
-def _write(mean: pd.DataFrame, std: pd.DataFrame, out: Path, std_out: Path | None, long: bool) -> None:
-    if not long:
-        write_tables({out: mean} if std_out is None else {out: mean, std_out: std})
-        return
-    label = str(mean.index.name or "signal")
-    means, stds = (
-        frame.rename_axis(label).melt(ignore_index=False, var_name="node", value_name=name).reset_index()
-        for frame, name in ((mean, "mean"), (std, "std"))
-    )
-    write_tables({out: means.assign(std=stds["std"])}, index=False)
+def _write(
+    mean: pd.DataFrame,
+    std: pd.DataFrame,
+    out: Path,
+    std_out: Path | None,
+    long: bool,
+    level: float | None,
+    dialect: Dialect,
+) -> None:
+    tables = {"mean": mean, "std": std} if level is None else with_intervals(mean, std, level)
+    answer = as_long(tables) if long else mean if level is None else side_by_side(tables)
+    written = {out: answer} if std_out is None else {out: answer, std_out: std}
+    write_tables(written, index=not long, dialect=dialect)
 
 
 def _say(as_json: bool, out: Path, std: Path | None, table: pd.DataFrame, done: str, **more: Any) -> None:

@@ -1,4 +1,8 @@
-"""The command itself with `info`, and what commands share: how they answer, warn and fail, and tables."""
+"""The command itself with `info`, and what commands share: how they answer, warn and fail, and tables.
+
+A command's module, and with it NumPy, scikit-learn and the rest, is imported when the command is run: `--help` and
+`--version` need none of them.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,11 +25,45 @@ import typer
 from rich import box
 from rich.markup import escape
 from rich.table import Table
-from threadpoolctl import threadpool_info
+from typer.core import TyperGroup
 
 from spectralgp import __version__
 
+COMMANDS = {  # in the order of the help: the module of each, and what the help of all says of it
+    "fit": ("learning", "Learn a model from a graph and signals, and save it."),
+    "predict": ("answers", "Predict signals, with intervals."),
+    "impute": ("answers", "Fill in empty cells, with intervals."),
+    "score": ("answers", "Score predictions of signals that the model has not seen."),
+    "compare": ("learning", "Compare graph kernels with what people use instead."),
+    "forecast": ("forecasting", "Forecast the rows after the last one of a series."),
+    "update": ("forecasting", "Take new rows into a model, without learning it anew."),
+    "plot": ("pictures", "Draw nodes over time, a map, or filters."),
+    "report": ("answers", "Write a page about a model."),
+    "demo": ("showcase", "Fill in sensors that failed, and compare with other methods."),
+    "example": ("showcase", "Write files to try the other commands with."),
+    "info": ("app", "Say which versions, threads and devices there are."),
+}
+
+
+def command_named(name: str) -> Callable[..., None]:
+    """The function of a command, whose module is imported for it."""
+    command: Callable[..., None] = getattr(import_module(f"spectralgp.cli.{COMMANDS[name][0]}"), name)
+    return command
+
+
+class LateCommands(TyperGroup):
+    """Commands of which the help knows a line, and the rest is imported when they are run."""
+
+    def resolve_command(self, ctx: Any, args: Any) -> Any:
+        """The command that was typed, with its options."""
+        name, _, rest = super().resolve_command(ctx, args)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(name)(command_named(str(name)))
+        return name, typer.main.get_command(alone), rest
+
+
 app = typer.Typer(
+    cls=LateCommands,
     help="Gaussian processes on graphs that learn their own spectrum.",
     no_args_is_help=True,
     add_completion=False,
@@ -52,6 +91,10 @@ OPTIONAL = {  # libraries, and the extras that bring them
     "plotly": "report",
     "jinja2": "report",
 }
+
+
+for _name, (_, _line) in COMMANDS.items():
+    app.command(_name, help=_line)(lambda: None)
 
 
 def main() -> None:
@@ -184,6 +227,8 @@ def info(as_json: AsJson = False, debug: Debug = False) -> None:
     Example:
       spectralgp info
     """
+    from threadpoolctl import threadpool_info
+
     threads = {str(pool["internal_api"]): pool["num_threads"] for pool in threadpool_info()}
     answer = {
         "spectralgp": __version__,

@@ -17,7 +17,7 @@ from spectralgp._basics.tables import some
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import clock_of, inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
-from spectralgp.files.tables import parsed_index
+from spectralgp.files.tables import Dialect, dialect_of, parsed_index
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import InputRecipe
 from spectralgp.kernels.inputs import Clock
@@ -101,9 +101,15 @@ class Reader:
     nodes: Literal["exact", "graph"]
     date_format: str | None
 
-    def signals(self, path: Path, graph: GraphBase) -> pd.DataFrame:
-        """Signals on a graph."""
-        return signals_from_file(path, graph, layout=self.layout, nodes=self.nodes, date_format=self.date_format)
+    def signals(self, path: Path, graph: GraphBase, *, in_order: bool = False) -> pd.DataFrame:
+        """Signals on a graph, of which times must increase where rows are inputs."""
+        options: dict[str, Any] = {"layout": self.layout, "nodes": self.nodes, "date_format": self.date_format}
+        return signals_from_file(path, graph, in_order=in_order, **options)
+
+    def dialect(self, *paths: Path | None) -> Dialect:
+        """How the first file that was given writes tables, for the answer."""
+        given = [path for path in paths if path is not None]
+        return dialect_of(given[0], self.date_format) if given else Dialect(date_format=self.date_format)
 
 
 @contextmanager
@@ -178,7 +184,7 @@ def make_inputs(
     path: Path, graph: GraphBase, parts: InputParts, recipe: InputRecipe, reader: Reader, *, ahead: bool = False
 ) -> tuple[pd.DataFrame | None, pd.DataFrame, InputRecipe]:
     """Inputs, the signals that have them, and how they were made, which must be as in `recipe` where that says so."""
-    signals, tables = reader.signals(path, graph), list["pd.DataFrame"]()
+    signals, tables = reader.signals(path, graph, in_order=parts.lag is not None), list["pd.DataFrame"]()
     with naming(path):
         if parts.lag is not None:
             before, signals = lagged(signals, parts.lag, ahead=ahead)

@@ -1,4 +1,4 @@
-"""`forecast` and `update`: what comes after the last row of a series, and rows that have come since."""
+"""`forecast`, what comes after the last row of a series, and `update`, rows that have come since."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from spectralgp import GraphGPForecaster, load
+from spectralgp import GraphGPForecaster, GraphGPRegressor, load
 from spectralgp.cli import files
 from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
 from spectralgp.cli.files import file_option
 from spectralgp.files.inputs import inputs_from_file
-from spectralgp.files.tables import write_tables
+from spectralgp.files.tables import Dialect, dialect_of, side_by_side, with_intervals, write_tables
 from spectralgp.scores import interval_half_width
 
 if TYPE_CHECKING:
     import pandas as pd
 
 AUTO = "auto"
+LEVEL = 0.9
 Season = Annotated[
     list[str] | None,
     typer.Option(
@@ -80,8 +81,14 @@ def forecast(
     lower: Table = None,
     upper: Table = None,
     level: Annotated[
-        float, typer.Option(help="Probability of the interval of --lower and --upper.", min=0.01, max=0.99)
-    ] = 0.9,
+        float | None,
+        typer.Option(
+            help="Probability of the interval of --lower and --upper (0.9); without them its ends are written beside "
+            "each node (NODE lower, NODE upper), rounded.",
+            min=0.01,
+            max=0.99,
+        ),
+    ] = None,
     inputs: Exogenous = None,
     date_format: files.DateFormat = None,
     force: Force = False,
@@ -93,19 +100,21 @@ def forecast(
     Example (the files are those of `spectralgp example`):
       spectralgp fit --graph files/edges.csv --signals files/incomes.csv \
         --inputs time --season auto --out series.sgp
-      spectralgp forecast series.sgp --steps 3 --out forecast.csv \
-        --lower lower.csv --upper upper.csv
+      spectralgp forecast series.sgp --steps 3 --level 0.9 --out forecast.csv
     """
     to_be_written(out, std, lower, upper, force=force)
     fitted = _loaded(model).set_output(predict="pandas")
     mean, deviation = fitted.predict(steps, return_std=True, X=_exogenous(inputs, date_format))
-    half = interval_half_width(deviation.to_numpy(), level)
-    tables = {out: mean, std: deviation, lower: mean - half, upper: mean + half}
-    write_tables({path: table.rename_axis("time") for path, table in tables.items() if path is not None})
+    half = interval_half_width(deviation.to_numpy(), level or LEVEL)
+    is_beside = level is not None and lower is None and upper is None
+    answer = side_by_side(with_intervals(mean, deviation, level or LEVEL)) if is_beside else mean
+    tables = {out: answer, std: deviation, lower: mean - half, upper: mean + half}
+    named = {path: table.rename_axis("time") for path, table in tables.items() if path is not None}
+    write_tables(named, dialect=Dialect(date_format=date_format) if inputs is None else dialect_of(inputs, date_format))
     first, last = mean.index[0], mean.index[-1]
     if as_json:
-        named = {"out": out, "std": std, "lower": lower, "upper": upper}
-        print_json({**named, "n_steps": steps, "n_nodes": mean.shape[1], "first": str(first), "last": str(last)})
+        paths = {"out": out, "std": std, "lower": lower, "upper": upper}
+        print_json({**paths, "n_steps": steps, "n_nodes": mean.shape[1], "first": str(first), "last": str(last)})
         return
     typer.echo(f"Forecast {steps} steps at {mean.shape[1]} nodes, {first} to {last}: {out}")
 
@@ -113,15 +122,17 @@ def forecast(
 @answering
 def update(
     model: files.ModelFile,
-    signals: Annotated[Path, file_option("Rows of the series; those up to its last one are left out.", None)],
+    signals: Annotated[Path, file_option("Rows to take in; those that the model knows are left out.", None)],
     out: Annotated[
         Path | None,
         typer.Option(help="File for the updated model; the model itself if not given.", dir_okay=False, metavar="FILE"),
     ] = None,
-    inputs: Exogenous = None,
+    inputs: files.Inputs = None,
     scores: Annotated[
         Path | None,
-        typer.Option(help="Table for how odd each new value was, in deviations.", dir_okay=False, metavar="FILE"),
+        typer.Option(
+            help="Table for how odd each new value of a series was, in deviations.", dir_okay=False, metavar="FILE"
+        ),
     ] = None,
     layout: files.Layout = "auto",
     nodes: files.Nodes = "exact",
@@ -130,19 +141,53 @@ def update(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    r"""Take rows that have come since into a series: nothing is learnt anew, and it goes on from the last of them.
+    r"""Take rows that have come since into a model: nothing is learnt anew.
+
+    A series goes on from the last of them; rows up to its last one are left out. A model of signals is conditioned on
+    them too; with time or lag:1 as inputs, rows that it has seen are left out.
 
     Example (the files are those of `spectralgp example`):
       spectralgp fit --graph files/edges.csv --signals files/incomes.csv \
         --inputs time --season auto --out series.sgp
       spectralgp update series.sgp --signals files/later.csv --scores odd.csv
+      spectralgp fit --graph files/edges.csv --signals files/incomes.csv \
+        --inputs lag:1 --out model.sgp --force
+      spectralgp update model.sgp --signals files/later.csv --out later.sgp
     """
-    to_be_written(*([] if out is None else [out]), scores, force=force)
-    fitted = _loaded(model)
-    rows = files.Reader(layout, nodes, date_format).signals(signals, fitted.graph_)
+    to_be_written(out, scores, force=force)
+    fitted, reader, target = load(model), files.Reader(layout, nodes, date_format), model if out is None else out
+    if isinstance(fitted, GraphGPForecaster):
+        answer, said = _taken_in(fitted, model, signals, inputs, scores, reader)
+    elif scores is not None:
+        raise typer.BadParameter("--scores must be left out: the model is not a series, as --season makes it.")
+    else:
+        fitted, answer = _conditioned(fitted, model, signals, inputs, reader)
+        said = f"Took in {answer['n_new']} rows; the model has {answer['n_signals']} signals: {target}"
+    fitted.save(target)
+    if answer["n_left_out"]:
+        typer.echo(f"note: {answer['n_left_out']} rows that the model knows are left out", err=True)
+    if as_json:
+        print_json({"model": target, **answer})
+        return
+    typer.echo(said.replace("{target}", str(target)))
+
+
+def _taken_in(
+    fitted: GraphGPForecaster,
+    model: Path,
+    signals: Path,
+    inputs: list[str] | None,
+    scores: Path | None,
+    reader: files.Reader,
+) -> tuple[dict[str, Any], str]:
+    """Let a series go on to new rows; how many there were and how odd, as an answer and in words."""
+    parts = files.input_parts(inputs)
+    if parts.time or parts.lag is not None:
+        raise typer.BadParameter("--inputs must be a table for a series, of the columns that it has beside time.")
+    rows = reader.signals(signals, fitted.graph_)
     with files.naming(signals):
         is_new = fitted.is_later(rows)
-    known, exogenous = int(np.sum(~is_new)), _exogenous(inputs, date_format)
+    known, exogenous = int(np.sum(~is_new)), _exogenous(parts.table, reader.date_format)
     if not is_new.any():
         raise ValueError(f"{signals} must have rows after the last one of {model}; got {known} earlier ones.")
     new, own = rows[is_new], None if exogenous is None else exogenous[is_new]
@@ -155,15 +200,28 @@ def update(
 
         names = fitted.node_names_ or range(odd.shape[1])
         table = pandas.DataFrame(odd, index=new.index, columns=[str(name) for name in names])
-        write_tables({scores: table.assign(row=by_step)})
-    fitted.save(model if out is None else out)
-    if known:
-        typer.echo(f"note: {known} rows up to the last one of the model are left out", err=True)
+        write_tables({scores: table.assign(row=by_step)}, dialect=reader.dialect(signals))
     oddest = int(np.nanargmax(by_step))
     where = f"{new.index[oddest]}".removesuffix(" 00:00:00")
-    if as_json:
-        answer = {"model": model if out is None else out, "n_new": len(new), "n_left_out": known}
-        print_json({**answer, "n_steps": fitted.n_steps_, "oddest": where, "score": float(by_step[oddest])})
-        return
-    typer.echo(f"Took in {len(new)} rows; the series has {fitted.n_steps_}: {model if out is None else out}")
-    typer.echo(f"The oddest row is {where}, at {by_step[oddest]:.2f} times the usual deviation.")
+    answer = {"n_new": len(new), "n_left_out": known, "n_steps": fitted.n_steps_}
+    said = (
+        f"Took in {len(new)} rows; the series has {fitted.n_steps_}: {{target}}\n"
+        f"The oddest row is {where}, at {by_step[oddest]:.2f} times the usual deviation."
+    )
+    return {**answer, "oddest": where, "score": float(by_step[oddest])}, said
+
+
+def _conditioned(
+    fitted: GraphGPRegressor, model: Path, signals: Path, inputs: list[str] | None, reader: files.Reader
+) -> tuple[GraphGPRegressor, dict[str, Any]]:
+    """A model of signals conditioned on new rows, and how many there were."""
+    data = files.data_of(fitted, signals, inputs, reader)
+    with files.naming(signals):
+        # inputs that are no times may come again, with the same values: those are new measurements
+        is_in_time = data.recipe.time is not None or data.recipe.lag is not None
+        is_new = ~fitted.has_seen(data.inputs, data.signals) if is_in_time else np.ones(len(data.signals), dtype=bool)
+        if not is_new.any():
+            raise ValueError(f"{signals} must have rows that {model} has not seen; got {is_new.size} that it has.")
+        updated = fitted.condition_on(None if data.inputs is None else data.inputs[is_new], data.signals[is_new])
+    n_signals = updated.posterior_.parts[0][1].inputs.shape[0]
+    return updated, {"n_new": int(is_new.sum()), "n_left_out": int(np.sum(~is_new)), "n_signals": n_signals}

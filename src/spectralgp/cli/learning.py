@@ -83,6 +83,16 @@ Degree = Annotated[str | None, _model_option("Degree of the polynomial: a number
 SpectrumOption = Annotated[
     Literal["auto", "exact", "chebyshev"], _model_option("Eigenvectors, or moments for large graphs.")
 ]
+LikelihoodOption = Annotated[
+    Literal["gaussian", "poisson", "negative_binomial", "bernoulli", "binomial", "student_t"],
+    _model_option("How values are observed: counts, classes of two, proportions, outliers."),
+]
+ExposureOption = Annotated[
+    str | None, _model_option("What counts are proportional to: a number, or a table as --signals.", metavar="TABLE")
+]
+TrialsOption = Annotated[
+    str | None, _model_option("Trials of a binomial likelihood: a number, or a table as --signals.", metavar="TABLE")
+]
 DeviceOption = Annotated[Literal["cpu", "cuda"] | None, _model_option("Where to compute on large graphs.")]
 Seed = Annotated[int, _model_option("Of folds and draws.", min=0, max=2**32 - 1)]
 Jobs = Annotated[
@@ -107,6 +117,9 @@ def fit(
     degree: Degree = None,
     spectrum: SpectrumOption = "auto",
     device: DeviceOption = None,
+    likelihood: LikelihoodOption = "gaussian",
+    exposure: ExposureOption = None,
+    trials: TrialsOption = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     force: Force = False,
@@ -132,11 +145,19 @@ def fit(
         raise typer.BadParameter("--device must be cpu where the spectrum is exact, which is found on the host.")
     settings = Chebyshev(device="cuda") if device == "cuda" else spectrum
     model = GraphGPRegressor(
-        data.graph, chosen, random_state=seed, stacking=Stacking(n_jobs=jobs), spectrum=settings, verbose=1
+        data.graph,
+        chosen,
+        random_state=seed,
+        stacking=Stacking(n_jobs=jobs),
+        spectrum=settings,
+        verbose=1,
+        likelihood=likelihood,
     )
+    given = {"exposure": exposure, "trials": trials}
+    beside = {name: _beside(text, name, reader, data) for name, text in given.items() if text is not None}
     start = perf_counter()
     with files.naming(signals):
-        model.fit(data.inputs, data.signals)
+        model.fit(data.inputs, data.signals, **beside)
     model.input_recipe_ = data.recipe
     seconds = perf_counter() - start
     model.save(out)
@@ -145,6 +166,22 @@ def fit(
         return
     typer.echo(model.summary().rstrip())
     typer.echo(f"\nLog evidence {model.log_marginal_likelihood_:.2f} nats; {seconds:.1f} s.\nSaved as {out}.")
+
+
+def _beside(text: str, name: str, reader: files.Reader, data: files.Data) -> Any:
+    """Exposures or trials: a number, or a table with the rows of the signals."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    path = Path(text)
+    if not path.is_file():
+        raise typer.BadParameter(f"--{name} must be a number, or a table such as --signals; got {text!r}.")
+    table = reader.signals(path, data.graph)
+    unknown = data.signals.index.difference(table.index)
+    if len(unknown):
+        raise typer.BadParameter(f"--{name} must have the rows of --signals; got none for {unknown[0]}.")
+    return table.loc[data.signals.index]
 
 
 def _fit_series(

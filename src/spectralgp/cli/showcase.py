@@ -7,7 +7,7 @@ model fills it in, and so do methods that people use instead.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,6 +33,7 @@ from spectralgp.report.numbers import Which
 from spectralgp.scores import coverage, root_mean_square_error
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # How this was chosen. The data: the paper's weather is not ours to ship; of what can be shipped, changes of incomes (as
@@ -45,6 +46,7 @@ LEVEL = 0.9
 OURS = "spectralgp"
 PICTURE = "filled-in.png"
 UNIT = "log of PM10 (µg/m³)"
+FONT_SIZE = 14
 ASPECT = 1.6  # of a degree of latitude to one of longitude, in Germany
 COLUMNS = {
     "RMS error": Column("{row.rmse:.3f}", "rmse", False),
@@ -205,44 +207,63 @@ def _row(name: str, data: Outages, completed: Array, std: Array | None) -> Row:
 
 def draw(result: DemoResult) -> Figure:
     """A station with its outage filled in, a day on the map, the learnt filters, and the errors of all methods."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 8), layout="constrained")
-    (over_days, on_map), (filters, errors) = figure.subplots(2, 2)
-    data, completed, rows = result.data, result.completed, result.rows
+    with rc_context({"font.size": FONT_SIZE, "axes.titlesize": FONT_SIZE}):  # to be read on a phone too
+        figure = Figure(figsize=(10, 9), layout="constrained")
+        (over_days, on_map), (filters, errors) = figure.subplots(2, 2)
+        _draw_outage(result, over_days)
+        _draw_day(result, on_map)
+        which: list[Which] = ["signal"] if result.model.residual is None else ["signal", "residual"]
+        plot_filter(result.model, ax=filters, show_std=True, which=which)
+        filters.set_xlabel("graph frequency λ")
+        filters.set_title("What the stations share", loc="left")
+        _draw_errors(result.rows, errors)
+        figure.canvas.draw()  # while sizes are those of this context
+    return figure
 
+
+def _draw_outage(result: DemoResult, ax: Axes) -> None:
+    data, completed = result.data, result.completed
     hidden, names = data.hidden, data.graph.names or range(data.graph.n_nodes)
     squares = np.where(hidden, data.measured - completed, np.nan) ** 2
     stations = np.flatnonzero(hidden.any(axis=0))
     by_error = stations[np.argsort(np.nanmean(squares[:, stations], axis=0))]
     station = int(by_error[len(by_error) // 2])
     options: dict[str, Any] = {"positions": data.dates, "level": LEVEL, "ylabel": UNIT}
-    plot_filled(data.known, completed, result.std, station, ax=over_days, names=names, **options)
+    plot_filled(data.known, completed, result.std, station, ax=ax, names=names, **options)
     mine = hidden[:, station]
-    over_days.plot(data.dates[mine], data.measured[mine, station], "kx", markersize=6, label="hidden from all")
-    over_days.legend(frameon=False, fontsize="small", ncols=2)
-    over_days.set_title(f"A sensor fails for a fortnight ({names[station]}, of median error)", loc="left")
+    ax.plot(data.dates[mine], data.measured[mine, station], "kx", markersize=6, label="hidden from all")
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high + 0.35 * (high - low))  # room for the legend
+    ax.legend(frameon=False, fontsize="small", ncols=2, loc="upper left", columnspacing=1.0, handlelength=1.2)
+    ax.set_xlabel("")
+    ax.set_title("A sensor of median error", loc="left")
 
-    day = int(np.argmax(hidden.sum(axis=1)))
-    look: dict[str, Any] = {"node_size": 45, "aspect": ASPECT, "colorbar_label": UNIT}
-    plot_signal(data.graph, data.known[day], filled=completed[day], ax=on_map, **look)
-    on_map.set_title(f"{data.dates[day]}: squares are filled in", loc="left")
 
-    which: list[Which] = ["signal"] if result.model.residual is None else ["signal", "residual"]
-    plot_filter(result.model, ax=filters, show_std=True, which=which)
-    filters.set_title("Why: what the stations share, by graph frequency", loc="left")
+def _draw_day(result: DemoResult, ax: Axes) -> None:
+    data = result.data
+    day = int(np.argmax(data.hidden.sum(axis=1)))
+    look: dict[str, Any] = {"node_size": 60, "aspect": ASPECT, "colorbar_label": ""}
+    plot_signal(data.graph, data.known[day], filled=result.completed[day], ax=ax, **look)
+    ax.set_adjustable("datalim")  # as wide as the panel below it
+    ax.set_title(f"{data.dates[day]}, squares filled in", loc="left")
 
+
+def _draw_errors(rows: Sequence[Row], ax: Axes) -> None:
+    """Bars, with names and figures written on and beside them."""
     places = range(len(rows))
-    errors.barh(places, [row.rmse for row in rows], color=[COLOURS[1] if row.method == OURS else "0.6" for row in rows])
+    largest = max(row.rmse for row in rows)
+    ax.barh(places, [row.rmse for row in rows], color=[COLOURS[1] if row.method == OURS else "0.8" for row in rows])
     for place, row in zip(places, rows, strict=True):
-        inside = "" if row.coverage is None else f"; {row.coverage:.0%} inside {LEVEL:.0%} intervals"
-        errors.text(row.rmse, place, f" {row.rmse:.2f}{inside}", va="center", fontsize="small")
-    errors.set_yticks(places, [row.method for row in rows])
-    errors.invert_yaxis()
-    errors.margins(x=0.75)
-    errors.set_xlabel("error of what was hidden (root mean square of logarithms)")
-    errors.set_title("Beside what people use instead", loc="left")
-    return figure
+        inside = "" if row.coverage is None else f", {row.coverage:.0%} inside"
+        ax.text(0.02 * largest, place, f"{row.method}: {row.rmse:.2f}{inside}", va="center")
+    ax.set_yticks([])
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.3 * largest)
+    ax.set_xlabel("error of what was hidden")
+    ax.set_title(f"Errors, and shares inside {LEVEL:.0%} intervals", loc="left")
 
 
 @answering

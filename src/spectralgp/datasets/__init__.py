@@ -1,11 +1,15 @@
-"""Data sets: three that come with the package, those of the paper, and synthetic draws."""
+"""Data sets: five that come with the package, those of the paper, and synthetic draws."""
 
 from spectralgp.datasets.embedded import (
     AirQuality,
     Fertility,
+    Homicides,
+    Sids,
     USIncome,
     load_air_quality,
     load_fertility,
+    load_homicides,
+    load_sids,
     load_us_income,
 )
 from spectralgp.datasets.released import (
@@ -31,6 +35,8 @@ __all__ = [
     "Cerebellum",
     "Fertility",
     "FilteredSignals",
+    "Homicides",
+    "Sids",
     "Traffic",
     "USIncome",
     "Uber",
@@ -41,6 +47,8 @@ __all__ = [
     "load_air_quality",
     "load_cerebellum",
     "load_fertility",
+    "load_homicides",
+    "load_sids",
     "load_traffic",
     "load_uber",
     "load_us_income",

@@ -1,4 +1,4 @@
-"""Data that come with the package: incomes of US states, fertility of countries, particulate matter in Germany.
+"""Data that come with the package: incomes, fertility, particulate matter, and counts of deaths in counties.
 
 Nothing is downloaded, and arrays are read-only. ``datasets/data/README.md`` has the sources of the data and their
 terms, which whoever passes them on must name.
@@ -154,9 +154,104 @@ def load_air_quality() -> AirQuality:
     return AirQuality(graph, *_signals("air_quality.csv", "datetime64[D]"))
 
 
+@dataclass(frozen=True, eq=False)
+class Sids:
+    """Sudden infant deaths in the counties of North Carolina, with the graph of which are neighbours.
+
+    Attributes
+    ----------
+    graph : Graph
+        100 counties, in alphabetical order, and 231 edges of weight 1 between neighbours; coordinates are the
+        longitude and latitude of a point inside each county.
+    periods : tuple of str
+        "1974-78" and "1979-84".
+    deaths : ndarray of shape (2, 100)
+        One row per period, one column per county. What a rate is made of: deaths are counts, and births are their
+        exposure.
+    births : ndarray of shape (2, 100)
+        Live births.
+    nonwhite_births : ndarray of shape (2, 100)
+        Those among them that the register calls nonwhite.
+    """
+
+    graph: Graph
+    periods: tuple[str, ...]
+    deaths: NDArray[np.float64]
+    births: NDArray[np.float64]
+    nonwhite_births: NDArray[np.float64]
+
+
+def load_sids() -> Sids:
+    """Read the sudden infant deaths of North Carolina in two periods, with births and neighbours.
+
+    From Cressie, Statistics for Spatial Data (1993), by way of libpysal, whose edges these are.
+
+    Examples
+    --------
+    >>> from spectralgp.datasets import load_sids
+    >>> data = load_sids()
+    >>> data.graph, data.deaths.shape
+    (Graph(100 nodes, 231 edges), (2, 100))
+    >>> (1000 * data.deaths.sum(axis=1) / data.births.sum(axis=1)).round(2).tolist()  # deaths per 1,000 births
+    [2.02, 1.98]
+    """
+    graph, (deaths, births, nonwhite) = _counties("sids.csv", "sids_borders.csv", 2)
+    return Sids(graph, ("1974-78", "1979-84"), deaths, births, nonwhite)
+
+
+@dataclass(frozen=True, eq=False)
+class Homicides:
+    """Homicides in 78 counties around St. Louis, with the graph of which are neighbours.
+
+    Attributes
+    ----------
+    graph : Graph
+        78 counties of Illinois and Missouri, in alphabetical order, and 199 edges of weight 1 between those that share
+        a border or a corner; coordinates are the longitude and latitude of a point inside each county. Counties that
+        have a namesake in the other state are named with their state.
+    periods : tuple of str
+        "1979-84", "1984-88" and "1988-93".
+    counts : ndarray of shape (3, 78)
+        Homicides: one row per period, one column per county.
+    person_years : ndarray of shape (3, 78)
+        Population, summed over the years of the period.
+    """
+
+    graph: Graph
+    periods: tuple[str, ...]
+    counts: NDArray[np.float64]
+    person_years: NDArray[np.float64]
+
+
+def load_homicides() -> Homicides:
+    """Read the homicides of 78 counties around St. Louis in three periods, with populations and neighbours.
+
+    From Messner and others, An Atlas of the Spatial Patterning of County-Level Homicide, 1960-1990 (2000), by way of
+    libpysal, whose edges these are. Few counts are large: the median is 4, and the city of St. Louis has up to 1,238.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp.datasets import load_homicides
+    >>> data = load_homicides()
+    >>> data.graph, data.counts.shape, float(np.median(data.counts))
+    (Graph(78 nodes, 199 edges), (3, 78), 4.0)
+    """
+    graph, (counts, person_years) = _counties("homicides.csv", "homicides_borders.csv", 3)
+    return Homicides(graph, ("1979-84", "1984-88", "1988-93"), counts, person_years)
+
+
+def _counties(nodes: str, edges: str, n_periods: int) -> tuple[Graph, list[NDArray[np.float64]]]:
+    """Graph, and read-only measures (n_periods, n_nodes), from rows of a county's place and measures by period."""
+    columns = list(zip(*_rows(nodes), strict=True))[4:]
+    measures = np.array(columns, dtype=np.float64).reshape(-1, n_periods, len(columns[0]))
+    measures.setflags(write=False)
+    return _border_graph(nodes, edges)[0], list(measures)
+
+
 def _border_graph(nodes: str, edges: str) -> tuple[Graph, tuple[str, ...]]:
-    """Graph with edges of weight 1, and codes of its nodes, from rows (name, code, longitude, latitude) and pairs."""
-    names, codes, *coordinates = zip(*_rows(nodes), strict=True)
+    """Graph with edges of weight 1, and codes of its nodes, from rows (name, code, x, y, ...) and pairs."""
+    names, codes, *coordinates = list(zip(*_rows(nodes), strict=True))[:4]
     return Graph.from_edges(_rows(edges), names=names, coordinates=np.array(coordinates, dtype=float).T), codes
 
 

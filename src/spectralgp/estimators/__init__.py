@@ -1,7 +1,8 @@
 """Scikit-learn's face of the library."""
 
+from spectralgp.estimators.classifier import GraphGPClassifier
 from spectralgp.estimators.forecaster import GraphGPForecaster
 from spectralgp.estimators.loading import load
 from spectralgp.estimators.regressor import GraphGPRegressor
 
-__all__ = ["GraphGPForecaster", "GraphGPRegressor", "load"]
+__all__ = ["GraphGPClassifier", "GraphGPForecaster", "GraphGPRegressor", "load"]

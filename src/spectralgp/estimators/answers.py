@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array, Indices, Mask
-from spectralgp.fields import GraphGP, Mixture, Posterior, Predictive
+from spectralgp.fields import GraphGP, LatentPosterior, Mixture, ObservedBy, Posterior, Predictive
 from spectralgp.graphs import GraphBase
+from spectralgp.kernels import GraphKernel
 from spectralgp.learning import Candidate, Draws, FittedModels
+from spectralgp.learning.expectations import expectation_of
 from spectralgp.learning.fitting import Shown
+from spectralgp.learning.missing import objective_of
 from spectralgp.learning.objective import told_apart
 from spectralgp.signals import Units, no_signals, read_in
 from spectralgp.spectra import Spectrum
+
+if TYPE_CHECKING:
+    from spectralgp.report.shapes import FilterShape
 
 SAME_VALUE = 64 * np.finfo(float).eps  # of the size of a node, by which scaling and scaling back may change its values
 FIRST_COMPARED = 8  # nodes by which signals are told apart first
@@ -58,11 +64,14 @@ def _filter_of(model: GraphGP, points: Array, which: str, carried: float) -> Arr
 
 def summary_of(learnt: FittedModels) -> str:
     """What was learnt in words: one paragraph per model, the heaviest first."""
+    from spectralgp.report.words import count
+
     fits = learnt.fits
     n_signals, n_nodes = learnt.candidates[0].task.signals.shape
     graph = fits[0].model.spectrum.graph
-    count = "one model" if len(fits) == 1 else f"a mixture of {len(fits)} models"
-    lines = [f"{n_signals} signals on {n_nodes} nodes and {graph.n_edges} edges; {count}."]
+    models = "one model" if len(fits) == 1 else f"a mixture of {len(fits)} models"
+    sizes = f"{count(n_signals, 'signal')} on {count(n_nodes, 'node')} and {count(graph.n_edges, 'edge')}"
+    lines = [f"{sizes}; {models}."]
     if learnt.note:
         lines.append(learnt.note)
     if learnt.order is not None:
@@ -71,14 +80,27 @@ def summary_of(learnt: FittedModels) -> str:
         fit, candidate = fits[index], learnt.candidates[index]
         model = fit.model
         lines += ["", f"weight {learnt.weights[index]:.2f}: {candidate.described}"]
-        carried, carries = candidate.carried, model.carry is not None or candidate.carried != 0
-        has = {"signal": True, "residual": model.graph_kernel.residual is not None, "carry": carries}
-        lines += [
-            f"  {which + ':':<9} {_in_words(model, which, carried)}" for which, is_there in has.items() if is_there
-        ]
+        has = {
+            "signal": True,
+            "residual": model.graph_kernel.residual is not None,
+            "carry": model.carry is not None or candidate.carried != 0,
+        }
+        # of a model without a weight what draws would say is of no use
+        drawn = [learnt.shown_of_each[index]] if n_signals and learnt.weights[index] > 0 else []
+        for which in (which for which, is_there in has.items() if is_there):
+            if not model.graph_kernel.shares_eigenvectors:
+                lines.append(f"  {which + ':':<9} not a function on the spectrum")
+                continue
+            shape = filter_shape([(1.0, model, 1.0, candidate.carried)], drawn, model.spectrum, which)
+            values = "" if shape.kind == "none" else f" ({shape.values})"
+            lines.append(f"  {which + ':':<9} {shape.meaning(which == 'carry')}{values}")
         lines.append(f"  inputs:   {model.input_kernel.described}")
-        lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
-        if not candidate.task.signals.is_complete:
+        if model.likelihood is None:
+            lines.append(f"  noise:    standard deviation {np.sqrt(model.noise_variance):.3g}")
+        else:
+            lines.append(f"  white:    standard deviation {np.sqrt(model.noise_variance):.3g}, of the latent signals")
+            lines.append(f"  observed: {model.likelihood}; {fit.method}")
+        if not candidate.task.signals.is_complete and model.likelihood is None:
             lines.append(f"  holes:    {fit.method}")
         scales, amplitude = candidate.task.signals.units.signal_scales, learnt.draws[index].models[0].mean_amplitude
         if scales is not None:
@@ -95,27 +117,37 @@ def summary_of(learnt: FittedModels) -> str:
     return "\n".join(lines)
 
 
-def _in_words(model: GraphGP, which: str, carried: float) -> str:
-    """Where a filter is large: its values at both ends of the spectrum, and its largest between."""
-    from spectralgp.report.words import kind_of_filter
+def filter_shape(
+    fitted: Sequence[Shown], drawn: Sequence[Sequence[Shown]], spectrum: Spectrum, which: str
+) -> FilterShape:
+    """The kind of a filter of weighted models, with what draws of the hyperparameters of each leave open.
 
-    points = np.linspace(0.0, model.spectrum.upper, 101)
-    values = _filter_of(model, points, which, carried)
-    largest = int(np.argmax(np.abs(values)))
-    ends = f"{values[0]:.3g} at frequency 0, {values[-1]:.3g} at the highest"
-    return {
-        "none": "none",
-        "band-pass": f"band-pass ({ends}, {values[largest]:.3g} at {points[largest]:.2g})",
-        "low-pass": f"low-pass: neighbours alike ({ends})",
-        "high-pass": f"high-pass: neighbours opposed ({ends})",
-    }.get(kind_of_filter(values), f"nearly flat: nodes on their own ({ends})")
+    Without any draws, and of what inputs carry over, the filter is taken as it is.
+    """
+    from spectralgp.report.shapes import Modes, shape_of
+
+    modes = Modes.of(spectrum)
+    values, _ = average_response(fitted, spectrum, modes.points, which)
+    draws = None
+    if drawn and which != "carry":
+        chosen = zip(*(part for part in drawn if part[0][0] > 0), strict=True)
+        draws = np.array([average_response(one, spectrum, modes.points, which)[0] for one in chosen])
+    return shape_of(modes, values, draws)
 
 
 # -------------------------------------------------------------------------------------------------------- filling in
 
 
-def filled_in(posterior: Posterior | Mixture, features: Any, signals: Array) -> tuple[Array, Array]:
-    """Signals with what was not observed filled in, and the variance of those values as they would be observed."""
+def filled_in(
+    posterior: Posterior | Mixture | LatentPosterior,
+    features: Any,
+    signals: Array,
+    seen_with: Callable[[Predictive, Mask], Predictive] = lambda prediction, _: prediction,
+) -> tuple[Array, Array]:
+    """Signals with what was not observed filled in, and the variance of those values as they would be observed.
+
+    `seen_with` makes of what is predicted of some of them, as new signals, what it is with their exposures.
+    """
     first = posterior.parts[0][1]
     rows = among_training(first, features, signals)
     values, variances = signals.copy(), np.zeros(signals.shape)
@@ -126,18 +158,18 @@ def filled_in(posterior: Posterior | Mixture, features: Any, signals: Array) -> 
         if not missing.any():
             continue
         filled: Predictive
-        if rows[chosen][0] >= 0:
-            filled = posterior.filled(rows[chosen])
-        else:
-            own = first.prior.input_kernel.new_subset(features, chosen)
-            filled = posterior.at(own).given(signals[chosen])
         with few_threads(largest):
+            if rows[chosen][0] >= 0:
+                filled = posterior.filled(rows[chosen])
+            else:
+                own = first.prior.input_kernel.new_subset(features, chosen)
+                filled = seen_with(posterior.at(own), chosen).given(signals[chosen])
             values[missing] = filled.values[missing[chosen]]
             variances[missing] = filled.values_variance()[missing[chosen]]
     return values, variances
 
 
-def among_training(posterior: Posterior, features: Any, signals: Array) -> Indices:
+def among_training(posterior: Posterior | LatentPosterior, features: Any, signals: Array) -> Indices:
     """Which of the training signals each one is, inputs and all; -1 for those that are new.
 
     Values are compared as the model has them, centred and scaled: the nearest training signal with the same inputs
@@ -173,10 +205,40 @@ def among_training(posterior: Posterior, features: Any, signals: Array) -> Indic
     return rows
 
 
+# ---------------------------------------------------------------------------------------------------------- evidence
+
+
+def learnt_theta(learnt: FittedModels) -> Array:
+    """Hyperparameters of the one model that was learnt, as the fit has them; a ValueError if there are several."""
+    if len(learnt.raw_fits) > 1:
+        raise ValueError(
+            f"graph_kernel must be one kernel to ask for its hyperparameters; got a mixture of {len(learnt.raw_fits)} "
+            "models. Fit one, for example graph_kernel=Polynomial(3)."
+        )
+    (fit,) = learnt.raw_fits
+    return objective_of(learnt.candidates[0].learning, fit.model).point(fit.model)
+
+
+def evidence_at(learnt: FittedModels, theta: Array) -> tuple[float, Array]:
+    """Log marginal likelihood of the signals as they were given at hyperparameters, and its gradient in them."""
+    candidate, (fit,) = learnt.candidates[0], learnt.raw_fits
+    task = candidate.learning
+    objective = objective_of(task, fit.model)
+    volume = candidate.in_units(fit).log_likelihood - fit.log_likelihood  # of the units of the fit
+    if task.is_complete:
+        value, gradient = objective.log_likelihood(theta)
+        return value + volume, gradient
+    model = replace(objective.without_carry(theta), likelihood=fit.model.likelihood)
+    value, _ = expectation_of(task).log_likelihood(model)
+    return value + volume, objective.completed(theta).log_likelihood(theta)[1]
+
+
 # ----------------------------------------------------------------------------------------------------- on other data
 
 
-def with_more_signals(learnt: FittedModels, features: Any, signals: Array) -> FittedModels:
+def with_more_signals(
+    learnt: FittedModels, features: Any, signals: Array, observed_by: ObservedBy | None = None
+) -> FittedModels:
     """Learnt models conditioned on more signals, at inputs in the form that kernels take."""
     candidates = []
     for candidate in learnt.candidates:
@@ -188,7 +250,11 @@ def with_more_signals(learnt: FittedModels, features: Any, signals: Array) -> Fi
         known = units.informed_by(seen).with_new(len(seen))
         training = read_in(known, np.concatenate([units.restore(task.signals.values), seen]))
         inputs = task.input_kernel.together(task.inputs, new)
-        candidates.append(replace(candidate, task=replace(task, inputs=inputs, signals=training)))
+        own = task.observed_by
+        if own is not None and observed_by is not None:
+            own = own.followed_by(observed_by)
+        more = replace(task, inputs=inputs, signals=training, observed_by=own)
+        candidates.append(replace(candidate, task=more))
     return learnt.conditioned_anew(candidates)
 
 
@@ -208,10 +274,15 @@ def without_entries(learnt: FittedModels, hidden: Mask) -> Posterior | Mixture:
 def on_another_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
     """Learnt models on another graph, with no signals: a common level and scale take the place of those of nodes."""
     candidates: list[Candidate] = []
-    fits = []
+    fits, notes = [], list[str]()
     for candidate, fit in zip(learnt.candidates, learnt.raw_fits, strict=True):
         task, units = candidate.task, candidate.task.signals.units
         transformation = candidate.transformation
+        if task.observed_by is not None:
+            raise ValueError(
+                "likelihood must be 'gaussian' to transfer a model, without covariates or noise known per entry; got "
+                "another. Fit a model to values on the other graph."
+            )
         if task.carried is not None or (transformation is not None and transformation.is_of_nodes):
             raise ValueError(
                 "carry must be None to transfer a model, since columns of X belong to the nodes of one graph; got "
@@ -222,7 +293,28 @@ def on_another_graph(learnt: FittedModels, graph: GraphBase) -> FittedModels:
         own = replace(task, graph=graph, inputs=inputs, signals=no_signals(graph.n_nodes, moved))
         candidates.append(replace(candidate, task=own, shrunk=False, learnt_from=None))
         kernel, spectrum = fit.model.graph_kernel, own.spectrum_of(fit.model.graph_kernel)
-        model = replace(fit.model, spectrum=spectrum, graph_kernel=kernel.moved_to(spectrum))
+        moved_kernel = kernel.moved_to(spectrum, fit.model.spectrum)
+        if moved_kernel is not kernel:
+            notes += _changed(kernel, moved_kernel, fit.model.spectrum.eigenvalues)
+        model = replace(fit.model, spectrum=spectrum, graph_kernel=moved_kernel)
         fits.append(replace(fit, model=told_apart(own, model)))
     draws = tuple(Draws((fit.model,)) for fit in fits)
-    return replace(learnt, raw_fits=tuple(fits), draws=draws, note="").conditioned_anew(candidates)
+    return replace(learnt, raw_fits=tuple(fits), draws=draws, note=" ".join(notes)).conditioned_anew(candidates)
+
+
+def _changed(before: GraphKernel, after: GraphKernel, eigenvalues: Array) -> list[str]:
+    """What moving changed of filters, in words, where it is more than nothing."""
+    said = []
+    for name, old, new in (
+        ("filter", before.power(eigenvalues), after.power(eigenvalues)),
+        ("residual filter", before.residual_power(eigenvalues), after.residual_power(eigenvalues)),
+    ):
+        old, new = np.sqrt(old), np.sqrt(new)
+        change = np.max(np.abs(new - old)) / np.max(old, initial=0.0) if np.any(old) else 0.0
+        if change > 0:
+            said.append(
+                f"Transferred: the {name} of {before.label} was negative between the frequencies that it was learnt "
+                f"on; the nearest polynomial that is nowhere negative takes its place, and differs by {change:.1%} of "
+                "its largest value at most there."
+            )
+    return said

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.arrays import as_generator, on_host
-from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_real_array
+from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive, as_real_array
 from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, match_columns, some
 from spectralgp.estimators import saving
@@ -36,7 +37,17 @@ from spectralgp.forecasting.model import (
     one_step,
     paths,
 )
-from spectralgp.forecasting.times import Clock, Numbers, TimedRows, Times, as_times, clock_of, order_of, timed_rows
+from spectralgp.forecasting.times import (
+    Clock,
+    Numbers,
+    TimedRows,
+    Times,
+    as_times,
+    clock_of,
+    order_of,
+    time_labels,
+    timed_rows,
+)
 from spectralgp.forecasting.words import component_words, summary_of
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.spectra import decompose
@@ -45,6 +56,8 @@ from spectralgp.time import Component
 FEWEST_STEPS = 8  # rows to learn from
 DEFAULT_HORIZONS = (1, 6, 24)
 N_IMPUTED_DRAWS = 64
+MOST_SHOWN, LEAST_SHOWN = 4, 60  # rows before a forecast that a report shows, for each row of it, and at least
+N_FREQUENCIES = 60  # at which a report shows time scales
 
 
 class GraphGPForecaster(Answering):
@@ -104,8 +117,8 @@ class GraphGPForecaster(Answering):
     -----
     Holes in `Y` are integrated out by draws when the final models are learnt, and filled by their means given all else
     for the filters. Models that are only compared see straight lines in time where up to a tenth of the values is
-    missing. Rows without any value are skipped exactly. A row with holes in `update` is completed by its forecast given
-    what is there, which is approximate.
+    missing. Rows without any value are skipped, and those with holes in `update` taken in, exactly. Forecasts of past
+    rows know of no later ones; there what missing values leave open is kept to a thousandth of a deviation.
 
     Examples
     --------
@@ -376,8 +389,8 @@ class GraphGPForecaster(Answering):
     def _to_graph(self, values: Any) -> Array:
         return np.asarray(on_host(self._form.to_graph(values)), dtype=float)
 
-    def _rows(self, Y: Any, X: Any, argument: str = "Y") -> tuple[Rows, Indices | None, TimedRows]:
-        """Rows of the user in time order, and that order if it is another; rows of arrays follow the last one."""
+    def _timed(self, Y: Any, argument: str = "Y") -> tuple[Array, Array, Indices | None, TimedRows]:
+        """Steps and values of the user's rows, and their order in time; rows of arrays follow the last one."""
         model, form = self._model, self._form
         timed = timed_rows(Y, argument, names=form.names)
         if np.ndim(timed.table) == 1 and not form.is_flat:  # a single row
@@ -390,8 +403,12 @@ class GraphGPForecaster(Answering):
             steps = model.clock.steps(times)
         else:  # counted: by an array, or by the numbers that a table has where there are no dates
             steps = model.last + np.arange(1.0, len(values) + 1)
-        exogenous = self._exogenous(X, len(values))
-        rows = Rows(steps, values, exogenous)
+        return steps, values, order, timed
+
+    def _rows(self, Y: Any, X: Any, argument: str = "Y") -> tuple[Rows, Indices | None, TimedRows]:
+        """Rows of the user in time order, and that order if it is another."""
+        steps, values, order, timed = self._timed(Y, argument)
+        rows = Rows(steps, values, self._exogenous(X, len(values)))
         return rows if order is None else rows.part(order), order, timed
 
     def is_later(self, Y: Any) -> NDArray[np.bool_]:
@@ -406,8 +423,8 @@ class GraphGPForecaster(Answering):
     def update(self, Y: Any, X: Any = None) -> Self:
         """Take in rows after the last one: exact conditioning, with everything that was learnt kept.
 
-        A row with holes is completed by its forecast given what is there, which is approximate; one without any value
-        is skipped. `Y` and `X` are those of `fit`; rows of an array are the next steps.
+        What is missing of a row is left open, and one without any value is skipped. `Y` and `X` are those of `fit`;
+        rows of an array are the next steps.
         """
         check_is_fitted(self)
         rows, _, _ = self._rows(Y, X)
@@ -535,6 +552,7 @@ class GraphGPForecaster(Answering):
         how = "rows after those seen"
         if first >= len(rows.steps) - 1:
             first, how = int(0.6 * len(rows.steps)), "rows that the model has seen"
+        ahead = ahead[max(first, 0) + ahead < len(rows.steps)]  # of which there is a row
         return self._in_order(backtested(model, rows, max(first, 0), ahead, how))
 
     def response(
@@ -615,6 +633,96 @@ class GraphGPForecaster(Answering):
         fresh._show(on_another_graph(self._model, other))
         return fresh
 
+    def report(
+        self,
+        path: str | PathLike[str],
+        Y: Any = None,
+        X: Any = None,
+        *,
+        horizon: int = 24,
+        title: str | None = None,
+        aspect: float | Literal["equal"] = "equal",
+    ) -> Path:
+        """Write a report of the forecasts and how good they are: one HTML file that needs no network.
+
+        It says first how far forecasts are off by horizon, beside persistence and the seasonal naive forecast, how many
+        values are inside their intervals and where errors are largest; then come a map of the forecast, a node's past
+        with its forecast, scores and calibration by horizon, what neighbours share, time scales by frequency, and the
+        certificate. It takes plotly: ``pip install 'spectralgp[report]'``.
+
+        Parameters
+        ----------
+        path : path
+            The file to write. One of that name is replaced, whole or not at all.
+        Y : array or table of shape (n_steps, n_nodes), optional
+            Rows to show: those up to the last one before the forecast, later ones beside it; these judge the forecasts
+            too, where there are two and no exogenous columns. The rows of `fit` and `update` if not given. An array
+            that has as many rows as the model has seen is taken for those.
+        X : array or table, optional
+            Exogenous columns of the rows of the forecast, if `fit` had any.
+        horizon : int, default=24
+            How many steps are forecast; no more than the later rows, where `Y` has some.
+        title, aspect
+            As in `GraphGPRegressor.report`.
+        """
+        from spectralgp.report import series_page_of, write_page
+        from spectralgp.report.numbers import Filled
+        from spectralgp.report.series import SeriesNumbers, forecast_predictions
+        from spectralgp.report.words import count
+
+        check_is_fitted(self)
+        stretch = 1.0 if aspect == "equal" else as_positive(aspect, "aspect")
+        n_ahead, model, n_nodes = as_integer(horizon, "horizon", 1), self._model, self.graph_.n_nodes
+        rows = Rows(np.empty(0), np.empty((0, n_nodes)), None) if self._past is None else joined(self._past)
+        backtest = self.backtest_
+        if Y is not None:
+            steps, values, order, timed = self._timed(Y)
+            if timed.times is None and len(steps) == model.n_steps:  # counted from the first row
+                steps = steps - len(steps)
+            rows = Rows(steps, values, None) if order is None else Rows(steps, values, None).part(order)
+            if np.sum(steps > model.last) > 1 and not model.mean.n_exogenous:
+                backtest = self.backtest(Y)
+        is_past = rows.steps <= model.last
+        n_shown = max(MOST_SHOWN * n_ahead, LEAST_SHOWN)
+        past, later = rows.part(np.flatnonzero(is_past)[-n_shown:]), rows.part(np.flatnonzero(~is_past)[:n_ahead])
+        steps = later.steps if len(later.steps) else self._steps_of(n_ahead)
+        came = later.values if len(later.steps) else np.full((n_ahead, n_nodes), np.nan)
+        ahead = model.ahead(steps, self._exogenous(X, len(steps)))
+        filled = None
+        if np.isnan(past.values).any() and (past.exogenous is not None or not model.mean.n_exogenous):
+            holes, found = np.isnan(past.values), imputed(model, past, N_IMPUTED_DRAWS)
+            filled = Filled(*(np.where(holes, one, np.nan) for one in (found[0], np.sqrt(found[1]))))
+        labels = time_labels(model.clock, np.concatenate([past.steps, steps]))
+        shown = forecast_predictions(labels, past.values, came, ahead.mean, np.sqrt(ahead.variance), filled)
+        if backtest is not None:
+            backtest = replace(backtest, node_rmse=self._to_graph(backtest.node_rmse))
+        numbers = SeriesNumbers(
+            self.graph_,
+            tuple(self._form.names_of(n_nodes)),
+            shown,
+            len(past.steps),
+            model,
+            backtest,
+            *self._components_shown(),
+        )
+        heading = f"Forecasts on a graph of {count(n_nodes, 'node')}" if title is None else title
+        return write_page(path, series_page_of(numbers, heading, stretch))
+
+    def _components_shown(self) -> tuple[Array, tuple[Any, ...]]:
+        """Frequencies, and the components with bands of two standard deviations; none of nodes on their own."""
+        from spectralgp.report.numbers import log_band
+        from spectralgp.report.series import Component as Shown
+
+        if self._model.stack.heaviest_on_graph is None:
+            return np.empty(0), ()
+        points = np.linspace(0.0, 1.0, N_FREQUENCIES)
+        found = [self.response(points, return_std=True, which=which)[1:] for which in ("rate", "power")]
+        shown = []
+        for name, rate, rate_std, power, power_std in zip(self.component_names_, *found[0], *found[1], strict=True):
+            slowest, fastest = log_band(rate, rate_std)
+            shown.append(Shown(name, 1 / rate, (1 / fastest, 1 / slowest), power, log_band(power, power_std)))
+        return points, tuple(shown)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.
 
@@ -640,7 +748,7 @@ def _given(model: SeriesModel, rows: Rows) -> tuple[Array, list[Array]]:
         centre, covariance = ahead.mean[0], ahead.covariance(0)
         if np.isfinite(own.values).any():
             centre, covariance = conditioned(centre, covariance, own.values[0])
-            model = model.updated(replace(own, values=centre[None]))
+            model = model.updated(own)
         mean[place] = centre
         covariances.append(covariance)
     return mean, covariances

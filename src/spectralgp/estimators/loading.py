@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, Literal
 
@@ -9,9 +10,15 @@ from spectralgp._basics.checks import as_option
 from spectralgp.estimators import saving
 from spectralgp.estimators.forecaster import GraphGPForecaster
 from spectralgp.estimators.regressor import GraphGPRegressor
+from spectralgp.kernels import Response
 
 
-def load(path: str | PathLike[str], *, device: Literal["cpu", "cuda"] | None = None) -> Any:
+def load(
+    path: str | PathLike[str],
+    *,
+    device: Literal["cpu", "cuda"] | None = None,
+    responses: Mapping[str, Callable[..., Any] | Response] | None = None,
+) -> Any:
     """A fitted model from a file that its `save` wrote, in this format version or an earlier one.
 
     Nothing in a file is ever run, whoever wrote it: it is read as numbers and words, each checked, and kernels are made
@@ -24,6 +31,9 @@ def load(path: str | PathLike[str], *, device: Literal["cpu", "cuda"] | None = N
         The file.
     device : {"cpu", "cuda"}, optional
         Where a model of a large graph computes; where it was told to when it was fitted if not given.
+    responses : dict of str to function or Response, optional
+        Functions of filters of your own, by the names that they were saved with (`Response.name`); a `Response` has its
+        Jacobian too. Their values are compared with those when the model was saved.
 
     Returns
     -------
@@ -40,4 +50,4 @@ def load(path: str | PathLike[str], *, device: Literal["cpu", "cuda"] | None = N
     state, arrays, is_forecaster = saving.read_content(path)
     if is_forecaster:
         return saving.read_forecaster(GraphGPForecaster, path, state, arrays)
-    return saving.read_model(GraphGPRegressor, path, state, arrays, chosen)
+    return saving.read_model(GraphGPRegressor, path, state, arrays, chosen, responses or {})

@@ -22,8 +22,12 @@ from spectralgp._basics.tables import (
     Table,
     as_table,
     check_same_order,
+    columns_in_days,
+    frame_index,
     frame_names,
+    is_counted,
     match_columns,
+    row_labels,
     written,
 )
 from spectralgp.fields import Changes, Logarithms, Transformation
@@ -47,7 +51,7 @@ from spectralgp.learning.folds import Stacking
 from spectralgp.learning.objective import check_noise
 from spectralgp.learning.time_order import FEWEST_IN_TIME, TimeOrder, time_order
 from spectralgp.operators import precision_of
-from spectralgp.signals import Center, Scale, can_place, read_signals
+from spectralgp.signals import Center, Scale, Units, can_place, read_in, read_signals
 from spectralgp.spectra import Chebyshev, Exact, SpectrumSettings
 
 MOST_EXACT = 5_000  # nodes, beyond which spectrum="auto" gives up the eigendecomposition
@@ -70,6 +74,27 @@ class Form:
     layout: Layout | None  # of the table that Y was; None for arrays
     is_in_memory: bool  # whether signals are read into memory
     kept: Mask  # which rows of Y hold any value
+    labels: tuple[str, ...] | None = None  # of all rows; None where they are only counted
+
+    @property
+    def kept_labels(self) -> tuple[str, ...]:
+        """Labels of the training signals."""
+        labels = row_labels(None, self.kept.size) if self.labels is None else self.labels
+        return tuple(labels[row] for row in np.flatnonzero(self.kept))
+
+    def names_of(self, n_nodes: int) -> list[str]:
+        """Names of the nodes in the graph's order, or their numbers where they have none."""
+        if self.names is None:
+            return [f"node {node}" for node in range(n_nodes)]
+        return [str(self.names[column]) for column in (range(n_nodes) if self.columns is None else self.columns)]
+
+    def with_rows(self, kept: Mask, index: Any) -> Form:
+        """The form with more rows after those that there are; `index` has their labels, if any."""
+        if self.labels is None and is_counted(index):
+            return replace(self, kept=np.concatenate([self.kept, kept]))
+        before = row_labels(None, self.kept.size) if self.labels is None else self.labels
+        labels = (*before, *row_labels(index, kept.size, self.kept.size))
+        return replace(self, kept=np.concatenate([self.kept, kept]), labels=labels)
 
     def to_graph(self, signals: Any) -> Any:
         """Signals with columns in the user's order, in the graph's."""
@@ -104,7 +129,8 @@ class Form:
     def table(self, given: Any, argument: str) -> Any:
         """Inputs ("X") or signals as a `Table` if they are one; rows of xarray are along their dimension at `fit`."""
         rows = None if self.layout is None or self.layout.dims is None else self.layout.dims[0]
-        return as_table(given, argument, names=None if argument == "X" else self.names, rows=rows)
+        is_input = argument == "X"
+        return as_table(given, argument, names=None if is_input else self.names, rows=rows, allow_dates=is_input)
 
     def signals(self, Y: Any, n_nodes: int, estimator: Any) -> Any:
         """Signals, shape (n_inputs, n_nodes), with their columns in the order of those at `fit`."""
@@ -192,6 +218,7 @@ class Training:
     order: TimeOrder | None = None  # of the rows, where inputs are the signals before
     transformation: Transformation | None = None  # what inputs and values are of the user's, if not those
     learnt_from: Indices | None = None  # signals that hyperparameters are learnt from; all if not given
+    known_noise: float | None = None  # variance of the noise, where it was given with the data
 
 
 def read_training(estimator: Any, X: Any, Y: Any) -> Training:
@@ -199,9 +226,10 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     given = estimator.graph if isinstance(estimator.graph, GraphBase | None) else as_graph(estimator.graph)
     Y = as_table(Y, "Y", names=None if given is None else given.names)
     layout = Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None
-    X = as_table(X, "X", rows=layout.dims[0] if layout is not None and layout.dims is not None else None)
+    along = layout.dims[0] if layout is not None and layout.dims is not None else None
+    X = as_table(X, "X", rows=along, allow_dates=True)
     check_same_order(X, Y)
-    settings = _spectrum_settings(estimator.spectrum, given)
+    settings = spectrum_settings(estimator.spectrum, given)
     values, seen = read_values(Y, estimator, settings.reads_into_memory)
     kernel: InputKernel | None = as_input_kernel(estimator.input_kernel)
     if X is None or estimator.input_kernel is None:
@@ -212,6 +240,7 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
         inputs = np.empty((n_signals, 0))
         for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
             estimator.__dict__.pop(name, None)
+        estimator.date_columns_ = ()
     else:
         inputs = reader.training(checked_inputs(estimator, X, reset=True))
     if inputs.shape[0] != n_signals:
@@ -226,7 +255,9 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     if seen is not None and seen.any():
         kept = np.asarray(seen.any(axis=1))
     graph, names, columns = matched_graph(given, values.shape[1], frame_names(Y))
-    form = Form(names, columns, is_flat, layout, settings.reads_into_memory, kept)
+    index = frame_index(Y)
+    labels = None if is_counted(index) else row_labels(index, n_signals)
+    form = Form(names, columns, is_flat, layout, settings.reads_into_memory, kept, labels)
     values = graph.as_native(form.to_graph(values))
     seen = None if seen is None else form.to_graph(seen)
     if not kept.all():
@@ -266,8 +297,9 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
     if center == "auto":
         # the default kernel has levels, unless they are so large as to drown all else
         center = _chosen_center(training, DROWNING_LEVELS if kernel is None else DIFFERENT_LEVELS)
+    noise_variance = training.known_noise or estimator.noise_variance
     if estimator.scale == "auto":
-        is_noise_known = estimator.noise_variance is not None and not isinstance(estimator.noise_variance, tuple)
+        is_noise_known = noise_variance is not None and not isinstance(noise_variance, tuple)
         is_given = settings.needs_passes or is_noise_known or is_papers or graph.n_nodes == 1
         scales = ["global"] if is_given else ["node", "global"]
     signals = dict[Scale, Any]()
@@ -277,13 +309,45 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
     if kernel is not None and all(one.has_free_amplitude for one in training.graph_kernels):
         kernel = kernel.without_amplitude()  # the factor is the graph kernel's
     first = next(iter(signals.values()))
-    task = Task(
-        graph, kernel or Independent(), training.inputs, first, estimator.noise_variance, estimator.prior, settings
-    )
+    task = Task(graph, kernel or Independent(), training.inputs, first, noise_variance, estimator.prior, settings)
     residual = None if is_papers or not training.has_inputs else estimator.residual
     shrunk = not is_papers and isinstance(estimator.residual, str) and is_small
     decided = training.carried, residual, shrunk, training.transformation, training.learnt_from
     return Setting(task, signals, kernel is None, *decided)
+
+
+def latent_setting(estimator: Any, training: Training, observing: Any) -> Setting:
+    """Data and decisions of latent signals: values as they are, an intercept for a centre, one kernel, no scales."""
+    condition, kernel = "with a likelihood, covariates or noise that is known per entry", training.input_kernel
+    is_carried = not isinstance(estimator.carry, str | None) or estimator.carry == "lagged"
+    is_stacked = len(training.graph_kernels) > 1
+    levels, by_score = (
+        "The default input kernel has levels of the nodes.",
+        "Compare them by held-out scores.",
+    )
+    refused = {
+        "center": (estimator.center == "node", "'auto' or 'global', an intercept, or None", levels),
+        "scale": (estimator.scale == "node", "'auto', 'global' or None", "Values are taken as they are."),
+        "carry": (is_carried, "'auto' or None", "Pass such columns as covariates."),
+        "graph_kernel": (is_stacked, "one kernel", by_score),
+        "spectrum": (training.spectrum.needs_passes, "exact", "It takes eigenvectors: up to some 5,000 nodes."),
+    }
+    for name, (is_wrong, allowed, remedy) in refused.items():
+        if is_wrong:
+            got = getattr(estimator, name)
+            raise ValueError(f"{name} must be {allowed} {condition}; got {got!r}. {remedy}")
+    noise = observing.noise_variance if estimator.noise_variance is None else estimator.noise_variance
+    signals = read_in(Units(), np.asarray(training.values, dtype=float))
+    inputs = kernel
+    if kernel is not None and all(one.has_free_amplitude for one in training.graph_kernels):
+        inputs = kernel.without_amplitude()
+    task = Task(
+        training.graph, inputs or Independent(), training.inputs, signals, noise, estimator.prior, training.spectrum
+    )
+    own = observing.observed_by, observing.typical_variance
+    task = replace(task, observed_by=own[0], typical_variance=own[1])
+    residual = estimator.residual if training.has_inputs else None
+    return Setting(task, {"global": signals}, kernel is None, None, residual)
 
 
 def settings_of_changes(
@@ -302,7 +366,7 @@ def on_logarithms(estimator: Any, training: Training, setting: Setting, solver: 
 
     Not on large graphs, where nothing is transformed, and not with a noise variance in the units of `Y`.
     """
-    is_open = setting.is_kernel_open and estimator.noise_variance is None and setting.task.signals.is_complete
+    is_open = setting.is_kernel_open and setting.task.noise_variance is None and setting.task.signals.is_complete
     if not is_open or training.spectrum.needs_passes:
         return None
     values = np.asarray(on_host(training.values), dtype=float)
@@ -341,7 +405,7 @@ def check_parameters(estimator: Any, solver: Solver) -> None:
         as_option(estimator.spectrum, "spectrum", ("auto", "exact", "chebyshev"))
 
 
-def _spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) -> SpectrumSettings:
+def spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) -> SpectrumSettings:
     """Settings of the spectrum, chosen by the size of the graph where they are left open."""
     if isinstance(given, str):
         is_large = graph is not None and (not graph.is_whole or graph.n_nodes > MOST_EXACT)
@@ -504,13 +568,16 @@ def _chosen_center(training: Training, threshold: float) -> Center:
 
 
 def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
-    """Inputs as finite numbers, with the names and the number of features learnt (`reset`) or compared."""
+    """Inputs as finite numbers, with the names, the number of features and those that are dates learnt or compared."""
     remedy = "Drop the rows that have them, or fill them in."
     without_mask(X, "X", remedy)
     array = X
     if isinstance(X, list | tuple):
         with suppress(ValueError):  # rows of unequal length, which scikit-learn refuses
             array = np.asarray(X)
+    dates = X.dates if isinstance(X, Table) else ()
+    if isinstance(array, np.ndarray):
+        array, dates = columns_in_days(array)
     if isinstance(array, np.ndarray | Table) and array.shape[:1] == (0,):
         raise ValueError(f"X must have at least one row; got shape {array.shape}. Pass inputs of one signal or more.")
     try:
@@ -523,7 +590,13 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
         validate_data(estimator, X.native, reset=reset, skip_check_array=True)  # names, which values have lost
         values = check_array(X.values, input_name="X", estimator=estimator, **options)
     else:
-        values = validate_data(estimator, np.asarray(X) if isinstance(X, Table) else X, reset=reset, **options)
+        given = np.asarray(X) if isinstance(X, Table) else array if dates else X
+        values = validate_data(estimator, given, reset=reset, **options)
+    if reset:
+        estimator.date_columns_ = dates
+    elif dates != estimator.date_columns_:
+        kinds = [f"dates in columns {list(one)}" if one else "no dates" for one in (estimator.date_columns_, dates)]
+        raise TypeError(f"X must have {kinds[0]}, as at fit; got {kinds[1]}. Pass inputs of the same kind.")
     wrong = ~np.isfinite(values)
     if wrong.any():
         raise _not_finite(values, wrong, "NaN or infinite", "X", frame_names(X), remedy)

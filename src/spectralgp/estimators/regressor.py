@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -20,30 +20,53 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._basics.arrays import as_generator, on_host, take
-from spectralgp._basics.checks import Array, as_option, as_positive
+from spectralgp._basics.arrays import as_generator, few_threads, on_host, take
+from spectralgp._basics.checks import Array, Mask, as_option, as_positive, as_real_array
 from spectralgp._basics.progress import announce, mention, progress_bar, quietly
 from spectralgp._basics.tables import (
     Table,
     check_same_order,
     frame_index,
     frame_names,
+    is_counted,
     like_table,
     match_columns,
+    row_labels,
 )
 from spectralgp.estimators import answers, reading, saving
-from spectralgp.fields import By, LeaveOneOut, Mixture, Posterior, Predictive, leave_one_out
+from spectralgp.estimators import observing as observers
+from spectralgp.fields import (
+    By,
+    LeaveOneOut,
+    ObservedBy,
+    Predictive,
+    leave_one_out,
+)
 from spectralgp.graphs import GraphBase, as_graph
-from spectralgp.kernels import GraphKernel, Identity, InputRecipe, SpectralKernel, as_input_kernel
+from spectralgp.kernels import (
+    Diffusion,
+    GraphKernel,
+    Identity,
+    InputRecipe,
+    Polynomial,
+    SpectralKernel,
+    as_input_kernel,
+)
 from spectralgp.learning import Fit, FittedModels, Solver, Stacking, as_solver
 from spectralgp.learning.candidates import at_once, automatic, likelier_scale, with_logarithms
-from spectralgp.learning.fitting import fit_models
+from spectralgp.learning.fitting import Shown, fit_models
 from spectralgp.learning.many import rows_to_learn_from, what_takes_long
 from spectralgp.learning.time_order import in_time_order
+from spectralgp.likelihoods import Likelihood, as_likelihood
 from spectralgp.operators import precision_of
 from spectralgp.spectra import SpectrumSettings, release_passes
 
+if TYPE_CHECKING:
+    from spectralgp.report.shapes import FilterShape
+
+LATENT_DEGREE = 2  # of the filter of latent signals, where no kernel is given
 STACKED_DRAWS = 16  # of the hyperparameters of each stacked model
+FILTERS = ("signal", "residual", "carry")
 ROUNDING = 1e-9  # of the spectrum's interval, by which an eigenvalue may lie beyond it
 
 
@@ -62,8 +85,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         The graph on the columns of `Y`. Without one every output is its own node and the kernel is the identity.
     graph_kernel : graph kernel or list of them, optional
         Covariance between nodes. If not given, a few models are tried on held-out folds and stacked; `summary` says
-        which. The kernels of a list, and the degrees of ``Polynomial("auto")``, are stacked too: predictions are a
-        mixture with the weights that score best on held-out folds.
+        which. Of one signal, or of a constant, it is `Diffusion`. The kernels of a list, and the degrees of
+        ``Polynomial("auto")``, are stacked too: predictions are a mixture with the weights that score best on held-out
+        folds.
     input_kernel : scikit-learn kernel or "precomputed", optional
         Covariance between inputs, used as given, but for a constant factor that the graph kernel has too. If not given,
         an `RBF`, a linear term and a constant on standardised columns of `X`. With "precomputed", `X` is the covariance
@@ -107,6 +131,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
     verbose : int, default=0
         Show a progress bar while fitting. Beyond 1,500 signals, which take long, there is always one, with what is done
         and roughly how long it will take; the logger "spectralgp" says so too.
+    likelihood : str or Likelihood, default="gaussian"
+        How values are observed: "poisson" and "negative_binomial" for counts, "bernoulli" and "binomial" for classes of
+        two and proportions, "student_t" for outliers, or a `Likelihood`. Signals are then latent: logarithms of rates,
+        or log odds. One model is learnt: `graph_kernel`, or a polynomial of degree 2, with the residual. Then
+        `noise_variance` is the white part of the latent signals. Not for a large graph, nor with `center` or `scale`
+        by "node".
 
     Attributes
     ----------
@@ -136,8 +166,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
     scale_ : ndarray of shape (n_nodes,)
         What it was divided by while learning. Both in the model of the largest weight, from changes if it is of those;
         of logarithms near a typical value.
+    coefficients_ : Coefficients
+        With a likelihood, covariates or noise that is known per entry: fixed effects with their standard errors.
+    likelihood_ : Likelihood
+        The same: how values are observed, with all that was learnt of it.
     n_features_in_ : int
         Number of features of `X`.
+    date_columns_ : tuple of int
+        Positions of the columns of `X` that were dates.
 
     Examples
     --------
@@ -173,6 +209,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         stacking: Stacking | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        likelihood: str | Likelihood = "gaussian",
     ) -> None:
         self.graph = graph
         self.graph_kernel = graph_kernel
@@ -188,6 +225,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         self.stacking = stacking
         self.random_state = random_state
         self.verbose = verbose
+        self.likelihood = likelihood
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``graph_kernel__degree=5`` replaces the (frozen) graph kernel by one of that degree."""
@@ -219,19 +257,39 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
 
     # ------------------------------------------------------------------------------------------------ fitting
 
-    def fit(self, X: Any, Y: Any) -> Self:
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        covariates: Any = None,
+    ) -> Self:
         """Learn all hyperparameters and condition on the signals; the estimator is unchanged if an error is raised.
 
         Parameters
         ----------
         X : array or table of shape (n_signals, n_features), or None
-            Inputs, one row per signal; the covariance matrix itself for a precomputed kernel. None makes the signals
-            independent, ``K = I``: the filter can be learnt, and a new signal has the model's own distribution.
+            Inputs, one row per signal; the covariance matrix itself for a precomputed kernel. Columns of dates are
+            taken as days since 1970, in UTC where they have a time zone, and must be dates at `predict` too. None makes
+            the signals independent, ``K = I``: the filter can be learnt, and a new signal has the model's own
+            distribution.
         Y : array or table of shape (n_signals, n_nodes) or (n_signals,)
             Signals in rows. NaN is what was not observed: `fits_` say how it was treated. Signals without any value are
             left out; nodes without any are predicted. The columns of a table (pandas, Polars, PyArrow or another that
             narwhals reads, or an xarray DataArray) are matched to the names of the graph's nodes. On a large graph `Y`
             may be a memory map or an HDF5-like array, which is read again at prediction; arrays are copied.
+        exposure : float, or array of shape (n_nodes,) or as Y, optional
+            What counts are proportional to: populations, hours, expected cases. One if not given.
+        trials : float, or array of shape (n_nodes,) or as Y, optional
+            Numbers of trials of a binomial likelihood.
+        noise_variance : float, or array of shape (n_nodes,) or as Y, optional
+            Noise of each value where it is known, as of instruments, in the units of `Y` squared.
+        covariates : dict, array or table, optional
+            Fixed effects beside an intercept: a dict of names and values, one per node or of the shape of `Y`; or one
+            row per node, one column per covariate. ``coefficients_`` has them with standard errors.
 
         Notes
         -----
@@ -244,9 +302,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         try:
             solver = as_solver(self.solver)
             reading.check_parameters(self, solver)
-            training = reading.read_training(self, X, Y)
+            training, names = reading.read_training(self, X, Y), tuple[str, ...]()
             try:
-                learnt = self._learn(training, solver)
+                observing = self._observing(training, exposure, trials, noise_variance, covariates)
+                if isinstance(observing, observers.Observing):
+                    names, learnt = observing.names, self._learn_latent(training, observing, solver)
+                else:
+                    learnt = self._learn(replace(training, known_noise=observing), solver)
             except MemoryError as error:
                 n_signals, n_nodes = training.values.shape
                 item_size = precision_of(training.values).itemsize
@@ -262,6 +324,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             form = training.form
             if learnt.conditioned_on is not None:
                 form = replace(form, kept=form.kept & np.isin(np.cumsum(form.kept) - 1, learnt.conditioned_on))
+            self._effects = names
             self._show(learnt, learnt.fits, form)
             self.log_marginal_likelihood_ = learnt.log_likelihood
             # without a prior the bound is a choice of the user's, and met as often as not
@@ -284,6 +347,32 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             raise
         return self
 
+    def _observing(
+        self, training: reading.Training, exposure: Any, trials: Any, noise_variance: Any, covariates: Any
+    ) -> observers.Observing | float | None:
+        """How values are observed of latent signals; or the noise of all of them, where it is known and one number."""
+        likelihood, given = as_likelihood(self.likelihood), {"exposure": exposure, "trials": trials}
+        is_plain = self.likelihood == "gaussian" and covariates is None
+        if is_plain and exposure is None and trials is None:
+            if noise_variance is None:
+                return None
+            n_signals, n_nodes = training.form.kept.size, training.values.shape[1]
+            noise = observers.beside_of(noise_variance, "noise_variance", training.form, n_signals, n_nodes)
+            if np.all(noise == noise[0, 0]):
+                return as_positive(float(noise[0, 0]), "noise_variance")
+        given["noise_variance"] = noise_variance
+        return observers.read_observing(likelihood, self.center, training, given, covariates)
+
+    def _learn_latent(self, training: reading.Training, observing: observers.Observing, solver: Solver) -> FittedModels:
+        """Learn one model of latent signals."""
+        kernels = training.graph_kernels
+        if self.graph_kernel is None:
+            kernels = [Polynomial(LATENT_DEGREE) if self.graph is not None else Identity()]
+        setting = reading.latent_setting(self, replace(training, graph_kernels=kernels), observing)
+        plan = at_once([setting.candidate(kernels[0])])
+        with progress_bar("fit", None, self.verbose > 0):
+            return fit_models(plan, solver, Stacking(n_draws=0), as_generator(self.random_state, 0), False, None)
+
     def _learn(self, training: reading.Training, solver: Solver) -> FittedModels:
         """Learn the models that were asked for, or those that the library tries."""
         generator, n_signals = as_generator(self.random_state, 0), training.values.shape[0]
@@ -293,9 +382,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             setting = replace(setting, learnt_from=training.learnt_from)
         kernels, start = training.graph_kernels, None
         is_choice = self.graph_kernel is None and isinstance(self.residual, str) and not solver.only_papers_model
-        is_alone = is_choice and n_signals < 2 and self.graph is None  # no folds can be made, and nothing is to choose
-        is_choice = is_choice and not is_alone
-        if n_signals < 2 and (is_choice or len(kernels) > 1):
+        # without folds, or anything that varies, there is nothing to choose by: one kernel of few parameters
+        is_alone = is_choice and (n_signals < 2 or setting.task.signals.variance == 0)
+        if is_alone:
+            is_choice, kernels = False, [Identity() if self.graph is None else Diffusion()]
+        if n_signals < 2 and len(kernels) > 1:
             raise ValueError(
                 "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
                 "Ask for one kernel, for example graph_kernel=Polynomial(1)."
@@ -318,11 +409,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                 elif is_choice:
                     plan = automatic(setting)
                 elif is_alone:
-                    plan = at_once([setting.candidate(Identity())])
+                    *_, plain = setting.signals  # which say nothing of the scales of nodes
+                    plan = at_once([setting.candidate(kernels[0], scale=plain)])
                 else:
                     carries, scale = setting.columns is not None, setting.first_scale
                     if len(setting.signals) > 1:
-                        with quietly():
+                        with quietly(), few_threads(n_signals):
                             scale, start = likelier_scale(setting, kernels[0], carries, solver)
                     listed = [setting.candidate(kernel, scale=scale, carries=carries) for kernel in kernels]
                     plan = at_once(listed)
@@ -347,13 +439,19 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         self.residual_ = tuple(model.graph_kernel.residual for model in models)
         self.input_kernel_ = tuple(model.input_kernel.described for model in models)
         self.noise_variance_ = float(learnt.weights @ [model.noise_variance for model in models])
-        self.posterior_: Posterior | Mixture = learnt.posterior
+        self.posterior_: Any = learnt.posterior
         member = learnt.candidates[heaviest]
         units, n_nodes = member.task.signals.units.of_new, self.graph_.n_nodes
         offset = np.full(n_nodes, units.offset) if form.is_in_memory else units.offset
         if member.transformation is not None and member.transformation.has_slopes:
             offset = member.transformation.restored(offset[None], member.task.inputs[:1])[0]
         divisor = member.spread if units.relative is None else member.spread * units.relative
+        if self._is_latent:
+            latent: Any = learnt.posterior
+            sites = latent.sites
+            errors = np.sqrt(np.diag(sites.coefficient_covariance))
+            self.coefficients_ = observers.Coefficients(self._effects, sites.coefficients, errors)
+            self.likelihood_ = latent.likelihood
         self.center_ = offset if np.ndim(offset) == 0 else form.to_user(offset)
         self.scale_ = form.to_user(divisor if np.ndim(divisor) else np.full(n_nodes, divisor))
 
@@ -367,6 +465,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         include_noise: bool = False,
         nodes: Any = None,
         observed: Any = None,
+        return_quantiles: Sequence[float] = (),
+        **seen: Any,
     ) -> Any:
         """Predict signals at new inputs.
 
@@ -388,6 +488,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         observed : array or table of shape (n_inputs, n_nodes), optional
             What is known of these signals themselves, NaN elsewhere: today's readings at some stations, to predict the
             others. One signal may be one-dimensional. All inputs are conditioned on together.
+        return_quantiles : sequence of float, optional
+            Return quantiles of values, with their noise, at these probabilities too: with a likelihood alone.
+            ``(0.05, 0.95)`` are the ends of 90% intervals.
+        **seen
+            ``exposure``, ``trials``, ``noise_variance`` or ``covariates`` of the new signals, as `fit` takes them.
+            Exposures are one if not given; covariates those of `fit`, unless they differ between signals.
 
         Returns
         -------
@@ -398,6 +504,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             If `return_std`.
         covariance : ndarray of shape (n_inputs, n_nodes, n_nodes)
             If `return_cov`.
+        quantiles : one of the shape and kind of mean for each probability
+            If `return_quantiles`.
         """
         if return_std and return_cov:
             raise ValueError(
@@ -407,7 +515,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         check_is_fitted(self)
         form = self._form
         X, observed = form.table(X, "X"), form.table(observed, "observed")
-        prediction = self._prediction(X, observed)
+        prediction = self._prediction(X, observed, seen)
         names, chosen, labels = form.names, None, frame_index(X)
         labels = frame_index(observed) if labels is None else labels
         if nodes is not None:
@@ -418,6 +526,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             return form.answer(values[:, 0] if form.is_flat else values, self._output, names, labels)
 
         mean = answered(form.to_user(prediction.mean) if chosen is None else take(prediction.mean, chosen, axis=1))
+        if return_quantiles:
+            found = [prediction.quantile(probability) for probability in return_quantiles]
+            picked = [form.to_user(one) if chosen is None else one[:, chosen] for one in found]
+            std = [prediction.std(include_noise, chosen)] if return_std else []
+            spread = [answered(form.to_user(one) if chosen is None else one) for one in std]
+            return mean, *spread, *(answered(one) for one in picked)
         if return_std:
             std = prediction.std(include_noise, chosen)
             return mean, answered(form.to_user(std) if chosen is None else std)
@@ -428,10 +542,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             return mean, form.to_user(form.to_user(covariance, axis=1), axis=2)
         return mean
 
-    def _prediction(self, X: Any, observed: Any = None) -> Predictive:
+    def _prediction(self, X: Any, observed: Any = None, seen: dict[str, Any] | None = None) -> Predictive:
         """Predictive distribution at new inputs, given what was observed of the signals there, if anything."""
         check_is_fitted(self)
         prediction: Predictive = self.posterior_.at(self._new_inputs(self._form.table(X, "X")))
+        observed_by = self._seen_with(seen or {}, len(prediction.mean) if self._is_latent else 0)
+        prediction = prediction if observed_by is None else prediction.seen_with(observed_by)
         if observed is None:
             return prediction
         self.graph_.require_whole("for predictions given what was observed")
@@ -439,6 +555,26 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         if len(np.shape(known)) == 1 and not self._form.is_flat:  # a single signal
             known = known.as_one_row() if isinstance(known, Table) else np.ma.atleast_2d(known)
         return prediction.given(self._to_graph(self._form.signals(known, self.graph_.n_nodes, self)))
+
+    @property
+    def _is_latent(self) -> bool:
+        """Whether signals are latent, and observed by a likelihood."""
+        return self._learnt.candidates[0].task.observed_by is not None
+
+    def _seen_with(self, seen: dict[str, Any], n_inputs: int) -> ObservedBy | None:
+        """How values of new signals are observed; None where signals are not latent."""
+        unknown = [name for name in seen if name not in (*observers.LIKELIHOOD_ARGUMENTS, "covariates")]
+        if unknown:
+            raise TypeError(f"{unknown[0]} must not be given: no such argument; got one. See the signature of fit.")
+        given = {name: value for name, value in seen.items() if value is not None}
+        if not self._is_latent:
+            if given:
+                raise ValueError(
+                    f"{next(iter(given))} must be left out where the model was fitted without; got some. Fit it with "
+                    "a likelihood, covariates or noise that is known per entry."
+                )
+            return None
+        return observers.new_observed_by(self.posterior_, self._form, given, n_inputs, self._effects)
 
     def _new_inputs(self, X: Any, as_given: bool = False) -> Any:
         """New inputs in the form that kernels take; `as_given` if a matrix may be that of the training signals."""
@@ -458,44 +594,101 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         return np.asarray(on_host(self._form.to_graph(signals)), dtype=float)
 
     def sample_y(
-        self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = False, observed: Any = None
+        self,
+        X: Any,
+        n_samples: int = 1,
+        random_state: Any = 0,
+        include_noise: bool = False,
+        observed: Any = None,
+        **seen: Any,
     ) -> Any:
         """Draw signals, jointly over inputs and nodes: shape (n_inputs, n_nodes, n_samples), as in scikit-learn.
 
-        `X`, `include_noise` and `observed` are those of `predict`.
+        `X`, `include_noise`, `observed` and all else are those of `predict`. With a likelihood, draws without noise
+        are rates or probabilities, those with noise counts or classes.
         """
-        draws = self._prediction(X, observed).sample(n_samples, as_generator(random_state), include_noise)
+        draws = self._prediction(X, observed, seen).sample(n_samples, as_generator(random_state), include_noise)
         stacked = array_namespace(draws).moveaxis(self._form.to_user(draws), 0, -1)
         return stacked[:, 0, :] if self._form.is_flat else stacked
 
-    def log_predictive_density(self, X: Any, Y: Any, joint: bool = True, observed: Any = None) -> Any:
+    def log_predictive_density(self, X: Any, Y: Any, joint: bool = True, observed: Any = None, **seen: Any) -> Any:
         """Log density of signals at new inputs: one total in nats or, unless `joint`, one number per signal.
 
         Values of `Y` that are NaN are left out, and so are those that are known by `observed`: the density is that of
-        the others given these. `X` and `observed` are those of `predict`.
+        the others given these. `X`, `observed` and all else are those of `predict`. With a likelihood it is a lower
+        bound, equation (38), of the probability of counts or classes.
         """
         check_is_fitted(self)
         X, _, signals = self._paired(X, Y)
-        prediction = self._prediction(X, observed)
+        prediction = self._prediction(X, observed, seen)
         return prediction.log_density(self.graph_.as_native(self._form.to_graph(signals)), joint)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, **seen: Any) -> float:
         """Coefficient of determination R^2 of `predict`, averaged over the nodes; columns are matched by name.
 
-        Values that were not observed are left out, and nodes of which fewer than two were.
+        Values that were not observed are left out, and nodes of which fewer than two were. All else is as in `predict`.
         """
         check_is_fitted(self)
         X, _, signals = self._paired(X, y)
-        truth, predicted = (np.asarray(on_host(one)) for one in (signals, self._form.to_user(self._prediction(X).mean)))
-        seen = np.isfinite(truth)
-        if seen.all():
+        mean = self._form.to_user(self._prediction(X, None, seen).mean)
+        truth, predicted = (np.asarray(on_host(one)) for one in (signals, mean))
+        known = np.isfinite(truth)
+        if known.all():
             return float(r2_score(truth, predicted, sample_weight=sample_weight))
-        nodes = np.flatnonzero(seen.sum(axis=0) > 1)
+        nodes = np.flatnonzero(known.sum(axis=0) > 1)
         if nodes.size == 0:
             raise ValueError("Y must hold at least two values at some node for R^2; got fewer. Pass more signals.")
         weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight)
-        chosen = [(seen[:, node], node) for node in nodes]
+        chosen = [(known[:, node], node) for node in nodes]
         return float(np.mean([r2_score(truth[at], predicted[at], sample_weight=weights[at[0]]) for at in chosen]))
+
+    @property
+    def theta_(self) -> Array:
+        """Learnt hyperparameters, as `log_marginal_likelihood` takes them; a ValueError where models are stacked."""
+        check_is_fitted(self)
+        return answers.learnt_theta(self._learnt)
+
+    def log_marginal_likelihood(self, theta: ArrayLike | None = None, eval_gradient: bool = False) -> Any:
+        """Log marginal likelihood of the training signals at hyperparameters, as scikit-learn's regressor has it.
+
+        Parameters
+        ----------
+        theta : array of shape (n_parameters,), optional
+            Parameters of the graph kernel (coefficients, or logarithms as in its `theta`) and of the input kernel, and
+            the log noise variance unless that was given, all of the signals centred and divided by their scale while
+            learning. Those learnt, `theta_`, if not given.
+        eval_gradient : bool, default=False
+            Return the gradient in `theta` too.
+
+        Returns
+        -------
+        log_likelihood : float
+            Of `Y` as given, in nats, without the prior; what inputs carry over is the most likely one at `theta`.
+        gradient : ndarray of shape (n_parameters,)
+            If `eval_gradient`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spectralgp import Graph, GraphGPRegressor, Polynomial
+        >>> ring = Graph.from_edges([(node, (node + 1) % 5) for node in range(5)])
+        >>> Y = np.random.default_rng(0).standard_normal((20, 5))
+        >>> model = GraphGPRegressor(ring, Polynomial(1), prior=None, residual=None).fit(None, Y)
+        >>> value, gradient = model.log_marginal_likelihood(model.theta_, eval_gradient=True)
+        >>> bool(abs(value - model.log_marginal_likelihood_) < 1e-9), gradient.shape
+        (True, (3,))
+        """
+        check_is_fitted(self)
+        if theta is None and not eval_gradient:
+            return self.log_marginal_likelihood_
+        learnt = self.theta_
+        at = (
+            learnt
+            if theta is None
+            else as_real_array(theta, "theta", ("n_parameters",), sizes={"n_parameters": learnt.size})
+        )
+        value, gradient = answers.evidence_at(self._learnt, at)
+        return (value, gradient) if eval_gradient else value
 
     def leave_one_out(self, by: By = "signal") -> LeaveOneOut:
         """Closed-form predictions of each training signal, node or entry from all others, in the units of Y.
@@ -506,7 +699,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         left, form = leave_one_out(self.posterior_, by), self._form
         log_density = left.log_density if by == "signal" else form.to_user(left.log_density)
         mean, std = (form.among_given(form.to_user(one)) for one in (left.mean, left.std))
-        return LeaveOneOut(by, mean, std, log_density if by == "node" else form.among_given(log_density))
+        pit = None if left.transforms is None else form.among_given(form.to_user(left.transforms))
+        return LeaveOneOut(by, mean, std, log_density if by == "node" else form.among_given(log_density), pit)
 
     def response(
         self,
@@ -529,7 +723,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             node of relative scale one.
         """
         check_is_fitted(self)
-        as_option(which, "which", ("signal", "residual", "carry"))
+        as_option(which, "which", FILTERS)
         spectrum = self.spectrum_
         # nodes of a quadrature may lie a little beyond the interval
         own = np.minimum(spectrum.eigenvalues, spectrum.upper)
@@ -539,21 +733,40 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                 f"eigenvalues must lie between 0 and {spectrum.upper:g}, where the filter was learnt; got values from "
                 f"{np.min(points):g} to {np.max(points):g}. Beyond that a polynomial says nothing."
             )
-        members = zip(self.kernel_weights_, self.fits_, self._learnt.candidates, strict=True)
-        fitted = [(weight, fit.model, 1.0, candidate.carried) for weight, fit, candidate in members]
-        mean, _ = answers.average_response(fitted, spectrum, points, which)
+        mean, _ = answers.average_response(self._fitted, spectrum, points, which)
         if not return_std:
             return mean
         return mean, answers.average_response(self._learnt.shown, spectrum, points, which)[1]
 
+    @property
+    def _fitted(self) -> list[Shown]:
+        """The models and their weights, as `average_response` takes them."""
+        members = zip(self.kernel_weights_, self.fits_, self._learnt.candidates, strict=True)
+        return [(weight, fit.model, 1.0, candidate.carried) for weight, fit, candidate in members]
+
+    def filter_shape(self, which: Literal["signal", "residual", "carry"] = "signal") -> FilterShape:
+        """The kind of a learnt filter: ``kind`` is low-pass, high-pass, band-pass, band-stop, several humps or flat.
+
+        It is decided by shares of the power of the filter of `response`, and by whether draws of the hyperparameters
+        tell its values apart; `summary` and `report` have it in words.
+        """
+        check_is_fitted(self)
+        drawn = self._learnt.shown_of_each if self._learnt.candidates[0].task.signals.shape[0] else ()
+        return answers.filter_shape(self._fitted, drawn, self.spectrum_, as_option(which, "which", FILTERS))
+
     def summary(self) -> str:
         """What was learnt, in words: the models, their weights, their filters, inputs and noise."""
         check_is_fitted(self)
-        return answers.summary_of(self._learnt)
+        said = answers.summary_of(self._learnt)
+        if not self.date_columns_:
+            return said
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        columns = ", ".join(str(names[place]) for place in self.date_columns_)
+        return f"{said}\n\nDates of X (column {columns}) are days since 1970, in UTC where they have a time zone."
 
     # ------------------------------------------------------------------------------- filling in, and other data
 
-    def impute(self, X: Any, Y: Any) -> tuple[Any, Any]:
+    def impute(self, X: Any, Y: Any, **seen: Any) -> tuple[Any, Any]:
         """Fill in what was not observed.
 
         Signals that the model was fitted to, inputs and all, are taken for those; others are new, and conditioned on
@@ -565,6 +778,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             As in `predict`; with a precomputed kernel also the covariance of the training signals themselves.
         Y : array or table of shape (n_signals, n_nodes)
             Signals; NaN where nothing was observed.
+        **seen
+            As in `predict`, for signals that the model was not fitted to.
 
         Returns
         -------
@@ -577,7 +792,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         self.graph_.require_whole("to fill in what was not observed")
         X, Y, signals = self._paired(X, Y)
         features = self._new_inputs(X, as_given=True)
-        values, variances = answers.filled_in(self.posterior_, features, self._to_graph(signals))
+        observed_by = self._seen_with(seen, len(signals))
+
+        def seen_with(prediction: Predictive, chosen: Mask) -> Predictive:
+            return prediction if observed_by is None else prediction.seen_with(observed_by.some(chosen))
+
+        values, variances = answers.filled_in(self.posterior_, features, self._to_graph(signals), seen_with)
         return self._like(values, Y), self._like(np.sqrt(variances), Y)
 
     def _like(self, values: Array, Y: Any) -> Any:
@@ -591,14 +811,25 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             return like_table(values, Y)
         return self._form.answer(values, self._output, names or self._form.names, frame_index(Y))
 
-    def condition_on(self, X: Any, Y: Any) -> Self:
+    def has_seen(self, X: Any, Y: Any) -> Mask:
+        """Which of these signals, inputs and all, the model was fitted to or conditioned on; shape (n_signals,).
+
+        `X` and `Y` are those of `impute`, which takes the same signals for known.
+        """
+        check_is_fitted(self)
+        self.graph_.require_whole("to look for signals")
+        X, _, signals = self._paired(X, Y)
+        first = self.posterior_.parts[0][1]
+        return answers.among_training(first, self._new_inputs(X, as_given=True), self._to_graph(signals)) >= 0
+
+    def condition_on(self, X: Any, Y: Any, **seen: Any) -> Self:
         """A model with more signals and the same hyperparameters: nothing is learnt anew, and `fits_` stay as they are.
 
         Levels of nodes that were never observed before are taken from these signals and what was likely.
-        `X` and `Y` are those of `impute`; on a PartitionedGraph `Y` must be complete, and in memory.
+        `X`, `Y` and all else are those of `impute`; on a PartitionedGraph `Y` must be complete, and in memory.
         """
         check_is_fitted(self)
-        X, _, signals = self._paired(X, Y)
+        X, Y, signals = self._paired(X, Y)
         features = self._new_inputs(X, as_given=True)
         signals = self.graph_.as_native(self._to_graph(signals))
         kept = ~np.isnan(signals).all(axis=1)
@@ -606,8 +837,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             raise ValueError("Y must hold at least one value; got nothing but NaN, which is what was not observed.")
         features = self.fits_[0].model.input_kernel.new_subset(features, kept)
         other = copy.copy(self)
-        form = replace(self._form, kept=np.concatenate([self._form.kept, kept]))
-        other._show(answers.with_more_signals(self._learnt, features, signals[kept]), self.fits_, form)
+        form = self._form.with_rows(kept, frame_index(Y))
+        observed_by = self._seen_with(seen, len(signals))
+        observed_by = None if observed_by is None else observed_by.some(kept)
+        more = answers.with_more_signals(self._learnt, features, signals[kept], observed_by)
+        other._show(more, self.fits_, form)
         return other
 
     def transfer(self, graph: Any) -> Self:
@@ -617,18 +851,25 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         ``predict(X, observed=...)``. Levels and scales of single nodes do not move: a common one takes their place, and
         the graph's covariance that of shrinkage. A PartitionedGraph takes a model with a Chebyshev spectrum.
 
+        A polynomial that is negative between the frequencies that it was learnt on, as ``constraint="eigenvalues"``
+        allows, is replaced by the nearest one that is nowhere negative, in mean square over those frequencies; then
+        `summary` says by how much they differ. With ``constraint="interval"`` it moves as it is.
+
         Raises
         ------
         ValueError
-            If a polynomial was learnt without ``constraint="interval"``, so that it may be negative at the other
-            graph's frequencies; or if inputs carry over node by node.
+            If inputs carry over node by node.
         """
         check_is_fitted(self)
         other = graph if isinstance(graph, GraphBase) else as_graph(graph)
         learnt, fresh = answers.on_another_graph(self._learnt, other), copy.copy(self)
         names = None if other.names is None else tuple(other.names)
         fresh.graph = graph
-        fresh._show(learnt, learnt.fits, replace(self._form, names=names, columns=None, kept=np.empty(0, dtype=bool)))
+        fresh._show(
+            learnt,
+            learnt.fits,
+            replace(self._form, names=names, columns=None, kept=np.empty(0, dtype=bool), labels=None),
+        )
         return fresh
 
     # ------------------------------------------------------------------------------------------ reports and files
@@ -641,13 +882,14 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         *,
         title: str | None = None,
         aspect: float | Literal["equal"] = "equal",
+        **seen: Any,
     ) -> Path:
         """Write a report of what was learnt and how well it predicts: one HTML file that needs no network.
 
-        It shows the learnt filters, a map of the graph with data, predictions and residuals, calibration, the models
-        that were compared and the certificate, and says in words what was learnt and what to watch out for. Beside
-        ours it has node means, no change (where inputs are the signal before), ridge regression and, where signals have
-        holes, neighbours on the graph and the iterative imputer, and says first where one of them is better.
+        It says first what is predicted and how well: the typical error beside that of node means, no change (where
+        inputs are the signal before), ridge regression and, where signals have holes, neighbours on the graph and the
+        iterative imputer; bias, intervals, the worst nodes, and what to watch out for. A map, a node over the signals
+        with what fills its holes, what neighbours share, calibration, filters and models follow, and the certificate.
         It takes plotly: ``pip install 'spectralgp[report]'``.
 
         Parameters
@@ -655,16 +897,20 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         path : path
             The file to write. One of that name is replaced, whole or not at all.
         X, Y : array or table, optional
-            Held-out signals to judge predictions by, and their inputs, as in `log_predictive_density`. If not given,
-            each training signal is predicted from all others by leave-one-out; on a large graph where signals have
-            holes, which leaves no closed form, by the fit itself, and the report says so.
+            Signals to judge predictions by, and their inputs, as in `log_predictive_density`. Those that are training
+            signals are recognised and left out of that. If not given, or if all are training signals, each training
+            signal is predicted from all others by leave-one-out; on a large graph where signals have holes, which
+            leaves no closed form, by the fit itself, and the report says so.
         title : str, optional
             The heading.
         aspect : float or "equal", default="equal"
             How much longer one unit upwards is drawn than one unit sideways on the map. For longitudes and latitudes
             pass ``1 / cos(latitude)``.
+        **seen
+            As in `predict`, for held-out signals.
         """
-        from spectralgp.report import NewSignals, gather, write_page
+        from spectralgp.report import gather, page_of, predicted_signals, write_page
+        from spectralgp.report.words import count, training_note
 
         check_is_fitted(self)
         self.graph_.require_whole("for a report")
@@ -675,24 +921,29 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             )
         stretch = 1.0 if aspect == "equal" else as_positive(aspect, "aspect")
         n_nodes, form = self.graph_.n_nodes, self._form
-        names = [f"node {node}" for node in range(n_nodes)]
-        if form.names is not None:
-            names = [str(form.names[column]) for column in (range(n_nodes) if form.columns is None else form.columns)]
-        held_out = None
+        held_out, note, labels = None, "", form.kept_labels
         if Y is not None:
             X, Y, signals = self._paired(X, Y)
-            prediction, index = self._prediction(X), frame_index(Y)
-            labels = [f"row {row}" for row in range(len(signals))]
-            labels = labels if index is None else [str(label).removesuffix(" 00:00:00") for label in index]
-            native = self.graph_.as_native(form.to_graph(signals))
-            found = (prediction.mean, prediction.std(True), prediction.log_density(native, joint=False))
-            mean, std, densities = (np.asarray(on_host(one), dtype=float) for one in found)
-            held_out = NewSignals(labels, self._new_inputs(X), self._to_graph(signals), mean, std, densities)
+            inputs, observed = self._new_inputs(X, as_given=True), self._to_graph(signals)
+            first = self.posterior_.parts[0][1]
+            rows = answers.among_training(first, inputs, observed)
+            is_new, given = rows < 0, np.array(row_labels(frame_index(Y), len(rows)), dtype=object)
+            note = training_note(int(np.sum(~is_new)), len(rows))
+            if is_new.any():
+                new = first.prior.input_kernel.new_subset(inputs, is_new)
+                observed_by, at = self._seen_with(seen, len(rows)), self.posterior_.at(new)
+                at = at if observed_by is None else at.seen_with(observed_by.some(is_new))
+                native = self.graph_.as_native(observed[is_new])
+                held_out = predicted_signals(at, given[is_new].tolist(), new, observed[is_new], native)
+            elif form.labels is None and not is_counted(frame_index(Y)):
+                known = dict(zip(rows.tolist(), given.tolist(), strict=True))
+                labels = tuple(known.get(row, label) for row, label in enumerate(labels))
         columns = reading.columns_of_nodes(self, form, n_nodes)
         without = partial(answers.without_entries, self._learnt)
-        numbers = gather(self, self._learnt, names, form.kept, held_out, columns, without)
-        heading = f"Signals on a graph of {n_nodes:,} node{'' if n_nodes == 1 else 's'}" if title is None else title
-        return write_page(path, numbers, heading, stretch)
+        n_empty = int(np.sum(~form.kept)) if self._learnt.conditioned_on is None else 0
+        numbers = gather(self, self._learnt, form.names_of(n_nodes), labels, n_empty, held_out, columns, without, note)
+        heading = f"Signals on a graph of {count(n_nodes, 'node')}" if title is None else title
+        return write_page(path, page_of(numbers, heading, stretch))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from typing import Any
@@ -34,6 +34,9 @@ def write_model(model: Any, path: str | PathLike[str]) -> None:
         "layout": form.layout,
         "output": None if model._output == "default" else model._output,
         "input_recipe": model.input_recipe_,
+        "effects": model._effects,
+        "date_columns": model.date_columns_,
+        "labels": form.labels,
     }
     graph = model.graph_.require_whole("to be written to a model file")
     write_file(path, *written(model._learnt, model.fits_, graph, {"parameters": parameters, "fitted": fitted}))
@@ -50,12 +53,21 @@ def read_content(path: str | PathLike[str]) -> tuple[Any, dict[str, Any], bool]:
     return state, arrays, kind is not None
 
 
-def read_model(cls: Any, path: str | PathLike[str], state: Any, arrays: Any, device: str | None) -> Any:
-    """The estimator of a file."""
-    from spectralgp.files.models import made
+def read_model(
+    cls: Any, path: str | PathLike[str], state: Any, arrays: Any, device: str | None, responses: Mapping[str, Any]
+) -> Any:
+    """The estimator of a file; `responses` are the functions of filters that it names."""
+    from spectralgp.files.models import made, response_names
 
+    with _named(path):
+        missing = sorted(response_names(state) - set(responses))
+    if missing:
+        raise ValueError(
+            f"responses must have the functions of the filters that {path} names, which no file holds; got none for "
+            f"{', '.join(missing)}. Pass load(path, responses={{{missing[0]!r}: function}})."
+        )
     with _named(path), np.errstate(all="ignore"):  # absurd numbers are their author's, and not worth a warning here
-        learnt, fits, graph, estimator = made(state, arrays, device)
+        learnt, fits, graph, estimator = made(state, arrays, device, responses)
         return _estimator(cls, learnt, fits, graph, **vars(estimator))
 
 
@@ -126,13 +138,19 @@ def _estimator(cls: Any, learnt: Any, fits: Any, graph: Any, parameters: dict[st
     if np.any(numbers < -1) or not np.array_equal(known, np.arange(n_signals)):
         raise ValueError(f"copies must be numbers of {n_signals} signals; got others")
     kept = numbers[np.union1d(np.flatnonzero(numbers < 0), np.flatnonzero(numbers >= 0)[first])] >= 0
+    if any(place >= (fitted.n_features_in or 0) for place in fitted.date_columns):
+        raise ValueError(f"date_columns must be columns of {fitted.n_features_in or 0} inputs; got others")
+    if fitted.labels is not None and len(fitted.labels) != kept.size:
+        raise ValueError(f"labels must be of {kept.size} signals; got {len(fitted.labels)}")
     model = cls(**(parameters | {"graph": graph if parameters["graph"] else None}))
     model.set_output(predict=fitted.output)
-    model.input_recipe_ = fitted.input_recipe
+    model.input_recipe_, model.date_columns_ = fitted.input_recipe, fitted.date_columns
+    model._effects = fitted.effects
     if fitted.n_features_in is not None:
         model.n_features_in_ = fitted.n_features_in
     if fitted.feature_names_in is not None:
         model.feature_names_in_ = np.array(fitted.feature_names_in, dtype=object)
-    model._show(learnt, fits, Form(names, columns, fitted.is_flat, fitted.layout, fitted.is_in_memory, kept))
+    form = Form(names, columns, fitted.is_flat, fitted.layout, fitted.is_in_memory, kept, fitted.labels)
+    model._show(learnt, fits, form)
     model.log_marginal_likelihood_ = fitted.log_marginal_likelihood
     return model

@@ -3,6 +3,7 @@
 from spectralgp.fields.covariances import Covariance, Evidence, Modal, Series
 from spectralgp.fields.factors import Inputs, Nodes, Rows
 from spectralgp.fields.field import Field, Predictive, stacking_weights
+from spectralgp.fields.latent import LatentPosterior, ValueField, condition_latent
 from spectralgp.fields.leaving_out import By, LeaveOneOut, leave_one_out
 from spectralgp.fields.logarithms import Logarithms
 from spectralgp.fields.low_rank import LowRank, greedy_points
@@ -21,6 +22,7 @@ from spectralgp.fields.posterior import (
 )
 from spectralgp.fields.seen import Seen
 from spectralgp.fields.shrinkage import Shrinkage
+from spectralgp.fields.sites import Observations, ObservedBy, Sites, find_sites
 from spectralgp.fields.transformed import Changes, Transformation
 
 __all__ = [
@@ -33,21 +35,28 @@ __all__ = [
     "GraphGP",
     "InTime",
     "Inputs",
+    "LatentPosterior",
     "LeaveOneOut",
     "Logarithms",
     "LowRank",
     "Mixture",
     "Modal",
     "Nodes",
+    "Observations",
+    "ObservedBy",
     "Posterior",
     "Predictive",
     "Rows",
     "Seen",
     "Series",
     "Shrinkage",
+    "Sites",
     "Transformation",
+    "ValueField",
     "condition",
+    "condition_latent",
     "condition_shrunk",
+    "find_sites",
     "graph_gp",
     "greedy_points",
     "held_out_densities",

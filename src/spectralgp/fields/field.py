@@ -30,6 +30,10 @@ TOO_MANY = (
     "joint must be False for {n_values} values of signals with holes, whose joint covariance would be too large; got "
     "True. Ask for the density of every signal alone, or of fewer signals."
 )
+NO_QUANTILES = (
+    "return_quantiles must be left out without a likelihood, where predictions are normal, t or mixtures; got some. "
+    "Take multiples of the standard deviations, as scores.interval_half_width does."
+)
 
 
 class Predictive(ABC):
@@ -98,6 +102,18 @@ class Predictive(ABC):
     @abstractmethod
     def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
         """Log density of each value alone at some nodes, noise included, shape (n_signals, n_some_nodes)."""
+
+    def seen_with(self, observed_by: Any) -> Predictive:
+        """The law of values that are observed in a given way; of signals as they are there is but one."""
+        return self
+
+    def transforms(self, values: Array, random_state: np.random.Generator) -> Array | None:
+        """Probability integral transforms of values, where they do not follow from means and deviations; else None."""
+        return None
+
+    def quantile(self, probability: float) -> Array:
+        """Values, with their noise, that a share of them does not exceed."""
+        raise ValueError(NO_QUANTILES)
 
     @abstractmethod
     def given(self, observed: Any) -> Predictive:

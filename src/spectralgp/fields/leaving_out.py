@@ -11,10 +11,12 @@ from scipy.special import logsumexp
 from spectralgp._basics.arrays import non_negative_root
 from spectralgp._basics.checks import Array, as_option
 from spectralgp.fields.covariances import Modal
+from spectralgp.fields.latent import LatentPosterior
 from spectralgp.fields.posterior import Mixture, Posterior
 from spectralgp.fields.shrinkage import t_log_density
 
 By = Literal["signal", "node", "entry"]
+TRANSFORM_SEED = 0
 
 NO_NODES = (
     "by must be 'signal' on a large graph, where single nodes have no closed form; got {by!r}. "
@@ -41,15 +43,18 @@ class LeaveOneOut:
     log_density : ndarray
         Joint log predictive density of what was left out: shape (n_signals,) by signal, (n_nodes,) by node,
         (n_signals, n_nodes) by entry.
+    transforms : array of shape (n_signals, n_nodes), optional
+        With a likelihood: randomised probability integral transforms, uniform where predictions are right.
     """
 
     by: By
     mean: Any
     std: Any
     log_density: Array
+    transforms: Array | None = None
 
 
-def leave_one_out(posterior: Posterior | Mixture, by: By = "signal") -> LeaveOneOut:
+def leave_one_out(posterior: Posterior | Mixture | LatentPosterior, by: By = "signal") -> LeaveOneOut:
     """Leave out each signal, node or entry in turn, at the cost of one prediction: equation (10).
 
     The hyperparameters stay those learnt from all data, so this checks calibration; it does not see overfitting of
@@ -71,6 +76,8 @@ def leave_one_out(posterior: Posterior | Mixture, by: By = "signal") -> LeaveOne
         Leave out whole signals, whole nodes, or single entries.
     """
     as_option(by, "by", ("signal", "node", "entry"))
+    if isinstance(posterior, LatentPosterior):
+        return _values(posterior, by)
     if not isinstance(posterior, Posterior | Mixture):
         raise TypeError(
             f"posterior must be a Posterior; got {type(posterior).__name__}. Pass what condition(...) returns; a "
@@ -83,6 +90,17 @@ def leave_one_out(posterior: Posterior | Mixture, by: By = "signal") -> LeaveOne
     variance: Any = sum(weight * (part.std**2 + (part.mean - mean) ** 2) for weight, part in parts)
     logs = [np.log(weight) + part.log_density for weight, part in parts]
     return LeaveOneOut(by, mean, non_negative_root(variance), np.asarray(logsumexp(logs, axis=0)))
+
+
+def _values(posterior: LatentPosterior, by: By) -> LeaveOneOut:
+    """Values that a likelihood observes, by cavities of the latent signals: equation (40)."""
+    latent_mean, latent_variance, logs = posterior.left_out(by)
+    law = latent_mean, latent_variance, posterior.sites.observations.beside
+    values, likelihood = posterior.signals.as_observed, posterior.likelihood
+    seen, random_state = np.isfinite(values), np.random.default_rng(TRANSFORM_SEED)
+    transforms = likelihood.randomised_pit(np.where(seen, values, 1.0), *law, random_state)
+    std = np.sqrt(likelihood.variance(*law))
+    return LeaveOneOut(by, likelihood.mean(*law), std, logs, np.where(seen, transforms, np.nan))
 
 
 def _left_out(posterior: Posterior, by: By) -> LeaveOneOut:

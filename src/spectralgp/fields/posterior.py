@@ -22,6 +22,7 @@ from spectralgp.fields.transformed import Transformation, TransformedField
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
+from spectralgp.likelihoods import Likelihood
 from spectralgp.signals import Signals, Units, as_training
 from spectralgp.spectra import Exact, FilterBank, Filters, Spectrum, SpectrumSettings, modes_of
 
@@ -62,6 +63,8 @@ class GraphGP:
         inputs are predicted, and nowhere else: equation (18d).
     points : array of int, optional
         Training signals whose inputs stand for those of all, by a covariance of low rank: equation (34).
+    likelihood : Likelihood, optional
+        How values are observed of the signals, noise included, which are latent then; as they are if not given.
     """
 
     spectrum: Spectrum
@@ -72,6 +75,7 @@ class GraphGP:
     shrinkage: Shrinkage | None = None
     mean_amplitude: float = 1.0
     points: Indices | None = None
+    likelihood: Likelihood | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """With what nodes share, and nothing else that was computed."""
@@ -124,6 +128,10 @@ class GraphGP:
             return Inputs(modes_of(np.empty((0, 0))))
         modes = self.input_kernel.modes(inputs, scales, amplitude)
         return Inputs(modes.require_definite("the input covariance"))
+
+    def latent_covariance(self, inputs: Array) -> Modal:
+        """Covariance of signals that a likelihood observes, in both eigenbases."""
+        return Modal(self._rows_by_modes(inputs), self.nodes)
 
     def covariance(self, rows: Any) -> Covariance:
         """Covariance of signals as they are observed, noise included: in a known basis of the nodes, or by series."""
@@ -249,6 +257,11 @@ class Posterior:
     def parts(self) -> tuple[tuple[float, Posterior], ...]:
         """Posteriors and their weights: this one alone."""
         return ((1.0, self),)
+
+    @property
+    def modelled(self) -> Signals:
+        """The signals that the model is of: those of training."""
+        return self.signals
 
     @cached_property
     def block(self) -> Any:

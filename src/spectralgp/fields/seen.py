@@ -43,6 +43,43 @@ DRAW_SEED, PROBE_SEED = 1, 0
 LEAST_LEFT = 1e-9  # of a precision, that rounding or draws leave where nothing is left
 
 
+def conjugate_gradients(complete: Covariance, weights: Any, rest: Any, start: Any, tolerance: float) -> Any:
+    """Solve ``(I + W A) u = b`` for blocks, in the inner product of ``A = C - s``.
+
+    Preconditioned by ``(I + A / s)^-1``, the solution for complete signals. The gains in energy of the last steps
+    stand for what is left: no more than the square of `tolerance`, of all.
+    """
+    noise = complete.noise_variance
+    solution, reached_by_start = rest * 0.0, 0.0
+    if start is not None:
+        solution = start
+        image = complete.times(start) - start * noise
+        moved = start + weights * image
+        reached_by_start = complete.inner(image, moved)
+        rest = rest - moved
+    direction = image = solution * 0.0
+    before: Any = 1.0
+    gains: list[Any] = []
+    while len(gains) < MOST_ITERATIONS:
+        found, reached = complete.precondition(rest)
+        now = complete.inner(rest, reached)
+        direction = found + direction * (now / before)
+        image = reached + image * (now / before)
+        moved = direction + weights * image
+        length = now / np.maximum(complete.inner(image, moved), 1e-300)
+        solution = solution + direction * length
+        rest = rest - moved * length
+        before = np.maximum(now, 1e-300)
+        gains.append(length * now)
+        # the slower it goes, the longer it takes to gain what is left
+        n_recent = max(RECENT_ITERATIONS, int(RECENT_SHARE * len(gains)))
+        left = sum(gains[-n_recent:])
+        if len(gains) > RECENT_ITERATIONS and np.all(left <= tolerance**2 * (sum(gains) + reached_by_start)):
+            break
+        mention(f"solving, iteration {len(gains)}")
+    return solution
+
+
 @dataclass(frozen=True, eq=False)
 class Seen:
     """Values of signals with a weight each, and what they say of all entries: ``Q = (C + s (1/w - 1))^-1`` among them.
@@ -166,46 +203,9 @@ class Seen:
             starts = [None] * len(values) if start is None else start
             return np.stack([self._iterated(one, first, tolerance) for one, first in zip(values, starts, strict=True)])
         first = None if start is None else complete.load(start.copy())
-        found = self._conjugate_gradients(complete.load(values), first, max(tolerance, complete.finest))
-        return complete.unload(found)
-
-    def _conjugate_gradients(self, right: Any, start: Any, tolerance: float) -> Any:
-        """Solve ``(I + W A) u = W y`` in the inner product of ``A = C - s``, with ``W = w / s``.
-
-        Preconditioned by ``(I + A / s)^-1``, the solution for complete signals. The gains in energy of the last steps
-        stand for what is left.
-        """
-        complete, noise = self.covariance, self.covariance.noise_variance
-        weights = complete.load(self.weights / noise)
-        rest = weights * right
-        solution, reached_by_start = rest * 0.0, 0.0
-        if start is not None:
-            solution = start
-            image = complete.times(start) - start * noise
-            moved = start + weights * image
-            reached_by_start = complete.inner(image, moved)
-            rest = rest - moved
-        direction = image = solution * 0.0
-        before: Any = 1.0
-        gains: list[Any] = []
-        while len(gains) < MOST_ITERATIONS:
-            found, reached = complete.precondition(rest)
-            now = complete.inner(rest, reached)
-            direction = found + direction * (now / before)
-            image = reached + image * (now / before)
-            moved = direction + weights * image
-            length = now / np.maximum(complete.inner(image, moved), 1e-300)
-            solution = solution + direction * length
-            rest = rest - moved * length
-            before = np.maximum(now, 1e-300)
-            gains.append(length * now)
-            # the slower it goes, the longer it takes to gain what is left
-            n_recent = max(RECENT_ITERATIONS, int(RECENT_SHARE * len(gains)))
-            left = sum(gains[-n_recent:])
-            if len(gains) > RECENT_ITERATIONS and np.all(left <= tolerance**2 * (sum(gains) + reached_by_start)):
-                break
-            mention(f"solving, iteration {len(gains)}")
-        return solution * complete.load(self.observed.astype(float))
+        weights, tolerance = complete.load(self.weights / complete.noise_variance), max(tolerance, complete.finest)
+        found = conjugate_gradients(complete, weights, weights * complete.load(values), first, tolerance)
+        return complete.unload(found * complete.load(self.observed.astype(float)))
 
     def times(self, values: Array) -> Array:
         """``C`` times values, shape (..., n_signals, n_nodes)."""

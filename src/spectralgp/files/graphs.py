@@ -224,12 +224,15 @@ def _from_npz(path: Path) -> Graph:
 
 def _from_geojson(path: Path, n_neighbors: int | None, radius: float | None) -> Graph:
     """Points joined to their nearest neighbours, or polygons to those that they share a stretch of border with."""
+    condition = f"{path} must be a GeoJSON FeatureCollection, an object with a list of features"
     try:
         document = json.loads(path.read_text(encoding="utf-8-sig"))
-        features = list(document["features"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path} must be a GeoJSON FeatureCollection; got {reason}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{condition}; got what is no JSON ({error}). Check the file.") from error
+    features = document.get("features") if isinstance(document, dict) else None
+    if not isinstance(features, list):
+        got = f"an object with {some(list(document))}" if isinstance(document, dict) else f"a {type(document).__name__}"
+        raise ValueError(f"{condition}; got {got}. Export it again.")
     shapes = [_shape(feature, number, path) for number, feature in enumerate(features, 1)]
     kinds = {kind for kind, _ in shapes}
     if not kinds or not (kinds == {"Point"} or kinds <= set(POLYGONS)):

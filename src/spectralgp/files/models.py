@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from msgspec import MsgspecError, Struct, convert
@@ -23,6 +23,7 @@ from spectralgp.files.schema import (
     PARAMETERS,
     READ_AS,
     RECORDS,
+    RESPONSE,
     SPECTRUM,
     TASK,
     Special,
@@ -30,7 +31,7 @@ from spectralgp.files.schema import (
     require,
 )
 from spectralgp.graphs import Graph
-from spectralgp.kernels import GraphKernel
+from spectralgp.kernels import GraphKernel, Response
 from spectralgp.kernels.carry import DEGREE
 from spectralgp.learning import Fit, Outcome, Stacking, Task, as_solver
 from spectralgp.learning.fitting import FittedModels, conditioned
@@ -39,6 +40,7 @@ from spectralgp.signals import ReadAs, Signals, state_of
 from spectralgp.spectra import DensityState, Eigenpairs, Exact, Spectrum
 
 Json = Any
+SAME_FUNCTION = 1e-9  # of its values, by which a filter's may differ from those saved: another machine's rounding
 UNQUESTIONED_BYTES = 2**28  # of memory that any machine has
 # what is kept of what was learnt; the rest is computed again
 KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling", "note")
@@ -116,7 +118,8 @@ class Writing:
                 self.spectra[value.laplacian] = value
                 return self._fields(value, SPECTRUM, where)
         record = RECORDS.get(type(value))
-        if record is None:  # not even a derived type, whose code a file cannot hold
+        is_nameless = isinstance(value, Response) and value.name is None
+        if record is None or is_nameless:  # not even a derived type, whose code a file cannot hold
             raise _refused(where, value)
         return self._fields(value, record, where)
 
@@ -159,10 +162,15 @@ class Writing:
 SET = "Set it with set_params before saving."
 REFUSED: tuple[tuple[type, str, str], ...] = (
     (
+        Response,
+        "a graph kernel of this package, or a Response with a name,",
+        "A file holds no code, so no function of yours: name it, Response(..., name='bump'), and pass the function "
+        "where the model is loaded, load(path, responses={'bump': function}).",
+    ),
+    (
         GraphKernel,
         "a graph kernel of this package",
-        "A file holds no code, so no function of yours: use a kernel such as Polynomial(3), or fit anew where the "
-        "function is at hand.",
+        "A file holds no code, so no class of yours: use a kernel such as Polynomial(3), or a Response with a name.",
     ),
     (
         Kernel,
@@ -188,14 +196,19 @@ def _refused(where: str, value: Any) -> TypeError:
 class Reading:
     """What is being read: arrays by name, lengths of axes by theirs, and what was made so far."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], device: str | None = None) -> None:
-        self.arrays, self.device = arrays, device
+    def __init__(
+        self,
+        arrays: Mapping[str, NDArray[Any]],
+        device: str | None = None,
+        responses: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.arrays, self.device, self.responses = arrays, device, responses or {}
         self.sizes = {"n_carried_terms": DEGREE + 1}
         self.graph: Any = None
         self.task: Any = None  # one of the tasks, which all have the same kind of spectrum
         self.known: dict[str, Any] = {}  # what was found of the graph, by Laplacian
         self._makers = MAKERS | {TASK: self._task, SPECTRUM: self._spectrum, PARAMETERS: self._parameters}
-        self._makers |= {READ_AS: self._read_as}
+        self._makers |= {READ_AS: self._read_as, RESPONSE: self._response}
         self._shared: dict[tuple[str, int], Any] = {}
         self._tables: Any = None
 
@@ -241,6 +254,16 @@ class Reading:
         is_known = noise_floor is None or task.known_noise
         return task if is_known else replace(task, noise_variance=_bounds_of(noise_floor, task.variance))
 
+    def _response(self, name: str, sampled: tuple[float, ...], **fields: Any) -> Response:
+        """A filter whose function the user gave for its name, if it is the one that was saved."""
+        given = self.responses.get(name)
+        require(given is not None, f"responses[{name!r}]", "the function of a filter", "none")
+        own = given if isinstance(given, Response) else Response(cast(Any, given))
+        made = replace(own, name=name, **fields)
+        is_same = np.allclose(made.sampled, sampled, rtol=SAME_FUNCTION, atol=SAME_FUNCTION * np.max(np.abs(sampled)))
+        require(is_same, f"responses[{name!r}]", "the function that the model was saved with", "one of other values")
+        return made
+
     def _read_as(self, **fields: Any) -> ReadAs:
         return ReadAs(**fields, graph=self.graph)
 
@@ -272,14 +295,22 @@ def _bounds_of(floor: float, variance: float) -> tuple[float, float]:
     return min(floor, 0.5 * NOISE_CEILING) * variance, NOISE_CEILING * variance
 
 
+def response_names(state: Json) -> set[str]:
+    """Names of the user's functions in JSON, wherever they stand."""
+    is_one = isinstance(state, dict) and state.get("type") == "Response" and isinstance(state.get("name"), str)
+    found = {state["name"]} if is_one else set[str]()
+    parts = state.values() if isinstance(state, dict) else state if isinstance(state, list) else ()
+    return found.union(*(response_names(part) for part in parts))
+
+
 def made(
-    state: Json, arrays: Mapping[str, NDArray[Any]], device: str | None
+    state: Json, arrays: Mapping[str, NDArray[Any]], device: str | None, responses: Mapping[str, Any] | None = None
 ) -> tuple[FittedModels, tuple[Fit, ...], Graph, SimpleNamespace]:
     """The fitted model that `written` wrote, conditioned on its signals as `fit` does, and the estimator's own fields.
 
     A ValueError says what is missing, of the wrong kind or size, or does not go together.
     """
-    reading = Reading(arrays, device)
+    reading = Reading(arrays, device, responses)
     file = reading.decoded(state)
     graph = reading.graph = reading.made(file.graph, "graph")
     reading.known = dict(reading.made(file.eigenpairs, "eigenpairs") + reading.made(file.densities, "densities"))

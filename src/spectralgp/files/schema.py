@@ -15,9 +15,9 @@ from msgspec import Meta, MsgspecError, Struct, convert, defstruct
 from scipy.sparse import csr_array
 from sklearn.gaussian_process import kernels as of_inputs
 
-from spectralgp import kernels
+from spectralgp import kernels, likelihoods
 from spectralgp._basics.tables import LIBRARIES, WRITTEN, Layout
-from spectralgp.fields import Changes, GraphGP, Logarithms, Shrinkage
+from spectralgp.fields import Changes, GraphGP, Logarithms, ObservedBy, Shrinkage
 from spectralgp.graphs import Graph
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.kernels.polynomial import HIGHEST_DEGREE
@@ -177,12 +177,23 @@ def are_places(indices: Any, n_places: int) -> bool:
 # -------------------------------------------------------------------------------------------------- graph kernels
 
 PAIR: Kind = tuple[number(0.0), number(0.0)]  # type: ignore[misc]
+FREE_PAIR: Kind = tuple[number(), number()]  # type: ignore[misc]
 BOUNDS = Literal["fixed"] | PAIR
 LAPLACIAN = Literal["combinatorial", "normalized", "balanced"]
 ON_SPECTRUM: dict[str, Kind] = {"laplacian": LAPLACIAN, "scaled": bool, "tagged": True}
 AMPLITUDE: dict[str, Kind] = {"amplitude": POSITIVE, "amplitude_bounds": BOUNDS | None, **ON_SPECTRUM}
 STRENGTH: dict[str, Kind] = {"strength": POSITIVE, "strength_bounds": BOUNDS, **AMPLITUDE}
 
+# a function of the user's by its name, and what it was at a few frequencies
+RESPONSE = record(
+    kernels.Response,
+    name=str,
+    parameters=several(NUMBER),
+    parameter_bounds=several(FREE_PAIR) | None,
+    sampled=several(NUMBER),
+    amplitude=POSITIVE,
+    **ON_SPECTRUM,
+)
 GraphKernel: Kind = Union[
     record(
         kernels.Polynomial,
@@ -199,6 +210,7 @@ GraphKernel: Kind = Union[
         for kernel in (kernels.GlobalFilter, kernels.LocalAverage, kernels.RegularizedLaplacian, kernels.Diffusion)
     ),
     record(kernels.RandomWalk, steps=integer(1, 10_000), shift=POSITIVE, shift_bounds=BOUNDS, **AMPLITUDE),
+    RESPONSE,
     record(kernels.Matern, nu=POSITIVE, length_scale=POSITIVE, length_scale_bounds=BOUNDS, **AMPLITUDE),
     record(kernels.Sum, kernels=several("GraphKernel", least=1), **ON_SPECTRUM),
     record(
@@ -326,6 +338,20 @@ SETTINGS = record(  # null where spectra are exact, which leaves nothing to set
     random_state=COUNT,
     device=(DEVICE, None),
 )
+
+
+def _observed_by(**fields: Any) -> ObservedBy:
+    require(np.all(fields["beside"] > 0), "observed_by.beside", "positive", "others")
+    return ObservedBy(**fields)
+
+
+PARAMETER = POSITIVE | None  # of a likelihood; null where it is still to be learnt
+LIKELIHOOD: Kind = Union[
+    *(record(kind, tagged=True) for kind in (likelihoods.Poisson, likelihoods.Bernoulli, likelihoods.Binomial)),
+    record(likelihoods.Gaussian, scale=PARAMETER, tagged=True),
+    record(likelihoods.StudentT, freedom=PARAMETER, scale=PARAMETER, tagged=True),
+    record(likelihoods.NegativeBinomial, dispersion=PARAMETER, tagged=True),
+]
 NOISE = POSITIVE | several(POSITIVE, least=2, most=2) | None  # known, or the bounds of what is learnt
 TASK = record(
     Task,
@@ -338,6 +364,18 @@ TASK = record(
     noise_floor=(POSITIVE | None, None),  # as a share of the variance, and device: up to version 2
     device=(DEVICE, None),
     carried=record(CarryColumns, columns=NODES, offset=PER_NODE) | None,
+    observed_by=(  # as they are up to version 5
+        record(
+            ObservedBy,
+            _observed_by,
+            likelihood=LIKELIHOOD,
+            beside=array("n_signals", "n_nodes"),
+            columns=array("_effects", "n_signals", "n_nodes"),
+        )
+        | None,
+        None,
+    ),
+    typical_variance=(POSITIVE | None, None),
 )
 
 
@@ -414,6 +452,7 @@ MODEL = record(
     ),
     mean_amplitude=(POSITIVE, 1.0),  # one up to version 3
     points=(array("_points", kinds="i") | None, None),
+    likelihood=(LIKELIHOOD | None, None),
 )
 FIT = record(
     Fit,
@@ -479,6 +518,7 @@ PARAMETERS = record(
     stacking=(record(Stacking, **FOLDS) | None, None),
     random_state=COUNT | None,
     verbose=ANY_INTEGER,
+    likelihood=(Literal[*likelihoods.NAMED] | LIKELIHOOD, "gaussian"),
     **each("center scale", Literal["auto", "global", "node"] | None),
     noise_floor=(POSITIVE | None, None),
     device=(DEVICE, None),
@@ -503,6 +543,9 @@ FITTED = record(
     layout=(LAYOUT | None, None),
     output=(Literal[("default", "numpy", *LIBRARIES)] | None, None),
     input_recipe=(RECIPE | None, None),
+    effects=(several(str), ()),  # names of fixed effects
+    date_columns=(several(COUNT), ()),  # none up to version 5
+    labels=(several(str) | None, None),  # of the rows: from version 6 on
 )
 
 # --------------------------------------------------------------------------------------------------- all of a file

@@ -41,6 +41,7 @@ from spectralgp.forecasting.stack import LAGS, Member, Stack
 from spectralgp.forecasting.times import Calendar, Numbers
 from spectralgp.graphs import Graph
 from spectralgp.learning import Certificate, Outcome, Stage
+from spectralgp.scores import JUDGED_LEVELS
 from spectralgp.time import Filtered, ModalProcess, SeriesFit
 from spectralgp.time.learning import Dynamics
 
@@ -49,7 +50,7 @@ KIND = "forecaster"
 OF_STACK = ("weights", "spread", "horizons", "drift", "drifting", "inflations", "shares", "correlations")
 OF_FIT = ("dynamics", "log_likelihood", "value", "certificate", "detail", "stages", "precision")
 OF_MODEL = ("clock", "mean", "scales", "recent", "last", "n_steps", "trials", "components", "notes")
-OF_BACKTEST = ("horizons", "n_origins", "coverage", "log_density", "node_rmse", "how")
+OF_BACKTEST = ("horizons", "n_origins", "coverage", "log_density", "node_rmse", "how", "coverages", "bias")
 
 COMPONENT: Kind = Union[  # noqa: UP007
     record(states.Matern, smoothness=POSITIVE, tagged=True),
@@ -133,7 +134,11 @@ def _member(name: str, process: ModalProcess, fit: Any, **fields: Any) -> tuple[
     sizes = {"state": (n_states, n_nodes), "covariance": (n_states, n_states, n_nodes)}
     for what, shape in sizes.items():
         require(fields[what].shape == shape, what, f"of shape {shape}", fields[what].shape)
-    nothing = np.empty((0, n_nodes))
+    nothing, unknown = np.empty((0, n_nodes)), fields.pop("unknown")
+    if unknown is not None:
+        expected = f"of shape (n, {n_states}, {n_nodes})"
+        require(unknown.shape[1:] == (n_states, n_nodes), "unknown", expected, unknown.shape)
+        fields["unknown"] = unknown
     learnt = None
     if fit is not None:
         outcome, n_parameters = Outcome[fit.outcome], fit.dynamics.theta.size
@@ -152,6 +157,7 @@ MEMBER = record(
     **each("time log_likelihood", float),
     state=array("_states", "n_nodes"),
     covariance=array("_states", "_states", "n_nodes"),
+    unknown=(array("_unknown", "_states", "n_nodes") | None, None),
 )
 TRIALS = record(
     Trials,
@@ -174,17 +180,25 @@ STACK = record(
     correlations=array("_correlated", "n_nodes", "n_nodes"),
 )
 SCORES = array("n_rivals", "n_scored", allows_nan=True)
+
+
+def _backtest(names: tuple[str, ...], rmse: Any, crps: Any, **fields: Any) -> Backtest:
+    found, n_levels = fields["coverages"], len(JUDGED_LEVELS)
+    require(found is None or len(found) == n_levels, "coverages", f"of {n_levels} levels", np.shape(found))
+    return Backtest(rmse=dict(zip(names, rmse, strict=True)), crps=dict(zip(names, crps, strict=True)), **fields)
+
+
 BACKTEST = record(
     type("BacktestOfRivals", (), {}),
-    lambda names, rmse, crps, **fields: Backtest(
-        rmse=dict(zip(names, rmse, strict=True)), crps=dict(zip(names, crps, strict=True)), **fields
-    ),
+    _backtest,
     names=several(Literal["model", PERSISTENCE, SEASONAL], least=1),
     **each("rmse crps", SCORES),
     **each("horizons n_origins", array("n_scored", kinds="i")),
     **each("coverage log_density", array("n_scored", allows_nan=True)),
     node_rmse=array("n_scored", "n_nodes", allows_nan=True),
     how=str,
+    coverages=(array("_levels", "n_scored", allows_nan=True) | None, None),  # from version 6 on
+    bias=(array("n_scored", allows_nan=True) | None, None),
 )
 AUTO = Literal["auto"]
 PARAMETERS = record(
@@ -238,6 +252,7 @@ def series_written(
         if member.fit is not None:
             fit = {name: getattr(member.fit, name) for name in OF_FIT} | {"outcome": member.fit.outcome}
         known = {name: getattr(seen, name) for name in ("time", "log_likelihood", "state", "covariance")}
+        known |= {"unknown": seen.unknown if len(seen.unknown) else None}
         members.append({"name": member.name, "process": member.process, "fit": fit, **known})
     scores = None
     if backtest is not None:

@@ -29,13 +29,15 @@ from numpy.typing import NDArray
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
-from spectralgp._basics.tables import some
+from spectralgp._basics.tables import days_of, some
+from spectralgp.scores import interval_half_width
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PARQUET = (".parquet", ".pq")
 TEXT = (".csv", ".tsv", ".txt")
+LONG = ("node", "value")  # columns of a long table, beside its index
 SEPARATORS = (",", ";", "\t", "|")
 MISSING = {"", "na", "n/a", "nan", "null"}  # cells of numbers that stand for nothing observed, in capitals or not
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
@@ -43,7 +45,8 @@ SAMPLE_ROWS = 50  # that the separator is judged by
 PLAIN_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d+)?")
 COMPACT_DATE = re.compile(r"(?:1[89]|2[01])\d{6}(?:\d\d)?")
 OFFSET = re.compile(r":\d\d(?:\.\d+)?(Z|[-+]\d\d(?::?\d\d)?)$")
-DAY = np.timedelta64(1, "D")
+ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d(:\d\d)?")
+SIGNIFICANT_DIGITS = 3  # of a standard deviation, to which values are rounded beside their intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,7 +357,7 @@ def times_of(index: Any) -> Array:
         return index.to_numpy(dtype=np.float64)
     if hasattr(index, "tz_localize"):
         plain = index if index.tz is None else index.tz_convert(None)
-        return np.asarray((plain.to_numpy() - np.datetime64(0, "D")) / DAY, dtype=np.float64)
+        return cast(Array, days_of(plain.to_numpy()))
     got = f"labels such as {index[0]!r}" if len(index) else "no rows"
     raise ValueError(
         f"time must be numbers or dates as 2024-01-31, in the first column of the signals; got {got}. Say how dates "
@@ -380,8 +383,92 @@ def following(index: pd.Index[Any], n_rows: int = 1) -> list[Any]:
 # ------------------------------------------------------------------------------------------------------- writing
 
 
-def write_tables(frames: dict[Path, pd.DataFrame], *, index: bool = True) -> None:
-    """Write tables as CSV or, by their suffix, Parquet. No file is replaced before all of them are written."""
+@dataclass(frozen=True)
+class Dialect:
+    """How tables are written as text."""
+
+    separator: str = ","
+    decimal: str = "."
+    date_format: str | None = None  # ISO 8601 if not given
+    encoding: str = "utf-8"
+
+
+def dialect_of(path: Path | str, date_format: str | None = None) -> Dialect:
+    """How a file writes tables, so that answers can be read where it is; a Parquet file says nothing but the dates.
+
+    Dates are as in `date_format`, or as in the first row (20240131, 2024-01-31T12:00).
+    """
+    path = Path(path)
+    if path.suffix.lower() in PARQUET:
+        return Dialect(date_format=date_format)
+    text = _decoded(path)
+    separator = _separator(text)
+    comma = rf"(?:^|{re.escape(separator)})\"?{DECIMAL_COMMA.pattern}\"?(?={re.escape(separator)}|\r?$)"
+    decimal = "," if separator != "," and re.search(comma, text, re.MULTILINE) else "."
+    rows = csv.reader(islice(io.StringIO(text, newline=""), SAMPLE_ROWS), delimiter=separator)
+    names, first, *_ = [*filter(any, rows), list[str](), list[str]()]
+    labels = [cell.strip() for name, cell in zip(names, first, strict=False) if name.strip().lower() not in LONG]
+    label = labels[0] if labels else ""
+    if date_format is None and COMPACT_DATE.fullmatch(label):
+        date_format = "%Y%m%d" if len(label) == 8 else "%Y%m%d%H"
+    elif date_format is None and (found := ISO_TIME.fullmatch(label)):
+        date_format = f"%Y-%m-%d{found[1]}%H:%M{':%S' if found[2] else ''}"
+    is_marked = not path.suffix.lower().endswith("gz") and path.read_bytes()[:3] == codecs.BOM_UTF8
+    return Dialect(separator, decimal, date_format, "utf-8-sig" if is_marked else "utf-8")
+
+
+def with_intervals(mean: pd.DataFrame, std: pd.DataFrame, level: float) -> dict[str, pd.DataFrame]:
+    """Tables "mean", "std", "lower" and "upper", rounded to three digits of the smallest deviation in each column.
+
+    Values whose deviation is zero, which were observed, stay as they are.
+    """
+    pandas = require("pandas", "cli", "to write tables")
+    spread = std.to_numpy()
+    half = interval_half_width(spread, level)
+    smallest = np.min(spread, axis=0, where=spread > 0, initial=np.inf)
+    decimals = [SIGNIFICANT_DIGITS - 1 - int(np.floor(np.log10(one))) if np.isfinite(one) else None for one in smallest]
+
+    def rounded(values: Array) -> Any:
+        columns = [
+            column if digits is None else np.where(spread[:, place] > 0, np.round(column, digits), column)
+            for place, (column, digits) in enumerate(zip(values.T, decimals, strict=True))
+        ]
+        return pandas.DataFrame(np.reshape(np.transpose(columns), values.shape), mean.index, mean.columns)
+
+    centre = mean.to_numpy()
+    tables = {"mean": centre, "std": spread, "lower": centre - half, "upper": centre + half}
+    return {name: rounded(values) for name, values in tables.items()}
+
+
+def side_by_side(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The mean of each node, and beside it its lower and upper end: "a", "a lower", "a upper"."""
+    pandas, columns = require("pandas", "cli", "to write tables"), {}
+    for node in tables["mean"].columns:
+        columns[node] = tables["mean"][node]
+        columns |= {f"{node} {end}": tables[end][node] for end in ("lower", "upper")}
+    beside: pd.DataFrame = pandas.DataFrame(columns, index=tables["mean"].index)
+    return beside
+
+
+def as_long(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Tables with one column per node as one with one row per value: label, node, and a column for each table."""
+    first, *_ = tables.values()
+    label = str(first.index.name or "signal")
+    melted = {
+        name: table.rename_axis(label).melt(ignore_index=False, var_name="node", value_name=name).reset_index()
+        for name, table in tables.items()
+    }
+    frame, *_ = melted.values()
+    return frame.assign(**{name: table[name] for name, table in melted.items()})
+
+
+def write_tables(frames: dict[Path, pd.DataFrame], *, index: bool = True, dialect: Dialect | None = None) -> None:
+    """Write tables as CSV, in a `dialect`, or, by their suffix, Parquet.
+
+    No file is replaced before all of them are written.
+    """
+    own = dialect or Dialect()
+    text: dict[str, Any] = {"sep": own.separator, "decimal": own.decimal, "encoding": own.encoding}
     with ExitStack() as stack:
         for path, frame in frames.items():
             beside = stack.enter_context(atomic_write(path))
@@ -389,4 +476,4 @@ def write_tables(frames: dict[Path, pd.DataFrame], *, index: bool = True) -> Non
                 require("pyarrow", "parquet", "to write Parquet files")
                 frame.to_parquet(beside, index=index)
             else:
-                frame.to_csv(beside, index=index)
+                frame.to_csv(beside, index=index, date_format=own.date_format, **text)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp.scores import coverage, crps
+from spectralgp.scores import JUDGED_LEVELS, coverage, crps
 
 GOOD_COVERAGE = (0.86, 0.94)  # of 90% intervals
 PERSISTENCE, SEASONAL = "persistence", "seasonal naive"
@@ -33,7 +33,7 @@ class Backtest:
     log_density : ndarray of shape (n_horizons,)
         Joint log density of a row, in nats per value; NaN where it was not asked for.
     node_rmse : ndarray of shape (n_horizons, n_nodes)
-        Root mean squared error of each node.
+        Root mean squared error of each node; NaN where nothing was observed.
     how : str
         What the model had seen of these rows.
     """
@@ -48,6 +48,8 @@ class Backtest:
     how: str
     forecasts: dict[int, tuple[Array, Array, Array]] = field(default_factory=dict, repr=False)  # observed, mean, std
     densities: dict[int, Array] = field(default_factory=dict, repr=False)  # of the rows, in nats
+    coverages: Array | None = None  # (levels, n_horizons), of intervals of 50, 80 and 90%; as `bias` not in old files
+    bias: Array | None = None  # (n_horizons,), mean of observed less forecast values
 
     @property
     def miscovered(self) -> list[tuple[int, float]]:
@@ -117,7 +119,7 @@ def scored(
     simple = simple_forecasts(season)
     rmse: dict[str, list[float]] = {"model": [], **{one.name: [] for one in simple}}
     scores: dict[str, list[float]] = {name: [] for name in rmse}
-    covered, densities, by_node, counts = [], [], [], []
+    covered, densities, by_node, counts, biases = [], [], [], [], []
     kept: dict[int, tuple[Array, Array, Array]] = {}
     row_densities: dict[int, Array] = {}
     for horizon, (targets, observed, mean, std, density) in zip(horizons.tolist(), pieces, strict=True):
@@ -128,10 +130,13 @@ def scored(
             is_any = np.isfinite(known).any()
             rmse[name].append(float(np.sqrt(np.nanmean((known - centre) ** 2))) if is_any else np.nan)
             scores[name].append(float(np.nanmean(crps(known, centre, spread))) if is_any else np.nan)
-        covered.append(coverage(observed, mean, std) if np.isfinite(observed).any() else np.nan)
+        is_any = np.isfinite(observed).any()
+        covered.append([coverage(observed, mean, std, level) if is_any else np.nan for level in JUDGED_LEVELS])
+        biases.append(float(np.nanmean(observed - mean)) if is_any else np.nan)
         densities.append(np.nan if density is None else float(np.sum(density) / np.isfinite(observed).sum()))
-        counted = np.maximum(np.isfinite(observed).sum(axis=0), 1)
-        by_node.append(np.sqrt(np.nansum((observed - mean) ** 2, axis=0) / counted))
+        counted = np.isfinite(observed).sum(axis=0)
+        squares = np.nansum((observed - mean) ** 2, axis=0) / np.maximum(counted, 1)
+        by_node.append(np.where(counted > 0, np.sqrt(squares), np.nan))
         counts.append(len(targets))
         kept[horizon] = (observed, mean, std)
         if density is not None:
@@ -141,10 +146,12 @@ def scored(
         np.array(counts, dtype=np.intp),
         {name: np.array(one) for name, one in rmse.items()},
         {name: np.array(one) for name, one in scores.items()},
-        np.array(covered),
+        np.array(covered)[:, -1],
         np.array(densities),
         np.array(by_node).reshape(len(horizons), values.shape[1]),
         how,
         kept,
         row_densities,
+        np.array(covered).T,
+        np.array(biases),
     )

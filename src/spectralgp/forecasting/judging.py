@@ -13,7 +13,16 @@ import numpy as np
 from scipy.linalg import eigh
 
 from spectralgp._basics.checks import Array, Indices, Mask
-from spectralgp.forecasting.stack import LAGS, Member, Stack, as_correlations, correlations_ahead, last_rows, rolled
+from spectralgp.forecasting.stack import (
+    LAGS,
+    Member,
+    Stack,
+    as_correlations,
+    completed,
+    correlations_ahead,
+    last_rows,
+    rolled,
+)
 
 HORIZONS = (1, 2, 3, 6, 12, 24)  # at which everything is weighed; in between by interpolation
 BLOCKS = (0.6, 0.8, 1.0)  # of the rows: models are learnt before the first, and judged in the two blocks between
@@ -102,7 +111,8 @@ def _forecasts(
     first = max(2 * LAGS, n_steps // 20)
     stride = max(1, -(-(n_steps - 1 - first) // MOST_ORIGINS))
     origins = np.arange(n_steps - 2, first - 1, -stride, dtype=np.intp)[::-1]
-    parts, rows = rolled(members, steps, values, origins, horizons), last_rows(values, origins)
+    parts = rolled(members, steps, values, origins, horizons)
+    rows = last_rows(completed(members, steps, values), origins)
     found = []
     for place, horizon in enumerate(horizons.tolist()):
         kept = origins + horizon < n_steps
@@ -228,7 +238,8 @@ def _judged_at(
     for before, after in blocks if with_drift else []:
         penalties.append(drift_penalty(one.rows[before], error[before]))
         added[after] = one.rows[after] @ drift_of(one.rows[before], error[before], penalties[-1])
-        gains.append(float(np.nanmean((error[after] - added[after]) ** 2) / np.nanmean(error[after] ** 2)))
+        plain, corrected = (float(np.nanmean(e**2)) for e in (error[after], error[after] - added[after]))
+        gains.append(corrected / plain if plain else 1.0)
     has_drift = len(gains) == len(cuts) - 1 and max(gains) < 1 and np.mean(gains) <= 1 - DRIFT_GAIN
     ratios, counts, pieces = [], [], []
     densities = np.zeros((len(expected), len(SHARES)))
@@ -242,8 +253,10 @@ def _judged_at(
         ratios.append(float(np.nanmean(left**2 / own)))
         counts.append(int(after.sum()))
         if expected:
-            shown = shown_correlations(error[before], variance[before])
-            densities += [densities_by_share(member, shown, left / np.sqrt(own)) for member in expected]
+            shown, scaled = shown_correlations(error[before], variance[before]), left / np.sqrt(own)
+            # how wide errors are is another question
+            scaled = scaled / np.sqrt(max(float(np.nanmean(scaled**2)), np.finfo(float).tiny))
+            densities += [densities_by_share(member, shown, scaled) for member in expected]
     factor = 1.0
     if counts:  # later rows can say that intervals are too narrow; calm blocks are no reason to narrow them
         n_free, ratio = sum(counts) / max(1, 2 * one.horizon - 1), max(1.0, float(np.average(ratios, weights=counts)))

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import maximum_filter1d
 
 from spectralgp._basics.checks import Array
 from spectralgp.forecasting.times import NATURAL, Clock
@@ -19,6 +20,8 @@ NEIGHBOURHOOD, FEWEST_NEIGHBOURS, PEAK_WIDTH = (
     2,
 )  # factor either way, bins either way, bins that are the peak's own
 MOST_NEIGHBOURS = 400  # bins whose median is the neighbourhood's level
+MOST_EXACT_LEVELS = 1_000  # bins all of which are held against their own neighbourhood
+COARSE_LEVELS = 200  # neighbourhoods by which others are passed over that do not come near
 FEWEST_CYCLES = 3  # in the training span, of a season that the periodogram shows
 FEWEST_NATURAL = 2  # of one that the calendar has
 MOST_HARMONICS = 8
@@ -112,19 +115,33 @@ def periodogram(values: Array) -> Array:
 def peaks(power: Array, n_steps: int, threshold: float = PEAK, fewest_cycles: int = FEWEST_CYCLES) -> list[float]:
     """Periods, in steps, of the frequencies that stand out of their neighbourhood, the strongest first."""
     found = []
-    n_bins = len(power)
-    for k in range(fewest_cycles, n_bins):
-        near = slice(max(k - PEAK_WIDTH, 0), k + PEAK_WIDTH + 1)
-        if power[k] < power[near].max():
-            continue
-        low = max(1, min(int(k / NEIGHBOURHOOD), k - FEWEST_NEIGHBOURS))
-        high = min(n_bins, max(int(np.ceil(k * NEIGHBOURHOOD)), k + FEWEST_NEIGHBOURS) + 1)
-        stride = max(1, (high - low) // MOST_NEIGHBOURS)
-        below, above = slice(low, max(k - PEAK_WIDTH, low), stride), slice(min(k + PEAK_WIDTH + 1, high), high, stride)
-        around = np.concatenate([power[below], power[above]])
-        if around.size >= FEWEST_NEIGHBOURS // 2 and power[k] >= threshold * np.median(around):
+    highest = maximum_filter1d(power, 2 * PEAK_WIDTH + 1, mode="nearest")
+    are_high = (power >= highest) & (power >= 0.5 * threshold * _coarse_levels(power))
+    for k in (fewest_cycles + np.flatnonzero(are_high[fewest_cycles:])).tolist():
+        around = _around(power, k)
+        if power[k] > 0 and around.size >= FEWEST_NEIGHBOURS // 2 and power[k] >= threshold * np.median(around):
             found.append((power[k] / np.median(around), n_steps / _centre(power, k)))
     return [period for _, period in sorted(found, reverse=True)]
+
+
+def _around(power: Array, k: int) -> Array:
+    """What is near a bin of a periodogram, without the bin and those beside it."""
+    n_bins = len(power)
+    low = max(1, min(int(k / NEIGHBOURHOOD), k - FEWEST_NEIGHBOURS))
+    high = min(n_bins, max(int(np.ceil(k * NEIGHBOURHOOD)), k + FEWEST_NEIGHBOURS) + 1)
+    stride = max(1, (high - low) // MOST_NEIGHBOURS)
+    below, above = slice(low, max(k - PEAK_WIDTH, low), stride), slice(min(k + PEAK_WIDTH + 1, high), high, stride)
+    return np.concatenate([power[below], power[above]])
+
+
+def _coarse_levels(power: Array) -> Array:
+    """About the medians of neighbourhoods, from a few of them; zero where bins are few enough to find each."""
+    levels = np.zeros(len(power))
+    if len(power) > MOST_EXACT_LEVELS:
+        places = np.unique(np.geomspace(MOST_EXACT_LEVELS, len(power) - 1, COARSE_LEVELS).astype(int))
+        found = [float(np.median(_around(power, k))) for k in places.tolist()]
+        levels[MOST_EXACT_LEVELS:] = np.interp(np.arange(MOST_EXACT_LEVELS, len(power)), places, found)
+    return levels
 
 
 def _centre(power: Array, k: int) -> float:
@@ -240,10 +257,13 @@ def learnt_from(mean: Mean, steps: Array, values: Array, X: Array | None) -> Mea
     if X is not None:
         columns = np.concatenate([columns, (X - mean.x_center) / mean.x_scale], axis=1)
         weights = np.concatenate([weights, np.full(X.shape[1], mean.x_penalty)])
-    levels, middle = np.nanmean(values, axis=0), columns.mean(axis=0)
+    counts = seen.sum(axis=0)  # a node of which nothing is there keeps its level
+    levels = np.where(counts > 0, np.where(seen, values, 0.0).sum(axis=0) / np.maximum(counts, 1), mean.levels)
+    middle = columns.mean(axis=0)
     coefficients = _ridge(columns - middle, np.where(seen, values - levels, 0.0), weights)
     left = np.where(seen, values - columns @ coefficients, 0.0)
-    return replace(mean, levels=left.sum(axis=0) / np.maximum(seen.sum(axis=0), 1), coefficients=coefficients)
+    levels = np.where(counts > 0, left.sum(axis=0) / np.maximum(counts, 1), mean.levels)
+    return replace(mean, levels=levels, coefficients=coefficients)
 
 
 def _seasons(

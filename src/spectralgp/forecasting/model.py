@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from spectralgp._basics.progress import mention
 from spectralgp.forecasting.backtests import Backtest, deviations_of, scored, simple_forecasts
 from spectralgp.forecasting.judging import BLOCKS, Judged, horizons_for, judged, stacked
 from spectralgp.forecasting.mean import Mean, learn_mean, learnt_from, on_grid, peaks, periodogram, smoothness_slope
-from spectralgp.forecasting.stack import LAGS, Member, Stack, last_rows, rolled
+from spectralgp.forecasting.stack import LAGS, Member, Stack, completed, last_rows, rolled
 from spectralgp.forecasting.times import Clock
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.kernels import Polynomial
+from spectralgp.learning import Sqp
 from spectralgp.spectra import decompose
 from spectralgp.time import (
     Component,
@@ -28,16 +30,21 @@ from spectralgp.time import (
     Oscillator,
     SeriesFit,
     complete,
-    filtered_with_holes,
     learn_each,
     learn_on_graph,
+    rolling,
 )
+from spectralgp.time.process import ROUGHLY_OPEN, rows_seen
 
 SMOOTH_SLOPE = -5.0  # of the log periodogram, between that of a Matern process of 3/2 and of 5/2
 MOST_OSCILLATORS = 2
 FEWEST_GRID = 24  # rows of a periodogram
 MOST_BRIDGED = 0.1  # of the values may be missing and filled by lines to learn models that are only compared
 MOST_LEARNT = 20_000  # last rows that all but the mean is learnt from; states are those of all rows
+FEWEST_COMPARED = 2_000  # rows before the blocks that models are learnt from to be compared, where they are many
+COMPARED_VALUES = 100_000  # the same in values: as many rows as have these, if they are more
+COMPARED_TOLERANCE_NATS = 0.1  # of searches for them, and of those that go on from there
+FEWEST_SCALED = 8  # values of a node, below which its scale is at least that of the others
 SMALLEST_SCALE = 1e-3  # of the median of all nodes' scales: one that hardly moved
 LAPLACIANS: tuple[LaplacianKind, ...] = ("combinatorial", "normalized")  # of which the likelier is taken
 DEGREES = (3, 2, 2)  # of powers, rates and the residual
@@ -128,29 +135,27 @@ class SeriesModel:
         return (rows.values - self.mean.at(rows.steps, rows.exogenous)) / self.scales
 
     def updated(self, rows: Rows) -> SeriesModel:
-        """The state after more rows; a row of which something is missing is completed by its forecast first."""
-        model = self
-        own = self.in_units(rows)
-        partial = np.isnan(own).any(axis=1) & ~np.isnan(own).all(axis=1)
-        start = 0
+        """The state after more rows, exactly; last rows, which the drift goes by, are completed by their forecasts."""
+        model, own, start = self, self.in_units(rows), 0
+        partial = np.asarray(np.isnan(own).any(axis=1) & ~np.isnan(own).all(axis=1))
+        partial[: max(len(own) - LAGS, 0)] = False
         for place in [*np.flatnonzero(partial).tolist(), len(own)]:
-            model = model._taken(rows.steps[start:place], own[start:place])
+            model = model._taken(rows.steps[start:place], own[start:place], own[start:place])
             if place < len(own):
-                ahead = model.ahead(
-                    rows.steps[place : place + 1], None if rows.exogenous is None else rows.exogenous[[place]]
-                )
-                full, _ = conditioned(ahead.mean[0], ahead.covariance(0), rows.values[place])
-                row = Rows(rows.steps[[place]], full[None], None if rows.exogenous is None else rows.exogenous[[place]])
-                model = model._taken(row.steps, model.in_units(row))
+                one = rows.part(slice(place, place + 1))
+                ahead = model.ahead(one.steps, one.exogenous)
+                full, _ = conditioned(ahead.mean[0], ahead.covariance(0), one.values[0])
+                completed = model.in_units(replace(one, values=full[None]))
+                model = model._taken(one.steps, own[place : place + 1], completed)
             start = place + 1
         return model
 
-    def _taken(self, steps: Array, values: Array) -> SeriesModel:
-        """The state after complete rows in units of nodes, and empty ones."""
+    def _taken(self, steps: Array, values: Array, completed: Array) -> SeriesModel:
+        """The state after rows in units of nodes, with what is taken for the last of them where they have holes."""
         if not len(steps):
             return self
         states = tuple(state.updated(steps, values) for state in self.states)
-        known = np.where(np.isfinite(values), values, 0.0)
+        known = np.where(np.isfinite(completed), completed, 0.0)
         recent = np.concatenate([known[::-1], self.recent])[:LAGS]
         return replace(self, states=states, recent=recent, last=float(steps[-1]), n_steps=self.n_steps + len(steps))
 
@@ -179,19 +184,12 @@ def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
         mean=mean,
         scales=np.full(n_nodes, np.sqrt(np.mean(model.scales**2))),
         stack=stacked([member], None, np.zeros(1), nothing, np.isfinite(nothing)),
-        states=(start_of(process, model.last),),
+        states=(process.start(model.last),),
         recent=np.zeros((LAGS, n_nodes)),
         n_steps=0,
         trials=None,
         notes=(f"moved from a graph of {model.scales.size} nodes",),
     )
-
-
-def start_of(process: ModalProcess, time: float) -> Filtered:
-    """A process that has seen nothing, at a time."""
-    stationary = process.space.stationary
-    nothing = np.empty((0, process.own.size))
-    return Filtered(process, time, np.zeros(stationary.shape[1:]), stationary, 0.0, nothing, nothing)
 
 
 def conditioned(mean: Array, covariance: Array, observed: Array) -> tuple[Array, Array]:
@@ -245,25 +243,34 @@ def learn_members(
     names: Sequence[str],
     residual: bool,
     laplacian: LaplacianKind | None = None,
+    solver: Sqp | None = None,
+    before: Mapping[str, Member] = MappingProxyType({}),
 ) -> dict[str, Member]:
-    """Members by name, those of the graph on a Laplacian or, if none is given, on the likelier of two."""
+    """Members by name, those of the graph on a Laplacian or, if none is given, on the likelier of two.
+
+    Searches go on from members of the same names that were learnt `before`.
+    """
     found = {}
     there = np.isfinite(values).any(axis=1)
     steps, values = steps[there], values[there]
     if NODES in names:
         mention("nodes on their own")
-        found[NODES] = Member(NODES, learn_each(steps, values, components))
+        found[NODES] = Member(
+            NODES, learn_each(steps, values, components, before[NODES].process if NODES in before else None)
+        )
     if graph is None or not {SEPARABLE, GRAPH} & set(names):
         return found
     if laplacian is None or SEPARABLE in names:
         mention("the graph, one rate for all frequencies")
         tried = LAPLACIANS if laplacian is None else (laplacian,)
-        fits = [_on_graph(graph, one, steps, values, components, False, residual) for one in tried]
+        start = before.get(SEPARABLE)
+        fits = [_on_graph(graph, one, steps, values, components, False, residual, solver, start) for one in tried]
         best = int(np.argmax([fit.value for fit in fits]))
         laplacian, found[SEPARABLE] = tried[best], Member(SEPARABLE, fits[best].process, fits[best])
     if GRAPH in names:
         mention("the graph, a rate for each frequency")
-        fit = _on_graph(graph, laplacian, steps, values, components, True, residual)
+        start = before.get(GRAPH)
+        fit = _on_graph(graph, laplacian, steps, values, components, True, residual, solver, start)
         found[GRAPH] = Member(GRAPH, fit.process, fit)
     return {name: found[name] for name in names if name in found}
 
@@ -276,22 +283,14 @@ def _on_graph(
     components: tuple[Component, ...],
     by_frequency: bool,
     residual: bool,
+    solver: Sqp | None,
+    start: Member | None,
 ) -> SeriesFit:
     power, rate, rest = (Polynomial(degree, "interval", laplacian) for degree in DEGREES)
     spectrum = decompose(graph, laplacian, scaled=True)
     own = (rate if by_frequency else None, rest if residual else None)
-    return learn_on_graph(spectrum, steps, values, components, power, *own)
-
-
-def completed(members: Iterable[Member], steps: Array, values: Array) -> Array:
-    """Rows with holes filled by their mean given all that was observed, by the graph if it can; empty rows stay."""
-    if np.isfinite(values).all():
-        return values
-    ordered = sorted(members, key=lambda one: one.process.basis is None)
-    there, filled = np.isfinite(values).any(axis=1), values.copy()
-    if not np.isfinite(values[there]).all():
-        filled[there] = complete(ordered[0].process, steps[there], values[there]).mean
-    return filled
+    known = None if start is None or start.fit is None else start.fit.dynamics
+    return learn_on_graph(spectrum, steps, values, components, power, *own, solver or Sqp(), known)
 
 
 def imputed(model: SeriesModel, rows: Rows, n_draws: int) -> tuple[Array, Array]:
@@ -307,9 +306,10 @@ def imputed(model: SeriesModel, rows: Rows, n_draws: int) -> tuple[Array, Array]
 def _units(rows: Rows, mean: Mean) -> tuple[Array, Array]:
     """What a mean leaves of rows in units of nodes, and the units."""
     left = rows.values - mean.at(rows.steps, rows.exogenous)
-    deviations = np.sqrt(np.nanmean(np.where(np.isfinite(left).any(axis=0), left, 0.0) ** 2, axis=0))
+    counts = np.isfinite(left).sum(axis=0)
+    deviations = np.sqrt(np.nansum(left**2, axis=0) / np.maximum(counts, 1))
     typical = float(np.median(deviations[deviations > 0])) if np.any(deviations > 0) else 1.0
-    scales = np.maximum(deviations, SMALLEST_SCALE * typical)
+    scales = np.maximum(deviations, np.where(counts < FEWEST_SCALED, 1.0, SMALLEST_SCALE) * typical)
     return left / scales, scales
 
 
@@ -336,32 +336,39 @@ def learn_series(
     chosen = components_for(rows.steps, values, mean) if isinstance(components, str) else tuple(components)
     names = [SEPARABLE, GRAPH, NODES] if graph is not None else [NODES]
     decided, held, backtest, laplacian = None, None, None, None
+    solver, compared = None, dict[str, Member]()
     if horizons_for(len(values)).size:
         cut = int(BLOCKS[0] * len(values))
+        first = max(0, cut - max(FEWEST_COMPARED, COMPARED_VALUES // values.shape[1]))
+        if first:
+            solver = Sqp(tolerance_nats=COMPARED_TOLERANCE_NATS)
+            notes = (*notes, f"models that are compared are learnt from {cut - first:,} of these")
         before = learnt_from(mean, *_three(rows.part(slice(0, cut))))
         left = rows.values - before.at(rows.steps, rows.exogenous)
         _, own_scales = _units(rows.part(slice(0, cut)), before)
         own = left / own_scales
         known = own if np.mean(~seen) > MOST_BRIDGED else interpolated(rows.steps, own)
-        members = learn_members(graph, rows.steps[:cut], known[:cut], chosen, names, residual is not None)
-        own = completed(members.values(), rows.steps, own)
+        part = slice(first, cut)
+        members = learn_members(
+            graph, rows.steps[part], known[part], chosen, names, residual is not None, solver=solver
+        )
+        compared = members if first else compared  # what is learnt from many rows goes on from what some have said
         decided = held = judged(list(members.values()), rows.steps, own, seen, drift is not None)
         backtest = _block_scores(rows, before, own_scales, held, season_rows(mean), cut)
         keep = [place for place, weight in enumerate(decided.weights) if weight > 0 or place == decided.spread]
         on_graph = [place for place, name in enumerate(members) if name != NODES]
         if on_graph and not set(on_graph) & set(keep):  # the better one, to fill holes and to be looked at
-            keep = sorted([*keep, min(on_graph, key=lambda place: float(np.log(held.errors[:, place]).sum()))])
+            keep = sorted([*keep, min(on_graph, key=lambda place: float(np.log(held.errors[:, place] + 1e-300).sum()))])
         names = [list(members)[place] for place in keep]
         decided = replace(decided, weights=decided.weights[keep], spread=keep.index(decided.spread))
         laplacian = next((one.laplacian for one in members.values() if one.laplacian is not None), None)
     else:
         names = names[:1]
-    members = learn_members(graph, rows.steps, values, chosen, names, residual is not None, laplacian)
+    members = learn_members(graph, rows.steps, values, chosen, names, residual is not None, laplacian, solver, compared)
     states = tuple(_state_after(one.process, all_steps, all_values) for one in members.values())
-    values = completed(members.values(), rows.steps, values)
     stack = stacked(list(members.values()), decided, rows.steps, values, seen)
     recent = np.zeros((LAGS, values.shape[1]))
-    recent[: min(LAGS, n_steps)] = np.nan_to_num(values[::-1][:LAGS])
+    recent[: min(LAGS, n_steps)] = np.nan_to_num(completed([*members.values()], rows.steps, values)[::-1][:LAGS])
     last = float(rows.steps[-1])
     trials = None if held is None else Trials(held.names, held.weights, held.horizons, held.errors)
     return SeriesModel(clock, mean, scales, stack, states, recent, last, n_steps, trials, chosen, notes), backtest
@@ -370,7 +377,7 @@ def learn_series(
 def _state_after(process: ModalProcess, steps: Array, values: Array) -> Filtered:
     """What rows say of the future, and nothing that is as long as they are."""
     nothing = np.empty((0, process.own.size))
-    found = filtered_with_holes(process, steps, values)
+    found = process.filtered(steps, values, ROUGHLY_OPEN)
     return replace(found, innovations=nothing, innovation_variances=nothing)
 
 
@@ -404,11 +411,11 @@ def _block_scores(rows: Rows, mean: Mean, scales: Array, held: Judged, season: i
 def backtested(model: SeriesModel, rows: Rows, first: int, horizons: Indices, how: str, joint: bool = True) -> Backtest:
     """Forecasts of rows from every origin from a first one on, by what was learnt: rows before it start the filters."""
     seen: Mask = np.isfinite(rows.values)
-    values = completed(model.stack.members, rows.steps, model.in_units(rows))
+    values = model.in_units(rows)
     origins = np.arange(first, len(values) - 1, dtype=np.intp)
     parts = rolled(model.stack.members, rows.steps, values, origins, horizons)
     ahead = model.ahead(model.last + horizons.astype(float)) if joint else None
-    recent = last_rows(values, origins)
+    recent = last_rows(completed(model.stack.members, rows.steps, values), origins)
     level = model.mean.at(rows.steps, rows.exogenous)
     found = []
     for place, horizon in enumerate(horizons.tolist()):
@@ -488,17 +495,25 @@ def one_step(model: SeriesModel, rows: Rows) -> tuple[Array, Array, Array]:
 def innovations(model: SeriesModel, rows: Rows) -> Array:
     """What was not forecast of each row one step before it, in deviations; NaN in the first row."""
     own = model.in_units(rows)
-    values = completed(model.stack.members, rows.steps, own)
+    seen, are_partial = rows_seen(own)
     means: list[Array] = []
     variances: list[Array] = []
     for member, weight in zip(model.stack.members, model.stack.weights.tolist(), strict=True):
         if not weight:
             means, variances = [*means, np.zeros(1)], [*variances, np.zeros(1)]
-            continue
-        found = member.process.filtered(rows.steps, values)
-        means.append(values - member.process.unload(found.innovations))
-        variances.append(member.process.node_variances(found.innovation_variances))
-    before = last_rows(values, np.arange(-1, len(values) - 1))
+        elif are_partial.any():
+            mean, variance = np.full((2, *own.shape), np.nan)
+            origins = np.arange(seen[0], len(own) - 1)
+            ahead = rolling(member.process, rows.steps, own, origins, np.ones(1, np.intp))
+            mean[origins + 1], variance[origins + 1] = (part[:, 0] for part in ahead)
+            means, variances = [*means, mean], [*variances, variance]
+        else:
+            found = member.process.filtered(rows.steps, own)
+            means.append(own - member.process.unload(found.innovations))
+            variances.append(member.process.node_variances(found.innovation_variances))
+    drifts = 1 in model.stack.drift_horizons
+    filled = completed(model.stack.members, rows.steps, own) if drifts else own
+    before = last_rows(filled, np.arange(-1, len(own) - 1)) if drifts else np.empty(0)
     shown = (own - model.stack.mean(means, before, 1.0)) / np.sqrt(model.stack.variance(variances, 1.0))
     shown[0] = np.nan
     return np.asarray(shown)

@@ -12,7 +12,7 @@ import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.graphs import LaplacianKind
-from spectralgp.time import ModalProcess, SeriesFit, rolling
+from spectralgp.time import ModalProcess, SeriesFit, completed_in_turn, rolling
 
 LAGS = 3  # last rows that errors are regressed on
 
@@ -51,8 +51,9 @@ def rolled(members: Sequence[Member], steps: Array, values: Array, origins: Indi
 
 
 def correlations_ahead(member: Member, steps: Array, values: Array, horizons: Indices) -> list[Array]:
-    """Correlations of nodes that a member expects of its errors at horizons, after all rows."""
-    state = member.process.filtered(steps, values)
+    """Correlations of nodes that a member expects of its errors at horizons, after all rows as if they had no holes."""
+    there = np.isfinite(values).any(axis=1)
+    state = member.process.filtered(steps[there], np.zeros((int(there.sum()), values.shape[1])))
     forecast = state.forecast(steps[-1] + horizons)
     return [as_correlations(forecast.node_covariance(place)) for place in range(len(horizons))]
 
@@ -134,3 +135,9 @@ def last_rows(values: Array, origins: Indices) -> Array:
     known = np.where(np.isfinite(values), values, 0.0)
     parts = [np.where((origins >= lag)[:, None], known[np.maximum(origins - lag, 0)], 0.0) for lag in range(LAGS)]
     return np.concatenate(parts, axis=1)
+
+
+def completed(members: Sequence[Member], steps: Array, values: Array) -> Array:
+    """Rows with holes filled by their mean given what is there and rows before, by the graph if it can."""
+    ordered = sorted(members, key=lambda one: one.process.basis is None)
+    return completed_in_turn(ordered[0].process, steps, values)

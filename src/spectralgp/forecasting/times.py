@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp._basics.tables import Table, as_table
+from spectralgp._basics.tables import Table, as_table, row_labels
 
 Stamps = NDArray[np.int64]  # microseconds since 1970, in UTC; of the local clock where they say so
 Ways = Literal["elapsed", "clock", "months", "month ends"]
@@ -237,6 +237,15 @@ def clock_of(times: Times) -> Clock:
             best = alike, step if by in ("elapsed", "clock") else float(np.round(step, 6)), by
     assert best is not None
     return Calendar(start, best[1], times.zone, best[2])
+
+
+def time_labels(clock: Clock, steps: Array) -> tuple[str, ...]:
+    """Steps as people write them: dates by the local clock, numbers, or rows where they are only counted."""
+    labels = clock.labels(steps)
+    if isinstance(clock, Calendar):
+        return row_labels(Dates(labels.astype(np.int64), clock.zone).local.astype("M8[us]"), len(steps))
+    counted = "row " if clock == Numbers() else ""
+    return tuple(f"{counted}{label:.12g}" for label in labels.tolist())
 
 
 # ---------------------------------------------------------------------------------------------------------- reading

@@ -46,17 +46,31 @@ def summary_of(model: SeriesModel, backtest: Backtest | None, graph: Graph) -> s
         lines.append("  backtest: none, for lack of rows; intervals are those of the model")
         return "\n".join(lines)
     lines += ["", str(backtest)]
+    return "\n".join([*lines, *(f"  {said}" for said in coverage_words(backtest) + rival_words(backtest))])
+
+
+def steps_ahead(*horizons: int) -> str:
+    """Such as "1 step ahead", or "6 and 24 steps ahead"."""
+    return f"{_listed(list(horizons))} step{'' if horizons == (1,) else 's'} ahead"
+
+
+def coverage_words(backtest: Backtest) -> list[str]:
+    """Horizons whose intervals were too narrow or too wide."""
+    said = []
     for horizon, share in backtest.miscovered:
         way = "too narrow, and wider by now" if share < GOOD_COVERAGE[0] else "too wide"
-        lines.append(f"  90% intervals {horizon} steps ahead covered {share:.1%} of what came: {way}.")
-    better = [
-        (name, int(h))
-        for name in backtest.rmse
-        for h, own, other in zip(backtest.horizons, backtest.rmse["model"], backtest.rmse[name], strict=True)
-        if other < own
-    ]
-    lines += [f"  {name} had the smaller error {horizon} steps ahead." for name, horizon in better]
-    return "\n".join(lines)
+        said.append(f"90% intervals {steps_ahead(horizon)} covered {share:.1%} of what came: {way}.")
+    return said
+
+
+def rival_words(backtest: Backtest) -> list[str]:
+    """At which horizons forecasts without a model had the smaller error."""
+    said = []
+    for name, errors in backtest.rmse.items():
+        better = backtest.horizons[errors < backtest.rmse["model"]].tolist()
+        if better:
+            said.append(f"{name} had the smaller error {steps_ahead(*better)}.")
+    return said
 
 
 def _member_lines(member: Member) -> list[str]:

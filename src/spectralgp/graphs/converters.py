@@ -42,11 +42,35 @@ def as_graph(graph: Any) -> Graph:
     """
     if isinstance(graph, GraphBase):
         return graph.require_whole("here")
+    if isinstance(graph, list | tuple | dict) and _holds_graphs(graph):
+        raise TypeError(
+            f"graph must be one graph for all signals; got {len(graph)} of them. A graph that varies in time, or one "
+            "graph per signal, is not modelled: pass one, such as their mean, or fit a model for each."
+        )
+    if getattr(graph, "ndim", 2) == 3:
+        raise ValueError(
+            f"graph must be one adjacency matrix, with two axes; got three, of lengths {tuple(graph.shape)}. A graph "
+            "that varies in time is not modelled: pass one, such as the mean over the first axis."
+        )
     for base in type(graph).__mro__:
         library = base.__module__.partition(".")[0]
         if library in _READERS:
             return _READERS[library](graph)
     return Graph(graph)
+
+
+def _holds_graphs(graphs: Any) -> bool:
+    """Whether a collection has graphs, or matrices, as its members: rows of one matrix have one axis."""
+    members = list(graphs.values() if isinstance(graphs, dict) else graphs)
+    return any(
+        isinstance(one, GraphBase)
+        or len(getattr(one, "shape", ())) == 2
+        or (
+            not hasattr(one, "shape")
+            and any(base.__module__.partition(".")[0] in _READERS for base in type(one).__mro__)
+        )
+        for one in members
+    )
 
 
 def _from_networkx(graph: Any) -> Graph:

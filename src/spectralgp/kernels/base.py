@@ -108,8 +108,12 @@ class GraphKernel(ABC):
         """The kernel with a residual filter beside it; itself if it has one, or is not a function on the spectrum."""
         return self
 
-    def moved_to(self, spectrum: Spectrum) -> Self:
-        """The learnt kernel on the spectrum of another graph; a ValueError if what was learnt says nothing there."""
+    def moved_to(self, spectrum: Spectrum, learnt_on: Spectrum | None = None) -> Self:
+        """The learnt kernel on the spectrum of another graph; a ValueError if what was learnt says nothing there.
+
+        A filter that is negative between the frequencies that it was learnt on is replaced by the nearest on those that
+        is not, if they are known.
+        """
         return self
 
     def without_floor(self, eigenvalues: Array) -> Self:
@@ -275,8 +279,8 @@ class Parts(SpectralKernel):
     def bind(self, spectrum: Spectrum) -> Self:
         return dataclasses.replace(self, kernels=tuple(part.bind(spectrum) for part in self.kernels))
 
-    def moved_to(self, spectrum: Spectrum) -> Self:
-        return dataclasses.replace(self, kernels=tuple(part.moved_to(spectrum) for part in self.kernels))
+    def moved_to(self, spectrum: Spectrum, learnt_on: Spectrum | None = None) -> Self:
+        return dataclasses.replace(self, kernels=tuple(part.moved_to(spectrum, learnt_on) for part in self.kernels))
 
     @property
     def has_free_amplitude(self) -> bool:

@@ -21,6 +21,7 @@ Bounds = tuple[float, float] | Literal["fixed"]
 AMPLITUDE_RANGE = (1e-8, 1e8)  # times the standard deviation of the signals, where no bounds are given
 STRENGTH_BOUNDS = (1e-5, 1e5)
 BOUND_ROUNDING = 1e-9  # by which a learnt parameter may lie beyond its bound
+N_SAMPLED = 9  # frequencies from 0 to 1 by whose values a function is known again
 # derivatives to second order: by the offsets of values in steps, their weights
 DIFFERENCES = {(-1, 1): (-0.5, 0.5), (0, 1, 2): (-1.5, 2.0, -0.5), (-2, -1, 0): (0.5, -2.0, 1.5)}
 
@@ -409,6 +410,8 @@ class Response(SpectralKernel):
         Positive factor, learnt on a logarithmic scale.
     laplacian, scaled
         Which Laplacian the eigenvalues are of, as in `decompose`.
+    name : str, optional
+        By which model files know `function`, which they do not hold: ``load(path, responses={name: function})``.
 
     Examples
     --------
@@ -426,6 +429,7 @@ class Response(SpectralKernel):
     amplitude: float = 1.0
     laplacian: LaplacianKind = "combinatorial"
     scaled: bool = True
+    name: str | None = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -482,6 +486,11 @@ class Response(SpectralKernel):
         response = self.response(eigenvalues)
         slopes = self.amplitude * self._shape_jacobian(np.asarray(eigenvalues, dtype=float))
         return np.column_stack([2 * response**2, 2 * response[:, None] * slopes])
+
+    @property
+    def sampled(self) -> tuple[float, ...]:
+        """The filter at a few frequencies, amplitude aside, by which its function is known again."""
+        return tuple(self._shape(np.linspace(0.0, 1.0, N_SAMPLED), *self.parameters).tolist())
 
     def _shape(self, eigenvalues: Array, *parameters: float) -> Array:
         values = as_real_array(self.function(eigenvalues, *parameters), "the values of function", ("n_eigenvalues",))

@@ -12,6 +12,7 @@ from numpy.polynomial import Chebyshev
 from numpy.polynomial import Polynomial as PowerSeries
 from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import nnls
 
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
 from spectralgp.graphs import LaplacianKind
@@ -22,6 +23,10 @@ UPPER_ROUNDING = 1e-9  # of an interval, by which the largest eigenvalue may lie
 AUTO_DEGREES = (0, 1, 2, 3, 5, 8)
 HIGHEST_DEGREE = 30
 ROUGHNESS = 0.1  # weight of the weak prior's penalty on high Chebyshev coefficients
+NEGATIVE_ROUNDING = 1e-12  # of a filter's largest value, that it may lie below zero
+SMALLEST_METRIC = 1e-8  # of a coefficient's weight where it changes no value at a frequency
+GRID_PER_TERM = 20  # points of the grid on which a polynomial is kept from being negative, to begin with
+N_EXCHANGES = 4  # times that points where it is smallest join the grid
 MAX_DESIGNS = 32  # remembered
 
 _designs: OrderedDict[tuple[int, int, float], tuple[Array, Array]] = OrderedDict()
@@ -175,18 +180,45 @@ class Polynomial(SpectralKernel):
     def is_positive_everywhere(self) -> bool:
         return self.constraint == "interval"
 
-    def moved_to(self, spectrum: Spectrum) -> Self:
-        if not self.is_positive_everywhere and self.degree != 0:
-            raise ValueError(
-                f"constraint must be 'interval' to transfer a polynomial to another graph, where it may be negative "
-                f"else; got {self.constraint!r}. Fit with Polynomial({self.degree}, constraint='interval')."
-            )
+    def moved_to(self, spectrum: Spectrum, learnt_on: Spectrum | None = None) -> Self:
         if not self.scaled and spectrum.upper > self.upper * (1 + UPPER_ROUNDING):
             raise ValueError(
                 f"graph must have no frequency above {self.upper:g}, where the filter was learnt; got "
                 f"{spectrum.upper:g}. Use a polynomial of a scaled Laplacian."
             )
-        return self
+        values = self.response(self.extrema())
+        if np.min(values) >= -NEGATIVE_ROUNDING * np.max(np.abs(values)):
+            return self
+        if learnt_on is None or self.fixed:
+            raise ValueError(
+                f"constraint must be 'interval' to transfer a polynomial that is negative on a part of the interval; "
+                f"got {self.constraint!r}. Fit with Polynomial({self.degree}, constraint='interval')."
+            )
+        return self.nearest_positive(learnt_on)
+
+    def nearest_positive(self, spectrum: Spectrum) -> Self:
+        """The polynomial of this degree that is nowhere negative, nearest in mean square over the frequencies.
+
+        It is ``min ||R (c' - c)||`` over coefficients with ``design(t) c' >= 0`` on a grid, a least-distance problem,
+        which non-negative least squares solve (Lawson and Hanson, 1974, chapter 23). Points where the answer is
+        smallest join the grid, and a lift by rounding is left to the end.
+        """
+        peak = np.max(np.abs(self.response(self.extrema())))
+        coefficients, n_terms = self._coefficients / peak, self._fixed_degree + 1
+        design = self.design(spectrum.eigenvalues)
+        metric = (design.T * (np.maximum(spectrum.multiplicities, 0.0) / spectrum.n_nodes)) @ design
+        # few frequencies do not determine a polynomial: then it moves as little as it can
+        root = np.linalg.cholesky(metric + SMALLEST_METRIC * np.eye(n_terms)).T
+        points = self.upper * (1 - np.cos(np.linspace(0, np.pi, GRID_PER_TERM * n_terms))) / 2
+        near, last = self._with(coefficients), np.eye(n_terms + 1)[-1]
+        for _ in range(N_EXCHANGES):
+            points = np.union1d(points, near.extrema())
+            grid = self.design(points)
+            stacked = np.vstack([np.linalg.solve(root.T, grid.T), -(grid @ coefficients)])
+            left = stacked @ nnls(stacked, last)[0] - last
+            near = self._with(coefficients + np.linalg.solve(root, -left[:-1] / left[-1]))
+        lift = max(-float(np.min(near.response(near.extrema()))), 0.0)
+        return self._with(peak * (np.array(near.chebyshev) + lift * np.eye(n_terms)[0]))
 
     def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
         if self.constraint is None or self.fixed:

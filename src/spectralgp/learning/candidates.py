@@ -6,12 +6,12 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp.fields import GraphGP, Posterior, Transformation, condition, condition_shrunk
+from spectralgp.fields import GraphGP, Transformation, condition, condition_latent, condition_shrunk
 from spectralgp.graphs import LAPLACIANS, LaplacianKind
 from spectralgp.kernels import GraphKernel, Identity, Polynomial, SpectralKernel, Standardised, Term
 from spectralgp.kernels.carry import CarryColumns
@@ -57,9 +57,11 @@ class Candidate:
 
     def condition(
         self, model: GraphGP, task: Task | None = None, learns_tails: bool = True, roughly: bool = False
-    ) -> Posterior:
+    ) -> Any:
         """A learnt model conditioned on the signals of the task, or of a part of it; learns to shrink if it must."""
         task = task or self.task
+        if task.observed_by is not None:
+            return condition_latent(model, task.inputs, task.signals, task.observed_by)
         own = (model, task.inputs, task.signals, task.carried)
         if self.shrunk and model.shrinkage is None:
             posterior = condition_shrunk(*own, learns_tails=learns_tails, roughly=roughly)

@@ -62,14 +62,14 @@ def learn_all(
     fits, left = dict[int, Fit](), list(range(len(kernels)))
     while left:
         task, beside = tasks[left[0]], left[:1]
-        if solver.shares_paths and task.signals.is_complete:
+        if solver.shares_paths and task.is_complete:
             beside = [index for index in left if tasks[index] is task]
         paths = [kernels[index].path() for index in beside]
         path = max((path for path in paths if kernels[left[0]] in path), key=len)
         group = [index for index in beside if kernels[index] in path]
         left = [index for index in left if index not in group]
         own, starts = [kernels[index] for index in group], [start for i in group if (start := known[i]) is not None]
-        if task.signals.is_complete:
+        if task.is_complete:
             found = solver.fit(task, own, starts if len(starts) == len(group) else None)
         else:
             found = [with_evidence(task, learn_incomplete(task, own[0], solver, known[group[0]]))]
@@ -84,7 +84,7 @@ def learn_near(
 
     Of those, likelihoods are expected ones until `with_evidence`.
     """
-    if task.signals.is_complete:
+    if task.is_complete:
         return learn_all([task], [kernel], solver, [warm_start])[0]
     fit = learn_incomplete(task, kernel, solver, warm_start, near)
     return replace(fit, model=told_apart(task, fit.model))

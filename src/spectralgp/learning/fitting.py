@@ -64,10 +64,15 @@ class FittedModels:
         pairs = zip(self.raw_fits, self.candidates, strict=True)
         return tuple(candidate.in_units(fit) for fit, candidate in pairs)
 
-    @cached_property
+    @property
     def shown(self) -> tuple[Shown, ...]:
         """Models with drawn hyperparameters, for bands about what was learnt: as `Shown` has them."""
-        parts: list[Shown] = []
+        return tuple(one for part in self.shown_of_each for one in part)
+
+    @cached_property
+    def shown_of_each(self) -> tuple[tuple[Shown, ...], ...]:
+        """Those of each candidate; of one without a weight the fit alone."""
+        parts: list[tuple[Shown, ...]] = []
         for number, (weight, fit, drawn) in enumerate(zip(self.weights, self.raw_fits, self.draws, strict=True)):
             task, models = self.candidates[number].learning, drawn.models
             if weight > 0 and len(models) == 1:  # else those that predict are several
@@ -75,7 +80,7 @@ class FittedModels:
                     stream = np.random.default_rng([SHOWN_SEED, number])
                     models = hyperparameter_draws(task, fit, SHOWN_DRAWS, stream).models
             further = self.candidates[number].spread, self.candidates[number].carried
-            parts += [(float(weight) / len(models), model, *further) for model in models]
+            parts.append(tuple((float(weight) / len(models), model, *further) for model in models))
         return tuple(parts)
 
     def conditioned_anew(self, candidates: Sequence[Candidate]) -> FittedModels:
@@ -144,7 +149,7 @@ def fit_models(
                 filling = None if filling is None else filling[kept]
                 warm_starts = [starts[one.untuned] for one in candidates]
         tasks = learning_tasks(candidates)
-        if is_choice and not tasks[0].signals.is_complete:
+        if is_choice and not tasks[0].is_complete:
             solver = solver.coarse()  # more draws for what is missing would tell nothing of predictions
         with quietly() if is_stacked else nullcontext():
             if is_learnt:
@@ -152,7 +157,7 @@ def fit_models(
             else:
                 # what was learnt from the first fold may lead to a lower maximum
                 is_cheap = is_choice and n_signals <= MOST_COMPARED and not tasks[0].spectrum.needs_passes
-                looks_elsewhere = is_cheap and is_stacked and tasks[0].signals.is_complete
+                looks_elsewhere = is_cheap and is_stacked and tasks[0].is_complete
                 tasks, fits = learn_candidates(candidates, tasks, solver, warm_starts, None, looks_elsewhere)
         if candidates[0].learnt_from is None:
             candidates = [replace(one, task=task) for one, task in zip(candidates, tasks, strict=True)]

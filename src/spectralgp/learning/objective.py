@@ -12,7 +12,16 @@ from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
 from spectralgp._basics.checks import Array, Indices, as_option, as_positive, as_real_array
-from spectralgp.fields import Evidence, EvidenceInTime, GraphGP, Inputs, InTime, are_in_time, rows_in_time
+from spectralgp.fields import (
+    Evidence,
+    EvidenceInTime,
+    GraphGP,
+    Inputs,
+    InTime,
+    ObservedBy,
+    are_in_time,
+    rows_in_time,
+)
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
 from spectralgp.kernels.base import Positivity
@@ -56,6 +65,8 @@ class Task:
     prior: Prior = "weak"
     spectrum: SpectrumSettings = Exact()
     carried: CarryColumns | None = None  # columns of the inputs that carry over to the signals
+    observed_by: ObservedBy | None = None  # how signals, which are latent then, are observed; as they are if not given
+    typical_variance: float | None = None  # of signals, where their own is not to be taken
 
     @classmethod
     def of(
@@ -110,12 +121,17 @@ class Task:
     @cached_property
     def variance(self) -> float:
         """Variance of the signals; one where they are all the same."""
-        return self.signals.variance or 1.0
+        return self.typical_variance or self.signals.variance or 1.0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether signals are known as they are; else they are completed under a model."""
+        return self.signals.is_complete and self.observed_by is None
 
     @cached_property
     def typical_noise(self) -> float:
         """The most probable noise variance, a share of that about the levels of the nodes."""
-        return NOISE_SHARE * (self.signals.variance_within or self.variance)
+        return NOISE_SHARE * (self.typical_variance or self.signals.variance_within or self.variance)
 
     @property
     def noise_bounds(self) -> Array:
@@ -143,7 +159,8 @@ class Task:
         """The task with the inputs of the signals kept, and with these signals."""
         inputs = self.input_kernel.subset(self.inputs, kept)
         carried = None if self.carried is None else CarryColumns.of(self.carried.columns, inputs)
-        return replace(self, inputs=inputs, signals=signals, carried=carried)
+        observed_by = None if self.observed_by is None else self.observed_by.some(kept)
+        return replace(self, inputs=inputs, signals=signals, carried=carried, observed_by=observed_by)
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,8 +442,11 @@ class Objective:
             self._rotated = (basis, rows, self._read[1].rotate(vectors))
         return self._rotated[2]
 
-    def information(self, x: Array) -> Array | None:
-        """Fisher information of all hyperparameters at ``x``; None where the graph kernel has no Jacobian."""
+    def information(self, x: Array, further: float = 0.0) -> Array | None:
+        """Fisher information of all hyperparameters at ``x``; None where the graph kernel has no Jacobian.
+
+        `further` is white variance that signals are seen through beside all else.
+        """
         graph_kernel, input_theta, noise_variance = self.split(x)
         eigenvalues = self.spectrum.eigenvalues
         jacobians = graph_kernel.power_jacobians(eigenvalues)
@@ -439,7 +459,7 @@ class Objective:
         slopes = np.moveaxis(rows.modes.vectors.T @ np.moveaxis(jacobian, 2, 0) @ rows.modes.vectors, 0, 2)
         filters = list(zip((rows.modes.values, each), jacobians, strict=False))
         noise = [(each, np.full((eigenvalues.size, 1), noise_variance))] if self.learns_noise else []
-        powers = evidence.precisions, evidence.power
+        powers = 1 / (evidence.variances + further), evidence.power
         return fisher_information(*powers, self.spectrum.multiplicities, filters, slopes, noise)
 
     def _information_in_time(self, x: Array, jacobians: tuple[Array, ...]) -> Array:
@@ -456,9 +476,9 @@ class Objective:
         order = [*range(n_graph), *range(n_last, n_last + input_theta.size), *range(n_graph, n_last)]
         return found[np.ix_(order, order)]
 
-    def precision(self, x: Array) -> Array | None:
-        """Positive definite curvature to step by: Fisher information plus that of the prior; None without either."""
-        curvature = self.information(x)
+    def precision(self, x: Array, further: float = 0.0) -> Array | None:
+        """Positive definite curvature to step by: `information` plus that of the prior; None without either."""
+        curvature = self.information(x, further)
         if curvature is None:
             return None
         if self.task.prior is not None:

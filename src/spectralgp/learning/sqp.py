@@ -149,7 +149,7 @@ class Sqp(Solver):
 
     def _from_some(self, task: Task, kernels: Sequence[GraphKernel]) -> list[Fit] | None:
         """Rough fits to some of the signals, where there are many, whose evaluations cost their number cubed."""
-        if not _has_many(task, kernels) or task.signals.has_holes:  # whose completions are of all
+        if not _has_many(task) or task.signals.has_holes:  # whose completions are of all
             return None
         random_state = np.random.default_rng(self.random_state)
         rows = np.sort(random_state.choice(task.signals.shape[0], SIGNALS_BEFORE_ALL, replace=False))
@@ -205,7 +205,7 @@ class Sqp(Solver):
         return solutions
 
     def _highest(self, objective: Objective, starts: list[Array]) -> SearchResult:
-        if _has_many(objective.task, [objective.graph_kernel]):
+        if _has_many(objective.task):
             starts = [_settled(objective, start, self.max_iterations, self.tolerance_nats) for start in starts]
         ascents = [ascend(objective, start, self.max_iterations, self.tolerance_nats) for start in starts]
         return max(ascents, key=attrgetter("value"))
@@ -323,13 +323,10 @@ def maximise(
     return x, value, Outcome.NOT_STATIONARY, detail
 
 
-def _has_many(task: Task, kernels: Sequence[GraphKernel]) -> bool:
+def _has_many(task: Task) -> bool:
     """Whether evaluations cost the cube of the number of signals above all, so that they are saved."""
-    # without a prior or a residual the way decides which maximum it is; a quadrature has moments of all signals
-    is_open = task.prior is None or any(kernel.residual is None for kernel in kernels)
-    return task.signals.shape[0] >= 2 * SIGNALS_BEFORE_ALL and not (
-        is_open or task.spectrum.needs_passes or task.is_in_time
-    )
+    # a quadrature has moments of all signals
+    return task.signals.shape[0] >= 2 * SIGNALS_BEFORE_ALL and not (task.spectrum.needs_passes or task.is_in_time)
 
 
 def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats: float | None = None) -> Array:

@@ -14,6 +14,7 @@ from spectralgp.forecasting.backtests import GOOD_COVERAGE, Backtest
 from spectralgp.plots import style
 from spectralgp.plots.predictions import node_of
 from spectralgp.plots.signals import plot_signal
+from spectralgp.report.numbers import log_band
 from spectralgp.scores import interval_half_width
 
 if TYPE_CHECKING:
@@ -116,14 +117,14 @@ def plot_forecast_map(model: Any, step: int = 1, *, which: Literal["mean", "std"
 def plot_rates(model: Any, *, which: Literal["rate", "power"] = "rate", ax: Axes | None = None) -> Axes:
     """Draw learnt time scales, one over the rate, or powers of the components by frequency of the graph, with bands.
 
-    Bands are of two standard deviations of what was learnt.
+    Bands are of two standard deviations of what was learnt, up to a factor of a thousand.
     """
     as_option(which, "which", ("rate", "power"))
     points, values, std = model.response(which=which, return_std=True)
     ax = style.axes(ax)
     for place, (value, spread) in enumerate(zip(values, std, strict=True)):
         colour, line = style.COLOURS[place % len(style.COLOURS)], style.LINE_STYLES[place % len(style.LINE_STYLES)]
-        low, high = value * np.exp(-2 * spread / value), value * np.exp(2 * spread / value)
+        low, high = log_band(value, spread)
         if which == "rate":
             value, low, high = 1 / value, 1 / high, 1 / low
         ax.fill_between(points, low, high, color=colour, alpha=0.2, linewidth=0)

@@ -6,9 +6,10 @@ Colours are legible on white and on black; what has none takes the ink of the pa
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,13 @@ from spectralgp._basics.colours import COLOURS
 from spectralgp._basics.extras import require
 from spectralgp.graphs import Graph
 from spectralgp.graphs.weights import heaviest_edges
-from spectralgp.report.numbers import Bands, Numbers, Predictions, Which, deviation_band
+from spectralgp.report.numbers import Bands, Numbers, Predictions, Shown, Which, deviation_band
 from spectralgp.report.words import NAMES
-from spectralgp.scores import LEVELS, Calibration, interval_half_width
+from spectralgp.scores import JUDGED_LEVELS, LEVELS, Calibration, interval_half_width
+
+if TYPE_CHECKING:
+    from spectralgp.forecasting.backtests import Backtest
+    from spectralgp.report.series import SeriesNumbers
 
 MAX_NODES = 50_000  # drawn
 MAX_EDGES = 40_000  # drawn
@@ -31,11 +36,15 @@ MAX_EDGES_UNASKED = 10_000  # drawn before they are asked for: with more the map
 MAX_VALUES = 1_000_000  # on the map, counting observed values, predictions and deviations, of four bytes each
 MAX_POINTS = 3_000  # predictions against observed values, and marks drawn without WebGL
 MAX_NAME = 80  # letters of a name in hover texts
+FAN = (0.9, 0.5)  # intervals of a node over the signals
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}(:\d{2}(\.\d+)?)?)?")
+LEAST_POWER = 1e-4  # of the largest, down to which powers are drawn
 COLOUR_TAIL = 0.005  # share of the values beyond either end of the colours
 EMBEDDING_TOLERANCE = 1e-2  # of the eigenvalues by which nodes of a large graph without coordinates are placed
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]])  # parts of a few nodes, which have too few eigenvectors
 
-ORANGE, GREEN, SKY = COLOURS[1], COLOURS[2], COLOURS[6]
+ORANGE, GREEN, PINK, SKY = COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[6]
+DASHES = ("solid", "dash", "dashdot", "dot")
 BLUE = "#1F88C8"  # lighter than Okabe and Ito's, which is dim on black
 FILTER_STYLES: dict[Which, tuple[str, str, str]] = {
     "signal": (BLUE, "rgba(31, 136, 200, 0.25)", "solid"),
@@ -145,33 +154,206 @@ def shown_signals(n_signals: int, n_drawn: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, n_signals - 1, n_shown).round().astype(np.intp))
 
 
-def figure_data(numbers: Numbers, places: Places, shown: NDArray[np.intp], aspect: float) -> dict[str, Any]:
-    """What the script of the page reads: the figures by the names of their places, and the values of the map."""
-    predictions, nodes = numbers.predictions, places.nodes
-    fields = {name: getattr(predictions, name)[np.ix_(shown, nodes)] for name in ("observed", "mean", "std")}
-    names = [numbers.names[node] for node in nodes.tolist()]
-    figures = {
-        "map-plot": _map(numbers.graph, places, aspect),
-        "filter-plot": filter_figure(numbers.bands),
-        "scatter-plot": _scatter(predictions, numbers.names, nodes),
+def signal_figures(numbers: Numbers, places: Places) -> dict[str, Any]:
+    """Figures of a model of signals but for those that have controls, by the names of their places."""
+    return {
+        "scatter-plot": _scatter(numbers.predictions, numbers.names, places.nodes),
         "coverage-plot": _coverage(numbers.calibration),
         "pit-plot": _histogram(numbers.calibration),
+        "filter-plot": filter_figure(numbers.bands),
     }
+
+
+def figure_data(
+    shown_values: Shown, places: Places, shown: NDArray[np.intp], aspect: float, others: dict[str, Any]
+) -> dict[str, Any]:
+    """What the script of the page reads: the figures by the names of their places, and the values of the map."""
+    predictions, nodes = shown_values.predictions, places.nodes
+    cells = np.ix_(shown, nodes)
+    fields = {name: getattr(predictions, name)[cells] for name in ("observed", "mean", "std")}
+    names = [shown_values.names[node] for node in nodes.tolist()]
+    labels = [predictions.labels[number] for number in shown.tolist()]
+    along = positions_of(labels)
+    figures = {"map-plot": _map(shown_values.graph, places, aspect), "node-plot": _node(along), **others}
     as_dicts = {name: figure.to_dict() for name, figure in figures.items()}
     for one in as_dicts.values():
         del one["layout"]["template"]  # one of ours, by the scheme of the page
+    arrays = {"x": places.coordinates[:, 0], "y": places.coordinates[:, 1], **fields}
+    filled = np.empty(0, dtype=np.intp)
+    if predictions.filled is not None:  # few values, by their places
+        means, deviations = (one[cells].ravel() for one in (predictions.filled.mean, predictions.filled.std))
+        filled = np.flatnonzero(np.isfinite(means))
+        arrays |= {"filledMean": means[filled], "filledStd": deviations[filled]}
     return {
         "figures": as_dicts,
         "templates": TEMPLATES,
         "names": names,
         "texts": [hover_text(name) for name in names],
-        "labels": [predictions.labels[number] for number in shown.tolist()],
+        "labels": labels,
         "markers": _markers(fields, nodes.size),
+        "along": along.places,
+        "order": along.order,
+        "filled": filled.tolist(),
+        "start": {"signal": _nearest(shown, shown_values.first), "node": _first_node(predictions, nodes)},
+        "widths": [float(interval_half_width(1.0, level)) for level in FAN],
         "arrays": {
             name: base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
-            for name, values in {"x": places.coordinates[:, 0], "y": places.coordinates[:, 1], **fields}.items()
+            for name, values in arrays.items()
         },
     }
+
+
+def _nearest(shown: NDArray[np.intp], signal: int) -> int:
+    return int(np.argmin(np.abs(shown - signal)))
+
+
+def _first_node(predictions: Predictions, nodes: NDArray[np.intp]) -> int:
+    """The node that is drawn at first: of most holes among those mostly observed, or else of a middling error."""
+    observed = predictions.observed[:, nodes]
+    n_observed = np.isfinite(observed).sum(axis=0)
+    if predictions.filled is not None:
+        n_filled = np.isfinite(predictions.filled.mean[:, nodes]).sum(axis=0)
+        return int(np.argmax(np.where(2 * n_observed >= n_observed.max(), n_filled, -1)))
+    squares = np.square(observed - predictions.mean[:, nodes])
+    counts = np.isfinite(squares).sum(axis=0)
+    errors = np.where(counts > 0, np.nansum(squares, axis=0) / np.maximum(counts, 1), -1.0)
+    return int(np.argsort(errors, kind="stable")[errors.size // 2])
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """Where signals stand along an axis: dates, numbers or just their labels."""
+
+    places: list[Any]
+    order: list[int]  # of the signals along the axis
+    kind: str  # as plotly calls it
+    title: str
+
+
+def positions_of(labels: list[str]) -> Along:
+    """Dates and numbers are read from labels; rows that are counted stand by their numbers."""
+    if all(DATE.fullmatch(label) for label in labels):
+        order = sorted(range(len(labels)), key=labels.__getitem__)
+        return Along(list(labels), order, "date", "")
+    texts, title = labels, ""
+    if all(label.startswith("row ") for label in labels):
+        texts, title = [label.removeprefix("row ") for label in labels], "row"
+    try:
+        numbers = [float(text) for text in texts]
+    except ValueError:
+        numbers = [np.nan]
+    if not np.isfinite(numbers).all():
+        return Along(list(labels), list(range(len(labels))), "category", "")
+    return Along(numbers, np.argsort(numbers, kind="stable").tolist(), "linear", title)
+
+
+def series_figures(numbers: SeriesNumbers) -> dict[str, Any]:
+    """Figures of a series but for those that have controls: scores by horizon, time scales by frequency."""
+    found, drawn = numbers.backtest, {}
+    if found is not None:
+        drawn["error-plot"] = _by_horizon(found, found.rmse, "root mean square error")
+        drawn["crps-plot"] = _by_horizon(found, found.crps, "CRPS")
+        drawn["coverage-plot"] = _coverage_by_horizon(found)
+    if numbers.components:
+        drawn["rate-plot"] = _rates(numbers)
+    return drawn
+
+
+def _by_horizon(found: Backtest, scores: dict[str, Array], title: str) -> Any:
+    figure = _plotly().Figure()
+    for (name, values), colour, dash in zip(scores.items(), (BLUE, ORANGE, GREEN), DASHES, strict=False):
+        figure.add_scatter(
+            x=[str(one) for one in found.horizons],
+            y=values,
+            name=name,
+            mode="lines+markers",
+            line={"color": colour, "dash": dash, "width": 2.5},
+            hovertemplate=f"%{{x}} steps ahead: %{{y:.4g}}<extra>{name}</extra>",
+        )
+    figure.update_xaxes(title_text="steps ahead", type="category")
+    return figure.update_yaxes(title_text=title, rangemode="tozero")
+
+
+def _coverage_by_horizon(found: Backtest) -> Any:
+    """Shares inside intervals by horizon, each level with where it should be."""
+    figure, steps = _plotly().Figure(), [str(one) for one in found.horizons]
+    shares = dict(zip(JUDGED_LEVELS, [] if found.coverages is None else found.coverages, strict=False))
+    for (level, values), colour in zip((shares or {0.9: found.coverage}).items(), (GREEN, ORANGE, BLUE), strict=False):
+        line = {**DIAGONAL, "color": colour}
+        figure.add_scatter(x=steps, y=[level] * len(steps), mode="lines", line=line, hoverinfo="skip", showlegend=False)
+        figure.add_scatter(
+            x=steps,
+            y=values,
+            name=f"in {level:.0%} intervals",
+            mode="lines+markers",
+            line={"color": colour, "width": 2.5},
+            hovertemplate="%{x} steps ahead: %{y:.1%}<extra></extra>",
+        )
+    figure.update_xaxes(title_text="steps ahead", type="category")
+    return figure.update_yaxes(title_text="share of values inside", range=[0, 1], tickformat=".0%")
+
+
+def _rates(numbers: SeriesNumbers) -> Any:
+    """Time scales and powers of components by frequency, with bands of two standard deviations."""
+    figure = require("plotly.subplots", "report", "to write a report").make_subplots(
+        2, 1, shared_xaxes=True, vertical_spacing=0.06
+    )
+    for one, colour, dash in zip(numbers.components, (BLUE, ORANGE, GREEN, PINK), DASHES, strict=False):
+        curves = {1: (one.times, one.times_band), 2: (one.power, one.power_band)}
+        for row, (values, (low, high)) in curves.items():
+            shade = f"rgba({int(colour[1:3], 16)}, {int(colour[3:5], 16)}, {int(colour[5:7], 16)}, 0.2)"
+            figure.add_trace(_band(numbers.frequencies, low, high, shade, showlegend=False), row, 1)
+            figure.add_scatter(
+                x=numbers.frequencies,
+                y=values,
+                name=one.name,
+                mode="lines",
+                showlegend=row == 1,
+                line={"color": colour, "dash": dash, "width": 2.5},
+                hovertemplate="%{y:.3g} at frequency %{x:.2g}",
+                row=row,
+                col=1,
+            )
+    figure.update_yaxes(title_text="time scale in steps", type="log", dtick=1, row=1)
+    highest = max(float(one.power_band[1].max()) for one in numbers.components)
+    ends = [float(np.log10(highest * share)) for share in (LEAST_POWER, 1.5)]
+    figure.update_yaxes(title_text="power", type="log", dtick=1, range=ends, row=2)
+    figure.update_xaxes(title_text="frequency, smooth to rough", zeroline=False, row=2)
+    return figure.update_layout(hovermode="closest")
+
+
+def _node(along: Along) -> Any:
+    """Marks without places for a node over the signals, which the page fills in."""
+    go = _plotly()
+    band = {"mode": "lines", "fill": "toself", "line": {"width": 0}, "hoverinfo": "skip", "legendrank": 2}
+    shades = ("rgba(128, 128, 128, 0.22)", "rgba(128, 128, 128, 0.4)")
+    bands = [
+        go.Scatter(name=f"{level:.0%} interval", fillcolor=shade, **band)
+        for level, shade in zip(FAN, shades, strict=True)
+    ]
+    hover = "%{text}: %{y:.4g}"
+    filled = {"size": 8, "symbol": "square", "color": ORANGE}
+    return go.Figure(
+        [
+            *bands,
+            go.Scatter(name="predicted", mode="lines", line={"width": 1.5, "color": "#808080"}, hovertemplate=hover),
+            go.Scatter(
+                name="observed",
+                mode="lines+markers",
+                line={"width": 1, "color": BLUE},
+                marker={"size": 5},
+                hovertemplate=hover,
+            ),
+            go.Scatter(
+                name="filled in, with its 90% interval",
+                mode="markers",
+                marker=filled,
+                error_y={"type": "data", "color": ORANGE, "thickness": 1, "width": 2},
+                hovertemplate=hover,
+            ),
+        ],
+        {"hovermode": "closest", "xaxis": {"type": along.kind, "title": along.title, "zeroline": False}},
+    )
 
 
 def hover_text(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,25 +16,35 @@ from spectralgp.fields import Mixture, Posterior, Predictive, leave_one_out
 from spectralgp.graphs import Graph
 from spectralgp.learning import Fit
 from spectralgp.learning.fitting import FittedModels, Tried
-from spectralgp.scores import Calibration, calibration_of
+from spectralgp.report.shapes import FilterShape
+from spectralgp.scores import Calibration, Share, calibration_of, share_of
 
 if TYPE_CHECKING:
     from spectralgp.baselines import Performance
     from spectralgp.learning.time_order import TimeOrder
 
-Source = Literal["left out", "held out", "fitted"]
-"""Where predictions come from: each training signal from all others; new signals; the fit to the training signals."""
+Source = Literal["left out", "held out", "fitted", "forecast"]
+"""Each training signal from all others; new signals; the fit to the training signals; rows after the last one."""
 
 Which = Literal["signal", "residual", "carry"]
 
 N_GRID_POINTS = 200  # at which filters are drawn
 N_SPECTRUM_BINS = 30
+MOST_NAMED = 4  # inputs
+WIDEST = 1_000.0  # factor between a learnt rate and the end of its band: beyond it nothing is known
+MOST_CORRELATED = 1_000  # nodes between all of which correlations are found
 
 
 def deviation_band(mean: Array, std: Array) -> tuple[Array, Array]:
     """One standard deviation to either side; not below zero for a filter that is nowhere negative."""
     low = mean - std
     return (np.maximum(low, 0.0) if np.min(mean) >= 0 else low), mean + std
+
+
+def log_band(values: Array, std: Array) -> tuple[Array, Array]:
+    """Two standard deviations of the logarithm to either side of values above zero, at most a factor of `WIDEST`."""
+    reach = np.exp(np.minimum(2 * std / values, np.log(WIDEST)))
+    return values / reach, values * reach
 
 
 def laplacian_in_words(kind: str, scaled: bool) -> str:
@@ -49,6 +59,7 @@ class LearntFilter:
     which: Which
     mean: Array
     std: Array | None  # None where the model holds no signals that would tell it
+    shape: FilterShape
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +78,14 @@ class Bands:
 
 
 @dataclass(frozen=True, eq=False)
+class Filled:
+    """What fills holes, as it would be observed: NaN where there is none."""
+
+    mean: Array  # (n_signals, n_nodes)
+    std: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Predictions:
     """Observed signals and their predictions, noise included, in the units of the data: (n_signals, n_nodes) each."""
 
@@ -77,6 +96,8 @@ class Predictions:
     std: Array
     log_density: Array | None  # of each signal, in nats; None if it is that of the fit itself
     baseline: Array  # the node's mean over the (other) training signals; NaN where there are none
+    filled: Filled | None = None  # what was not observed, given the rest of its signal too; None where it is not known
+    pit: Array | None = None  # probability integral transforms, where they do not follow from means and deviations
 
 
 @dataclass(frozen=True)
@@ -94,15 +115,18 @@ class Variance:
     of: str = ""  # what that model sees in place of the signals, if not those
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scores:
-    """How good the predictions are, over all observed values."""
+    """How good the predictions are, over all observed values, and by node."""
 
     n_values: int
     error: float  # root mean square
     spread: float  # root mean square predicted standard deviation
     crps: float
     log_density: float  # mean over the values, in nats
+    bias: Share  # mean of observed less predicted values, zero if there is none
+    node_errors: Array  # root mean square of each node; NaN where nothing was observed
+    node_biases: Array
 
 
 @dataclass(frozen=True)
@@ -129,9 +153,29 @@ class Member:
     inputs: str  # the learnt input kernel
 
 
+class Shown(Protocol):
+    """What the map and the picture of a node show."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the nodes."""
+
+    @property
+    def predictions(self) -> Predictions:
+        """What was observed and predicted."""
+
+    @property
+    def first(self) -> int:
+        """The signal that is shown at first."""
+
+
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Everything that a report tells; models come with the heaviest, and those compared with the best first."""
+    """Everything that a report of signals tells; models come with the heaviest, those compared with the best first."""
 
     graph: Graph
     names: tuple[str, ...]
@@ -145,9 +189,13 @@ class Numbers:
     tried: tuple[Tried, ...]
     stand_ins: int = 0  # draws of the hyperparameters that the best values replace
     has_inputs: bool = True
+    inputs: tuple[str, ...] = ()  # what predictions are made from, in words
+    note: str = ""  # what was done about the signals that were given
+    correlations: tuple[float, float] | None = None  # of what is not noise at joined nodes, and at any two: medians
     order: str = ""  # that rows are in the order of time, in words
     forecasts: tuple[Performance, ...] = ()  # of signals: ours first, then the baselines; none where ours is the fit
     fillings: tuple[Performance, ...] = ()  # of hidden entries, where signals have holes
+    first: int = 0  # signal that is shown
 
 
 OURS = "learnt model"
@@ -164,21 +212,33 @@ class NewSignals:
     mean: Array
     std: Array  # noise included
     log_density: Array  # of each signal
+    pit: Array | None = None  # probability integral transforms, where they do not follow from means and deviations
+    at: Predictive | None = None  # what is predicted, where more than that may be asked
+
+
+def predicted_signals(at: Predictive, labels: Sequence[str], inputs: Any, observed: Array, native: Any) -> NewSignals:
+    """New signals with what a model predicts of them before it has seen them; `native` is as its library has them."""
+    found = at.mean, at.std(include_noise=True), at.log_density(native, joint=False)
+    mean, std, densities = (_host_array(one) for one in found)
+    pit = at.transforms(observed, np.random.default_rng(0))
+    return NewSignals(labels, inputs, observed, mean, std, densities, pit, at)
 
 
 def gather(
     model: Any,
     learnt: FittedModels,
     names: Sequence[str],
-    kept: NDArray[np.bool_],
+    labels: Sequence[str],
+    n_empty: int = 0,
     held_out: NewSignals | None = None,
     columns: Indices | None = None,
     without: Without | None = None,
+    note: str = "",
 ) -> Numbers:
     """Everything a report tells of a fitted estimator; `names` are those of the nodes, in the graph's order.
 
-    `kept` says of each signal given at `fit` whether it had any value, and so is a training signal. Without signals
-    that are `held_out` each training signal is predicted from all others. `columns` of the inputs have a value for each
+    `labels` are those of the training signals; `n_empty` more had no value at all. Without signals that are `held_out`
+    each training signal is predicted from all others. `columns` of the inputs have a value for each
     node, if any do: where it is that of the signal before, "no change" is a baseline. `without` conditions the model on
     all but some entries of the training signals; if not given, no fillings of these are judged.
     """
@@ -188,29 +248,35 @@ def gather(
     if held_out is not None:
         found = (held_out.observed, held_out.mean, held_out.std, held_out.log_density)
         baseline = _node_means(training, held_out.observed.shape)
-        predictions = Predictions("held out", tuple(held_out.labels), *found, baseline)
+        filled = _filled(model.posterior_, heaviest, held_out.observed, held_out)
+        predictions = Predictions("held out", tuple(held_out.labels), *found, baseline, filled, held_out.pit)
     elif len(training):
-        predictions = _training_predictions(model.posterior_, heaviest, training, kept)
+        predictions = _training_predictions(model.posterior_, heaviest, training, tuple(labels))
     else:
         raise ValueError(
             "model must hold signals to report on, or be given some; got a model without any. Pass X and Y."
         )
     compared = (predictions.observed, predictions.mean, predictions.std)
+    found_forecasts = _forecasts(plain, training, predictions, held_out, columns, learnt.order)
+    is_lagged = any(one.name == "no change" for one in found_forecasts)
     return Numbers(
         graph=graph,
         names=tuple(names),
-        counts=_counts(graph, heaviest.inputs, training, kept),
+        counts=_counts(graph, heaviest.inputs, training, n_empty),
         bands=_bands(model, heaviest),
         predictions=predictions,
         scores=_scores(*compared),
-        calibration=calibration_of(scores.pit(*compared)),
+        calibration=calibration_of(scores.pit(*compared) if predictions.pit is None else predictions.pit),
         variance=_variance(model.posterior_, heaviest, predictions),
         members=_members(learnt),
         tried=tuple(sorted(learnt.tried, key=lambda one: -one.score)),
         stand_ins=learnt.n_stand_ins,
         has_inputs=heaviest.prior.input_kernel.has_features or heaviest.prior.input_kernel.is_pairwise,
+        inputs=_inputs_in_words(model, heaviest, columns, is_lagged),
+        note=note,
+        correlations=_correlations(graph, heaviest),
         order="" if learnt.order is None else learnt.order.described,
-        forecasts=_forecasts(plain, training, predictions, held_out, columns, learnt.order),
+        forecasts=found_forecasts,
         fillings=_fillings(graph, model.posterior_, plain, training, held_out, without),
     )
 
@@ -287,11 +353,62 @@ def _host_array(array: Any) -> Array:
     return np.asarray(on_host(array), dtype=float)
 
 
+def _inputs_in_words(model: Any, heaviest: Posterior, columns: Indices | None, is_lagged: bool) -> tuple[str, ...]:
+    """What predictions are made from: few inputs by name."""
+    kernel = heaviest.prior.input_kernel
+    if kernel.is_pairwise:
+        return ("the covariances between signals that were given",)
+    if not kernel.has_features:
+        return ()
+    names, taken = getattr(model, "feature_names_in_", ()), set[int]() if columns is None else set(columns.tolist())
+    own = ["the signal before" if is_lagged else "a value at each node"] if taken else []
+    others = [str(name) for place, name in enumerate(names) if place not in taken]
+    n_others = model.n_features_in_ - len(taken)
+    if n_others:
+        own += others if 0 < len(others) <= MOST_NAMED else [f"{n_others:,} input{'' if n_others == 1 else 's'}"]
+    return tuple(own)
+
+
+def _correlations(graph: Graph, heaviest: Posterior) -> tuple[float, float] | None:
+    """Medians of the correlations of what is not noise, over edges and over pairs; None where that is much work."""
+    prior, basis = heaviest.prior, heaviest.prior.graph_basis
+    if not basis.has_eigenvectors or graph.n_nodes > MOST_CORRELATED or not graph.n_edges:
+        return None
+    power = (heaviest.input_variance if heaviest.inputs.shape[0] else 1.0) * prior.power
+    power = power + prior.graph_kernel.residual_power(basis.eigenvalues)
+    vectors = basis.require_eigenvectors("for correlations of nodes")
+    covariance = (vectors * power) @ vectors.T
+    deviations = np.sqrt(np.diag(covariance))
+    if not np.all(deviations > 0):
+        return None
+    correlations = covariance / np.multiply.outer(deviations, deviations)
+    pairs = np.triu_indices(graph.n_nodes, 1)
+    joined = correlations[graph.weights.nonzero()]
+    return float(np.median(joined)), float(np.median(correlations[pairs]))
+
+
+def _filled(
+    posterior: Posterior | Mixture, heaviest: Posterior, observed: Array, new: NewSignals | None = None
+) -> Filled | None:
+    """What fills the holes of training signals, or of new ones; None where there are none, or on a large graph."""
+    holes = np.isnan(observed)
+    if not holes.any() or not heaviest.basis.has_eigenvectors:
+        return None
+    rows = np.arange(len(observed))
+    # all new ones at once, as `impute` does
+    found: Predictive
+    if new is None:
+        found = posterior.filled(rows)
+    else:
+        found = (posterior.at(new.inputs) if new.at is None else new.at).given(observed)
+    mean, std = found.values, np.sqrt(found.values_variance())
+    return Filled(np.where(holes, mean, np.nan), np.where(holes, std, np.nan))
+
+
 def _training_predictions(
-    posterior: Posterior | Mixture, heaviest: Posterior, training: Array, kept: NDArray[np.bool_]
+    posterior: Posterior | Mixture, heaviest: Posterior, training: Array, labels: tuple[str, ...]
 ) -> Predictions:
     """Each training signal from all others; from all of them where that has no closed form."""
-    labels = tuple(f"row {number}" for number in np.flatnonzero(kept))
     if heaviest.seen is not None and not heaviest.basis.has_eigenvectors:
         prediction = posterior.at(heaviest.prior.input_kernel.as_new(heaviest.inputs))
         mean, std = _host_array(prediction.mean), _host_array(prediction.std(include_noise=True))
@@ -302,18 +419,16 @@ def _training_predictions(
     with np.errstate(invalid="ignore", divide="ignore"):
         baseline = (values.sum(axis=0) - values) / (known.sum(axis=0) - known)
     mean, std, density = (_host_array(one) for one in (left.mean, left.std, left.log_density))
-    return Predictions("left out", labels, training, mean, std, density, baseline)
+    filled = _filled(posterior, heaviest, training)
+    return Predictions("left out", labels, training, mean, std, density, baseline, filled, left.transforms)
 
 
 def _node_means(training: Array, shape: tuple[int, ...]) -> Array:
     """Means of the nodes over the training signals, repeated; NaN for a node that was never observed."""
-    known = np.isfinite(training)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(known, training, 0.0).sum(axis=0) / known.sum(axis=0)
-    return np.broadcast_to(means, shape)
+    return np.broadcast_to(_mean_by_node(training), shape)
 
 
-def _counts(graph: Graph, inputs: Array, training: Array, kept: NDArray[np.bool_]) -> Counts:
+def _counts(graph: Graph, inputs: Array, training: Array, n_empty: int) -> Counts:
     distinct = {(one.tobytes(), signal.tobytes()) for one, signal in zip(inputs, training, strict=True)}
     missing = ~np.isfinite(training)
     return Counts(
@@ -322,7 +437,7 @@ def _counts(graph: Graph, inputs: Array, training: Array, kept: NDArray[np.bool_
         edges=graph.n_edges,
         components=graph.n_components,
         repeated=len(training) - len(distinct) if inputs.shape[1] else 0,
-        empty=int(np.count_nonzero(~kept)),
+        empty=n_empty,
         missing=int(missing.sum()),
         unseen=int(missing.all(axis=0).sum()) if len(training) else 0,
     )
@@ -348,11 +463,12 @@ def _bands(model: Any, heaviest: Posterior) -> Bands:
         }
         for which in (which for which, is_there in has.items() if is_there):
             answer = model.response(grid, return_std=has_signals, which=which)
-            filters.append(LearntFilter(which, *(answer if has_signals else (answer, None))))
+            mean, std = answer if has_signals else (answer, None)
+            filters.append(LearntFilter(which, mean, std, model.filter_shape(which)))
     energy = np.zeros(N_SPECTRUM_BINS)
     if has_signals:
         own = next((one for one in posteriors if one.prior.spectrum is spectrum), heaviest)
-        energy = _shares(bins, spectrum.read(own.signals).energies.sum(axis=0))
+        energy = _shares(bins, spectrum.read(own.modelled).energies.sum(axis=0))
     laplacian = laplacian_in_words(spectrum.laplacian, spectrum.scaled)
     return Bands(laplacian, grid, tuple(filters), edges, _shares(bins, spectrum.multiplicities), energy)
 
@@ -371,7 +487,17 @@ def _scores(observed: Array, mean: Array, std: Array) -> Scores:
         spread=float(np.sqrt(np.mean(np.square(std[known])))),
         crps=float(np.nanmean(scores.crps(observed, mean, std))),
         log_density=scores.mean_log_density(observed, mean, std),
+        bias=share_of(observed - mean, 0.0),
+        node_errors=np.sqrt(_mean_by_node(np.square(observed - mean))),
+        node_biases=_mean_by_node(observed - mean),
     )
+
+
+def _mean_by_node(values: Array) -> Array:
+    """Means over what was observed; NaN for a node of which nothing was."""
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0))
 
 
 def _variance(posterior: Posterior | Mixture, heaviest: Posterior, predictions: Predictions) -> Variance:

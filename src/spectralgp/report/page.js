@@ -3,9 +3,10 @@
 // keyboard, and are read aloud.
 (() => {
   const one = (id) => document.getElementById(id);
-  const { figures, templates, names, texts, labels, markers, arrays } = JSON.parse(one("report-data").textContent);
+  const report = JSON.parse(one("report-data").textContent);
+  const { figures, templates, names, texts, labels, markers, arrays, along, order, widths } = report;
   const floats = (text) => new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
-  const { x, y, ...fields } = Object.fromEntries(Object.entries(arrays).map(([name, text]) => [name, floats(text)]));
+  const { x, y, filledMean, filledStd, ...fields } = Object.fromEntries(Object.entries(arrays).map(([name, text]) => [name, floats(text)]));
   const number = (value) => (Number.isFinite(value) ? String(Number(value.toPrecision(4))) : "not observed");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   // these buttons and no others: the library's own set has one that sends the picture's data to a server
@@ -16,8 +17,11 @@
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
   };
   const MAX_ROWS = 100;
+  const MAX_OPTIONS = 1000;
   const nodes = names.map((_, node) => node);
-  const state = { signal: 0, node: null };
+  const state = { signal: report.start.signal, node: null };
+  // what fills holes, by signal and node
+  const filled = new Map(report.filled.map((place, number) => [place, [filledMean[number], filledStd[number]]]));
 
   const hasWebGL = Boolean(document.createElement("canvas").getContext("webgl"));
   if (!hasWebGL) figures["map-plot"].data.forEach((trace) => { trace.type = "scatter"; });
@@ -55,9 +59,60 @@
     const name = document.createElement("span");
     name.className = "name";
     name.textContent = names[node];
-    const rest = `: observed ${number(observed)}, predicted ${number(mean)} ± ${number(std)}`;
-    const difference = Number.isFinite(residual) ? `, residual ${number(residual)}` : "";
-    one("readout").replaceChildren(name, `${rest}${difference} (${labels[state.signal]})`);
+    const said = [Number.isFinite(observed) ? `observed ${number(observed)}` : "not observed"];
+    if (Number.isFinite(mean)) said.push(`predicted ${number(mean)} ± ${number(std)}`);
+    const filling = filled.get(state.signal * names.length + node);
+    if (filling) said.push(`filled in ${number(filling[0])} ± ${number(filling[1])}`);
+    if (Number.isFinite(residual)) said.push(`residual ${number(residual)}`);
+    one("readout").replaceChildren(name, `: ${said.join(", ")} (${labels[state.signal]})`);
+  }
+
+  function drawNode() {
+    const node = Number(one("node").value);
+    const at = (field) => order.map((signal) => fields[field][signal * names.length + node]);
+    const [observed, mean, std] = ["observed", "mean", "std"].map(at);
+    const places = order.map((signal) => along[signal]);
+    const text = order.map((signal) => labels[signal]);
+    const known = order.map((_, place) => place).filter((place) => Number.isFinite(mean[place]));
+    const [predicted, seen, holes] = figures["node-plot"].data.slice(-3);
+    const bands = widths.map((width, number) => {
+      const ends = (sign) => known.map((place) => mean[place] + sign * width * std[place]);
+      const there = known.map((place) => places[place]);
+      const trace = figures["node-plot"].data[number];
+      return { ...trace, x: [...there, ...there.toReversed()], y: [...ends(1), ...ends(-1).toReversed()] };
+    });
+    const fillings = order.map((signal) => filled.get(signal * names.length + node));
+    const isFilled = order.map((_, place) => place).filter((place) => fillings[place]);
+    const array = isFilled.map((place) => widths[0] * fillings[place][1]);
+    figures["node-plot"].layout.yaxis = { ...figures["node-plot"].layout.yaxis, title: { text: texts[node] } };
+    return draw("node-plot", [
+      ...bands,
+      { ...predicted, x: places, y: mean, text },
+      { ...seen, x: places, y: observed, text },
+      {
+        ...holes,
+        x: isFilled.map((place) => places[place]),
+        y: isFilled.map((place) => fillings[place][0]),
+        text: isFilled.map((place) => text[place]),
+        error_y: { ...holes.error_y, array },
+        visible: isFilled.length > 0,
+      },
+    ]);
+  }
+
+  function addOption(node) {
+    const option = one("node").appendChild(document.createElement("option"));
+    option.value = node;
+    option.textContent = names[node];
+  }
+
+  function choose(node) {
+    state.node = node;
+    if (!one("node").querySelector(`option[value="${node}"]`)) addOption(node);
+    one("node").value = node;
+    readOut(node);
+    drawMap();
+    drawNode();
   }
 
   function fillTable() {
@@ -75,11 +130,7 @@
     const button = head.appendChild(document.createElement("button"));
     button.type = "button";
     button.textContent = names[node];
-    button.addEventListener("click", () => {
-      state.node = node;
-      readOut(node);
-      drawMap();
-    });
+    button.addEventListener("click", () => choose(node));
     for (const field of ["observed", "mean", "std", "residual"]) {
       const found = value(field, node);
       row.insertCell().textContent = Number.isFinite(found) ? number(found) : "–";
@@ -106,7 +157,11 @@
     });
   }
 
-  const others = Object.keys(figures).filter((id) => id !== "map-plot");
+  const others = Object.keys(figures).filter((id) => id !== "map-plot" && id !== "node-plot");
+  one("signal").value = state.signal;
+  nodes.slice(0, MAX_OPTIONS).forEach(addOption);
+  if (report.start.node >= MAX_OPTIONS) addOption(report.start.node);
+  one("node").value = report.start.node;
   showSignal();
   // the map first: it is what a reader waits for
   drawMap().then(() => {
@@ -119,16 +174,18 @@
     );
     one("find").addEventListener("input", fillTable);
     one("map").querySelector("details").addEventListener("toggle", fillTable);
-    for (const event of ["plotly_hover", "plotly_click"]) {
-      one("map-plot").on(event, ({ points }) => readOut(points[0].customdata));
-    }
+    one("map-plot").on("plotly_hover", ({ points }) => readOut(points[0].customdata));
+    one("map-plot").on("plotly_click", ({ points }) => choose(points[0].customdata));
+    one("node").addEventListener("change", () => choose(Number(one("node").value)));
     setTimeout(() => {
+      drawNode();
       others.forEach((id) => draw(id));
       document.documentElement.dataset.ready = "all";
     }, 0);
   });
   dark.addEventListener("change", () => {
     drawMap();
+    drawNode();
     others.forEach((id) => draw(id));
   });
 })();

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spectralgp._basics.checks import Array
 from spectralgp.report.numbers import Bands, Numbers, Source, Variance, Which
-from spectralgp.scores import Calibration
+from spectralgp.scores import Calibration, Share
 
 if TYPE_CHECKING:
     from spectralgp.baselines import Performance
 
-Kind = Literal["none", "band-pass", "low-pass", "high-pass", "flat"]
-
 # thresholds beyond which something is said
-FLAT_RATIO = 1.5  # of a filter's values, up to which it is called flat
-ZERO_FILTER = 1e-12  # largest value of a filter that is called none
 FEW_SIGNALS = 10
 COVERAGE_TOLERANCES = {0.5: 0.05, 0.8: 0.05, 0.9: 0.03}  # by the probability of the intervals
 BIAS_TOLERANCE = 0.05  # distance from one half of the mean of the PIT
@@ -33,17 +29,6 @@ ROLES: dict[Which, str] = {
     "carry": "what carries over from the inputs",
 }
 ROLE_WITHOUT_INPUTS = "what neighbours share"
-# of a kind of filter: in general, and of the one through which inputs carry over
-MEANINGS: dict[Kind, tuple[str, str]] = {
-    "none": ("it is zero", "it is zero"),
-    "band-pass": (
-        "it is band-pass: patterns of a middle scale stand out",
-        "patterns of a middle scale carry over most",
-    ),
-    "low-pass": ("it is low-pass: neighbours are alike", "smooth patterns carry over most"),
-    "high-pass": ("it is high-pass: neighbours are opposed", "rough patterns carry over most"),
-    "flat": ("it is nearly flat: nodes are on their own", "patterns of every scale carry over alike"),
-}
 # of predictions: at length, in short, and in the middle of a sentence, of what is predicted and of scores
 SOURCES: dict[Source, tuple[str, str, str, str]] = {
     "left out": (
@@ -69,6 +54,18 @@ SOURCES: dict[Source, tuple[str, str, str, str]] = {
     ),
 }
 
+SHORT_SOURCES: dict[Source, str] = {
+    "left out": "of each training signal from all others",
+    "held out": "of signals that the model had not seen",
+    "fitted": "of signals that the model was fitted to",
+}
+# of a node over the signals, by whether it has holes that were filled
+NODE_TEXT = {
+    True: "What was observed, and what was predicted without it, with intervals. Squares fill in what was not "
+    "observed, given all that was: the rest of the same signal too.",
+    False: "What was observed, and what was predicted without it, with intervals.",
+}
+
 # of a measure: how one says that it is better, and its name
 BETTER = {
     "rmse": ("a lower error (RMSE {0:.4g} against {1:.4g})", "error"),
@@ -83,18 +80,6 @@ SUBJECTS = {
     "iterative imputer": "The iterative imputer has",
 }
 FILLING = "at filling in hidden values"
-
-
-def kind_of_filter(values: Array) -> Kind:
-    """Where a filter is large, from its values at points that go through the whole spectrum."""
-    low, high, peak = abs(float(values[0])), abs(float(values[-1])), float(np.max(np.abs(values)))
-    if peak < ZERO_FILTER:
-        return "none"
-    if peak > FLAT_RATIO * max(low, high):
-        return "band-pass"
-    if low > FLAT_RATIO * high:
-        return "low-pass"
-    return "high-pass" if high > FLAT_RATIO * low else "flat"
 
 
 def percent(share: float) -> str:
@@ -114,6 +99,17 @@ def listing(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
+def training_note(n_training: int, n_given: int) -> str:
+    """What is done about given signals of which some are training signals; nothing where none is."""
+    if n_training == 0:
+        return ""
+    if n_training == n_given:
+        they = "signal given is a training signal" if n_given == 1 else "signals given are training signals"
+        return f"The {they}, which the model has seen. So each training signal is predicted from all others instead."
+    are = "is a training signal" if n_training == 1 else "are training signals"
+    return f"{n_training:,} of the {n_given:,} signals given {are}, which the model has seen: left out here."
+
+
 def overview(numbers: Numbers) -> str:
     """How much there is, in one sentence."""
     counts, n_models = numbers.counts, sum(one.weight > 0 for one in numbers.members)
@@ -122,16 +118,79 @@ def overview(numbers: Numbers) -> str:
     return f"{sizes} and {count(counts.edges, 'edge')}; {models}. {numbers.order}".rstrip()
 
 
+def glance(numbers: Numbers) -> list[str]:
+    """What is predicted and how well, for somebody who has never heard of a graph's frequencies."""
+    found, where = numbers.scores, SOURCES[numbers.predictions.source][3]
+    n_nodes = numbers.counts.nodes
+    nodes = "one node" if n_nodes == 1 else f"each of {count(n_nodes, 'node')}"
+    said = [numbers.note] if numbers.note else []
+    if numbers.inputs:
+        said.append(f"The model predicts signals, a value at {nodes}, from {listing(numbers.inputs)}.")
+    else:
+        said.append(f"The model says how signals, a value at {nodes}, are distributed. It has no inputs.")
+    beside = [f"those by {one.name} by {one.rmse:.3g}" for one in numbers.forecasts[1:]]
+    also = f"; {listing(beside)}" if beside else ""
+    how = SHORT_SOURCES[numbers.predictions.source]
+    said.append(f"Predictions {how} are typically off by {found.error:.3g} (root mean square){also}.")
+    said += baseline_words(numbers.forecasts, where) + baseline_words(numbers.fillings, FILLING)
+    shares = numbers.calibration.coverages
+    inside = listing([percent(one.value) for one in shares.values()])
+    levels = listing([f"{level:.0%}" for level in shares])
+    values = count(found.n_values, "value")
+    said.append(f"{inside} of {values} lie inside their intervals of {levels}.")
+    return [*said, bias_words(found.bias), *worst_nodes(numbers.names, found.node_errors)]
+
+
+def bias_words(bias: Share) -> str:
+    """How far predictions are from what was observed on average."""
+    side = "low" if bias.value > 0 else "high"
+    error = "" if bias.n_signals < 2 else f" (± {bias.standard_error:.2g})"
+    if bias.is_off():
+        return f"Predictions are too {side} by {abs(bias.value):.3g} on average{error}."
+    return f"There is no bias to be seen: predictions are too {side} by {abs(bias.value):.2g} on average{error}."
+
+
+def worst_nodes(names: Sequence[str], errors: Array, n_named: int = 3) -> list[str]:
+    """Where errors are largest, by name; nothing for one node."""
+    known = np.flatnonzero(np.isfinite(errors))
+    if known.size < 2:
+        return []
+    order = known[np.argsort(-errors[known], kind="stable")]
+    worst = listing([f"{names[node]} ({errors[node]:.3g})" for node in order[: min(n_named, known.size - 1)]])
+    return [f"Errors are largest at {worst}, and smallest at {names[order[-1]]} ({errors[order[-1]]:.3g})."]
+
+
+def neighbour_words(numbers: Numbers) -> list[str]:
+    """What nodes have in common, in plain words."""
+    said = []
+    if numbers.correlations is not None:
+        joined, pairs = numbers.correlations
+        said.append(
+            f"By the model two nodes that are joined have a correlation of {joined:.2f} in what is not noise, and any "
+            f"two nodes one of {pairs:.2f} (medians)."
+        )
+    for one in (one for one in numbers.bands.filters if one.shape.kind != "none"):
+        meaning = one.shape.meaning(one.which == "carry")
+        if one.which == "carry":
+            said.append(f"Of what inputs say of each node {meaning}.")
+        else:
+            about = "In what inputs do not explain" if one.which == "residual" else "In what inputs explain"
+            about = about if numbers.has_inputs else "In signals"
+            said.append(f"{about}, {meaning.partition(': ')[2]}.")
+    return [*said, *variance_words(numbers.variance, numbers.predictions.source, numbers.has_inputs)]
+
+
 def filter_words(bands: Bands, has_inputs: bool = True) -> list[str]:
     """What kind of filter each is, one sentence each."""
     if not bands.filters:
         return ["The graph kernel is not a function on the graph's spectrum, so there is no filter to show."]
     said = []
     for one in bands.filters:
-        kind = kind_of_filter(one.mean)
-        role = ROLES[one.which] if has_inputs or one.which == "carry" else ROLE_WITHOUT_INPUTS
-        ends = f" ({one.mean[0]:.3g} at frequency 0, {one.mean[-1]:.3g} at the highest)" if kind != "none" else ""
-        said.append(f"The {NAMES[one.which]} is of {role}; {MEANINGS[kind][one.which == 'carry']}{ends}.")
+        carries, shape = one.which == "carry", one.shape
+        role = ROLES[one.which] if has_inputs or carries else ROLE_WITHOUT_INPUTS
+        meaning = shape.meaning(carries) if carries and shape.kind != "none" else f"it is {shape.meaning()}"
+        values = "" if shape.kind == "none" else f" ({shape.values})"
+        said.append(f"The {NAMES[one.which]} is of {role}; {meaning}{values}.")
     return said
 
 
@@ -196,14 +255,17 @@ def watch_outs(numbers: Numbers) -> list[str]:
         "Predictions are no better than the nodes' means. Inputs may say nothing, or signals be too few.": (
             variance.noise <= MUCH_NOISE and variance.predicted is not None and variance.predicted <= 0
         ),
-        **{
-            f"The {NAMES[one.which]} is uncertain: somewhere its band is wider than half its largest value.": (
-                one.std is not None and np.max(one.std) > WIDE_BAND * np.max(np.abs(one.mean)) > WIDE_BAND * ZERO_FILTER
-            )
-            for one in numbers.bands.filters
-        },
     }
     return [sentence for sentence, applies in warnings.items() if applies]
+
+
+def filter_warnings(bands: Bands) -> list[str]:
+    """Which filters are uncertain."""
+    return [
+        f"The {NAMES[one.which]} is uncertain: somewhere its band is wider than half its largest value."
+        for one in bands.filters
+        if one.std is not None and np.max(one.std) > WIDE_BAND * np.max(np.abs(one.mean)) > 0
+    ]
 
 
 def _was(number: int) -> str:

@@ -153,6 +153,12 @@ def read_in(units: Units, values: Array) -> Signals:
     return _read(units.apply(values), ReadAs(None, None), is_dask_array(values), LARGEST).with_units(units)
 
 
+def expected_signals(mean: Array, deviations: Array) -> Signals:
+    """Signals that are known by their mean and deviations alone, whose outer products add up to their covariance."""
+    n_signals, store = len(mean), Store(mean, 0.0, 1.0, Units(), None, 0.0)
+    return Signals(store, np.arange(n_signals), np.zeros(n_signals + 1), None, deviations=deviations)
+
+
 def no_signals(n_nodes: int, units: Units) -> Signals:
     """Signals of which there are none yet, in units that are known."""
     store = Store(np.empty((0, n_nodes)), 0.0, 1.0, units, None, 0.0)

@@ -178,6 +178,11 @@ class StateSpace:
         half = multiply(entries, rows, columns, covariance.swapaxes(0, 1)).swapaxes(0, 1)  # A P
         return multiply(entries, rows, columns, states), multiply(entries, rows, columns, half) + matrices.noises[gap]
 
+    def carried(self, matrices: Matrices, gap: int, states: Array) -> Array:
+        """States (..., n_states, n_modes) after a gap without noise: ``A x``."""
+        rows, columns, _ = self.layout
+        return multiply(matrices.entries[gap], rows, columns, states)
+
     def values(self, states: Array) -> Array:
         """What states (..., n_states, n_modes) add up to, shape (..., n_modes)."""
         return states[..., self.layout[2], :].sum(axis=-2)

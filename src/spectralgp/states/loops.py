@@ -7,6 +7,7 @@ the table of gains that belongs to it. Equations are those of docs/method.md.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numba.extending import register_jitable
 from spectralgp._basics.extras import can_keep_compiled
 
 MOST_RATIO = 0.99  # of one change to the one before it, as taken for what is still to come
-FIRST_ROWS = 64  # of the table of gains
+FEWEST_ROWS, FIRST_NUMBERS = 64, 2**20  # of the table of gains, at first: memory that no row needs is never touched
 
 
 # by loops: assignments of whole arrays take Numba many times as long to compile
@@ -511,15 +512,24 @@ def gains(
     n_steps, work, index = which.size, np.array([first] * 3), np.empty(which.size, np.int64)
     counts, before = np.zeros(3, np.int64), np.full(1, np.inf)
     shapes = first.shape[1:], first.shape[2:], first.shape
-    tables = [np.empty((0, *shape)) for shape in shapes]
-    while counts[0] < n_steps:
-        n_more = min(n_steps, max(FIRST_ROWS, len(tables[0])))
-        tables = [np.concatenate([one, np.empty((n_more, *one.shape[1:]))]) for one in tables[: 3 if keep else 2]]
-        tables = tables if keep else [*tables, work[:1].copy()]
-        arguments = transitions, rows, columns, noises, heads, own, which, common, tolerance
-        _fill(*arguments, counts, before, work, *tables, index)
-    n_found = int(counts[1])
-    return tables[0][:n_found], tables[1][:n_found], tables[2][: n_found if keep else 1], index
+    n_rows = min(n_steps, max(FEWEST_ROWS, FIRST_NUMBERS // sum(math.prod(shape) for shape in shapes)))
+    tables = [np.empty((n_rows, *shape)) for shape in shapes[: 3 if keep else 2]]
+    last = [] if keep else [work[:1].copy()]
+    arguments = transitions, rows, columns, noises, heads, own, which, common, tolerance
+    while True:
+        _fill(*arguments, counts, before, work, *tables, *last, index)
+        if counts[0] == n_steps:
+            break
+        tables = [_twice_as_long(one) for one in tables]
+    found = [one[: int(counts[1])] for one in tables]
+    return (*found, *last, index)  # type: ignore[return-value]
+
+
+def _twice_as_long(table: Any) -> Any:
+    """A table with room for as many rows again."""
+    longer = np.empty((2 * len(table), *table.shape[1:]))
+    longer[: len(table)] = table
+    return longer
 
 
 def informations(*arguments: Any) -> Any:

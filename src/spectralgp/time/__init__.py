@@ -1,9 +1,9 @@
 """Signals that follow one another in time: processes by mode, filtered, forecast and updated."""
 
 from spectralgp.states import Component, Matern, Oscillator
-from spectralgp.time.holes import Completion, complete, filtered_with_holes
+from spectralgp.time.holes import Completion, complete
 from spectralgp.time.learning import SeriesFit, learn_each, learn_on_graph
-from spectralgp.time.process import Filtered, Forecast, ModalProcess, rolling
+from spectralgp.time.process import Filtered, Forecast, ModalProcess, completed_in_turn, rolling
 
 __all__ = [
     "Completion",
@@ -15,7 +15,7 @@ __all__ = [
     "Oscillator",
     "SeriesFit",
     "complete",
-    "filtered_with_holes",
+    "completed_in_turn",
     "learn_each",
     "learn_on_graph",
     "rolling",

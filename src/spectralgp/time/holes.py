@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,11 +14,9 @@ from spectralgp.fields import Modal, Nodes, Seen
 from spectralgp.fields.markov import InTime
 from spectralgp.graphs import Graph
 from spectralgp.spectra import ExactSpectrum
-from spectralgp.time.process import Filtered, ModalProcess
+from spectralgp.time.process import ModalProcess
 
 SEED = 1  # of draws
-LATEST_STEPS = 512  # in which what is missing may still tell in the last state
-LATEST_DRAWS = 16  # of those steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,19 +101,3 @@ def complete(
         return Completion(mean, np.empty((0, *mean.shape)), (solution, None))
     draws, solved = seen.draws(n_draws, np.random.default_rng(SEED), others, tolerance)
     return Completion(mean, draws / np.sqrt(n_draws), (solution, solved))
-
-
-def filtered_with_holes(process: ModalProcess, times: Any, values: Any) -> Filtered:
-    """What rows with holes say of the future: the mean exactly, and covariances by mode with draws of what is missing.
-
-    Innovations are those of the completed rows.
-    """
-    times, values = process.read(times, values)
-    there = np.flatnonzero(~np.isnan(values).all(axis=1))
-    known = process.filtered(times[there], complete(process, times[there], values[there]).mean)
-    latest = there[-LATEST_STEPS:]
-    if not np.isnan(values[latest]).any():
-        return known
-    spread = complete(process, times[latest], values[latest], LATEST_DRAWS, tolerance=1e-2).deviations
-    states = np.stack([process.filtered(times[latest], one).state for one in spread])
-    return replace(known, covariance=known.covariance + np.einsum("naj,nbj->abj", states, states))

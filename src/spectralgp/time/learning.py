@@ -28,7 +28,7 @@ from spectralgp.learning.sqp import COARSE_TOLERANCE_NATS, judged, maximise
 from spectralgp.spectra import ExactSpectrum
 from spectralgp.states import Component, Slopes, StateSpace, Timeline, evaluate, information
 from spectralgp.time.holes import Completion, complete
-from spectralgp.time.process import ModalProcess, as_times
+from spectralgp.time.process import ROUGHLY_OPEN, ModalProcess, as_times
 
 SOLVER = Sqp()
 LEAST_RATE = 0.01  # over the span: a slower process cannot be told from a constant
@@ -50,6 +50,7 @@ MOST_EM_STEPS = 40
 MOST_MISSING = 0.9  # share of the information
 
 # Nodes on their own
+LEAST_NODE_SHARE = 1e-6  # of the mean variance of all nodes, that one has which is never seen to move
 NODE_PRECISION = 0.02  # of the log powers and variances about where they start
 MOST_NODE_STEPS = 60
 NODE_COMPLETIONS = 6  # of series with holes, each under what was learnt from the one before
@@ -381,6 +382,7 @@ def learn_on_graph(
     rate: GraphKernel | None = None,
     residual: GraphKernel | None = None,
     solver: Sqp = SOLVER,
+    start: Dynamics | None = None,
 ) -> SeriesFit:
     """Learn powers and rates of components as functions of the graph's frequencies: equation (27).
 
@@ -402,6 +404,8 @@ def learn_on_graph(
         Form of what each row has for itself and neighbours share; none if not given.
     solver : Sqp, optional
         Limit on iterations, and tolerance.
+    start : Dynamics, optional
+        What was learnt of other rows in this form, from which the one search goes on; several starts if not given.
     """
     sizes = {"n_nodes": spectrum.n_nodes}
     values = as_real_array(values, "values", ("n_steps", "n_nodes"), sizes=sizes, allow_nan=True)
@@ -412,10 +416,10 @@ def learn_on_graph(
     if kept.size < len(values):
         times, values, there = times[kept], values[kept], there[kept]
     timeline = Timeline.of(times)
-    form = dynamics_of(spectrum, timeline, components, power, rate, residual)
+    form = dynamics_of(spectrum, timeline, components, power, rate, residual) if start is None else start
     if not there.all():
-        return _ExpectationMaximisation(spectrum, timeline, values, form, solver).learnt()
-    return _Search(spectrum, timeline, (coefficients_of(spectrum, values),), solver).learnt(form)
+        return _ExpectationMaximisation(spectrum, timeline, values, form, solver).learnt(start)
+    return _Search(spectrum, timeline, (coefficients_of(spectrum, values),), solver).learnt(form, start)
 
 
 def coefficients_of(spectrum: ExactSpectrum, values: Array) -> Array:
@@ -469,10 +473,10 @@ class _Search:
         fewest = max(2, MOST_ON_THE_WAY // (n_modes * len(self.coefficients)))
         return slice(None) if fewest >= n_steps else slice(n_steps - fewest, None)
 
-    def learnt(self, form: Dynamics) -> SeriesFit:
-        """The highest of several maxima, without components that are idle."""
+    def learnt(self, form: Dynamics, start: Dynamics | None = None) -> SeriesFit:
+        """The highest of several maxima, or the one near a start, without components that are idle."""
         stages: list[Stage] = []
-        starts = self._starts(form, stages)
+        starts = self._starts(form, stages) if start is None else [start.theta]
         if self.window == slice(None):
             fits = [self.fit(form.with_theta(start), stages) for start in starts]
             best = max(fits, key=lambda fit: fit.value)
@@ -542,17 +546,10 @@ class _ExpectationMaximisation:
         sets = tuple(coefficients_of(self.spectrum, part) for part in parts)
         return _Search(self.spectrum, self.timeline, sets, self.solver)
 
-    def learnt(self) -> SeriesFit:
-        """The fit; its likelihood is the one expected of complete series."""
-        known = np.where(np.isnan(self.values), 0.0, self.values)
-        simplest = self.form.path()[0]
-        first = _Search(self.spectrum, self.timeline, (coefficients_of(self.spectrum, known),), self.solver)
-        dynamics, stages = simplest.with_theta(first.objective(simplest).start(0.0)), list[Stage]()
-        dynamics = self._search(dynamics).fit(dynamics, stages).dynamics
-        for _ in range(N_SEARCHES):
-            fit = self._search(dynamics).learnt(self.form)
-            dynamics = fit.dynamics
-            stages += fit.stages
+    def learnt(self, start: Dynamics | None = None) -> SeriesFit:
+        """The fit, with the likelihood of what was observed: equation (33b)."""
+        stages = list[Stage]()
+        fit = self._searched(stages) if start is None else self._search(start).fit(start, stages)
         outcome, last_gain, detail = Outcome.NOT_STATIONARY, np.inf, ""
         rate = float(np.mean(np.isnan(self.values)))
         for _ in range(MOST_EM_STEPS):
@@ -569,7 +566,29 @@ class _ExpectationMaximisation:
             last_gain = gain
         objective = self._search(fit.dynamics).objective(fit.dynamics)
         certificate = certify(objective, fit.dynamics.theta, fit.certificate.lift)
-        return replace(fit, outcome=outcome, detail=detail, certificate=certificate, stages=tuple(stages))
+        likelihood = fit.process.filtered(self.timeline.times, self.values, ROUGHLY_OPEN).log_likelihood
+        return replace(
+            fit,
+            log_likelihood=likelihood,
+            value=likelihood + fit.value - fit.log_likelihood,  # with the prior
+            outcome=outcome,
+            detail=detail,
+            certificate=certificate,
+            stages=tuple(stages),
+        )
+
+    def _searched(self, stages: list[Stage]) -> SeriesFit:
+        """The first fits, by searches from several starts."""
+        known = np.where(np.isnan(self.values), 0.0, self.values)
+        simplest = self.form.path()[0]
+        first = _Search(self.spectrum, self.timeline, (coefficients_of(self.spectrum, known),), self.solver)
+        dynamics = simplest.with_theta(first.objective(simplest).start(0.0))
+        dynamics = self._search(dynamics).fit(dynamics, stages).dynamics
+        for _ in range(N_SEARCHES):
+            fit = self._search(dynamics).learnt(self.form)
+            dynamics = fit.dynamics
+            stages += fit.stages
+        return fit
 
 
 def draws_for(values: Array) -> int:
@@ -582,7 +601,9 @@ def _label(form: Dynamics) -> str:
     return f"{len(form.components)} components, {form.powers[0].label}"
 
 
-def learn_each(times: Any, values: Any, components: Sequence[Component]) -> ModalProcess:
+def learn_each(
+    times: Any, values: Any, components: Sequence[Component], start: ModalProcess | None = None
+) -> ModalProcess:
     """Learn every node on its own, all at once: damped scoring with the information of equation (33).
 
     Parameters
@@ -593,6 +614,8 @@ def learn_each(times: Any, values: Any, components: Sequence[Component]) -> Moda
         Rows, centred and scaled; NaN where nothing was observed.
     components : sequence of Component
         Matern processes from fast to slow, oscillators anywhere among them.
+    start : ModalProcess, optional
+        What was learnt of other rows, from which the one search goes on; several starts if not given.
 
     Returns
     -------
@@ -605,15 +628,19 @@ def learn_each(times: Any, values: Any, components: Sequence[Component]) -> Moda
     if kept.size < 3:
         raise ValueError(f"values must have 3 rows or more to learn from; got {kept.size}.")
     values, timeline = np.ascontiguousarray(values[kept]), Timeline.of(times[kept])
-    nodes = _Nodes(timeline, components, RatePriors.of(components, timeline), np.nanmean(np.square(values), axis=0))
+    counts = np.maximum((~np.isnan(values)).sum(axis=0), 1)
+    mean_squares = np.nansum(np.square(values), axis=0) / counts
+    mean_squares = np.maximum(mean_squares, LEAST_NODE_SHARE * (float(mean_squares.mean()) or 1.0))
+    nodes = _Nodes(timeline, components, RatePriors.of(components, timeline), mean_squares)
+    known = None if start is None else nodes.logarithms(start)
     if not np.isnan(values).any():
-        return nodes.process(nodes.learnt([values]))
-    logarithms, completion = nodes.start(0.0), None
+        return nodes.process(nodes.learnt([values]) if known is None else nodes.scored([values], known)[0])
+    logarithms, completion = nodes.start(0.0) if known is None else known, None
     n_draws = draws_for(values)
     for step in range(NODE_COMPLETIONS):
         completion = complete(nodes.process(logarithms), timeline.times, values, n_draws, completion, EM_SOLVES)
         sets = [completion.mean, *completion.deviations]
-        logarithms = nodes.learnt(sets) if step == 0 else nodes.scored(sets, logarithms)[0]
+        logarithms = nodes.learnt(sets) if step == 0 and known is None else nodes.scored(sets, logarithms)[0]
     return nodes.process(logarithms)
 
 
@@ -642,6 +669,11 @@ class _Nodes:
         """Without a basis."""
         space = self.space(logarithms)
         return ModalProcess(space.components, space.powers, space.rates, space.own, None)
+
+    def logarithms(self, process: ModalProcess) -> Array:
+        """Those of a process that was learnt of other rows."""
+        rates = np.maximum(process.rates - self.priors.least, self.priors.least)
+        return np.log(np.vstack([process.powers, rates, process.own]))
 
     def learnt(self, values: Sequence[Array]) -> Array:
         """The highest of what several starts lead to, node by node."""

@@ -24,9 +24,10 @@ from spectralgp import (
     log_marginal_likelihood,
 )
 from spectralgp.kernels import WithResidual
-from spectralgp.learning import Lagrangian, Sqp, missing
+from spectralgp.learning import Lagrangian, Sqp, expectations, missing
 from spectralgp.learning.draws import hyperparameter_draws
-from spectralgp.learning.missing import Expectation, objective_of
+from spectralgp.learning.expectations import CompletedHoles
+from spectralgp.learning.missing import objective_of
 from spectralgp.signals import read_signals
 from tolerances import EXACT, ITERATIVE, NATS, STANDARD_ERRORS
 
@@ -63,7 +64,7 @@ def test_draws_end_where_exact_completions_do(name, monkeypatch):
     """The bar: within 0.05 nats of the exact maximum, by the exact evidence of both ends."""
     kernel, task = Polynomial(2), task_of(name)
     exact = learn(task, kernel)
-    monkeypatch.setattr(missing, "MAX_EXACT_OPERATIONS", 0)
+    monkeypatch.setattr(expectations, "MAX_EXACT_OPERATIONS", 0)
     drawn = learn(task, kernel)
     assert exact.method.startswith("exact, ")
     assert "draws, " in drawn.method
@@ -78,7 +79,7 @@ def test_an_exact_fit_is_a_maximum_of_the_evidence(name):
     """No small step from it gains more than the fit says that another would."""
     task, kernel = task_of(name, prior=None), Polynomial(2)
     fit = learn(task, kernel)
-    objective = objective_of(task, fit.model, Expectation(task, None))
+    objective = objective_of(task, fit.model, CompletedHoles(task, None))
     x = objective.point(fit.model)
     best = log_marginal_likelihood(fit.model, INPUTS, task.signals.values)
     assert relative_error(fit.log_likelihood, best) < EXACT
@@ -117,7 +118,7 @@ def test_the_error_of_a_stochastic_evidence_is_stated():
     settings = {"noise_variance": 0.1, "prior": None, "spectrum": Chebyshev(n_probes="exact", n_moments=65)}
     task = task_of("50%", RBF(2.0, "fixed"), **settings)
     fit = learn(task, kernel)
-    value, error = Expectation.of(task).log_likelihood(fit.model)
+    value, error = CompletedHoles.of(task).log_likelihood(fit.model)
     assert relative_error(fit.log_likelihood, value) < ITERATIVE
     assert relative_error(fit.probe_error, error) < ITERATIVE
     assert error > 0
@@ -172,7 +173,7 @@ def test_a_rough_fit_stops_early():
 
 
 def test_more_draws_are_made_where_they_cost_too_much(monkeypatch):
-    monkeypatch.setattr(missing, "MAX_EXACT_OPERATIONS", 0)
+    monkeypatch.setattr(expectations, "MAX_EXACT_OPERATIONS", 0)
     few, many = (learn(task_of(name), Polynomial(2)) for name in ("10%", "80%"))
     assert int(few.method.split()[0]) < int(many.method.split()[0])
 

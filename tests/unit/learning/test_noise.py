@@ -57,6 +57,7 @@ def task() -> Task:
 RESIDUAL = WithResidual.of(Polynomial(2), Polynomial(2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_default_finds_the_noise_within_five_per_cent(seed: int) -> None:
     graph, inputs, signals = drawn(seed)

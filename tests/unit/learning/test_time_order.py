@@ -173,7 +173,9 @@ def test_all_that_carries_over_is_in_the_filter_of_a_model_of_changes():
         expected = expected + weight * (own + (0.0 if part.transformation is None else 100.0))
     assert relative_error(carried, expected / sum(weight for weight, _ in parts)) < EXACT
     assert np.all(std >= 0)
-    assert "carry:    nearly flat: nodes on their own (100 at frequency 0, 100 at the highest)" in model.summary()
+    assert (
+        "carry:    patterns of every scale carry over alike (100 at frequency 0, 100 at the highest)" in model.summary()
+    )
 
 
 @pytest.mark.parametrize("settings", [{"graph": None}, {"input_kernel": RBF(10.0)}, {"center": None, "scale": None}])
@@ -327,7 +329,7 @@ def test_the_report_is_in_the_units_of_the_signals(model, tmp_path):
     from spectralgp.report.words import variance_words
 
     names = [str(node) for node in ALL]
-    numbers = gather(model, model._learnt, names, np.ones(N_TRAIN, dtype=bool))
+    numbers = gather(model, model._learnt, names, [f"row {row}" for row in range(N_TRAIN)])
     assert relative_error(numbers.predictions.observed, Y[:N_TRAIN]) < EXACT
     heaviest = max(model.posterior_.parts, key=lambda part: part[0])[1]
     assert numbers.variance.of == "changes"

@@ -1,0 +1,381 @@
+"""The classifier: classes at the nodes of a graph, most of them without a label."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, Kernel
+from sklearn.utils.validation import check_is_fitted
+
+from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.progress import progress_bar
+from spectralgp.estimators.reading import checked_inputs, matched_graph, spectrum_settings
+from spectralgp.graphs import GraphBase, as_graph
+from spectralgp.learning.classes import (
+    LENGTHS,
+    ClassMember,
+    ClassMixture,
+    Entries,
+    learn_member,
+    mixed,
+    node_covariances,
+    sharpened,
+)
+from spectralgp.spectra import SpectrumSettings
+
+MOST_LABELS = 2_000  # whose covariance is written out, and factored for each class
+UNLABELLED = -1
+
+
+class GraphGPClassifier(ClassifierMixin, BaseEstimator):
+    """Classes at the nodes of a graph from the labels of some, with probabilities.
+
+    Each class has a latent field, a Gaussian process on the graph, and a node's class is drawn by the softmax of the
+    fields there: ``p(c) = exp f_c / sum_k exp f_k``. The posterior is a variational Gaussian, written out at the
+    labelled nodes. Diffusion kernels of several strengths are averaged, with weights by how probable they make each
+    label by all others, and the probabilities are sharpened or flattened by a temperature that suits labels left out.
+
+    Parameters
+    ----------
+    graph : Graph or anything `as_graph` takes
+        The graph on the nodes.
+    input_kernel : scikit-learn kernel, optional
+        Covariance between signals at inputs `X`, used as given. If not given, a constant and an `RBF` of standardised
+        columns, of three lengths that are averaged like the strengths.
+    spectrum : {"auto", "exact", "chebyshev"}, Exact or Chebyshev, default="auto"
+        Eigendecomposition of the Laplacian, or Chebyshev filters; "auto" is exact up to 5,000 nodes. By Chebyshev
+        filters variances of nodes are estimates by random probes.
+    verbose : int, default=0
+        Show a progress bar while fitting.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    graph_ : Graph
+        The graph.
+    graph_kernel_ : tuple of Diffusion
+        One per model that is averaged, of mean variance one.
+    kernel_weights_ : ndarray of shape (n_models,)
+        Weights of the models.
+    temperature_ : float
+        The power that probabilities are raised to; above one they are sharpened.
+    n_labels_ : int
+        Number of labelled entries.
+    n_features_in_ : int
+        Number of features of `X`, if there are any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectralgp import Graph, GraphGPClassifier
+    >>> path = Graph.from_edges([(node, node + 1) for node in range(9)])
+    >>> labels = np.full(10, None)
+    >>> labels[[0, 9]] = "left", "right"
+    >>> model = GraphGPClassifier(path).fit(None, labels)
+    >>> model.predict().tolist()
+    ['left', 'left', 'left', 'left', 'left', 'right', 'right', 'right', 'right', 'right']
+    >>> bool(model.predict_proba()[1, 0] > model.predict_proba()[4, 0] > 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        graph: Any = None,
+        *,
+        input_kernel: Kernel | None = None,
+        spectrum: Literal["auto", "exact", "chebyshev"] | SpectrumSettings = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.graph = graph
+        self.input_kernel = input_kernel
+        self.spectrum = spectrum
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from the labels of some nodes; the estimator is unchanged if an error is raised.
+
+        Parameters
+        ----------
+        X : array of shape (n_nodes, n_features) or (n_signals, n_features), or None
+            Features of the nodes where `y` has one label per node; else inputs of the signals, and without any they are
+            independent.
+        y : array or table of shape (n_nodes,) or (n_signals, n_nodes)
+            Labels, numbers or strings; None, NaN and -1 are no labels. The index of a pandas Series, or the columns of
+            a table, are matched to the names of the graph's nodes.
+        """
+        before = dict(self.__dict__)
+        try:
+            self._learn(X, y)
+        except BaseException:
+            self.__dict__ = before
+            raise
+        if not all(member.field.converged for member in self._mixture.members):
+            warnings.warn(
+                "the posterior of the latent fields did not settle: probabilities may be off by a few per cent. Labels "
+                "that contradict their neighbours are a usual reason.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _learn(self, X: Any, y: Any) -> None:
+        """Set everything that is learnt."""
+        if self.graph is None:
+            raise ValueError(
+                "graph must be a graph on the nodes; got None. Pass such as Graph.from_points(points, 10)."
+            )
+        given = self.graph if isinstance(self.graph, GraphBase) else as_graph(self.graph)
+        read = _read_labels(y, given)
+        self.classes_, entries = _entries(read)
+        n_rows = read.labels.shape[0]
+        features: Array | None = None
+        covariances: list[tuple[float | None, Array]] = [(None, np.eye(n_rows))]
+        self._inputs: Array | None = None
+        if X is None:
+            for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
+                self.__dict__.pop(name, None)
+        else:
+            values = checked_inputs(self, X, reset=True)
+            wanted, what = (given.n_nodes, "node") if read.is_flat else (n_rows, "signal")
+            if len(values) != wanted:
+                raise ValueError(
+                    f"X must have one row per {what}, {wanted} in all; got {len(values)}. Rows are nodes where y is "
+                    "one-dimensional, and signals where it is not."
+                )
+            self._shift, self._unit = values.mean(axis=0), values.std(axis=0)
+            self._unit = np.where(self._unit > 0, self._unit, 1.0)
+            standardised = (values - self._shift) / self._unit
+            if read.is_flat:
+                features = standardised if read.order is None else standardised[read.order]
+            else:
+                self._inputs = values if self.input_kernel is not None else standardised
+                covariances = [(length, kernel(self._inputs)) for length, kernel in self._input_kernels()]
+        spectrum = spectrum_settings(self.spectrum, given).of(given, "normalized")
+        members: list[ClassMember] = []
+        with progress_bar("fit", None, self.verbose > 0):
+            for nodes in node_covariances(spectrum, entries.known, features):
+                for length, inputs in covariances:
+                    start = members[-1].field if members else None
+                    members.append(learn_member(nodes, length, entries, inputs, self.classes_.size, start))
+        self.graph_, self._read, self._entries = given, read, entries
+        self._mixture: ClassMixture = mixed(members, entries.labels)
+        self.n_labels_ = entries.labels.size
+        self.graph_kernel_ = tuple(member.nodes.kernel for member in members)
+        self.kernel_weights_ = self._mixture.weights
+        self.temperature_ = self._mixture.temperature
+
+    def _input_kernels(self) -> list[tuple[float | None, Callable[..., Array]]]:
+        """Kernels of the inputs that are tried, with their lengths."""
+        if self.input_kernel is not None:
+            return [(None, self.input_kernel)]
+        assert self._inputs is not None
+        root = float(np.sqrt(self._inputs.shape[1]))
+        # half of the variance is common to all signals
+        return [(length, 0.5 * RBF(length * root, "fixed") + 0.5) for length in LENGTHS]
+
+    # --------------------------------------------------------------------------------------------- prediction
+
+    def predict_proba(self, X: Any = None) -> Array:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array of shape (n_inputs, n_features), optional
+            New inputs of signals. Without any the answer is for the nodes, or the signals, of `fit`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_nodes, n_classes) or (n_inputs, n_nodes, n_classes)
+            The former where `y` had one label per node. Nodes are in the order of `y`, classes in that of ``classes_``.
+        """
+        check_is_fitted(self)
+        mixture, read = self._mixture.heaviest, self._read
+        rows = np.eye(len(read.labels)), np.ones(len(read.labels))
+        covariances: dict[float | None, tuple[Array, Array]] = {None: rows}
+        if self._inputs is None and X is not None:
+            raise ValueError(
+                "X must be None for a model of nodes, or of signals without inputs; got inputs. Call predict_proba()."
+            )
+        if self._inputs is not None:
+            inputs = self._inputs
+            if X is not None:
+                inputs = checked_inputs(self, X)
+                inputs = inputs if self.input_kernel is not None else (inputs - self._shift) / self._unit
+            covariances = {
+                length: (kernel(inputs, self._inputs), np.diag(kernel(inputs)))
+                for length, kernel in self._input_kernels()
+            }
+        n_inputs = len(next(iter(covariances.values()))[0])
+        found = np.zeros((n_inputs, self.graph_.n_nodes, self.classes_.size))
+        for weight, member in zip(mixture.weights, mixture.members, strict=True):
+            between, variances = covariances[member.length]
+            for row in range(n_inputs):
+                found[row] += weight * member.probabilities(self._entries, between[row], variances[row])
+        found = sharpened(found, mixture.temperature)
+        found = found if read.order is None else found[:, np.argsort(read.order)]
+        return found[0] if read.is_flat else found
+
+    def predict(self, X: Any = None) -> NDArray[Any]:
+        """The most probable class of every node; `X` is that of `predict_proba`."""
+        probabilities = self.predict_proba(X)
+        return np.asarray(self.classes_[np.argmax(probabilities, axis=-1)])
+
+    def decision_function(self, X: Any = None) -> Array:
+        """Logarithms of the probabilities less their mean over the classes; of two classes the log odds of the second.
+
+        `X` is that of `predict_proba`.
+        """
+        logs = np.log(self.predict_proba(X))
+        if self.classes_.size == 2:
+            return np.asarray(logs[..., 1] - logs[..., 0])
+        return np.asarray(logs - logs.mean(axis=-1, keepdims=True))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the labels in `y`, None, NaN and -1 left out, that `predict` gives; weights as `y`."""
+        check_is_fitted(self)
+        read = _read_labels(y, self.graph_)
+        order = np.arange(self.graph_.n_nodes) if self._read.order is None else self._read.order
+        predicted = np.atleast_2d(self.predict(X))[:, order]
+        if predicted.shape != read.labels.shape:
+            raise ValueError(
+                f"y must have the shape of the predictions, {predicted.shape}; got {read.labels.shape}. Pass the "
+                "labels of the same signals."
+            )
+        at = read.is_labelled
+        if not at.any():
+            raise ValueError("y must hold at least one label to be scored; got none. Pass the labels of some nodes.")
+        right = predicted[at] == read.labels[at]
+        weights = None if sample_weight is None else np.atleast_2d(sample_weight)[:, _order(read)][at]
+        return float(np.average(right, weights=weights))
+
+    def leave_one_out(self) -> Array:
+        """Probabilities of the classes at each labelled entry by all other labels, NaN where there is no label.
+
+        Of the shape of `predict_proba`. The temperature is that of all labels.
+        """
+        check_is_fitted(self)
+        read, entries = self._read, self._entries
+        found = np.full((*read.labels.shape, self.classes_.size), np.nan)
+        found[entries.rows, entries.nodes] = self._mixture.left_out
+        found = found if read.order is None else found[:, np.argsort(read.order)]
+        return found[0] if read.is_flat else found
+
+    def summary(self) -> str:
+        """What was learnt, in words: classes and their labels, models and their weights, the temperature."""
+        check_is_fitted(self)
+        labels, mixture = self._entries.labels, self._mixture
+        counts = np.bincount(labels, minlength=self.classes_.size)
+        named = ", ".join(f"{name} {count}" for name, count in zip(self.classes_.tolist(), counts, strict=True))
+        found = mixture.left_out[np.arange(labels.size), labels]
+        right = np.mean(np.argmax(mixture.left_out, axis=1) == labels)
+        lines = [
+            f"{labels.size} labels of {self.classes_.size} classes ({named}) on {self.graph_.n_nodes} nodes and "
+            f"{self.graph_.n_edges} edges.",
+            f"labels left out: {right:.0%} right, log probability {np.mean(np.log(found)):.2f} on average",
+            f"temperature: probabilities to the power of {mixture.temperature:.2g}",
+            "",
+        ]
+        for place in np.argsort(-mixture.weights, kind="stable").tolist():
+            member, weight = mixture.members[place], mixture.weights[place]
+            if weight >= 0.005:
+                length = "" if member.length is None else f", inputs of length {member.length:g}"
+                lines.append(f"weight {weight:.2f}: {member.nodes.described}{length}")
+        return "\n".join(lines)
+
+
+# ------------------------------------------------------------------------------------------------------- labels
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """Labels as they were given, in the graph's order of the nodes."""
+
+    labels: NDArray[Any]  # objects, shape (n_signals, n_nodes)
+    is_labelled: NDArray[np.bool_]
+    is_flat: bool  # whether there was one per node
+    order: Indices | None  # the place of each node among what was given; None where both orders are the same
+    names: tuple[Hashable, ...] | None  # of the nodes
+
+    def place(self, row: int, node: int) -> str:
+        """An entry in words."""
+        name = node if self.names is None else repr(self.names[node])
+        return f"node {name}" if self.is_flat else f"signal {row}, node {name}"
+
+
+def _order(read: _Labels) -> Indices:
+    return np.arange(read.labels.shape[1]) if read.order is None else read.order
+
+
+def _read_labels(y: Any, graph: GraphBase) -> _Labels:
+    """Labels, one row per signal, and which entries have one."""
+    if y is None:
+        raise ValueError(
+            "This GraphGPClassifier estimator requires y to be passed, but the target y is None: y must hold labels, "
+            "shape (n_nodes,) or (n_signals, n_nodes)."
+        )
+    names = getattr(y, "columns", None)
+    names = getattr(y, "index", None) if names is None and hasattr(y, "to_numpy") else names
+    values = np.ma.asarray(y, dtype=object) if isinstance(y, np.ma.MaskedArray) else np.asarray(y, dtype=object)
+    is_flat = values.ndim == 1
+    if values.ndim not in (1, 2) or values.shape[-1] != graph.n_nodes:
+        raise ValueError(
+            f"y must have shape (n_nodes,) or (n_signals, n_nodes) with n_nodes = {graph.n_nodes}, the nodes of the "
+            f"graph; got {values.shape}. Nodes without a label have None, NaN or -1."
+        )
+    graph, names, order = matched_graph(graph, graph.n_nodes, None if names is None else tuple(names))
+    masked = np.atleast_2d(np.ma.getmaskarray(values))
+    values = np.atleast_2d(np.ma.getdata(values))
+    labelled = np.array([[_is_label(value) for value in row] for row in values], dtype=bool).reshape(values.shape)
+    labelled &= ~masked
+    if order is not None:
+        values, labelled = values[:, order], labelled[:, order]
+    own = None if graph.names is None else tuple(graph.names)
+    return _Labels(values, labelled, is_flat, order, own)
+
+
+def _is_label(value: Any) -> bool:
+    """Whether a value is a label: not None, NaN, pandas.NA or the number -1."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return False
+    return isinstance(value, str | bytes | bool | np.bool_) or (bool(value == value) and value != UNLABELLED)
+
+
+def _entries(read: _Labels) -> tuple[NDArray[Any], Entries]:
+    """The classes, sorted, and the labelled entries."""
+    rows, nodes = np.nonzero(read.is_labelled)
+    given = read.labels[rows, nodes].tolist()
+    if not given:
+        raise ValueError(
+            "y must hold labels of some nodes; got None, NaN or -1 everywhere. Give at least one label per class."
+        )
+    for label, row, node in zip(given, rows.tolist(), nodes.tolist(), strict=True):
+        if isinstance(label, float) and not label.is_integer():  # infinity is none either
+            raise ValueError(
+                f"y must hold classes, which are whole numbers or strings; got {label!r} at {read.place(row, node)}. "
+                "Use GraphGPRegressor for measurements."
+            )
+    kinds = {isinstance(label, str) for label in given}
+    if len(kinds) > 1:
+        raise TypeError(f"y must hold labels of one kind; got {sorted(set(map(repr, given)))[:4]}. Make all strings.")
+    classes, labels = np.unique(np.array(given), return_inverse=True)
+    if classes.size < 2:
+        raise ValueError(
+            f"y must hold labels of at least two classes; got one class only, {given[0]!r}, first at "
+            f"{read.place(int(rows[0]), int(nodes[0]))}. Label a node of another class."
+        )
+    if len(given) > MOST_LABELS:
+        raise ValueError(
+            f"y must hold at most {MOST_LABELS:,} labels, whose covariance is written out; got {len(given):,}. Leave "
+            "out some, by None, at random or the same number of each class."
+        )
+    return classes, Entries(rows, nodes, labels)

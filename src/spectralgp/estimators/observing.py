@@ -1,0 +1,215 @@
+"""How values are observed, as a user says it: exposures, trials, known noise and covariates, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectralgp._basics.checks import Array, Mask, as_real_array
+from spectralgp._basics.tables import Table, as_table, frame_names, match_columns
+from spectralgp.estimators.reading import Form, Training
+from spectralgp.fields import LatentPosterior, ObservedBy
+from spectralgp.likelihoods import Gaussian, Likelihood
+
+LIKELIHOOD_ARGUMENTS = ("exposure", "trials", "noise_variance")
+INTERCEPT = "intercept"
+KNOWN_SHARE = 0.5  # of the smallest known noise, that counts as white part of the latent signals
+RESOLVED_SHARE = 1e-3  # of the variance of Y, that is left to sites where noise is learnt
+OWN_WHITE_SHARE = 0.01  # of the latent variance, as white part where the likelihood has a noise of its own
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """Fixed effects and their standard errors."""
+
+    names: tuple[str, ...]
+    values: Array
+    errors: Array
+
+    def __getitem__(self, name: str) -> float:
+        """The coefficient of a name."""
+        return float(self.values[self.names.index(name)])
+
+    def __len__(self) -> int:
+        """Number of fixed effects."""
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        width = max((len(name) for name in self.names), default=0)
+        rows = zip(self.names, self.values.tolist(), self.errors.tolist(), strict=True)
+        lines = [f"{name:<{width}}  {value: .4g} (standard error {error:.3g})" for name, value, error in rows]
+        return "\n".join(lines) or "no fixed effects"
+
+
+@dataclass(frozen=True, eq=False)
+class Observing:
+    """What was said of how values are observed, in the graph's order of the nodes and for the rows that are kept."""
+
+    observed_by: ObservedBy
+    noise_variance: float | None  # white part of the latent signals, where it is not learnt
+    typical_variance: float  # of the latent signals
+    names: tuple[str, ...]  # of the fixed effects
+
+
+def beside_of(given: Any, name: str, form: Form, n_signals: int, n_nodes: int) -> Array:
+    """A number for every value, in the graph's order: from one number, one per node, or a table or array such as Y."""
+    table = as_table(given, name, names=form.names)
+    if isinstance(table, Table):
+        values, names = np.asarray(table.values, dtype=float), frame_names(table)
+        if names is not None and form.names is not None:
+            values = values[:, match_columns(names, form.names)]
+    else:
+        values = np.asarray(given, dtype=float)
+    values = values[:, None] if form.is_flat and values.shape == (n_signals,) else values
+    if values.shape not in ((), (n_nodes,), (n_signals, n_nodes)):
+        raise ValueError(
+            f"{name} must be one number, one for each of the {n_nodes} nodes, or have the shape of Y, "
+            f"({n_signals}, {n_nodes}); got shape {values.shape}. Rows are signals."
+        )
+    full = np.array(np.broadcast_to(values, (n_signals, n_nodes)))
+    return np.asarray(form.to_graph(full))
+
+
+def covariate_columns(covariates: Any, form: Form, n_signals: int, n_nodes: int) -> tuple[tuple[str, ...], list[Array]]:
+    """Names and columns of covariates, in the graph's order, each of shape (n_signals, n_nodes)."""
+    if covariates is None:
+        return (), []
+    if not isinstance(covariates, Mapping):
+        table = as_table(covariates, "covariates")
+        names = frame_names(table) if isinstance(table, Table) else None
+        values = np.asarray(table.values if isinstance(table, Table) else covariates, dtype=float)
+        values = values[:, None] if values.ndim == 1 else values
+        if values.ndim != 2 or len(values) != n_nodes:
+            raise ValueError(
+                f"covariates must have one row for each of the {n_nodes} nodes, or be a dict of names and values; got "
+                f"shape {values.shape}. Values of each entry are passed by name: {{'name': array such as Y}}."
+            )
+        labels = [f"covariate {place}" for place in range(values.shape[1])] if names is None else list(names)
+        covariates = {str(label): values[:, place] for place, label in enumerate(labels)}
+    found = [beside_of(one, f"covariates[{name!r}]", form, n_signals, n_nodes) for name, one in covariates.items()]
+    for name, column in zip(covariates, found, strict=True):
+        as_real_array(column, f"covariates[{name!r}]", ("n_signals", "n_nodes"))
+    return tuple(str(name) for name in covariates), found
+
+
+def read_observing(
+    likelihood: Likelihood, center: Any, training: Training, given: dict[str, Any], covariates: Any
+) -> Observing:
+    """How training values are observed, checked: errors name the entry."""
+    form, values = training.form, np.asarray(training.values, dtype=float)
+    n_signals, n_nodes = form.kept.size, values.shape[1]
+    own = likelihood.beside or ("noise_variance" if isinstance(likelihood, Gaussian) else None)
+    for name in LIKELIHOOD_ARGUMENTS:
+        if given.get(name) is not None and name != own:
+            raise ValueError(
+                f"{name} must be left out with likelihood={likelihood.name!r}, which has no use for it; got some. "
+                f"{'It takes ' + own + '.' if own else 'Pass another likelihood.'}"
+            )
+    if likelihood.beside == "trials" and given.get("trials") is None:
+        raise ValueError(
+            "trials must be given with likelihood='binomial'; got None. Pass one number, or one per entry."
+        )
+    said, beside = given.get(own) if own else None, np.ones((n_signals, n_nodes))
+    if said is not None:
+        beside = beside_of(said, str(own), form, n_signals, n_nodes)
+    beside = beside[form.kept]
+    names, columns = covariate_columns(covariates, form, n_signals, n_nodes)
+    columns = [column[form.kept] for column in columns]
+    if center is not None:
+        names, columns = (INTERCEPT, *names), [np.ones(values.shape), *columns]
+    stacked = np.stack(columns) if columns else np.empty((0, *values.shape))
+    seen = np.isfinite(values)
+    _check_entries(likelihood, values, beside, seen, form)
+    flat = stacked[:, seen]
+    if len(flat) and np.linalg.matrix_rank(flat) < len(flat):
+        raise ValueError(
+            f"covariates must not be combinations of each other or of the intercept; got {len(flat)} columns "
+            f"({', '.join(names)}) of rank {np.linalg.matrix_rank(flat)}. Leave one of them out."
+        )
+    noise: float | None = None
+    if isinstance(likelihood, Gaussian):
+        if said is not None:
+            noise = KNOWN_SHARE * float(np.min(beside[seen]))
+            rest = np.where(beside > noise, beside - noise, np.nan)
+            likelihood, beside = Gaussian(1.0), np.where(np.isfinite(rest), rest, np.nanmedian(rest))
+        else:
+            likelihood = Gaussian(float(np.sqrt(RESOLVED_SHARE * (np.var(values[seen]) or 1.0))))
+    beside = np.where(seen | (np.isfinite(beside) & (beside > 0)), beside, 1.0)
+    observed_by = ObservedBy(likelihood, beside, stacked)
+    variance = observed_by.observations(values, likelihood.started()).rough_variance
+    if likelihood.parameters and noise is None and not isinstance(likelihood, Gaussian):
+        noise = OWN_WHITE_SHARE * variance
+    return Observing(observed_by, noise, variance, names)
+
+
+def new_observed_by(
+    posterior: LatentPosterior, form: Form, given: dict[str, Any], n_inputs: int, names: tuple[str, ...]
+) -> ObservedBy:
+    """How values of new signals are observed, in the graph's order of the nodes."""
+    given = dict(given)
+    covariates, own, likelihood = given.pop("covariates", None), posterior.observed_by, posterior.likelihood
+    n_nodes = own.beside.shape[1]
+    argument = likelihood.beside or ("noise_variance" if isinstance(likelihood, Gaussian) else None)
+    for name in given:
+        if name != argument:
+            raise ValueError(f"{name} must be left out with this model; got some. It takes {argument or 'nothing'}.")
+    beside = np.ones((n_inputs, n_nodes))
+    is_noise_known = isinstance(likelihood, Gaussian) and likelihood.scale == 1.0
+    if argument in given:
+        beside = beside_of(given[argument], argument, form, n_inputs, n_nodes)
+    elif is_noise_known:
+        beside = np.full(beside.shape, np.nan)
+    if is_noise_known:
+        white = posterior.prior.noise_variance
+        if np.any(beside <= white):
+            raise ValueError(
+                f"noise_variance must be above {white:.3g}, half of the smallest that the model was fitted to; got "
+                f"{np.nanmin(beside):.3g}. Fit again with such values, or ask for the signal without noise."
+            )
+        beside = beside - white
+    elif np.any(~(beside > 0)):
+        raise ValueError(f"{argument} must be finite and above 0; got {np.min(beside):g}. One is the default.")
+    own_names = tuple(name for name in names if name != INTERCEPT)
+    found, columns = covariate_columns(covariates, form, n_inputs, n_nodes)
+    stays = np.all(own.columns == own.columns[:, :1])
+    if covariates is None and stays:
+        return ObservedBy(likelihood, beside, np.repeat(own.columns[:, :1], n_inputs, axis=1))
+    if found != own_names:
+        raise ValueError(
+            f"covariates must be those of fit, {list(own_names)}, where they differ between signals; got "
+            f"{list(found)}. Pass covariates={{'name': values}} for the new signals."
+        )
+    columns = [np.ones((n_inputs, n_nodes)), *columns] if INTERCEPT in names else columns
+    return ObservedBy(likelihood, beside, np.stack(columns))
+
+
+def _check_entries(likelihood: Likelihood, values: Array, beside: Array, seen: Mask, form: Form) -> None:
+    """Refuse values that a likelihood cannot observe, by the place of the first."""
+    if isinstance(likelihood, Gaussian):
+        wrong = seen & ~((beside > 0) & np.isfinite(beside))
+        if wrong.any():
+            where, value = _place(wrong, form), beside[wrong][0]
+            raise ValueError(
+                f"noise_variance must be finite and above 0 where a value was observed; got {value:g} at {where}. "
+                "Leave out values without noise, or give them a small one."
+            )
+    for one in likelihood.conditions():
+        safe = np.where(seen, beside, 1.0)
+        wrong = seen & ~one.holds(np.where(seen, values, 1.0), safe)
+        if wrong.any():
+            got = (values if one.argument == "Y" else beside)[wrong][0]
+            raise ValueError(
+                f"{one.argument} must {one.condition}; got {got:g} at {_place(wrong, form)} "
+                f"({int(wrong.sum())} such in all). {one.remedy}"
+            )
+
+
+def _place(wrong: Mask, form: Form) -> str:
+    """Where the first wrong entry is, in the user's order."""
+    row, node = (int(index) for index in np.argwhere(wrong)[0])
+    column = node if form.columns is None else int(form.columns[node])
+    name = column if form.names is None else repr(form.names[column])
+    return f"row {int(np.flatnonzero(form.kept)[row])}, column {name}"

@@ -1,0 +1,140 @@
+"""Classes at entries of signals: a latent field per class, seen through a softmax, as a variational Gaussian."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.special import logsumexp, ndtri
+
+from spectralgp._basics.checks import Array, Indices
+
+N_POINTS = 256  # in the space of the classes, at which expectations are taken, and as many opposite to them
+MOST_STEPS = 100
+LARGEST_STEP = 0.5  # of the natural gradient: whole ones overshoot
+N_LARGEST = 20  # steps of that length, after which they shorten
+MEAN_TOLERANCE = 0.01  # standard deviations that a mean may still move by
+SMALLEST_CURVATURE = 1e-9  # of a label that is no surprise at all
+
+
+@lru_cache(maxsize=16)
+def _points(n_classes: int) -> Array:
+    """Standard normal points of low discrepancy with their opposites, shape (2 N_POINTS, 1, n_classes)."""
+    from scipy.stats import qmc  # takes long to import
+
+    points = ndtri(qmc.Sobol(n_classes, rng=np.random.default_rng(0)).random(N_POINTS))
+    return np.concatenate([points, -points])[:, None]
+
+
+def _softmax(latent: Array) -> Array:
+    """Softmax along the last axis; overwrites its argument, for it is large."""
+    latent -= latent.max(axis=-1, keepdims=True)
+    np.exp(latent, out=latent)
+    latent /= latent.sum(axis=-1, keepdims=True)
+    return latent
+
+
+def expected_probabilities(mean: Array, variance: Array) -> Array:
+    """Expectation of the softmax of independent Gaussians, shape (n_entries, n_classes)."""
+    total, deviation = np.zeros(mean.shape), np.sqrt(variance)
+    points = _points(mean.shape[1])
+    for point in points:  # one after the other: all at once would be large for many entries
+        total += _softmax(mean + deviation * point)
+    return total / len(points)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sites:
+    """Gaussian factors ``exp(linear f - curvature f^2 / 2)`` at the labelled entries, one per class."""
+
+    linear: Array  # shape (n_labels, n_classes)
+    curvature: Array
+
+    def towards(self, other: _Sites, step: float) -> _Sites:
+        """A step of the natural gradient."""
+        return _Sites(*((1 - step) * a + step * b for a, b in zip(self._both, other._both, strict=True)))
+
+    @property
+    def _both(self) -> tuple[Array, Array]:
+        return self.linear, self.curvature
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledField:
+    """Latent fields of the classes given labels at some entries, each class a Gaussian of its own.
+
+    The fields are ``f_c ~ N(0, K)``, independent, and a label is c with probability ``softmax(f)_c``. The posterior is
+    approximated by ``q(f_c) = N(m_c, (K^-1 + diag w_c)^-1)`` with ``w_c = E_q[p_c (1 - p_c)]`` and ``K^-1 m_c = y_c -
+    E_q[p_c]``, the maximum of the bound (38): equation (42).
+    """
+
+    weights: Array  # K^-1 m, by which covariances give means elsewhere; (n_labels, n_classes)
+    factors: tuple[Array, ...]  # of I + w^1/2 K w^1/2, one per class
+    sites: _Sites
+    mean: Array  # at the labelled entries
+    variance: Array
+    log_determinant: float  # of all I + w^1/2 K w^1/2
+    converged: bool = False
+
+    def bound(self, labels: Indices) -> float:
+        """The bound (38) on the log probability of the labels, in nats."""
+        n_classes = len(self.factors)
+        latent = self.mean + np.sqrt(self.variance) * _points(n_classes)
+        likelihood = np.sum(self.mean[np.arange(labels.size), labels]) - np.sum(np.mean(logsumexp(latent, 2), axis=0))
+        squares = np.sum(self.weights * self.mean) - np.sum(self.sites.curvature * self.variance)
+        return float(likelihood - 0.5 * (squares + self.log_determinant))
+
+    def left_out(self) -> Array:
+        """Probabilities of the classes at each labelled entry by the other labels, without its sites: equation (40)."""
+        variance = 1 / (1 / self.variance - self.sites.curvature)
+        return expected_probabilities(variance * (self.mean / self.variance - self.sites.linear), variance)
+
+    def probabilities(self, cross: Array, variance: Array) -> Array:
+        """Probabilities of the classes at entries with these covariances with the labelled ones, and variances."""
+        mean, left = cross @ self.weights, np.empty((len(cross), len(self.factors)))
+        for place, factor in enumerate(self.factors):
+            known = solve_triangular(factor, np.sqrt(self.sites.curvature[:, place, None]) * cross.T, lower=True)
+            left[:, place] = variance - np.einsum("ij,ij->j", known, known)
+        return expected_probabilities(mean, np.maximum(left, 0.0))  # rounding of a difference
+
+
+def given_labels(
+    covariance: Array, labels: Indices, n_classes: int, start: LabelledField | None = None
+) -> LabelledField:
+    """The latent fields of the classes given labels (n_labels,) of entries that have this covariance.
+
+    Steps of the natural gradient, from the sites of another such field if it is given; shorter ones in the end, since
+    expectations at points are not exact enough for the bound to say which step is too long.
+    """
+    indicators = np.eye(n_classes)[labels]
+    sites = _Sites(np.zeros(indicators.shape), np.full(indicators.shape, 0.1)) if start is None else start.sites
+    found = _with_sites(covariance, indicators, sites)
+    for number in range(MOST_STEPS):
+        shares = _softmax(found.mean + np.sqrt(found.variance) * _points(n_classes))
+        mean = shares.mean(axis=0)
+        # equation (42)
+        curvature = np.maximum(mean - np.einsum("ijk,ijk->jk", shares, shares) / len(shares), SMALLEST_CURVATURE)
+        wanted = _Sites(indicators - mean + curvature * found.mean, curvature)
+        step = LARGEST_STEP * min(1.0, N_LARGEST / (number + 1))
+        before, found = found, _with_sites(covariance, indicators, found.sites.towards(wanted, step))
+        if np.max(np.abs(found.mean - before.mean) / np.sqrt(found.variance)) < MEAN_TOLERANCE:
+            return replace(found, converged=True)
+    return found
+
+
+def _with_sites(covariance: Array, indicators: Array, sites: _Sites) -> LabelledField:
+    """The field with these sites."""
+    mean, variance, factors, log_determinant = np.empty_like(indicators), np.empty_like(indicators), [], 0.0
+    for place in range(indicators.shape[1]):
+        roots = np.sqrt(sites.curvature[:, place, None])
+        factor = cholesky(np.eye(len(roots)) + roots * covariance * roots.T, lower=True, check_finite=False)
+        known = solve_triangular(factor, roots * covariance, lower=True, check_finite=False)
+        prior = covariance @ sites.linear[:, place]
+        mean[:, place] = prior - known.T @ solve_triangular(factor, roots[:, 0] * prior, lower=True)
+        variance[:, place] = np.diag(covariance) - np.einsum("ij,ij->j", known, known)
+        log_determinant += 2 * float(np.sum(np.log(np.diag(factor))))
+        factors.append(factor)
+    weights = sites.linear - sites.curvature * mean
+    return LabelledField(weights, tuple(factors), sites, mean, variance, log_determinant)

@@ -1,0 +1,452 @@
+"""What is predicted of values that a likelihood observes: laws of the latent signals, and of values given them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.checks import Array, Indices, as_integer
+from spectralgp.fields.covariances import Modal
+from spectralgp.fields.factors import Blocks, Inputs, Left, Nodes
+from spectralgp.fields.field import Field, Predictive, as_observed
+from spectralgp.fields.posterior import GraphGP
+from spectralgp.fields.sites import MOST_WRITTEN_OUT, ObservedBy, Sites, find_sites, padded
+from spectralgp.graphs import Graph
+from spectralgp.kernels import NewInputs
+from spectralgp.likelihoods import Likelihood
+from spectralgp.signals import Signals, Units, expected_signals
+from spectralgp.spectra import Exact, Filters, Modes, Oblique, Spectrum, modes_of
+
+NO_COVARIANCE = (
+    "return_cov must be False with a likelihood, whose values are no linear functions of the latent signals; got True. "
+    "Draw values with sample_y, and take the covariance of the draws."
+)
+NO_DRAWS = (
+    "include_noise must be True for draws of signals of which values were observed with noise that is known; got "
+    "False. Draw values with their noise, or predict means and deviations."
+)
+TOO_MANY_JOINT = (
+    "joint must be False for {n_values} values with a likelihood, whose joint law would be too large to write out; got "
+    "True. Ask for the density of every signal alone, or of fewer signals."
+)
+
+
+# ------------------------------------------------------------------------------------- laws of the latent signals
+
+
+class Latent(ABC):
+    """A normal law of latent signals, those that are shown."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> Array:
+        """Means, shape (n_signals, n_nodes)."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> Array:
+        """Variances, of the same shape."""
+
+    @abstractmethod
+    def between(self, one: int, other: int) -> Array:
+        """Covariance between the nodes of two signals."""
+
+    @abstractmethod
+    def draws(self, n_draws: int, random_state: np.random.Generator, white: bool = True) -> Array:
+        """Signals drawn jointly, shape (n_draws, n_signals, n_nodes), with their white part or without."""
+
+    @property
+    @abstractmethod
+    def without_white(self) -> tuple[Array, Array]:
+        """Means and variances of the signals without their white part."""
+
+    @abstractmethod
+    def given(self, values: Array, observed_by: ObservedBy) -> Latent:
+        """The law given further values, NaN where there is none, and how they are observed."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOfSites(Left):
+    """What latent signals leave at new inputs, and what is not known of those: by modes, each on its own."""
+
+    left: Left  # given latent signals that are known
+    rows: Inputs
+    new: NewInputs
+    gains: Array  # gamma^2 s / D^2 at the modes, shape (n_signals, n_nodes)
+
+    @cached_property
+    def _weights(self) -> Array:
+        return self.rows.weights(self.new.cross)
+
+    @property
+    def reach(self) -> Filters:
+        return self.left.reach
+
+    def variances(self, eigenvalues: Array) -> Array:
+        return self.left.variances(eigenvalues) + np.square(self._weights) @ self.gains
+
+    def covariances(self, eigenvalues: Array) -> Array:
+        scaled = self._weights[None] * self.gains.T[:, None, :]
+        return self.left.covariances(eigenvalues) + scaled @ self._weights.T
+
+
+@dataclass(frozen=True, eq=False)
+class AtInputs(Latent):
+    """Latent signals at new inputs."""
+
+    posterior: LatentPosterior
+    new: NewInputs
+    columns: Array  # of fixed effects there, shape (n_effects, n_inputs, n_nodes)
+
+    @cached_property
+    def field(self) -> Field:
+        """The signals without fixed effects."""
+        sites = self.posterior.sites
+        covariance, basis = sites.covariance, sites.covariance.basis
+        reach, left = covariance.at(self.new)
+        image = sites.mean - sites.observations.fixed(sites.coefficients)
+        centre = basis.filtered(covariance.coordinates(basis.load(image)), reach)
+        if sites.root is not None:
+            coordinates = covariance.coordinates(basis.load(sites.root))
+            moved = basis.unload(basis.filtered(coordinates, reach))
+            return Field(left, lambda: centre, Units(), mean_deviations=lambda: moved)
+        rows, (power, _) = covariance.rows, covariance.powers
+        assert isinstance(rows, Inputs)
+        gains = np.square(power / rows.variances(*covariance.powers)) * sites.spread_at_modes
+        wider = LeftOfSites(rows.at(self.new, covariance.nodes.powers), rows, self.new, gains)
+        modal = Modal(Blocks(wider, basis.eigenvalues), covariance.nodes)
+        return Field(modal, lambda: centre, Units())
+
+    @cached_property
+    def _fixed(self) -> Array:
+        return np.tensordot(self.posterior.sites.coefficients, self.columns, axes=1)
+
+    @cached_property
+    def mean(self) -> Array:
+        return np.asarray(self.field.mean + self._fixed)
+
+    @cached_property
+    def variance(self) -> Array:
+        return np.asarray(self.field.variance(include_noise=True))
+
+    def between(self, one: int, other: int) -> Array:
+        return self.field._between(one, other, include_noise=True)
+
+    def draws(self, n_draws: int, random_state: np.random.Generator, white: bool = True) -> Array:
+        return np.asarray(self.field.sample(n_draws, random_state, include_noise=white)) + self._fixed
+
+    @property
+    def without_white(self) -> tuple[Array, Array]:
+        return self.mean, np.asarray(self.field.variance())
+
+    def given(self, values: Array, observed_by: ObservedBy) -> OfRows:
+        posterior = self.posterior
+        covariance = posterior.sites.covariance.joined(self.new)
+        known = posterior.signals.as_observed
+        together = posterior.observed_by.followed_by(observed_by)
+        observations = together.observations(np.vstack([known, values]), posterior.likelihood)
+        start = padded(posterior.sites, covariance, observations)
+        rows = np.arange(len(known), len(known) + len(values))
+        return OfRows(find_sites(covariance, observations, start), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class OfRows(Latent):
+    """Some of the signals that sites are of."""
+
+    sites: Sites
+    rows: Indices
+
+    @property
+    def mean(self) -> Array:
+        return self.sites.mean[self.rows]
+
+    @property
+    def variance(self) -> Array:
+        return self.sites.variance[self.rows]
+
+    def between(self, one: int, other: int) -> Array:
+        row, across, root = int(self.rows[one]), int(self.rows[other]), self.sites.root
+        if row == across:
+            return self.sites.among_nodes(row)
+        if root is None:
+            raise ValueError(TOO_MANY_JOINT.format(n_values=self.mean.size))
+        return np.asarray(root[:, row].T @ root[:, across])
+
+    def draws(self, n_draws: int, random_state: np.random.Generator, white: bool = True) -> Array:
+        if not white:
+            raise ValueError(NO_DRAWS)
+        return self.sites.draws(n_draws, random_state)[:, self.rows]
+
+    @property
+    def without_white(self) -> tuple[Array, Array]:
+        """``m - s u`` and ``v (1 + s w)^2 - s (1 + s w)`` with the white variance ``s``."""
+        sites, white = self.sites, self.sites.covariance.noise_variance
+        grown = 1 + white * sites.terms[2][self.rows]
+        mean = self.mean - white * sites.solution[self.rows]
+        return mean, np.maximum(self.variance * grown**2 - white * grown, 0.0)
+
+    def given(self, values: Array, observed_by: ObservedBy) -> OfRows:
+        observations = self.sites.observations
+        known, observed = observations.values.copy(), observations.observed.copy()
+        beside, new = observations.beside.copy(), np.isfinite(values)
+        known[self.rows] = np.where(new, values, known[self.rows])
+        observed[self.rows] |= new
+        beside[self.rows] = np.where(new, observed_by.beside, beside[self.rows])
+        further = replace(observations, values=known, observed=observed, beside=beside)
+        return OfRows(find_sites(self.sites.covariance, further, self.sites), self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class LawNodes(Nodes):
+    """Entries with any covariance, as the nodes of one signal."""
+
+    modes: Modes
+    noise_variance = 0.0
+
+    @cached_property
+    def basis(self) -> Spectrum:
+        return Oblique(Exact().of(Graph.edgeless(self.modes.values.size)), self.modes.vectors, self.modes.vectors)
+
+    def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
+        return self.modes.values, np.zeros(self.modes.values.size)
+
+    def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
+        return 0.0
+
+
+def log_evidence_under(mean: Array, covariance: Array, likelihood: Likelihood, values: Array, beside: Array) -> float:
+    """Lower bound of the log density of values, NaN where there is none, where ``f ~ N(mean, covariance)``."""
+    own = np.isfinite(values)
+    if not own.any():
+        return 0.0
+    modes, alone = modes_of(covariance[np.ix_(own, own)]), Inputs(Modes(np.ones(1), np.eye(1)))
+    nothing = np.empty((0, 1, modes.values.size))
+    known = ObservedBy(likelihood, beside[own][None], nothing).observations(values[own][None])
+    return find_sites(Modal(alone, LawNodes(modes)), replace(known, offset=mean[own][None])).log_bound()[0]
+
+
+# ------------------------------------------------------------------------------------------------ laws of values
+
+
+@dataclass(frozen=True, eq=False)
+class ValueField(Predictive):
+    """Values that a likelihood observes of latent signals; `beside` are exposures or trials.
+
+    Without noise it is the mean of a value given the latent signal that is predicted: a rate, or a probability.
+    """
+
+    latent: Latent
+    observed_by: ObservedBy  # of the values that are predicted
+    known: Array | None = None  # values that were observed of these signals, NaN elsewhere
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The likelihood."""
+        return self.observed_by.likelihood
+
+    @property
+    def _law(self) -> tuple[Array, Array, Array]:
+        return self.latent.mean, self.latent.variance, self.observed_by.beside
+
+    @property
+    def _law_of_mean(self) -> tuple[Array, Array, Array]:
+        """Of what noise is about: without the white part of latent signals, where that is noise too."""
+        mean, variance = self.latent.without_white if self.likelihood.is_white_noise else self._law[:2]
+        return mean, variance, self.observed_by.beside
+
+    @cached_property
+    def mean(self) -> Array:
+        return self.likelihood.mean(*self._law_of_mean)
+
+    def variance(self, include_noise: bool = False, nodes: Indices | None = None) -> Array:
+        law = self._law if include_noise else self._law_of_mean
+        variance = self.likelihood.variance(*law, include_noise=include_noise)
+        return variance if nodes is None else variance[:, nodes]
+
+    @property
+    def variance_error(self) -> Array:
+        return np.zeros(len(self.latent.mean))
+
+    def quantile(self, probability: float) -> Array:
+        """The least values that a share of them does not exceed."""
+        return self.likelihood.quantile(probability, *self._law)
+
+    def transforms(self, values: Array, random_state: np.random.Generator) -> Array:
+        """Randomised probability integral transforms of values, NaN where there is none."""
+        seen = np.isfinite(values)
+        found = self.likelihood.randomised_pit(np.where(seen, values, 0.0), *self._law, random_state)
+        return np.where(seen, found, np.nan)
+
+    @property
+    def values(self) -> Array:
+        mean = self.likelihood.mean(*self._law)
+        return mean if self.known is None else np.where(np.isfinite(self.known), self.known, mean)
+
+    def values_variance(self) -> Array:
+        variance = self.variance(include_noise=True)
+        return variance if self.known is None else np.where(np.isfinite(self.known), 0.0, variance)
+
+    def node_covariance(self, include_noise: bool = False) -> Array:
+        raise ValueError(NO_COVARIANCE)
+
+    def joint_covariance(self, include_noise: bool = False) -> Array:
+        raise ValueError(NO_COVARIANCE)
+
+    def sample(self, n_samples: int, random_state: np.random.Generator, include_noise: bool = False) -> Array:
+        white = include_noise or not self.likelihood.is_white_noise
+        latent = self.latent.draws(as_integer(n_samples, "n_samples", 1), random_state, white)
+        if include_noise:
+            return self.likelihood.draw(latent, self.observed_by.beside, random_state)
+        return self.likelihood.mean_at(latent, self.observed_by.beside)
+
+    def _further(self, signals: Any) -> Array:
+        """Values, without those that are known already."""
+        found = np.asarray(as_observed(signals, *self.latent.mean.shape), dtype=float)
+        return found if self.known is None else np.where(np.isfinite(self.known), np.nan, found)
+
+    def log_density(self, signals: Any, joint: bool = True) -> Any:
+        signals, beside = self._further(signals), np.broadcast_to(self.observed_by.beside, self.latent.mean.shape)
+        rows = np.flatnonzero(np.isfinite(signals).any(axis=1)).tolist()
+        if not joint:
+            totals = np.zeros(len(signals))
+            for row in rows:
+                law = self.latent.mean[row], self.latent.between(row, row), self.likelihood
+                totals[row] = log_evidence_under(*law, signals[row], beside[row])
+            return totals
+        n_values = int(np.count_nonzero(np.isfinite(signals)))
+        if n_values > MOST_WRITTEN_OUT and len(rows) > 1:
+            raise ValueError(TOO_MANY_JOINT.format(n_values=n_values))
+        if not rows:
+            return 0.0
+        seen = [np.isfinite(signals[row]) for row in rows]
+        blocks = [
+            [self.latent.between(one, other)[np.ix_(own, across)] for other, across in zip(rows, seen, strict=True)]
+            for one, own in zip(rows, seen, strict=True)
+        ]
+        own = np.isfinite(signals)
+        law = self.latent.mean[own], np.block(blocks), self.likelihood
+        return log_evidence_under(*law, signals[own], beside[own])
+
+    def value_log_densities(self, signals: Array, nodes: Indices) -> Array:
+        mean, variance, beside = (np.broadcast_to(one, self.latent.mean.shape)[:, nodes] for one in self._law)
+        return self.likelihood.log_density(signals, mean, variance, beside)
+
+    def given(self, observed: Any) -> ValueField:
+        values = self._further(observed)
+        if not np.isfinite(values).any():
+            return self
+        known = values if self.known is None else np.where(np.isfinite(values), values, self.known)
+        return replace(self, latent=self.latent.given(values, self.observed_by), known=known)
+
+    def seen_with(self, observed_by: ObservedBy) -> ValueField:
+        """The field with other exposures or trials and other columns of fixed effects; before anything is observed."""
+        assert isinstance(self.latent, AtInputs)
+        return replace(self, observed_by=observed_by, latent=replace(self.latent, columns=observed_by.columns))
+
+
+# ---------------------------------------------------------------------------------------------------- conditioning
+
+
+@dataclass(frozen=True, eq=False)
+class LatentPosterior:
+    """A prior of latent signals conditioned on what a likelihood observes of them. It answers as a `Posterior` does."""
+
+    prior: GraphGP  # with its likelihood
+    inputs: Array
+    signals: Signals  # the values, as they were given
+    observed_by: ObservedBy
+    sites: Sites
+
+    __getstate__ = without_caches
+    transformation = None
+    carried = None
+    seen = None
+
+    @property
+    def basis(self) -> Spectrum:
+        """Where the covariance between nodes is diagonal."""
+        return self.prior.basis
+
+    @property
+    def input_variance(self) -> float:
+        """Mean of ``k(x, x)`` over the training inputs."""
+        return float(np.mean(self.covariance.rows.diagonal(np.ones(1), np.zeros(1))))
+
+    @property
+    def modelled(self) -> Signals:
+        """Means of the latent signals about the fixed effects."""
+        fixed = self.sites.observations.fixed(self.sites.coefficients)
+        return expected_signals(self.sites.mean - fixed, np.empty((0, *fixed.shape)))
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The likelihood, with all that was learnt of it."""
+        return self.sites.observations.likelihood
+
+    @property
+    def covariance(self) -> Modal:
+        """Of the latent training signals."""
+        return self.sites.covariance
+
+    @property
+    def parts(self) -> tuple[tuple[float, LatentPosterior], ...]:
+        """Posteriors and their weights: this one alone."""
+        return ((1.0, self),)
+
+    @property
+    def given_signals(self) -> Array:
+        """The training values as the user gave them, NaN where nothing was observed."""
+        return self.signals.as_observed
+
+    def at(self, inputs: Any) -> ValueField:
+        """What is predicted at new inputs, for an exposure or a trial of one."""
+        kernel = self.prior.input_kernel
+        features = kernel.new(inputs, lambda given: np.asarray(given, dtype=float))
+        new = kernel.at(self.inputs, features)
+        own = self.observed_by.columns
+        columns = np.repeat(own[:, :1], len(new.cross), axis=1)  # those of the first signal, unless others are given
+        observed_by = ObservedBy(self.likelihood, np.ones(columns.shape[1:]), columns)
+        return ValueField(AtInputs(self, new, columns), observed_by)
+
+    def filled(self, rows: Indices) -> ValueField:
+        """Some of the training signals given what was observed of all."""
+        observed_by = replace(self.observed_by.some(rows), likelihood=self.likelihood)
+        known = self.signals.as_observed[rows]
+        return ValueField(OfRows(self.sites, rows), observed_by, known)
+
+    def left_out(self, by: str) -> tuple[Array, Array, Array]:
+        """Means and variances of latent signals, each without its own entry, signal or node, and log densities."""
+        sites, values = self.sites, self.signals.as_observed
+        _, slopes, curvatures = sites.terms
+        beside, likelihood = sites.observations.beside, self.likelihood
+        if by == "entry":
+            variance = sites.variance / (1 - np.minimum(curvatures * sites.variance, 1 - 1e-9))
+            mean, seen = sites.mean - variance * slopes, sites.observations.observed
+            logs = likelihood.log_density(sites.observations.values, mean, variance, beside)
+            return mean, variance, np.where(seen, logs, np.nan)
+        mean, variance = sites.mean.copy(), sites.variance.copy()
+        is_signal = by == "signal"
+        logs = np.full(mean.shape[0 if is_signal else 1], np.nan)
+        for number in range(len(logs)):
+            places: Any = number if is_signal else (slice(None), number)
+            block = sites.among_nodes(number) if is_signal else sites.among_signals(number)
+            mean[places], left = sites.cavity(block, sites.mean[places], places)
+            variance[places] = np.diag(left)
+            if np.isfinite(values[places]).any():
+                law = mean[places], left, likelihood
+                logs[number] = log_evidence_under(*law, values[places], beside[places])
+        return mean, variance, logs
+
+
+def condition_latent(prior: GraphGP, inputs: Array, signals: Signals, observed_by: ObservedBy) -> LatentPosterior:
+    """Condition a prior of latent signals on values that a likelihood observes of them."""
+    likelihood = prior.likelihood or observed_by.likelihood
+    observations = observed_by.observations(signals.as_observed, likelihood)
+    sites = find_sites(prior.latent_covariance(inputs), observations)
+    return LatentPosterior(prior, inputs, signals, observed_by, sites)

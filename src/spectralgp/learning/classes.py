@@ -1,0 +1,165 @@
+"""Learning of classes: filters of several strengths, weighed by what they say of labels left out, and a temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from spectralgp._basics.arrays import on_host
+from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.progress import report
+from spectralgp.fields.classes import LabelledField, given_labels
+from spectralgp.kernels import Diffusion
+from spectralgp.spectra import FilterBank, Spectrum
+
+STRENGTHS = (10.0, 20.0, 40.0, 80.0, 160.0, 320.0)  # of diffusion, from some neighbours to large parts of a graph
+AMPLITUDE = 10.0  # of latent fields: labels are nearly a function of them
+OWN_SHARE = 1e-3  # of a latent field's variance that a node has to itself
+FEATURE_SHARES = (0.0, 0.1, 0.5)  # of the variance that follows the features of nodes, where there are any
+LENGTHS = (0.3, 1.0, 3.0)  # of standardised inputs of signals
+# A label that is left out has fewer labels about it than a node without one: probabilities are to be sharper than those
+# that suit it best. Median and spread of the logarithm, from synthetic graphs and splits outside the benchmarks.
+LOG_TEMPERATURE = (0.5, 0.5)
+LARGEST_LOG_TEMPERATURE = 2.0
+SMALLEST_PROBABILITY = 1e-12
+SMALLEST_WEIGHT = 1e-3  # of a member that predictions ask
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCovariance:
+    """Covariance between all nodes and some of them: diffusion, a share of features, and a node's own."""
+
+    kernel: Diffusion
+    feature_share: float
+    columns: Array  # shape (n_nodes, n_known)
+    variances: Array  # shape (n_nodes,)
+
+    @property
+    def described(self) -> str:
+        """In words."""
+        share = f", {self.feature_share:.0%} of the variance by features" if self.feature_share else ""
+        return f"diffusion of strength {self.kernel.strength:g}{share}"
+
+
+def node_covariances(spectrum: Spectrum, known: Indices, features: Array | None) -> Iterator[NodeCovariance]:
+    """Covariances of nodes with the known ones that are tried, weakest diffusion first, of mean variance one.
+
+    Features are standardised columns; their covariance is linear.
+    """
+    indicators = np.zeros((known.size, spectrum.n_nodes))
+    indicators[np.arange(known.size), known] = 1.0
+    block = spectrum.load(indicators)
+    for share in FEATURE_SHARES[: 1 if features is None else None]:
+        for strength in STRENGTHS:
+            kernel = Diffusion(strength)
+            kernel = kernel.scaled_by(float(np.sqrt((1 - OWN_SHARE) / kernel.mean_power(spectrum))))
+            bank = FilterBank(partial(_power, kernel), np.eye(known.size))
+            columns = np.asarray(on_host(spectrum.unload(spectrum.filtered(block, bank))), dtype=float).T
+            variances = np.asarray(on_host(spectrum.diagonals(bank.before)[0]), dtype=float)[0]
+            columns, variances = columns + OWN_SHARE * indicators.T, variances + OWN_SHARE
+            if features is not None:
+                columns = (1 - share) * columns + share * features @ features[known].T / features.shape[1]
+                variances = (1 - share) * variances + share * np.mean(features**2, axis=1)
+            yield NodeCovariance(kernel, share, columns, variances)
+
+
+def _power(kernel: Diffusion, eigenvalues: Array) -> Array:
+    return kernel.power(eigenvalues)[None]
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Entries with a label: the signal of each, its node, and its class."""
+
+    rows: Indices
+    nodes: Indices
+    labels: Indices
+
+    @property
+    def known(self) -> Indices:
+        """Nodes with any label, ascending."""
+        return np.unique(self.nodes)
+
+    @property
+    def columns(self) -> Indices:
+        """Place of each entry's node among the known ones."""
+        return np.searchsorted(self.known, self.nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMember:
+    """Latent fields with one covariance, and what they say of each label by the others."""
+
+    nodes: NodeCovariance
+    length: float | None  # of the inputs; None where signals have none, or a kernel that is given
+    field: LabelledField
+    left_out: Array  # shape (n_labels, n_classes)
+
+    def probabilities(self, entries: Entries, between: Array, variance: float) -> Array:
+        """Of the classes at all nodes of a signal with these covariances with the labelled signals, and variance."""
+        cross = AMPLITUDE**2 * self.nodes.columns[:, entries.columns] * between[entries.rows]
+        return self.field.probabilities(cross, AMPLITUDE**2 * variance * self.nodes.variances)
+
+
+def learn_member(
+    nodes: NodeCovariance,
+    length: float | None,
+    entries: Entries,
+    inputs: Array,
+    n_classes: int,
+    start: LabelledField | None,
+) -> ClassMember:
+    """Condition latent fields on the labels, with this covariance of nodes and this one of signals."""
+    among = nodes.columns[np.ix_(entries.nodes, entries.columns)] * inputs[np.ix_(entries.rows, entries.rows)]
+    field = given_labels(AMPLITUDE**2 * among, entries.labels, n_classes, start)
+    report(f"strength {nodes.kernel.strength:g}")
+    return ClassMember(nodes, length, field, field.left_out())
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMixture:
+    """Members with their weights, and the temperature of the probabilities they give together."""
+
+    members: tuple[ClassMember, ...]
+    weights: Array
+    temperature: float  # the power that probabilities are raised to
+    left_out: Array  # probabilities at each labelled entry by the other labels, shape (n_labels, n_classes)
+
+    @property
+    def heaviest(self) -> ClassMixture:
+        """Without members that hardly count, for predictions."""
+        kept = np.flatnonzero(self.weights >= SMALLEST_WEIGHT * self.weights.max())
+        weights = self.weights[kept] / self.weights[kept].sum()
+        return replace(self, members=tuple(self.members[place] for place in kept), weights=weights)
+
+
+def sharpened(probabilities: Array, temperature: float) -> Array:
+    """Probabilities raised to a power, and normalised."""
+    powers = np.maximum(probabilities, SMALLEST_PROBABILITY) ** temperature
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
+
+
+def mixed(members: Sequence[ClassMember], labels: Indices) -> ClassMixture:
+    """Members weighed by the probability they give each label by the others, all labels together: equation (43)."""
+    each = np.arange(labels.size)
+    said = np.stack([member.left_out for member in members])
+    scores = np.sum(np.log(np.maximum(said[:, each, labels], SMALLEST_PROBABILITY)), axis=1)
+    weights = np.exp(scores - scores.max())
+    weights /= weights.sum()
+    left_out = np.tensordot(weights, said, 1)
+    median, spread = LOG_TEMPERATURE
+
+    def cost(log_temperature: float) -> float:
+        found = sharpened(left_out, np.exp(log_temperature))[each, labels]
+        return (
+            float(-np.sum(np.log(np.maximum(found, SMALLEST_PROBABILITY))))
+            + 0.5 * ((log_temperature - median) / spread) ** 2
+        )
+
+    best = minimize_scalar(cost, bounds=(-LARGEST_LOG_TEMPERATURE, LARGEST_LOG_TEMPERATURE), method="bounded")
+    temperature = float(np.exp(best.x))
+    return ClassMixture(tuple(members), weights, temperature, sharpened(left_out, temperature))

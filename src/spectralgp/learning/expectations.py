@@ -1,0 +1,218 @@
+"""What is expected of signals under a model: holes completed, or latent signals given what was observed of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from spectralgp._basics.checks import Array
+from spectralgp.fields import GraphGP, Seen, Sites, find_sites, seen_about
+from spectralgp.learning.objective import Objective, Task
+from spectralgp.likelihoods import Likelihood
+from spectralgp.signals import expected_signals
+
+SEED = 0
+FIRST_DRAWS, COARSE_DRAWS, MIN_DRAWS, MAX_DRAWS = 8, 4, 2, 1_024
+MAX_DRAWN_VALUES = 2**21  # of all draws together, unless they are the first ones
+MAX_FIRST_VALUES = 2**23  # of the first draws together
+MAX_EXACT_OPERATIONS = 2**27  # of a step without draws
+SOLVE_TOLERANCE_NATS, MIN_SOLVE_TOLERANCE = 3e-6, 1e-5  # what solves may cost, and the smallest tolerance of one
+TRUNCATION_SHARE = 0.1  # of the tolerated truncation error of a quadrature, that solves and a stop may cost each
+MAX_MISSING_SHARE = 0.98  # of the information, that is taken to be missing
+LATENT_TOLERANCE_NATS = 0.012  # that a fit of latent signals may fall short of its maximum
+NEAR_GAIN_NATS = 0.1  # a step that gains less is near enough for sites to be found well
+MAX_SPREAD_OPERATIONS = 2**26  # for the deviations of latent signals in one evaluation
+MIN_DEVIATIONS = 8
+
+
+class Expectation(ABC):
+    """The E-step: signals that are not known as they are, as a model lets them be expected."""
+
+    task: Task
+    n_draws: int | None = None  # that stand for a covariance; None where it is known
+    tolerance_nats: float  # that solves may cost
+    missing_share: float  # of the information about hyperparameters
+    gain: float = 0.0  # of parameters that were learnt in the last completion, beside those of the model
+    parameters: Array = np.empty(0)  # these, in logarithms
+    ahead: Array | None = None  # where the last step would have led to with what is missing known to slow it; unknown
+    left_nats: float | None = None  # between where it began and the maximum, by that
+
+    @abstractmethod
+    def completed(self, model: GraphGP, is_far: bool = False) -> Task:
+        """The task with signals completed under a model; roughly if that is far from the answer."""
+
+    @abstractmethod
+    def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
+        """Log density of what was observed, and its standard error."""
+
+    @abstractmethod
+    def described(self, steps: str) -> str:
+        """How what was not known was treated, in words."""
+
+    def settle(self, objective: Objective, before: Array, after: Array, gain: float) -> None:  # noqa: B027
+        """Take note of where a step began and ended, and what it gained; nothing to do where shares are known."""
+
+    def finished(self, model: GraphGP) -> GraphGP:
+        """A model with all that was learnt beside it; from now on nothing more is."""
+        return model
+
+
+def expectation_of(task: Task, is_coarse: bool = False) -> Expectation:
+    """What is expected of a task's signals: of latent ones, or of those with holes."""
+    return CompletedHoles.of(task, is_coarse) if task.observed_by is None else LatentSignals(task)
+
+
+class CompletedHoles(Expectation):
+    """Signals with holes, completed from the same random numbers and the last solutions."""
+
+    def __init__(self, task: Task, n_draws: int | None) -> None:
+        self.task, self.signals, self.n_draws = task, task.signals, n_draws
+        self.missing_share = min(MAX_MISSING_SHARE, 1 - task.signals.size / task.signals.observed.size)
+        truncation_error = task.spectrum.tolerance * self.signals.size
+        self.tolerance_nats = max(SOLVE_TOLERANCE_NATS, TRUNCATION_SHARE * truncation_error)
+        self._solutions: tuple[Array | None, Array | None] = (None, None)
+
+    @classmethod
+    def of(cls, task: Task, is_coarse: bool = False) -> CompletedHoles:
+        """Exactly where that is cheap, else by a few draws to begin with, which suffice for a coarse fit."""
+        observed = task.signals.observed
+        n_missing = observed.size - task.signals.size
+        is_cheap = n_missing * observed.size * sum(observed.shape) <= MAX_EXACT_OPERATIONS
+        if task.spectrum.has_node_covariances and is_cheap and (not is_coarse or n_missing <= FIRST_DRAWS):
+            return cls(task, None)
+        return cls(task, min(COARSE_DRAWS if is_coarse else FIRST_DRAWS, max_draws(task)))
+
+    def _seen(self, model: GraphGP, tolerance: float = 0.0) -> tuple[Seen, Any]:
+        """The signals under a model, and the mean that inputs carry over to them."""
+        carried = model.carried_values(self.task.carried, self.task.inputs, self.signals.units)
+        covariance = model.covariance(model.rows(self.task.inputs, self.signals.units.signal_scales))
+        return seen_about(carried, covariance, self.signals, tolerance=tolerance), carried
+
+    def completed(self, model: GraphGP, is_far: bool = False) -> Task:
+        # a quadratic form at its minimum: what a solve leaves costs the square of it, for each value observed
+        tolerance = max(float(np.sqrt(self.tolerance_nats / self.signals.size)), MIN_SOLVE_TOLERANCE)
+        seen, carried = self._seen(model, tolerance)
+        if self.n_draws is None:
+            mean, deviations = seen.mean, seen.spread(None, np.random.default_rng(SEED))
+        elif self.n_draws == 1:
+            # with this many values one draw says it all: the mean is not needed
+            prior = seen.drawn(np.random.default_rng(SEED))
+            missed, solution = seen.filled(seen.values - prior, self._solutions[0], tolerance)
+            self._solutions = solution, None
+            mean, deviations = prior + missed, np.empty((0, *prior.shape))
+        else:
+            n_draws = min(MIN_DRAWS, self.n_draws) if is_far else self.n_draws
+            first, others = self._solutions
+            if others is not None:  # the first draws are always the same ones
+                rest = np.zeros((max(n_draws - len(others), 0), *others.shape[1:]))
+                others = np.concatenate([others[:n_draws], rest])
+            mean, solution = seen.filled(seen.values, first, tolerance)
+            draws, solutions = seen.draws(n_draws, np.random.default_rng(SEED), others, tolerance)
+            self._solutions = solution, solutions
+            deviations = draws / np.sqrt(n_draws)
+        return replace(self.task, signals=self.signals.completed(mean + carried, deviations))
+
+    def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
+        """Equation (20)."""
+        return self._seen(model)[0].log_density()
+
+    def described(self, steps: str) -> str:
+        n_values = self.signals.observed.size
+        holes = f"{n_values - self.signals.size} of {n_values} values missing"
+        if self.n_draws is None:
+            return f"exact, {steps}: {holes}, few enough for their covariance to be written out"
+        return f"{count_of(self.n_draws)}, {steps}: {holes}, too many for their covariance to be written out in each"
+
+
+class LatentSignals(Expectation):
+    """Latent signals given what a likelihood observes of them; each step goes on from the sites of the last."""
+
+    def __init__(self, task: Task) -> None:
+        assert task.observed_by is not None
+        self.task, self.signals, self.observed_by = task, task.signals, task.observed_by
+        self.tolerance_nats, self.missing_share = LATENT_TOLERANCE_NATS, 0.5
+        self.names = self.observed_by.likelihood.open_parameters
+        self.likelihood: Likelihood = self.observed_by.likelihood.started(float(np.sqrt(task.variance)))
+        self.sites: Sites | None = None
+        self.is_far = True  # from the answer, so that rough sites will do
+
+    def _found(self, model: GraphGP, is_final: bool) -> Sites:
+        covariance = model.latent_covariance(self.task.inputs)
+        likelihood = self.likelihood if model.likelihood is None else model.likelihood
+        observations = self.observed_by.observations(self.signals.as_observed, likelihood)
+        is_rough = self.is_far and not is_final
+        self.sites = find_sites(covariance, observations, self.sites, is_final=is_final, is_rough=is_rough)
+        return self.sites
+
+    def completed(self, model: GraphGP, is_far: bool = False) -> Task:
+        sites = self._found(model, is_final=False)
+        observations = sites.observations
+        if self.names and model.likelihood is None:
+            own = observations.observed
+            known = observations.values[own], sites.mean[own], sites.variance[own], observations.beside[own]
+            unit = float(np.sqrt(self.task.variance))
+            self.likelihood, self.gain = observations.likelihood.learnt(self.names, *known, unit)
+        n_signals, n_nodes = self.signals.shape
+        most = max(MIN_DEVIATIONS, MAX_SPREAD_OPERATIONS // (n_signals**2 * n_nodes))
+        deviations = sites.deviations(most, np.random.default_rng(SEED))
+        about = sites.mean - observations.fixed(sites.coefficients)
+        latent = expected_signals(about, deviations)
+        return replace(self.task, signals=latent, observed_by=None)
+
+    def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
+        """A lower bound of it, equation (38)."""
+        return self._found(model, is_final=True).log_bound()
+
+    @property
+    def parameters(self) -> Array:
+        return np.log([float(getattr(self.likelihood, name)) for name in self.names])
+
+    @parameters.setter
+    def parameters(self, logs: Array) -> None:
+        unit = float(np.sqrt(self.task.variance))
+        self.likelihood = self.likelihood.with_logs(dict(zip(self.names, logs.tolist(), strict=True)), unit)
+
+    def described(self, steps: str) -> str:
+        how = "exact" if self.sites is None or self.sites.root is not None else "by effective curvatures"
+        return f"variances {how}, {steps}: latent signals of which {self.signals.size} values were observed"
+
+    def settle(self, objective: Objective, before: Array, after: Array, gain: float) -> None:
+        """Equation (41): the information of signals as they are, and of those seen with the noise of sites.
+
+        A step is as long as the former allows; the latter says how long it should have been.
+        """
+        assert self.sites is not None
+        self.is_far = self.is_far and gain > NEAR_GAIN_NATS
+        curvature = float(np.mean(self.sites.terms[2]))
+        complete, seen = objective.precision(after), objective.precision(after, 1 / max(curvature, 1e-12))
+        if complete is None or seen is None or not len(seen):
+            return
+        left = np.linalg.eigvals(np.linalg.solve(complete, seen)).real
+        self.missing_share = float(np.clip(1 - np.min(left), 0.0, MAX_MISSING_SHARE))
+        slope = complete @ (after - before)
+        step = np.linalg.solve(seen, slope)
+        # directions of which values say next to nothing are not waited for
+        self.left_nats = min(0.5 * float(slope @ step), gain / (1 - MAX_MISSING_SHARE))
+        self.left_nats += self.gain / (1 - self.missing_share)
+        self.ahead = None if self.names else before + step  # where the likelihood learns too, less is known
+
+    def finished(self, model: GraphGP) -> GraphGP:
+        self.names, self.gain = (), 0.0
+        return replace(model, likelihood=self.likelihood)
+
+
+def max_draws(task: Task) -> int:
+    """As many draws as time and memory are meant for."""
+    n_signals, n_nodes = task.signals.shape
+    size = n_signals * n_nodes
+    if FIRST_DRAWS * size > MAX_FIRST_VALUES:
+        return 1 if task.spectrum.needs_passes else MIN_DRAWS
+    return max(FIRST_DRAWS, min(MAX_DRAWS, MAX_DRAWN_VALUES // size))
+
+
+def count_of(n_draws: int) -> str:
+    """A number of draws in words."""
+    return "1 draw" if n_draws == 1 else f"{n_draws} draws"

@@ -1,0 +1,225 @@
+"""Likelihoods: how the value at an entry is observed, given the latent signal there."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+
+from spectralgp._basics.checks import Array, Mask
+
+POINTS, DENSITY_POINTS = 20, 40  # of Gauss-Hermite quadratures of expectations, and of densities and distributions
+LARGEST_LOG = 600.0  # whose exponential is still a number
+QUANTILE_STEPS = 100  # of doubling and halving
+QUANTILE_TOLERANCE = 1e-10  # relative, of values that are not whole numbers
+PARAMETER_TOLERANCE = 1e-4  # of the logarithm of a parameter that is learnt
+
+Terms = tuple[Array, Array, Array]
+"""Log densities, slopes and curvatures, one per entry."""
+Ranges = dict[str, tuple[float, float, float]]
+"""The lowest, the first and the highest value of each parameter; in units of latent signals, where it has units."""
+
+
+def _rule(n_points: int) -> tuple[Array, Array]:
+    points, weights = hermegauss(n_points)
+    return points, weights / weights.sum()
+
+
+RULES = {n_points: _rule(n_points) for n_points in (POINTS, DENSITY_POINTS)}
+
+
+def expectation(function: Callable[[Array], Array], mean: Array, variance: Array, n_points: int = POINTS) -> Array:
+    """``E function(f)`` with ``f ~ N(mean, variance)``, entry by entry, by Gauss-Hermite quadrature."""
+    std, total = np.sqrt(variance), np.zeros(np.broadcast_shapes(np.shape(mean), np.shape(variance)))
+    for point, weight in zip(*RULES[n_points], strict=True):
+        total = total + weight * function(mean + point * std)
+    return total
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What values must be, and what to do where they are not."""
+
+    holds: Callable[[Array, Array], Mask]  # of values and what stands beside them, entry by entry
+    argument: str  # that is wrong where it does not hold
+    condition: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Likelihood(ABC):
+    """How values are observed: ``p(y | f)`` of an entry, given the latent signal ``f`` there.
+
+    Beside each value stands a number: an exposure, or a number of trials; one if there is nothing. A likelihood of
+    one's own says what is abstract here, for arrays of any shape; all else follows by quadrature. Fields that are None
+    are positive parameters that are learnt; `parameters` names them.
+    """
+
+    name: ClassVar[str]
+    beside: ClassVar[str | None] = None  # the argument of `fit` that stands beside values
+    is_discrete: ClassVar[bool] = False  # whether values are whole numbers
+    is_white_noise: ClassVar[bool] = False  # whether the white part of latent signals counts as noise of the values
+    parameters: ClassVar[Ranges] = {}
+
+    @abstractmethod
+    def at(self, values: Array, latent: Array, beside: Array) -> Terms:
+        """Log density up to `constant`, its derivative in ``f``, and minus the second derivative."""
+
+    def constant(self, values: Array, beside: Array) -> Array:
+        """What the log density has beside that, which does not depend on ``f``."""
+        return np.zeros(np.broadcast_shapes(np.shape(values), np.shape(beside)))
+
+    @abstractmethod
+    def mean_at(self, latent: Array, beside: Array) -> Array:
+        """Mean of a value given the latent signal."""
+
+    @abstractmethod
+    def variance_at(self, latent: Array, beside: Array) -> Array:
+        """Variance of a value given the latent signal."""
+
+    @abstractmethod
+    def distribution_at(self, values: Array, latent: Array, beside: Array) -> Array:
+        """Probability that a value is no larger, given the latent signal."""
+
+    @abstractmethod
+    def draw(self, latent: Array, beside: Array, random_state: np.random.Generator) -> Array:
+        """Values drawn given the latent signal."""
+
+    @abstractmethod
+    def rough_latent(self, values: Array, beside: Array) -> Array:
+        """A latent signal that would make values likely, roughly: for the scale of the latent signals."""
+
+    def conditions(self) -> Iterator[Condition]:
+        """What values, and what stands beside them, must be."""
+        yield from ()
+
+    # ----------------------------------------------------------------------------------------- own parameters
+
+    @property
+    def open_parameters(self) -> tuple[str, ...]:
+        """Parameters that are learnt and have no value yet."""
+        return tuple(name for name in self.parameters if getattr(self, name) is None)
+
+    def started(self, unit: float = 1.0) -> Self:
+        """The likelihood with first values for what is learnt; `unit` is a standard deviation of latent signals."""
+        firsts = {name: self.parameters[name][1] * self._unit(name, unit) for name in self.open_parameters}
+        return replace(self, **firsts)
+
+    def _unit(self, name: str, unit: float) -> float:
+        """The unit that a parameter is in."""
+        return 1.0
+
+    def with_logs(self, logs: dict[str, float], unit: float = 1.0) -> Self:
+        """The likelihood with parameters that have given logarithms, as far as their range allows."""
+        found = {}
+        for name, log in logs.items():
+            low, _, high = self.parameters[name]
+            found[name] = float(np.clip(np.exp(log), *(np.array([low, high]) * self._unit(name, unit))))
+        return replace(self, **found)
+
+    def learnt(
+        self, names: tuple[str, ...], values: Array, mean: Array, variance: Array, beside: Array, unit: float = 1.0
+    ) -> tuple[Self, float]:
+        """The likelihood with parameters that maximise ``sum E log p(y | f)``, one after the other, and the gain."""
+        likelihood, first, best = self, 0.0, 0.0
+        for number, name in enumerate(names):
+            low, _, high = self.parameters[name]
+            bounds = np.log(np.array([low, high]) * self._unit(name, unit))
+
+            def missed(log: float, name: str = name, likelihood: Self = likelihood) -> float:
+                own = replace(likelihood, **{name: float(np.exp(log))})
+                return -float(np.sum(own.expected(values, mean, variance, beside)[0]))
+
+            now = float(np.log(getattr(likelihood, name)))
+            before = -missed(now)
+            first, best = (before if number == 0 else first), before
+            found = minimize_scalar(
+                missed, bounds=tuple(bounds), method="bounded", options={"xatol": PARAMETER_TOLERANCE}
+            )
+            if -found.fun > before:
+                likelihood, best = replace(likelihood, **{name: float(np.exp(found.x))}), -float(found.fun)
+        return likelihood, best - first
+
+    # -------------------------------------------------------------------------------------------- by quadrature
+
+    def expected(self, values: Array, mean: Array, variance: Array, beside: Array) -> Terms:
+        """Expectations of `at` with the constant, over ``f ~ N(mean, variance)``: what (35) and (36) ask for."""
+        std = np.sqrt(variance)
+        logs, slopes, curvatures = self.constant(values, beside), np.zeros(np.shape(mean)), np.zeros(np.shape(mean))
+        for point, weight in zip(*RULES[POINTS], strict=True):
+            log, slope, curvature = self.at(values, mean + point * std, beside)
+            logs, slopes, curvatures = logs + weight * log, slopes + weight * slope, curvatures + weight * curvature
+        return logs, slopes, curvatures
+
+    def log_density(self, values: Array, mean: Array, variance: Array, beside: Array) -> Array:
+        """``log E p(y | f)`` over ``f ~ N(mean, variance)``, entry by entry."""
+        points, weights = RULES[DENSITY_POINTS]
+        std = np.sqrt(variance)
+        logs = [
+            np.log(weight) + self.at(values, mean + point * std, beside)[0]
+            for point, weight in zip(points, weights, strict=True)
+        ]
+        return np.asarray(logsumexp(logs, axis=0) + self.constant(values, beside))
+
+    def mean(self, mean: Array, variance: Array, beside: Array) -> Array:
+        """Mean of values where ``f ~ N(mean, variance)``."""
+        return expectation(lambda latent: self.mean_at(latent, beside), mean, variance)
+
+    def variance(self, mean: Array, variance: Array, beside: Array, include_noise: bool = True) -> Array:
+        """Variance of values, or without noise that of their mean given ``f``, where ``f ~ N(mean, variance)``."""
+        centre = self.mean(mean, variance, beside)
+        total = expectation(lambda latent: np.square(self.mean_at(latent, beside) - centre), mean, variance)
+        if include_noise:
+            total = total + expectation(lambda latent: self.variance_at(latent, beside), mean, variance)
+        return total
+
+    def distribution(self, values: Array, mean: Array, variance: Array, beside: Array) -> Array:
+        """Probability that a value is no larger, where ``f ~ N(mean, variance)``."""
+        found = expectation(
+            lambda latent: self.distribution_at(values, latent, beside), mean, variance, n_points=DENSITY_POINTS
+        )
+        return np.clip(found, 0.0, 1.0)
+
+    def quantile(self, probability: float, mean: Array, variance: Array, beside: Array) -> Array:
+        """The least value that `probability` of them do not exceed, where ``f ~ N(mean, variance)``."""
+        centre = self.mean(mean, variance, beside)
+        reach = np.sqrt(self.variance(mean, variance, beside))
+        reach = np.maximum(np.where(np.isfinite(reach), reach, np.abs(centre)), 1.0 if self.is_discrete else 1e-12)
+
+        def exceeds(values: Array) -> Mask:
+            return self.distribution(values, mean, variance, beside) >= probability
+
+        low, high = centre - reach, centre + reach
+        if self.is_discrete:
+            low, high = np.full(centre.shape, -1.0), np.ceil(np.maximum(high, 0.0))
+        for _ in range(QUANTILE_STEPS):
+            short, over = ~exceeds(high), exceeds(low) & (not self.is_discrete)
+            if not (short.any() or over.any()):
+                break
+            reach = 2 * reach
+            high = np.where(short, np.ceil(high + reach) if self.is_discrete else high + reach, high)
+            low = np.where(over, low - reach, low)
+        for _ in range(QUANTILE_STEPS):
+            apart = high - low
+            if np.all(apart <= (1.0 if self.is_discrete else QUANTILE_TOLERANCE * np.maximum(reach, np.abs(high)))):
+                break
+            middle = np.floor(0.5 * (low + high)) if self.is_discrete else 0.5 * (low + high)
+            enough = exceeds(middle)
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return high
+
+    def randomised_pit(
+        self, values: Array, mean: Array, variance: Array, beside: Array, random_state: np.random.Generator
+    ) -> Array:
+        """Probability integral transforms, uniform where predictions are right; between steps drawn at random."""
+        upper = self.distribution(values, mean, variance, beside)
+        if not self.is_discrete:
+            return upper
+        lower = np.where(values > 0, self.distribution(values - 1, mean, variance, beside), 0.0)
+        return lower + random_state.random(np.shape(values)) * (upper - lower)

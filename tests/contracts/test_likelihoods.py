@@ -1,0 +1,191 @@
+"""What every likelihood promises, against SciPy's distributions, finite differences and adaptive quadrature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import binom, kstest, nbinom, norm, poisson
+from scipy.stats import t as student
+
+from oracle import derivative, relative_error
+from spectralgp.likelihoods import (
+    NAMED,
+    Bernoulli,
+    Binomial,
+    Gaussian,
+    Likelihood,
+    NegativeBinomial,
+    Poisson,
+    StudentT,
+    as_likelihood,
+)
+from tolerances import FORMULA, GRADIENT
+
+QUADRATURE = 1e-6  # of twenty points, for latent signals of which the standard deviation is 0.6
+
+CASES = {
+    "gaussian": (Gaussian(0.7), [0.3, -2.0, 4.0], [1.0, 1.0, 1.0], lambda f, _: norm(f, 0.7)),
+    "student_t": (StudentT(4.0, 0.7), [0.3, -2.0, 4.0], [1.0, 1.0, 1.0], lambda f, _: student(4.0, f, 0.7)),
+    "poisson": (Poisson(), [0.0, 3.0, 12.0], [0.5, 2.0, 10.0], lambda f, e: poisson(e * np.exp(f))),
+    "negative_binomial": (
+        NegativeBinomial(0.4),
+        [0.0, 3.0, 12.0],
+        [0.5, 2.0, 10.0],
+        lambda f, e: nbinom(2.5, 2.5 / (2.5 + e * np.exp(f))),
+    ),
+    "binomial": (Binomial(), [0.0, 3.0, 12.0], [1.0, 7.0, 12.0], lambda f, n: binom(n, expit(f))),
+    "bernoulli": (Bernoulli(), [0.0, 1.0, 1.0], [1.0, 1.0, 1.0], lambda f, _: binom(1, expit(f))),
+}
+MEAN, VARIANCE = np.array([0.2, -0.8, 0.5]), np.array([0.36, 0.1, 0.0])
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    likelihood, values, beside, law = CASES[request.param]
+    return likelihood, np.array(values), np.array(beside), law
+
+
+def log_of(law, values):
+    return law.logpmf(values) if hasattr(law.dist, "logpmf") else law.logpdf(values)
+
+
+def over_latent(function):
+    """Expectations over the latent signal by adaptive quadrature, one entry after the other."""
+    found = []
+    for index, (mean, variance) in enumerate(zip(MEAN, VARIANCE, strict=True)):
+        std = np.sqrt(variance)
+        if std == 0:
+            found.append(function(mean, index))
+            continue
+        density = norm(mean, std).pdf
+        points = (mean - 10 * std, mean + 10 * std)
+        found.append(quad(lambda f, i=index, p=density: p(f) * function(f, i), *points, epsabs=1e-12, limit=400)[0])
+    return np.array(found)
+
+
+def test_every_name_is_a_case_and_gives_its_likelihood():
+    assert set(CASES) == set(NAMED)
+    assert all(as_likelihood(name).name == name for name in NAMED)
+
+
+def test_densities_are_scipys(case):
+    likelihood, values, beside, law = case
+    for latent in (-1.3, 0.4):
+        found = likelihood.at(values, np.full(3, latent), beside)[0] + likelihood.constant(values, beside)
+        expected = [log_of(law(latent, one), value) for value, one in zip(values, beside, strict=True)]
+        assert relative_error(found, expected) < FORMULA
+
+
+def test_slopes_and_curvatures_are_derivatives(case):
+    likelihood, values, beside, _ = case
+    at = np.array([-0.4, 0.3, 1.1])
+    _, slope, curvature = likelihood.at(values, at, beside)
+    assert relative_error(slope, derivative(lambda t: likelihood.at(values, at + t, beside)[0], 1e-4)) < GRADIENT
+    assert relative_error(curvature, -derivative(lambda t: likelihood.at(values, at + t, beside)[1], 1e-4)) < GRADIENT
+
+
+def test_expectations_are_those_of_adaptive_quadrature(case):
+    likelihood, values, beside, law = case
+    found = likelihood.expected(values, MEAN, VARIANCE, beside)
+    expected = over_latent(lambda f, i: log_of(law(f, beside[i]), values[i]))
+    assert relative_error(found[0], expected) < QUADRATURE
+    for place in (1, 2):
+        each = over_latent(lambda f, i, p=place: float(likelihood.at(values[i], np.array(f), beside[i])[p]))
+        # a t is no polynomial near its mode: twenty points leave a little there
+        assert relative_error(found[place], each) < (1e-3 if likelihood.name == "student_t" else QUADRATURE)
+
+
+def test_moments_and_predictive_densities_are_those_of_the_mixture(case):
+    likelihood, values, beside, law = case
+    mean = over_latent(lambda f, i: law(f, beside[i]).mean())
+    squares = over_latent(lambda f, i: law(f, beside[i]).var() + law(f, beside[i]).mean() ** 2)
+    own = over_latent(lambda f, i: law(f, beside[i]).mean() ** 2)
+    assert relative_error(likelihood.mean(MEAN, VARIANCE, beside), mean) < QUADRATURE
+    assert relative_error(likelihood.variance(MEAN, VARIANCE, beside), squares - mean**2) < QUADRATURE
+    without = likelihood.variance(MEAN, VARIANCE, beside, include_noise=False)
+    assert np.allclose(without, own - mean**2, rtol=1e-5, atol=1e-9)
+    densities = over_latent(lambda f, i: np.exp(log_of(law(f, beside[i]), values[i])))
+    assert relative_error(np.exp(likelihood.log_density(values, MEAN, VARIANCE, beside)), densities) < QUADRATURE
+    below = over_latent(lambda f, i: law(f, beside[i]).cdf(values[i]))
+    assert relative_error(likelihood.distribution(values, MEAN, VARIANCE, beside), below) < QUADRATURE
+
+
+@pytest.mark.parametrize("probability", [0.05, 0.5, 0.95])
+def test_quantiles_invert_distributions(case, probability):
+    likelihood, _, beside, _ = case
+    found = likelihood.quantile(probability, MEAN, VARIANCE, beside)
+    reached = likelihood.distribution(found, MEAN, VARIANCE, beside)
+    if likelihood.is_discrete:
+        before = likelihood.distribution(found - 1, MEAN, VARIANCE, beside)
+        assert np.array_equal(found, np.floor(found))
+        assert np.all(reached >= probability)
+        assert np.all(before < probability)
+    else:
+        assert relative_error(reached, np.full(3, probability)) < 1e-8
+
+
+def test_draws_have_the_moments_and_uniform_transforms(case):
+    likelihood, _, beside, _ = case
+    rng, n_draws = np.random.default_rng(0), 20_000
+    latent = MEAN + np.sqrt(VARIANCE) * rng.standard_normal((n_draws, 3))
+    drawn = likelihood.draw(latent, beside, rng)
+    error = np.sqrt(likelihood.variance(MEAN, VARIANCE, beside) / n_draws)
+    assert np.all(np.abs(drawn.mean(axis=0) - likelihood.mean(MEAN, VARIANCE, beside)) < 4 * error)
+    pit = likelihood.randomised_pit(drawn[:2_000], MEAN, VARIANCE, beside, rng)
+    assert min(kstest(pit[:, entry], "uniform").pvalue for entry in range(3)) > 1e-4
+
+
+def test_parameters_are_learnt_where_expectations_are_highest():
+    rng = np.random.default_rng(1)
+    latent = rng.standard_normal(4_000)
+    truths = {"freedom": 5.0, "scale": 0.5}
+    values = StudentT(**truths).draw(latent, np.ones(1), rng)
+    start = StudentT().started(1.0)
+    nothing = np.zeros(latent.size)
+    found = start
+    for _ in range(20):
+        found, gain = found.learnt(("freedom", "scale"), values, latent, nothing, np.ones(latent.size))
+    best = student.fit(values - latent, floc=0.0)
+    assert gain < 1e-3
+    assert abs(np.log(found.freedom / best[0])) < 0.02
+    assert abs(np.log(found.scale / best[2])) < 0.01
+    assert StudentT(freedom=3.0).open_parameters == ("scale",)
+
+
+def test_one_of_your_own_takes_twenty_lines():
+    class Exponential(Likelihood):
+        name = "exponential"
+
+        def at(self, values, latent, beside):
+            rate = values * np.exp(-latent)
+            return -latent - rate, rate - 1, rate
+
+        def mean_at(self, latent, beside):
+            return np.exp(latent)
+
+        def variance_at(self, latent, beside):
+            return np.exp(2 * latent)
+
+        def distribution_at(self, values, latent, beside):
+            return -np.expm1(-values * np.exp(-latent))
+
+        def draw(self, latent, beside, random_state):
+            return random_state.exponential(np.exp(latent))
+
+        def rough_latent(self, values, beside):
+            return np.log(values)
+
+    own = as_likelihood(Exponential())
+    found = own.quantile(0.5, np.zeros(1), np.zeros(1), np.ones(1))
+    assert relative_error(found, [np.log(2)]) < 1e-8
+
+
+def test_unknown_names_and_wrong_parameters_are_refused():
+    with pytest.raises(ValueError, match="likelihood must be one of 'gaussian'"):
+        as_likelihood("gamma")
+    with pytest.raises(ValueError, match="dispersion must be a finite number above 0"):
+        NegativeBinomial(-1.0)
+    with pytest.raises(ValueError, match="freedom must be a finite number above 0"):
+        StudentT(0.0)

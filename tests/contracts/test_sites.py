@@ -1,0 +1,156 @@
+"""Latent signals given what a likelihood observes of them, against importance sampling and a dense normal law."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+import oracle
+from oracle import relative_error
+from spectralgp import Diffusion, Graph, graph_gp
+from spectralgp.fields import ObservedBy, Sites, find_sites, sites
+from spectralgp.likelihoods import Bernoulli, Binomial, Likelihood, NegativeBinomial, Poisson, StudentT
+
+AGREEMENT = 1e-6  # of two ways to the same normal law, each until nothing changes
+N_DRAWS = 40_000
+LIKELIHOODS = {
+    "poisson": Poisson(),
+    "bernoulli": Bernoulli(),
+    "negative binomial": NegativeBinomial(0.5),
+    "binomial": Binomial(),
+    "student t": StudentT(4.0, 0.5),
+}
+BARS = {"student t": (0.02, 0.03, 0.4)}  # mean in standard deviations, ratio of these, bound in nats; else:
+BAR = (0.01, 0.02, 0.2)
+
+
+def problem(likelihood: Likelihood, n_signals: int, n_nodes: int, seed: int, missing: float = 0.0):
+    """A covariance, observations with an intercept, and the same covariance written out."""
+    rng = np.random.default_rng(seed)
+    edges = [(node, (node + 1) % n_nodes) for node in range(n_nodes)] + [(0, n_nodes // 2)]
+    prior = graph_gp(Graph.from_edges(edges), Diffusion(1.0), RBF(0.7), noise_variance=0.05)
+    covariance = prior.latent_covariance(rng.uniform(0.0, 3.0, (n_signals, 1)))
+    latent = 0.4 + covariance.draw_signal(rng) + covariance.draw_noise(rng)
+    beside = np.full(latent.shape, 6.0 if likelihood.name == "binomial" else 1.0)
+    values = likelihood.draw(latent, beside, rng)
+    values[rng.random(values.shape) < missing] = np.nan
+    observed_by = ObservedBy(likelihood, beside, np.ones((1, *values.shape)))
+    dense = covariance.submatrix(np.ones(values.shape, dtype=bool))
+    return covariance, observed_by.observations(values), dense
+
+
+def dense_law(found: Sites, dense: np.ndarray):
+    """The dense law about the fixed effects that were found."""
+    observations = found.observations
+    shape = found.mean.shape
+
+    def expected(mean, variance):
+        terms = observations.expected(mean.reshape(shape), variance.reshape(shape))
+        return tuple(one.ravel() for one in terms)
+
+    return oracle.normal_law(dense, observations.fixed(found.coefficients).ravel(), expected)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.5])
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_the_law_is_the_dense_one(name, missing):
+    """Equations (35) to (38)."""
+    covariance, observations, dense = problem(LIKELIHOODS[name], 5, 8, 0, missing)
+    found = find_sites(covariance, observations)
+    mean, law, bound = dense_law(found, dense)
+    assert relative_error(found.mean.ravel(), mean) < AGREEMENT
+    assert relative_error(found.variance.ravel(), np.diag(law)) < AGREEMENT
+    assert abs(found.log_bound()[0] - bound) < 1e-5
+    assert found.log_bound()[1] == 0.0
+    assert relative_error(found.among_nodes(2), law[16:24, 16:24]) < AGREEMENT
+    assert relative_error(found.among_signals(3), law[3::8, 3::8]) < AGREEMENT
+    # fixed effects are where the bound is highest: slopes are orthogonal to their columns
+    assert abs(np.sum(found.terms[1])) < 1e-5
+    information = np.linalg.inv(dense + np.diag(1 / np.maximum(found.terms[2].ravel(), 1e-300)))
+    assert relative_error(found.coefficient_covariance, [[1 / information.sum()]]) < 1e-5
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_the_law_is_near_the_truth(name):
+    """The bar: sixty latent values, against importance sampling; on average over five draws of the data."""
+    likelihood, found_bars = LIKELIHOODS[name], []
+    for seed in range(5):
+        covariance, observations, dense = problem(likelihood, 6, 10, seed)
+        found = find_sites(covariance, observations)
+        mean, law, bound = dense_law(found, dense)
+        values, beside = observations.values.ravel(), observations.beside.ravel()
+
+        def log_density(draws, values=values, beside=beside):
+            return np.sum(likelihood.at(values, draws, beside)[0] + likelihood.constant(values, beside), axis=1)
+
+        prior, rng = observations.fixed(found.coefficients).ravel(), np.random.default_rng(seed)
+        evidence, error, centre, deviations = oracle.by_importance(dense, prior, log_density, (mean, law), N_DRAWS, rng)
+        assert bound < evidence + 3 * error
+        apart = (found.mean.ravel() - centre) / deviations
+        ratio = np.mean(np.sqrt(found.variance.ravel()) / deviations)
+        found_bars.append((np.sqrt(np.mean(apart**2)), abs(ratio - 1), evidence - bound))
+    assert np.all(np.mean(found_bars, axis=0) < BARS.get(name, BAR))
+
+
+@pytest.mark.parametrize(("missing", "bar"), [(0.0, 0.01), (0.5, 0.03)])
+@pytest.mark.parametrize("name", ["poisson", "bernoulli"])
+def test_effective_curvatures_are_near_the_dense_law(name, missing, bar, monkeypatch):
+    """The bar: 500 entries, fast variances within a hundredth, three with half of the values missing: (39)."""
+    covariance, observations, _ = problem(LIKELIHOODS[name], 20, 25, 0, missing)
+    exact = find_sites(covariance, observations)
+    monkeypatch.setattr(sites, "MOST_EXACT_SITES", 0)
+    monkeypatch.setattr(sites, "MOST_WRITTEN_OUT", 0)
+    fast = find_sites(covariance, observations)
+    assert fast.root is None
+    assert abs(np.mean(np.sqrt(fast.variance / exact.variance)) - 1) < bar
+    assert np.sqrt(np.mean(np.square(fast.mean - exact.mean) / exact.variance)) < 0.02
+    value, error = fast.log_bound()
+    assert abs(value - exact.log_bound()[0]) < 4 * error + 1.0
+    assert abs(np.mean(np.log(fast.spread_at_modes / exact.spread_at_modes))) < 0.03
+    # draws by conjugate gradients have the variances
+    drawn = fast.draws(200, np.random.default_rng(0))
+    assert abs(np.mean(drawn.var(axis=0) / exact.variance) - 1) < 4 * np.sqrt(2 / 200 / 20)
+    assert relative_error(np.diag(fast.among_nodes(3)), fast.variance[3]) < 1e-9
+
+
+def test_a_common_curvature_makes_effective_ones_exact():
+    covariance, _, dense = problem(Poisson(), 5, 8, 0)
+    bases = sites._Eigenbases.of(covariance)
+    variance, at_modes = sites.effective(bases, np.full((5, 8), 0.7))
+    law = np.linalg.inv(np.linalg.inv(dense) + 0.7 * np.eye(40))
+    assert relative_error(variance.ravel(), np.diag(law)) < AGREEMENT
+    both = np.kron(bases.inputs, bases.nodes)
+    assert relative_error(at_modes.ravel(), np.diag(both.T @ law @ both)) < AGREEMENT
+
+
+def test_deviations_add_up_to_the_covariance_at_every_frequency(monkeypatch):
+    """All that learning asks of them, with one per signal; fewer have it on average."""
+    covariance, observations, _ = problem(Poisson(), 6, 10, 0)
+    monkeypatch.setattr(sites, "MOST_EXACT_SITES", 0)
+    monkeypatch.setattr(sites, "MOST_WRITTEN_OUT", 0)
+    fast = find_sites(covariance, observations)
+    bases, rng = sites._Eigenbases.of(covariance), np.random.default_rng(0)
+    for most, bar in ((6, 1e-12), (4, 0.9)):
+        deviations = bases.inputs.T @ fast.deviations(most, rng) @ bases.nodes
+        assert len(deviations) == most
+        gram = np.einsum("sij,skj->jik", deviations, deviations)
+        expected = np.stack([np.diag(column) for column in fast.spread_at_modes.T])
+        assert relative_error(gram, expected) < bar
+        assert relative_error(np.einsum("jii->ij", gram), fast.spread_at_modes) < 1e-9
+
+
+def test_cavities_are_laws_without_the_sites_of_a_block():
+    """Equation (40), for Gaussian sites by deleting them from the dense law."""
+    covariance, observations, dense = problem(Poisson(), 5, 8, 0)
+    found = find_sites(covariance, observations)
+    _, slopes, curvatures = (one.ravel() for one in found.terms)
+    fixed = observations.fixed(found.coefficients).ravel()
+    own = np.arange(8, 16)
+    weights = np.where(np.isin(np.arange(40), own), 0.0, curvatures)
+    law = np.linalg.inv(np.linalg.inv(dense) + np.diag(weights))
+    natural = np.where(weights > 0, curvatures * found.mean.ravel() + slopes, 0.0)
+    mean = law @ (np.linalg.inv(dense) @ fixed + natural)
+    cavity_mean, cavity = found.cavity(found.among_nodes(1), found.mean[1], 1)
+    assert relative_error(cavity, law[np.ix_(own, own)]) < AGREEMENT
+    assert relative_error(cavity_mean, mean[own]) < AGREEMENT

@@ -1,0 +1,141 @@
+"""The variational Gaussian of classes against the dense oracle, and how members are weighed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spectralgp import Chebyshev, Graph, decompose
+from spectralgp.fields.classes import _points, expected_probabilities, given_labels
+from spectralgp.learning.classes import OWN_SHARE, STRENGTHS, ClassMember, mixed, node_covariances, sharpened
+from tests import oracle
+from tests.tolerances import CLASS_PROBABILITY, EXACT, FORMULA, LEFT_OUT_CLASS
+
+LABELS = np.array([0, 0, 1, 2, 2])
+N_CLASSES = 3
+
+
+def covariance_of(n_entries: int, amplitude: float, seed: int = 3) -> np.ndarray:
+    places = np.random.default_rng(seed).random((n_entries, 2))
+    distances = np.linalg.norm(places[:, None] - places, axis=2)
+    return amplitude**2 * (np.exp(-2 * distances) + 1e-3 * np.eye(n_entries))
+
+
+def test_expected_probabilities_against_many_draws():
+    generator = np.random.default_rng(0)
+    mean, variance = generator.normal(0, 2, (6, 4)), generator.uniform(0.1, 9, (6, 4))
+    draws = mean + np.sqrt(variance) * generator.standard_normal((200_000, 6, 4))
+    shares = np.exp(draws) / np.exp(draws).sum(axis=2, keepdims=True)
+    error = shares.std(axis=0) / np.sqrt(len(draws))
+    # five standard errors of the draws, and what points of low discrepancy leave
+    assert np.all(np.abs(expected_probabilities(mean, variance) - shares.mean(axis=0)) < 5 * error + 0.01)
+
+
+@pytest.mark.parametrize("amplitude", [0.7, 2.0])
+def test_probabilities_against_draws_of_the_prior(amplitude):
+    covariance = covariance_of(9, amplitude)
+    expected = oracle.class_probabilities(covariance, LABELS, N_CLASSES, 400_000, 1)
+    n_labels = len(LABELS)
+    field = given_labels(covariance[:n_labels, :n_labels], LABELS, N_CLASSES)
+    found = field.probabilities(covariance[:, :n_labels], np.diag(covariance))
+    assert field.converged
+    np.testing.assert_allclose(found, expected, rtol=0, atol=CLASS_PROBABILITY)
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=EXACT)
+
+
+def test_the_bound_is_that_of_its_gaussians_and_their_means_are_its_maximum():
+    covariance = covariance_of(5, 1.5)
+    field = given_labels(covariance, LABELS, N_CLASSES)
+    inverse = np.linalg.inv(covariance)
+    covariances = np.array([np.linalg.inv(inverse + np.diag(one)) for one in field.sites.curvature.T])
+    normal = np.moveaxis(np.broadcast_to(_points(N_CLASSES), (512, 5, N_CLASSES)), 2, 1)
+
+    def bound(means):
+        return oracle.class_bound(covariance, LABELS, means, covariances, normal)
+
+    np.testing.assert_allclose(bound(field.mean.T), field.bound(LABELS), rtol=FORMULA)
+    generator = np.random.default_rng(2)
+    for _ in range(5):
+        direction = generator.standard_normal(field.mean.T.shape) * np.sqrt(field.variance.T)
+        assert bound(field.mean.T + 0.1 * direction) < field.bound(LABELS)
+        assert bound(field.mean.T - 0.1 * direction) < field.bound(LABELS)
+
+
+def test_the_variances_are_those_of_curvatures_that_agree_with_them():
+    covariance = covariance_of(5, 1.5)
+    field = given_labels(covariance, LABELS, N_CLASSES)
+    latent = field.mean + np.sqrt(field.variance) * _points(N_CLASSES)
+    shares = np.exp(latent) / np.exp(latent).sum(axis=2, keepdims=True)
+    expected = np.mean(shares * (1 - shares), axis=0)
+    np.testing.assert_allclose(field.sites.curvature, expected, rtol=0.05)
+    for place in range(N_CLASSES):
+        dense = np.linalg.inv(np.linalg.inv(covariance) + np.diag(field.sites.curvature[:, place]))
+        np.testing.assert_allclose(field.variance[:, place], np.diag(dense), rtol=FORMULA)
+
+
+def test_what_is_left_out_is_what_a_field_without_the_label_says():
+    covariance = covariance_of(5, 1.5)
+    found = given_labels(covariance, LABELS, N_CLASSES).left_out()
+    for entry in range(5):
+        kept = np.arange(5) != entry
+        other = given_labels(covariance[np.ix_(kept, kept)], LABELS[kept], N_CLASSES)
+        expected = other.probabilities(covariance[[entry]][:, kept], covariance[[entry], [entry]])[0]
+        np.testing.assert_allclose(found[entry], expected, rtol=0, atol=LEFT_OUT_CLASS)
+
+
+def test_a_start_elsewhere_leads_to_the_same_field():
+    covariance = covariance_of(5, 1.5)
+    field = given_labels(covariance, LABELS, N_CLASSES)
+    again = given_labels(covariance, LABELS, N_CLASSES, given_labels(4 * covariance, LABELS, N_CLASSES))
+    assert np.max(np.abs(again.mean - field.mean) / np.sqrt(field.variance)) < 0.1
+
+
+def test_node_covariances_are_those_of_the_dense_laplacian():
+    weights = oracle.random_weights(12, 0)
+    known, degrees = np.array([1, 5, 7]), weights.sum(axis=1)
+    laplacian = np.eye(12) - weights / np.sqrt(np.outer(degrees, degrees))
+    features = np.random.default_rng(0).standard_normal((12, 2))
+    spectrum = decompose(Graph(weights), "normalized")
+    found = list(node_covariances(spectrum, known, features))
+    assert len(found) == 3 * len(STRENGTHS)
+    for one in found:
+        values, vectors = np.linalg.eigh(laplacian)
+        dense = (vectors * np.exp(-0.5 * one.kernel.strength * values)) @ vectors.T
+        dense = (1 - OWN_SHARE) * dense / (np.trace(dense) / 12) + OWN_SHARE * np.eye(12)
+        dense = (1 - one.feature_share) * dense + one.feature_share * features @ features.T / 2
+        np.testing.assert_allclose(one.columns, dense[:, known], rtol=0, atol=FORMULA)
+        np.testing.assert_allclose(one.variances, np.diag(dense), rtol=0, atol=FORMULA)
+
+
+def test_columns_by_chebyshev_filters_are_those_by_eigenvectors():
+    graph = Graph(oracle.random_weights(60, 1, density=0.1))
+    known = np.array([0, 20, 40])
+    exact = node_covariances(decompose(graph, "normalized"), known, None)
+    for one, other in zip(exact, node_covariances(Chebyshev().of(graph, "normalized"), known, None), strict=True):
+        # the mean variance, and those of nodes, are by random probes
+        unscaled = [
+            (each.columns - OWN_SHARE * np.eye(60)[:, known]) / each.kernel.amplitude**2 for each in (one, other)
+        ]
+        assert oracle.relative_error(unscaled[1], unscaled[0]) < 1e-3
+        np.testing.assert_allclose(other.kernel.amplitude, one.kernel.amplitude, rtol=0.1)
+        assert abs(np.mean(other.variances) - np.mean(one.variances)) < 0.15
+
+
+def test_members_are_weighed_by_the_labels_that_they_leave_out():
+    said = [np.array([[0.8, 0.2], [0.5, 0.5]]), np.array([[0.4, 0.6], [0.5, 0.5]])]
+    members = [ClassMember(None, None, None, one) for one in said]
+    mixture = mixed(members, np.array([0, 1]))
+    np.testing.assert_allclose(mixture.weights, [2 / 3, 1 / 3], rtol=EXACT)
+    expected = sharpened(np.tensordot([2 / 3, 1 / 3], said, 1), mixture.temperature)
+    np.testing.assert_allclose(mixture.left_out, expected, rtol=EXACT)
+
+
+def test_the_temperature_has_the_largest_posterior_on_a_grid():
+    generator = np.random.default_rng(4)
+    left_out, labels = generator.dirichlet((2, 1, 1), 40), generator.integers(0, 2, 40)
+    found = mixed([ClassMember(None, None, None, left_out)], labels).temperature
+    logs = np.linspace(-2, 2, 2001)
+    powers = left_out[None] ** np.exp(logs)[:, None, None]
+    likelihood = np.log(powers / powers.sum(axis=2, keepdims=True))[:, np.arange(40), labels].sum(axis=1)
+    best = logs[np.argmax(likelihood - 0.5 * ((logs - 0.5) / 0.5) ** 2)]
+    np.testing.assert_allclose(np.log(found), best, rtol=0, atol=0.003)

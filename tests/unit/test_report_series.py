@@ -1,0 +1,274 @@
+"""The report of a series: numbers against the model's own answers, words against numbers, and a whole page."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import dataclasses
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import oracle
+from spectralgp import Graph, GraphGPForecaster, load
+from spectralgp.forecasting.backtests import Backtest
+from spectralgp.forecasting.times import Calendar, Numbers, time_labels
+from spectralgp.report import series
+from spectralgp.report.figures import series_figures
+from spectralgp.report.numbers import log_band
+from spectralgp.report.series import Component, SeriesNumbers, forecast_predictions
+from spectralgp.scores import JUDGED_LEVELS, coverage
+from spectralgp.time import Matern
+from tolerances import EXACT
+
+NAMES = [f"<b>{letter}" for letter in "fedcba"]  # in another order than the graph's
+RING = Graph.from_edges([(NAMES[node], NAMES[(node + 1) % 6]) for node in range(6)], names=sorted(NAMES))
+N_LEARNT = 120
+
+
+def rows(n_steps=150, seed=0):
+    rng = np.random.default_rng(seed)
+    values = np.zeros((n_steps, 6))
+    for n in range(1, n_steps):
+        values[n] = 0.8 * values[n - 1] + rng.standard_normal(6)
+    values[:, 0] *= 3
+    values[110:114, 2] = np.nan
+    return pd.DataFrame(values, pd.date_range("2020-01-01", periods=n_steps), NAMES)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return GraphGPForecaster(RING, components=(Matern(0.5),), seasons=7.0, calendar=None).fit(rows()[:N_LEARNT])
+
+
+@pytest.fixture(scope="module")
+def page(model, tmp_path_factory):
+    return model.report(tmp_path_factory.mktemp("series") / "report.html", horizon=10).read_text(encoding="utf-8")
+
+
+def data_of(page):
+    return json.loads(re.search(r'id="report-data">(.*?)</script>', page, re.DOTALL).group(1))
+
+
+def field(data, name):
+    values = np.frombuffer(base64.b64decode(data["arrays"][name]), dtype="<f4")
+    return values.reshape(len(data["labels"]), len(data["names"]))
+
+
+def test_the_page_shows_the_models_own_forecast_after_its_rows(model, page):
+    data, table = data_of(page), rows()[:N_LEARNT]
+    assert data["names"] == sorted(NAMES)
+    assert data["labels"][-10:] == [str(day.date()) for day in pd.date_range("2020-04-30", periods=10)]
+    n_past = len(data["labels"]) - 10
+    assert data["start"]["signal"] == n_past
+    np.testing.assert_allclose(field(data, "observed")[:n_past], table[data["names"]].to_numpy()[-n_past:], rtol=1e-6)
+    mean, std = model.predict(10, return_std=True)
+    np.testing.assert_allclose(field(data, "mean")[n_past:], mean[data["names"]], rtol=1e-5)
+    np.testing.assert_allclose(field(data, "std")[n_past:], std[data["names"]], rtol=1e-5)
+    assert np.isnan(field(data, "mean")[:n_past]).all()
+    assert np.isnan(field(data, "observed")[n_past:]).all()
+
+
+def test_what_was_not_observed_is_shown_as_it_is_filled_in(model, page):
+    data, table = data_of(page), rows()[:N_LEARNT]
+    n_past = len(data["labels"]) - 10
+    completed, std = model.impute(table)
+    holes = table[data["names"]].isna().to_numpy()[-n_past:]
+    assert data["filled"] == np.flatnonzero(holes).tolist()
+    assert len(data["filled"]) == 4
+    filled = np.frombuffer(base64.b64decode(data["arrays"]["filledMean"]), dtype="<f4")
+    expected = completed[data["names"]].to_numpy()[-n_past:][holes]
+    spread = std[data["names"]].to_numpy()[-n_past:][holes]
+    assert np.all(np.abs(filled - expected) < 0.05 * spread)  # by the rows that are shown, where impute has all
+
+
+def test_figures_have_the_scores_of_the_backtest(model, page):
+    found, figures = model.backtest_, data_of(page)["figures"]
+    assert {"map-plot", "node-plot", "error-plot", "crps-plot", "coverage-plot", "rate-plot"} == set(figures)
+    drawn = {trace["name"]: trace for trace in figures["error-plot"]["data"]}
+    assert set(drawn) == {"model", "persistence", "seasonal naive"}
+    assert drawn["model"]["x"] == [str(one) for one in found.horizons]
+    heads, cells = series.by_horizon(found)
+    assert heads == [
+        "steps ahead", "forecasts", "error", "error of persistence", "error of seasonal naive", "CRPS",
+        "CRPS of persistence", "CRPS of seasonal naive", "in 50%", "in 80%", "in 90%",
+    ]  # fmt: skip
+    assert cells[0][2:5] == [f"{found.rmse[name][0]:.4g}" for name in ("model", "persistence", "seasonal naive")]
+    assert cells[-1][-1] == f"{found.coverage[-1]:.1%}"
+
+
+def test_shares_inside_intervals_and_biases_are_those_of_the_forecasts(model):
+    found = model.backtest_
+    for place, horizon in enumerate(found.horizons.tolist()):
+        observed, mean, std = found.forecasts[horizon]
+        shares = [coverage(observed, mean, std, level) for level in JUDGED_LEVELS]
+        np.testing.assert_allclose(found.coverages[:, place], shares, rtol=EXACT)
+        assert found.bias[place] == pytest.approx(np.nanmean(observed - mean), rel=EXACT)
+    np.testing.assert_array_equal(found.coverages[-1], found.coverage)
+
+
+def test_time_scales_are_one_over_the_learnt_rates(model):
+    points, (component,) = model._components_shown()
+    _, rates, deviations = model.response(points, return_std=True, which="rate")
+    _, powers = model.response(points)
+    assert oracle.relative_error(component.times, 1 / rates[0]) < EXACT
+    assert oracle.relative_error(component.power, powers[0]) < EXACT
+    reach = np.exp(2 * deviations[0] / rates[0])
+    known = reach < 999
+    assert oracle.relative_error(component.times_band[0][known], (1 / rates[0] / reach)[known]) < EXACT
+    assert component.name == "Matern 1/2"
+    low, high = log_band(np.array([2.0, 1.0]), np.array([0.1, 1e6]))
+    np.testing.assert_allclose(low, [2 * np.exp(-0.1), 1e-3])
+    np.testing.assert_allclose(high, [2 * np.exp(0.1), 1e3])
+
+
+def test_a_model_from_a_file_has_the_same_words_and_no_rows(model, page, tmp_path):
+    model.save(tmp_path / "model.sgp")
+    again = load(tmp_path / "model.sgp")
+    text = again.report(tmp_path / "report.html", horizon=10).read_text(encoding="utf-8")
+    first = [one.split('<h2 id="glance-title">')[1].split('<h2 id="map-title">')[0] for one in (page, text)]
+    assert first[0] == first[1]
+    assert len(data_of(text)["labels"]) == 10
+    assert "holds no rows: pass them" in text
+    shown = again.report(tmp_path / "report.html", rows()[:N_LEARNT], horizon=10).read_text(encoding="utf-8")
+    assert data_of(shown)["labels"] == data_of(page)["labels"]
+    np.testing.assert_array_equal(field(data_of(shown), "observed"), field(data_of(page), "observed"))
+
+
+def test_later_rows_stand_beside_the_forecast_and_judge_it(model, tmp_path):
+    table = rows()
+    text = model.report(tmp_path / "report.html", table, horizon=10).read_text(encoding="utf-8")
+    data = data_of(text)
+    np.testing.assert_allclose(field(data, "observed")[-10:], table[data["names"]][N_LEARNT : N_LEARNT + 10], rtol=1e-6)
+    expected = model.backtest(table)
+    assert "Forecasts are judged on the rows given that the model has not seen." in text
+    assert f"1 step ahead they are typically off by {expected.rmse['model'][0]:.3g}; " in text
+    plain = copy.copy(model).report(tmp_path / "plain.html").read_text(encoding="utf-8")
+    assert "judged on the last two fifths of the rows, by models of the first three fifths" in plain
+
+
+def test_horizons_of_which_no_row_has_come_are_left_out(model):
+    found = model.backtest(rows()[: N_LEARNT + 10])
+    assert found.horizons.tolist() == [1, 6]
+    assert found.n_origins.tolist() == [10, 5]
+
+
+def test_rows_of_arrays_are_counted(tmp_path):
+    values = rows()[NAMES[:1]].to_numpy()
+    model = GraphGPForecaster(components=(Matern(0.5),), seasons=None).fit(values[:60])
+    text = model.report(tmp_path / "report.html", values[:60], horizon=3).read_text(encoding="utf-8")
+    data = data_of(text)
+    assert data["labels"][-4:] == ["row 59", "row 60", "row 61", "row 62"]
+    assert "<h1>Forecasts on a graph of 1 node</h1>" in text
+    assert "The model forecasts 1 node from its past." in text
+    assert "Every node is forecast on its own" in text
+    assert "rate-plot" not in data["figures"]
+    n_past = len(data["labels"]) - 3
+    np.testing.assert_allclose(field(data, "observed")[:-3], values[:60][-n_past:], rtol=1e-6)
+    later = model.report(tmp_path / "later.html", values[60:70], horizon=3).read_text(encoding="utf-8")
+    np.testing.assert_allclose(field(data_of(later), "observed"), values[60:63], rtol=1e-6)
+    few = GraphGPForecaster(components=(Matern(0.5),), seasons=None).fit(values[:12])
+    assert few.backtest_ is None
+    text = few.report(tmp_path / "few.html", horizon=2).read_text(encoding="utf-8")
+    assert "too few rows to tell how good forecasts are" in text
+    assert 'id="horizons"' not in text
+
+
+def test_exogenous_columns_of_the_forecast_must_be_given(tmp_path):
+    values, holidays = rows().to_numpy(), np.arange(150.0)[:, None] % 7 == 0
+    values = np.where(np.isnan(values), 0.0, values) + holidays
+    settings = {"components": (Matern(0.5),), "seasons": None}
+    model = GraphGPForecaster(Graph(RING.weights), **settings).fit(values[:60], holidays[:60].astype(float))
+    with pytest.raises(ValueError, match="X must be given"):
+        model.report(tmp_path / "report.html", horizon=3)
+    text = model.report(tmp_path / "report.html", X=holidays[60:63].astype(float), horizon=3).read_text("utf-8")
+    mean = model.predict(3, X=holidays[60:63].astype(float))
+    np.testing.assert_allclose(field(data_of(text), "mean")[-3:], mean, rtol=1e-5)
+
+
+def test_names_are_data_and_nothing_is_fetched(page):
+    assert "<b>a" not in page
+    assert "&lt;b&gt;a" in page
+    assert "Content-Security-Policy" in page
+    ours = page.replace(re.search(r"<script>\s*/\*\*\s*\* plotly.*?</script>", page, re.DOTALL).group(), "")
+    assert not re.search(r"https?://", ours)
+    assert page.index('id="glance-title"') < page.index('id="map-title"') < page.index('id="rates-title"')
+    assert page.index('id="rates-title"') < page.index('id="appendix-title"')
+
+
+# ---------------------------------------------------------------------------------------------------------- words
+
+
+def backtest(ours, persistence, covered=0.9, **more):
+    n = len(ours)
+    rmse = {"model": np.array(ours), "persistence": np.array(persistence)}
+    shares = np.array([[0.5] * n, [0.8] * n, [covered] * n])
+    return Backtest(
+        np.array([1, 6][:n]), np.full(n, 40), rmse, rmse, np.full(n, covered), np.full(n, np.nan),
+        np.array([[1.0, 3.0, np.nan, 2.0, 0.5, 1.0]] * n), "rows after those seen", coverages=shares,
+        bias=np.array([0.1, -0.2][:n]), **more,
+    )  # fmt: skip
+
+
+def numbers_of(model, found, components=()):
+    nothing = np.full((0, 6), np.nan)
+    shown = forecast_predictions(["row 0"], nothing, *np.ones((3, 1, 6)), None)
+    return SeriesNumbers(model.graph_, tuple("abcdef"), shown, 0, model._model, found, np.array([0.0, 1.0]), components)
+
+
+def test_what_is_said_first(model):
+    said = series.glance(numbers_of(model, backtest([1.0, 2.0], [1.5, 1.9])))
+    assert said == [
+        "The model forecasts 6 nodes from their past.",
+        "Forecasts are judged on the rows given that the model has not seen.",
+        "1 step ahead they are typically off by 1; persistence (the last row again) by 1.5.",
+        "6 steps ahead they are typically off by 2; persistence by 1.9.",
+        "Persistence had the smaller error 6 steps ahead.",
+        "1 step ahead 50%, 80% and 90% of values lie inside their intervals of 50%, 80% and 90%, and forecasts are "
+        "too low by 0.1 on average.",
+        "6 steps ahead 50%, 80% and 90% of values lie inside their intervals of 50%, 80% and 90%, and forecasts are "
+        "too high by 0.2 on average.",
+        "1 step ahead errors are largest at b (3), d (2) and a (1), and smallest at e (0.5).",
+    ]
+    worse = series.glance(numbers_of(model, backtest([2.0, 2.0], [1.5, 1.9])))
+    assert "Persistence had the smaller error 1 and 6 steps ahead." in worse
+    said = series.glance(numbers_of(model, backtest([1.0], [1.5])))
+    assert "Persistence has a smaller error at no horizon." in said
+    old = dataclasses.replace(backtest([1.0], [1.5]), coverages=None, bias=None)
+    assert "1 step ahead 90% of values lie inside their 90% intervals." in series.glance(numbers_of(model, old))
+    assert series.by_horizon(old)[0][-1] == "in 90%"
+    assert len(series_figures(numbers_of(model, old))["coverage-plot"].data) == 2
+
+
+def test_intervals_that_do_not_hold_are_told(model):
+    (said,) = [one for one in series.watch_outs(numbers_of(model, backtest([1.0], [1.5], 0.7))) if "interval" in one]
+    assert said == "90% intervals 1 step ahead covered 70.0% of what came: too narrow, and wider by now."
+    assert any("holes" in one for one in series.watch_outs(numbers_of(model, None)))
+
+
+def test_how_long_patterns_last_in_words(model):
+    def component(times):
+        return Component("Matern 1/2", np.array(times), (np.ones(2),) * 2, np.ones(2), (np.ones(2),) * 2)
+
+    components = component([1234.0, 3.0]), component([5.0, 5.1])
+    said = " ".join(series.neighbour_words(numbers_of(model, None, components)))
+    assert (
+        "Matern 1/2: what all neighbours have in common lasts some 1,200 steps, what sets neighbours apart 3." in said
+    )
+    assert "Matern 1/2: patterns last some 5 steps, smooth or rough." in said
+
+
+def test_times_are_as_people_write_them():
+    day = 86_400_000_000
+    start = int(np.datetime64("2020-03-28T23:00", "us").astype(np.int64))
+    assert time_labels(Calendar(start, day, "Europe/Berlin", "clock"), np.arange(3.0)) == (
+        "2020-03-29", "2020-03-30", "2020-03-31",
+    )  # fmt: skip
+    assert time_labels(Calendar(start, day / 4, None, "elapsed"), np.arange(2.0)) == (
+        "2020-03-28 23:00", "2020-03-29 05:00",
+    )  # fmt: skip
+    assert time_labels(Numbers(), np.array([3.0, 4.0])) == ("row 3", "row 4")
+    assert time_labels(Numbers(1990.0, 0.25), np.array([0.0, 1.0])) == ("1990", "1990.25")

@@ -1,0 +1,159 @@
+"""Kinds of filters: constructed ones, with and without deviations, and learnt ones against the evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oracle
+from spectralgp import Graph, GraphGPRegressor, Identity, Polynomial
+from spectralgp.report.shapes import TOLD_APART, FilterShape, Modes, shape_of
+from spectralgp.spectra import decompose
+from tolerances import EXACT
+
+EVEN = Modes(np.linspace(0, 1, 41), np.full(41, 1 / 41))
+
+
+def filtered(*values):
+    """A filter that goes through given values, evenly spaced, on straight lines."""
+    return np.interp(EVEN.points, np.linspace(0, 1, len(values)), values)
+
+
+def drawn(values, deviation, seed=0):
+    """Draws of a filter whose values are off by some share of its largest, smoothly in the frequency."""
+    rng = np.random.default_rng(seed)
+    waves = np.cos(np.pi * np.multiply.outer(np.arange(4), EVEN.points))
+    return values + deviation * np.max(np.abs(values)) * rng.standard_normal((32, 4)) @ waves / 2
+
+
+CASES = {
+    "low-pass": [(1.0, 0.5, 0.1), (6.3, 1.0, 0.2, 0.2, 0.25), (0.9, 1.0, 0.4, 0.1)],
+    "high-pass": [(0.1, 0.5, 1.0), (0.2, 0.1, 0.3, 2.0)],
+    "band-pass": [(0.1, 1.0, 0.1), (-0.2, -0.9, -0.2), (0.0, 0.2, 1.0, 0.9, 0.1)],
+    "band-stop": [(2.09, 0.146, 2.85), (1.0, 0.05, 0.05, 0.7)],
+    "several humps": [(0.99, 0.13, 0.02, 0.15, 0.49, 0.14), (0.0, 1.0, 0.0, 1.0, 0.0), (1.0, 0.0, 1.0, 0.0, 1.0)],
+}
+
+
+@pytest.mark.parametrize(("kind", "values"), [(kind, values) for kind, some in CASES.items() for values in some])
+def test_kinds_of_filters(kind, values):
+    values = filtered(*values)
+    assert shape_of(EVEN, values).kind == kind
+    assert shape_of(EVEN, values, drawn(values, 0.01)).kind == kind
+    assert not shape_of(EVEN, values).is_weak
+    assert shape_of(EVEN, 1e6 * values).kind == kind
+
+
+@pytest.mark.parametrize("values", [(1.0, 1.0), (1.0, 0.97, 1.0), (0.98, 1.02, 0.99)])
+def test_a_filter_that_hardly_varies_is_flat(values):
+    values = filtered(*values)
+    assert shape_of(EVEN, values).kind == "flat"
+    assert shape_of(EVEN, values, drawn(values, 0.1)).kind == "flat"
+
+
+def test_a_filter_that_varies_by_chance_is_flat_and_one_that_hardly_varies_for_certain_is_not():
+    """What decides is whether powers are told apart: so a large evidence against a flat filter is never called flat."""
+    wide, narrow = filtered(1.0, 0.6), filtered(1.0, 0.97)
+    assert shape_of(EVEN, wide).kind == shape_of(EVEN, wide, drawn(wide, 0.05)).kind == "low-pass"
+    found = shape_of(EVEN, wide, drawn(wide, 0.5))
+    assert found.kind == "flat"
+    assert found.meaning() == "flat as far as the signals tell: nodes are on their own"
+    found = shape_of(EVEN, narrow, drawn(narrow, 0.001))
+    assert (found.kind, found.is_weak) == ("low-pass", True)
+    assert found.meaning() == "weakly low-pass: neighbours are alike, a little"
+
+
+def test_draws_of_one_shape_and_any_size_are_certain():
+    values = filtered(1.0, 0.7)
+    sizes = np.exp(np.random.default_rng(0).standard_normal(32))
+    assert shape_of(EVEN, values, sizes[:, None] * values).kind == "low-pass"
+
+
+def test_flat_filters_are_called_so_in_most_draws():
+    """Calibrated deviations: of 200 flat filters with errors of their own hardly one is anything else."""
+    rng, waves = np.random.default_rng(0), np.cos(np.pi * np.multiply.outer(np.arange(4), EVEN.points))
+    kinds = [
+        shape_of(EVEN, learnt, learnt + 0.05 * rng.standard_normal((32, 4)) @ waves).kind
+        for learnt in 1 + 0.05 * rng.standard_normal((200, 4)) @ waves
+    ]
+    n_alarms = sum(kind != "flat" for kind in kinds)
+    # three directions of standard normals are beyond TOLD_APART in 0.7% of cases, somewhat more with 32 draws
+    assert TOLD_APART == 3.5
+    assert n_alarms <= 8
+
+
+def test_a_hump_of_little_power_is_none():
+    """At the end of a low-pass filter, and where a graph has few frequencies."""
+    assert shape_of(EVEN, filtered(1.0, 0.1, 0.02, 0.1)).kind == "low-pass"
+    assert shape_of(EVEN, filtered(1.0, 0.1, 0.02, 0.6)).kind == "band-stop"
+    few = np.where(EVEN.points > 0.7, 0.001, 1.0)
+    assert shape_of(Modes(EVEN.points, few / few.sum()), filtered(1.0, 0.1, 0.02, 0.6)).kind == "low-pass"
+
+
+def test_a_hump_that_is_not_told_apart_is_none():
+    values = filtered(1.0, 0.3, 0.5, 0.1)
+    assert shape_of(EVEN, values).kind == "several humps"
+    assert shape_of(EVEN, values, drawn(values, 0.15)).kind == "low-pass"
+
+
+def test_none_and_the_words():
+    assert shape_of(EVEN, np.zeros(41)).kind == "none"
+    found = shape_of(EVEN, filtered(2.09, 0.146, 2.85))
+    assert found.values == "2.09 at frequency 0, 0.146 at frequency 0.5, 2.85 at the highest"
+    assert found.meaning().startswith("band-stop: smooth patterns and rough ones stand out")
+    assert found.meaning(carries=True) == "smooth patterns and rough ones carry over most"
+    assert FilterShape("flat", False, ((0.0, 1.0),)).values == "1 at the one frequency"
+
+
+def test_modes_are_the_ends_and_the_means_of_bins():
+    weights = oracle.random_weights(40, 0)
+    spectrum = decompose(Graph(weights))
+    modes, values = Modes.of(spectrum), np.linalg.eigvalsh(oracle.laplacian(weights, scaled=spectrum.scaled))
+    assert modes.shares.sum() == pytest.approx(1)
+    assert modes.shares @ modes.points == pytest.approx(values.mean(), rel=1e-9)
+    assert (modes.points[0], modes.points[-1]) == pytest.approx((values[0], values[-1]), abs=EXACT)
+    assert modes.shares[0] == pytest.approx(1 / 40)
+    assert Modes.of(decompose(Graph.edgeless(3))).shares.tolist() == [1.0]
+
+
+# --------------------------------------------------------------------------------------------------------- learnt
+
+
+def learnt(response, n_signals, n_nodes=60, seed=0, degree=4):
+    """A polynomial learnt from white signals filtered on a random graph, and its evidence over a flat filter."""
+    rng = np.random.default_rng(seed)
+    graph = Graph.from_points(rng.random((n_nodes, 2)), n_neighbors=4)
+    spectrum = decompose(graph, "normalized", scaled=True)
+    vectors = spectrum.eigenvectors
+    values = response(spectrum.eigenvalues / spectrum.upper)
+    Y = (rng.standard_normal((n_signals, n_nodes)) * values) @ vectors.T
+    Y = Y + 0.1 * rng.standard_normal(Y.shape)
+    settings = {"residual": None, "center": "global", "scale": "global"}
+    model, flat = (
+        GraphGPRegressor(graph, kernel, **settings).fit(None, Y)
+        for kernel in (Polynomial(degree, laplacian="normalized"), Identity())
+    )
+    return model, model.log_marginal_likelihood_ - flat.log_marginal_likelihood_
+
+
+def kind_in(model):
+    (line,) = [one for one in model.summary().splitlines() if one.startswith("  signal:")]
+    return line.removeprefix("  signal:").strip()
+
+
+def test_a_learnt_band_stop_filter_is_called_so():
+    """It was called nearly flat, since its ends are alike."""
+    model, evidence = learnt(lambda t: 0.1 + 10 * (t - 0.5) ** 2, 40)
+    assert evidence > 100
+    assert kind_in(model).startswith("band-stop: ")
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("slope", [0.0, 0.1, 0.3])
+def test_a_learnt_filter_is_never_flat_where_the_evidence_is_large(slope, seed):
+    model, evidence = learnt(lambda t: 1 - slope * t, 30, seed=seed, degree=2)
+    if evidence > 10:
+        assert not kind_in(model).startswith("flat")
+    if slope == 0.0:
+        assert evidence < 10
+        assert kind_in(model).startswith("flat")
