@@ -102,10 +102,10 @@ def _vanishing(finished: Finished) -> str:
         learnt = PowerSeries(fit["coefficients"])
         if learnt(1.0) < 0.02 * learnt(0.0):
             ratios.append(f"{snr:g}")
-    listed = ", ".join(ratios)
-    return f"In (c) filters at {listed} dB fall to 0 at 1, where the truth is {truth(1.0):.2f}: see *noise*. " * bool(
-        ratios
-    )
+    if not ratios:
+        return ""
+    words = f"In (c) filters at {', '.join(ratios)} dB fall to 0 at 1, where the truth is {truth(1.0):.2f}"
+    return f"{words}: noise has taken its place. "
 
 
 def _of_filters(finished: Finished, *, key: str) -> Figure:

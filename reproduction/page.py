@@ -76,6 +76,7 @@ def write_summary(folder: Path, statuses: Mapping[str, str], *, quick: bool = Fa
     for title, sections in appendices.all_of(finished, shown).items():
         if sections:
             parts += [f"# {title}", *sections]
+    parts += [image for image in shown.values() if image not in parts]
     parts += [f"{finished.studies[key].title}: {status}." for key, status in finished.statuses.items()]
     write_text(folder / "summary.md", "\n\n".join(parts) + "\n")
 

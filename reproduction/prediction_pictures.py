@@ -35,7 +35,8 @@ DEGREE_KM = 111.2  # of latitude
 
 def score_figure(finished: Finished) -> Figure:
     """Table 1 as a picture: our scores beside the paper's, a panel a column."""
-    figure, axes = new_figure(2, len(DATA), width=4.3, height=3.4)
+    n_sizes = len(finished.predictions(next(iter(DATA))).study.sizes)
+    figure, axes = new_figure(n_sizes, len(DATA), width=4.3, height=3.4)
     models = (*POLYNOMIALS, *BASELINES)
     for column, (key, name) in enumerate(DATA.items()):
         found = finished.predictions(key)

@@ -104,10 +104,10 @@ def finished(**results) -> Finished:
     return Finished(STUDIES, {key.replace("_", "-"): found for key, found in results.items()})
 
 
-def everything(**results) -> Finished:
+def everything(studies=STUDIES, **results) -> Finished:
     """All experiments whose files can be had, with some results given."""
     given = {key.replace("_", "-"): found for key, found in results.items()}
-    for key, study in STUDIES.items():
+    for key, study in studies.items():
         if key in given or key.startswith("fmri"):
             continue
         if isinstance(study, FilterStudy):
@@ -118,4 +118,4 @@ def everything(**results) -> Finished:
             given[key] = graphs(study)
         else:
             given[key] = program(study)
-    return Finished(STUDIES, given)
+    return Finished(studies, given)
