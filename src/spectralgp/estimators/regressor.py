@@ -792,7 +792,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         self.graph_.require_whole("to fill in what was not observed")
         X, Y, signals = self._paired(X, Y)
         features = self._new_inputs(X, as_given=True)
-        observed_by = self._seen_with(seen, len(signals))
+        observed_by = self._seen_with(seen, signals.shape[0])
 
         def seen_with(prediction: Predictive, chosen: Mask) -> Predictive:
             return prediction if observed_by is None else prediction.seen_with(observed_by.some(chosen))
@@ -838,7 +838,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         features = self.fits_[0].model.input_kernel.new_subset(features, kept)
         other = copy.copy(self)
         form = self._form.with_rows(kept, frame_index(Y))
-        observed_by = self._seen_with(seen, len(signals))
+        observed_by = self._seen_with(seen, signals.shape[0])
         observed_by = None if observed_by is None else observed_by.some(kept)
         more = answers.with_more_signals(self._learnt, features, signals[kept], observed_by)
         other._show(more, self.fits_, form)

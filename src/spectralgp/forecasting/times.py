@@ -169,7 +169,7 @@ class Calendar(Clock):
             months = _months(start.local + shift)[0] + steps * self.step
             whole = np.floor(months + SAME_STEP)
             first = whole.astype(np.int64).astype("M8[M]")
-            lengths = ((first + 1).astype("M8[us]") - first.astype("M8[us]")).astype(np.int64)
+            lengths = ((first + np.timedelta64(1, "M")).astype("M8[us]") - first.astype("M8[us]")).astype(np.int64)
             local = first.astype("M8[us]").astype(np.int64) + np.round((months - whole) * lengths).astype(np.int64)
             # days are whole ones again where the first row was one
             local = np.where(start.local[0] % DAY, local, np.round(local / DAY).astype(np.int64) * DAY)
@@ -183,7 +183,7 @@ class Calendar(Clock):
         passed = {name: local / length for name, length in NATURAL.items()}
         passed["week"] = (local + 3 * DAY) / NATURAL["week"]  # 1970 began on a Thursday
         years = local.astype("M8[us]").astype("M8[Y]")
-        begun, ended = (one.astype("M8[us]").astype(np.int64) for one in (years, years + 1))
+        begun, ended = (one.astype("M8[us]").astype(np.int64) for one in (years, years + np.timedelta64(1, "Y")))
         passed["year"] = years.astype(np.int64).astype(float) + (local - begun) / (ended - begun)
         return {name: passed[name] for name in self.natural_periods()}
 
@@ -202,7 +202,7 @@ def _whole(steps: Array) -> Array:
 def _months(local: Stamps) -> Array:
     """Months since 1970, with the part of the month that has passed."""
     first = local.astype("M8[us]").astype("M8[M]")
-    begun, ended = (one.astype("M8[us]").astype(np.int64) for one in (first, first + 1))
+    begun, ended = (one.astype("M8[us]").astype(np.int64) for one in (first, first + np.timedelta64(1, "M")))
     return first.astype(np.int64).astype(float) + (local - begun) / (ended - begun)
 
 
