@@ -114,6 +114,25 @@ def test_effective_curvatures_are_near_the_dense_law(name, missing, bar, monkeyp
     assert relative_error(np.diag(fast.among_nodes(3)), fast.variance[3]) < 1e-9
 
 
+@pytest.mark.parametrize("name", ["poisson", "student t"])
+def test_a_start_of_another_covariance_does_not_lead_astray(name):
+    """What explains values by a small covariance is far off by one that is much larger."""
+    likelihood, rng = LIKELIHOODS[name], np.random.default_rng(0)
+    graph = Graph.from_edges([(node, (node + 1) % 8) for node in range(8)])
+    inputs = np.linspace(0.0, 3.0, 5)[:, None]
+    small, large = (
+        graph_gp(graph, Diffusion(1.0, amplitude), RBF(0.7), noise_variance=0.05).latent_covariance(inputs)
+        for amplitude in (1e-3, 3.0)
+    )
+    beside = np.ones(small.shape)
+    values = likelihood.draw(2.0 * rng.standard_normal(small.shape), beside, rng)
+    observations = ObservedBy(likelihood, beside, np.ones((1, *values.shape))).observations(values)
+    found = find_sites(large, observations, find_sites(small, observations))
+    expected = find_sites(large, observations)
+    assert relative_error(found.mean, expected.mean) < AGREEMENT
+    assert relative_error(found.coefficients, expected.coefficients) < AGREEMENT
+
+
 def test_a_common_curvature_makes_effective_ones_exact():
     covariance, _, dense = problem(Poisson(), 5, 8, 0)
     bases = sites._Eigenbases.of(covariance)

@@ -241,7 +241,7 @@ def find_sites(
     observations : Observations
         What was observed.
     start : Sites, optional
-        Of a similar covariance, to go on from.
+        Of a similar covariance, to go on from, unless they are worse under this one than none.
     is_final : bool, default=True
         Whether to go on until nothing changes, and to write out the covariance where that can be done at all; else it
         is a step of learning, of which the next one goes on from this.
@@ -253,11 +253,17 @@ def find_sites(
     if is_final and MOST_EXACT_SITES < n_entries <= MOST_WRITTEN_OUT:  # what is nearly right first
         start, is_exact = find_sites(covariance, observations, start, is_final=False), True
     bases = _Eigenbases.of(covariance)
+    coefficients, solution = observations.rough_coefficients(), np.zeros(covariance.shape)
+    if start is not None:
+        variance, image = start.variance, covariance.times(start.solution)
+        fresh = _gained(observations, observations.fixed(coefficients), variance, 0.0)
+        known = observations.fixed(start.coefficients) + image
+        if _gained(observations, known, variance, float(np.sum(start.solution * image))) >= fresh:
+            coefficients, solution = start.coefficients, start.solution
+        else:  # of another covariance it leads astray
+            start = None
     if start is None:
-        coefficients, solution = observations.rough_coefficients(), np.zeros(covariance.shape)
         variance = np.minimum(bases.diagonal(bases.variances), FIRST_VARIANCE)
-    else:
-        coefficients, solution, variance = start.coefficients, start.solution, start.variance
     tolerance, n_rounds = FINE_SOLVE_TOLERANCE, MOST_ROUNDS
     if not is_final:
         tolerance, n_rounds = FINE_SOLVE_TOLERANCE if is_small else STEP_SOLVE_TOLERANCE, FIRST_ROUNDS
@@ -286,6 +292,12 @@ def find_sites(
         if change < allowed and gain < max(SETTLED_NATS, SETTLED_NATS_PER_ENTRY * n_entries):
             break
     return Sites(covariance, observations, solution, coefficients, effects, mean, variance, root, determinant)
+
+
+def _gained(observations: Observations, mean: Array, variance: Array, length: float) -> float:
+    """What of the bound depends on the mean, ``sum E log p - u^T A u / 2``; minus infinity where it is none."""
+    found = float(np.sum(observations.expected(mean, variance)[0]) - 0.5 * length)
+    return found if np.isfinite(found) else -np.inf
 
 
 def _newton(
@@ -323,8 +335,8 @@ def _newton(
     share, reached = 1.0, -np.inf
     while share > LEAST_SHARE:
         further = mean + share * (moved + shift)
-        length = np.sum((solution + share * step) * (image + share * moved))
-        reached = float(np.sum(observations.expected(further, variance)[0]) - 0.5 * length)
+        length = float(np.sum((solution + share * step) * (image + share * moved)))
+        reached = _gained(observations, further, variance, length)
         if reached >= value - 1e-9 * abs(value):
             break
         share *= 0.5
