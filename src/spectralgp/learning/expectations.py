@@ -36,7 +36,7 @@ class Expectation(ABC):
     tolerance_nats: float  # that solves may cost
     missing_share: float  # of the information about hyperparameters
     gain: float = 0.0  # of parameters that were learnt in the last completion, beside those of the model
-    parameters: Array = np.empty(0)  # these, in logarithms
+    lengthens_steps: bool = True  # whether steps may go on as they did: not where they learn something beside the model
     ahead: Array | None = None  # where the last step would have led to with what is missing known to slow it; unknown
     left_nats: float | None = None  # between where it began and the maximum, by that
 
@@ -137,7 +137,9 @@ class LatentSignals(Expectation):
         self.names = self.observed_by.likelihood.open_parameters
         self.likelihood: Likelihood = self.observed_by.likelihood.started(float(np.sqrt(task.variance)))
         self.sites: Sites | None = None
-        self.is_far = True  # from the answer, so that rough sites will do
+        # a likelihood that is learnt from rough sites, or by lengthened steps, goes to and fro without end
+        self.lengthens_steps = not self.names
+        self.is_far = not self.names  # from the answer, so that rough sites will do
 
     def _found(self, model: GraphGP, is_final: bool) -> Sites:
         covariance = model.latent_covariance(self.task.inputs)
@@ -166,15 +168,6 @@ class LatentSignals(Expectation):
         """A lower bound of it, equation (38)."""
         return self._found(model, is_final=True).log_bound()
 
-    @property
-    def parameters(self) -> Array:
-        return np.log([float(getattr(self.likelihood, name)) for name in self.names])
-
-    @parameters.setter
-    def parameters(self, logs: Array) -> None:
-        unit = float(np.sqrt(self.task.variance))
-        self.likelihood = self.likelihood.with_logs(dict(zip(self.names, logs.tolist(), strict=True)), unit)
-
     def described(self, steps: str) -> str:
         how = "exact" if self.sites is None or self.sites.root is not None else "by effective curvatures"
         return f"variances {how}, {steps}: latent signals of which {self.signals.size} values were observed"
@@ -197,7 +190,7 @@ class LatentSignals(Expectation):
         # directions of which values say next to nothing are not waited for
         self.left_nats = min(0.5 * float(slope @ step), gain / (1 - MAX_MISSING_SHARE))
         self.left_nats += self.gain / (1 - self.missing_share)
-        self.ahead = None if self.names else before + step  # where the likelihood learns too, less is known
+        self.ahead = before + step
 
     def finished(self, model: GraphGP) -> GraphGP:
         self.names, self.gain = (), 0.0

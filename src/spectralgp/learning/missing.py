@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import block_diag, cholesky
+from scipy.linalg import cholesky
 
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention, quietly, report
@@ -30,7 +30,6 @@ FAR_FACTOR = 10.0  # times the tolerance: a step that gains less is near
 ITERATIONS_PER_STEP = 5  # of a solver's limit, for each step that there may be
 MAX_HISTORY = 5  # steps that the next one is extrapolated from
 MAX_EXTRAPOLATION = 20.0  # times the last step
-OWN_ROOT = 0.3  # of the information in a value about the logarithm of a likelihood's parameter, roughly
 ASTRAY = 1.5  # times what was left before: an extrapolation that leaves more is taken back
 MAX_LIFT = 0.01  # of a filter's largest value, that an extrapolated one may lie below zero
 
@@ -80,7 +79,6 @@ class _Step:
     fit: Fit
     gain: float
     is_far: bool
-    own: tuple[Array, Array]  # parameters of the expectation, before and after
     left_nats: float | None  # between where it began and the maximum, where that is known
 
 
@@ -121,7 +119,7 @@ class _ExpectationMaximisation:
                 history = []  # of other completions
             if history and _is_astray(step, history[-1]) and model is not history[-1].fit.model:
                 # the extrapolation led astray: from where it began again
-                model, fit, self.expectation.parameters = history[-1].fit.model, history[-1].fit, history[-1].own[1]
+                model, fit = history[-1].fit.model, history[-1].fit
                 history, self.reach = [], 0.25 * self.reach
                 continue
             self.reach = min(1.0, 2 * self.reach)
@@ -168,15 +166,13 @@ class _ExpectationMaximisation:
         return fit
 
     def _step(self, model: GraphGP, fit: Fit, is_far: bool, solver: Solver | None = None) -> _Step:
-        own = self.expectation.parameters
         completed = self.expectation.completed(model, is_far)
         new = self._learnt(self.kernel, completed, replace(fit, model=model), solver)
         self.objective = objective = Objective(completed, new.model.graph_kernel, new.model.spectrum)
         before = objective.point(model)
         gain, after = new.log_posterior - objective.evaluate(before)[0], objective.point(new.model)
         self.expectation.settle(objective, before, after, gain)
-        owns, left_nats = (own, self.expectation.parameters), self.expectation.left_nats
-        return _Step(before, after, new, gain + self.expectation.gain, is_far, owns, left_nats)
+        return _Step(before, after, new, gain + self.expectation.gain, is_far, self.expectation.left_nats)
 
     def _restarted(self, fit: Fit) -> Fit | None:
         """The best of the restarts given signals completed under the answer, if it is higher; they are made once."""
@@ -191,17 +187,15 @@ class _ExpectationMaximisation:
     def _extrapolated(self, history: Sequence[_Step]) -> GraphGP:
         """Where the last steps lead to if they go on as they did (Anderson's method), as far as that is allowed."""
         last, objective = history[-1], self.objective
-        if objective is None or (len(history) < 2 and self.expectation.ahead is None):
+        if objective is None or not self.expectation.lengthens_steps:
             return last.fit.model
         if self.expectation.ahead is not None:
             return self._moved(objective, last, self.reach * (self.expectation.ahead - last.after))
-        if len({step.after.size for step in history}) > 1:
+        if len(history) < 2 or len({step.after.size for step in history}) > 1:
             return last.fit.model
         precision = objective.precision(last.after)
         root = np.diag(1 / objective.units) if precision is None else cholesky(precision)
-        root = block_diag(root, OWN_ROOT * np.sqrt(self.task.signals.size) * np.eye(last.own[0].size))
-        starts = np.array([np.append(step.before, step.own[0]) for step in history])
-        ends = np.array([np.append(step.after, step.own[1]) for step in history])
+        starts, ends = (np.array([getattr(step, end) for step in history]) for end in ("before", "after"))
         moves = (ends - starts) @ root.T
         weights = np.linalg.lstsq(np.diff(moves, axis=0).T, moves[-1], rcond=1e-3)[0]
         further = -np.diff(ends, axis=0).T @ weights
@@ -210,14 +204,11 @@ class _ExpectationMaximisation:
         return self._moved(objective, last, further)
 
     def _moved(self, objective: Objective, last: _Step, further: Array) -> GraphGP:
-        """The model beyond the end of a step as far as constraints allow; the expectation's parameters move with it."""
-        end, size = np.append(last.after, last.own[1]), last.after.size
+        """The model beyond the end of a step, as far as constraints allow."""
         for share in (1.0, 0.5, 0.25):
-            point = end[: further.size] + share * further
-            x, lift = lift_above_zero(objective, np.clip(point[:size], *objective.bounds.T))
+            point = np.clip(last.after + share * further, *objective.bounds.T)
+            x, lift = lift_above_zero(objective, point)
             if lift <= MAX_LIFT:
-                if point.size > size:
-                    self.expectation.parameters = point[size:]
                 return objective.model(x)
         return last.fit.model
 

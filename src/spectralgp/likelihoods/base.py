@@ -115,14 +115,6 @@ class Likelihood(ABC):
         """The unit that a parameter is in."""
         return 1.0
 
-    def with_logs(self, logs: dict[str, float], unit: float = 1.0) -> Self:
-        """The likelihood with parameters that have given logarithms, as far as their range allows."""
-        found = {}
-        for name, log in logs.items():
-            low, _, high = self.parameters[name]
-            found[name] = float(np.clip(np.exp(log), *(np.array([low, high]) * self._unit(name, unit))))
-        return replace(self, **found)
-
     def learnt(
         self, names: tuple[str, ...], values: Array, mean: Array, variance: Array, beside: Array, unit: float = 1.0
     ) -> tuple[Self, float]:
