@@ -82,6 +82,13 @@ def counts(names):
     assert spread.max() < 1.1
 
 
+def heavy_tails(names):
+    errors = names["errors"]
+    assert errors["student_t"] < 0.5 * errors["gaussian"]
+    assert names["models"]["student_t"].likelihood_.freedom < 4
+    assert 0.02 < np.mean(names["wrong"]) < 0.06
+
+
 # in the order of the gallery, which is that of the names of the files
 CLAIMS = (
     failed_sensors,
@@ -93,6 +100,7 @@ CLAIMS = (
     transfer,
     classes,
     counts,
+    heavy_tails,
 )
 EXAMPLES = {f"plot_{number:02}_{claim.__name__}": claim for number, claim in enumerate(CLAIMS, start=1)}
 
