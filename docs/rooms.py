@@ -12,7 +12,7 @@ from spectralgp.plots import COLOURS
 FLOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("the ground", ("_basics", "operators")),
     ("the data", ("graphs", "partitioned", "signals")),
-    ("the model", ("spectra", "kernels", "states", "fields")),
+    ("the model", ("spectra", "kernels", "states", "likelihoods", "fields")),
     ("learning", ("scores", "datasets", "learning", "time", "baselines", "forecasting")),
     ("faces", ("files", "report", "estimators", "plots")),
     ("programs", ("__init__", "cli", "__main__")),
