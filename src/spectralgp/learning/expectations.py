@@ -36,7 +36,7 @@ class Expectation(ABC):
     tolerance_nats: float  # that solves may cost
     missing_share: float  # of the information about hyperparameters
     gain: float = 0.0  # of parameters that were learnt in the last completion, beside those of the model
-    lengthens_steps: bool = True  # whether steps may go on as they did: not where they learn something beside the model
+    lengthens_steps: bool = True  # whether steps may go on as they did
     ahead: Array | None = None  # where the last step would have led to with what is missing known to slow it; unknown
     left_nats: float | None = None  # between where it began and the maximum, by that
 
@@ -137,7 +137,7 @@ class LatentSignals(Expectation):
         self.names = self.observed_by.likelihood.open_parameters
         self.likelihood: Likelihood = self.observed_by.likelihood.started(float(np.sqrt(task.variance)))
         self.sites: Sites | None = None
-        # a likelihood that is learnt from rough sites, or by lengthened steps, goes to and fro without end
+        # a likelihood that is learnt from rough sites, or by lengthened steps far from the end, goes to and fro
         self.lengthens_steps = not self.names
         self.is_far = not self.names  # from the answer, so that rough sites will do
 
@@ -179,6 +179,7 @@ class LatentSignals(Expectation):
         """
         assert self.sites is not None
         self.is_far = self.is_far and gain > NEAR_GAIN_NATS
+        self.lengthens_steps = not self.names or gain + self.gain < NEAR_GAIN_NATS
         curvature = float(np.mean(self.sites.terms[2]))
         complete, seen = objective.precision(after), objective.precision(after, 1 / max(curvature, 1e-12))
         if complete is None or seen is None or not len(seen):
