@@ -165,6 +165,21 @@ def test_a_score_is_that_of_the_predictions(fitted):
     assert f"{answer['coverage']:.1%}" in words
 
 
+def test_a_score_of_signals_that_the_model_was_fitted_to_says_so(fitted):
+    later = answered("score", "model.sgp", "--signals", "files/later.csv")
+    assert "training signals" not in later
+    assert "These signals are training signals" in answered("score", "model.sgp", "--signals", "files/incomes.csv")
+    both = pd.concat([incomes("incomes"), incomes("later")])
+    both = both[~both.index.duplicated()]
+    both.to_csv("both.csv")
+    n_known, n_both = len(incomes("incomes")) - 1, len(both) - 1  # the first row is an input alone
+    assert f"{n_known} of {n_both} signals are training signals" in answered(
+        "score", "model.sgp", "--signals", "both.csv"
+    )
+    answer = json.loads(answered("score", "model.sgp", "--signals", "both.csv", "--json"))
+    assert answer["n_training_signals"] == n_known
+
+
 def test_holes_are_filled_in_and_the_rest_is_kept(folder):
     answered(*FIT, "--signals", "files/holes.csv", "--inputs", "time", "--out", "holes.sgp")
     said = answered("impute", "holes.sgp", "--signals", "files/holes.csv", "--out", "filled.csv", "--std", "std.csv")

@@ -216,7 +216,7 @@ def score(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Score predictions of signals that the model has not seen. Empty cells are skipped.
+    """Score predictions of signals that the model has not seen; it says so if it has. Empty cells are skipped.
 
     Example (the model is that of `spectralgp fit --help`):
       spectralgp score model.sgp --signals files/later.csv
@@ -224,9 +224,10 @@ def score(
     fitted = files.loaded(model)
     data = files.data_of(fitted, signals, inputs, files.Reader(layout, nodes, date_format))
     with files.naming(signals):
+        n_seen = int(np.sum(fitted.has_seen(data.inputs, data.signals)))
         scores = scored(fitted, data.inputs, data.signals, level)
     if as_json:
-        print_json({**asdict(scores), "level": level})
+        print_json({**asdict(scores), "level": level, "n_training_signals": n_seen})
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
     table.add_row("log density of a signal (s.e.)", f"{scores.log_density:.2f} ({scores.log_density_error:.2f}) nats")
@@ -235,6 +236,9 @@ def score(
     table.add_row(f"inside {level:.0%} intervals", f"{scores.coverage:.1%}")
     typer.echo(f"{scores.n_values} values of {scores.n_signals} signals")
     Console().print(table)
+    if n_seen:
+        some = "These signals are" if n_seen == len(data.signals) else f"{n_seen} of {len(data.signals)} signals are"
+        typer.echo(f"{some} training signals, which the model has seen: these scores are too good to expect of others.")
 
 
 @answering

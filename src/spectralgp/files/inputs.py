@@ -110,7 +110,7 @@ def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple
         row, column = holes[0]
         raise ValueError(
             f"signals must be complete where they are inputs, as lag:{lag} has it; got an empty cell in the row of "
-            f"{before.index[row]}, column {before.columns[column]!r} ({len(holes)} such cells in all). Fill them in "
+            f"{before.index[row]}, column {before.columns[column]!r} ({len(holes)} in all). Fill them in "
             "first (spectralgp impute, from a model with --inputs time), or choose other inputs."
         )
     if not ahead:
