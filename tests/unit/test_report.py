@@ -305,6 +305,18 @@ def test_a_model_without_inputs_has_a_report_of_new_signals(tmp_path):
     assert "inputs explain" not in page
 
 
+def test_a_model_of_changes_is_said_to_predict_from_the_signal_before(tmp_path):
+    """The page once said of "no change" that it has no inputs, since its kernel has none."""
+    weights, _, _ = problem(20)
+    walk = np.random.default_rng(0).standard_normal((40, len(weights))).cumsum(axis=0)
+    model = GraphGPRegressor(Graph(weights)).fit(walk[:29], walk[1:30])
+    heaviest = max(model.posterior_.parts, key=lambda part: part[0])[1]
+    assert not heaviest.prior.input_kernel.has_features
+    page = model.report(tmp_path / "report.html", walk[29:-1], walk[30:]).read_text(encoding="utf-8")
+    assert "from the signal before." in page
+    assert "It has no inputs" not in page
+
+
 # ------------------------------------------------------------------------------------------------ what comes first
 
 
@@ -490,7 +502,7 @@ def test_where_a_baseline_is_better_the_report_says_so_first(tmp_path):
     assert f"those by no change by {error:.3g}" in first
     assert re.search(r"</li><li>No change has a lower error ", first)
     assert f"(RMSE {error:.4g} against " in first
-    assert "Forecasts of signals" in first
+    assert "Predictions of signals" in first
     assert "frequency" not in first  # nor a filter
     assert "Certificates" in rest.split('<h2 id="appendix-title">')[1]
 
@@ -527,7 +539,7 @@ def test_baselines_in_words():
     ours = performance("learnt model", 1.0)
     said = words.baseline_words([ours, performance("node means", 2.0, 2.0), performance("no change", 3.0, 3.0)], "here")
     assert said == [
-        "No baseline is better than the learnt model here, in error, CRPS or log density: node means and no change."
+        "No baseline (node means, no change) is better than the learnt model here in error, CRPS or log density."
     ]
     found = [ours, performance("ridge regression", 0.5, 0.5), performance("node means", 2.0, 2.0)]
     (said,) = words.baseline_words(found, "on held-out signals")

@@ -353,18 +353,24 @@ def _host_array(array: Any) -> Array:
     return np.asarray(on_host(array), dtype=float)
 
 
+def _carries(posterior: Posterior) -> bool:
+    """Whether values of the inputs carry over, whatever else is learnt of them."""
+    by_changes = posterior.transformation is not None and posterior.transformation.carried != 0
+    return posterior.prior.carry is not None or by_changes
+
+
 def _inputs_in_words(model: Any, heaviest: Posterior, columns: Indices | None, is_lagged: bool) -> tuple[str, ...]:
     """What predictions are made from: few inputs by name."""
     kernel = heaviest.prior.input_kernel
     if kernel.is_pairwise:
         return ("the covariances between signals that were given",)
-    if not kernel.has_features:
+    if not (kernel.has_features or _carries(heaviest)):
         return ()
     names, taken = getattr(model, "feature_names_in_", ()), set[int]() if columns is None else set(columns.tolist())
     own = ["the signal before" if is_lagged else "a value at each node"] if taken else []
     others = [str(name) for place, name in enumerate(names) if place not in taken]
     n_others = model.n_features_in_ - len(taken)
-    if n_others:
+    if n_others and kernel.has_features:
         own += others if 0 < len(others) <= MOST_NAMED else [f"{n_others:,} input{'' if n_others == 1 else 's'}"]
     return tuple(own)
 
@@ -456,10 +462,7 @@ def _bands(model: Any, heaviest: Posterior) -> Bands:
         has: dict[Which, bool] = {
             "signal": True,
             "residual": any(one.prior.graph_kernel.residual is not None for one in posteriors),
-            "carry": any(
-                one.prior.carry is not None or (one.transformation is not None and one.transformation.carried != 0)
-                for one in posteriors
-            ),
+            "carry": any(map(_carries, posteriors)),
         }
         for which in (which for which, is_there in has.items() if is_there):
             answer = model.response(grid, return_std=has_signals, which=which)

@@ -288,8 +288,8 @@ def baseline_words(found: Sequence[Performance], where: str) -> list[str]:
             less = f" The {ours.name} is better in {listing(losses)}." if losses else ""
             said.append(f"{SUBJECTS[one.name]} {listing(wins)} {where}.{'' if any(better.values()) else chance}{less}")
     if not said:
-        names = [one.name for one in others]
-        said = [f"No baseline is better than the {ours.name} {where}, in error, CRPS or log density: {listing(names)}."]
+        names = ", ".join(one.name for one in others)
+        said = [f"No baseline ({names}) is better than the {ours.name} {where} in error, CRPS or log density."]
     return said
 
 
