@@ -47,7 +47,7 @@ reproduce reproduce-quick: export SPECTRALGP_DATA ?= $(wildcard ../shared/data)
 reproduce: .venv/installed
 	$(RUN) -m reproduction --all $(OUT_OPTION) --docs docs
 
-# a cut of every experiment that takes a minute or so; the documentation stays as it is
+# a cut of every experiment, in under a minute; the documentation stays as it is
 reproduce-quick: .venv/installed
 	$(RUN) -m reproduction --quick $(OUT_OPTION)
 

@@ -13,7 +13,7 @@ from rich.progress import Progress
 from reproduction import EXPERIMENTS, Outcome, reproduce, write_page
 
 WORDS = {
-    True: "A cut of every experiment, a minute or so on two idle cores: it shows that all runs, and decides no claim.",
+    True: "A cut of every experiment, under a minute on two idle cores: it shows that all runs, and decides nothing.",
     False: "The experiments in full, all of them in under 15 minutes on two idle cores.",
 }
 """What a run is, by whether it is quick."""
@@ -101,7 +101,7 @@ def _say(line: str) -> None:
 
 
 def _print_outcome(outcome: Outcome) -> None:
-    seconds = "" if outcome.message else f" ({outcome.seconds:.0f} s of one core)"
+    seconds = "" if outcome.message else f" ({outcome.seconds:.0f} s of the processor)"
     _say(f"{outcome.experiment}: {outcome.status}{seconds}")
 
 

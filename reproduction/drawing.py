@@ -58,7 +58,7 @@ def legend_below(ax: Axes, n_columns: int) -> None:
 
 
 def draw_coefficients(ax: Axes, eigenvalues: list[float], fourier: list[list[float]]) -> None:
-    """Graph Fourier coefficients against the eigenvalues, a colour a signal."""
+    """Graph Fourier coefficients against the eigenvalues, one colour per signal."""
     from matplotlib import colormaps
 
     for share, signal in zip(np.linspace(0, 1, len(fourier)), fourier, strict=True):

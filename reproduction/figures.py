@@ -34,8 +34,8 @@ class Picture:
 
 
 LEGENDS = (
-    "Legends: log marginal likelihoods without the 2 pi term; * did not converge, and is not drawn where it ended "
-    "far below the joint fit. Ticks: the graph's eigenvalues."
+    "Legends: log marginal likelihoods without the 2 pi term; a * did not converge, and is not drawn if far below the "
+    "joint fit. Ticks: the graph's eigenvalues."
 )
 STUDIES = ("sensor", "barabasi-albert", "inverse-wishart", "noise")
 
@@ -45,13 +45,13 @@ def pictures(finished: Finished) -> list[Picture]:
     found = [
         Picture(
             "table-1",
-            "Table 1 drawn, with standard errors; what is far to the left is named at the edge.",
+            "Table 1 drawn, with standard errors; scores too far to the left are written at the edge.",
             tuple(DATA),
             score_figure,
         ),
         Picture(
             "figure-1",
-            f"The paper's Fig. 1 by Algorithm 1; thin lines: the same learnt jointly. {_vanishing(finished)}{LEGENDS}",
+            f"The paper's Fig. 1 by Algorithm 1; thin lines are learnt jointly. {_vanishing(finished)}{LEGENDS}",
             ("sensor", "noise"),
             lambda finished: first_figure(finished.filters("sensor"), finished.filters("noise")),
         ),
@@ -64,7 +64,7 @@ def pictures(finished: Finished) -> list[Picture]:
         Picture(
             "figure-5",
             "The supplement's Fig. 5 and Uber: the graphs, and the graph Fourier coefficients of the training "
-            "signals, a colour a signal; of fMRI the graph alone.",
+            "signals, one colour per signal; of fMRI the graph alone.",
             ("graphs", *DATA),
             fifth_figure,
         ),
@@ -104,7 +104,7 @@ def _vanishing(finished: Finished) -> str:
             ratios.append(f"{snr:g}")
     if not ratios:
         return ""
-    words = f"In (c) filters at {', '.join(ratios)} dB fall to 0 at 1, where the truth is {truth(1.0):.2f}"
+    words = f"In (c) the filters at {', '.join(ratios)} dB end at 0 on the right, where the truth is {truth(1.0):.2f}"
     return f"{words}: noise has taken its place. "
 
 

@@ -31,7 +31,7 @@ LEARNERS = {JOINT: "jointly", NOISE_KNOWN: "jointly, noise known", BY_ALGORITHM_
 
 
 def filter_figure(found: Filters) -> Figure:
-    """The supplement's Figs. 3 and 4: a row a truth, with Fourier coefficients of the signals and learnt filters."""
+    """The supplement's Figs. 3 and 4: one row per truth, Fourier coefficients of the signals and learnt filters."""
     figure, axes = new_figure(len(SHOWN), 2, width=5.0)
     for row, truth in zip(axes, SHOWN, strict=True):
         draw_fourier(row[0], found, truth)
@@ -40,7 +40,7 @@ def filter_figure(found: Filters) -> Figure:
 
 
 def first_figure(sensor: Filters, noise: Filters) -> Figure:
-    """The paper's Fig. 1: Fourier coefficients, filters by degree, filters by noise; a row a truth."""
+    """The paper's Fig. 1: Fourier coefficients, filters by degree, filters by noise; one row per truth."""
     figure, axes = new_figure(len(SHOWN), 3)
     for row, truth in zip(axes, SHOWN, strict=True):
         draw_fourier(row[0], sensor, truth)
@@ -50,7 +50,7 @@ def first_figure(sensor: Filters, noise: Filters) -> Figure:
 
 
 def error_figure(studies: list[Filters]) -> Figure:
-    """A row a truth, a column a study: medians and quartiles of the scaled error over the seeds, on one scale."""
+    """One row per truth, one column per study: medians and quartiles of scaled errors over the seeds, on one scale."""
     figure, axes = new_figure(len(SHOWN), len(studies), width=3.2, height=2.7)
     highest = 0.0
     for row, truth in zip(axes, SHOWN, strict=True):
@@ -94,7 +94,7 @@ def _draw_errors(ax: Axes, found: Filters, truth: Truth) -> float:
 
 
 def draw_fourier(ax: Axes, found: Filters, truth: Truth) -> None:
-    """Graph Fourier coefficients of the shown draw, a colour a signal, with the true filter as envelope."""
+    """Graph Fourier coefficients of the shown draw, one colour per signal, with the true filter as envelope."""
     shown = found.shown(truth.key, max(found.study.snrs))
     draw_coefficients(ax, shown["eigenvalues"], shown["fourier"])
     truly = Polynomial.from_coefficients(shown["truth"])

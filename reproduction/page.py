@@ -22,37 +22,35 @@ BEGIN, END = "<!-- reproduction: begin -->", "<!-- reproduction: end -->"
 HEAD = """\
 # The paper reproduced
 
-Zhi, Ng and Dong, *Gaussian Processes on Graphs via Spectral Kernel Learning* (2020; IEEE TSIPN 2023), rerun with this
-library. *Jointly*: by our solver `Sqp`, which learns all hyperparameters together. *Algorithm 1*: the paper's, with our
-safeguards and first multipliers of 0.01 (`Lagrangian`). Both maximise the plain likelihood; scores are in nats, higher
-is better. Appendices: [A, synthetic signals](reproduction-synthetic.md), [B, real
-data](reproduction-data.md), [C, Algorithm 1](reproduction-algorithm.md)."""
+The experiments of Zhi, Ng and Dong, *Gaussian Processes on Graphs via Spectral Kernel Learning* (2020; IEEE TSIPN
+2023), run again with this library. Filters are learnt *jointly*, by our solver `Sqp`, which learns all hyperparameters
+together, and by the paper's *Algorithm 1*, with our safeguards and first multipliers of 0.01 (`Lagrangian`). Both
+maximise the plain likelihood. Scores are in nats, and higher is better. Appendices: [A, synthetic
+signals](reproduction-synthetic.md), [B, real data](reproduction-data.md), [C, Algorithm
+1](reproduction-algorithm.md)."""
 
 CLAIMS = """\
 *Not decided*: a score rests on a fit that failed (it did not converge, some start finds 10 nats more, or it is less
-likely than its constrained kin), fewer than half of the seeds are left without such fits, or a difference is within its
-standard error. The criteria were fixed after a first run had shown its numbers; so a verdict is followed by what a
-stricter or a looser bar gives, where that is something else. *Why* names a paragraph or section below."""
+likely than the constrained fit), more than half of the seeds have such fits, or a difference is within its standard
+error. The criteria were fixed after a first run had shown its numbers, so each verdict also says what a stricter or a
+looser bar (in brackets below) would give, where that differs."""
 
 TABLE = """\
-Mean test log-likelihood a signal, paper / ours, jointly; [appendix B](reproduction-data.md) has errors and Algorithm 1.
-**Bold**: more than two standard errors, of both together, apart. ¹ A higher maximum of the likelihood exists: see
-*local maxima*. fMRI is quoted, not run: its signals could not be had. Uber is the journal version's, whose figures are
-not at hand; it is where the thesis shows, with a spectrum large at both ends. {uber}"""
+Mean test log-likelihood per signal, paper / ours, learnt jointly; appendix B has standard
+errors and Algorithm 1. **Bold**: the two are more than two standard errors (of their difference) apart. ¹ The
+likelihood has a higher maximum: see [local maxima](#local-maxima). fMRI is quoted, not run. Uber is from the journal
+version, whose figures are not at hand; there the paper's thesis shows. {uber}"""
 
 PRINTED = """\
 `Lagrangian(literal=True)` runs lines 1 to 5 as printed, with fixed rates, until the Lagrangian changes by less than
-0.001. The dual is concave in the multipliers, as the paper says; but for large filters the
-Lagrangian is about N M log|g| - m^T g, without a lower bound, so that line 2 finds local minima only, and none for
-large multipliers. A run is *sensible* if it stops by its rule, is nowhere below -1% of its largest value, and is within
-10 nats of the joint solution. {counts} With exp(0.1) rounded to 1.105 it is one more, weather 30 of degree 2: where a
-run ends can hang on the fourth digit. Columns are first multipliers and rates; numbers are likelihoods of sensible
-runs."""
+0.001. We call a run *sensible* if it stops by its rule, its filter is nowhere below -1% of its largest value, and it is
+within 10 nats of the joint solution. {counts} With exp(0.1) rounded to 1.105 there is one more, weather 30 of
+degree 2: where a run ends can depend on the fourth digit. Columns are first multipliers and rates, numbers likelihoods
+of sensible runs."""
 
 RERUN = """\
-`make reproduce` writes this page and its appendices; `make reproduce-quick` is a cut of a minute that shows that
-everything runs. What the paper leaves open is in [appendix C](reproduction-algorithm.md), what goes beyond it under
-[real data](real-data.md)."""
+`make reproduce` writes this page and its appendices; `make reproduce-quick`, in under a minute, shows that everything
+runs. Appendix C lists what the paper leaves open; [real data](real-data.md) goes beyond it."""
 
 CUT = """\
 # A cut of the reproduction
@@ -165,16 +163,20 @@ def main_page(finished: Finished, shown: Mapping[str, str]) -> str:
     listed = claims(finished)
     criteria = "; ".join(f"({letter}) {words}" for letter, words in CRITERIA.items())
     parts = [HEAD, "## In short", findings.in_short(listed)]
-    parts += ["## The paper's claims", claims_table(listed), CLAIMS, f"A claim holds if {criteria}."]
+    parts += ["## The paper's claims", claims_table(listed), f"{CLAIMS} A claim holds if {criteria}."]
     parts += ["## Table 1", TABLE.format(uber=findings.filter_ends(finished.predictions("uber"))), table_1(finished)]
     parts += [shown["table-1"], "## Figures 1 and 2", shown["figure-1"], shown["figure-2"]]
-    parts += ["## Why the numbers differ", f"**Which days.** {findings.days(finished.predictions('weather'))}"]
-    parts += [f"**baselines.py.** {findings.released_baselines(finished)}", baselines_table(finished, "traffic", [10])]
+    parts += ["## Why the numbers differ", "### Which days", findings.days(finished.predictions("weather"))]
+    parts += ["### Baselines", findings.released_baselines(finished), baselines_table(finished, "traffic", [10])]
     parts += [
-        f"**Local maxima.** {findings.local_maxima(finished)}",
-        f"**Noise.** {findings.noise(finished)}",
-        f"**How Algorithm 1 ends.** {findings.how_it_ends(finished)}",
-        f"**The paper beside itself.** {facts.contradictions()}",
+        "### Local maxima",
+        findings.local_maxima(finished),
+        "### Noise",
+        findings.noise(finished),
+        "### How Algorithm 1 ends",
+        findings.how_it_ends(finished),
+        "### Where the paper contradicts itself",
+        facts.contradictions(),
         "## Algorithm 1",
         markdown(["as printed", "with our safeguards", "why, and what the authors do"], facts.ALGORITHM),
         PRINTED.format(counts=findings.printed_count(finished)),

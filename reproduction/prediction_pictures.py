@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
 DATA = {"traffic": "traffic", "weather": "weather", "uber": "Uber"}
 """The real data whose signals are here, as titles have them."""
 COINCIDE = 0.01  # of their maxima: two curves that one cannot tell apart
-FAR_NATS = 45.0  # below the best row, from which a score is named at the edge and not drawn
+FAR_NATS = 45.0  # below the best row, from which a score is written at the edge and not drawn
+ALONE = 0.5  # of the range of all scores, that a gap must exceed for those below it to be written there too
 DEGREE_KM = 111.2  # of latitude
 
 
 def score_figure(finished: Finished) -> Figure:
-    """Table 1 as a picture: our scores beside the paper's, a panel a column."""
+    """Table 1 as a picture: our scores beside the paper's, one panel per column."""
     n_sizes = len(finished.predictions(next(iter(DATA))).study.sizes)
     figure, axes = new_figure(n_sizes, len(DATA), width=4.3, height=3.4)
     models = (*POLYNOMIALS, *BASELINES)
@@ -45,7 +47,7 @@ def score_figure(finished: Finished) -> Figure:
             sides = [(ours, "ours, jointly", -0.17)]
             if (key, size) in TABLE_1:
                 sides.append((TABLE_1[key, size], "paper", 0.17))
-            least = max(score.mean for side, _, _ in sides for score in side.values()) - FAR_NATS
+            least = edge([score.mean for side, _, _ in sides for score in side.values()])
             for index, (side, label, shift) in enumerate(sides):
                 places = [place for place, model in enumerate(models) if side[model.row].mean > least]
                 means = [side[models[place].row] for place in places]
@@ -83,14 +85,32 @@ def score_figure(finished: Finished) -> Figure:
             ax.locator_params(axis="x", nbins=5)
             ax.set_title(f"{name}, {size} signals", fontsize="medium")
     for ax in axes[-1]:
-        ax.set_xlabel("mean test log-likelihood a signal (nats)")
+        ax.set_xlabel("mean test log-likelihood per signal (nats)")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     return figure
 
 
+def edge(scores: Sequence[float]) -> float:
+    """The score up to which scores are written and not drawn: far from the best, or from all others together.
+
+    Examples
+    --------
+    >>> edge([-8.0, -9.0, -9.6, -21.0])
+    -21.0
+    >>> edge([-320.0, -324.0, -328.0, -332.0]) < -332
+    True
+    """
+    ranked = np.sort(scores)
+    gaps = np.diff(ranked)
+    widest = int(np.argmax(gaps)) if gaps.size else 0
+    if gaps.size and gaps[widest] > ALONE * np.sum(gaps):
+        return float(ranked[widest])
+    return float(ranked[-1]) - FAR_NATS
+
+
 def second_figure(finished: Finished) -> Figure:
-    """The paper's Fig. 2: spectra learnt on the larger training set, a panel a data set, by both solvers."""
+    """The paper's Fig. 2: spectra learnt on the larger training set, one panel per data set, by both solvers."""
     figure, axes = new_figure(1, len(DATA))
     for ax, key in zip(axes[0], DATA, strict=True):
         draw_spectra(ax, finished.predictions(key))
@@ -168,7 +188,7 @@ def draw_spectra(ax: Axes, found: Predictions) -> None:
 
 
 def splits_figure(finished: Finished) -> Figure:
-    """Median paired differences to the standard GP with their intervals, a row a data set, a panel a training size."""
+    """Median paired differences to the standard GP with their intervals, one row per data set, one panel per size."""
     studies = [finished.predictions(f"{key}-splits") for key in ("traffic", "weather")]
     figure, axes = new_figure(len(studies), 2, width=5.0, height=3.4)
     models = [model for model in (*POLYNOMIALS, *BASELINES) if model.row != "standard"]

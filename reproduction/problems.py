@@ -44,7 +44,7 @@ class Problem:
     set_size : int
         Signals in a test set, which are predicted jointly.
     shift : float
-        Nats to add to a test score a signal, to have it in the unit of the paper's table.
+        Nats to add to a test score per signal, to have it in the unit of the paper's table.
     n_grid : int
         Signals that the released program searches its grid on.
     """

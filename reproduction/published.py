@@ -26,7 +26,7 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def _rows(lines: str) -> dict[Column, dict[str, MeanScore]]:
-    """Table 1 from text: a row a line, `mean error` for each column, `-` where the paper has none."""
+    """Table 1 from text: one row per line, `mean error` for each column, `-` where the paper has none."""
     table: dict[Column, dict[str, MeanScore]] = {column: {} for column in COLUMNS}
     for line in lines.strip().splitlines():
         row, *cells = (part.strip() for part in line.split("|"))

@@ -72,7 +72,7 @@ class Filters:
     results: Results
 
     def learnt(self, truth: str, variant: str, *, degree: int, snr: float | None = None) -> list[Fit]:
-        """The fits of one kind, one a seed that has it, the shown draw first; at the study's first ratio."""
+        """The fits of one kind, one per seed that has it, the shown draw first; at the study's first ratio."""
         snr = self.study.snrs[0] if snr is None else snr
         return [
             fit
@@ -155,7 +155,7 @@ class Difference:
 
     def __str__(self) -> str:
         """Its mean and the standard error of that."""
-        return f"{self.mean:+.2f} +- {self.standard_error:.2f}"
+        return f"{self.mean:+.2f} ± {self.standard_error:.2f}"
 
 
 @dataclass(frozen=True, eq=False)

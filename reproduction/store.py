@@ -1,4 +1,4 @@
-"""Results on disk: a line a job, kept as soon as it ends, and read only where code and job are the same."""
+"""Results on disk: one line per job, kept as soon as it ends, and read only where code and job are the same."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIGURES = "figures.json"
 FORMAT = 2  # raise it when the meaning of a number in the results changes
 PACKAGE, HERE = Path(spectralgp.__file__).parent, Path(__file__).parent
 # what no result depends on: pictures, words and commands
-SHOWING = ("plots", "cli.py", "demo.py", "__main__.py")
+SHOWING = ("plots", "report", "cli", "__main__.py")
 COMPUTING = ("experiments.py", "jobs.py", "problems.py", "released.py", "released_baselines.py")
 DRAWING = ("drawing.py", "filter_pictures.py", "prediction_pictures.py", "figures.py")
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
@@ -114,7 +114,7 @@ class Record:
 
     @property
     def seconds(self) -> float:
-        """Time that the jobs took, each in its own process."""
+        """Of the processor, that the jobs took."""
         return sum(float(entry["seconds"]) for entry in self._found.values())
 
     @property

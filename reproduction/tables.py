@@ -81,7 +81,14 @@ def claims_table(claims: Sequence[Claim]) -> str:
             if other.verdict is not joint.verdict:
                 numbers += f". Algorithm 1: {other.numbers}"
         rows.append(
-            [f"{number}{one.criterion}", f"{one.wording} ({one.where})", one.paper, numbers, *verdicts, one.why]
+            [
+                f"{number}{one.criterion}",
+                f"{one.wording} ({one.where})",
+                one.paper,
+                numbers,
+                *verdicts,
+                ", ".join(reason.link for reason in one.why),
+            ]
         )
     return markdown(["", "claim", "paper", "ours", "jointly", "Algorithm 1", "why"], rows)
 
@@ -90,7 +97,7 @@ def claims_table(claims: Sequence[Claim]) -> str:
 
 
 def filters_table(found: Filters) -> str:
-    """A study of filters: a row a truth and degree, or ratio."""
+    """A study of filters: one row per truth and degree, or ratio."""
     study = found.study
     by_ratio = study.degrees is None
     header = [

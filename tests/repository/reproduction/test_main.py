@@ -65,7 +65,7 @@ def test_it_says_at_once_what_it_does_and_a_line_for_each_experiment_that_has_en
     monkeypatch.setattr("reproduction.jobs.FilterJob.run", lambda job, place=None: said.append("a job") or 1 / 0)
     answer = invoke("--quick", "inverse-wishart", "--out", tmp_path / "out")
     assert isinstance(answer.exception, ZeroDivisionError)
-    assert said[0].startswith("A cut of every experiment, a minute or so on two idle cores")
+    assert said[0].startswith("A cut of every experiment, under a minute on two idle cores")
     assert said[1:] == ["a job"]
     monkeypatch.undo()
     answer = invoke("--quick", "inverse-wishart", "noise", "--out", tmp_path / "out")

@@ -12,7 +12,7 @@ from reproduction.experiments import BY_ALGORITHM_1
 from reproduction.figures import pictures
 from reproduction.filter_pictures import error_figure, filter_figure
 from reproduction.jobs import spread_out
-from reproduction.prediction_pictures import draw_spectra, new_figure
+from reproduction.prediction_pictures import DATA, draw_spectra, new_figure, score_figure
 from spectralgp.plots import COLOURS
 
 
@@ -96,3 +96,16 @@ def test_the_places_of_a_graph_in_parts_do_not_overlap():
     boxes = [(places[part].min(axis=0), places[part].max(axis=0)) for part in ([0, 1, 2], [3, 4, 5], [6], [7])]
     for (low, high), (other_low, other_high) in combinations(boxes, 2):
         assert np.any((high < other_low) | (other_high < low))
+
+
+def test_a_score_far_from_all_others_is_written_at_the_edge_so_that_they_can_be_told_apart():
+    def score(size, model):
+        return -21.2 if model.row == "laplacian" else -8.0 - 0.1 * len(model.row)
+
+    studies = {key: predictions(STUDIES[key], score if key == "uber" else lambda size, model: 0.0) for key in DATA}
+    figure = score_figure(finished(**studies))
+    panels = [ax for ax in figure.axes if "Uber" in ax.get_title()]
+    assert len(panels) == 2
+    for ax in panels:
+        assert [text.get_text() for text in ax.texts] == ["◂ ours -21"]
+        assert ax.get_xlim()[0] > -15

@@ -52,6 +52,19 @@ def test_results_of_another_description_are_not_read(tmp_path):
     assert len(Record(tmp_path, dataclasses.replace(STUDY, n_signals=16)).missing) == len(jobs_of(STUDY))
 
 
+def test_rooms_that_only_show_results_are_there_and_do_not_count(monkeypatch):
+    before = store.computing_code()
+    store.computing_code.cache_clear()
+    shown = [store.PACKAGE / name for name in store.SHOWING]
+    assert all(path.exists() for path in shown)
+    read = []
+    monkeypatch.setattr(store, "_code", lambda path: read.append(path) or path.name)
+    assert store.computing_code() != before
+    store.computing_code.cache_clear()
+    assert not [path for path in read if any(path.is_relative_to(place) for place in shown)]
+    assert store.PACKAGE / "estimators" / "regressor.py" in read
+
+
 def test_the_code_is_what_python_runs_and_not_what_people_read(tmp_path):
     path = tmp_path / "solver.py"
     path.write_text('"""A solver."""\n\n\ndef solve(x):\n    """Solve."""\n    return 2 * x  # twice\n')

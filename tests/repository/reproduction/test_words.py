@@ -87,6 +87,10 @@ def test_links_lead_somewhere(text, appendices):
     for page in (text, *appendices.values()):
         for link in re.findall(r"\]\(([^)#]+\.md)[^)]*\)", page):
             assert (DOCS / link).is_file(), link
+    titles = {title.lower().replace(" ", "-") for title in re.findall(r"^##+ (.*)$", text, flags=re.MULTILINE)}
+    reasons = re.findall(r"\]\(#([^)]+)\)", text)
+    assert len(reasons) > 10
+    assert set(reasons) <= titles
 
 
 def test_the_count_is_that_of_the_table(text):
@@ -99,6 +103,17 @@ def test_the_count_is_that_of_the_table(text):
         verdicts = [row[4] if row[place] == "same" else row[place] for row in tested]
         counted = [sum(one.startswith(start) for one in verdicts) for start in ("yes", "**no**", "not decided")]
         assert [int(word) for word in words] == counted
+
+
+def test_in_short_every_claim_that_does_not_hold_has_a_reason_and_a_link(text):
+    short = section(text, "In short")
+    found = rows(section(text, "The paper's claims"))[1:]
+    for verdict, title in (("**no**", "Does not hold"), ("not decided", "Not decided")):
+        (listed,) = re.findall(rf"^\* \*\*{title}\*\*:\n((?:  \* .*\n)+)", short, flags=re.MULTILINE)
+        lines = listed.splitlines()
+        assert all(re.search(r": .+ \(\[.+\]\(.+\)\)\.$", line) for line in lines), lines
+        n_claims = sum(line.partition(":")[0].count(";") + 1 for line in lines)
+        assert n_claims == sum(row[4].startswith(verdict) for row in found)
 
 
 # R1 to R6
