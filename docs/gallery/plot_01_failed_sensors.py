@@ -7,7 +7,7 @@ intervals.
 """
 
 # %%
-# Particulate matter in the German countryside, 60 days. Concentrations are positive and skew, so we take
+# Particulate matter in the German countryside, 60 days. Concentrations are positive and skewed, so we take
 # logarithms. Every fifth station loses the days 25 to 34, on top of what is missing anyway.
 
 import matplotlib.pyplot as plt

@@ -26,7 +26,7 @@ with TemporaryDirectory() as folder:
     path = Path(folder) / "model.sgp"
     model.save(path)
     loaded = spectralgp.load(path)
-    page = loaded.report(Path(folder) / "report.html", title="Births a woman")
+    page = loaded.report(Path(folder) / "report.html", title="Births per woman")
     print(f"model.sgp {path.stat().st_size / 1e3:.0f} kB, report.html {page.stat().st_size / 1e6:.1f} MB")
 
 same = np.array_equal(model.predict([[2012.0]]), loaded.predict([[2012.0]]))

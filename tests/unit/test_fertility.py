@@ -1,4 +1,4 @@
-"""Births a woman: numbers typed here were read in statsmodels' file, borders in an atlas."""
+"""Births per woman: numbers typed here were read in statsmodels' file, borders in an atlas."""
 
 from __future__ import annotations
 
