@@ -68,7 +68,7 @@ def in_short(claims: Sequence[Claim]) -> str:
         said.append(
             f"{number[Verdict.YES]} hold, {number[Verdict.NO]} do not, and {number[Verdict.OPEN]} are not decided"
         )
-    first = f"Of {len(tested)} claims that could be tested, {said[0]} when filters are learnt jointly"
+    first = f"Of {len(tested)} claims that could be tested, with filters learnt jointly {said[0]}"
     lines = [f"{first}; by Algorithm 1, {said[1]}.", ""]
     for verdict, words in ((Verdict.YES, "Holds"), (Verdict.NO, "Does not hold"), (Verdict.OPEN, "Not decided")):
         named = [one for one in tested if (answer := one.answer("jointly")) is not None and answer.verdict is verdict]
@@ -78,7 +78,7 @@ def in_short(claims: Sequence[Claim]) -> str:
             lines.append(f"* **{words}**:")
             for why in dict.fromkeys(one.why for one in named):
                 shorts = "; ".join(one.short for one in named if one.why == why)
-                lines.append(f"  * {shorts}" + "".join(f": {one.words} ({one.link})" for one in why[:1]) + ".")
+                lines.append(f"  * *{shorts}*" + "".join(f": {one.words} ({one.link})" for one in why[:1]) + ".")
     left = [one.short for one in claims if not one.answers]
     if left:
         lines.append(f"* **Not run**: {'; '.join(left)}, since the signals could not be had.")
