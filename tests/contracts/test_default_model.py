@@ -19,7 +19,7 @@ from spectralgp.learning import Task, fitting
 from spectralgp.learning.candidates import Setting, automatic
 from spectralgp.learning.folds import HELD_OUT, MOST_COMPARED, Folds
 from spectralgp.signals import read_signals
-from spectralgp.signals.scales import relative_scales
+from spectralgp.signals.levels import relative_scales
 from tolerances import EXACT, FORMULA, OPTIMUM
 
 N_NODES = 20

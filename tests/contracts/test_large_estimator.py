@@ -592,7 +592,7 @@ def test_the_states_of_recurrences_do_not_outlive_a_fit(monkeypatch):
         assert model.spectrum_.refined().multiplicities.size == 65
         raise KeyboardInterrupt("stop")
 
-    monkeypatch.setattr("spectralgp.learning.twins.learn_all", fail)
+    monkeypatch.setattr("spectralgp.learning.candidates.learn_all", fail)
     with pytest.raises(KeyboardInterrupt, match="stop"):
         GraphGPRegressor(graph, Polynomial(1), spectrum=Chebyshev(n_moments=33), **LARGE).fit(X, Y)
     assert all(known.is_released for known in density._passes)

@@ -349,6 +349,36 @@ def test_what_does_not_carry_over_says_so_by_name(fitted):
         plain.predict(np.zeros((1, 1)), return_quantiles=(0.5,))
 
 
+@pytest.mark.parametrize("likelihood", ["poisson", "negative_binomial"])
+def test_zeros_alone_make_the_rate_small(likelihood):
+    """The rate that zeros make likely has no lower bound; a prior of the fixed effects gives one."""
+    inputs, _, exposure = counts()
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood=likelihood)
+    rates = model.fit(inputs, np.zeros(exposure.shape), exposure=exposure).predict(inputs, exposure=1.0)
+    assert np.all(rates > 0)
+    assert np.max(rates) < 1 / exposure.sum()
+
+
+def test_a_covariate_that_separates_classes_has_a_finite_effect():
+    inputs, latent, _, _ = data()
+    side = np.where(np.arange(N_NODES) < 5, -1.0, 1.0)
+    values = np.broadcast_to(side > 0, latent.shape).astype(float)
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood="bernoulli")
+    model.fit(inputs, values, covariates=side)
+    _, effect = model.coefficients_.values
+    assert 3 < effect < np.inf
+    share = model.predict(inputs)
+    assert np.all((share > 0.9) == (values > 0))
+    assert np.all((share < 0.1) == (values == 0))
+
+
+def test_values_that_are_all_the_same_are_predicted():
+    inputs, latent, _, _ = data()
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood="student_t")
+    model.fit(inputs, np.full(latent.shape, 1.5))
+    np.testing.assert_allclose(model.predict(inputs), 1.5, rtol=1e-3)
+
+
 def test_one_map_needs_no_inputs():
     rng = np.random.default_rng(0)
     values = rng.poisson(3.0, (1, N_NODES)).astype(float)

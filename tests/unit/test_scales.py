@@ -10,7 +10,7 @@ from scipy.stats import f as fisher
 
 import oracle
 from spectralgp.signals import read_signals
-from spectralgp.signals.scales import _log_posterior, common_variance, relative_scales
+from spectralgp.signals.levels import _log_posterior, common_variance, relative_scales
 from tolerances import GRADIENT
 
 

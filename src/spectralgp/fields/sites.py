@@ -32,6 +32,9 @@ FIRST_VARIANCE = 1.0  # of the latent signal, at most
 LEAST_SHARE = 1e-4  # of a step that is tried
 PROBES, MOST_LANCZOS_STEPS, PROBE_SEED = 8, 100, 0
 LEAST_CAVITY = 1e-9  # precision that is left of an entry without its own site, of the prior's
+ROUNDING = 1e-24  # of a mean square, below which a variance is none
+MOST_SITE_NOISE = 1e6  # of the variance of the latent signals; of sites that say less conjugate gradients see rounding
+EFFECT_DEVIATION = 1e3  # of a fixed effect about its rough value, in deviations of the latent signals
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,7 @@ class Observations:
         """The mean by fixed effects."""
         return np.asarray(self.offset + np.tensordot(coefficients, self.columns, axes=1))
 
+    @cached_property
     def rough_coefficients(self) -> Array:
         """Coefficients by least squares of what would make values likely."""
         rough = (self.likelihood.rough_latent(self.values, self.beside) - self.offset)[self.observed]
@@ -83,8 +87,19 @@ class Observations:
     @property
     def rough_variance(self) -> float:
         """Variance of what would make values likely, about the fixed effects; one where there is none."""
-        rough = self.likelihood.rough_latent(self.values, self.beside) - self.fixed(self.rough_coefficients())
-        return float(np.var(rough[self.observed])) or 1.0
+        rough = self.likelihood.rough_latent(self.values, self.beside)[self.observed]
+        about = np.var(rough - self.fixed(self.rough_coefficients)[self.observed])
+        return float(about) if about > ROUNDING * np.mean(np.square(rough)) else 1.0
+
+    @cached_property
+    def effect_precision(self) -> Array:
+        """Of a prior that keeps effects finite where values leave them open, as zeros alone leave the rate."""
+        squares = np.mean(np.square(self.columns[:, self.observed]), axis=1)
+        return np.asarray(squares / (EFFECT_DEVIATION**2 * self.rough_variance))
+
+    def penalty(self, coefficients: Array) -> float:
+        """What that prior takes from the bound."""
+        return 0.5 * float(np.sum(self.effect_precision * np.square(coefficients - self.rough_coefficients)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +232,8 @@ def _with_variances(covariance: Array, variance: Array) -> Array:
 def with_site_noise(covariance: Modal, curvatures: Array) -> Modal:
     """The covariance with noise such as sites have on average, by which systems are preconditioned."""
     seen = curvatures[curvatures > 0]
-    noise = 1 / float(np.mean(seen)) if seen.size else 1.0
+    most = MOST_SITE_NOISE * float(np.mean(cast(Inputs, covariance.rows).variances(*covariance.powers)))
+    noise = min(1 / float(np.mean(seen)), most) if seen.size else most
     return Modal(covariance.rows, NoisyNodes(covariance.nodes, noise))
 
 
@@ -253,12 +269,12 @@ def find_sites(
     if is_final and MOST_EXACT_SITES < n_entries <= MOST_WRITTEN_OUT:  # what is nearly right first
         start, is_exact = find_sites(covariance, observations, start, is_final=False), True
     bases = _Eigenbases.of(covariance)
-    coefficients, solution = observations.rough_coefficients(), np.zeros(covariance.shape)
+    coefficients, solution = observations.rough_coefficients, np.zeros(covariance.shape)
     if start is not None:
         variance, image = start.variance, covariance.times(start.solution)
-        fresh = _gained(observations, observations.fixed(coefficients), variance, 0.0)
-        known = observations.fixed(start.coefficients) + image
-        if _gained(observations, known, variance, float(np.sum(start.solution * image))) >= fresh:
+        fresh = _gained(observations, observations.fixed(coefficients), variance, coefficients, 0.0)
+        known, length = observations.fixed(start.coefficients) + image, float(np.sum(start.solution * image))
+        if _gained(observations, known, variance, start.coefficients, length) >= fresh:
             coefficients, solution = start.coefficients, start.solution
         else:  # of another covariance it leads astray
             start = None
@@ -294,10 +310,13 @@ def find_sites(
     return Sites(covariance, observations, solution, coefficients, effects, mean, variance, root, determinant)
 
 
-def _gained(observations: Observations, mean: Array, variance: Array, length: float) -> float:
-    """What of the bound depends on the mean, ``sum E log p - u^T A u / 2``; minus infinity where it is none."""
+def _gained(observations: Observations, mean: Array, variance: Array, coefficients: Array, length: float) -> float:
+    """What of the bound depends on the mean, ``sum E log p - u^T A u / 2``, with the prior of the fixed effects.
+
+    Minus infinity where it is none.
+    """
     found = float(np.sum(observations.expected(mean, variance)[0]) - 0.5 * length)
-    return found if np.isfinite(found) else -np.inf
+    return found - observations.penalty(coefficients) if np.isfinite(found) else -np.inf
 
 
 def _newton(
@@ -316,19 +335,21 @@ def _newton(
     Returns the mean, ``u`` and ``A u``, the coefficients and their covariance, solutions for the columns, and the gain.
     """
     logs, slopes, curvatures = observations.expected(mean, variance)
-    value = float(np.sum(logs) - 0.5 * np.sum(solution * image))
+    value = float(np.sum(logs) - 0.5 * np.sum(solution * image)) - observations.penalty(coefficients)
     noisy, columns = with_site_noise(covariance, curvatures), observations.columns
     rights = np.concatenate([(curvatures * (mean - observations.offset) + slopes)[None], curvatures * columns])
     starts = np.concatenate([(solution + np.tensordot(coefficients, solved, axes=1))[None], solved])
     found = conjugate_gradients(noisy, curvatures, rights, starts, tolerance)
     free, solved = found[0], found[1:]
-    # T^T u = 0: what is left of the slopes is orthogonal to the fixed effects
+    # T^T u is the slope of the effects' prior: but for that, what is left of the slopes is orthogonal to the effects
+    precision = observations.effect_precision
     information = np.tensordot(columns, solved, axes=((1, 2), (1, 2)))
-    information = 0.5 * (information + information.T)
+    information = 0.5 * (information + information.T) + np.diag(precision)
     target, covariance_of_effects = coefficients, np.zeros(information.shape)
     if len(coefficients):
         factor = cho_factor(information)
-        target = cho_solve(factor, np.tensordot(columns, free, axes=2))
+        right = np.tensordot(columns, free, axes=2) + precision * observations.rough_coefficients
+        target = cho_solve(factor, right)
         covariance_of_effects = cho_solve(factor, np.eye(len(coefficients)))
     step = free - np.tensordot(target, solved, axes=1) - solution
     moved, shift = covariance.times(step), np.tensordot(target - coefficients, columns, axes=1)
@@ -336,7 +357,7 @@ def _newton(
     while share > LEAST_SHARE:
         further = mean + share * (moved + shift)
         length = float(np.sum((solution + share * step) * (image + share * moved)))
-        reached = _gained(observations, further, variance, length)
+        reached = _gained(observations, further, variance, coefficients + share * (target - coefficients), length)
         if reached >= value - 1e-9 * abs(value):
             break
         share *= 0.5

@@ -15,7 +15,7 @@ from spectralgp._basics.arrays import few_threads
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import quietly, report
 from spectralgp.fields import GraphGP, Mixture, Posterior, stacking_weights
-from spectralgp.learning.candidates import Candidate, Plan
+from spectralgp.learning.candidates import Candidate, Plan, have_scales, learn_candidates, scaled_twin, tuned_twin
 from spectralgp.learning.draws import Draws, hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.folds import MOST_COMPARED, Folds, FoldScores, Stacking
@@ -23,7 +23,6 @@ from spectralgp.learning.hidden import HiddenEntries
 from spectralgp.learning.many import MOST_MEMBERS, conditioning, learning_tasks, of_all_signals
 from spectralgp.learning.missing import with_evidence
 from spectralgp.learning.time_order import TimeOrder
-from spectralgp.learning.twins import have_scales, learn_candidates, scaled_twin, tuned_twin
 from spectralgp.learning.weights import Quantiles, share_by_crps, weights_by_error
 
 SHOWN_DRAWS, SHOWN_SEED = 32, 1

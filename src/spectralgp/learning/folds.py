@@ -16,12 +16,11 @@ from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp._basics.progress import Heard, quietly, report
 from spectralgp.fields import GraphGP, condition, held_out_densities, held_out_values
-from spectralgp.learning.candidates import Candidate
+from spectralgp.learning.candidates import Candidate, learn_candidates
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
 from spectralgp.learning.objective import Task
 from spectralgp.learning.sqp import Sqp
-from spectralgp.learning.twins import learn_candidates
 from spectralgp.signals import Signals
 
 MOST_COMPARED = 400  # signals that candidates are compared on

@@ -16,8 +16,7 @@ from spectralgp._basics.checks import Array, Indices, as_training_signals
 from spectralgp._basics.extras import require
 from spectralgp.graphs import GraphBase
 from spectralgp.signals.core import LARGEST, MOST_PRODUCTS, Center, Reader, Scale, Signals, Store, Units
-from spectralgp.signals.levels import at_unseen, can_place
-from spectralgp.signals.scales import TYPICAL_WORTH, relative_scales
+from spectralgp.signals.levels import TYPICAL_WORTH, at_unseen, can_place, relative_scales
 
 BLOCK = 2**22  # values read at a time
 LARGEST_UNSCALED = 1e70  # size of values that are not scaled: squares of variances are numbers

@@ -11,7 +11,7 @@ from spectralgp import Graph, GraphGPRegressor, Polynomial, Task, condition, con
 from spectralgp.fields import leave_one_out
 from spectralgp.kernels import Standardised
 from spectralgp.learning import Candidate, Sqp
-from spectralgp.learning.twins import (
+from spectralgp.learning.candidates import (
     AMPLITUDES,
     SAME_SCALE,
     have_scales,
