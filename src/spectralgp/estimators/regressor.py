@@ -370,8 +370,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             kernels = [Polynomial(LATENT_DEGREE) if self.graph is not None else Identity()]
         setting = reading.latent_setting(self, replace(training, graph_kernels=kernels), observing)
         plan = at_once([setting.candidate(kernels[0])])
-        with progress_bar("fit", None, self.verbose > 0):
-            return fit_models(plan, solver, Stacking(n_draws=0), as_generator(self.random_state, 0), False, None)
+        try:
+            with progress_bar("fit", None, self.verbose > 0):
+                return fit_models(plan, solver, Stacking(n_draws=0), as_generator(self.random_state, 0), False, None)
+        finally:
+            release_passes(training.graph)
 
     def _learn(self, training: reading.Training, solver: Solver) -> FittedModels:
         """Learn the models that were asked for, or those that the library tries."""

@@ -377,6 +377,12 @@ class Series(Covariance):
         """The smallest tolerance that a solve should be driven to."""
         return 3e-7 if str(self.basis.operator.dtype).endswith("64") else 1e-5
 
+    def repeated(self, n_sets: int) -> Series:
+        """Covariance of independent sets of such signals, one set after the other."""
+        modes = self.rows.modes
+        several = Modes(np.tile(modes.values, n_sets), np.kron(np.eye(n_sets), modes.vectors))
+        return self if n_sets == 1 else Series(Inputs(several), self.nodes)
+
     def load(self, values: Array) -> Any:
         return self.basis.load(values)
 

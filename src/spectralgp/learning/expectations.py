@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spectralgp._basics.checks import Array
-from spectralgp.fields import GraphGP, Seen, Sites, find_sites, seen_about
+from spectralgp.fields import GraphGP, Seen, Sites, condition_latent, find_sites, seen_about
 from spectralgp.learning.objective import Objective, Task
 from spectralgp.likelihoods import Likelihood
 from spectralgp.signals import expected_signals
@@ -26,6 +26,7 @@ LATENT_TOLERANCE_NATS = 0.012  # that a fit of latent signals may fall short of 
 NEAR_GAIN_NATS = 0.1  # a step that gains less is near enough for sites to be found well
 MAX_SPREAD_OPERATIONS = 2**26  # for the deviations of latent signals in one evaluation
 MIN_DEVIATIONS = 8
+MAX_LATENT_DRAWS, MAX_LATENT_VALUES = 64, 2**16  # on a large graph, and of them together, unless they are the fewest
 
 
 class Expectation(ABC):
@@ -137,6 +138,11 @@ class LatentSignals(Expectation):
         self.names = self.observed_by.likelihood.open_parameters
         self.likelihood: Likelihood = self.observed_by.likelihood.started(float(np.sqrt(task.variance)))
         self.sites: Sites | None = None
+        self.is_large = task.spectrum.needs_passes
+        self._drawn: Array | None = None  # solutions of the last draws
+        if self.is_large:
+            truncation_error = task.spectrum.tolerance * self.signals.size
+            self.tolerance_nats = max(self.tolerance_nats, TRUNCATION_SHARE * truncation_error)
         # a likelihood that is learnt from rough sites, or by lengthened steps far from the end, goes to and fro
         self.lengthens_steps = not self.names
         self.is_far = not self.names  # from the answer, so that rough sites will do
@@ -158,14 +164,22 @@ class LatentSignals(Expectation):
             unit = float(np.sqrt(self.task.variance))
             self.likelihood, self.gain = observations.likelihood.learnt(self.names, *known, unit)
         n_signals, n_nodes = self.signals.shape
-        most = max(MIN_DEVIATIONS, MAX_SPREAD_OPERATIONS // (n_signals**2 * n_nodes))
-        deviations = sites.deviations(most, np.random.default_rng(SEED))
+        if self.is_large:
+            n_draws = max(MIN_DRAWS, min(MAX_LATENT_DRAWS, MAX_LATENT_VALUES // (n_signals * n_nodes)))
+            tolerance = max(float(np.sqrt(self.tolerance_nats / self.signals.size)), MIN_SOLVE_TOLERANCE)
+            drawn, self._drawn = sites.deviating(n_draws, np.random.default_rng(SEED), self._drawn, tolerance)
+            deviations = drawn / np.sqrt(n_draws)
+        else:
+            most = max(MIN_DEVIATIONS, MAX_SPREAD_OPERATIONS // (n_signals**2 * n_nodes))
+            deviations = sites.deviations(most, np.random.default_rng(SEED))
         about = sites.mean - observations.fixed(sites.coefficients)
         latent = expected_signals(about, deviations)
         return replace(self.task, signals=latent, observed_by=None)
 
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
         """A lower bound of it, equation (38)."""
+        if self.is_large:  # as conditioning finds the sites, from nothing, so that they are found once
+            return condition_latent(model, self.task.inputs, self.signals, self.observed_by).sites.log_bound()
         return self._found(model, is_final=True).log_bound()
 
     def described(self, steps: str) -> str:
