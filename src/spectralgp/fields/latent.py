@@ -480,7 +480,10 @@ class LatentPosterior:
 def condition_latent(prior: GraphGP, inputs: Array, signals: Signals, observed_by: ObservedBy) -> LatentPosterior:
     """Condition a prior of latent signals on values that a likelihood observes of them."""
     likelihood = prior.likelihood or observed_by.likelihood
-    observations, covariance = observed_by.observations(signals.as_observed, likelihood), prior.latent_covariance(inputs)
+    observations, covariance = (
+        observed_by.observations(signals.as_observed, likelihood),
+        prior.latent_covariance(inputs),
+    )
     known = [one for own, values, one in observed_by.last_found if own is prior and values is signals]
     sites = known[0] if known else find_sites(covariance, observations)
     if not covariance.is_written_out:

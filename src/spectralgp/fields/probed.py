@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
@@ -17,9 +18,11 @@ from spectralgp.operators import lanczos
 from spectralgp.spectra import Quadrature
 
 LONGEST_TIME = 1e3  # of the heat kernel, over the largest eigenvalue: beyond it all nodes count alike
-MOST_PROBED = 2**22  # values of all probes of a determinant together, unless they are the fewest
+MOST_PROBED = 2**19  # values of all probes of a determinant together, unless they are the fewest
 PROBES, FEWEST_PROBES, PROBE_SEED = 8, 2, 0
-MOST_LANCZOS_STEPS, STEPS_BETWEEN, LANCZOS_TOLERANCE = 100, 5, 1e-6  # the last of a quadrature, relative
+MOST_LANCZOS_STEPS, STEPS_BETWEEN, LANCZOS_TOLERANCE = 100, 5, 1e-5  # the last of a quadrature, relative
+MOST_ITERATIONS, RECENT_ITERATIONS, RECENT_SHARE = 1_000, 3, 0.2  # of conjugate gradients; the last that stand for more
+LEAST_WEIGHT = 1e-10  # of the mean curvature: less counts as none
 CURVATURES = 10  # at which variances are tabulated
 LOWEST_CURVATURE = 1e-3  # of the largest, in that table
 LEAST_CAVITY = 1e-9  # precision that is left of an entry without its own site, of the prior's
@@ -37,7 +40,7 @@ class Probed:
         return self.covariance.basis
 
     def _shrunk(self, eigenvalues: Array, curvature: float) -> Array:
-        """Variances at modes if the curvature were the same everywhere, shape (n_modes of the inputs, n_eigenvalues)."""
+        """Variances at modes if the curvature were the same everywhere, shape (n_signals, n_eigenvalues)."""
         rows, nodes = self.covariance.rows, self.covariance.nodes
         variances = rows.variances(*nodes.powers(eigenvalues))
         return np.asarray(variances / (1 + curvature * variances))
@@ -107,7 +110,7 @@ class Probed:
         """``log |I + A W|`` and its standard error by random probes; what a common curvature says is taken out."""
         covariance, basis, common = self.covariance, self._basis, float(np.mean(curvatures))
         roots = covariance.load(np.sqrt(curvatures))
-        known = float(np.sum(np.log1p(common * self._variances) @ basis.multiplicities))
+        known = float(np.sum(np.log1p(common * self.prior_at_modes) @ basis.multiplicities))
         series, random_state = basis.series(lambda eigenvalues: np.log1p(common * self._at(eigenvalues))), _seeded()
         n_probes, estimates = max(FEWEST_PROBES, min(PROBES, MOST_PROBED // curvatures.size)), []
         for _ in range(n_probes):
@@ -136,7 +139,8 @@ class Probed:
         return self._shrunk(eigenvalues, 0.0)
 
     @cached_property
-    def _variances(self) -> Array:
+    def prior_at_modes(self) -> Array:
+        """Variances at modes before anything was observed, shape (n_modes of the inputs, n_frequencies)."""
         return self._at(self._basis.eigenvalues)
 
 
@@ -153,6 +157,59 @@ def tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:
         share = np.where(places == place, 1 - above, 0.0) + np.where(places + 1 == place, above, 0.0)
         if share.any():
             yield curvature, share
+
+
+def solve_by_roots(
+    covariance: Series, curvatures: Array, rights: Array, starts: Array | None, tolerance: float
+) -> Array:
+    """Solve ``(I + W A) u = b`` for sets of values (n_sets, n_signals, n_nodes), all of them at once.
+
+    By conjugate gradients on ``I + W^1/2 A W^1/2``, whose eigenvalues are one or more, preconditioned by its mean
+    diagonal: so the spread of the curvatures does not slow them. They stop where the last steps gain no more than the
+    square of `tolerance` of all, in each set.
+    """
+    n_sets, basis, operator = len(rights), covariance.basis, covariance.basis.operator
+    several, shape = covariance.repeated(n_sets), covariance.shape
+    weights = np.where(curvatures > LEAST_WEIGHT * np.mean(curvatures), curvatures, 0.0)
+    mean_variance = np.square(covariance.rows.modes.vectors) @ basis.mean(Probed(covariance).prior_at_modes.T)
+
+    def loaded(values: Array) -> Any:
+        return several.load(np.broadcast_to(values, (n_sets, *shape)).reshape(several.shape))
+
+    def sums(left: Any, right: Any) -> Array:
+        found = operator.column_products(left, right).reshape(n_sets, shape[0])
+        return np.maximum(np.repeat(found.sum(axis=1), shape[0]), 1e-300)
+
+    def through(block: Any) -> Any:
+        return block + roots * several.times(roots * block)
+
+    seen, scale = weights > 0, np.sqrt(np.where(weights > 0, weights, 1.0))
+    roots, precision = loaded(np.sqrt(weights)), loaded(1 / (1 + weights * mean_variance[:, None]))
+    apart = np.where(seen, 0.0, rights)  # entries that have a slope and no curvature
+    rest = loaded(np.where(seen, rights / scale, 0.0))
+    if apart.any():
+        rest = rest - roots * several.times(loaded(apart))
+    solution, reached = rest * 0.0, np.zeros(several.shape[0])
+    if starts is not None:
+        solution = loaded(np.where(seen, starts / scale, 0.0))
+        image = through(solution)
+        reached, rest = sums(solution, image), rest - image
+    direction, before, gains = rest * 0.0, np.ones(several.shape[0]), list[Array]()
+    while len(gains) < MOST_ITERATIONS:
+        found = precision * rest
+        now = sums(rest, found)
+        direction = found + operator.scale(direction, now / before)
+        image = through(direction)
+        length = now / sums(direction, image)
+        solution = solution + operator.scale(direction, length)
+        rest = rest - operator.scale(image, length)
+        before = now
+        gains.append(length * now)
+        n_recent = max(RECENT_ITERATIONS, int(RECENT_SHARE * len(gains)))
+        if np.all(sum(gains[-n_recent:]) <= tolerance**2 * (sum(gains) + reached)):
+            break
+        mention(f"solving, iteration {len(gains)}")
+    return np.asarray(several.unload(roots * solution).reshape(rights.shape) + apart)
 
 
 def _seeded() -> np.random.Generator:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -15,7 +14,7 @@ from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import mention
 from spectralgp.fields.covariances import Covariance, Series
 from spectralgp.fields.factors import Inputs, Nodes
-from spectralgp.fields.probed import LEAST_CAVITY, Probed, tabulated
+from spectralgp.fields.probed import LEAST_CAVITY, Probed, solve_by_roots, tabulated
 from spectralgp.fields.seen import conjugate_gradients
 from spectralgp.likelihoods import Likelihood, Terms
 from spectralgp.operators import lanczos
@@ -31,8 +30,8 @@ FIRST_VARIANCE = 1.0  # of the latent signal, at most
 LEAST_SHARE = 1e-4  # of a step that is tried
 PROBES, MOST_LANCZOS_STEPS, PROBE_SEED = 8, 100, 0
 NO_ENTRIES = (
-    "spectrum must be exact with a likelihood for joint densities, and to leave out whole signals or nodes, which takes "
-    "the covariance of {n_nodes} nodes; got a quadrature. leave_one_out('entry') has each value given all others."
+    "spectrum must be exact with a likelihood for joint densities, and to leave out whole signals or nodes, which "
+    "takes the covariance of {n_nodes} nodes; got a quadrature. leave_one_out('entry') has each value given all others."
 )
 
 
@@ -116,6 +115,10 @@ class ObservedBy:
     def some(self, rows: Any) -> ObservedBy:
         """That of some of the signals."""
         return replace(self, beside=self.beside[rows], columns=self.columns[:, rows])
+
+    def is_like(self, other: ObservedBy) -> bool:
+        """Whether values are observed with the same exposures or trials and columns."""
+        return np.array_equal(self.beside, other.beside) and np.array_equal(self.columns, other.columns)
 
     def followed_by(self, other: ObservedBy) -> ObservedBy:
         """That of these signals and others after them."""
@@ -217,7 +220,11 @@ class Sites:
         return self.mean + self.deviating(n_draws, random_state)[0]
 
     def deviating(
-        self, n_draws: int, random_state: np.random.Generator, start: Array | None = None, tolerance: float | None = None
+        self,
+        n_draws: int,
+        random_state: np.random.Generator,
+        start: Array | None = None,
+        tolerance: float | None = None,
     ) -> tuple[Array, Array]:
         """Draws of what latent signals deviate by from their mean, one solve each, and the solutions (Matheron's rule).
 
@@ -260,17 +267,14 @@ def with_site_noise(covariance: Any, curvatures: Array) -> Any:
     return replace(covariance, nodes=NoisyNodes(covariance.nodes, noise))
 
 
-def solve_with_sites(covariance: Any, curvatures: Array, rights: Array, starts: Array | None, tolerance: float) -> Array:
+def solve_with_sites(
+    covariance: Any, curvatures: Array, rights: Array, starts: Array | None, tolerance: float
+) -> Array:
     """Solve ``(I + W A) u = b`` for sets of values (n_sets, n_signals, n_nodes), all of them at once."""
+    if not covariance.is_written_out:
+        return solve_by_roots(covariance, curvatures, rights, starts, max(tolerance, covariance.finest))
     noisy = with_site_noise(covariance, curvatures)
-    if noisy.is_written_out:
-        return np.asarray(conjugate_gradients(noisy, curvatures, rights, starts, tolerance))
-    several = noisy.repeated(len(rights))
-    weights = several.load(np.tile(curvatures, (len(rights), 1)))
-    start = None if starts is None else several.load(starts.reshape(several.shape))
-    tolerance = max(tolerance, several.finest)
-    found = conjugate_gradients(several, weights, several.load(rights.reshape(several.shape)), start, tolerance)
-    return np.asarray(several.unload(found).reshape(rights.shape))
+    return np.asarray(conjugate_gradients(noisy, curvatures, rights, starts, tolerance))
 
 
 def times(covariance: Any, values: Array) -> Array:
@@ -310,7 +314,9 @@ def find_sites(
     """
     n_entries = observations.values.size
     is_small = is_exact = n_entries <= MOST_EXACT_SITES and covariance.is_written_out
-    if is_final and covariance.is_written_out and MOST_EXACT_SITES < n_entries <= MOST_WRITTEN_OUT:  # what is nearly right first
+    if (
+        is_final and covariance.is_written_out and MOST_EXACT_SITES < n_entries <= MOST_WRITTEN_OUT
+    ):  # what is nearly right first
         start, is_exact = find_sites(covariance, observations, start, is_final=False), True
     bases = _bases_of(covariance)
     coefficients, solution = observations.rough_coefficients(), np.zeros(covariance.shape)

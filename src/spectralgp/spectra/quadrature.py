@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebval, chebvander
+from numpy.typing import NDArray
 
 from spectralgp._basics.arrays import device_of, on_host
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
@@ -97,7 +98,7 @@ class LocalMoments:
     """Diagonals of ``T_k(A)`` by probes, from which those of functions follow without another pass."""
 
     low: Array  # of the first three without error, shape (3, n_nodes)
-    probed: Array  # shape (n_terms, n_nodes)
+    probed: NDArray[Any]  # in single precision, shape (n_terms, n_nodes)
     noise: Array  # mean products over the nodes of what probes err by, shape (n_terms, n_terms)
 
     def diagonals(self, quadratics: Array, left: Array) -> tuple[Array, Array]:
