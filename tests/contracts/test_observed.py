@@ -329,7 +329,6 @@ def test_what_does_not_carry_over_says_so_by_name(fitted):
     refused("center must be 'auto' or 'global'", center="node")
     refused("scale must be 'auto'", scale="node")
     refused("carry must be 'auto' or None", carry=np.zeros(N_NODES, dtype=int))
-    refused("spectrum must be exact", spectrum="chebyshev")
     inputs, values, _ = counts()
     several = GraphGPRegressor(GRAPH, [Polynomial(1), Polynomial(2)], RBF(), likelihood="poisson")
     with pytest.raises(ValueError, match="graph_kernel must be one kernel"):

@@ -319,6 +319,7 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
 def latent_setting(estimator: Any, training: Training, observing: Any) -> Setting:
     """Data and decisions of latent signals: values as they are, an intercept for a centre, one kernel, no scales."""
     condition, kernel = "with a likelihood, covariates or noise that is known per entry", training.input_kernel
+    training.graph.require_whole("for a likelihood, covariates or noise that is known per entry")
     is_carried = not isinstance(estimator.carry, str | None) or estimator.carry == "lagged"
     is_stacked = len(training.graph_kernels) > 1
     levels, by_score = (
@@ -330,7 +331,6 @@ def latent_setting(estimator: Any, training: Training, observing: Any) -> Settin
         "scale": (estimator.scale == "node", "'auto', 'global' or None", "Values are taken as they are."),
         "carry": (is_carried, "'auto' or None", "Pass such columns as covariates."),
         "graph_kernel": (is_stacked, "one kernel", by_score),
-        "spectrum": (training.spectrum.needs_passes, "exact", "It takes eigenvectors: up to some 5,000 nodes."),
     }
     for name, (is_wrong, allowed, remedy) in refused.items():
         if is_wrong:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -370,8 +370,11 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             kernels = [Polynomial(LATENT_DEGREE) if self.graph is not None else Identity()]
         setting = reading.latent_setting(self, replace(training, graph_kernels=kernels), observing)
         plan = at_once([setting.candidate(kernels[0])])
-        with progress_bar("fit", None, self.verbose > 0):
-            return fit_models(plan, solver, Stacking(n_draws=0), as_generator(self.random_state, 0), False, None)
+        try:
+            with progress_bar("fit", None, self.verbose > 0):
+                return fit_models(plan, solver, Stacking(n_draws=0), as_generator(self.random_state, 0), False, None)
+        finally:
+            release_passes(training.graph)
 
     def _learn(self, training: reading.Training, solver: Solver) -> FittedModels:
         """Learn the models that were asked for, or those that the library tries."""
@@ -487,7 +490,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             standard deviations are exact there, and by random probes elsewhere.
         observed : array or table of shape (n_inputs, n_nodes), optional
             What is known of these signals themselves, NaN elsewhere: today's readings at some stations, to predict the
-            others. One signal may be one-dimensional. All inputs are conditioned on together.
+            others. One signal may be one-dimensional. All inputs are conditioned on together. With a likelihood,
+            signals that the model was fitted to, exposures and all, are taken for those.
         return_quantiles : sequence of float, optional
             Return quantiles of values, with their noise, at these probabilities too: with a likelihood alone.
             ``(0.05, 0.95)`` are the ends of 90% intervals.
@@ -554,7 +558,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         known = self._form.table(observed, "observed")
         if len(np.shape(known)) == 1 and not self._form.is_flat:  # a single signal
             known = known.as_one_row() if isinstance(known, Table) else np.ma.atleast_2d(known)
-        return prediction.given(self._to_graph(self._form.signals(known, self.graph_.n_nodes, self)))
+        values = self._to_graph(self._form.signals(known, self.graph_.n_nodes, self))
+        if observed_by is not None:  # training signals are known already, as `impute` has it
+            rows = answers.among_training(self.posterior_, self._new_inputs(self._form.table(X, "X"), True), values)
+            if np.all(rows >= 0) and self.posterior_.observed_by.some(rows).is_like(observed_by):
+                return cast(Predictive, self.posterior_.filled(rows))
+        return prediction.given(values)
 
     @property
     def _is_latent(self) -> bool:

@@ -377,6 +377,13 @@ class Series(Covariance):
         """The smallest tolerance that a solve should be driven to."""
         return 3e-7 if str(self.basis.operator.dtype).endswith("64") else 1e-5
 
+    def repeated(self, n_sets: int) -> Series:
+        """Covariance of independent sets of such signals, one set after the other."""
+        modes = self.rows.modes
+        vectors = np.asarray(np.kron(np.eye(n_sets), modes.vectors), dtype=float)
+        several = Modes(np.tile(modes.values, n_sets), vectors)
+        return self if n_sets == 1 else Series(Inputs(several), self.nodes)
+
     def load(self, values: Array) -> Any:
         return self.basis.load(values)
 
@@ -392,7 +399,14 @@ class Series(Covariance):
     def _precisions(self, eigenvalues: Array) -> Array:
         return 1 / self._variances(eigenvalues)
 
+    @cached_property
+    def _is_separate(self) -> bool:
+        """Whether signals have nothing to do with one another, so that they are their own coordinates."""
+        return np.array_equal(self.rows.modes.vectors, np.eye(self.rows.n_signals))
+
     def _filtered(self, block: Any, series: Array) -> Any:
+        if self._is_separate:
+            return self.basis.each_filtered(block, series)
         return self.basis.combined(self.basis.each_filtered(self.coordinates(block), series), self.rows.modes.vectors)
 
     @cached_property

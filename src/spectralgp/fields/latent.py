@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from spectralgp._basics.arrays import without_caches
+from spectralgp._basics.arrays import on_host, without_caches
 from spectralgp._basics.checks import Array, Indices, as_integer
-from spectralgp.fields.covariances import Modal
+from spectralgp.fields.covariances import Covariance, Modal
 from spectralgp.fields.factors import Blocks, Inputs, Left, Nodes
 from spectralgp.fields.field import Field, Predictive, as_observed
 from spectralgp.fields.posterior import GraphGP
+from spectralgp.fields.seen import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
 from spectralgp.fields.sites import MOST_WRITTEN_OUT, ObservedBy, Sites, find_sites, padded
 from spectralgp.graphs import Graph
 from spectralgp.kernels import NewInputs
@@ -51,6 +52,11 @@ class Latent(ABC):
     @abstractmethod
     def variance(self) -> Array:
         """Variances, of the same shape."""
+
+    @property
+    @abstractmethod
+    def variance_error(self) -> Array:
+        """Root mean square standard errors of the variances by random probes, one per signal."""
 
     @abstractmethod
     def between(self, one: int, other: int) -> Array:
@@ -111,6 +117,8 @@ class AtInputs(Latent):
         reach, left = covariance.at(self.new)
         image = sites.mean - sites.observations.fixed(sites.coefficients)
         centre = basis.filtered(covariance.coordinates(basis.load(image)), reach)
+        if not covariance.is_written_out:
+            return Field(left, lambda: centre, Units(), mean_deviations=partial(self._mean_deviations, reach))
         if sites.root is not None:
             coordinates = covariance.coordinates(basis.load(sites.root))
             moved = basis.unload(basis.filtered(coordinates, reach))
@@ -121,6 +129,16 @@ class AtInputs(Latent):
         wider = LeftOfSites(rows.at(self.new, covariance.nodes.powers), rows, self.new, gains)
         modal = Modal(Blocks(wider, basis.eigenvalues), covariance.nodes)
         return Field(modal, lambda: centre, Units())
+
+    def _mean_deviations(self, reach: Filters) -> list[Array]:
+        """What is not known of the training signals, by draws, as it reaches the new inputs."""
+        if not np.any(self.new.cross):
+            return []
+        sites, basis = self.posterior.sites, self.posterior.basis
+        n_draws = max(FEWEST_DRAWS, min(DRAWS, MOST_DRAWN // sites.mean.size))
+        drawn = sites.deviating(n_draws, np.random.default_rng(DRAW_SEED))[0] / np.sqrt(n_draws)
+        blocks = (sites.covariance.coordinates(basis.load(one)) for one in drawn)
+        return [np.asarray(on_host(basis.unload(basis.filtered(block, reach)))) for block in blocks]
 
     @cached_property
     def _fixed(self) -> Array:
@@ -134,7 +152,12 @@ class AtInputs(Latent):
     def variance(self) -> Array:
         return np.asarray(self.field.variance(include_noise=True))
 
+    @property
+    def variance_error(self) -> Array:
+        return self.field.variance_error
+
     def between(self, one: int, other: int) -> Array:
+        self.posterior.sites.require_entries()
         return self.field._between(one, other, include_noise=True)
 
     def draws(self, n_draws: int, random_state: np.random.Generator, white: bool = True) -> Array:
@@ -169,6 +192,10 @@ class OfRows(Latent):
     @property
     def variance(self) -> Array:
         return self.sites.variance[self.rows]
+
+    @property
+    def variance_error(self) -> Array:
+        return np.full(len(self.rows), self.sites.variance_error)
 
     def between(self, one: int, other: int) -> Array:
         row, across, root = int(self.rows[one]), int(self.rows[other]), self.sites.root
@@ -271,7 +298,13 @@ class ValueField(Predictive):
 
     @property
     def variance_error(self) -> Array:
-        return np.zeros(len(self.latent.mean))
+        errors = self.latent.variance_error
+        if not errors.any():
+            return np.zeros(len(errors))
+        mean, variance, beside = self._law_of_mean
+        laws = ((mean, one, beside) for one in (variance, variance + errors[:, None]))
+        before, after = (self.likelihood.variance(*law, include_noise=False) for law in laws)
+        return np.asarray(np.sqrt(np.mean(np.square(after - before), axis=1)))
 
     def quantile(self, probability: float) -> Array:
         """The least values that a share of them does not exceed."""
@@ -390,7 +423,7 @@ class LatentPosterior:
         return self.sites.observations.likelihood
 
     @property
-    def covariance(self) -> Modal:
+    def covariance(self) -> Covariance:
         """Of the latent training signals."""
         return self.sites.covariance
 
@@ -447,6 +480,12 @@ class LatentPosterior:
 def condition_latent(prior: GraphGP, inputs: Array, signals: Signals, observed_by: ObservedBy) -> LatentPosterior:
     """Condition a prior of latent signals on values that a likelihood observes of them."""
     likelihood = prior.likelihood or observed_by.likelihood
-    observations = observed_by.observations(signals.as_observed, likelihood)
-    sites = find_sites(prior.latent_covariance(inputs), observations)
+    observations, covariance = (
+        observed_by.observations(signals.as_observed, likelihood),
+        prior.latent_covariance(inputs),
+    )
+    known = [one for own, values, one in observed_by.last_found if own is prior and values is signals]
+    sites = known[0] if known else find_sites(covariance, observations)
+    if not covariance.is_written_out:
+        observed_by.last_found[:] = [(prior, signals, sites)]
     return LatentPosterior(prior, inputs, signals, observed_by, sites)

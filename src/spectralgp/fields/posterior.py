@@ -129,9 +129,9 @@ class GraphGP:
         modes = self.input_kernel.modes(inputs, scales, amplitude)
         return Inputs(modes.require_definite("the input covariance"))
 
-    def latent_covariance(self, inputs: Array) -> Modal:
-        """Covariance of signals that a likelihood observes, in both eigenbases."""
-        return Modal(self._rows_by_modes(inputs), self.nodes)
+    def latent_covariance(self, inputs: Array) -> Covariance:
+        """Covariance of signals that a likelihood observes, by modes of the inputs."""
+        return self.covariance(self._rows_by_modes(inputs))
 
     def covariance(self, rows: Any) -> Covariance:
         """Covariance of signals as they are observed, noise included: in a known basis of the nodes, or by series."""

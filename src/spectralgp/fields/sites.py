@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -13,8 +12,9 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, eigh_tridiagonal, solv
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import mention
-from spectralgp.fields.covariances import Modal
+from spectralgp.fields.covariances import Covariance, Series
 from spectralgp.fields.factors import Inputs, Nodes
+from spectralgp.fields.probed import LEAST_CAVITY, Probed, solve_by_roots, tabulated
 from spectralgp.fields.seen import conjugate_gradients
 from spectralgp.likelihoods import Likelihood, Terms
 from spectralgp.operators import lanczos
@@ -22,8 +22,6 @@ from spectralgp.spectra import Spectrum
 
 MOST_EXACT_SITES = 600  # entries whose covariance is written out at every step of learning
 MOST_WRITTEN_OUT = 1_000  # the same once, for predictions and the bound
-CURVATURES = 10  # at which variances are tabulated
-LOWEST_CURVATURE = 1e-3  # of the largest, in that table
 MOST_ROUNDS, FIRST_ROUNDS, ROUGH_ROUNDS = 60, 8, 2  # of means and variances in turn; in learning; from a start
 VARIANCE_TOLERANCE, SETTLED_VARIANCE_TOLERANCE, FINE_VARIANCE_TOLERANCE = 2e-3, 1e-5, 1e-7  # of their logarithms
 SETTLED_NATS, SETTLED_NATS_PER_ENTRY = 1e-3, 1e-6  # that a step for the mean gains, where it is done
@@ -31,10 +29,13 @@ SOLVE_TOLERANCE, STEP_SOLVE_TOLERANCE, FINE_SOLVE_TOLERANCE, EXACT_SOLVE_TOLERAN
 FIRST_VARIANCE = 1.0  # of the latent signal, at most
 LEAST_SHARE = 1e-4  # of a step that is tried
 PROBES, MOST_LANCZOS_STEPS, PROBE_SEED = 8, 100, 0
-LEAST_CAVITY = 1e-9  # precision that is left of an entry without its own site, of the prior's
 ROUNDING = 1e-24  # of a mean square, below which a variance is none
 MOST_SITE_NOISE = 1e6  # of the variance of the latent signals; of sites that say less conjugate gradients see rounding
 EFFECT_DEVIATION = 1e3  # of a fixed effect about its rough value, in deviations of the latent signals
+NO_ENTRIES = (
+    "spectrum must be exact with a likelihood for joint densities, and to leave out whole signals or nodes, which "
+    "takes the covariance of {n_nodes} nodes; got a quadrature. leave_one_out('entry') has each value given all others."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,9 @@ class NoisyNodes(Nodes):
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
         power, own = self.nodes.powers(eigenvalues)
         return power, own + self.noise_variance
+
+    def response(self, eigenvalues: Array) -> Array:
+        return self.nodes.response(eigenvalues)
 
     def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
         white = self.basis.white(n_signals, random_state) * float(np.sqrt(self.nodes.noise_variance))
@@ -110,6 +114,13 @@ class ObservedBy:
     beside: Array  # shape (n_signals, n_nodes)
     columns: Array  # shape (n_effects, n_signals, n_nodes)
 
+    __getstate__ = without_caches
+
+    @cached_property
+    def last_found(self) -> list[tuple[Any, Any, Sites]]:
+        """Prior, signals and sites that were found last on a large graph, where they are asked for more than once."""
+        return []
+
     def observations(self, values: Array, likelihood: Likelihood | None = None) -> Observations:
         """What values are, with NaN where nothing was observed, under this likelihood or a learnt one."""
         observed = np.isfinite(values)
@@ -119,6 +130,10 @@ class ObservedBy:
     def some(self, rows: Any) -> ObservedBy:
         """That of some of the signals."""
         return replace(self, beside=self.beside[rows], columns=self.columns[:, rows])
+
+    def is_like(self, other: ObservedBy) -> bool:
+        """Whether values are observed with the same exposures or trials and columns."""
+        return np.array_equal(self.beside, other.beside) and np.array_equal(self.columns, other.columns)
 
     def followed_by(self, other: ObservedBy) -> ObservedBy:
         """That of these signals and others after them."""
@@ -133,7 +148,7 @@ class Sites:
     Made by `find_sites`. Variances are exact where `root` is there, else by effective curvatures.
     """
 
-    covariance: Modal  # of the latent signals
+    covariance: Covariance  # of the latent signals
     observations: Observations
     solution: Array  # u, with m = T beta + A u
     coefficients: Array  # beta
@@ -158,6 +173,13 @@ class Sites:
     @cached_property
     def _by_curvature(self) -> tuple[Array, Array]:
         return effective(_Eigenbases.of(self.covariance), self.terms[2])
+
+    @cached_property
+    def variance_error(self) -> float:
+        """Root mean square standard error of the variances by random probes; zero where there are none."""
+        if self.covariance.is_written_out:
+            return 0.0
+        return Probed(cast(Series, self.covariance)).variances(self.terms[2])[1]
 
     def deviations(self, most: int, random_state: np.random.Generator) -> Array:
         """What the latent signals may deviate by, for learning: outer products add up to their covariance.
@@ -189,6 +211,7 @@ class Sites:
 
     def among_nodes(self, signal: int) -> Array:
         """Covariance over the nodes of one signal."""
+        self.require_entries()
         if self.root is not None:
             return self.root[:, signal].T @ self.root[:, signal]
         bases = _Eigenbases.of(self.covariance)
@@ -197,6 +220,7 @@ class Sites:
 
     def among_signals(self, node: int) -> Array:
         """Covariance over the signals at one node."""
+        self.require_entries()
         if self.root is not None:
             return self.root[:, :, node].T @ self.root[:, :, node]
         bases = _Eigenbases.of(self.covariance)
@@ -208,12 +232,34 @@ class Sites:
         if self.root is not None:
             white = random_state.standard_normal((n_draws, len(self.root)))
             return self.mean + np.tensordot(white, self.root, axes=1)
-        noisy, curvatures = with_site_noise(self.covariance, self.terms[2]), self.terms[2]
-        prior = np.stack([noisy.draw_signal(random_state) for _ in range(n_draws)])
-        white = random_state.standard_normal(prior.shape)
-        right = curvatures * prior + np.sqrt(curvatures) * white
-        found = conjugate_gradients(noisy, curvatures, right, None, FINE_SOLVE_TOLERANCE)
-        return self.mean + prior - self.covariance.times(found)
+        return self.mean + self.deviating(n_draws, random_state)[0]
+
+    def deviating(
+        self,
+        n_draws: int,
+        random_state: np.random.Generator,
+        start: Array | None = None,
+        tolerance: float | None = None,
+    ) -> tuple[Array, Array]:
+        """Draws of what latent signals deviate by from their mean, one solve each, and the solutions (Matheron's rule).
+
+        Solutions of a similar law may be given as a `start`.
+        """
+        covariance, curvatures, shape = self.covariance, self.terms[2], (n_draws, *self.covariance.shape)
+        noisy = with_site_noise(covariance, curvatures)
+        if covariance.is_written_out:
+            prior = np.stack([noisy.draw_signal(random_state) for _ in range(n_draws)])
+        else:
+            several = noisy.repeated(n_draws)
+            prior = several.unload(several.draw_signal(random_state)).reshape(shape)
+        right = curvatures * prior + np.sqrt(curvatures) * random_state.standard_normal(shape)
+        found = solve_with_sites(covariance, curvatures, right, start, tolerance or FINE_SOLVE_TOLERANCE)
+        return prior - times(covariance, found), found
+
+    def require_entries(self) -> None:
+        """Refuse what takes covariances between nodes, where they are not written out."""
+        if not self.covariance.is_written_out:
+            raise ValueError(NO_ENTRIES.format(n_nodes=self.covariance.shape[1]))
 
     def cavity(self, block: Array, mean: Array, places: Any) -> tuple[Array, Array]:
         """Mean and covariance of a block of entries without their own sites, from those with them: equation (40)."""
@@ -229,19 +275,37 @@ def _with_variances(covariance: Array, variance: Array) -> Array:
     return covariance * np.multiply.outer(roots, roots)
 
 
-def with_site_noise(covariance: Modal, curvatures: Array) -> Modal:
+def with_site_noise(covariance: Any, curvatures: Array) -> Any:
     """The covariance with noise such as sites have on average, by which systems are preconditioned."""
     seen = curvatures[curvatures > 0]
-    most = MOST_SITE_NOISE * float(np.mean(cast(Inputs, covariance.rows).variances(*covariance.powers)))
+    most = MOST_SITE_NOISE * float(np.mean(covariance.rows.variances(*covariance.powers)))
     noise = min(1 / float(np.mean(seen)), most) if seen.size else most
-    return Modal(covariance.rows, NoisyNodes(covariance.nodes, noise))
+    return replace(covariance, nodes=NoisyNodes(covariance.nodes, noise))
+
+
+def solve_with_sites(
+    covariance: Any, curvatures: Array, rights: Array, starts: Array | None, tolerance: float
+) -> Array:
+    """Solve ``(I + W A) u = b`` for sets of values (n_sets, n_signals, n_nodes), all of them at once."""
+    if not covariance.is_written_out:
+        return solve_by_roots(covariance, curvatures, rights, starts, max(tolerance, covariance.finest))
+    noisy = with_site_noise(covariance, curvatures)
+    return np.asarray(conjugate_gradients(noisy, curvatures, rights, starts, tolerance))
+
+
+def times(covariance: Any, values: Array) -> Array:
+    """``A`` times values (..., n_signals, n_nodes)."""
+    if covariance.is_written_out:
+        return np.asarray(covariance.times(values))
+    several = covariance.repeated(values.size // (covariance.shape[0] * covariance.shape[1]))
+    return np.asarray(several.unload(several.times(several.load(values.reshape(several.shape)))).reshape(values.shape))
 
 
 # ------------------------------------------------------------------------------------------------- finding them
 
 
 def find_sites(
-    covariance: Modal,
+    covariance: Covariance,
     observations: Observations,
     start: Sites | None = None,
     *,
@@ -252,8 +316,8 @@ def find_sites(
 
     Parameters
     ----------
-    covariance : Modal
-        Of the latent signals; rows must be `Inputs`.
+    covariance : Modal or Series
+        Of the latent signals; rows must be `Inputs`. On a quadrature variances are by probes.
     observations : Observations
         What was observed.
     start : Sites, optional
@@ -265,13 +329,15 @@ def find_sites(
         Whether that step is far from the answer, and takes but a few rounds.
     """
     n_entries = observations.values.size
-    is_small = is_exact = n_entries <= MOST_EXACT_SITES
-    if is_final and MOST_EXACT_SITES < n_entries <= MOST_WRITTEN_OUT:  # what is nearly right first
+    is_small = is_exact = n_entries <= MOST_EXACT_SITES and covariance.is_written_out
+    if (
+        is_final and covariance.is_written_out and MOST_EXACT_SITES < n_entries <= MOST_WRITTEN_OUT
+    ):  # what is nearly right first
         start, is_exact = find_sites(covariance, observations, start, is_final=False), True
-    bases = _Eigenbases.of(covariance)
+    bases = _bases_of(covariance)
     coefficients, solution = observations.rough_coefficients, np.zeros(covariance.shape)
     if start is not None:
-        variance, image = start.variance, covariance.times(start.solution)
+        variance, image = start.variance, times(covariance, start.solution)
         fresh = _gained(observations, observations.fixed(coefficients), variance, coefficients, 0.0)
         known, length = observations.fixed(start.coefficients) + image, float(np.sum(start.solution * image))
         if _gained(observations, known, variance, start.coefficients, length) >= fresh:
@@ -279,7 +345,7 @@ def find_sites(
         else:  # of another covariance it leads astray
             start = None
     if start is None:
-        variance = np.minimum(bases.diagonal(bases.variances), FIRST_VARIANCE)
+        variance = np.minimum(bases.prior_variance, FIRST_VARIANCE)
     tolerance, n_rounds = FINE_SOLVE_TOLERANCE, MOST_ROUNDS
     if not is_final:
         tolerance, n_rounds = FINE_SOLVE_TOLERANCE if is_small else STEP_SOLVE_TOLERANCE, FIRST_ROUNDS
@@ -290,7 +356,7 @@ def find_sites(
     allowed = VARIANCE_TOLERANCE
     if is_small and not is_rough:
         allowed = FINE_VARIANCE_TOLERANCE if is_final else SETTLED_VARIANCE_TOLERANCE
-    image = covariance.times(solution)
+    image = times(covariance, solution)
     mean = observations.fixed(coefficients) + image
     root, determinant, effects = None, None, np.zeros((len(coefficients), len(coefficients)))
     solved = np.zeros(observations.columns.shape)
@@ -300,9 +366,9 @@ def find_sites(
         )
         curvatures, before = observations.expected(mean, variance)[2], variance
         if is_exact:
-            variance, root, determinant = written_out(bases, curvatures)
+            variance, root, determinant = written_out(cast(_Eigenbases, bases), curvatures)
         else:
-            variance = effective(bases, curvatures)[0]
+            variance = bases.effective(curvatures)
         change = float(np.sqrt(np.mean(np.square(np.log(variance / before)))))
         mention(f"finding sites, round {number + 1}")
         if change < allowed and gain < max(SETTLED_NATS, SETTLED_NATS_PER_ENTRY * n_entries):
@@ -320,7 +386,7 @@ def _gained(observations: Observations, mean: Array, variance: Array, coefficien
 
 
 def _newton(
-    covariance: Modal,
+    covariance: Covariance,
     observations: Observations,
     mean: Array,
     solution: Array,
@@ -336,10 +402,10 @@ def _newton(
     """
     logs, slopes, curvatures = observations.expected(mean, variance)
     value = float(np.sum(logs) - 0.5 * np.sum(solution * image)) - observations.penalty(coefficients)
-    noisy, columns = with_site_noise(covariance, curvatures), observations.columns
+    columns = observations.columns
     rights = np.concatenate([(curvatures * (mean - observations.offset) + slopes)[None], curvatures * columns])
     starts = np.concatenate([(solution + np.tensordot(coefficients, solved, axes=1))[None], solved])
-    found = conjugate_gradients(noisy, curvatures, rights, starts, tolerance)
+    found = solve_with_sites(covariance, curvatures, rights, starts, tolerance)
     free, solved = found[0], found[1:]
     # T^T u is the slope of the effects' prior: but for that, what is left of the slopes is orthogonal to the effects
     precision = observations.effect_precision
@@ -352,7 +418,7 @@ def _newton(
         target = cho_solve(factor, right)
         covariance_of_effects = cho_solve(factor, np.eye(len(coefficients)))
     step = free - np.tensordot(target, solved, axes=1) - solution
-    moved, shift = covariance.times(step), np.tensordot(target - coefficients, columns, axes=1)
+    moved, shift = times(covariance, step), np.tensordot(target - coefficients, columns, axes=1)
     share, reached = 1.0, -np.inf
     while share > LEAST_SHARE:
         further = mean + share * (moved + shift)
@@ -381,7 +447,7 @@ class _Eigenbases:
     variances: Array  # D
 
     @classmethod
-    def of(cls, covariance: Modal) -> _Eigenbases:
+    def of(cls, covariance: Covariance) -> _Eigenbases:
         modes = cast(Inputs, covariance.rows).modes
         vectors = covariance.basis.require_eigenvectors("spectrum must be exact for a likelihood; got a quadrature.")
         return cls(modes.vectors, vectors, cast(Inputs, covariance.rows).variances(*covariance.powers))
@@ -389,6 +455,15 @@ class _Eigenbases:
     @cached_property
     def _squares(self) -> tuple[Array, Array]:
         return np.square(self.inputs), np.square(self.nodes)
+
+    @property
+    def prior_variance(self) -> Array:
+        """Variances at entries before anything was observed."""
+        return self.diagonal(self.variances)
+
+    def effective(self, curvatures: Array) -> Array:
+        """Variances at entries by effective curvatures."""
+        return effective(self, curvatures)[0]
 
     def back(self, modes: Array) -> Array:
         """Signals with given coefficients at the modes."""
@@ -412,6 +487,10 @@ class _Eigenbases:
         sides = (self.inputs * left.mean(axis=1)) @ self.inputs.T, (self.nodes * left.mean(axis=0)) @ self.nodes.T
         one, other = (np.square(side) for side in sides)
         return one / np.diag(one)[:, None], other / np.diag(other)[:, None]
+
+
+def _bases_of(covariance: Covariance) -> _Eigenbases | Probed:
+    return _Eigenbases.of(covariance) if covariance.is_written_out else Probed(cast(Series, covariance))
 
 
 def written_out(bases: _Eigenbases, curvatures: Array) -> tuple[Array, Array, float]:
@@ -439,33 +518,20 @@ def effective(bases: _Eigenbases, curvatures: Array) -> tuple[Array, Array]:
     total = np.multiply.outer(of_signals.sum(axis=1), of_nodes.sum(axis=1))
     others = np.where(total > 1 + 1e-6, np.maximum(around - curvatures, 0.0) / np.maximum(total - 1, 1e-6), 0.0)
     logs = np.zeros(curvatures.shape)
-    for curvature, share in _tabulated(others):
+    for curvature, share in tabulated(others):
         left = 1 / bases.diagonal(bases.shrunk(curvature)) - curvature
         logs += share * np.log(np.maximum(left, LEAST_CAVITY))
     at_modes = np.zeros(curvatures.shape)
-    for curvature, share in _tabulated(around / total):
+    for curvature, share in tabulated(around / total):
         at_modes += bases.shrunk(curvature) * bases.at_modes(share)
     return 1 / (np.exp(logs) + curvatures), at_modes
 
 
-def _tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:
-    """Curvatures of a table, and the shares of each in given ones, by interpolation in their logarithm."""
-    largest = max(float(np.max(curvatures)), 1e-9)
-    lowest = LOWEST_CURVATURE * largest
-    table = np.concatenate([[0.0], np.geomspace(lowest, largest * (1 + 1e-9), CURVATURES)])
-    places = np.clip(np.searchsorted(table, curvatures, side="right") - 1, 0, len(table) - 2)
-    logs = np.log(table + lowest)
-    above = (np.log(curvatures + lowest) - logs[places]) / (logs[places + 1] - logs[places])
-    above = np.clip(above, 0.0, 1.0)
-    for place, curvature in enumerate(table.tolist()):
-        share = np.where(places == place, 1 - above, 0.0) + np.where(places + 1 == place, above, 0.0)
-        if share.any():
-            yield curvature, share
-
-
-def _log_determinant(covariance: Modal, curvatures: Array) -> tuple[float, float]:
+def _log_determinant(covariance: Covariance, curvatures: Array) -> tuple[float, float]:
     """``log |I + A W|`` and its standard error by random probes; what a common curvature says of them is taken out."""
-    bases, roots = _Eigenbases.of(covariance), np.sqrt(curvatures)
+    bases, roots = _bases_of(covariance), np.sqrt(curvatures)
+    if isinstance(bases, Probed):
+        return bases.log_determinant(curvatures)
     common = float(np.mean(curvatures))
     known = np.log1p(common * bases.variances)
     random_state, estimates = np.random.default_rng(PROBE_SEED), []
@@ -491,11 +557,11 @@ def _log_determinant(covariance: Modal, curvatures: Array) -> tuple[float, float
     return float(np.sum(known) + np.mean(estimates)), error
 
 
-def padded(sites: Sites, covariance: Modal, observations: Observations) -> Sites:
+def padded(sites: Sites, covariance: Covariance, observations: Observations) -> Sites:
     """Sites of the first of some signals as a start for those of all."""
     more = covariance.shape[0] - sites.covariance.shape[0]
     nothing = np.zeros((more, covariance.shape[1]))
-    variance = np.minimum(_Eigenbases.of(covariance).diagonal(_Eigenbases.of(covariance).variances), FIRST_VARIANCE)
+    variance = np.minimum(_bases_of(covariance).prior_variance, FIRST_VARIANCE)
     variance[: -more or None] = sites.variance
     solution = np.concatenate([sites.solution, nothing])
     return replace(sites, covariance=covariance, observations=observations, solution=solution, variance=variance)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import null_space
 
 from spectralgp._basics.checks import Array
-from spectralgp.fields import GraphGP, Seen, Sites, find_sites, seen_about
+from spectralgp.fields import GraphGP, Seen, Sites, condition_latent, find_sites, seen_about
 from spectralgp.learning.objective import Objective, Task
 from spectralgp.likelihoods import Likelihood
 from spectralgp.signals import expected_signals
@@ -26,6 +27,9 @@ LATENT_TOLERANCE_NATS = 0.012  # that a fit of latent signals may fall short of 
 NEAR_GAIN_NATS = 0.1  # a step that gains less is near enough for sites to be found well
 MAX_SPREAD_OPERATIONS = 2**26  # for the deviations of latent signals in one evaluation
 MIN_DEVIATIONS = 8
+ON_BOUND = 1e-6  # of a filter's largest value, or in a parameter: a constraint that holds with equality
+LARGE_TOLERANCE_NATS = 0.1  # the same on a large graph, where draws leave more open
+MAX_LATENT_DRAWS, MAX_LATENT_VALUES = 64, 2**16  # on a large graph, and of them together, unless they are the fewest
 
 
 class Expectation(ABC):
@@ -35,6 +39,7 @@ class Expectation(ABC):
     n_draws: int | None = None  # that stand for a covariance; None where it is known
     tolerance_nats: float  # that solves may cost
     missing_share: float  # of the information about hyperparameters
+    has_parameters: bool = False  # whether more is learnt in completions than the parameters of a model
     gain: float = 0.0  # of parameters that were learnt in the last completion, beside those of the model
     lengthens_steps: bool = True  # whether steps may go on as they did
     ahead: Array | None = None  # where the last step would have led to with what is missing known to slow it; unknown
@@ -135,11 +140,23 @@ class LatentSignals(Expectation):
         self.task, self.signals, self.observed_by = task, task.signals, task.observed_by
         self.tolerance_nats, self.missing_share = LATENT_TOLERANCE_NATS, 0.5
         self.names = self.observed_by.likelihood.open_parameters
+        self.has_parameters = bool(self.names)
         self.likelihood: Likelihood = self.observed_by.likelihood.started(float(np.sqrt(task.variance)))
         self.sites: Sites | None = None
+        self.is_large = task.spectrum.needs_passes
+        self._drawn: Array | None = None  # solutions of the last draws
+        if self.is_large:
+            truncation_error = task.spectrum.tolerance * self.signals.size
+            self.tolerance_nats = max(LARGE_TOLERANCE_NATS, TRUNCATION_SHARE * truncation_error)
         # a likelihood that is learnt from rough sites, or by lengthened steps far from the end, goes to and fro
         self.lengthens_steps = not self.names
         self.is_far = not self.names  # from the answer, so that rough sites will do
+
+    @property
+    def _n_draws(self) -> int:
+        """How many draws stand for the covariance of latent signals on a large graph."""
+        n_signals, n_nodes = self.signals.shape
+        return max(MIN_DRAWS, min(MAX_LATENT_DRAWS, MAX_LATENT_VALUES // (n_signals * n_nodes)))
 
     def _found(self, model: GraphGP, is_final: bool) -> Sites:
         covariance = model.latent_covariance(self.task.inputs)
@@ -157,19 +174,29 @@ class LatentSignals(Expectation):
             known = observations.values[own], sites.mean[own], sites.variance[own], observations.beside[own]
             unit = float(np.sqrt(self.task.variance))
             self.likelihood, self.gain = observations.likelihood.learnt(self.names, *known, unit)
-        n_signals, n_nodes = self.signals.shape
-        most = max(MIN_DEVIATIONS, MAX_SPREAD_OPERATIONS // (n_signals**2 * n_nodes))
-        deviations = sites.deviations(most, np.random.default_rng(SEED))
+        if self.is_large:
+            tolerance = max(float(np.sqrt(self.tolerance_nats / self.signals.size)), MIN_SOLVE_TOLERANCE)
+            drawn, self._drawn = sites.deviating(self._n_draws, np.random.default_rng(SEED), self._drawn, tolerance)
+            deviations = drawn / np.sqrt(self._n_draws)
+        else:
+            n_signals, n_nodes = self.signals.shape
+            most = max(MIN_DEVIATIONS, MAX_SPREAD_OPERATIONS // (n_signals**2 * n_nodes))
+            deviations = sites.deviations(most, np.random.default_rng(SEED))
         about = sites.mean - observations.fixed(sites.coefficients)
         latent = expected_signals(about, deviations)
         return replace(self.task, signals=latent, observed_by=None)
 
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
         """A lower bound of it, equation (38)."""
+        if self.is_large:  # as conditioning finds the sites, from nothing, so that they are found once
+            return condition_latent(model, self.task.inputs, self.signals, self.observed_by).sites.log_bound()
         return self._found(model, is_final=True).log_bound()
 
     def described(self, steps: str) -> str:
         how = "exact" if self.sites is None or self.sites.root is not None else "by effective curvatures"
+        if self.is_large:
+            n_probes = self.sites.covariance.basis.settings.n_probes if self.sites is not None else "no"
+            how += f" and {n_probes} probes, energies by {count_of(self._n_draws)}"
         return f"variances {how}, {steps}: latent signals of which {self.signals.size} values were observed"
 
     def settle(self, objective: Objective, before: Array, after: Array, gain: float) -> None:
@@ -184,18 +211,33 @@ class LatentSignals(Expectation):
         complete, seen = objective.precision(after), objective.precision(after, 1 / max(curvature, 1e-12))
         if complete is None or seen is None or not len(seen):
             return
+        free = free_directions(objective, after)
+        if not free.size:
+            self.left_nats, self.ahead = gain + self.gain, after
+            return
+        slope, complete, seen = free.T @ (complete @ (after - before)), free.T @ complete @ free, free.T @ seen @ free
         left = np.linalg.eigvals(np.linalg.solve(complete, seen)).real
         self.missing_share = float(np.clip(1 - np.min(left), 0.0, MAX_MISSING_SHARE))
-        slope = complete @ (after - before)
         step = np.linalg.solve(seen, slope)
         # directions of which values say next to nothing are not waited for
         self.left_nats = min(0.5 * float(slope @ step), gain / (1 - MAX_MISSING_SHARE))
         self.left_nats += self.gain / (1 - self.missing_share)
-        self.ahead = before + step
+        self.ahead = before + free @ step
 
     def finished(self, model: GraphGP) -> GraphGP:
         self.names, self.gain = (), 0.0
         return replace(model, likelihood=self.likelihood)
+
+
+def free_directions(objective: Objective, x: Array) -> Array:
+    """Directions in which no constraint holds a point, orthonormal in columns: a step along others would be undone."""
+    held = [np.eye(x.size)[np.any(np.abs(objective.bounds - x[:, None]) <= ON_BOUND, axis=1)]]
+    for one in objective.positivity(x):
+        response = one.rows @ x
+        held.append(one.rows[response <= ON_BOUND * np.max(np.abs(response), initial=0.0)])
+    rows = np.vstack(held)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(null_space(rows[lengths[:, 0] > 0] / lengths[lengths[:, 0] > 0], rcond=ON_BOUND))
 
 
 def max_draws(task: Task) -> int:

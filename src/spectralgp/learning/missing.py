@@ -109,6 +109,8 @@ class _ExpectationMaximisation:
     def fit(self, warm_start: Fit | None, near: GraphGP | None = None) -> Fit:
         """The fit."""
         fit = self._first_fit(warm_start, near)
+        if fit.outcome is Outcome.NOTHING_TO_LEARN and not self.expectation.has_parameters:
+            return self._finished(fit, fit.outcome, fit.detail)
         model, outcome, detail, history = fit.model, Outcome.NOT_STATIONARY, "", list[_Step]()
         is_far = warm_start is None and near is None
         for _ in range(self.max_steps):
@@ -151,6 +153,8 @@ class _ExpectationMaximisation:
         objective = Objective(self.task, form.bind(spectrum), spectrum)
         model = objective.without_carry(objective.starting_points()[-1])
         simplest = self._learnt(form, self.expectation.completed(model, is_far=True), None)
+        if simplest.outcome is Outcome.NOTHING_TO_LEARN and form.theta.size == self.kernel.theta.size:
+            return simplest
         return self._learnt(self.kernel, self.expectation.completed(simplest.model, is_far=True), None)
 
     def _learnt(
@@ -239,7 +243,7 @@ class _ExpectationMaximisation:
         if fit.outcome in (Outcome.NOTHING_TO_LEARN, Outcome.TOO_FEW_MOMENTS, Outcome.NEGATIVE_FILTER):
             outcome, detail = fit.outcome, fit.detail
         fit, certificate = replace(fit, model=self.expectation.finished(fit.model)), fit.certificate
-        if not self.is_coarse:
+        if not self.is_coarse and outcome is not Outcome.NOTHING_TO_LEARN:
             objective = objective_of(self.task, fit.model, self.expectation)
             certificate = certify(objective, objective.point(fit.model), certificate.lift)
         method = self.expectation.described(f"{len(self.stages)} steps of expectation-maximisation")

@@ -148,14 +148,19 @@ class Operator(ABC):
 
     def probed(self, probes: Any, coefficients: Array) -> Any:
         """Mean over probes ``z`` of ``z * f(L) z``, a column per ``f``, of Chebyshev series (n_functions, n_terms)."""
-        width, n_terms = probes.shape[1], coefficients.shape[1]
-        total = self.combine(self.row_products(probes, probes), coefficients[None, :, 0] / width)
-        current, previous = probes * 1, None
-        for term in range(1, n_terms):
-            following = self.step(probes * 0.5, self.zeros(width)) if term == 1 else self.step(current, previous)
-            previous, current = current, following
-            total += self.combine(self.row_products(probes, current), coefficients[None, :, term] / width)
+        total = self.zeros(coefficients.shape[0])
+        for coefficient, column in zip(coefficients.T, self.probed_terms(probes), strict=False):
+            total += self.combine(column, coefficient[None])
         return total
+
+    def probed_terms(self, probes: Any) -> Iterator[Any]:
+        """Mean over probes ``z`` of ``z * T_k(A) z``, a block of one column for each k = 0, 1, ..."""
+        share = np.array([[1 / probes.shape[1]]])
+        yield self.combine(self.row_products(probes, probes), share)
+        previous, current = probes * 1, self.step(probes * 0.5, self.zeros(probes.shape[1]))
+        while True:
+            yield self.combine(self.row_products(probes, current), share)
+            previous, current = current, self.step(current, previous)
 
     @cached_property
     def traces(self) -> tuple[float, float]:

@@ -410,10 +410,13 @@ class Signals:
         known = self._spread_moments.get(operator)
         if known is None or known.shape[0] < n_moments:
             known = np.zeros((n_moments, self.shape[0], self.shape[0]))
-            for deviation in self.deviations:
-                own = MomentPass(operator, operator.load(deviation), gram=True)
+            # those of a single signal are columns of one block: squares are all that is asked of them
+            is_single = self.shape[0] == 1
+            for deviation in [self.deviations[:, 0]] if is_single and len(self.deviations) else self.deviations:
+                own = MomentPass(operator, operator.load(deviation), gram=not is_single)
                 own.extend(n_moments)
-                known += own.moments[:n_moments]
+                moments = own.moments[:n_moments]
+                known += moments.sum(axis=1)[:, None, None] if is_single else moments
             self._spread_moments[operator] = known
         return known[:n_moments]
 

@@ -12,9 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebval, chebvander
+from numpy.typing import NDArray
 
-from spectralgp._basics.arrays import device_of
+from spectralgp._basics.arrays import device_of, on_host
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive
+from spectralgp._basics.progress import mention
 from spectralgp.graphs import LAPLACIANS, GraphBase, LaplacianKind
 from spectralgp.graphs.weights import frozen
 from spectralgp.operators import (
@@ -39,6 +41,8 @@ WARNED_TERM = 1e-7  # of the largest coefficient, where a series that is cut off
 PROBES_PER_BLOCK = 32
 CONTROLS = slice(1, 3)  # moments of the density that sums over the sparse matrix give exactly
 UNIT_VECTORS_PER_BLOCK = 32
+LOCAL_TERMS = 32  # of functions whose diagonals are asked for again and again, at least
+LOCAL_SERIES_TOLERANCE = 1e-4  # of their series: far below what probes leave open
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +94,28 @@ class SpectralMoments(SpectralData):
 
 
 @dataclass(frozen=True, eq=False)
+class LocalMoments:
+    """Diagonals of ``T_k(A)`` by probes, from which those of functions follow without another pass."""
+
+    low: Array  # of the first three without error, shape (3, n_nodes)
+    probed: NDArray[Any]  # in single precision, shape (n_terms, n_nodes)
+    noise: Array  # mean products over the nodes of what probes err by, shape (n_terms, n_terms)
+
+    def diagonals(self, quadratics: Array, left: Array) -> tuple[Array, Array]:
+        """Diagonals of quadratics and what is left of functions, and their root mean square errors.
+
+        What is left has no mean over the spectrum. So what probes say of it counts as far as it is not their noise.
+        """
+        n_terms, n_nodes = left.shape[1], self.low.shape[1]
+        found = left @ self.probed[:n_terms]
+        noise = np.einsum("fk,kl,fl->f", left, self.noise[:n_terms, :n_terms], left)
+        squares = np.maximum(np.mean(np.square(found), axis=1, dtype=np.float64), 1e-300)
+        share = np.clip(1 - noise / squares, 0.0, 1.0)
+        errors = np.sqrt(np.maximum(noise, 0.0) * np.maximum(share, n_nodes**-0.5))
+        return quadratics @ self.low[: quadratics.shape[1]] + share[:, None] * found, errors
+
+
+@dataclass(frozen=True, eq=False)
 class DensityState:
     """What is known of a density so far, from which another one of the same graph can start."""
 
@@ -121,6 +147,7 @@ class Density:
         else:
             self.largest_eigenvalue, self.residual = operator.largest_eigenvalue() if has_edges else (1.0, 0.0)
         operator.tighten(self.largest_eigenvalue, self.residual)
+        self._local: LocalMoments | None = None
         self._lock = threading.RLock()  # fits on one graph may run in several threads
 
     @property
@@ -156,8 +183,34 @@ class Density:
     def release(self) -> None:
         """Forget the states of the recurrences, which more moments would need, and keep the moments."""
         with self._lock:
+            self._local = None
             for known in self._passes:
                 known.release()
+
+    def local(self, n_terms: int) -> LocalMoments:
+        """Moments node by node, at least `n_terms` of them, from other probes than those of the density."""
+        with self._lock:
+            if self._local is None or len(self._local.probed) < n_terms:
+                self._local = self._local_moments(max(n_terms, LOCAL_TERMS))
+            return self._local
+
+    def _local_moments(self, n_terms: int) -> LocalMoments:
+        operator = self.operator
+        low = np.asarray(on_host(operator.unload(operator.low_diagonals())), dtype=float)
+        if self.n_probes == "exact":
+            return LocalMoments(low, self._raw(n_terms | 1), np.zeros((n_terms | 1, n_terms | 1)))
+        random_state, halves = np.random.default_rng(self.random_state + 1), []
+        for _ in range(2):
+            probes = operator.random_signs(self.n_probes // 2, random_state)
+            half = np.empty((n_terms, operator.n_nodes), dtype=np.float32)
+            for term, column in zip(range(n_terms), operator.probed_terms(probes), strict=False):
+                half[term] = np.asarray(on_host(operator.unload(column)))[0]
+                mention(f"diagonal {term + 1} of {n_terms}")
+            halves.append(half)
+        first, second = halves
+        second -= first
+        first += np.float32(0.5) * second
+        return LocalMoments(low, first, (second @ second.T).astype(float) / (4 * operator.n_nodes))
 
     def _raw(self, n_moments: int) -> Array:
         """Moments of every probe (random signs), or of every node (unit vectors) for exact moments."""
@@ -190,7 +243,7 @@ class Density:
         return np.array([first, 2 * second - n_nodes])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"} | {"_local": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ = state | {"_lock": threading.RLock()}
@@ -493,6 +546,18 @@ class Quadrature(Spectrum):
         errors = 0.5 * np.sqrt(operator.column_products(difference, difference) / operator.n_nodes)
         known = operator.combine(operator.low_diagonals(), np.pad(quadratics, ((0, 0), (0, 3 - quadratics.shape[1]))).T)
         return operator.unload((halves[0] + halves[1]) * 0.5 + known), errors
+
+    def local_diagonals(self, functions: OfEigenvalues) -> tuple[Array, Array]:
+        """`diagonals` at all nodes, on the host, of functions that are asked for again and again: without a pass.
+
+        Nowhere beyond the range of a function on the spectrum; probes count as far as they are not noise.
+        """
+        coefficients, values = self._series(functions, LOCAL_SERIES_TOLERANCE), functions(self.eigenvalues)
+        quadratics = closest_quadratics(coefficients, 2 * self.eigenvalues / self.end - 1, self.multiplicities)
+        left = coefficients.copy()
+        left[:, : quadratics.shape[1]] -= quadratics
+        found, errors = self.density.local(coefficients.shape[1]).diagonals(quadratics, left)
+        return np.clip(found, values.min(axis=1)[:, None], values.max(axis=1)[:, None]), errors
 
     def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
         """How wrong the log likelihood may be by truncation, rounding and probes.
