@@ -173,3 +173,16 @@ def test_cavities_are_laws_without_the_sites_of_a_block():
     cavity_mean, cavity = found.cavity(found.among_nodes(1), found.mean[1], 1)
     assert relative_error(cavity, law[np.ix_(own, own)]) < AGREEMENT
     assert relative_error(cavity_mean, mean[own]) < AGREEMENT
+
+
+def test_a_table_of_curvatures_interpolates_their_logarithms():
+    """Shares of two neighbours add up to one, and to the logarithm of each curvature above the least."""
+    curvatures = np.array([[0.0, 1e-7, 0.02], [0.5, 3.0, 40.0]])
+    lowest = sites.LOWEST_CURVATURE * curvatures.max()
+    total, logs = np.zeros(curvatures.shape), np.zeros(curvatures.shape)
+    for curvature, share in sites._tabulated(curvatures):
+        assert np.all((share >= 0) & (share <= 1))
+        total += share
+        logs += share * np.log(curvature + lowest)
+    np.testing.assert_allclose(total, 1.0, rtol=1e-12)
+    np.testing.assert_allclose(logs, np.log(curvatures + lowest), rtol=1e-7)

@@ -10,7 +10,10 @@ from scipy.stats import multivariate_normal
 
 from spectralgp.forecasting.backtests import deviations_of, simple_forecasts
 from spectralgp.forecasting.judging import (
+    DRIFT_PENALTIES,
     SHARES,
+    _Forecasts,
+    _judged_at,
     densities_by_share,
     drift_of,
     drift_penalty,
@@ -350,6 +353,73 @@ def test_correlations_shown_are_those_of_errors():
     errors = noise(4000, 3) @ np.linalg.cholesky([[4.0, 1, 0], [1, 1, 0], [0, 0, 9]]).T
     found = shown_correlations(errors, np.broadcast_to([4.0, 1, 9], errors.shape))
     np.testing.assert_allclose(found, [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]], atol=0.05)
+
+
+def test_drift_has_the_penalty_with_the_least_error_in_the_last_fifth():
+    rows, errors = noise(50, 6, 1), 0.2 * noise(50, 6, 1) @ noise(6, 2, 7) + noise(50, 2, 3)
+    errors[3, 1] = errors[45, 0] = np.nan  # the first tells nothing, of the other row the rest is judged
+    known = np.isfinite(errors[:40]).all(axis=1)
+    squares = []
+    for penalty in DRIFT_PENALTIES:
+        gram = rows[:40][known].T @ rows[:40][known] + penalty * np.eye(6)
+        found = np.linalg.solve(gram, rows[:40][known].T @ errors[:40][known])
+        np.testing.assert_allclose(drift_of(rows[:40], errors[:40], penalty), found, rtol=1e-9)
+        squares.append(np.nanmean((errors[40:] - rows[40:] @ found) ** 2))
+    assert drift_penalty(rows, errors) == DRIFT_PENALTIES[int(np.argmin(squares))]
+    assert 0 < int(np.argmin(squares)) < len(squares) - 1
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_inflations_by_hand(horizon):
+    """A node's mean ratio is worth its forecasts over ``2 h - 1``; common ones 20 of these, one itself ten."""
+    errors, variances = 2 * noise(60, 3), np.full((60, 3), 0.5)
+    errors[40:, 2] = np.nan
+    worth = np.array([60, 60, 40]) / (2 * horizon - 1)
+    means = np.nanmean(errors**2 / 0.5, axis=0)
+    common = (worth @ means / np.sqrt(3) + 10) / (worth.sum() / np.sqrt(3) + 10)
+    expected = (worth * means + 20 * common) / (worth + 20)
+    np.testing.assert_allclose(inflations(errors, variances, horizon), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("drifting", [False, True])
+def test_a_horizon_is_judged_in_two_later_blocks(drifting):
+    """Drift, inflations and densities of each block are of what was forecast before it."""
+    n_rows, horizon, cuts, weights = 120, 2, [72, 96, 120], np.array([0.75, 0.25])
+    origins = np.arange(2, n_rows - horizon)
+    rows, targets = noise(len(origins), 9, 4), origins + horizon
+    first, second = noise(len(origins), 3, 5), noise(len(origins), 3, 6)
+    observed = 0.75 * first + 0.25 * second + 1.5 * noise(len(origins), 3, 7)
+    observed += 3 * drifting * rows @ noise(9, 3, 8)
+    variances = [np.full(first.shape, 1.0), np.full(first.shape, 3.0)]
+    one = _Forecasts(horizon, origins, rows, observed, [first, second], variances)
+    own = np.array([[1.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 1.0]])
+    found = _judged_at(one, cuts, weights, [own], with_drift=True)
+    errors, variance, gains, penalties, parts = observed - 0.75 * first - 0.25 * second, 1.5, [], [], []
+    densities = np.zeros((1, len(SHARES)))
+    for start, end in ((72, 96), (96, 120)):
+        before, after = targets < start, (origins >= start - 1) & (targets < end)
+        penalties.append(drift_penalty(rows[before], errors[before]))
+        left = errors[after] - rows[after] @ drift_of(rows[before], errors[before], penalties[-1])
+        gains.append(np.mean(left**2) / np.mean(errors[after] ** 2))
+        larger = inflations(errors[before], np.full(errors[before].shape, variance), horizon) * variance
+        left, larger = (left, gains[-1] * larger) if drifting else (errors[after], larger)
+        parts.append((targets[after], left, np.broadcast_to(larger, left.shape)))
+        shown = shown_correlations(errors[before], np.full(errors[before].shape, variance))
+        scaled = left / np.sqrt(larger)
+        densities += densities_by_share(own, shown, scaled / np.sqrt(np.mean(scaled**2)))
+    np.testing.assert_allclose(found.drift_gains, gains, rtol=1e-9)
+    assert (max(gains) < 0.9) == drifting
+    if drifting:
+        assert found.penalty == pytest.approx(np.sqrt(penalties[0] * penalties[1]))
+    else:
+        assert found.penalty is None
+    np.testing.assert_allclose(found.densities, densities, rtol=1e-9)
+    np.testing.assert_array_equal(found.scored.targets, np.concatenate([part[0] for part in parts]))
+    np.testing.assert_allclose(found.scored.observed - found.scored.mean, np.concatenate([part[1] for part in parts]))
+    np.testing.assert_allclose(found.scored.std**2, np.concatenate([part[2] for part in parts]))
+    n_free = sum(len(part[0]) for part in parts) / 3
+    ratio = np.average([np.mean(p[1] ** 2 / p[2]) for p in parts], weights=[len(p[0]) for p in parts])
+    assert found.factor == pytest.approx((n_free * max(1.0, ratio) + 10) / (n_free + 10), rel=1e-9)
 
 
 def test_blocks_are_long_enough_for_their_horizons():
