@@ -41,6 +41,7 @@ from spectralgp import (
     Stacking,
     WithResidual,
 )
+from spectralgp.fields import shrinkage
 from spectralgp.files.container import FORMAT_VERSION, digest, read_file
 from spectralgp.kernels import InputRecipe
 from spectralgp.learning import Limits
@@ -280,6 +281,14 @@ def test_any_model_survives(graph, degree, residual, kernel, center, scale, hole
     laplacian = "normalized" if seed % 2 else "combinatorial"
     model = GraphGPRegressor(graph, Polynomial(degree, laplacian=laplacian), kernel, **options).fit(inputs, signals)
     assert differences(model, new, np.nan_to_num(signals[:2])) == []
+
+
+@pytest.mark.parametrize("signals", [Y, HOLES], ids=["complete", "holes"])
+def test_a_model_whose_signals_share_nothing_beside_the_graph_survives(signals, monkeypatch):
+    monkeypatch.setattr(shrinkage, "LEAST_DATA_WEIGHT", 1.0)  # all of them are then left out of the covariance
+    model = fit(Y=signals, graph_kernel=Polynomial(1))
+    assert model.posterior_.prior.shrinkage.is_identity
+    assert differences(model) == []
 
 
 def test_bits_do_not_depend_on_how_many_threads_there_are():
