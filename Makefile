@@ -24,7 +24,7 @@ demo: .venv/installed
 
 # what a change to the package can break (benchmarks/mutants.py names the same tests)
 test: lint
-	$(PYTEST) -m "not slow" --ignore=tests/repository --ignore=reproduction $(PYTEST_ARGS)
+	$(PYTEST) src tests -m "not slow" --ignore=tests/repository $(PYTEST_ARGS)
 
 # all tests: those of the repository and the slow ones too, and more examples of every property
 test-all: lint

@@ -59,7 +59,7 @@ NOT_COPIED = (
     "reproduction-quick",
 )
 RECORD = ROOT / ".pytest_cache" / "mutants.json"
-SELECTION = ("-m", "not slow", "--ignore=tests/repository", "--ignore=reproduction")  # as in make test
+SELECTION = ("src", "tests", "-m", "not slow", "--ignore=tests/repository")  # as in make test
 
 OWN_TESTS = 40.0  # seconds that the tests of step 2 take on the unchanged package
 SLOW = 5.0  # seconds; slower tests are left to step 3

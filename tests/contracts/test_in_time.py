@@ -19,6 +19,7 @@ from spectralgp import (
     load,
 )
 from spectralgp.fields import Inputs, InTime, markov
+from spectralgp.fields import posterior as posterior_module
 from spectralgp.kernels import as_input_kernel
 from spectralgp.learning.objective import Objective
 
@@ -163,3 +164,16 @@ def test_a_saved_model_predicts_the_same_bits(graph, tmp_path, residual):
 )
 def test_only_sums_of_matern_terms_of_one_column_are_filtered(kernel, n_columns, n_terms):
     assert len(as_input_kernel(kernel).matern_terms(np.zeros((300, n_columns)))) == n_terms
+
+
+def test_shrunk_covariances_are_learnt_by_modes_until_signals_are_too_many(graph, monkeypatch):
+    inputs, _ = signals()
+    prior = graph_gp(graph, Diffusion(2.0), KERNELS["1/2"], 0.1)
+    assert isinstance(prior.rows(inputs), InTime)
+    assert isinstance(prior.rows(inputs, is_shrunk=True), Inputs)
+    assert isinstance(prior.rows(inputs, amplitude=2.0), Inputs)
+    assert isinstance(prior.rows(inputs[:20]), Inputs)  # too few for filters to be cheaper
+    monkeypatch.setattr(posterior_module, "MOST_SHRUNK_BY_MODES", len(inputs))
+    assert isinstance(prior.rows(inputs, is_shrunk=True), Inputs)
+    monkeypatch.setattr(posterior_module, "MOST_SHRUNK_BY_MODES", len(inputs) - 1)
+    assert isinstance(prior.rows(inputs, is_shrunk=True), InTime)

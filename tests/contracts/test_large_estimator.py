@@ -332,7 +332,7 @@ def test_independent_signals_and_given_covariances():
         large.predict(NEW)
 
 
-@pytest.mark.parametrize("n_draws", [0, 3])
+@pytest.mark.parametrize("n_draws", [pytest.param(0, marks=pytest.mark.slow), 3])
 def test_stacked_kernels(n_draws):
     kernels = [Polynomial(0, "interval"), Polynomial(2, "interval"), Polynomial(2, "interval", laplacian="normalized")]
     exact, large = (

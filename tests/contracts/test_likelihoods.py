@@ -1,10 +1,9 @@
-"""What every likelihood promises, against SciPy's distributions, finite differences and adaptive quadrature."""
+"""What every likelihood promises, against SciPy's distributions, finite differences and sums over a fine grid."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import binom, kstest, nbinom, norm, poisson
 from scipy.stats import t as student
@@ -52,16 +51,17 @@ def log_of(law, values):
 
 
 def over_latent(function):
-    """Expectations over the latent signal by adaptive quadrature, one entry after the other."""
+    """Expectations over the latent signal, one entry after the other, by sums over a fine grid.
+
+    They are exact to rounding for functions as smooth as these, which times the density vanish at both ends.
+    """
     found = []
     for index, (mean, variance) in enumerate(zip(MEAN, VARIANCE, strict=True)):
-        std = np.sqrt(variance)
-        if std == 0:
-            found.append(function(mean, index))
+        if variance == 0:
+            found.append(function(np.array(mean), index))
             continue
-        density = norm(mean, std).pdf
-        points = (mean - 10 * std, mean + 10 * std)
-        found.append(quad(lambda f, i=index, p=density: p(f) * function(f, i), *points, epsabs=1e-12, limit=400)[0])
+        points, step = np.linspace(mean - 10 * np.sqrt(variance), mean + 10 * np.sqrt(variance), 2_001, retstep=True)
+        found.append(step * norm(mean, np.sqrt(variance)).pdf(points) @ function(points, index))
     return np.array(found)
 
 
@@ -86,13 +86,13 @@ def test_slopes_and_curvatures_are_derivatives(case):
     assert relative_error(curvature, -derivative(lambda t: likelihood.at(values, at + t, beside)[1], 1e-4)) < GRADIENT
 
 
-def test_expectations_are_those_of_adaptive_quadrature(case):
+def test_expectations_are_those_of_a_fine_grid(case):
     likelihood, values, beside, law = case
     found = likelihood.expected(values, MEAN, VARIANCE, beside)
     expected = over_latent(lambda f, i: log_of(law(f, beside[i]), values[i]))
     assert relative_error(found[0], expected) < QUADRATURE
     for place in (1, 2):
-        each = over_latent(lambda f, i, p=place: float(likelihood.at(values[i], np.array(f), beside[i])[p]))
+        each = over_latent(lambda f, i, p=place: likelihood.at(values[i], f, beside[i])[p])
         # a t is no polynomial near its mode: twenty points leave a little there
         assert relative_error(found[place], each) < (1e-3 if likelihood.name == "student_t" else QUADRATURE)
 

@@ -12,6 +12,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from spectralgp import (
     Sqp,
     Stacking,
 )
+from spectralgp.files import models as models_module
 from spectralgp.files.container import FORMAT_VERSION, digest
 from spectralgp.kernels import InputRecipe
 from spectralgp.time import Matern
@@ -513,3 +515,15 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
         pytest.skip("no file system of a given size can be mounted here")
     answer = run("models[0].save(path)" + FULL, tmp_path, *mounted)
     assert (answer.stdout, answer.returncode) == ("refused 0 ['model.sgp']\n", 0), answer.stderr[-2000:]
+
+
+def test_a_model_must_fit_into_memory_with_the_covariances_of_its_signals(monkeypatch):
+    """A matrix per model, of signals by signals or by points, and two of the largest while they are computed."""
+    whole, low = SimpleNamespace(points=None), SimpleNamespace(points=np.arange(10))
+    monkeypatch.setattr(models_module, "UNQUESTIONED_BYTES", 0)
+    for made, n_numbers in (([whole], 3 * 100**2), ([whole, low], 100 * (100 + 10 + 2 * 100)), ([low], 100 * 30)):
+        monkeypatch.setattr(models_module, "_memory", lambda n=n_numbers: 8.0 * n)
+        models_module._require_memory(100, made)
+        monkeypatch.setattr(models_module, "_memory", lambda n=n_numbers: 8.0 * n - 1)
+        with pytest.raises(ValueError, match="the model must be one for"):
+            models_module._require_memory(100, made)

@@ -30,8 +30,8 @@ def client():
 
 @pytest.fixture(scope="module")
 def parted(tmp_path_factory):
-    """The graph in five partitions with halos of three hops."""
-    return PartitionedGraph.from_graph(GRAPH, 5, tmp_path_factory.mktemp("graph") / "parts", n_hops=3)
+    """The graph in three partitions, on two workers, with halos of three hops."""
+    return PartitionedGraph.from_graph(GRAPH, 3, tmp_path_factory.mktemp("graph") / "parts", n_hops=3)
 
 
 PAIRS = [(kind, "float64") for kind in KINDS] + [("normalized", "float32")]
@@ -194,15 +194,15 @@ def test_moments_are_those_of_one_machine_however_they_are_asked_for(pair, gram)
     """With halos of three hops: passes of one, two and three steps between exchanges, and parts of them."""
     whole, parts, close = pair
     expected = MomentPass(whole, whole.load(SIGNALS), gram)
-    expected.extend(41)
-    for numbers in ([41], [5, 6, 9, 41]):
+    expected.extend(27)
+    for numbers in ([27], [5, 6, 9, 27]):
         found = MomentPass(parts, parts.load(SIGNALS), gram)
         for number in numbers:
             found.extend(number)
         assert relative_error(found.moments, expected.moments) < close
 
 
-@pytest.mark.parametrize("n_terms", [1, 2, 3, 4, 5, 12])
+@pytest.mark.parametrize("n_terms", [1, 2, 3, 5, 12])
 def test_filters_are_those_of_one_machine(pair, n_terms):
     whole, parts, close = pair
     for shape in ((n_terms, N_COLUMNS, 3), (n_terms, N_COLUMNS)):
@@ -211,7 +211,7 @@ def test_filters_are_those_of_one_machine(pair, n_terms):
         assert relative_error(found, expected) < close
 
 
-@pytest.mark.parametrize("n_terms", [1, 2, 3, 4, 5, 12])
+@pytest.mark.parametrize("n_terms", [1, 2, 3, 5, 12])
 def test_probes_are_those_of_one_machine(pair, n_terms):
     whole, parts, close = pair
     coefficients = np.random.default_rng(6).standard_normal((2, n_terms))
@@ -230,8 +230,7 @@ def test_a_block_that_was_taken_over_cannot_be_used_again(pair):
         parts.unload(block)
 
 
-@pytest.mark.parametrize("n_partitions", [1, 2, 9])
-@pytest.mark.parametrize("partitioner", ["hilbert", "metis", "rcm"])
+@pytest.mark.parametrize(("n_partitions", "partitioner"), [(1, "hilbert"), (9, "hilbert"), (6, "metis"), (2, "rcm")])
 def test_the_answer_does_not_depend_on_the_partitioning(tmp_path, n_partitions, partitioner):
     expected = GRAPH.operator("normalized", SIGNALS)
     parted = PartitionedGraph.from_graph(GRAPH, n_partitions, tmp_path / "parts", partitioner=partitioner, n_hops=2)

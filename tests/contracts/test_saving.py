@@ -21,6 +21,7 @@ from safetensors.numpy import save_file
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import kernels as of_inputs
+from threadpoolctl import threadpool_limits
 
 import spectralgp
 from cases import KERNELS, Columns
@@ -40,6 +41,7 @@ from spectralgp import (
     Stacking,
     WithResidual,
 )
+from spectralgp.fields import shrinkage
 from spectralgp.files.container import FORMAT_VERSION, digest, read_file
 from spectralgp.kernels import InputRecipe
 from spectralgp.learning import Limits
@@ -279,6 +281,24 @@ def test_any_model_survives(graph, degree, residual, kernel, center, scale, hole
     laplacian = "normalized" if seed % 2 else "combinatorial"
     model = GraphGPRegressor(graph, Polynomial(degree, laplacian=laplacian), kernel, **options).fit(inputs, signals)
     assert differences(model, new, np.nan_to_num(signals[:2])) == []
+
+
+@pytest.mark.parametrize("signals", [Y, HOLES], ids=["complete", "holes"])
+def test_a_model_whose_signals_share_nothing_beside_the_graph_survives(signals, monkeypatch):
+    monkeypatch.setattr(shrinkage, "LEAST_DATA_WEIGHT", 1.0)  # all of them are then left out of the covariance
+    model = fit(Y=signals, graph_kernel=Polynomial(1))
+    assert model.posterior_.prior.shrinkage.is_identity
+    assert differences(model) == []
+
+
+def test_bits_do_not_depend_on_how_many_threads_there_are():
+    """What fit computes on one thread, since its matrices are small, a loaded model computes on one."""
+    rng = np.random.default_rng(4)
+    graph, inputs = Graph.from_points(rng.random((200, 2)), 5), rng.standard_normal((40, 1))
+    signals = np.sin(inputs + graph.coordinates[:, 0]) + 0.3 * rng.standard_normal((40, 200))
+    with threadpool_limits(2, user_api="blas"):
+        model = GraphGPRegressor(graph, Diffusion(strength_bounds="fixed")).fit(inputs, signals)
+        assert same(round_trip(model).predict(NEW[:, :1]), model.predict(NEW[:, :1]))
 
 
 # ------------------------------------------------------------------------------------------------------- tables

@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, graph_gp
-from spectralgp.fields import ObservedBy, Sites, find_sites, sites
+from spectralgp.fields import ObservedBy, Sites, find_sites, probed, sites
 from spectralgp.likelihoods import Bernoulli, Binomial, Likelihood, NegativeBinomial, Poisson, StudentT
 
 AGREEMENT = 1e-6  # of two ways to the same normal law, each until nothing changes
@@ -173,3 +173,16 @@ def test_cavities_are_laws_without_the_sites_of_a_block():
     cavity_mean, cavity = found.cavity(found.among_nodes(1), found.mean[1], 1)
     assert relative_error(cavity, law[np.ix_(own, own)]) < AGREEMENT
     assert relative_error(cavity_mean, mean[own]) < AGREEMENT
+
+
+def test_a_table_of_curvatures_interpolates_their_logarithms():
+    """Shares of two neighbours add up to one, and to the logarithm of each curvature above the least."""
+    curvatures = np.array([[0.0, 1e-7, 0.02], [0.5, 3.0, 40.0]])
+    lowest = probed.LOWEST_CURVATURE * curvatures.max()
+    total, logs = np.zeros(curvatures.shape), np.zeros(curvatures.shape)
+    for curvature, share in probed.tabulated(curvatures):
+        assert np.all((share >= 0) & (share <= 1))
+        total += share
+        logs += share * np.log(curvature + lowest)
+    np.testing.assert_allclose(total, 1.0, rtol=1e-12)
+    np.testing.assert_allclose(logs, np.log(curvatures + lowest), rtol=1e-7)

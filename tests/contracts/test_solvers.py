@@ -125,8 +125,7 @@ def kkt_residual(problem: Problem, fit) -> float:
 
 @every_prior
 @every_truth
-@pytest.mark.parametrize("degree", [1, 3])
-@pytest.mark.parametrize("constraint", ["eigenvalues", "interval", None])
+@pytest.mark.parametrize(("degree", "constraint"), [(1, "eigenvalues"), (3, "eigenvalues"), (3, "interval"), (3, None)])
 def test_certificates_of_sqp_are_honest(truth, degree, constraint, prior):
     """Stationarity is that of the dense problem; the filter is non-negative without exception."""
     case = problem(truth, degree, constraint, prior)
@@ -488,6 +487,9 @@ def test_lagrangian_ends_valid_and_converged_or_says_why(truth, degree, constrai
     fit = algorithm_1(case.task, case.kernel)
     assert lowest_response(case, fit) >= (-1e-13 if constraint == "eigenvalues" else -1e-9)
     assert [stage.name for stage in fit.stages][1:] == ["unconstrained ascent", "dual problem"]
+    grid, ascent, dual = (stage.log_posterior for stage in fit.stages)
+    assert grid < ascent
+    assert dual == fit.log_posterior
     assert oracle.relative_error(fit.log_posterior, case.log_posterior(case.point(fit))) < FORMULA
     if fit.converged:
         assert fit.certificate.residual <= CONVERGED
@@ -522,7 +524,9 @@ def test_an_ascent_that_stops_early_is_no_convergence(noise_variance):
     ("limits", "outcome", "ending"),
     [
         (Limits(ascent=3, dual=2), Outcome.STEP_LIMIT, "the dual problem stopped after 2 steps"),
-        (Limits(ascent=3), Outcome.DIVERGED, "the dual problem diverged: within 200 steps"),
+        pytest.param(
+            Limits(ascent=3), Outcome.DIVERGED, "the dual problem diverged: within 200 steps", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_an_ascent_that_stops_early_is_told_beside_a_dual_problem_that_fails(limits, outcome, ending):
@@ -571,16 +575,6 @@ def test_lagrangian_without_constraint_is_an_ascent(prior):
     response = fit.model.graph_kernel.response(case.eigenvalues)
     assert response.min() < 0
     assert response.mean() > 0
-
-
-@every_truth
-def test_stages_of_lagrangian_climb(truth):
-    """Ascent improves on the grid; the last stage is what is returned."""
-    case = problem(truth, 2)
-    fit = algorithm_1(case.task, case.kernel)
-    grid, ascent, dual = (stage.log_posterior for stage in fit.stages)
-    assert grid < ascent
-    assert dual == fit.log_posterior
 
 
 def test_verdict_and_message_of_lagrangian_agree():

@@ -89,7 +89,7 @@ def test_draws_repeat_with_the_seed_and_never_hit_a_place_twice(mutation):
 
 
 def test_mutants_meet_the_tests_of_make_test():
-    selection = '-m "not slow" --ignore=tests/repository --ignore=reproduction'
+    selection = 'src tests -m "not slow" --ignore=tests/repository'
     assert f"$(PYTEST) {selection} $(PYTEST_ARGS)" in (ROOT / "Makefile").read_text(encoding="utf-8")
     (line,) = re.findall(r"^SELECTION = (\(.*\))", MUTANTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert ast.literal_eval(line) == tuple(shlex.split(selection))

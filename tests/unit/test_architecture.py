@@ -7,6 +7,7 @@ of the package what any user has. Four things vary, and each is a type: outside 
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import os
 import subprocess
@@ -116,11 +117,17 @@ def absolute_targets(node: ast.AST, folder: tuple[str, ...]) -> Iterator[str]:
         yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
+@functools.cache
+def parsed(text: str) -> ast.Module:
+    """The tree of a module, which nobody here changes."""
+    return ast.parse(text)
+
+
 def imported_names(package: Path, *, for_types: bool = True) -> Iterator[tuple[str, str]]:
     """Every module of the package with every name that it imports, anywhere in its text or when it runs."""
     for module, path in modules_of(package).items():
         folder = (package.name, *path.relative_to(package).parent.parts)
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree) if for_types else nodes_that_run(tree):
             yield from ((module, target) for target in absolute_targets(node, folder))
 
@@ -189,7 +196,7 @@ def heavy_at_top(package: Path) -> list[str]:
     found = []
     for module, path in modules_of(package).items():
         allowed = HEAVY_AT_TOP.get(module, HEAVY_AT_TOP.get(room_of(module), set()))
-        for node in nodes_that_run(ast.parse(path.read_text(encoding="utf-8")), when_loaded=True):
+        for node in nodes_that_run(parsed(path.read_text(encoding="utf-8")), when_loaded=True):
             libraries = {target.split(".")[0] for target in absolute_targets(node, ())}
             found += [f"{module or '__init__'} loads {name}" for name in libraries & HEAVY - allowed]
     return found
@@ -392,7 +399,7 @@ def kinds() -> dict[str, str]:
 def questions(package: Path, homes: dict[str, str]) -> Iterator[str]:
     """Every place where a module asks for a kind that is at home in another room."""
     for module, path in modules_of(package).items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path.read_text(encoding="utf-8"))
         away = {kind for kind in ours(tree, module) if homes.get(kind, room_of(module)) != room_of(module)}
         asked = {question for node in ast.walk(tree) for question in asked_by(node, away, room_of(module))}
         yield from sorted(f"{module}: {question}" for question in asked)

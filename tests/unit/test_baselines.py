@@ -47,6 +47,28 @@ def test_node_means_leave_a_signal_out_of_its_own():
     assert left.tolist() == [[5.5, 5.0], [4.5, 6.0], [2.0, 4.0]]
 
 
+def test_deviations_are_root_mean_squares_of_residuals():
+    """By node; of all values for a node without any, and never less than a tenth of the others'."""
+    residuals = np.array([[1.0, NAN, 2.0, 0.0], [3.0, NAN, NAN, 0.0]])
+    found = baselines.with_residuals(np.zeros((3, 4)), residuals)
+    variances = np.array([5.0, 14 / 5, 4.0, 0.0])
+    variances[3] = 0.01 * variances.mean()
+    np.testing.assert_allclose(found.std, np.tile(np.sqrt(variances), (3, 1)), rtol=1e-12)
+    assert found.covariances == ()
+    still = baselines.with_residuals(np.full((2, 1), 30.0), np.zeros((4, 1)))
+    np.testing.assert_allclose(still.std, 30e-6, rtol=1e-12)
+    whole = np.random.default_rng(0).standard_normal((9, 3))
+    ((signals, covariance),) = baselines.with_residuals(np.zeros((2, 3)), whole).covariances
+    assert signals.tolist() == [0, 1]
+    sample = whole.T @ whole / 9  # about zero, and shrunk towards one variance
+    share = covariance[0, 1] / sample[0, 1]
+    np.testing.assert_allclose(covariance, share * sample + (1 - share) * np.mean(np.diag(sample)) * np.eye(3))
+    assert 0 < share < 1
+    apart = baselines.with_residuals(np.zeros((2, 3)), whole, is_correlated=False)
+    np.testing.assert_allclose(apart.std[0], np.sqrt(np.diag(sample)))
+    assert apart.covariances == ()
+
+
 def standardised(inputs, like):
     return (inputs - like.mean(axis=0)) / like.std(axis=0)
 

@@ -17,22 +17,28 @@ from spectralgp.cli import showcase as demo
 from spectralgp.cli.app import table_of
 
 
-@pytest.fixture
-def invoke(monkeypatch):
+@pytest.fixture(scope="module")
+def invoke():
     """Run a command in a narrow terminal, as a user without a wide one has it; the demonstration with a quick model."""
-    monkeypatch.setenv("COLUMNS", "80")
     quick = GraphGPRegressor(demo.made_outages().graph, Polynomial(1), residual=None)
     methods = {"Interpolation": demo.interpolate}
-    monkeypatch.setattr(demo, "run_demo", partial(demo.run_demo, model=quick, methods=methods))
-    return lambda *arguments: CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        patch.setattr(demo, "run_demo", partial(demo.run_demo, model=quick, methods=methods))
+        yield lambda *arguments: CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
 
 
-@pytest.fixture
-def finished(invoke, tmp_path):
-    return invoke("demo", "--out", tmp_path / "pictures")
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    return tmp_path_factory.mktemp("demo") / "pictures"
 
 
-def test_the_demo_prints_its_table_and_where_the_picture_is(finished, tmp_path):
+@pytest.fixture(scope="module")
+def finished(invoke, pictures):
+    return invoke("demo", "--out", pictures)
+
+
+def test_the_demo_prints_its_table_and_where_the_picture_is(finished, pictures, tmp_path):
     assert finished.exit_code == 0, finished.output
     expected = demo.run_demo(tmp_path / "again", None)
     printed = finished.stdout
@@ -41,7 +47,7 @@ def test_the_demo_prints_its_table_and_where_the_picture_is(finished, tmp_path):
         inside = "-" if row.coverage is None else f"{row.coverage:.1%}"
         assert line.split() == [row.method, f"{row.rmse:.3f}", f"{row.mean_error:.3f}", inside]
     assert " ".join(expected.conclusion.split()) in " ".join(printed.split())
-    assert printed.rstrip().endswith(f"  {tmp_path / 'pictures' / demo.PICTURE}")
+    assert printed.rstrip().endswith(f"  {pictures / demo.PICTURE}")
 
 
 def test_the_table_fits_eighty_columns():

@@ -8,8 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
+from spectralgp.forecasting.backtests import deviations_of, simple_forecasts
 from spectralgp.forecasting.judging import (
+    DRIFT_PENALTIES,
     SHARES,
+    _Forecasts,
+    _judged_at,
     densities_by_share,
     drift_of,
     drift_penalty,
@@ -19,8 +23,15 @@ from spectralgp.forecasting.judging import (
     weights_by_squares,
 )
 from spectralgp.forecasting.mean import (
+    PENALTIES,
+    _around,
+    _centre,
+    _held_out,
+    _is_harmonic,
+    _x_penalty,
     candidate_seasons,
     learn_mean,
+    natural_seasons,
     on_grid,
     peaks,
     periodogram,
@@ -28,9 +39,10 @@ from spectralgp.forecasting.mean import (
     smoothness_slope,
     week_about,
 )
-from spectralgp.forecasting.model import conditioned, interpolated, row_densities
+from spectralgp.forecasting.model import Rows, _units, components_for, conditioned, interpolated, row_densities
 from spectralgp.forecasting.stack import LAGS, Stack, as_correlations, last_rows
 from spectralgp.forecasting.times import Numbers, as_times, clock_of
+from spectralgp.states import Matern, Oscillator
 
 
 def noise(n_steps: int, n_nodes: int, seed: int = 0) -> np.ndarray:
@@ -138,7 +150,156 @@ def test_a_calendar_is_of_dates_and_by_name():
 def test_gaps_are_bridged_for_the_periodogram_and_no_more():
     steps = np.array([0.0, 1.0, 3.0])
     np.testing.assert_allclose(on_grid(steps, steps[:, None])[:, 0], [0, 1, 2, 3])
+    np.testing.assert_allclose(on_grid(5 + steps, steps[:, None])[:, 0], [0, 1, 2, 3])
     assert on_grid(np.array([0.0, 100.0, 101.0]), np.zeros((3, 1))) is None
+    assert on_grid(np.array([0.0, 1.0, 12.0]), np.zeros((3, 1))) is None  # thirteen steps of three rows
+    assert len(on_grid(np.array([0.0, 1.0, 11.0]), np.zeros((3, 1)))) == 12
+
+
+def test_a_periodogram_is_the_mean_power_of_what_a_line_leaves():
+    values = 3 + 0.2 * np.arange(40.0)[:, None] + noise(40, 3)
+    steps, expected = np.arange(40), np.zeros(21)
+    taper = np.sin(np.pi * (steps + 1) / 41) ** 2
+    for column in values.T:
+        left = column - np.polyval(np.polyfit(steps, column, 1), steps)
+        waves_at = np.exp(-2j * np.pi * np.outer(np.arange(21), steps) / 40)
+        expected += np.abs(waves_at @ (taper * left / left.std())) ** 2 / np.sum(taper**2) / 3
+    np.testing.assert_allclose(periodogram(values), expected, rtol=1e-9)
+
+
+def test_a_peak_is_where_the_parabola_through_logarithms_is_highest():
+    bins = np.arange(40.0)
+    for centre in (10.0, 10.3, 9.6):
+        assert _centre(np.exp(-0.3 * (bins - centre) ** 2), 10) == pytest.approx(centre, rel=1e-9)
+    assert _centre(np.exp(-0.3 * (bins - 30.0) ** 2), 10) == 10.5  # no peak: no farther than half a bin
+    assert _centre(np.exp(0.3 * (bins - 10.0) ** 2), 10) == 10.0  # a dip
+    assert (_centre(bins, 0), _centre(bins, 39)) == (0.0, 39.0)
+
+
+@pytest.mark.parametrize("k", [3, 9, 12, 30, 90])
+def test_a_neighbourhood_is_of_frequencies_within_a_factor_or_of_eight_bins(k):
+    power = np.arange(100.0)  # which name their bins
+    low, high = min(int(k / 1.6), k - 8), max(int(np.ceil(1.6 * k)), k + 8)
+    expected = [bin for bin in range(1, 100) if low <= bin <= high and abs(bin - k) > 2]
+    assert _around(power, k).tolist() == expected
+
+
+@pytest.mark.parametrize("slope", [-1.0, -2.5, -6.0])
+def test_the_slope_of_a_power_law_is_its_own(slope):
+    power = np.arange(1.0, 402.0) ** slope
+    assert smoothness_slope(np.concatenate([[1.0], power])) == pytest.approx(slope, abs=0.1)
+
+
+def test_seasons_have_the_waves_that_steps_can_show():
+    assert season_of(24.0, 1_000).harmonics == tuple(range(1, 9))
+    assert season_of(5.0, 1_000).harmonics == (1, 2)
+    assert season_of(2.2, 1_000).harmonics == (1,)
+    assert season_of(24.1, 2_900).period == 24.1
+    assert season_of(24.1, 2_880).period == 24.0  # which shows frequencies to half a cycle in the span
+    week = week_about(season_of(24.0, 1_000))
+    assert (week.period, week.harmonics) == (168.0, (1, 2, 3, 4, 5, 6, 8, 13, 15, 20, 22, 27, 29))
+    assert week_about(season_of(2.0, 1_000)).harmonics == (1, 2, 3, 4, 5, 6)
+
+
+def test_a_harmonic_is_a_whole_part_of_a_period_as_far_as_a_span_can_tell():
+    assert _is_harmonic(12.0, 24.0, 500)
+    assert _is_harmonic(24.0, 24.0, 500)
+    assert not _is_harmonic(24.0, 12.0, 500)
+    assert not _is_harmonic(10.0, 24.0, 500)
+    assert _is_harmonic(11.9, 24.0, 500)
+    assert not _is_harmonic(11.9, 24.0, 5_000)
+
+
+def test_the_calendar_has_seasons_that_fit_twice_into_the_span():
+    hours = clock_of(as_times(np.datetime64("2020-01-01T00") + np.arange(24 * 30)))
+    found = {one.name: one for one in natural_seasons(hours, 24 * 30)}
+    assert list(found) == ["day", "week"]
+    assert (found["day"].period, found["day"].harmonics) == (24.0, tuple(range(1, 9)))
+    assert found["week"].harmonics == week_about(found["day"]).harmonics
+    assert [one.name for one in natural_seasons(hours, 48.0)] == ["day"]
+    assert natural_seasons(hours, 47.9) == []
+    days = clock_of(as_times(np.datetime64("2020-01-01") + np.arange(900)))
+    week, year = natural_seasons(days, 900)
+    assert (week.harmonics, year.harmonics) == ((1, 2, 3), (1, 2, 3, 4))
+
+
+def ridge(columns, values, weights):
+    """Ridge regression by rows of zeros, each of which asks a coefficient to be small."""
+    rows = np.vstack([columns - columns.mean(axis=0), np.diag(np.sqrt(weights))])
+    targets = np.vstack([values - values.mean(axis=0), np.zeros((columns.shape[1], values.shape[1]))])
+    return np.linalg.lstsq(rows, targets, rcond=None)[0]
+
+
+def held_out_error(columns, values, weights):
+    total = 0.0
+    for cut, end in ((36, 48), (48, 60)):  # of sixty rows
+        left = values[cut:end] - columns[cut:end] @ ridge(columns[:cut], values[:cut], weights)
+        total += np.sum((left - left.mean(axis=0)) ** 2)
+    return total
+
+
+def test_penalties_are_those_with_the_least_error_in_later_rows():
+    seasonal, exogenous = season_of(12.0, 60).columns(Numbers(), np.arange(60.0)), noise(60, 3, 1)
+    values = 2 + seasonal @ noise(16, 2, 2)[: seasonal.shape[1]] + 0.3 * exogenous @ noise(3, 2, 3) + noise(60, 2)
+    errors = [held_out_error(seasonal, values, np.full(seasonal.shape[1], penalty)) for penalty in PENALTIES]
+    error, penalty = _held_out(seasonal, values)
+    assert error == pytest.approx(min(errors), rel=1e-9)
+    assert penalty == PENALTIES[int(np.argmin(errors))]
+    assert _held_out(np.empty((60, 0)), values)[0] == pytest.approx(
+        sum(np.sum((values[a:b] - values[a:b].mean(axis=0)) ** 2) for a, b in ((36, 48), (48, 60)))
+    )
+    both, n_seasonal = np.hstack([seasonal, exogenous]), seasonal.shape[1]
+    errors = [held_out_error(both, values, np.r_[np.full(n_seasonal, 3.0), np.full(3, own)]) for own in PENALTIES]
+    assert _x_penalty(seasonal, exogenous, values, 3.0) == PENALTIES[int(np.argmin(errors))]
+
+
+def test_terms_are_fast_and_slow_ones_a_smooth_one_and_waves_that_no_season_has():
+    steps, usual = np.arange(800.0), (Matern(0.5), Matern(1.5))
+    rough = autoregressive(800, 4, 0.5)
+    nothing = learn_mean(Numbers(), steps, rough, None, None, None)
+    assert components_for(steps, rough, nothing) == usual
+    smooth = autoregressive_of(autoregressive_of(autoregressive(800, 4, 0.9), 0.9), 0.9)
+    assert components_for(steps, smooth, nothing) == (*usual, Matern(2.5))
+    assert components_for(steps[:23], rough[:23], nothing) == usual
+    waving = 3 * waves(800, 9.3) + rough
+    *first, wave = components_for(steps, waving, nothing)
+    assert tuple(first) == usual
+    assert isinstance(wave, Oscillator)
+    assert wave.period == pytest.approx(9.3, rel=0.01)
+    assert components_for(steps, waving, learn_mean(Numbers(), steps, waving, None, 9.3, None)) == usual
+
+
+def test_units_are_deviations_and_those_of_others_for_nodes_seen_little():
+    steps, values = np.arange(40.0), noise(40, 4) * [1.0, 2.0, 1e-9, 1.0]
+    values[3:, 3] = np.nan
+    nothing = learn_mean(Numbers(), steps, np.zeros((40, 4)), None, None, None)
+    left, scales = _units(Rows(steps, values, None), nothing)
+    deviations = np.sqrt(np.nanmean(values**2, axis=0))
+    typical = np.median(deviations)
+    np.testing.assert_allclose(scales, [*deviations[:2], 1e-3 * typical, max(deviations[3], typical)], rtol=1e-9)
+    np.testing.assert_allclose(left, values / scales)
+
+
+def test_forecasts_without_a_model_are_rows_before_with_the_deviations_of_changes():
+    values = np.cumsum(noise(30, 3), axis=0)
+    values[4:, 2] = np.nan
+    found = deviations_of(values, [1, 5])
+    for lag in (1, 5):
+        changes = values[lag:] - values[:-lag]
+        expected = np.sqrt(np.nanmean(changes[:, :2] ** 2, axis=0))
+        np.testing.assert_allclose(found[lag][:2], expected, rtol=1e-12)
+    np.testing.assert_allclose(found[1][2], np.sqrt(np.mean(np.diff(values[:4, 2]) ** 2)), rtol=1e-12)
+    # of which nothing is known: what the others have
+    np.testing.assert_allclose(found[5][2], np.sqrt(np.mean(found[5][:2] ** 2)), rtol=1e-12)
+    assert deviations_of(np.zeros((1, 2)), [1])[1].tolist() == [1.0, 1.0]
+    (last,) = simple_forecasts(None)
+    _, season = simple_forecasts(7)
+    assert [last.lag(horizon) for horizon in (1, 7, 8)] == [1, 7, 8]
+    assert [season.lag(horizon) for horizon in (1, 7, 8, 15)] == [7, 7, 14, 21]
+    mean, std = season.forecast(values, np.array([3, 9]), 2, {7: found[5]})
+    assert np.isnan(mean[0]).all()
+    np.testing.assert_array_equal(mean[1], values[2])
+    np.testing.assert_array_equal(std, [found[5], found[5]])
 
 
 # --------------------------------------------------------------------------------------------------------- judging
@@ -192,6 +353,73 @@ def test_correlations_shown_are_those_of_errors():
     errors = noise(4000, 3) @ np.linalg.cholesky([[4.0, 1, 0], [1, 1, 0], [0, 0, 9]]).T
     found = shown_correlations(errors, np.broadcast_to([4.0, 1, 9], errors.shape))
     np.testing.assert_allclose(found, [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]], atol=0.05)
+
+
+def test_drift_has_the_penalty_with_the_least_error_in_the_last_fifth():
+    rows, errors = noise(50, 6, 1), 0.2 * noise(50, 6, 1) @ noise(6, 2, 7) + noise(50, 2, 3)
+    errors[3, 1] = errors[45, 0] = np.nan  # the first tells nothing, of the other row the rest is judged
+    known = np.isfinite(errors[:40]).all(axis=1)
+    squares = []
+    for penalty in DRIFT_PENALTIES:
+        gram = rows[:40][known].T @ rows[:40][known] + penalty * np.eye(6)
+        found = np.linalg.solve(gram, rows[:40][known].T @ errors[:40][known])
+        np.testing.assert_allclose(drift_of(rows[:40], errors[:40], penalty), found, rtol=1e-9)
+        squares.append(np.nanmean((errors[40:] - rows[40:] @ found) ** 2))
+    assert drift_penalty(rows, errors) == DRIFT_PENALTIES[int(np.argmin(squares))]
+    assert 0 < int(np.argmin(squares)) < len(squares) - 1
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_inflations_by_hand(horizon):
+    """A node's mean ratio is worth its forecasts over ``2 h - 1``; common ones 20 of these, one itself ten."""
+    errors, variances = 2 * noise(60, 3), np.full((60, 3), 0.5)
+    errors[40:, 2] = np.nan
+    worth = np.array([60, 60, 40]) / (2 * horizon - 1)
+    means = np.nanmean(errors**2 / 0.5, axis=0)
+    common = (worth @ means / np.sqrt(3) + 10) / (worth.sum() / np.sqrt(3) + 10)
+    expected = (worth * means + 20 * common) / (worth + 20)
+    np.testing.assert_allclose(inflations(errors, variances, horizon), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("drifting", [False, True])
+def test_a_horizon_is_judged_in_two_later_blocks(drifting):
+    """Drift, inflations and densities of each block are of what was forecast before it."""
+    n_rows, horizon, cuts, weights = 120, 2, [72, 96, 120], np.array([0.75, 0.25])
+    origins = np.arange(2, n_rows - horizon)
+    rows, targets = noise(len(origins), 9, 4), origins + horizon
+    first, second = noise(len(origins), 3, 5), noise(len(origins), 3, 6)
+    observed = 0.75 * first + 0.25 * second + 1.5 * noise(len(origins), 3, 7)
+    observed += 3 * drifting * rows @ noise(9, 3, 8)
+    variances = [np.full(first.shape, 1.0), np.full(first.shape, 3.0)]
+    one = _Forecasts(horizon, origins, rows, observed, [first, second], variances)
+    own = np.array([[1.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 1.0]])
+    found = _judged_at(one, cuts, weights, [own], with_drift=True)
+    errors, variance, gains, penalties, parts = observed - 0.75 * first - 0.25 * second, 1.5, [], [], []
+    densities = np.zeros((1, len(SHARES)))
+    for start, end in ((72, 96), (96, 120)):
+        before, after = targets < start, (origins >= start - 1) & (targets < end)
+        penalties.append(drift_penalty(rows[before], errors[before]))
+        left = errors[after] - rows[after] @ drift_of(rows[before], errors[before], penalties[-1])
+        gains.append(np.mean(left**2) / np.mean(errors[after] ** 2))
+        larger = inflations(errors[before], np.full(errors[before].shape, variance), horizon) * variance
+        left, larger = (left, gains[-1] * larger) if drifting else (errors[after], larger)
+        parts.append((targets[after], left, np.broadcast_to(larger, left.shape)))
+        shown = shown_correlations(errors[before], np.full(errors[before].shape, variance))
+        scaled = left / np.sqrt(larger)
+        densities += densities_by_share(own, shown, scaled / np.sqrt(np.mean(scaled**2)))
+    np.testing.assert_allclose(found.drift_gains, gains, rtol=1e-9)
+    assert (max(gains) < 0.9) == drifting
+    if drifting:
+        assert found.penalty == pytest.approx(np.sqrt(penalties[0] * penalties[1]))
+    else:
+        assert found.penalty is None
+    np.testing.assert_allclose(found.densities, densities, rtol=1e-9)
+    np.testing.assert_array_equal(found.scored.targets, np.concatenate([part[0] for part in parts]))
+    np.testing.assert_allclose(found.scored.observed - found.scored.mean, np.concatenate([part[1] for part in parts]))
+    np.testing.assert_allclose(found.scored.std**2, np.concatenate([part[2] for part in parts]))
+    n_free = sum(len(part[0]) for part in parts) / 3
+    ratio = np.average([np.mean(p[1] ** 2 / p[2]) for p in parts], weights=[len(p[0]) for p in parts])
+    assert found.factor == pytest.approx((n_free * max(1.0, ratio) + 10) / (n_free + 10), rel=1e-9)
 
 
 def test_blocks_are_long_enough_for_their_horizons():

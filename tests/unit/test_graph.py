@@ -281,7 +281,7 @@ def test_largest_eigenvalue_by_lanczos_equals_dense(kind):
     assert again.largest_eigenvalue(kind) == graph.largest_eigenvalue(kind)
 
 
-@pytest.mark.parametrize("n_nodes", [1000, 10_000])
+@pytest.mark.parametrize("n_nodes", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_largest_eigenvalue_of_long_rings_and_paths_is_known(n_nodes):
     nodes = np.arange(n_nodes)
     ring = Graph.from_edges(np.column_stack([nodes, (nodes + 1) % n_nodes]))

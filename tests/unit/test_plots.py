@@ -25,7 +25,15 @@ from spectralgp import (
     Stacking,
     decompose,
 )
-from spectralgp.plots import plot_calibration, plot_filled, plot_filter, plot_fourier, plot_prediction, plot_signal
+from spectralgp.plots import (
+    plot_calibration,
+    plot_filled,
+    plot_filter,
+    plot_fourier,
+    plot_prediction,
+    plot_signal,
+    style,
+)
 from tolerances import EXACT, FORMULA, STANDARD_ERRORS
 
 BAND_PASS = Polynomial.from_coefficients([0.0, 1.0, 4.0, 1.0, -6.0])
@@ -91,6 +99,27 @@ def test_without_axes_each_picture_makes_its_own_figure(draw, graph, ax):
 
 
 # Filters
+
+
+@pytest.mark.parametrize(
+    ("names", "rotation", "step"),
+    [
+        (["1999", "2000"], 0, 1),
+        (["19999", "2000"], 90, 1),
+        ([str(number) for number in range(12)], 0, 1),
+        ([str(number) for number in range(13)], 90, 1),
+        ([str(number) for number in range(120)], 90, 2),
+        ([str(number) for number in range(500)], 90, 9),
+    ],
+)
+def test_names_stand_upright_where_there_is_room_and_never_touch(ax, names, rotation, step):
+    """In 357 points, where a line of the smallest type, of 5 points, takes 5.75."""
+    said = style.write_names(ax, np.arange(len(names)), names)
+    labels = ax.get_xticklabels()
+    assert [label.get_text() for label in labels] == names[::step]
+    assert {label.get_rotation() for label in labels} == {rotation}
+    assert said == (f" (one in {step} is named)" if step > 1 else "")
+    assert 5 <= labels[0].get_size() <= 357.2 * step / len(names) / 1.15
 
 
 def test_the_line_is_the_filter(ax):

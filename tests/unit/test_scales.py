@@ -20,10 +20,11 @@ def drawn(worth: float, n_nodes: int, n_signals: int, seed: int = 0) -> np.ndarr
     return worth / rng.chisquare(worth, n_nodes) * rng.chisquare(freedom, n_nodes) / n_signals
 
 
-def log_density(worth: float, common: float, variances: np.ndarray, freedom: np.ndarray) -> float:
+def log_density(worth, common, variances: np.ndarray, freedom: np.ndarray) -> np.ndarray:
     """Variances are a multiple of Fisher's F; the prior is log-normal about eight."""
-    of_data = np.sum(fisher.logpdf(variances / common, freedom, worth) - np.log(common))
-    return float(of_data - 0.5 * (np.log(worth / 8) / 1.5) ** 2)
+    worth, common = np.asarray(worth)[..., None], np.asarray(common)[..., None]
+    of_data = np.sum(fisher.logpdf(variances / common, freedom, worth) - np.log(common), axis=-1)
+    return of_data - 0.5 * (np.log(worth[..., 0] / 8) / 1.5) ** 2
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -51,9 +52,8 @@ def test_the_maximum_is_that_of_a_grid(worth, n_nodes, n_signals):
     )
     variances = np.maximum(variances / variances.mean(), 0.01)
     found = common_variance(variances, freedom)
-    grid = [(nu, s) for nu in np.geomspace(0.05, 5_000, 150) for s in np.geomspace(0.01, 10, 100)]
-    best = max(log_density(nu, s, variances, freedom) for nu, s in grid)
-    assert log_density(*found, variances, freedom) >= best
+    grid = np.meshgrid(np.geomspace(0.05, 5_000, 150), np.geomspace(0.01, 10, 100))
+    assert log_density(*found, variances, freedom) >= np.max(log_density(*grid, variances, freedom))
 
 
 @pytest.mark.parametrize("worth", [1.0, 4.0, 20.0])

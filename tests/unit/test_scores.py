@@ -543,3 +543,42 @@ def test_skewed_errors_that_average_out_are_not_a_bias():
     found = calibration_of(special.ndtr(errors))
     assert found.pit_mean.is_off()
     assert not found.error_mean.is_off()
+
+
+def test_standard_errors_of_shares_are_those_of_signals_by_hand():
+    values = np.array([[1.0, 2.0, 6.0], [2.0, np.nan, np.nan], [np.nan] * 3, [5.0, 3.0, np.nan]])
+    found = scores.share_of(values, 0.5)
+    mean = 19 / 6
+    sums = [9 - 3 * mean, 2 - mean, 8 - 2 * mean]
+    expected = np.sqrt(3 / 2 * sum(one**2 for one in sums)) / 6
+    assert (found.value, found.expected, found.n_signals) == (pytest.approx(mean), 0.5, 3)
+    assert found.standard_error == pytest.approx(expected)
+    assert scores.share_of(values, 0.5, least_variance=100.0).standard_error == pytest.approx(10.0)
+    assert np.isnan(scores.share_of(values[:1], 0.5).standard_error)
+
+
+def test_correlation_within_signals_is_that_of_the_analysis_of_variance():
+    values = np.array([[1.0, 2.0, 6.0], [2.0, 7.0, np.nan], [np.nan] * 3, [9.0, 8.0, 9.5]])
+    groups = [row[np.isfinite(row)] for row in values[[0, 1, 3]]]
+    everything = np.concatenate(groups)
+    between = sum(g.size * (g.mean() - everything.mean()) ** 2 for g in groups) / 2
+    within = sum(np.sum((g - g.mean()) ** 2) for g in groups) / (8 - 3)
+    size = (8 - (9 + 4 + 9) / 8) / 2
+    expected = (between - within) / (between + (size - 1) * within)
+    assert 0 < expected < 1
+    assert scores._correlation_in_signals(values) == pytest.approx(expected)
+    assert scores._correlation_in_signals(values[:1]) == 0.0
+    assert scores._correlation_in_signals(values[:, :1]) == 0.0  # a value per signal
+    assert scores._correlation_in_signals(np.array([[1.0, 1.0], [2.0, 2.0]])) == 1.0
+    assert scores._correlation_in_signals(np.array([[1.0, 2.0], [2.0, 1.0]])) == 0.0  # not negative
+
+
+def test_where_all_values_are_covered_the_error_is_that_of_calibrated_ones():
+    from_middle = np.array([[0.1, 0.2, 0.3], [0.35, 0.3, np.nan], [0.05, 0.1, 0.12]])
+    found = scores._covered(from_middle, 0.8)
+    within = (9 + 4 + 9) / 8  # values in a signal, as a value sees it
+    inflation = 1 + (within - 1) * scores._correlation_in_signals(from_middle)
+    assert inflation > 1
+    assert found.value == 1.0
+    assert found.standard_error == pytest.approx(np.sqrt(0.8 * 0.2 * inflation / 8))
+    assert scores._covered(from_middle, 0.25).value == 5 / 8

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -157,3 +159,12 @@ def test_a_learnt_filter_is_never_flat_where_the_evidence_is_large(slope, seed):
     if slope == 0.0:
         assert evidence < 10
         assert kind_in(model).startswith("flat")
+
+
+def test_frequencies_of_a_quadrature_count_by_their_weights_and_negative_ones_for_nothing():
+    values, weights = np.array([0.0, 0.5, 0.5, 1.0]), np.array([2.0, 4.0, -1.0, 0.5])
+    found = Modes.of(SimpleNamespace(eigenvalues=values, multiplicities=weights, upper=1.0))
+    np.testing.assert_allclose(found.points, [0.0, 0.5, 1.0])
+    np.testing.assert_allclose(found.shares, np.array([2.0, 4.0, 0.5]) / 6.5)
+    beyond = Modes.of(SimpleNamespace(eigenvalues=values * 1.2 - 0.1, multiplicities=np.ones(4), upper=1.0))
+    np.testing.assert_allclose(beyond.points, [0.0, 0.5, 1.0])

@@ -125,7 +125,7 @@ def test_slopes_equal_differences(name, spacing, engine):
 @every
 @pytest.mark.parametrize("spacing", ["even", "gaps"])
 def test_a_steady_state_equals_the_full_recursion(name, spacing, engine, monkeypatch):
-    space, times, values = case(name, spacing, n_steps=1_500)
+    space, times, values = case(name, spacing, n_steps=1_000)
     line = Timeline.of(times)
 
     def answers():
@@ -145,7 +145,7 @@ def test_a_steady_state_equals_the_full_recursion(name, spacing, engine, monkeyp
 @spacings
 def test_numpy_equals_numba(name, spacing, monkeypatch):
     pytest.importorskip("numba")
-    space, times, values = case(name, spacing, n_steps=700)
+    space, times, values = case(name, spacing, n_steps=300)
     line = Timeline.of(times)
 
     def answers():

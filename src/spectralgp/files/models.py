@@ -15,6 +15,7 @@ from msgspec import MsgspecError, Struct, convert
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
+from spectralgp._basics.arrays import few_threads
 from spectralgp.fields import GraphGP
 from spectralgp.files.schema import (
     FILE,
@@ -316,7 +317,8 @@ def made(
     reading.known = dict(reading.made(file.eigenpairs, "eigenpairs") + reading.made(file.densities, "densities"))
     candidates = reading.made(file.candidates, "candidates")
     task = reading.task = candidates[0].task
-    parts = reading.made(file.learnt, "learnt")
+    with few_threads(task.signals.shape[0]):  # as in `fit`, or sums would be rounded otherwise
+        parts = reading.made(file.learnt, "learnt")
     counts = {len(candidates), len(parts.raw_fits), len(parts.draws), len(parts.fits), parts.weights.size}
     sets = [parts.weights] if parts.filling is None else [parts.weights, parts.filling]
     are_weights = all(np.all(one >= 0) and np.isclose(one.sum(), 1.0) for one in sets)

@@ -444,7 +444,7 @@ MODEL = record(
             worth=POSITIVE,
             root=array("_root_rows", "n_nodes"),
             profile=PER_NODE,
-            n_signals=integer(1),
+            n_signals=integer(0),
             freedom=number(2.0 + 1e-9),
         )
         | None,

@@ -144,6 +144,26 @@ def test_what_takes_long_grows_with_the_signals(monkeypatch):
         assert many.what_takes_long((100_000, 20), 2, is_choice=False).endswith(f"; {words}")
 
 
+@pytest.mark.parametrize("is_choice", [False, True])
+@pytest.mark.parametrize("n_signals", [90, 91])
+def test_what_takes_long_is_learning_conditioning_and_comparing(n_signals, is_choice, monkeypatch):
+    """Counted in eigendecompositions, of which a sample takes as many seconds as the cube of its rows here."""
+    limits = {"MOST_EXACT": 90, "RANK": 11, "LEARNT_FROM": 30, "SAMPLE_ROWS": 4, "COMPARED_ROWS": 20}
+    costs = {"COMPARED_STEPS": 7, "LEARNING_STEPS": 5, "EVALUATION": 3.0, "PASS": 0.3, "CONDITIONING_PASSES": 6}
+    for name, value in {**limits, **costs, "NODE_MATRICES": 2}.items():
+        monkeypatch.setattr(many, name, value)
+    times = iter([100.0, 164.0])
+    monkeypatch.setattr(many.time, "perf_counter", lambda: next(times))
+    found = many.expected_seconds((n_signals, 50), 3, is_choice)
+    learning = 5 * (3.0 * 30**3 + 2 * 0.3 * 30**2 * 50)
+    if n_signals == 90:  # exactly
+        conditioning = 90**2 * 90 + 6 * 0.3 * 90 * 90 * 50 + 2 * 50**3
+    else:  # by a low rank, to be compared with two others
+        conditioning = 3 * (11**2 * 91 + 6 * 0.3 * 11 * 91 * 50 + 2 * 50**3)
+    comparing = 7 * (3.0 * 20**3 + 2 * 0.3 * 20**2 * 50) if is_choice else 0.0
+    assert found == pytest.approx(comparing + 3 * (learning + conditioning))
+
+
 @pytest.fixture
 def very_few(few, monkeypatch):
     """Limits under which the problem has too many signals for an exact covariance."""

@@ -1,0 +1,98 @@
+"""Figures of reports, by what they are drawn from: which node first, colours, points and shares."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from spectralgp.report import figures, numbers
+from spectralgp.report.numbers import Filled, Predictions
+from spectralgp.scores import calibration_of
+
+NAN = np.nan
+NODES = np.arange(3)
+OBSERVED = np.array([[1.0, 2.0, 3.0], [2.0, NAN, 5.0], [0.0, 1.0, NAN]])
+MEAN = np.array([[1.5, 2.0, 1.0], [2.0, 3.0, 4.0], [0.0, 4.0, 1.0]])
+
+
+def predictions(filled=None, baseline=None, std=1.0):
+    baseline = np.zeros((3, 3)) if baseline is None else baseline
+    std = np.full((3, 3), std)
+    return Predictions("left out", ("a", "b", "c"), OBSERVED, MEAN, std, None, baseline, filled)
+
+
+def test_the_node_drawn_first_has_a_middling_error_or_the_most_holes():
+    """Errors are 0.08, 4.5 and 2.5 squared on average."""
+    assert figures._first_node(predictions(), NODES) == 2
+    assert figures._first_node(predictions(), np.array([0, 2])) == 1
+    holes = np.where(np.isnan(OBSERVED), 7.0, NAN)
+    holes[0, 2] = 7.0
+    assert figures._first_node(predictions(Filled(holes, holes)), NODES) == 2
+    # a node that is hardly observed says little of what fills its holes
+    rarely = OBSERVED.copy()
+    rarely[:2, 2] = NAN
+    few = dataclasses.replace(predictions(Filled(holes, holes)), observed=rarely)
+    assert figures._first_node(few, NODES) == 1
+    assert figures._nearest(np.array([0, 4, 9]), 6) == 1
+    assert figures._nearest(np.array([0, 4, 9]), 7) == 2
+
+
+def test_colours_end_where_tails_begin():
+    values = np.append(np.arange(1_001.0), [NAN, np.inf])
+    tail = figures.COLOUR_TAIL
+    assert 0 < tail < 0.1
+    np.testing.assert_allclose(figures._colour_range(values), (1_000 * tail, 1_000 * (1 - tail)))
+    assert figures._colour_range(np.full(4, 2.0)) == (1.5, 2.5)
+    assert figures._colour_range(np.full(4, NAN)) == (0.0, 1.0)
+    fields = {"observed": OBSERVED, "mean": MEAN, "std": np.full((3, 3), 0.4)}
+    found = {name: one["marker"] for name, one in figures._markers(fields, 100).items()}
+    residual = found["residual"]
+    assert residual["cmin"] == -residual["cmax"] < 0
+    assert residual["cmax"] == figures._colour_range(np.abs(OBSERVED - MEAN))[1]
+    both = figures._colour_range(np.concatenate([OBSERVED.ravel(), MEAN.ravel()]))
+    assert all((found[name]["cmin"], found[name]["cmax"]) == both for name in ("observed", "mean"))
+    assert found["std"]["cmin"] < 0.4 < found["std"]["cmax"]
+    assert figures._markers(fields, 10**4)["mean"]["marker"]["size"] < found["mean"]["size"]
+
+
+def test_points_are_inside_their_intervals_or_outside():
+    inside, outside, line = figures._scatter(predictions(std=1.2), ("u", "v", "w"), NODES).data
+    half = norm.ppf(0.95) * 1.2
+    known = np.isfinite(OBSERVED)
+    near = known & (np.abs(OBSERVED - MEAN) <= half)
+    for trace, chosen in ((inside, near), (outside, known & ~near)):
+        np.testing.assert_allclose(trace.x, MEAN[chosen])
+        np.testing.assert_allclose(trace.y, OBSERVED[chosen])
+    assert list(outside.text) == ["w, a", "v, c"]
+    assert list(line.x) == list(line.y) == [0.0, 5.0]
+
+
+def test_bars_are_the_densities_of_bins_between_the_band_of_calibrated_ones():
+    found = calibration_of(np.random.default_rng(0).random((30, 4)))
+    bars, band, flat = figures._histogram(found).data
+    np.testing.assert_allclose(bars.x, found.edges[:-1] + 0.5 * np.diff(found.edges))
+    np.testing.assert_allclose(bars.y, found.density)
+    assert np.all(np.asarray(bars.width) < np.diff(found.edges))
+    assert np.sum(np.asarray(bars.y) * np.diff(found.edges)) == pytest.approx(1.0)
+    assert {float(np.min(band.y)), float(np.max(band.y))} == set(found.density_band)
+    assert set(flat.y) == {1}
+
+
+def test_what_is_explained_is_of_values_with_a_baseline():
+    baseline = np.array([[0.0, NAN, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    known = np.isfinite(OBSERVED) & np.isfinite(baseline)
+    errors, spread = (np.sum(np.square(OBSERVED - one)[known]) for one in (MEAN, baseline))
+    assert numbers._explained(predictions(baseline=baseline), MEAN) == pytest.approx(1 - errors / spread)
+    assert numbers._explained(predictions(baseline=OBSERVED), MEAN) is None
+
+
+def test_shares_of_bins_add_up_to_one_and_none_is_negative():
+    bins, weights = np.array([0, 2, 2, 5]), np.array([1.0, 4.0, -1.0, -2.0])
+    found = numbers._shares(bins, weights)
+    expected = np.zeros(numbers.N_SPECTRUM_BINS)
+    expected[[0, 2]] = 0.25, 0.75
+    np.testing.assert_allclose(found, expected)
+    assert not numbers._shares(bins, np.zeros(4)).any()
