@@ -62,6 +62,26 @@ def test_every_likelihood_is_learnt_and_predicts_in_the_units_of_values(likeliho
     )
 
 
+@pytest.mark.parametrize("likelihood", ["poisson", "negative_binomial", "student_t"])
+def test_learning_takes_few_steps_along_the_border_of_what_filters_may_be(likelihood):
+    """A residual that ends at zero, and what trades off against it: noise of the latent signals, or of the likelihood.
+
+    Before, steps that would have led beyond the border were not lengthened at all: 60 of them for Poisson counts, and
+    with parameters of a likelihood beside them 100 were not enough.
+    """
+    rng = np.random.default_rng(0)
+    graph = Graph.from_points(rng.random((40, 2)), 5)
+    inputs = np.linspace(0.0, 6.0, 25)[:, None]
+    eigenvalues, vectors = np.linalg.eigh(graph.laplacian("normalized").toarray())
+    root = np.linalg.cholesky(RBF(0.7)(inputs) + 1e-9 * np.eye(25))
+    latent = 0.7 + 2 * (root @ rng.standard_normal((25, 40)) * np.exp(-2 * eigenvalues)) @ vectors.T
+    noise = 0.3 * rng.standard_normal(latent.shape)
+    values = latent + noise if likelihood == "student_t" else rng.poisson(np.exp(latent + noise)).astype(float)
+    model = GraphGPRegressor(graph, likelihood=likelihood).fit(inputs, values)
+    assert model.fits_[0].converged
+    assert len(model.fits_[0].stages) <= 40
+
+
 @pytest.mark.slow
 def test_outliers_leave_a_student_t_alone_and_its_parameters_settle():
     """Incomes in per cent, of which four in a hundred are spoilt: with a Gaussian these are what is explained."""

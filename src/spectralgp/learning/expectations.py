@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from spectralgp._basics.checks import Array
 from spectralgp.fields import GraphGP, Seen, Sites, find_sites, seen_about
-from spectralgp.learning.objective import Objective, Task
+from spectralgp.kernels.base import Positivity
+from spectralgp.learning.objective import Objective, Task, definite
+from spectralgp.learning.sqp import constrained_step, updated
 from spectralgp.likelihoods import Likelihood
 from spectralgp.signals import expected_signals
 
@@ -24,8 +28,10 @@ TRUNCATION_SHARE = 0.1  # of the tolerated truncation error of a quadrature, tha
 MAX_MISSING_SHARE = 0.98  # of the information, that is taken to be missing
 LATENT_TOLERANCE_NATS = 0.012  # that a fit of latent signals may fall short of its maximum
 NEAR_GAIN_NATS = 0.1  # a step that gains less is near enough for sites to be found well
+NEAR_OWN_NATS = 1.0  # and one for steps to be lengthened where a likelihood that is not log-concave learns too
 MAX_SPREAD_OPERATIONS = 2**26  # for the deviations of latent signals in one evaluation
 MIN_DEVIATIONS = 8
+MAX_PASSED = 8  # points whose slopes are remembered, beside the last
 
 
 class Expectation(ABC):
@@ -36,7 +42,7 @@ class Expectation(ABC):
     tolerance_nats: float  # that solves may cost
     missing_share: float  # of the information about hyperparameters
     gain: float = 0.0  # of parameters that were learnt in the last completion, beside those of the model
-    lengthens_steps: bool = True  # whether steps may go on as they did
+    likelihood: Likelihood | None = None  # what was learnt of it in the last completion
     ahead: Array | None = None  # where the last step would have led to with what is missing known to slow it; unknown
     left_nats: float | None = None  # between where it began and the maximum, by that
 
@@ -54,6 +60,9 @@ class Expectation(ABC):
 
     def settle(self, objective: Objective, before: Array, after: Array, gain: float) -> None:  # noqa: B027
         """Take note of where a step began and ended, and what it gained; nothing to do where shares are known."""
+
+    def lengthen(self, reach: float) -> None:  # noqa: B027
+        """Go on by a share of the way ahead in what is learnt beside the model; nothing where nothing is."""
 
     def finished(self, model: GraphGP) -> GraphGP:
         """A model with all that was learnt beside it; from now on nothing more is."""
@@ -127,6 +136,26 @@ class CompletedHoles(Expectation):
         return f"{count_of(self.n_draws)}, {steps}: {holes}, too many for their covariance to be written out in each"
 
 
+@dataclass(frozen=True, eq=False)
+class _Together:
+    """Hyperparameters with the logarithms of a likelihood's own parameters after them."""
+
+    objective: Objective
+    own_bounds: Array
+
+    @property
+    def bounds(self) -> Array:
+        return np.vstack([self.objective.bounds, self.own_bounds])
+
+    @property
+    def units(self) -> Array:
+        return np.concatenate([self.objective.units, np.ones(len(self.own_bounds))])
+
+    def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
+        found = self.objective.positivity(x[: len(self.objective.bounds)], coarse)
+        return tuple(one.padded(0, x.size) for one in found)
+
+
 class LatentSignals(Expectation):
     """Latent signals given what a likelihood observes of them; each step goes on from the sites of the last."""
 
@@ -135,11 +164,13 @@ class LatentSignals(Expectation):
         self.task, self.signals, self.observed_by = task, task.signals, task.observed_by
         self.tolerance_nats, self.missing_share = LATENT_TOLERANCE_NATS, 0.5
         self.names = self.observed_by.likelihood.open_parameters
-        self.likelihood: Likelihood = self.observed_by.likelihood.started(float(np.sqrt(task.variance)))
+        self.unit = float(np.sqrt(task.variance))
+        self.likelihood: Likelihood = self.observed_by.likelihood.started(self.unit)
         self.sites: Sites | None = None
-        # a likelihood that is learnt from rough sites, or by lengthened steps far from the end, goes to and fro
-        self.lengthens_steps = not self.names
-        self.is_far = not self.names  # from the answer, so that rough sites will do
+        self.is_far = not self.names  # from the answer, so that rough sites will do; a likelihood learnt of such is not
+        self._slopes = np.empty(0), np.empty((0, 0))  # of the likelihood's parameters at the last sites
+        self._passed: list[tuple[Array, Array]] = []  # points that steps began from, and the slopes there
+        self._logs_ahead = np.empty(0)
 
     def _found(self, model: GraphGP, is_final: bool) -> Sites:
         covariance = model.latent_covariance(self.task.inputs)
@@ -155,8 +186,8 @@ class LatentSignals(Expectation):
         if self.names and model.likelihood is None:
             own = observations.observed
             known = observations.values[own], sites.mean[own], sites.variance[own], observations.beside[own]
-            unit = float(np.sqrt(self.task.variance))
-            self.likelihood, self.gain = observations.likelihood.learnt(self.names, *known, unit)
+            self._slopes = observations.likelihood.slopes(self.names, *known)
+            self.likelihood, self.gain = observations.likelihood.learnt(self.names, *known, self.unit)
         n_signals, n_nodes = self.signals.shape
         most = max(MIN_DEVIATIONS, MAX_SPREAD_OPERATIONS // (n_signals**2 * n_nodes))
         deviations = sites.deviations(most, np.random.default_rng(SEED))
@@ -173,25 +204,40 @@ class LatentSignals(Expectation):
         return f"variances {how}, {steps}: latent signals of which {self.signals.size} values were observed"
 
     def settle(self, objective: Objective, before: Array, after: Array, gain: float) -> None:
-        """Equation (41): the information of signals as they are, and of those seen with the noise of sites.
+        """Equation (41): where a step by the information of signals seen with the noise of sites would lead.
 
-        A step is as long as the former allows; the latter says how long it should have been.
+        The slope is that of the bound, to which sites are the best at every point. What the likelihood's own parameters
+        and the others say of each other is learnt from how slopes changed between the last points.
         """
         assert self.sites is not None
         self.is_far = self.is_far and gain > NEAR_GAIN_NATS
-        self.lengthens_steps = not self.names or gain + self.gain < NEAR_GAIN_NATS
         curvature = float(np.mean(self.sites.terms[2]))
-        complete, seen = objective.precision(after), objective.precision(after, 1 / max(curvature, 1e-12))
-        if complete is None or seen is None or not len(seen):
+        seen = objective.precision(after, 1 / max(curvature, 1e-12))
+        self.ahead = self.left_nats = None
+        if seen is None or not len(before):
             return
-        left = np.linalg.eigvals(np.linalg.solve(complete, seen)).real
-        self.missing_share = float(np.clip(1 - np.min(left), 0.0, MAX_MISSING_SHARE))
-        slope = complete @ (after - before)
-        step = np.linalg.solve(seen, slope)
+        used = self.sites.observations.likelihood
+        slope, own = objective.evaluate(before)[1], self._slopes
+        together = _Together(objective, used.bounds(self.names, self.unit))
+        point, slope = np.concatenate([before, used.logarithms(self.names)]), np.concatenate([slope, own[0]])
+        precision = definite(block_diag(seen, own[1]), together.units)
+        if self.names:
+            self._passed = [*self._passed[-MAX_PASSED:], (point, slope)]
+            for (one, there), (other, here) in pairwise(self._passed):
+                if np.any(one != other):
+                    precision = updated(precision, other - one, there - here)
+        step = constrained_step(together, point, slope, precision)
+        promised = float(slope @ step) - 0.5 * float(step @ precision @ step)
         # directions of which values say next to nothing are not waited for
-        self.left_nats = min(0.5 * float(slope @ step), gain / (1 - MAX_MISSING_SHARE))
-        self.left_nats += self.gain / (1 - self.missing_share)
-        self.ahead = before + step
+        self.left_nats = min(promised, (gain + self.gain) / (1 - MAX_MISSING_SHARE))
+        is_concave = bool(np.all(self.sites.terms[2][self.sites.observations.observed] > 0))
+        if self.names and not is_concave and gain + self.gain > NEAR_OWN_NATS:
+            return  # there may be several maxima, between which lengthened steps go to and fro
+        self.ahead, self._logs_ahead = before + step[: before.size], point[before.size :] + step[before.size :]
+
+    def lengthen(self, reach: float) -> None:
+        logs = self.likelihood.logarithms(self.names)
+        self.likelihood = self.likelihood.with_logarithms(self.names, logs + reach * (self._logs_ahead - logs))
 
     def finished(self, model: GraphGP) -> GraphGP:
         self.names, self.gain = (), 0.0
