@@ -253,6 +253,46 @@ def test_known_noise_is_that_of_the_dense_oracle():
     assert abs(model.log_marginal_likelihood_ - expected) < 1e-5
 
 
+def test_weights_divide_a_noise_that_is_learnt(tmp_path):
+    """Against the dense oracle at what was learnt; the scale is that of the noise at weight one."""
+    inputs, latent, _, rng = data()
+    weights = rng.uniform(0.2, 5.0, latent.shape)
+    values = latent + 0.4 / np.sqrt(weights) * rng.standard_normal(latent.shape)
+    values[2, 3], weights[2, 3] = np.nan, 0.0  # of what was not observed a weight says nothing
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), residual=None).fit(inputs, values, weights=weights)
+    assert model.fits_[0].converged
+    assert abs(np.log(model.likelihood_.scale / 0.4)) < 0.2
+    prior, scale = model.fits_[0].model, model.likelihood_.scale
+    new = np.array([[0.2], [1.7]])
+    both = np.vstack([inputs, new])
+    vectors, power = prior.spectrum.eigenvectors, prior.graph_kernel.power(prior.spectrum.eigenvalues)
+    dense = np.kron(prior.input_kernel.covariance(both), (vectors * power) @ vectors.T)
+    seen = np.flatnonzero(np.isfinite(values.ravel()))
+    noisy = dense[np.ix_(seen, seen)] + np.diag(model.noise_variance_ + scale**2 / weights.ravel()[seen])
+    ones = np.ones(seen.size)
+    solved = np.linalg.solve(noisy, np.stack([values.ravel()[seen], ones], axis=1))
+    level = ones @ solved[:, 0] / (ones @ solved[:, 1])
+    across = dense[values.size :][:, seen]
+    mean = level + across @ (solved[:, 0] - level * solved[:, 1])
+    variance = np.diag(dense[values.size :, values.size :] - across @ np.linalg.solve(noisy, across.T))
+    found, std = model.predict(new, return_std=True)
+    assert relative_error(found.ravel(), mean) < KNOWN_NOISE
+    assert relative_error(std.ravel(), np.sqrt(variance)) < KNOWN_NOISE
+    total = model.predict(new, return_std=True, include_noise=True, weights=4.0)[1]
+    expected = variance + model.noise_variance_ + scale**2 / 4
+    assert relative_error(total.ravel(), np.sqrt(expected)) < KNOWN_NOISE
+    model.save(tmp_path / "weights.sgp")
+    again = spectralgp.load(tmp_path / "weights.sgp")
+    assert np.array_equal(again.predict(new, return_std=True, include_noise=True, weights=4.0)[1], total)
+    weights[0, 0] = 0.0
+    with pytest.raises(ValueError, match=r"weights must be finite and above 0 .* row 0, column 0"):
+        model.fit(inputs, values, weights=weights)
+    with pytest.raises(ValueError, match="weights must be left out where noise_variance"):
+        model.fit(inputs, values, weights=2.0, noise_variance=1.0)
+    with pytest.raises(ValueError, match="weights must be left out with likelihood='poisson'"):
+        GraphGPRegressor(GRAPH, likelihood="poisson").fit(None, np.ones((2, N_NODES)), weights=2.0)
+
+
 def test_a_constant_array_is_the_constant():
     inputs, latent, _, rng = data()
     values = latent + 0.3 * rng.standard_normal(latent.shape)
