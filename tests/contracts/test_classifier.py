@@ -13,9 +13,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
-from spectralgp import Graph, GraphGPClassifier
+import spectralgp
+from spectralgp import Chebyshev, Graph, GraphGPClassifier
 from spectralgp.estimators import classifier as room
 from spectralgp.fields.classes import given_labels
+from spectralgp.files.container import read_file, write_file
 from spectralgp.learning.classes import AMPLITUDE
 from tests import oracle
 
@@ -264,3 +266,46 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(model):
     with pytest.raises(ValueError, match="one class only"):
         model.fit(None, labels_with(5, "a"))
     np.testing.assert_array_equal(model.predict_proba(), before)
+
+
+SIGNALS = np.random.default_rng(3).integers(-1, 2, (3, 34))
+FEATURES = np.random.default_rng(4).standard_normal((34, 2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "inputs", "labels"),
+    [
+        ({}, None, some_clubs(0, 33, 5)),
+        ({}, FEATURES, some_clubs(0, 33)),
+        ({"spectrum": Chebyshev(n_moments=30, n_probes=8)}, None, some_clubs(0, 33)),
+        ({}, pd.DataFrame({"a": [0.0, 1.0, 2.0], "b": [1.0, 0.0, 1.0]}), SIGNALS),
+        ({"input_kernel": RBF(0.5)}, np.array([[0.0], [1.0], [2.0]]), SIGNALS),
+    ],
+)
+def test_files_hold_all_of_it(settings, inputs, labels, tmp_path):
+    model = GraphGPClassifier(karate(), **settings).fit(inputs, labels)
+    model.save(tmp_path / "classes.sgp")
+    again = spectralgp.load(tmp_path / "classes.sgp")
+    new = inputs if labels.ndim > 1 else None
+    assert np.array_equal(again.predict_proba(new), model.predict_proba(new))
+    assert again.classes_.dtype == model.classes_.dtype
+    assert again.predict(new).tolist() == model.predict(new).tolist()
+    assert np.array_equal(again.leave_one_out(), model.leave_one_out(), equal_nan=True)
+    assert again.summary() == model.summary()
+    assert again.score(new, labels) == model.score(new, labels)
+    assert again.get_params()["spectrum"] == model.get_params()["spectrum"]
+
+
+def test_files_keep_the_order_of_names_and_refuse_what_does_not_go_together(tmp_path):
+    graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "d")])
+    model = GraphGPClassifier(graph).fit(None, pd.Series([1, None, None, 0], ["d", "c", "b", "a"]))
+    model.save(tmp_path / "classes.sgp")
+    assert np.array_equal(spectralgp.load(tmp_path / "classes.sgp").predict_proba(), model.predict_proba())
+    state, arrays = read_file(tmp_path / "classes.sgp")
+    for name, wrong in {"labels": 7, "order": 0}.items():
+        changed = {key: value.copy() for key, value in arrays.items()}
+        changed[name][..., 0] = wrong
+        changed[name][..., 1] = wrong
+        write_file(tmp_path / "wrong.sgp", state, changed)
+        with pytest.raises(ValueError, match=f"wrong.sgp must hold a model .* {name}"):
+            spectralgp.load(tmp_path / "wrong.sgp")

@@ -189,3 +189,25 @@ def test_unknown_names_and_wrong_parameters_are_refused():
         NegativeBinomial(-1.0)
     with pytest.raises(ValueError, match="freedom must be a finite number above 0"):
         StudentT(0.0)
+
+
+def test_slopes_in_own_parameters_are_those_of_formulas():
+    """Of a normal scale in closed form, and of two parameters by differences of expectations by hand."""
+    rng = np.random.default_rng(0)
+    values, mean, variance, beside = rng.standard_normal(30), rng.standard_normal(30), rng.random(30), np.ones(30)
+    squares = np.sum(np.square(values - mean) + variance) / 0.7**2
+    slope, curvature = Gaussian(0.7).slopes(("scale",), values, mean, variance, beside)
+    assert abs(slope[0] - (squares - 30)) < 1e-3 * squares
+    assert abs(curvature[0, 0] - 2 * squares) < 1e-3 * squares
+
+    def total(logs):
+        return StudentT(*np.exp(logs)).expected(values, mean, variance, beside)[0].sum()
+
+    slope, curvature = StudentT(4.0, 0.7).slopes(("freedom", "scale"), values, mean, variance, beside)
+    logs, h = np.log([4.0, 0.7]), 1e-3
+    one, other = np.array([h, 0.0]), np.array([0.0, h])
+    assert np.allclose(slope, [(total(logs + e) - total(logs - e)) / (2 * h) for e in (one, other)], rtol=1e-3)
+    mixed = (
+        total(logs + one + other) - total(logs + one - other) - total(logs - one + other) + total(logs - one - other)
+    )
+    assert abs(curvature[0, 1] + mixed / (4 * h**2)) < 0.05 * abs(curvature[0, 1])

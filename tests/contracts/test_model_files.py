@@ -25,6 +25,7 @@ from spectralgp import (
     Chebyshev,
     Diffusion,
     Graph,
+    GraphGPClassifier,
     GraphGPForecaster,
     GraphGPRegressor,
     Identity,
@@ -60,6 +61,7 @@ MODELS = {
     "logarithms": lambda: GraphGPRegressor(RING).fit(np.exp(2 * WALK[:12, :2]), np.exp(2 * WALK[:12] + SPIKES)),
     "in time": lambda: GraphGPRegressor(RING).fit(WALK[:-1], WALK[1:]),
     "forecaster": lambda: GraphGPForecaster(RING, components=[Matern(0.5)], seasons=4, residual=None).fit(SERIES, WAVE),
+    "classifier": lambda: GraphGPClassifier(RING).fit(X[:2], [["a", "b", None, "a"], [None, "b", "a", None]]),
     "counts": lambda: GraphGPRegressor(RING, Polynomial(1), likelihood="negative_binomial").fit(
         X, np.round(np.exp(Y)), exposure=2.0, covariates={"x": np.arange(4.0)}
     ),
@@ -351,7 +353,8 @@ WRONG: tuple[tuple[Any, str], ...] = (  # by the name of the field, whatever hol
     ("other", "chebyshev log_likelihood log_posterior log_marginal_likelihood stationarity feasibility multipliers"),
     ("other", "complementarity lift truncation rounding probes limit score restarts tried eigenpairs densities"),
     ("other", "input_recipe time shrinkage input_kernel stacking transformation factor order graph_kernel"),
-    ("other", "likelihood observed_by effects unknown"),
+    ("other", "likelihood observed_by effects unknown converged sites feature_names"),
+    (None, "classes"),
     ("other", "offset_variance filling signal_scales learnt_from points gram date_columns"),
     ("other", "calendar drift seasons components kind clock trials backtest value last start members stages fit basis"),
     (-1.0, "dispersion typical_variance"),

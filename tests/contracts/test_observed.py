@@ -62,6 +62,26 @@ def test_every_likelihood_is_learnt_and_predicts_in_the_units_of_values(likeliho
     )
 
 
+@pytest.mark.parametrize("likelihood", ["poisson", "negative_binomial", "student_t"])
+def test_learning_takes_few_steps_along_the_border_of_what_filters_may_be(likelihood):
+    """A residual that ends at zero, and what trades off against it: noise of the latent signals, or of the likelihood.
+
+    Before, steps that would have led beyond the border were not lengthened at all: 60 of them for Poisson counts, and
+    with parameters of a likelihood beside them 100 were not enough.
+    """
+    rng = np.random.default_rng(0)
+    graph = Graph.from_points(rng.random((40, 2)), 5)
+    inputs = np.linspace(0.0, 6.0, 25)[:, None]
+    eigenvalues, vectors = np.linalg.eigh(graph.laplacian("normalized").toarray())
+    root = np.linalg.cholesky(RBF(0.7)(inputs) + 1e-9 * np.eye(25))
+    latent = 0.7 + 2 * (root @ rng.standard_normal((25, 40)) * np.exp(-2 * eigenvalues)) @ vectors.T
+    noise = 0.3 * rng.standard_normal(latent.shape)
+    values = latent + noise if likelihood == "student_t" else rng.poisson(np.exp(latent + noise)).astype(float)
+    model = GraphGPRegressor(graph, likelihood=likelihood).fit(inputs, values)
+    assert model.fits_[0].converged
+    assert len(model.fits_[0].stages) <= 40
+
+
 @pytest.mark.slow
 def test_outliers_leave_a_student_t_alone_and_its_parameters_settle():
     """Incomes in per cent, of which four in a hundred are spoilt: with a Gaussian these are what is explained."""
@@ -232,6 +252,46 @@ def test_known_noise_is_that_of_the_dense_oracle():
     # the evidence too, at the level that makes it highest
     expected = multivariate_normal(np.full(seen.size, level), noisy).logpdf(values.ravel()[seen])
     assert abs(model.log_marginal_likelihood_ - expected) < 1e-5
+
+
+def test_weights_divide_a_noise_that_is_learnt(tmp_path):
+    """Against the dense oracle at what was learnt; the scale is that of the noise at weight one."""
+    inputs, latent, _, rng = data()
+    weights = rng.uniform(0.2, 5.0, latent.shape)
+    values = latent + 0.4 / np.sqrt(weights) * rng.standard_normal(latent.shape)
+    values[2, 3], weights[2, 3] = np.nan, 0.0  # of what was not observed a weight says nothing
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), residual=None).fit(inputs, values, weights=weights)
+    assert model.fits_[0].converged
+    assert abs(np.log(model.likelihood_.scale / 0.4)) < 0.2
+    prior, scale = model.fits_[0].model, model.likelihood_.scale
+    new = np.array([[0.2], [1.7]])
+    both = np.vstack([inputs, new])
+    vectors, power = prior.spectrum.eigenvectors, prior.graph_kernel.power(prior.spectrum.eigenvalues)
+    dense = np.kron(prior.input_kernel.covariance(both), (vectors * power) @ vectors.T)
+    seen = np.flatnonzero(np.isfinite(values.ravel()))
+    noisy = dense[np.ix_(seen, seen)] + np.diag(model.noise_variance_ + scale**2 / weights.ravel()[seen])
+    ones = np.ones(seen.size)
+    solved = np.linalg.solve(noisy, np.stack([values.ravel()[seen], ones], axis=1))
+    level = ones @ solved[:, 0] / (ones @ solved[:, 1])
+    across = dense[values.size :][:, seen]
+    mean = level + across @ (solved[:, 0] - level * solved[:, 1])
+    variance = np.diag(dense[values.size :, values.size :] - across @ np.linalg.solve(noisy, across.T))
+    found, std = model.predict(new, return_std=True)
+    assert relative_error(found.ravel(), mean) < KNOWN_NOISE
+    assert relative_error(std.ravel(), np.sqrt(variance)) < KNOWN_NOISE
+    total = model.predict(new, return_std=True, include_noise=True, weights=4.0)[1]
+    expected = variance + model.noise_variance_ + scale**2 / 4
+    assert relative_error(total.ravel(), np.sqrt(expected)) < KNOWN_NOISE
+    model.save(tmp_path / "weights.sgp")
+    again = spectralgp.load(tmp_path / "weights.sgp")
+    assert np.array_equal(again.predict(new, return_std=True, include_noise=True, weights=4.0)[1], total)
+    weights[0, 0] = 0.0
+    with pytest.raises(ValueError, match=r"weights must be finite and above 0 .* row 0, column 0"):
+        model.fit(inputs, values, weights=weights)
+    with pytest.raises(ValueError, match="weights must be left out where noise_variance"):
+        model.fit(inputs, values, weights=2.0, noise_variance=1.0)
+    with pytest.raises(ValueError, match="weights must be left out with likelihood='poisson'"):
+        GraphGPRegressor(GRAPH, likelihood="poisson").fit(None, np.ones((2, N_NODES)), weights=2.0)
 
 
 def test_a_constant_array_is_the_constant():

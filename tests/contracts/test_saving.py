@@ -31,6 +31,7 @@ from spectralgp import (
     Diffusion,
     Exact,
     Graph,
+    GraphGPClassifier,
     GraphGPForecaster,
     GraphGPRegressor,
     Identity,
@@ -473,6 +474,10 @@ def test_files_of_every_version_are_read(path):
         assert np.all(np.abs(expected["mean"] - then["mean"]) < 0.2 * then["std"])
         assert np.all(np.abs(expected["std"] / then["std"] - 1) < 0.03)
     model = spectralgp.load(path, responses={"bump": bump})
+    if isinstance(model, GraphGPClassifier):
+        assert relative_error(model.predict_proba(), expected["probabilities"]) < OTHER_MACHINE
+        assert model.classes_.tolist() == expected["classes"].tolist()
+        return
     if isinstance(model, GraphGPForecaster):
         mean, std = model.predict(int(expected["inputs"]), return_std=True)
         assert relative_error(np.asarray(mean), expected["mean"]) < OTHER_MACHINE

@@ -463,11 +463,52 @@ def test_counts_are_learnt_with_their_exposures(folder):
     model = load("counts.sgp")
     own = model.posterior_.observed_by.beside
     assert np.allclose(own, exposure[list(model.graph_.names)].to_numpy())
+    later = exposure.iloc[:2].set_axis([2031, 2030])
+    later.to_csv("later.csv")
+    at = ["--at", "2030", "--at", "2031"]
+    rates = model.predict(pd.DataFrame({"time": [2030.0, 2031.0]}))
+    for given, factor in (("later.csv", later.loc[[2030, 2031]].to_numpy()), ("2", 2.0)):
+        answered("predict", "counts.sgp", *at, "--exposure", given, "--out", "told.csv", "--force")
+        assert np.allclose(pd.read_csv("told.csv", index_col=0), factor * rates, rtol=1e-6)
+    assert "trials must be left out" in refused("predict", "counts.sgp", *at, "--trials", "3", "--out", "no.csv")
+    missing = ["--at", "2032", "--exposure", "later.csv", "--out", "no.csv"]
+    assert "got none for 2032" in refused("predict", "counts.sgp", *missing, status=2)
     message = refused(*FIT, "--signals", "counts.csv", "--out", "other.sgp", "--likelihood", "bernoulli")
     assert "Y must hold zeros and ones" in message
     wrong = ["--likelihood", "poisson", "--exposure", "nowhere.csv", "--force"]
     message = refused(*FIT, "--signals", "counts.csv", "--out", "other.sgp", *wrong, status=2)
     assert "--exposure must be a number, or a table" in message
+
+
+def test_classes_of_nodes_are_learnt_and_predicted(folder):
+    names = list(pd.read_csv("files/incomes.csv", index_col=0).columns)
+    known = {names[0]: "east", names[5]: "west", names[9]: "east"}
+    rows = [f"{name},{known.get(name, '')}" for name in names[:12]]
+    Path("classes.csv").write_text("\n".join(["state,side", *rows]) + "\n")
+    pd.DataFrame({"state": names, "a": np.arange(len(names)), "b": 1.0}).to_csv("features.csv", index=False)
+    learn = ["fit", "--graph", "files/edges.csv", "--classes", "classes.csv"]
+    assert "3 labels of 2 classes (east 2, west 1)" in answered(*learn, "--out", "classes.sgp")
+    answered(*learn, "--inputs", "features.csv", "--out", "features.sgp")
+    assert load("features.sgp").n_features_in_ == 2
+    answered("predict", "classes.sgp", "--out", "told.csv")
+    told, model = pd.read_csv("told.csv", index_col=0), load("classes.sgp")
+    assert list(told.columns) == ["class", "p(east)", "p(west)"]
+    assert set(told.index) == set(names)
+    labels = pd.Series(known).reindex(list(model.graph_.names))
+    expected = spectralgp.GraphGPClassifier(model.graph_).fit(None, labels)
+    own = told.loc[list(model.graph_.names)]
+    assert np.allclose(own[["p(east)", "p(west)"]], expected.predict_proba(), atol=1e-6)
+    assert own["class"].tolist() == expected.predict().tolist()
+    for command in ("score", "impute", "update"):
+        out = [] if command == "score" else ["--out", "no.csv"]
+        assert "got one of classes" in refused(command, "classes.sgp", "--signals", "files/incomes.csv", *out)
+    assert "got one of classes" in refused("report", "classes.sgp", "--out", "no.html")
+    assert "got one of classes" in refused("plot", "classes.sgp", "--out", "no.png")
+    assert "one of --signals and --classes" in refused("fit", "--graph", "files/edges.csv", "--out", "o", status=2)
+    assert "--likelihood must be left out" in refused(*learn, "--likelihood", "poisson", "--out", "o", status=2)
+    assert "nothing but --out" in refused("predict", "classes.sgp", "--level", "0.9", "--out", "no.csv", status=2)
+    Path("classes.csv").write_text("state,side\nAtlantis,east\n")
+    assert "got 'Atlantis', which is none" in refused(*learn, "--out", "other.sgp")
 
 
 def test_a_model_of_signals_has_no_forecast(fitted):

@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from spectralgp import GraphGPForecaster, GraphGPRegressor, load
+from spectralgp import GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, load
 from spectralgp.cli import files
 from spectralgp.cli.app import AsJson, Debug, Force, answering, print_json, to_be_written
 from spectralgp.cli.files import file_option
@@ -74,6 +74,8 @@ def predict(
             None,
         ),
     ] = None,
+    exposure: files.Exposure = None,
+    trials: files.Trials = None,
     std: Std = None,
     level: Level = None,
     long: Long = False,
@@ -86,22 +88,46 @@ def predict(
 ) -> None:
     r"""Predict signals, with intervals or the standard deviation of what would be observed.
 
-    Text is written as in the files that were given: separators, decimal commas, dates.
+    Text is written as in the files that were given: separators, decimal commas, dates. Of a model of classes: the class
+    of every node and the probability of each, in columns named after them.
 
     Example (the model is that of `spectralgp fit --help`):
       spectralgp predict model.sgp --signals files/later.csv \
         --level 0.9 --out predicted.csv
     """
     _check_out(out, std, long, force)
-    fitted = files.loaded(model)
-    reader = files.Reader(layout, nodes, date_format)
+    found = load(model)
+    if isinstance(found, GraphGPClassifier):
+        options = (signals, inputs, at, observed, exposure, trials, std, level, long)
+        _predict_classes(found, out, any(options), as_json)
+        return
+    fitted, reader = files.as_signals(found, model), files.Reader(layout, nodes, date_format)
     new = _new_inputs(fitted, signals, inputs, at, observed, reader)
+    index = None if new is None else new.index
+    beside = files.beside_of({"exposure": exposure, "trials": trials}, reader, fitted.graph_, index)
     known = None if observed is None else _matched(reader.signals(observed, fitted.graph_), new, observed)
     fitted.set_output(predict="pandas")
-    mean, deviation = fitted.predict(new, return_std=True, include_noise=True, observed=known)
+    mean, deviation = fitted.predict(new, return_std=True, include_noise=True, observed=known, **beside)
     tables = [files.input_parts(inputs).table] if inputs else []
     _write(mean, deviation, out, std, long, level, reader.dialect(signals, observed, *tables))
     _say(as_json, out, std, mean, "Predicted")
+
+
+def _predict_classes(model: GraphGPClassifier, out: Path, has_more: bool, as_json: bool) -> None:
+    """Write the class of every node, and probabilities."""
+    import pandas as pd
+
+    if has_more or not model._read.is_flat:
+        raise typer.BadParameter("a model of classes of nodes must be asked for nothing but --out; got more options.")
+    names = range(model.graph_.n_nodes) if model.graph_.names is None else model.graph_.names
+    labels = [f"p({name})" for name in model.classes_.tolist()]
+    table = pd.DataFrame(model.predict_proba(), pd.Index(list(names), name="node"), labels).round(6)
+    table.insert(0, "class", model.predict())
+    write_tables({out: table}, dialect=Dialect())
+    if as_json:
+        print_json({"out": out, "n_nodes": len(table), "classes": model.classes_})
+        return
+    typer.echo(f"Predicted the classes of {len(table)} nodes: {out}")
 
 
 def _new_inputs(
@@ -286,7 +312,7 @@ def report(
         exogenous = None if table is None else inputs_from_file(table, date_format=date_format)
         given = (None if signals is None else reader.signals(signals, fitted.graph_), exogenous)
         options |= {"horizon": steps}
-    elif signals is not None:
+    elif files.as_signals(fitted, model) and signals is not None:
         data = files.data_of(fitted, signals, inputs, reader)
         given = (data.inputs, data.signals)
     elif inputs is not None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from spectralgp import Graph, GraphGPRegressor, load
+from spectralgp import Graph, GraphGPClassifier, GraphGPRegressor, load
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import clock_of, inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
-from spectralgp.files.tables import Dialect, dialect_of, parsed_index
+from spectralgp.files.tables import Dialect, dialect_of, parsed_index, read_table
 from spectralgp.graphs import GraphBase
 from spectralgp.kernels import InputRecipe
 from spectralgp.kernels.inputs import Clock
@@ -38,11 +38,13 @@ def data_option(text: str, **options: Any) -> Any:
     return typer.Option(help=text, rich_help_panel="Data", **options)
 
 
-Signals = Annotated[
-    Path,
-    file_option(
-        "Signals: a CSV or Parquet table, wide (one row per signal, one column per node) or long (time, node, value)."
-    ),
+SIGNALS = "Signals: a CSV or Parquet table, wide (one row per signal, one column per node) or long (time, node, value)."
+Signals = Annotated[Path, file_option(SIGNALS)]
+Exposure = Annotated[
+    str | None, data_option("What counts are proportional to: a number, or a table as of signals.", metavar="TABLE")
+]
+Trials = Annotated[
+    str | None, data_option("Trials of a binomial likelihood: a number, or a table as of signals.", metavar="TABLE")
 ]
 GraphFile = Annotated[
     Path | None, file_option("Edges (CSV, Parquet: source, target, weight), GraphML, .mtx, .npz or GeoJSON.")
@@ -122,14 +124,78 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def loaded(path: Path) -> GraphGPRegressor:
-    """A model of signals from a file; a series is refused."""
-    model = load(path)
-    if not isinstance(model, GraphGPRegressor):
+    """A model of signals from a file; series and classes are refused."""
+    return as_signals(load(path), path)
+
+
+def as_signals(model: Any, path: Path) -> GraphGPRegressor:
+    """A model that was loaded, if it is one of signals."""
+    if isinstance(model, GraphGPRegressor):
+        return model
+    got, use = "a series", "`spectralgp forecast` or `spectralgp update`"
+    if isinstance(model, GraphGPClassifier):
+        got, use = "one of classes", "`spectralgp predict`"
+    raise ValueError(f"{path} must hold a model of signals for this command; got {got}. Use {use}.")
+
+
+def beside_of(given: dict[str, str | None], reader: Reader, graph: GraphBase, index: pd.Index[Any] | None) -> Any:
+    """Exposures or trials by name, those that were typed: a number, or a table with the rows of an index."""
+    found: dict[str, Any] = {}
+    for name, text in given.items():
+        if text is None:
+            continue
+        try:
+            found[name] = float(text)
+            continue
+        except ValueError:
+            pass
+        path = Path(text)
+        if not path.is_file():
+            raise typer.BadParameter(f"--{name} must be a number, or a table as of signals; got {text!r}.")
+        table = reader.signals(path, graph)
+        if index is not None:
+            unknown = index.difference(table.index)
+            if len(unknown):
+                raise typer.BadParameter(f"--{name} must have the rows of the signals; got none for {unknown[0]}.")
+            table = table.loc[index]
+        found[name] = table
+    return found
+
+
+def graph_of(graph: Path | None, points: Path | None, neighbors: int | None, radius: float | None) -> Graph:
+    """A graph of edges, of points or of both."""
+    if neighbors is not None and radius is not None:
+        raise typer.BadParameter("--neighbors and --radius must not both be given. Choose one of them.")
+    if graph is not None:
+        read = graph_from_file(graph, neighbors, radius)
+        return read if points is None else with_points(read, points)
+    if points is None:
+        raise typer.BadParameter("a graph must be given: pass --graph FILE, or --points FILE for coordinates of nodes.")
+    return graph_from_points(points, neighbors, radius)
+
+
+def node_table(path: Path, graph: GraphBase, what: str) -> dict[str, list[Any]]:
+    """Columns of a table whose first one names nodes, in the graph's order; None where a node has no row.
+
+    `what` are the columns, for errors.
+    """
+    table = read_table(path)
+    names = [str(node) for node in (range(graph.n_nodes) if graph.names is None else graph.names)]
+    places, labels = {name: place for place, name in enumerate(names)}, table.labels(0)
+    unknown = [label for label in labels if label not in places]
+    twice = [label for label, times in Counter(labels).items() if times > 1]
+    if unknown or twice or len(table.names) < 2:
+        got = f"{unknown[0]!r}, which is none" if unknown else f"{twice[0]!r} twice" if twice else "one column alone"
         raise ValueError(
-            f"{path} must hold a model of signals for this command; got a series. Use `spectralgp forecast` or "
-            "`spectralgp update`."
+            f"{path} must have a row per node, its name in the first column and {what} beside it; got {got}. Nodes of "
+            f"the graph are such as {some(names[:3])}."
         )
-    return model
+    found: dict[str, list[Any]] = {}
+    for column, name in enumerate(table.names[1:], 1):
+        found[name] = [None] * len(names)
+        for label, cell in zip(labels, table.labels(column), strict=True):
+            found[name][places[label]] = cell or None
+    return found
 
 
 def read_data(
@@ -142,15 +208,7 @@ def read_data(
     reader: Reader,
 ) -> Data:
     """A graph of edges, of points or of both, named by the columns if need be, and signals on it with their inputs."""
-    if neighbors is not None and radius is not None:
-        raise typer.BadParameter("--neighbors and --radius must not both be given. Choose one of them.")
-    if graph is not None:
-        read = graph_from_file(graph, neighbors, radius)
-        read = read if points is None else with_points(read, points)
-    elif points is not None:
-        read = graph_from_points(points, neighbors, radius)
-    else:
-        raise typer.BadParameter("a graph must be given: pass --graph FILE, or --points FILE for coordinates of nodes.")
+    read = graph_of(graph, points, neighbors, radius)
     made, table, recipe = make_inputs(signals, read, input_parts(inputs), InputRecipe(), reader)
     named = read if read.names is not None else Graph(read.weights, list(table.columns), read.coordinates)
     return Data(named, made, table, recipe)

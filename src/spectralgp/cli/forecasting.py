@@ -63,7 +63,7 @@ def _loaded(path: Path) -> GraphGPForecaster:
     if not isinstance(model, GraphGPForecaster):
         raise ValueError(
             f"{path} must hold a series, as `spectralgp fit --inputs time --season auto` saves it; got a model of "
-            "signals. Use `spectralgp predict`."
+            "signals or classes. Use `spectralgp predict`."
         )
     return model
 
@@ -161,7 +161,7 @@ def update(
     elif scores is not None:
         raise typer.BadParameter("--scores must be left out: the model is not a series, as --season makes it.")
     else:
-        fitted, answer = _conditioned(fitted, model, signals, inputs, reader)
+        fitted, answer = _conditioned(files.as_signals(fitted, model), model, signals, inputs, reader)
         said = f"Took in {answer['n_new']} rows; the model has {answer['n_signals']} signals: {target}"
     fitted.save(target)
     if answer["n_left_out"]:

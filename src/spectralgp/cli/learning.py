@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 import spectralgp
-from spectralgp import Chebyshev, GraphGPRegressor, GraphKernel, Stacking
+from spectralgp import Chebyshev, GraphGPClassifier, GraphGPRegressor, GraphKernel, Stacking
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import progress_bar
 from spectralgp.cli import files
@@ -87,12 +87,6 @@ LikelihoodOption = Annotated[
     Literal["gaussian", "poisson", "negative_binomial", "bernoulli", "binomial", "student_t"],
     _model_option("How values are observed: counts, classes of two, proportions, outliers."),
 ]
-ExposureOption = Annotated[
-    str | None, _model_option("What counts are proportional to: a number, or a table as --signals.", metavar="TABLE")
-]
-TrialsOption = Annotated[
-    str | None, _model_option("Trials of a binomial likelihood: a number, or a table as --signals.", metavar="TABLE")
-]
 DeviceOption = Annotated[Literal["cpu", "cuda"] | None, _model_option("Where to compute on large graphs.")]
 Seed = Annotated[int, _model_option("Of folds and draws.", min=0, max=2**32 - 1)]
 Jobs = Annotated[
@@ -102,8 +96,15 @@ Jobs = Annotated[
 
 @answering
 def fit(
-    signals: files.Signals,
     out: Annotated[Path, typer.Option(help="File for the model.", dir_okay=False, metavar="MODEL")],
+    signals: Annotated[Path | None, files.file_option(files.SIGNALS)] = None,
+    classes: Annotated[
+        Path | None,
+        files.file_option(
+            "Instead of signals, classes of some nodes: a table of node and class. With --inputs FILE, a table of node "
+            "and features."
+        ),
+    ] = None,
     graph: files.GraphFile = None,
     points: files.Points = None,
     neighbors: files.Neighbors = None,
@@ -118,15 +119,15 @@ def fit(
     spectrum: SpectrumOption = "auto",
     device: DeviceOption = None,
     likelihood: LikelihoodOption = "gaussian",
-    exposure: ExposureOption = None,
-    trials: TrialsOption = None,
+    exposure: files.Exposure = None,
+    trials: files.Trials = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     force: Force = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    r"""Learn a model from a graph and signals in files, and save it.
+    r"""Learn a model from a graph and signals, or classes of some nodes, in files, and save it.
 
     Empty cells are what was not observed. Nodes are matched by name across files.
 
@@ -136,6 +137,18 @@ def fit(
     """
     to_be_written(out, force=force)
     chosen = kernel_named(_with_degree(kernel, degree))
+    if (signals is None) == (classes is None):
+        got = "neither" if signals is None else "both"
+        raise typer.BadParameter(f"one of --signals and --classes must be given; got {got}.")
+    if classes is not None:
+        left = {"--kernel": chosen, "--season": season, "--exposure": exposure, "--trials": trials, "--device": device}
+        left["--likelihood"] = likelihood if likelihood != "gaussian" else None
+        given = [name for name, value in left.items() if value]
+        if given:
+            raise typer.BadParameter(f"{given[0]} must be left out with --classes, whose model has its own.")
+        _fit_classes(files.graph_of(graph, points, neighbors, radius), classes, inputs, out, spectrum, as_json)
+        return
+    assert signals is not None
     reader = files.Reader(layout, nodes, date_format)
     data = files.read_data(graph, points, neighbors, radius, signals, inputs, reader)
     if season:
@@ -153,8 +166,7 @@ def fit(
         verbose=1,
         likelihood=likelihood,
     )
-    given = {"exposure": exposure, "trials": trials}
-    beside = {name: _beside(text, name, reader, data) for name, text in given.items() if text is not None}
+    beside = files.beside_of({"exposure": exposure, "trials": trials}, reader, data.graph, data.signals.index)
     start = perf_counter()
     with files.naming(signals):
         model.fit(data.inputs, data.signals, **beside)
@@ -168,20 +180,44 @@ def fit(
     typer.echo(f"\nLog evidence {model.log_marginal_likelihood_:.2f} nats; {seconds:.1f} s.\nSaved as {out}.")
 
 
-def _beside(text: str, name: str, reader: files.Reader, data: files.Data) -> Any:
-    """Exposures or trials: a number, or a table with the rows of the signals."""
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    path = Path(text)
-    if not path.is_file():
-        raise typer.BadParameter(f"--{name} must be a number, or a table such as --signals; got {text!r}.")
-    table = reader.signals(path, data.graph)
-    unknown = data.signals.index.difference(table.index)
-    if len(unknown):
-        raise typer.BadParameter(f"--{name} must have the rows of --signals; got none for {unknown[0]}.")
-    return table.loc[data.signals.index]
+def _fit_classes(graph: Any, path: Path, inputs: list[str] | None, out: Path, spectrum: Any, as_json: bool) -> None:
+    """Learn classes of nodes and save them."""
+    parts = files.input_parts(inputs)
+    if parts.time or parts.lag is not None:
+        raise typer.BadParameter("--inputs must be a table of node and features with --classes, which have no time.")
+    columns = files.node_table(path, graph, "its class")
+    if len(columns) > 1:
+        raise typer.BadParameter(f"--classes must have two columns, node and class; got {len(columns) + 1}.")
+    features = None if parts.table is None else _node_features(parts.table, graph)
+    model, start = GraphGPClassifier(graph, spectrum=spectrum, verbose=1), perf_counter()
+    with files.naming(path):
+        model.fit(features, next(iter(columns.values())))
+    seconds = perf_counter() - start
+    model.save(out)
+    if as_json:
+        answer = {"model": out, "n_nodes": graph.n_nodes, "n_edges": graph.n_edges, "n_labels": model.n_labels_}
+        learnt = {"classes": model.classes_, "weights": model.kernel_weights_, "temperature": model.temperature_}
+        print_json({**answer, **learnt, "seconds": seconds})
+        return
+    typer.echo(model.summary().rstrip())
+    typer.echo(f"\n{seconds:.1f} s.\nSaved as {out}.")
+
+
+def _node_features(path: Path, graph: Any) -> Any:
+    """Features of all nodes from a table."""
+    columns = files.node_table(path, graph, "its features")
+    names = range(graph.n_nodes) if graph.names is None else graph.names
+    values = np.empty((graph.n_nodes, len(columns)))
+    for place, (column, cells) in enumerate(columns.items()):
+        for node, (name, cell) in enumerate(zip(names, cells, strict=True)):
+            try:
+                values[node, place] = float(cell)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"{path} must have a number for every node in column {column!r}; got {cell!r} for {name!r}. Fill "
+                    "it in, or leave the column out."
+                ) from error
+    return values
 
 
 def _fit_series(

@@ -85,6 +85,8 @@ def plot(
 
     matplotlib.use("agg")  # needs no screen
     fitted, reader = load(model), files.Reader(layout, nodes, date_format)
+    if not isinstance(fitted, GraphGPForecaster):
+        files.as_signals(fitted, model)
     names = [str(name) for name in fitted.node_names_ or range(fitted.graph_.n_nodes)]
     unknown = [name for name in node or () if name not in names]
     if unknown:

@@ -1,4 +1,4 @@
-"""Fitted models of either kind from files."""
+"""Fitted models of every kind from files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from spectralgp._basics.checks import as_option
 from spectralgp.estimators import saving
+from spectralgp.estimators.classifier import GraphGPClassifier
 from spectralgp.estimators.forecaster import GraphGPForecaster
 from spectralgp.estimators.regressor import GraphGPRegressor
 from spectralgp.kernels import Response
@@ -37,7 +38,7 @@ def load(
 
     Returns
     -------
-    model : GraphGPRegressor or GraphGPForecaster
+    model : GraphGPRegressor, GraphGPForecaster or GraphGPClassifier
         What was saved.
 
     Raises
@@ -47,7 +48,9 @@ def load(
         not go together.
     """
     chosen = None if device is None else as_option(device, "device", ("cpu", "cuda"))
-    state, arrays, is_forecaster = saving.read_content(path)
-    if is_forecaster:
+    state, arrays, kind = saving.read_content(path)
+    if kind == "classifier":
+        return saving.read_classifier(GraphGPClassifier, path, state, arrays)
+    if kind is not None:
         return saving.read_forecaster(GraphGPForecaster, path, state, arrays)
     return saving.read_model(GraphGPRegressor, path, state, arrays, chosen, responses or {})

@@ -14,10 +14,12 @@ from spectralgp.estimators.reading import Form, Training
 from spectralgp.fields import LatentPosterior, ObservedBy
 from spectralgp.likelihoods import Gaussian, Likelihood
 
-LIKELIHOOD_ARGUMENTS = ("exposure", "trials", "noise_variance")
+LIKELIHOOD_ARGUMENTS = ("exposure", "trials", "noise_variance", "weights")
 INTERCEPT = "intercept"
 KNOWN_SHARE = 0.5  # of the smallest known noise, that counts as white part of the latent signals
-RESOLVED_SHARE = 1e-3  # of the variance of Y, that is left to sites where noise is learnt
+RESOLVED_SHARE = (
+    1e-3  # of the variance of Y, that is left to sites where noise is learnt; to the white part, if weighed
+)
 OWN_WHITE_SHARE = 0.01  # of the latent variance, as white part where the likelihood has a noise of its own
 
 
@@ -102,6 +104,11 @@ def read_observing(
     form, values = training.form, np.asarray(training.values, dtype=float)
     n_signals, n_nodes = form.kept.size, values.shape[1]
     own = likelihood.beside or ("noise_variance" if isinstance(likelihood, Gaussian) else None)
+    is_weighed = own == "noise_variance" and given.get("weights") is not None
+    if is_weighed:
+        if given.get("noise_variance") is not None:
+            raise ValueError("weights must be left out where noise_variance is given; got both. Pass one of them.")
+        own = "weights"
     for name in LIKELIHOOD_ARGUMENTS:
         if given.get(name) is not None and name != own:
             raise ValueError(
@@ -122,7 +129,7 @@ def read_observing(
         names, columns = (INTERCEPT, *names), [np.ones(values.shape), *columns]
     stacked = np.stack(columns) if columns else np.empty((0, *values.shape))
     seen = np.isfinite(values)
-    _check_entries(likelihood, values, beside, seen, form)
+    _check_entries(likelihood, values, beside, seen, form, str(own))
     flat = stacked[:, seen]
     if len(flat) and np.linalg.matrix_rank(flat) < len(flat):
         raise ValueError(
@@ -131,18 +138,21 @@ def read_observing(
         )
     noise: float | None = None
     if isinstance(likelihood, Gaussian):
-        if said is not None:
+        variance = float(np.var(values[seen]) or 1.0)
+        if is_weighed:
+            noise, beside = RESOLVED_SHARE * variance, 1 / np.where(seen, beside, 1.0)
+        elif said is not None:
             noise = KNOWN_SHARE * float(np.min(beside[seen]))
             rest = np.where(beside > noise, beside - noise, np.nan)
             likelihood, beside = Gaussian(1.0), np.where(np.isfinite(rest), rest, np.nanmedian(rest))
         else:
-            likelihood = Gaussian(float(np.sqrt(RESOLVED_SHARE * (np.var(values[seen]) or 1.0))))
+            likelihood = Gaussian(float(np.sqrt(RESOLVED_SHARE * variance)))
     beside = np.where(seen | (np.isfinite(beside) & (beside > 0)), beside, 1.0)
     observed_by = ObservedBy(likelihood, beside, stacked)
-    variance = observed_by.observations(values, likelihood.started()).rough_variance
+    typical = observed_by.observations(values, likelihood.started()).rough_variance
     if likelihood.parameters and noise is None and not isinstance(likelihood, Gaussian):
-        noise = OWN_WHITE_SHARE * variance
-    return Observing(observed_by, noise, variance, names)
+        noise = OWN_WHITE_SHARE * typical
+    return Observing(observed_by, noise, typical, names)
 
 
 def new_observed_by(
@@ -153,11 +163,13 @@ def new_observed_by(
     covariates, own, likelihood = given.pop("covariates", None), posterior.observed_by, posterior.likelihood
     n_nodes = own.beside.shape[1]
     argument = likelihood.beside or ("noise_variance" if isinstance(likelihood, Gaussian) else None)
+    is_weighed = bool(own.likelihood.open_parameters) and argument == "noise_variance"
+    argument = "weights" if is_weighed else argument
     for name in given:
         if name != argument:
             raise ValueError(f"{name} must be left out with this model; got some. It takes {argument or 'nothing'}.")
     beside = np.ones((n_inputs, n_nodes))
-    is_noise_known = isinstance(likelihood, Gaussian) and likelihood.scale == 1.0
+    is_noise_known = isinstance(likelihood, Gaussian) and likelihood.scale == 1.0 and not is_weighed
     if argument in given:
         beside = beside_of(given[argument], argument, form, n_inputs, n_nodes)
     elif is_noise_known:
@@ -172,6 +184,7 @@ def new_observed_by(
         beside = beside - white
     elif np.any(~(beside > 0)):
         raise ValueError(f"{argument} must be finite and above 0; got {np.min(beside):g}. One is the default.")
+    beside = 1 / beside if is_weighed else beside
     own_names = tuple(name for name in names if name != INTERCEPT)
     found, columns = covariate_columns(covariates, form, n_inputs, n_nodes)
     stays = np.all(own.columns == own.columns[:, :1])
@@ -186,15 +199,15 @@ def new_observed_by(
     return ObservedBy(likelihood, beside, np.stack(columns))
 
 
-def _check_entries(likelihood: Likelihood, values: Array, beside: Array, seen: Mask, form: Form) -> None:
+def _check_entries(likelihood: Likelihood, values: Array, beside: Array, seen: Mask, form: Form, own: str) -> None:
     """Refuse values that a likelihood cannot observe, by the place of the first."""
     if isinstance(likelihood, Gaussian):
         wrong = seen & ~((beside > 0) & np.isfinite(beside))
         if wrong.any():
             where, value = _place(wrong, form), beside[wrong][0]
             raise ValueError(
-                f"noise_variance must be finite and above 0 where a value was observed; got {value:g} at {where}. "
-                "Leave out values without noise, or give them a small one."
+                f"{own} must be finite and above 0 where a value was observed; got {value:g} at {where}. "
+                "Leave out values without any, by NaN in Y, or give them small ones."
             )
     for one in likelihood.conditions():
         safe = np.where(seen, beside, 1.0)

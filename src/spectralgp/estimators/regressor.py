@@ -265,6 +265,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         exposure: Any = None,
         trials: Any = None,
         noise_variance: Any = None,
+        weights: Any = None,
         covariates: Any = None,
     ) -> Self:
         """Learn all hyperparameters and condition on the signals; the estimator is unchanged if an error is raised.
@@ -287,6 +288,9 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             Numbers of trials of a binomial likelihood.
         noise_variance : float, or array of shape (n_nodes,) or as Y, optional
             Noise of each value where it is known, as of instruments, in the units of `Y` squared.
+        weights : float, or array of shape (n_nodes,) or as Y, optional
+            How much each value counts where its noise is known but for one factor, as of means of several readings: the
+            variance of the noise is divided by it, and ``likelihood_.scale`` is its root at weight one, learnt.
         covariates : dict, array or table, optional
             Fixed effects beside an intercept: a dict of names and values, one per node or of the shape of `Y`; or one
             row per node, one column per covariate. ``coefficients_`` has them with standard errors.
@@ -304,7 +308,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             reading.check_parameters(self, solver)
             training, names = reading.read_training(self, X, Y), tuple[str, ...]()
             try:
-                observing = self._observing(training, exposure, trials, noise_variance, covariates)
+                observing = self._observing(training, exposure, trials, noise_variance, weights, covariates)
                 if isinstance(observing, observers.Observing):
                     names, learnt = observing.names, self._learn_latent(training, observing, solver)
                 else:
@@ -348,12 +352,13 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         return self
 
     def _observing(
-        self, training: reading.Training, exposure: Any, trials: Any, noise_variance: Any, covariates: Any
+        self, training: reading.Training, exposure: Any, trials: Any, noise_variance: Any, weights: Any, covariates: Any
     ) -> observers.Observing | float | None:
         """How values are observed of latent signals; or the noise of all of them, where it is known and one number."""
-        likelihood, given = as_likelihood(self.likelihood), {"exposure": exposure, "trials": trials}
+        likelihood = as_likelihood(self.likelihood)
+        given = {"exposure": exposure, "trials": trials, "weights": weights}
         is_plain = self.likelihood == "gaussian" and covariates is None
-        if is_plain and exposure is None and trials is None:
+        if is_plain and all(one is None for one in given.values()):
             if noise_variance is None:
                 return None
             n_signals, n_nodes = training.form.kept.size, training.values.shape[1]

@@ -42,15 +42,15 @@ def write_model(model: Any, path: str | PathLike[str]) -> None:
     write_file(path, *written(model._learnt, model.fits_, graph, {"parameters": parameters, "fitted": fitted}))
 
 
-def read_content(path: str | PathLike[str]) -> tuple[Any, dict[str, Any], bool]:
-    """JSON and arrays of a file, and whether they are a forecaster's."""
+def read_content(path: str | PathLike[str]) -> tuple[Any, dict[str, Any], str | None]:
+    """JSON and arrays of a file, and the kind of model where it is not one of signals."""
     from spectralgp.files.container import read_file
 
     state, arrays = read_file(path)
     kind = state.get("kind") if isinstance(state, dict) else None
-    if kind not in (None, "forecaster"):
+    if kind not in (None, "forecaster", "classifier"):
         raise ValueError(f"{path} must hold a model whose kind is known here; got {repr(kind)[:60]}. Save it again.")
-    return state, arrays, kind is not None
+    return state, arrays, kind
 
 
 def read_model(
@@ -102,6 +102,37 @@ def write_forecaster(model: Any, path: str | PathLike[str]) -> None:
         "time_column": model._time_column,
     }
     write_file(path, *series_written(model._model, model.backtest_, model.graph_, estimator))
+
+
+def write_classifier(model: Any, path: str | PathLike[str], codes: Any, read: Any, inputs: Any, fields: Any) -> None:
+    """Write a fitted classifier to a file."""
+    from spectralgp.files.classes import classes_written
+    from spectralgp.files.container import write_file
+
+    parameters = model.get_params(deep=False) | {"graph": model.graph is not None, "verbose": int(model.verbose)}
+    names = getattr(model, "feature_names_in_", None)
+    held = {
+        "parameters": parameters,
+        "classes": model.classes_.tolist(),
+        "labels": codes,
+        "is_flat": read.is_flat,
+        "order": read.order,
+        "inputs": inputs,
+        "feature_names": None if names is None else [str(name) for name in names],
+        "date_columns": getattr(model, "date_columns_", ()),
+        "sites": tuple(one.sites for one in fields),
+        "converged": tuple(bool(one.converged) for one in fields),
+    }
+    graph = model.graph_.require_whole("to be written to a model file")
+    write_file(path, *classes_written(graph, held))
+
+
+def read_classifier(cls: Any, path: str | PathLike[str], state: Any, arrays: Any) -> Any:
+    """The classifier of a file."""
+    from spectralgp.files.classes import classes_made
+
+    with _named(path), np.errstate(all="ignore"):
+        return cls._restored(classes_made(state, arrays))
 
 
 def read_forecaster(cls: Any, path: str | PathLike[str], state: Any, arrays: Any) -> Any:

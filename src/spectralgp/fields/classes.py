@@ -46,15 +46,15 @@ def expected_probabilities(mean: Array, variance: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sites:
+class ClassSites:
     """Gaussian factors ``exp(linear f - curvature f^2 / 2)`` at the labelled entries, one per class."""
 
     linear: Array  # shape (n_labels, n_classes)
     curvature: Array
 
-    def towards(self, other: _Sites, step: float) -> _Sites:
+    def towards(self, other: ClassSites, step: float) -> ClassSites:
         """A step of the natural gradient."""
-        return _Sites(*((1 - step) * a + step * b for a, b in zip(self._both, other._both, strict=True)))
+        return ClassSites(*((1 - step) * a + step * b for a, b in zip(self._both, other._both, strict=True)))
 
     @property
     def _both(self) -> tuple[Array, Array]:
@@ -72,7 +72,7 @@ class LabelledField:
 
     weights: Array  # K^-1 m, by which covariances give means elsewhere; (n_labels, n_classes)
     factors: tuple[Array, ...]  # of I + w^1/2 K w^1/2, one per class
-    sites: _Sites
+    sites: ClassSites
     mean: Array  # at the labelled entries
     variance: Array
     log_determinant: float  # of all I + w^1/2 K w^1/2
@@ -100,6 +100,11 @@ class LabelledField:
         return expected_probabilities(mean, np.maximum(left, 0.0))  # rounding of a difference
 
 
+def with_known_sites(covariance: Array, labels: Indices, sites: ClassSites, converged: bool) -> LabelledField:
+    """The latent fields of the classes with sites that `given_labels` found, bit for bit."""
+    return replace(_with_sites(covariance, np.eye(sites.linear.shape[1])[labels], sites), converged=converged)
+
+
 def given_labels(
     covariance: Array, labels: Indices, n_classes: int, start: LabelledField | None = None
 ) -> LabelledField:
@@ -109,14 +114,14 @@ def given_labels(
     expectations at points are not exact enough for the bound to say which step is too long.
     """
     indicators = np.eye(n_classes)[labels]
-    sites = _Sites(np.zeros(indicators.shape), np.full(indicators.shape, 0.1)) if start is None else start.sites
+    sites = ClassSites(np.zeros(indicators.shape), np.full(indicators.shape, 0.1)) if start is None else start.sites
     found = _with_sites(covariance, indicators, sites)
     for number in range(MOST_STEPS):
         shares = _softmax(found.mean + np.sqrt(found.variance) * _points(n_classes))
         mean = shares.mean(axis=0)
         # equation (42)
         curvature = np.maximum(mean - np.einsum("ijk,ijk->jk", shares, shares) / len(shares), SMALLEST_CURVATURE)
-        wanted = _Sites(indicators - mean + curvature * found.mean, curvature)
+        wanted = ClassSites(indicators - mean + curvature * found.mean, curvature)
         step = LARGEST_STEP * min(1.0, N_LARGEST / (number + 1))
         before, found = found, _with_sites(covariance, indicators, found.sites.towards(wanted, step))
         if np.max(np.abs(found.mean - before.mean) / np.sqrt(found.variance)) < MEAN_TOLERANCE:
@@ -124,7 +129,7 @@ def given_labels(
     return found
 
 
-def _with_sites(covariance: Array, indicators: Array, sites: _Sites) -> LabelledField:
+def _with_sites(covariance: Array, indicators: Array, sites: ClassSites) -> LabelledField:
     """The field with these sites."""
     mean, variance, factors, log_determinant = np.empty_like(indicators), np.empty_like(indicators), [], 0.0
     for place in range(indicators.shape[1]):

@@ -157,6 +157,7 @@ class Sites:
     variance: Array
     root: Array | None  # deviations (n_entries, n_signals, n_nodes) whose outer products add up to the covariance
     log_determinant: float | None  # log |I + A W| where it is known exactly
+    solved: Array  # what systems of the columns had as solutions, to go on from
 
     __getstate__ = without_caches
 
@@ -336,12 +337,13 @@ def find_sites(
         start, is_exact = find_sites(covariance, observations, start, is_final=False), True
     bases = _bases_of(covariance)
     coefficients, solution = observations.rough_coefficients, np.zeros(covariance.shape)
+    solved = np.zeros(observations.columns.shape)
     if start is not None:
         variance, image = start.variance, times(covariance, start.solution)
         fresh = _gained(observations, observations.fixed(coefficients), variance, coefficients, 0.0)
         known, length = observations.fixed(start.coefficients) + image, float(np.sum(start.solution * image))
         if _gained(observations, known, variance, start.coefficients, length) >= fresh:
-            coefficients, solution = start.coefficients, start.solution
+            coefficients, solution, solved = start.coefficients, start.solution, start.solved
         else:  # of another covariance it leads astray
             start = None
     if start is None:
@@ -359,7 +361,6 @@ def find_sites(
     image = times(covariance, solution)
     mean = observations.fixed(coefficients) + image
     root, determinant, effects = None, None, np.zeros((len(coefficients), len(coefficients)))
-    solved = np.zeros(observations.columns.shape)
     for number in range(n_rounds):
         mean, solution, image, coefficients, effects, solved, gain = _newton(
             covariance, observations, mean, solution, image, coefficients, variance, solved, tolerance
@@ -373,7 +374,8 @@ def find_sites(
         mention(f"finding sites, round {number + 1}")
         if change < allowed and gain < max(SETTLED_NATS, SETTLED_NATS_PER_ENTRY * n_entries):
             break
-    return Sites(covariance, observations, solution, coefficients, effects, mean, variance, root, determinant)
+    found = solution, coefficients, effects, mean, variance, root, determinant, solved
+    return Sites(covariance, observations, *found)
 
 
 def _gained(observations: Observations, mean: Array, variance: Array, coefficients: Array, length: float) -> float:
@@ -564,4 +566,6 @@ def padded(sites: Sites, covariance: Covariance, observations: Observations) -> 
     variance = np.minimum(_bases_of(covariance).prior_variance, FIRST_VARIANCE)
     variance[: -more or None] = sites.variance
     solution = np.concatenate([sites.solution, nothing])
-    return replace(sites, covariance=covariance, observations=observations, solution=solution, variance=variance)
+    solved = np.concatenate([sites.solved, np.zeros((len(sites.solved), *nothing.shape))], axis=1)
+    longer = replace(sites, solution=solution, variance=variance, solved=solved)
+    return replace(longer, covariance=covariance, observations=observations)

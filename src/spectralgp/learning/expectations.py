@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.linalg import null_space
+from scipy.linalg import block_diag
 
 from spectralgp._basics.checks import Array
 from spectralgp.fields import GraphGP, Seen, Sites, condition_latent, find_sites, seen_about
-from spectralgp.learning.objective import Objective, Task
+from spectralgp.kernels.base import Positivity
+from spectralgp.learning.objective import Objective, Task, definite
+from spectralgp.learning.sqp import constrained_step, updated
 from spectralgp.likelihoods import Likelihood
 from spectralgp.signals import expected_signals
 
@@ -25,11 +28,12 @@ TRUNCATION_SHARE = 0.1  # of the tolerated truncation error of a quadrature, tha
 MAX_MISSING_SHARE = 0.98  # of the information, that is taken to be missing
 LATENT_TOLERANCE_NATS = 0.012  # that a fit of latent signals may fall short of its maximum
 NEAR_GAIN_NATS = 0.1  # a step that gains less is near enough for sites to be found well
+NEAR_OWN_NATS = 1.0  # and one for steps to be lengthened where a likelihood that is not log-concave learns too
 MAX_SPREAD_OPERATIONS = 2**26  # for the deviations of latent signals in one evaluation
 MIN_DEVIATIONS = 8
-ON_BOUND = 1e-6  # of a filter's largest value, or in a parameter: a constraint that holds with equality
 LARGE_TOLERANCE_NATS = 0.1  # the same on a large graph, where draws leave more open
 MAX_LATENT_DRAWS, MAX_LATENT_VALUES = 64, 2**16  # on a large graph, and of them together, unless they are the fewest
+MAX_PASSED = 8  # points whose slopes are remembered, beside the last
 
 
 class Expectation(ABC):
@@ -41,7 +45,7 @@ class Expectation(ABC):
     missing_share: float  # of the information about hyperparameters
     has_parameters: bool = False  # whether more is learnt in completions than the parameters of a model
     gain: float = 0.0  # of parameters that were learnt in the last completion, beside those of the model
-    lengthens_steps: bool = True  # whether steps may go on as they did
+    likelihood: Likelihood | None = None  # what was learnt of it in the last completion
     ahead: Array | None = None  # where the last step would have led to with what is missing known to slow it; unknown
     left_nats: float | None = None  # between where it began and the maximum, by that
 
@@ -59,6 +63,9 @@ class Expectation(ABC):
 
     def settle(self, objective: Objective, before: Array, after: Array, gain: float) -> None:  # noqa: B027
         """Take note of where a step began and ended, and what it gained; nothing to do where shares are known."""
+
+    def lengthen(self, reach: float) -> None:  # noqa: B027
+        """Go on by a share of the way ahead in what is learnt beside the model; nothing where nothing is."""
 
     def finished(self, model: GraphGP) -> GraphGP:
         """A model with all that was learnt beside it; from now on nothing more is."""
@@ -132,6 +139,26 @@ class CompletedHoles(Expectation):
         return f"{count_of(self.n_draws)}, {steps}: {holes}, too many for their covariance to be written out in each"
 
 
+@dataclass(frozen=True, eq=False)
+class _Together:
+    """Hyperparameters with the logarithms of a likelihood's own parameters after them."""
+
+    objective: Objective
+    own_bounds: Array
+
+    @property
+    def bounds(self) -> Array:
+        return np.vstack([self.objective.bounds, self.own_bounds])
+
+    @property
+    def units(self) -> Array:
+        return np.concatenate([self.objective.units, np.ones(len(self.own_bounds))])
+
+    def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
+        found = self.objective.positivity(x[: len(self.objective.bounds)], coarse)
+        return tuple(one.padded(0, x.size) for one in found)
+
+
 class LatentSignals(Expectation):
     """Latent signals given what a likelihood observes of them; each step goes on from the sites of the last."""
 
@@ -141,16 +168,18 @@ class LatentSignals(Expectation):
         self.tolerance_nats, self.missing_share = LATENT_TOLERANCE_NATS, 0.5
         self.names = self.observed_by.likelihood.open_parameters
         self.has_parameters = bool(self.names)
-        self.likelihood: Likelihood = self.observed_by.likelihood.started(float(np.sqrt(task.variance)))
+        self.unit = float(np.sqrt(task.variance))
+        self.likelihood: Likelihood = self.observed_by.likelihood.started(self.unit)
         self.sites: Sites | None = None
         self.is_large = task.spectrum.needs_passes
         self._drawn: Array | None = None  # solutions of the last draws
         if self.is_large:
             truncation_error = task.spectrum.tolerance * self.signals.size
             self.tolerance_nats = max(LARGE_TOLERANCE_NATS, TRUNCATION_SHARE * truncation_error)
-        # a likelihood that is learnt from rough sites, or by lengthened steps far from the end, goes to and fro
-        self.lengthens_steps = not self.names
-        self.is_far = not self.names  # from the answer, so that rough sites will do
+        self.is_far = not self.names  # from the answer, so that rough sites will do; a likelihood learnt of such is not
+        self._slopes = np.empty(0), np.empty((0, 0))  # of the likelihood's parameters at the last sites
+        self._passed: list[tuple[Array, Array]] = []  # points that steps began from, and the slopes there
+        self._logs_ahead = np.empty(0)
 
     @property
     def _n_draws(self) -> int:
@@ -172,8 +201,8 @@ class LatentSignals(Expectation):
         if self.names and model.likelihood is None:
             own = observations.observed
             known = observations.values[own], sites.mean[own], sites.variance[own], observations.beside[own]
-            unit = float(np.sqrt(self.task.variance))
-            self.likelihood, self.gain = observations.likelihood.learnt(self.names, *known, unit)
+            self._slopes = observations.likelihood.slopes(self.names, *known)
+            self.likelihood, self.gain = observations.likelihood.learnt(self.names, *known, self.unit)
         if self.is_large:
             tolerance = max(float(np.sqrt(self.tolerance_nats / self.signals.size)), MIN_SOLVE_TOLERANCE)
             drawn, self._drawn = sites.deviating(self._n_draws, np.random.default_rng(SEED), self._drawn, tolerance)
@@ -200,44 +229,44 @@ class LatentSignals(Expectation):
         return f"variances {how}, {steps}: latent signals of which {self.signals.size} values were observed"
 
     def settle(self, objective: Objective, before: Array, after: Array, gain: float) -> None:
-        """Equation (41): the information of signals as they are, and of those seen with the noise of sites.
+        """Equation (41): where a step by the information of signals seen with the noise of sites would lead.
 
-        A step is as long as the former allows; the latter says how long it should have been.
+        The slope is that of the bound, to which sites are the best at every point. What the likelihood's own parameters
+        and the others say of each other is learnt from how slopes changed between the last points.
         """
         assert self.sites is not None
         self.is_far = self.is_far and gain > NEAR_GAIN_NATS
-        self.lengthens_steps = not self.names or gain + self.gain < NEAR_GAIN_NATS
         curvature = float(np.mean(self.sites.terms[2]))
-        complete, seen = objective.precision(after), objective.precision(after, 1 / max(curvature, 1e-12))
-        if complete is None or seen is None or not len(seen):
+        seen = objective.precision(after, 1 / max(curvature, 1e-12))
+        self.ahead = self.left_nats = None
+        if seen is None or not len(before):
             return
-        free = free_directions(objective, after)
-        if not free.size:
-            self.left_nats, self.ahead = gain + self.gain, after
-            return
-        slope, complete, seen = free.T @ (complete @ (after - before)), free.T @ complete @ free, free.T @ seen @ free
-        left = np.linalg.eigvals(np.linalg.solve(complete, seen)).real
-        self.missing_share = float(np.clip(1 - np.min(left), 0.0, MAX_MISSING_SHARE))
-        step = np.linalg.solve(seen, slope)
+        used = self.sites.observations.likelihood
+        slope, own = objective.evaluate(before)[1], self._slopes
+        together = _Together(objective, used.bounds(self.names, self.unit))
+        point, slope = np.concatenate([before, used.logarithms(self.names)]), np.concatenate([slope, own[0]])
+        precision = definite(block_diag(seen, own[1]), together.units)
+        if self.names:
+            self._passed = [*self._passed[-MAX_PASSED:], (point, slope)]
+            for (one, there), (other, here) in pairwise(self._passed):
+                if np.any(one != other):
+                    precision = updated(precision, other - one, there - here)
+        step = constrained_step(together, point, slope, precision)
+        promised = float(slope @ step) - 0.5 * float(step @ precision @ step)
         # directions of which values say next to nothing are not waited for
-        self.left_nats = min(0.5 * float(slope @ step), gain / (1 - MAX_MISSING_SHARE))
-        self.left_nats += self.gain / (1 - self.missing_share)
-        self.ahead = before + free @ step
+        self.left_nats = min(promised, (gain + self.gain) / (1 - MAX_MISSING_SHARE))
+        is_concave = bool(np.all(self.sites.terms[2][self.sites.observations.observed] > 0))
+        if self.names and not is_concave and gain + self.gain > NEAR_OWN_NATS:
+            return  # there may be several maxima, between which lengthened steps go to and fro
+        self.ahead, self._logs_ahead = before + step[: before.size], point[before.size :] + step[before.size :]
+
+    def lengthen(self, reach: float) -> None:
+        logs = self.likelihood.logarithms(self.names)
+        self.likelihood = self.likelihood.with_logarithms(self.names, logs + reach * (self._logs_ahead - logs))
 
     def finished(self, model: GraphGP) -> GraphGP:
         self.names, self.gain = (), 0.0
         return replace(model, likelihood=self.likelihood)
-
-
-def free_directions(objective: Objective, x: Array) -> Array:
-    """Directions in which no constraint holds a point, orthonormal in columns: a step along others would be undone."""
-    held = [np.eye(x.size)[np.any(np.abs(objective.bounds - x[:, None]) <= ON_BOUND, axis=1)]]
-    for one in objective.positivity(x):
-        response = one.rows @ x
-        held.append(one.rows[response <= ON_BOUND * np.max(np.abs(response), initial=0.0)])
-    rows = np.vstack(held)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(null_space(rows[lengths[:, 0] > 0] / lengths[lengths[:, 0] > 0], rcond=ON_BOUND))
 
 
 def max_draws(task: Task) -> int:

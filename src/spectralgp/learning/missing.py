@@ -21,6 +21,7 @@ from spectralgp.learning.expectations import (
 )
 from spectralgp.learning.fit import Fit, Outcome, Solver, Stage, certify, lift_above_zero
 from spectralgp.learning.objective import Objective, Task
+from spectralgp.likelihoods import Likelihood
 
 DRAW_TOLERANCE_NATS = 0.02  # that draws may cost
 DRAW_GROUPS = 8  # from which that cost is estimated
@@ -80,6 +81,7 @@ class _Step:
     gain: float
     is_far: bool
     left_nats: float | None  # between where it began and the maximum, where that is known
+    likelihood: Likelihood | None  # that was learnt
 
 
 def _is_astray(step: _Step, last: _Step) -> bool:
@@ -122,6 +124,7 @@ class _ExpectationMaximisation:
             if history and _is_astray(step, history[-1]) and model is not history[-1].fit.model:
                 # the extrapolation led astray: from where it began again
                 model, fit = history[-1].fit.model, history[-1].fit
+                self.expectation.likelihood = history[-1].likelihood
                 history, self.reach = [], 0.25 * self.reach
                 continue
             self.reach = min(1.0, 2 * self.reach)
@@ -176,7 +179,8 @@ class _ExpectationMaximisation:
         before = objective.point(model)
         gain, after = new.log_posterior - objective.evaluate(before)[0], objective.point(new.model)
         self.expectation.settle(objective, before, after, gain)
-        return _Step(before, after, new, gain + self.expectation.gain, is_far, self.expectation.left_nats)
+        expectation = self.expectation
+        return _Step(before, after, new, gain + expectation.gain, is_far, expectation.left_nats, expectation.likelihood)
 
     def _restarted(self, fit: Fit) -> Fit | None:
         """The best of the restarts given signals completed under the answer, if it is higher; they are made once."""
@@ -191,9 +195,10 @@ class _ExpectationMaximisation:
     def _extrapolated(self, history: Sequence[_Step]) -> GraphGP:
         """Where the last steps lead to if they go on as they did (Anderson's method), as far as that is allowed."""
         last, objective = history[-1], self.objective
-        if objective is None or not self.expectation.lengthens_steps:
+        if objective is None:
             return last.fit.model
         if self.expectation.ahead is not None:
+            self.expectation.lengthen(self.reach)
             return self._moved(objective, last, self.reach * (self.expectation.ahead - last.after))
         if len(history) < 2 or len({step.after.size for step in history}) > 1:
             return last.fit.model

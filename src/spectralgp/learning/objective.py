@@ -187,16 +187,8 @@ class _Held(InputKernel):
 Completion = Callable[[GraphGP], Task]  # of signals with holes under a model
 
 
-class Landscape(Protocol):
-    """What an ascent asks of the function that it climbs."""
-
-    @property
-    def size(self) -> int:
-        """Number of observations."""
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """Names of the entries of ``x``, for messages."""
+class Constrained(Protocol):
+    """What a step asks of the parameters that it changes."""
 
     @property
     def bounds(self) -> Array:
@@ -208,6 +200,18 @@ class Landscape(Protocol):
 
     def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
         """Where filters must not be negative at ``x``, as linear functions of it; or a few of them (`coarse`)."""
+
+
+class Landscape(Constrained, Protocol):
+    """What an ascent asks of the function that it climbs."""
+
+    @property
+    def size(self) -> int:
+        """Number of observations."""
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the entries of ``x``, for messages."""
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Value at ``x`` and its gradient."""

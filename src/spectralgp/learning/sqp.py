@@ -15,7 +15,7 @@ from spectralgp._basics.checks import Array, Mask, as_integer, as_positive
 from spectralgp._basics.progress import mention, quietly, report
 from spectralgp.kernels import GraphKernel
 from spectralgp.learning.fit import Certificate, Fit, Outcome, SearchResult, Solver, Stage, certify, lift_above_zero
-from spectralgp.learning.objective import Landscape, Objective, Task
+from spectralgp.learning.objective import Constrained, Landscape, Objective, Task
 from spectralgp.spectra import Spectrum
 
 # The continuation
@@ -319,7 +319,7 @@ def maximise(
         else:
             x, value, gradient = found
         is_fresh = found is None or promised > FAR_GAIN_NATS
-        precision = _fresh_precision(objective, x) if is_fresh else _updated(precision, x - last, before - gradient)
+        precision = _fresh_precision(objective, x) if is_fresh else updated(precision, x - last, before - gradient)
     return x, value, Outcome.NOT_STATIONARY, detail
 
 
@@ -368,7 +368,7 @@ def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats
             break
         before, x, value = gradient, new, new_value
         gradient = objective.evaluate(x)[1][own]
-        curvature = _profile_precision(objective, x, own) if is_far else _updated(curvature, step, before - gradient)
+        curvature = _profile_precision(objective, x, own) if is_far else updated(curvature, step, before - gradient)
     return x
 
 
@@ -404,7 +404,7 @@ def _fresh_precision(objective: Landscape, x: Array) -> Array:
     return np.diag(objective.size / objective.units**2) if precision is None else precision
 
 
-def _updated(precision: Array, step: Array, change: Array) -> Array:
+def updated(precision: Array, step: Array, change: Array) -> Array:
     """Damped update of Broyden, Fletcher, Goldfarb, Shanno and Powell, which stays positive definite."""
     stepped = precision @ step
     curvature, expected = float(step @ change), float(step @ stepped)
@@ -419,8 +419,7 @@ def _climb(
     objective: Landscape, x: Array, value: float, step: Array, promised: float
 ) -> tuple[Array, float, Array] | None:
     """The point along a step that keeps a share of what it promises; None if there is none."""
-    longest = float(np.max(np.abs(step) / objective.units))
-    share = min(1.0, MAX_STEP / longest)
+    share = _share_of(objective, step)
     for _ in range(MAX_CUTS):
         new = x + share * step
         if np.array_equal(new, x):
@@ -435,6 +434,17 @@ def _climb(
     return None
 
 
+def constrained_step(objective: Constrained, x: Array, gradient: Array, precision: Array) -> Array:
+    """The step from a point that a quadratic model promises most of, to one that violates nothing; none too long."""
+    step = _Constraints(objective, x).step(x, gradient, precision)
+    return step * _share_of(objective, step)
+
+
+def _share_of(objective: Constrained, step: Array) -> float:
+    """How much of a step is taken at most."""
+    return min(1.0, MAX_STEP / max(float(np.max(np.abs(step) / objective.units)), 1e-300))
+
+
 class _Constraints:
     """Bounds, and constraints on filters that are added where a step would violate them.
 
@@ -442,7 +452,7 @@ class _Constraints:
     a filter from well above zero to zero at once: there the slope in its power is lost, and with it the way back.
     """
 
-    def __init__(self, objective: Landscape, x: Array) -> None:
+    def __init__(self, objective: Constrained, x: Array) -> None:
         self.objective, self.units = objective, objective.units
         self.low, self.high = objective.bounds.T
         has_low, has_high, identity = np.isfinite(self.low), np.isfinite(self.high), np.eye(x.size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import ClassVar, Self
 
 import numpy as np
@@ -19,6 +20,8 @@ LARGEST_LOG = 600.0  # whose exponential is still a number
 QUANTILE_STEPS = 100  # of doubling and halving
 QUANTILE_TOLERANCE = 1e-10  # relative, of values that are not whole numbers
 PARAMETER_TOLERANCE = 1e-4  # of the logarithm of a parameter that is learnt
+PARAMETER_STEP = 1.0  # of that logarithm, at most, from sites that will change with it
+DIFFERENCE = 1e-2  # of that logarithm, for slopes and curvatures
 
 Terms = tuple[Array, Array, Array]
 """Log densities, slopes and curvatures, one per entry."""
@@ -121,14 +124,13 @@ class Likelihood(ABC):
         """The likelihood with parameters that maximise ``sum E log p(y | f)``, one after the other, and the gain."""
         likelihood, first, best = self, 0.0, 0.0
         for number, name in enumerate(names):
-            low, _, high = self.parameters[name]
-            bounds = np.log(np.array([low, high]) * self._unit(name, unit))
+            now = float(np.log(getattr(likelihood, name)))
+            bounds = np.clip(self.bounds((name,), unit)[0], now - PARAMETER_STEP, now + PARAMETER_STEP)
 
             def missed(log: float, name: str = name, likelihood: Self = likelihood) -> float:
                 own = replace(likelihood, **{name: float(np.exp(log))})
                 return -float(np.sum(own.expected(values, mean, variance, beside)[0]))
 
-            now = float(np.log(getattr(likelihood, name)))
             before = -missed(now)
             first, best = (before if number == 0 else first), before
             found = minimize_scalar(
@@ -137,6 +139,37 @@ class Likelihood(ABC):
             if -found.fun > before:
                 likelihood, best = replace(likelihood, **{name: float(np.exp(found.x))}), -float(found.fun)
         return likelihood, best - first
+
+    def bounds(self, names: tuple[str, ...], unit: float = 1.0) -> Array:
+        """Bounds of the logarithms of parameters, shape (n_names, 2)."""
+        found = [np.multiply(self.parameters[name][::2], self._unit(name, unit)) for name in names]
+        return np.log(np.array(found).reshape(-1, 2))
+
+    def logarithms(self, names: tuple[str, ...]) -> Array:
+        """Logarithms of parameters."""
+        return np.log(np.array([getattr(self, name) for name in names], dtype=float))
+
+    def with_logarithms(self, names: tuple[str, ...], logs: Array) -> Self:
+        """The likelihood with parameters of these logarithms."""
+        return replace(self, **dict(zip(names, np.exp(logs).tolist(), strict=True)))
+
+    def slopes(
+        self, names: tuple[str, ...], values: Array, mean: Array, variance: Array, beside: Array
+    ) -> tuple[Array, Array]:
+        """Derivative of ``sum E log p(y | f)`` in the parameters' logarithms, and minus the second, by differences."""
+        logs, steps = self.logarithms(names), DIFFERENCE * np.eye(len(names))
+
+        def total(step: Array) -> float:
+            own = self.with_logarithms(names, logs + step)
+            return float(np.sum(own.expected(values, mean, variance, beside)[0]))
+
+        here = total(np.zeros(len(names)))
+        up, down = (np.array([total(sign * step) for step in steps]) for sign in (1.0, -1.0))
+        curvature = np.diag(2 * here - up - down)
+        for one, other in combinations(range(len(names)), 2):
+            both = total(steps[one] + steps[other])
+            curvature[one, other] = curvature[other, one] = up[one] + up[other] - both - here
+        return (up - down) / (2 * DIFFERENCE), curvature / DIFFERENCE**2
 
     # -------------------------------------------------------------------------------------------- by quadrature
 
