@@ -164,6 +164,12 @@ def reached(found: dict[str, Any]) -> tuple[float, float]:
     return next((processor, wall) for processor, wall, value in path if value >= highest - NEAR_NATS)
 
 
+def reached_ours(found: dict[str, Any], ours: dict[str, Any]) -> float | None:
+    """Seconds of the processor at which a rival came within a nat of our likelihood; None where it never did."""
+    path, wanted = found.get("path") or [], ours["log_likelihood"] - NEAR_NATS
+    return next((processor for processor, _, likelihood in path if likelihood >= wanted), None)
+
+
 def bars_met(runs: dict[str, Any]) -> dict[str, Any]:
     """What was found of what was asked for, of the problems that were run: by name, figures and whether it is met."""
     met: dict[str, Any] = {}

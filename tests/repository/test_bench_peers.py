@@ -63,6 +63,16 @@ def test_a_rival_counts_from_when_it_is_near_its_best(bench):
     assert bench["bench_peers"].reached(found) == (3.0, 6.0)
 
 
+def test_a_rival_is_clocked_at_our_likelihood_too(bench):
+    found = {"path": [[1.0, 2.0, -50.0], [3.0, 6.0, -10.5], [9.0, 18.0, -10.0]]}
+    reached = bench["bench_peers"].reached_ours
+    assert reached(found, {"log_likelihood": -49.5}) == 1.0
+    assert reached(found, {"log_likelihood": -9.2}) == 9.0
+    assert reached(found, {"log_likelihood": -8.9}) is None
+    words = [bench["_peers_page"].until_ours("Other", found, {"log_likelihood": one}) for one in (-9.2, -8.9)]
+    assert words == ["9", "not reached"]
+
+
 def run_of(seconds, likelihood, memory=0.4):
     return {
         "seconds": {"processor": seconds, "wall": seconds},

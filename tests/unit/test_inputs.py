@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import (
@@ -207,3 +209,18 @@ def test_the_covariance_of_many_inputs_is_that_of_few(terms, monkeypatch):
     remembered = kernel.covariance(INPUTS)
     monkeypatch.setattr(inputs, "MOST_REMEMBERED", 6)
     assert oracle.relative_error(kernel.covariance(INPUTS), remembered) < EXACT
+
+
+@pytest.mark.parametrize("bounds", [(1e-3, 1e3), np.array([[1e-3, 1e3]])], ids=["a pair", "an array"])
+def test_a_squared_exponential_is_the_same_by_remembered_distances(bounds):
+    first, other = np.random.default_rng(0).standard_normal((2, 7, 3))
+    kernel = as_input_kernel(RBF(2.0, bounds))
+    for places in (first, other, first):  # which it must not take for one another
+        for theta in (np.log([0.4]), np.log([3.0])):
+            own = kernel.with_theta(theta)
+            covariance, slopes = RBF(float(np.exp(theta[0])))(places, eval_gradient=True)
+            modes, gradient = own.modes_and_gradient(places)
+            assert oracle.relative_error((modes.vectors * modes.values) @ modes.vectors.T, covariance) < EXACT
+            assert oracle.relative_error(gradient, slopes) < EXACT
+            assert own.described == RBF(float(np.exp(theta[0])), bounds) or isinstance(bounds, np.ndarray)
+    assert len(pickle.dumps(own)) < first.nbytes + 2_000  # distances are not kept in files

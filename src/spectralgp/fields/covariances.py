@@ -557,7 +557,7 @@ class Evidence:
     def log_likelihood(self) -> float:
         """Total in nats, the 2 pi term included: equations (5) and (26)."""
         logs = float(np.sum(np.log(self.variances) @ self.data.multiplicities))
-        length = float(np.sum(self.data.energies * self.precisions))
+        length = float(np.vdot(self.data.energies, self.precisions))
         return -0.5 * (logs + length + self.data.n_observations * float(np.log(2 * np.pi)))
 
     @cached_property
@@ -572,17 +572,10 @@ class Evidence:
 
     @cached_property
     def input_covariance_gradient(self) -> Array:
-        """Derivative in the entries of ``K``, equation (7), shape (n_signals, n_signals)."""
-        vectors, power = self.rows.modes.vectors, self.power
-        gradient = self.data.outer(vectors, np.sqrt(power) * self.precisions)
-        shares = (power * self.data.multiplicities * self.precisions).sum(axis=1)
-        if np.all(shares >= 0):  # else a quadrature's weights are negative somewhere
-            half = vectors * np.sqrt(shares)
-            gradient -= half @ half.T
-        else:
-            gradient -= (vectors * shares) @ vectors.T
-        gradient *= 0.5
-        return gradient
+        """Derivative in the entries of ``U^T K U``, equation (7), shape (n_signals, n_signals)."""
+        gradient = self.data.gram(np.sqrt(self.power) * self.precisions)
+        gradient[np.diag_indices_from(gradient)] -= self.precisions @ (self.power * self.data.multiplicities)
+        return 0.5 * gradient
 
     @cached_property
     def node_covariance_gradient(self) -> Array:

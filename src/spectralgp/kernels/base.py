@@ -218,9 +218,9 @@ class SpectralKernel(GraphKernel):
 
     def pull_back(self, evidence: Any, spectrum: Spectrum) -> Array:
         """The signal and the residual from a slope each: equations (6) and (13)."""
-        jacobians = self.power_jacobians(spectrum.eigenvalues)
-        gradients = (evidence.power_gradient, evidence.slopes.sum(axis=0))
-        return np.concatenate([jacobian.T @ own for jacobian, own in zip(jacobians, gradients, strict=False)])
+        signal, *residual = self.power_jacobians(spectrum.eigenvalues)
+        found = signal.T @ evidence.power_gradient
+        return np.concatenate([found, *(own.T @ evidence.slopes.sum(axis=0) for own in residual)])
 
     def power_jacobians(self, eigenvalues: Array) -> tuple[Array, ...]:
         return (self.power_jacobian(eigenvalues),)

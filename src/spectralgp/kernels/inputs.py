@@ -230,11 +230,19 @@ class InputKernel(ABC):
         return covariance if amplitude == 1.0 else self.level + amplitude * (covariance - self.level)
 
 
+class _Memory(list[tuple[Array, ...]]):
+    """What was computed of the inputs alone, and those; pickles leave it out."""
+
+    def __reduce__(self) -> tuple[type[_Memory], tuple[()]]:
+        return _Memory, ()
+
+
 @dataclass(frozen=True, eq=False)
 class Learnt(InputKernel):
     """A scikit-learn kernel, whose free parameters are learnt."""
 
     kernel: Kernel
+    _distances: _Memory = field(default_factory=_Memory, repr=False)
 
     @property
     def described(self) -> KernelLike:
@@ -257,13 +265,32 @@ class Learnt(InputKernel):
         return np.reshape(np.asarray(self.kernel.bounds, dtype=float), (-1, 2))
 
     def with_theta(self, theta: Array) -> Self:
-        return dataclasses.replace(self, kernel=self.kernel.clone_with_theta(theta)) if theta.size else self
+        if theta.size == 0:
+            return self
+        if self._is_plain:  # a copy by scikit-learn takes longer than a small eigendecomposition
+            kernel = RBF(float(np.exp(theta[0])), self.kernel.length_scale_bounds)
+            return dataclasses.replace(self, kernel=kernel)
+        return dataclasses.replace(self, kernel=self.kernel.clone_with_theta(theta))
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether it is a squared exponential of one free length scale, of which distances are all that it takes."""
+        kernel = self.kernel
+        is_free = not isinstance(kernel.length_scale_bounds, str) if type(kernel) is RBF else False
+        return is_free and np.ndim(kernel.length_scale) == 0
 
     def covariance(self, inputs: Array) -> Array:
         return np.asarray(self.kernel(inputs))
 
     def modes_and_gradient(self, inputs: Array, scales: Array | None = None) -> tuple[Modes, Array]:
-        covariance, gradient = self.kernel(inputs, eval_gradient=True)
+        if self._is_plain and len(inputs) <= MOST_REMEMBERED:
+            if not self._distances or self._distances[0][0] is not inputs:
+                self._distances[:] = [(inputs, squareform(pdist(inputs, "sqeuclidean")))]
+            scaled = self._distances[0][1] / self.kernel.length_scale**2
+            covariance = np.exp(-0.5 * scaled)
+            gradient = (scaled * covariance)[:, :, None]
+        else:
+            covariance, gradient = self.kernel(inputs, eval_gradient=True)
         return modes_of(_divided(covariance, scales)), _divided(np.asarray(gradient), scales)
 
     def at(self, training: Array, inputs: Array) -> NewInputs:
@@ -411,7 +438,7 @@ class Standardised(InputKernel):
     centres: Array  # prior centres of the logarithms, derived from the scale of the inputs
     offset: Array  # mean of each column
     spread: Array  # standard deviation of each column; one where it is constant
-    _products: list[tuple[Array, Array, Array]] = field(default_factory=list, repr=False)
+    _products: _Memory = field(default_factory=_Memory, repr=False)
 
     @classmethod
     def of(cls, inputs: Array, terms: tuple[Term, ...] = ("smooth", "linear")) -> Standardised:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
-from spectralgp._basics.checks import Array, Indices, as_option, as_positive, as_real_array
+from spectralgp._basics.checks import Array, Indices, Mask, as_option, as_positive, as_real_array
 from spectralgp.fields import (
     Evidence,
     EvidenceInTime,
@@ -245,6 +245,7 @@ class Objective:
         self._inputs: tuple[Array, Inputs, Array] | None = None
         self._read: tuple[Spectrum, SpectralData] | None = None
         self._rotated: tuple[Spectrum, Inputs, SpectralData] | None = None
+        self._weighed: tuple[Array, Evidence, Spectrum] | None = None
         self._series: tuple[InTime, list[Array]] | None = None
 
     @property
@@ -270,6 +271,12 @@ class Objective:
         units = np.ones(len(self.bounds))
         units[: self.n_graph] = self.graph_kernel.theta_units(self.task.variance)
         return units
+
+    @property
+    def is_of_inputs(self) -> Mask:
+        """Which entries of ``x`` are parameters of the input kernel."""
+        places = np.arange(len(self.bounds)) - self.n_graph
+        return (places >= 0) & (places < self.input_theta.size)
 
     def positivity(self, x: Array, coarse: bool = False) -> tuple[Positivity, ...]:
         """Where filters must not be negative at ``x``, as linear functions of it; or a few of them (`coarse`)."""
@@ -347,8 +354,8 @@ class Objective:
         if isinstance(evidence, EvidenceInTime):
             input_gradient = evidence.theta_gradient(input_theta.size)
         elif input_theta.size:
-            jacobian = self.inputs_at(input_theta)[1]
-            input_gradient = np.tensordot(evidence.input_covariance_gradient, jacobian, axes=2)
+            slopes = self.inputs_at(input_theta)[1]
+            input_gradient = evidence.input_covariance_gradient.ravel() @ slopes.reshape(-1, input_theta.size)
         noise = [float(np.sum(evidence.slopes)) * noise_variance] if self.learns_noise else []
         return evidence.log_likelihood, np.concatenate([graph_gradient, input_gradient, noise])
 
@@ -404,10 +411,13 @@ class Objective:
 
     def read(self, x: Array) -> tuple[Evidence, Spectrum]:
         """Evidence before anything that carries over is subtracted (it is stacked below the signals), and its basis."""
-        graph_kernel, input_theta, noise_variance = self.split(x)
-        rows, basis = self.inputs_at(input_theta)[0], graph_kernel.basis(self.spectrum)
-        power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)
-        return Evidence(rows, power, residual + noise_variance, self.data_in(basis, rows)), basis
+        if self._weighed is None or not np.array_equal(x, self._weighed[0]):
+            graph_kernel, input_theta, noise_variance = self.split(x)
+            rows, basis = self.inputs_at(input_theta)[0], graph_kernel.basis(self.spectrum)
+            power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)
+            evidence = Evidence(rows, power, residual + noise_variance, self.data_in(basis, rows))
+            self._weighed = (x.copy(), evidence, basis)
+        return self._weighed[1:]
 
     def _carry(self, evidence: Evidence, basis: Spectrum) -> CarryFilter:
         return CarryFilter.learnt(evidence.data, evidence.precisions, basis.eigenvalues, self.spectrum.upper)
@@ -427,11 +437,12 @@ class Objective:
         return self.spectrum.errors(variances, evidence.data)
 
     def inputs_at(self, theta: Array) -> tuple[Inputs, Array]:
-        """How signals covary at `theta`, and the derivative of their input covariance."""
+        """How signals covary at `theta`, and the derivative ``T`` of their input covariance in its eigenbasis."""
         if self._inputs is None or not np.array_equal(theta, self._inputs[0]):
             kernel, scales = self.task.input_kernel.with_theta(theta), self.task.signals.units.signal_scales
             modes, jacobian = kernel.modes_and_gradient(self.task.inputs, scales)
-            self._inputs = (theta.copy(), Inputs(modes), jacobian)
+            slopes = [modes.vectors.T @ jacobian[:, :, place] @ modes.vectors for place in range(theta.size)]
+            self._inputs = (theta.copy(), Inputs(modes), np.stack(slopes, axis=-1) if slopes else jacobian)
         return self._inputs[1:]
 
     def data_in(self, basis: Spectrum, rows: Inputs) -> SpectralData:
@@ -458,13 +469,12 @@ class Objective:
             return None
         if self.is_in_time:
             return self._information_in_time(x, jacobians)
-        rows, jacobian = self.inputs_at(input_theta)
+        rows, slopes = self.inputs_at(input_theta)
         evidence, each = self.read(x)[0], np.ones(rows.n_signals)
-        slopes = np.moveaxis(rows.modes.vectors.T @ np.moveaxis(jacobian, 2, 0) @ rows.modes.vectors, 0, 2)
         filters = list(zip((rows.modes.values, each), jacobians, strict=False))
         noise = [(each, np.full((eigenvalues.size, 1), noise_variance))] if self.learns_noise else []
-        powers = 1 / (evidence.variances + further), evidence.power
-        return fisher_information(*powers, self.spectrum.multiplicities, filters, slopes, noise)
+        precisions = 1 / (evidence.variances + further) if further else evidence.precisions
+        return fisher_information(precisions, evidence.power, self.spectrum.multiplicities, filters, slopes, noise)
 
     def _information_in_time(self, x: Array, jacobians: tuple[Array, ...]) -> Array:
         """Whittle's, equation (33), in the order of the parameters."""

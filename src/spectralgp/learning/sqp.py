@@ -21,6 +21,8 @@ from spectralgp.spectra import Spectrum
 # The continuation
 COARSE_TOLERANCE_NATS = 0.3  # that a fit may fall short of its maximum where it is compared and thrown away
 COARSE_TOLERANCE_PER_SIGNAL = 0.01  # the same for each signal, where there are many
+WAY_TOLERANCE_NATS = 0.01  # the same of forms without a prior, which decide what maximum the next one finds
+SAME_NATS = 0.05  # along a parabola: points nearer than this to a maximum lead to it
 DISTINCT_NATS = 4 * COARSE_TOLERANCE_NATS  # in height or along a parabola: coarse solutions of different maxima
 SIGNALS_BEFORE_ALL = 300  # drawn at random to start from, where there are at least twice as many
 SILENT_SHARE = 1e-6  # mean power, as a share of what is not explained, below which a filter explains nothing
@@ -102,11 +104,10 @@ class Sqp(Solver):
         if self.tolerance_nats is not None:
             as_positive(self.tolerance_nats, "tolerance_nats")
 
-    def coarse(self, n_signals: int = 0) -> Sqp:
-        tolerance_nats = self.tolerance_nats
+    def coarse(self, n_signals: int = 0, tolerance_nats: float | None = None) -> Sqp:
         if tolerance_nats is None:
             tolerance_nats = max(COARSE_TOLERANCE_NATS, COARSE_TOLERANCE_PER_SIGNAL * n_signals)
-        return replace(self, tolerance_nats=tolerance_nats, n_restarts=0)
+        return replace(self, tolerance_nats=self.tolerance_nats or tolerance_nats, n_restarts=0)
 
     def without_restarts(self) -> Sqp:
         return self if self.n_restarts == 0 else replace(self, n_restarts=0)
@@ -121,29 +122,36 @@ class Sqp(Solver):
         spectrum, silent_share = task.spectrum_of(path[-1]), SILENT_SHARE
         fits, stages, guided = dict[int, Fit](), list[Stage](), list[Array]()
         found: SearchResult | None = None
+        agree = False  # whether starts of the simplest form lead to one maximum
         for form in path:
             objective = Objective(task, form.bind(spectrum), spectrum)
             starts = self._first_starts(objective) if found is None else _grown(objective, found, silent_share)
+            agree = len(starts) == 1 if found is None else agree
             if found is not None and task.prior is None and not form.guides():
                 # the plain likelihood has several maxima, and the one above the simpler filter need not be the highest
                 starts += objective.starting_points()[-1:]
+                if agree:
+                    starts = self._filters_first(objective, starts)
             if form.guides():
                 guided = self._guide(objective, guided, found)
                 starts += guided
                 if form in kernels:
                     starts += grid_search(objective)[:1]
-            # with a prior and a residual, forms on the way need no more than to lead to the next; in the paper's model
+            # with a prior and a residual, forms on the way need no more than to lead to the next; without a prior
             # they decide which maximum it is
-            is_exact = form in kernels or task.prior is None or form.residual is None
-            solver = self if is_exact else self.coarse()
+            solver = self if form in kernels or form.residual is None else self.coarse()
+            if task.prior is None:
+                solver = self.coarse(tolerance_nats=WAY_TOLERANCE_NATS)
             found = solver._refined(objective, starts)
             silent_share = SILENT_SHARE if solver.tolerance_nats is None else SILENT_COARSE_SHARE
-            spectrum = found.objective.spectrum
-            stages.append(found.stage)
+            spectrum, stage = found.objective.spectrum, found.stage
             if form in kernels:
-                # restarts do not feed the continuation, so that a kernel is learnt alike alone and beside others
-                fit = self._restarted(self._judged(found, tuple(stages)), found.objective)
+                # neither the last steps nor restarts feed the continuation: a kernel is learnt alike beside others
+                is_exact = solver.tolerance_nats == self.tolerance_nats
+                exact = found if is_exact else self._refined(found.objective, [found.x])
+                fit = self._restarted(self._judged(exact, (*stages, exact.stage)), exact.objective)
                 fits |= {index: fit for index, kernel in enumerate(kernels) if kernel == form}
+            stages.append(stage)
             report(form.label)
         return [fits[index] for index in range(len(kernels))]
 
@@ -178,17 +186,22 @@ class Sqp(Solver):
         starts = objective.starting_points()
         if len(starts) == 1 or self.tolerance_nats is not None or objective.task.spectrum.tolerance > 0:
             return starts  # where the spectrum may be too coarse for a solution, it says little
-        coarse = [ascend(objective, start, self.max_iterations, COARSE_TOLERANCE_NATS) for start in starts]
-        first, *others = sorted(coarse, key=attrgetter("value"), reverse=True)
-        precision, kept = objective.precision(first.x), [first.x]
-        if precision is None:
-            return [one.x for one in coarse]
-        for one in others:
-            steps = [one.x - other for other in kept]
-            is_apart = all(step @ precision @ step > 2 * DISTINCT_NATS for step in steps)
-            if one.value > first.value - DISTINCT_NATS and is_apart:
-                kept.append(one.x)
-        return kept
+        coarse = _ascents(objective, starts, self.max_iterations, COARSE_TOLERANCE_NATS)
+        return _distinct(objective, coarse, DISTINCT_NATS, DISTINCT_NATS)
+
+    def _filters_first(self, objective: Objective, starts: list[Array]) -> list[Array]:
+        """Where filters and noise lead from starts with the input kernel of the first; starts as they are in time.
+
+        Only parameters of the input kernel cost eigendecompositions.
+        """
+        own = objective.is_of_inputs
+        if not own.any() or objective.is_in_time or objective.task.spectrum.tolerance > 0:
+            return starts
+        held = objective.inputs_held(starts[0])
+        ends = _ascents(held, [start[~own] for start in starts], self.max_iterations, WAY_TOLERANCE_NATS)
+        kept = _distinct(held, ends, FAR_GAIN_NATS, SAME_NATS)
+        objective.n_evaluations += held.n_evaluations
+        return [np.insert(end, objective.n_graph, starts[0][own]) for end in kept]
 
     def _guide(self, objective: Objective, guided: list[Array], found: SearchResult | None) -> list[Array]:
         """Solutions of the forms that guide the present one, each from its own last solution."""
@@ -207,7 +220,7 @@ class Sqp(Solver):
     def _highest(self, objective: Objective, starts: list[Array]) -> SearchResult:
         if _has_many(objective.task):
             starts = [_settled(objective, start, self.max_iterations, self.tolerance_nats) for start in starts]
-        ascents = [ascend(objective, start, self.max_iterations, self.tolerance_nats) for start in starts]
+        ascents = _ascents(objective, starts, self.max_iterations, self.tolerance_nats)
         return max(ascents, key=attrgetter("value"))
 
     def _refined(self, objective: Objective, starts: list[Array]) -> SearchResult:
@@ -263,6 +276,20 @@ class Sqp(Solver):
         return fit if is_model else None
 
 
+def _distinct(objective: Objective, coarse: list[SearchResult], height: float, distance: float) -> list[Array]:
+    """Coarse solutions, one for each maximum that may be the highest, by nats in height and along a parabola."""
+    first, *others = sorted(coarse, key=attrgetter("value"), reverse=True)
+    precision, kept = objective.precision(first.x), [first.x]
+    if precision is None:
+        return [one.x for one in coarse]
+    for one in others:
+        steps = [one.x - other for other in kept]
+        is_apart = all(step @ precision @ step > 2 * distance for step in steps)
+        if one.value > first.value - height and is_apart:
+            kept.append(one.x)
+    return kept
+
+
 def _grown(objective: Objective, found: SearchResult, silent_share: float) -> list[Array]:
     """The solution of the form before, as one of this form; more where that one is of no use."""
     before, kernel = found.objective.split(found.x)[0], objective.graph_kernel
@@ -287,12 +314,49 @@ def ascend(
     return SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats))
 
 
+def _ascents(
+    objective: Objective, starts: list[Array], max_iterations: int, tolerance_nats: float | None
+) -> list[SearchResult]:
+    """Ascents from several starts, each to its end unless it comes to where the highest before it ended."""
+    first, *others = starts
+    ascents = [ascend(objective, first, max_iterations, tolerance_nats)]
+    for start in others:
+        known = _Summit.of(objective, max(ascents, key=attrgetter("value")))
+        ascents.append(SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats, known)))
+    return ascents
+
+
+@dataclass(frozen=True, eq=False)
+class _Summit:
+    """A maximum that is known, and how far from it a point is."""
+
+    x: Array
+    value: float
+    precision: Array
+
+    @classmethod
+    def of(cls, objective: Objective, found: SearchResult) -> _Summit | None:
+        """Where a search ended; None where it did not converge, or no curvature is known there."""
+        precision = objective.precision(found.x) if found.outcome is Outcome.CONVERGED else None
+        return None if precision is None else cls(found.x, found.value, precision)
+
+    def is_ahead(self, x: Array, value: float, promised: float) -> bool:
+        """Whether a point is as good as there, and the step from it promises nothing higher."""
+        step = x - self.x
+        return bool(step @ self.precision @ step <= 2 * SAME_NATS and value + 0.5 * promised <= self.value + SAME_NATS)
+
+
 def maximise(
-    objective: Landscape, start: Array, max_iterations: int, tolerance_nats: float | None = None
+    objective: Landscape,
+    start: Array,
+    max_iterations: int,
+    tolerance_nats: float | None = None,
+    known: _Summit | None = None,
 ) -> tuple[Array, float, Outcome, str]:
     """Where an ascent of any objective ends, with its value there, and how it ended.
 
-    Far from it the curvature is taken anew at every step; near it, it is updated by the gradients.
+    Far from it the curvature is taken anew at every step; near it, it is updated by the gradients. It need not go on to
+    a maximum that is known.
     """
     if start.size == 0:
         detail = "nothing to learn: every hyperparameter is fixed"
@@ -307,6 +371,8 @@ def maximise(
         step = constraints.step(x, gradient, precision)
         promised = float(gradient @ step)
         met_tolerance = tolerance_nats is not None and promised <= tolerance_nats
+        if known is not None and known.is_ahead(x, value, promised):
+            return x, value, Outcome.CONVERGED, "on the way to a maximum that is known"
         if met_tolerance or (promised <= MIN_GAIN_NATS * size and certify(objective, x).stationarity <= limit):
             return x, value, Outcome.CONVERGED, "no step promises more"
         found = None if promised <= ROUNDING * abs(value) else _climb(objective, x, value, step, promised)
@@ -335,8 +401,7 @@ def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats
     Only these steps cost eigendecompositions: filters and noise, which may trade off against each other for long, do
     not. Their curvature is that of the profile, and the gradient there that of the objective.
     """
-    own = np.zeros(x.size, dtype=bool)
-    own[objective.n_graph : objective.n_graph + objective.input_theta.size] = True
+    own = objective.is_of_inputs
     low, high = objective.bounds[own].T
     if not own.any() or own.all():
         return x

@@ -124,8 +124,8 @@ class SpectralData(ABC):
         """Combinations of the rows, one for each column of `vectors`: signals in the eigenbasis of the inputs."""
 
     @abstractmethod
-    def outer(self, vectors: Array, scales: Array) -> Array:
-        """Products of the rows, scaled at each frequency and rotated back by `vectors`: (n_signals, n_signals)."""
+    def gram(self, scales: Array) -> Array:
+        """Products of the rows, scaled at each frequency, summed over frequencies, shape (n_rows, n_rows)."""
 
     @abstractmethod
     def node_gram(self, scales: Array) -> Array:

@@ -41,12 +41,9 @@ class SpectralSignals(SpectralData):
     def rotate(self, vectors: Array) -> SpectralSignals:
         return SpectralSignals(vectors.T @ self.coefficients)
 
-    def outer(self, vectors: Array, scales: Array) -> Array:
+    def gram(self, scales: Array) -> Array:
         scaled = self.coefficients * scales
-        if scaled.shape[1] > 2 * scaled.shape[0]:
-            return np.asarray(vectors @ (scaled @ scaled.T) @ vectors.T)
-        turned = vectors @ scaled
-        return turned @ turned.T
+        return scaled @ scaled.T
 
     def node_gram(self, scales: Array) -> Array:
         scaled = self.coefficients * scales
@@ -120,9 +117,8 @@ class ExpectedSignals(SpectralData):
         own = vectors[:n_signals, :n_signals] if vectors.shape[0] == 2 * n_signals else vectors
         return ExpectedSignals(self.mean.rotate(vectors), self.spread, self.vectors @ own)
 
-    def outer(self, vectors: Array, scales: Array) -> Array:
-        spread: Array = vectors @ self.spread.gram(self.vectors, scales) @ vectors.T
-        return self.mean.outer(vectors, scales) + spread
+    def gram(self, scales: Array) -> Array:
+        return self.mean.gram(scales) + self.spread.gram(self.vectors, scales)
 
     def node_gram(self, scales: Array) -> Array:
         deviations = ((self.vectors.T @ self.spread.deviations) * scales).reshape(-1, scales.shape[1])

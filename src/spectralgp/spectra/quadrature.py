@@ -68,9 +68,8 @@ class SpectralMoments(SpectralData):
     def rotate(self, vectors: Array) -> SpectralMoments:
         return SpectralMoments(vectors.T @ self.matrices @ vectors, self.weights, self.n_nodes)
 
-    def outer(self, vectors: Array, scales: Array) -> Array:
-        gram = np.einsum("iq,qik,kq->ik", scales, self.matrices, scales, optimize=True)
-        return np.asarray(vectors @ gram @ vectors.T)
+    def gram(self, scales: Array) -> Array:
+        return np.asarray(np.einsum("iq,qik,kq->ik", scales, self.matrices, scales, optimize=True))
 
     def node_gram(self, scales: Array) -> Array:
         raise ValueError("data must be on an exact spectrum to have products between frequencies; got a quadrature's.")
