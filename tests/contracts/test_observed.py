@@ -432,11 +432,23 @@ def test_a_covariate_that_separates_classes_has_a_finite_effect():
     assert np.all((share < 0.1) == (values == 0))
 
 
+@pytest.mark.filterwarnings("ignore:the fit of:sklearn.exceptions.ConvergenceWarning")  # the scale has no lower bound
 def test_values_that_are_all_the_same_are_predicted():
     inputs, latent, _, _ = data()
     model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood="student_t")
     model.fit(inputs, np.full(latent.shape, 1.5))
     np.testing.assert_allclose(model.predict(inputs), 1.5, rtol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:the fit of:sklearn.exceptions.ConvergenceWarning")
+def test_tails_that_are_learnt_leave_deviations_finite():
+    """Of a law without variance too: what is learnt has more than two degrees of freedom."""
+    inputs, latent, _, rng = data()
+    values = latent + 0.1 * rng.standard_cauchy(latent.shape)
+    model = GraphGPRegressor(GRAPH, Polynomial(1), RBF(), likelihood="student_t").fit(inputs, values)
+    _, std = model.predict(inputs, return_std=True, include_noise=True)
+    assert model.likelihood_.freedom == pytest.approx(2.1, rel=1e-3)
+    assert np.isfinite(std).all()
 
 
 def test_one_map_needs_no_inputs():

@@ -341,9 +341,10 @@ class _Summit:
         return None if precision is None else cls(found.x, found.value, precision)
 
     def is_ahead(self, x: Array, value: float, promised: float) -> bool:
-        """Whether a point is as good as there, and the step from it promises nothing higher."""
+        """Whether a point is near but not higher, and the step from it promises nothing higher."""
         step = x - self.x
-        return bool(step @ self.precision @ step <= 2 * SAME_NATS and value + 0.5 * promised <= self.value + SAME_NATS)
+        is_near = step @ self.precision @ step <= 2 * SAME_NATS
+        return bool(is_near and value <= self.value and value + 0.5 * promised <= self.value + SAME_NATS)
 
 
 def maximise(

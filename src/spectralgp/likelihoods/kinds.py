@@ -104,7 +104,7 @@ class StudentT(Likelihood):
     Parameters
     ----------
     freedom : float, optional
-        Degrees of freedom; learnt if not given.
+        Degrees of freedom; learnt if not given, and then above two, so that standard deviations are finite.
     scale : float, optional
         ``s``, in the units of `Y`; learnt if not given.
 
@@ -119,7 +119,7 @@ class StudentT(Likelihood):
     name: ClassVar[str] = "student_t"
     is_white_noise = True
     parameters: ClassVar[Ranges] = {
-        "freedom": (1.0, 4.0, 100.0),
+        "freedom": (2.1, 4.0, 100.0),
         "scale": (1e-3, 0.3, 1e2),
     }
 

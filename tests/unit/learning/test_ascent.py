@@ -10,7 +10,7 @@ import oracle
 from spectralgp import Graph, Polynomial, Task, learn
 from spectralgp.kernels import WithResidual
 from spectralgp.learning import sqp
-from spectralgp.learning.sqp import _climb, _quadratic_program, _updated
+from spectralgp.learning.sqp import _climb, _quadratic_program, _Summit, updated
 from tolerances import EXACT
 
 
@@ -51,12 +51,22 @@ def test_an_update_is_that_of_powell(curvature):
     precision = factor @ factor.T + np.eye(4)
     expected = float(step @ precision @ step)
     change = curvature * precision @ step
-    updated = _updated(precision, step, change)
-    assert np.linalg.eigvalsh(updated)[0] > 0
+    found = updated(precision, step, change)
+    assert np.linalg.eigvalsh(found)[0] > 0
     # 0.2 is Powell's constant
-    assert oracle.relative_error(step @ updated @ step, max(curvature, 0.2) * expected) < EXACT
+    assert oracle.relative_error(step @ found @ step, max(curvature, 0.2) * expected) < EXACT
     if curvature > 0.2:
-        assert oracle.relative_error(updated @ step, change) < EXACT
+        assert oracle.relative_error(found @ step, change) < EXACT
+
+
+def test_an_ascent_that_is_higher_than_a_known_maximum_goes_on():
+    """Else what it had reached by then would be taken for the highest maximum, and it is none."""
+    known = _Summit(np.zeros(2), 5.0, np.eye(2))
+    near = np.array([0.1, 0.0])
+    assert known.is_ahead(near, 4.99, 0.001)
+    assert not known.is_ahead(near, 5.01, 0.001)
+    assert not known.is_ahead(near + 1, 4.99, 0.001)
+    assert not known.is_ahead(near, 4.99, 1.0)
 
 
 class Flat:
