@@ -308,11 +308,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             reading.check_parameters(self, solver)
             training, names = reading.read_training(self, X, Y), tuple[str, ...]()
             try:
-                observing = self._observing(training, exposure, trials, noise_variance, weights, covariates)
-                if isinstance(observing, observers.Observing):
-                    names, learnt = observing.names, self._learn_latent(training, observing, solver)
-                else:
-                    learnt = self._learn(replace(training, known_noise=observing), solver)
+                with few_threads(max(training.values.shape)):  # once: threads that are let go wait for work a while
+                    observing = self._observing(training, exposure, trials, noise_variance, weights, covariates)
+                    if isinstance(observing, observers.Observing):
+                        names, learnt = observing.names, self._learn_latent(training, observing, solver)
+                    else:
+                        learnt = self._learn(replace(training, known_noise=observing), solver)
             except MemoryError as error:
                 n_signals, n_nodes = training.values.shape
                 item_size = precision_of(training.values).itemsize
