@@ -114,12 +114,12 @@ def _verdict(result: Mapping[str, Any]) -> str:
             if rival not in _count_models(rivals) and ahead.mean() > 0:
                 error = ahead.std(ddof=1) / np.sqrt(ahead.size)
                 firm = "" if ahead.mean() > error else ", within a standard error"
-                losses.append(f"- {name}: {rival} is {ahead.mean():.3f} a count above our best, {best}{firm}.")
+                losses.append(f"- {name}: {rival} is {ahead.mean():.3f} per count above our best, {best}{firm}.")
         for model in _count_models(rivals):
             mean, error = gain(rivals, model)
             covered = np.mean(rivals[model]["covered"])
             bars.append(
-                f"- {name}, {model}: {mean:+.3f} ± {error:.3f} a count to {AGAINST} "
+                f"- {name}, {model}: {mean:+.3f} ± {error:.3f} per count to {AGAINST} "
                 f"({_met(mean >= -error)}); 90% intervals hold {covered:.3f} "
                 f"({_met(COVERED[0] <= covered <= COVERED[1])}, {COVERED[0]} to {COVERED[1]})."
             )
@@ -132,12 +132,12 @@ def _verdict(result: Mapping[str, Any]) -> str:
                 if worse > 0:
                     firm = "" if worse > error else ", within a standard error"
                     losses.append(
-                        f"- {name} a class: {rival} has the better {words}, by {worse:.4f} ± {error:.4f}{firm}."
+                        f"- {name} per class: {rival} has the better {words}, by {worse:.4f} ± {error:.4f}{firm}."
                     )
         if "logistic regression" not in rivals:  # a graph alone
             difference, error = behind(rivals, "error", "harmonic functions")
             words = f"error {difference:+.4f} ± {error:.4f} to harmonic functions"
-            bars.append(f"- {name} a class: {words} ({_met(difference <= error)}).")
+            bars.append(f"- {name} per class: {words} ({_met(difference <= error)}).")
             continue
         errors = {one: behind(rivals, "error", one) for one in MEASURED}
         worst = max(errors, key=lambda one, all_of=errors: all_of[one][0] - all_of[one][1])
@@ -145,7 +145,7 @@ def _verdict(result: Mapping[str, Any]) -> str:
         distance = np.mean(rivals[OURS]["log_probability"]) - best
         calibration = np.mean(rivals[OURS]["calibration"])
         bars.append(
-            f"- {name} a class: error {errors[worst][0]:+.4f} ± {errors[worst][1]:.4f} to {worst} "
+            f"- {name} per class: error {errors[worst][0]:+.4f} ± {errors[worst][1]:.4f} to {worst} "
             f"({_met(errors[worst][0] <= errors[worst][1])}); log probability {distance:+.3f} to the best of these "
             f"({_met(distance >= -MOST_BEHIND)}); calibration error {calibration:.3f} "
             f"({_met(calibration < MOST_CALIBRATION)})."
@@ -175,7 +175,7 @@ def _counts(name: str, found: Mapping[str, Any]) -> str:
         f"{found['words'][:1].upper()}{found['words'][1:]}. {found['n_counts']:,} counts held out.",
         "",
         "| | log density | over negative binomial regression | mean absolute error of medians | 90% intervals hold | "
-        "seconds a fit |",
+        "seconds per fit |",
         "|---|---|---|---|---|---|",
     ]
     for rival, one in rivals.items():
@@ -196,9 +196,9 @@ def _classes(found: Mapping[str, Any]) -> list[str]:
         columns = {key: one for key, one in found.items() if key.rsplit(", ", 1)[0] == name}
         first = next(iter(columns.values()))
         lines = [f"### {name}", "", f"{first['words'][:1].upper()}{first['words'][1:]}.", ""]
-        labels = [f"{one['per_class']} a class, {one['n_splits']} splits" for one in columns.values()]
+        labels = [f"{one['per_class']} per class, {one['n_splits']} splits" for one in columns.values()]
         lines += [
-            f"| error / log probability / calibration error | {' | '.join(labels)} | seconds a fit |",
+            f"| error / log probability / calibration error | {' | '.join(labels)} | seconds per fit |",
             "|---" * (len(labels) + 2) + "|",
         ]
         for rival in first["rivals"]:

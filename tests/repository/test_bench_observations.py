@@ -38,7 +38,7 @@ def test_a_rival_that_wins_is_named_and_bars_are_missed():
     best = max(np.mean(one["log_density"]) for one in counts.values())
     counts["Poisson regression"]["log_density"] = [best + 1 for _ in counts["Poisson"]["log_density"]]
     text = page(changed)
-    assert "- breast cancer, 2 a class: label spreading, 0.9 has the better error, by 0.0100" in text
+    assert "- breast cancer, 2 per class: label spreading, 0.9 has the better error, by 0.0100" in text
     assert "log probability -0.060 to the best of these (**missed**); calibration error 0.200 (**missed**)" in text
     assert "- sids: Poisson regression is " in text
 
