@@ -135,8 +135,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         How values are observed: "poisson" and "negative_binomial" for counts, "bernoulli" and "binomial" for classes of
         two and proportions, "student_t" for outliers, or a `Likelihood`. Signals are then latent: logarithms of rates,
         or log odds. One model is learnt: `graph_kernel`, or a polynomial of degree 2, with the residual. Then
-        `noise_variance` is the white part of the latent signals. Not for a large graph, nor with `center` or `scale`
-        by "node".
+        `noise_variance` is the white part of the latent signals. Not with `center` or `scale` by "node"; on a large
+        graph for one signal, or a few.
 
     Attributes
     ----------
