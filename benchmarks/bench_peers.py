@@ -33,6 +33,7 @@ from _reporting import RESULTS, print_table, save
 
 SIZES = ((45, 30), (200, 100), (1_000, 200), (2_000, 500))  # nodes, signals
 LIMIT = 40.0  # seconds of the processor, to learn and again to predict
+MEGABYTE = 1e-3  # in GB
 MOST_GIGABYTES = 8.0  # of address space beyond what is there when learning begins
 REPEATS, SHORT = 3, 5.0  # runs of what takes less than so many seconds together
 MOST_MARKS = 30  # of learning, at which likelihoods are computed
@@ -214,7 +215,8 @@ def bars_met(runs: dict[str, Any]) -> dict[str, Any]:
         if others:
             least = min(others, key=others.__getitem__)
             own = max(ours["gigabytes"].values()) - ours["gigabytes"]["before"]
-            bar(f"{problem}: memory over that of {least}", own / max(others[least], 1e-3), 1.0, own <= others[least])
+            theirs = max(others[least], MEGABYTE)  # less than that is rounding
+            bar(f"{problem}: memory over that of {least}", own / theirs, 1.0, own <= theirs)
     return met
 
 
