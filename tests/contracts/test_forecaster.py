@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from spectralgp import Graph, GraphGPForecaster, load
+from spectralgp.estimators.forecaster import row_distances
 from spectralgp.forecasting.model import innovations, joined
 from spectralgp.time import Matern, Oscillator
 
@@ -154,11 +155,32 @@ def test_anomalies_stand_out(model):
     assert abs(lagged) < 5 / np.sqrt(white.size)
 
 
+def test_distances_of_rows_are_those_of_mahalanobis_by_what_is_known():
+    correlation = np.array([[1, 0.6, 0.2], [0.6, 1, 0.3], [0.2, 0.3, 1]])
+    scaled = np.array([[0.3, -1.0, 2.0], [0.3, np.nan, -2.0], [np.nan, -1.5, np.nan], [np.nan] * 3])
+    expected = []
+    for row in scaled[:3]:
+        known = np.flatnonzero(np.isfinite(row))
+        inverse = np.linalg.inv(correlation[np.ix_(known, known)])
+        expected.append(np.sqrt(row[known] @ inverse @ row[known] / known.size))
+    np.testing.assert_allclose(row_distances(correlation, scaled), [*expected, np.nan], rtol=1e-12)
+
+
 def test_innovations_are_errors_one_step_ahead(model):
     later = model._rows(TABLE[N_LEARNT:], None)[0]
     found = innovations(model._model, joined([*model._past, later]))
     np.testing.assert_allclose(found[N_LEARNT:], model.anomaly_scores(TABLE[N_LEARNT:]), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(found[:N_LEARNT], model.innovations_, rtol=1e-9)
+
+
+def test_innovations_of_rows_with_holes_are_errors_of_what_is_there(model):
+    holed = TABLE[N_LEARNT:].copy()
+    holed.iloc[2, 1] = holed.iloc[5, 3:] = holed.iloc[9] = np.nan
+    later = model._rows(holed, None)[0]
+    found, expected = innovations(model._model, joined([*model._past, later])), model.anomaly_scores(holed)
+    np.testing.assert_array_equal(np.isnan(found[N_LEARNT:]), holed.isna())
+    np.testing.assert_allclose(found[N_LEARNT:], expected, rtol=0, atol=1e-3)  # deviations, as forecasts that roll
+    np.testing.assert_allclose(found[:N_LEARNT], model.innovations_, rtol=0, atol=1e-3)
 
 
 def test_backtests_of_later_rows_go_on_from_the_last_one(model):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
@@ -12,6 +14,8 @@ from oracle import relative_error
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.fields import ObservedBy, find_sites
 from spectralgp.fields.probed import Probed, solve_by_roots
+from spectralgp.learning import Task
+from spectralgp.learning.expectations import LatentSignals
 from spectralgp.likelihoods import Bernoulli, Poisson, StudentT
 
 N_NODES = 300
@@ -71,6 +75,16 @@ def test_draws_have_the_variances():
     drawn = found.draws(400, np.random.default_rng(0))[:, 0]
     assert abs(np.mean(drawn.var(axis=0) / np.diag(law)) - 1) < 4 * np.sqrt(2 / 400 / 30)
     assert np.abs(drawn.mean(axis=0) - found.mean[0]).max() < 5 * np.sqrt(np.diag(law).max() / 400)
+
+
+@pytest.mark.parametrize(("n_signals", "n_draws"), [(1, 64), (3, 64), (4, 54), (20, 10), (110, 2), (250, 2)])
+def test_draws_of_latent_signals_are_fewer_the_more_values_each_has(n_signals, n_draws):
+    """As many as have 65,536 values together, from two to 64."""
+    values = np.ones((n_signals, N_NODES))
+    task = Task.of(GRAPH, None, np.empty((n_signals, 0)), values, spectrum=Chebyshev())
+    observed_by = ObservedBy(Poisson(), values, values[None])
+    said = LatentSignals(replace(task, observed_by=observed_by)).described("no steps")
+    assert f"energies by {n_draws} draws" in said
 
 
 def test_systems_of_several_signals_are_solved():

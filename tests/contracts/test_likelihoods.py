@@ -154,6 +154,24 @@ def test_parameters_are_learnt_where_expectations_are_highest():
     assert StudentT(freedom=3.0).open_parameters == ("scale",)
 
 
+@pytest.mark.parametrize("name", NAMED)
+def test_learning_starts_inside_the_bounds_and_in_the_unit_of_latent_signals(name):
+    likelihood = NAMED[name]()
+    for low, first, high in likelihood.parameters.values():
+        assert low < first < high
+    plain, doubled = likelihood.started(1.0), likelihood.started(2.0)
+    for parameter, (_, first, _) in likelihood.parameters.items():
+        if parameter in likelihood.open_parameters:
+            assert getattr(plain, parameter) == first
+            assert getattr(doubled, parameter) == first * (2 if parameter == "scale" else 1)
+
+
+def test_degrees_of_freedom_that_are_not_learnt_yet_are_those_that_learning_starts_from():
+    values, latent, beside = np.array([0.3, -2.0, 40.0]), np.zeros(3), np.ones(3)
+    found, expected = (one.at(values, latent, beside) for one in (StudentT(scale=1.0), StudentT(scale=1.0).started()))
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_one_of_your_own_takes_twenty_lines():
     class Exponential(Likelihood):
         name = "exponential"

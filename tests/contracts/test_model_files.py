@@ -329,6 +329,33 @@ def test_weights_below_zero_are_refused_though_they_add_up_to_one(files, tmp_pat
         spectralgp.load(path)
 
 
+@pytest.mark.parametrize(
+    ("where", "numbers", "words"),
+    [
+        (("divisor",), [1.0, 2.0, 0.0, 1.0], "divisor must be positive"),
+        (("divisor",), [1.0, 2.0, 1.0, -1.0], "divisor must be positive"),
+        (("units", "relative"), [1.0, 2.0, 1.0, -1.0], "units.relative must be positive"),
+        (("units", "offset_variance"), [1.0, 0.0, 1.0, -1.0], "units.offset_variance must be variances"),
+    ],
+)
+def test_a_wrong_number_among_right_ones_is_refused(files, tmp_path, where, numbers, words):
+    metadata, state, arrays = unpacked(files["plain"], tmp_path)
+    path, (signals,) = tmp_path / "model.sgp", state["shared"]["signals"]
+    holder_of(signals, where)[where[-1]] = {"array": "numbers", "order": "C"}
+    path.write_bytes(packed(metadata, state, arrays | {"numbers": np.abs(numbers) + (np.array(numbers) == 0)}))
+    assert spectralgp.load(path).predict(X).shape == Y.shape
+    path.write_bytes(packed(metadata, state, arrays | {"numbers": np.array(numbers)}))
+    with pytest.raises(ValueError, match=words):
+        spectralgp.load(path)
+
+
+def test_files_are_read_with_the_threads_of_fit_by_the_number_of_signals(files, tmp_path, monkeypatch):
+    asked, few_threads = [], models_module.few_threads
+    monkeypatch.setattr(models_module, "few_threads", lambda n_rows: asked.append(n_rows) or few_threads(n_rows))
+    assert load(files["plain"], tmp_path) is not None
+    assert asked == [len(Y)]
+
+
 def test_the_tolerance_of_a_solver_is_read_by_its_old_name(files, tmp_path):
     metadata, state, arrays = unpacked(files["plain"], tmp_path)
     old = {"type": "Sqp", "max_iterations": 50, "enough": 0.1, "n_restarts": 2, "random_state": 3}

@@ -31,6 +31,13 @@ def test_expected_probabilities_against_many_draws():
     assert np.all(np.abs(expected_probabilities(mean, variance) - shares.mean(axis=0)) < 5 * error + 0.01)
 
 
+@pytest.mark.parametrize("level", [-1e5, -800.0, 800.0, 1e5])
+def test_only_differences_of_latents_count_however_large_they_are(level):
+    shares = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
+    mean = np.array([level + np.log([2.0, 3.0, 5.0]), [level + 2_000.0, level, level - 2_000.0]])
+    np.testing.assert_allclose(expected_probabilities(mean, np.zeros(mean.shape)), shares, rtol=1e-9, atol=1e-300)
+
+
 @pytest.mark.parametrize("amplitude", [0.7, 2.0])
 def test_probabilities_against_draws_of_the_prior(amplitude):
     covariance = covariance_of(9, amplitude)

@@ -38,6 +38,7 @@ from spectralgp import (
 from spectralgp.baselines import RidgeRegression, hidden_at_once
 from spectralgp.cli import showcase as demo
 from spectralgp.cli.learning import KERNELS, kernel_named
+from spectralgp.cli.pictures import _aspect
 from spectralgp.kernels import InputRecipe
 from spectralgp.scores import coverage, crps, root_mean_square_error
 
@@ -318,6 +319,28 @@ def test_series_and_complete_nodes_are_drawn(fitted, monkeypatch):
     answered(*series)
     assert [name for name, _ in drawn] == ["plot_forecast", "plot_forecast_map", "plot_rates"]
     assert drawn[0][1][1:] == (list(load("series.sgp").node_names_).index("Texas"), 3)
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "expected"),
+    [
+        ([[10.0, 59.0], [12.0, 61.0]], 2.0),  # at sixty degrees a degree of longitude is half as long as at the equator
+        ([[10.0, -59.0], [12.0, -61.0]], 2.0),
+        ([[-180.0, -80.0], [180.0, 80.0]], 1.0),
+        ([[0.0, 59.0], [0.5, 61.0]], 2.0),
+        ([[3.0, 0.0], [4.0, 0.0]], 1.0),
+        ([[10.0, 59.0], [12.0, 80.5]], "equal"),  # too near a pole for one ratio
+        ([[10.0, -80.5], [12.0, -59.0]], "equal"),
+        ([[10.0, 59.0], [180.5, 61.0]], "equal"),  # no degrees
+        ([[-180.5, 59.0], [10.0, 61.0]], "equal"),
+        ([[0.0, 1.0], [2.0, 1.5]], "equal"),  # a small plane
+        ([[10.0, 59.0, 0.0], [12.0, 61.0, 0.0]], "equal"),
+        (None, "equal"),
+    ],
+)
+def test_maps_of_degrees_are_as_wide_as_their_latitude_has_them(coordinates, expected):
+    found = _aspect(None if coordinates is None else np.array(coordinates))
+    assert found == (expected if expected == "equal" else pytest.approx(expected, rel=1e-12))
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,15 @@ def test_means_are_a_ridge_regression_with_levels_that_are_not_shrunk():
     np.testing.assert_allclose(np.mean(values - mean.at(steps, X), axis=0), 0.0, atol=1e-10)
 
 
+def test_rows_too_few_to_be_held_out_are_shrunk_the_least():
+    steps, X = np.arange(9.0), noise(9, 1, 1)
+    values = 50 + waves(9, 5.0) + X @ noise(1, 4, 2)
+    mean = learn_mean(Numbers(), steps, values, X, 5.0, None)
+    columns = np.hstack([mean.seasons[0].columns(Numbers(), steps), (X - X.mean(0)) / X.std(0)])
+    expected = ridge(columns, values, np.full(columns.shape[1], np.min(PENALTIES)))
+    np.testing.assert_allclose(mean.coefficients, expected, rtol=1e-8)
+
+
 def test_a_calendar_is_of_dates_and_by_name():
     index = np.datetime64("2020-01-01") + np.arange(400)
     clock = clock_of(as_times(index))

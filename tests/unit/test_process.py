@@ -241,6 +241,7 @@ def test_no_forecast_and_no_completion_knows_of_later_rows(process, times, holed
         (lambda p, t, y: p.filtered(t, y).forecast([0.0]), r"times must be later than the last row, at 19.5; got 0.0"),
         (lambda p, t, y: p.filtered(t, y).forecast([]), r"times must be later than the last row, at 19.5; got none"),
         (lambda p, t, y: p.filtered(t, y).updated(t[:1], y[:1]), r"times must be later than the last row"),
+        (lambda p, t, y: p.filtered(t, y).updated([19.5, 20.0], y[:2]), r"later than the last row, at 19.5; got 19.5"),
         (lambda p, t, y: p.filtered(t[[0, 1, 1]], y[:3]), r"times must increase; got 0.5 before 0.5"),
         (lambda p, t, y: rolling(p, t, y, [36], [1]), r"must point to rows of values; got row 37 of 37"),
         (lambda p, t, y: rolling(p, t, y, [3], [0]), r"must point to rows after the first one seen"),

@@ -487,6 +487,9 @@ def test_parquet_columns_that_hold_no_numbers_are_named(tmp_path):
     pd.DataFrame({"a": [[1.0], [2.0]], "b": [1.0, 2.0], "c": [1.0, 2.0]}).to_parquet(path)
     with pytest.raises(ValueError, match=r"signals.parquet must hold numbers there.* got \[1.0\] in row 1, column 'a'"):
         signals_from_file(path, PATH)
+    pd.DataFrame({"a": [1.0, 2.0], "b": [True, False], "c": [1.0, 2.0]}).to_parquet(path)
+    with pytest.raises(ValueError, match=r"must hold numbers there.* got True in row 1, column 'b'"):
+        signals_from_file(path, PATH)
     twice = pyarrow.table([pyarrow.array([1.0]), pyarrow.array([2.0])], names=["a", "a"])
     pyarrow.parquet.write_table(twice, path)
     with pytest.raises(ValueError, match=r"distinct column names; got 'a' more than once \('a' in columns 1, 2\)"):

@@ -150,6 +150,14 @@ def test_later_rows_stand_beside_the_forecast_and_judge_it(model, tmp_path):
     assert "judged on the last two fifths of the rows, by models of the first three fifths" in plain
 
 
+@pytest.mark.parametrize(("horizon", "n_past"), [(1, 60), (15, 60), (16, 64), (25, 100), (40, N_LEARNT)])
+def test_four_rows_are_shown_for_each_that_is_forecast_and_sixty_at_least(model, tmp_path, horizon, n_past):
+    data = data_of(model.report(tmp_path / "report.html", horizon=horizon).read_text(encoding="utf-8"))
+    shown, expected = field(data, "observed"), rows()[data["names"]][N_LEARNT - n_past : N_LEARNT]
+    np.testing.assert_allclose(shown[:n_past], expected, rtol=1e-6)
+    assert len(shown) == n_past + horizon
+
+
 def test_horizons_of_which_no_row_has_come_are_left_out(model):
     found = model.backtest(rows()[: N_LEARNT + 10])
     assert found.horizons.tolist() == [1, 6]

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from spectralgp import Diffusion, Graph, Polynomial, decompose
+from spectralgp.learning import Sqp
 from spectralgp.states import Filter, StateSpace, Timeline, information
 from spectralgp.time import Matern, Oscillator, learn_each, learn_on_graph
-from spectralgp.time.learning import RatePriors, SeriesObjective, dynamics_of
+from spectralgp.time.learning import RatePriors, SeriesObjective, _Search, dynamics_of
 
 N_NODES = 8
 STANDARD_ERRORS = 5.0
@@ -195,3 +196,14 @@ def test_what_cannot_be_learnt_is_said(spectrum, ask, message):
     times = np.arange(10.0)
     with pytest.raises(ValueError, match=message):
         ask(spectrum, times, np.random.default_rng(0).standard_normal((10, N_NODES)))
+
+
+@pytest.mark.parametrize(
+    ("most", "first"),
+    [(50 * 16, 0), (10**6, 0), (50 * 16 - 1, 1), (30 * 16, 20), (30 * 16 + 15, 20), (3 * 16, 47), (16, 48), (0, 48)],
+)
+def test_searches_on_the_way_see_the_latest_rows_and_two_at_least(spectrum, monkeypatch, most, first):
+    monkeypatch.setattr("spectralgp.time.learning.MOST_ON_THE_WAY", most)
+    series = tuple(np.zeros((2, 50, N_NODES)))  # of two sets, sixteen values per row
+    window = _Search(spectrum, Timeline.of(np.arange(50.0)), series, Sqp()).window
+    assert np.arange(50)[window].tolist() == list(range(first, 50))
