@@ -222,6 +222,16 @@ def test_fixed_effects_are_found_with_their_errors():
 # ---------------------------------------------------------------------------------------------------- known noise
 
 
+def conditioned(dense, noisy, values, seen):
+    """The level by generalised least squares, and means and variances of what comes after the values given those."""
+    ones = np.ones(seen.size)
+    solved = np.linalg.solve(noisy, np.stack([values[seen], ones], axis=1))
+    level = ones @ solved[:, 0] / (ones @ solved[:, 1])
+    across = dense[values.size :][:, seen]
+    mean = level + across @ (solved[:, 0] - level * solved[:, 1])
+    return level, mean, np.diag(dense[values.size :, values.size :] - across @ np.linalg.solve(noisy, across.T))
+
+
 def test_known_noise_is_that_of_the_dense_oracle():
     """The bar: 1e-8, given the hyperparameters that were learnt."""
     inputs, latent, _, rng = data()
@@ -238,12 +248,7 @@ def test_known_noise_is_that_of_the_dense_oracle():
     dense += np.kron(np.eye(len(both)), (vectors * own) @ vectors.T)
     seen = np.flatnonzero(np.isfinite(values.ravel()))
     noisy = dense[np.ix_(seen, seen)] + np.diag(noise.ravel()[seen])
-    ones = np.ones(seen.size)
-    solved = np.linalg.solve(noisy, np.stack([values.ravel()[seen], ones], axis=1))
-    level = ones @ solved[:, 0] / (ones @ solved[:, 1])
-    across = dense[values.size :][:, seen]
-    mean = level + across @ (solved[:, 0] - level * solved[:, 1])
-    variance = np.diag(dense[values.size :, values.size :] - across @ np.linalg.solve(noisy, across.T))
+    level, mean, variance = conditioned(dense, noisy, values.ravel(), seen)
     found, std = model.predict(new, return_std=True)
     assert relative_error(found.ravel(), mean) < KNOWN_NOISE
     assert relative_error(std.ravel(), np.sqrt(variance)) < KNOWN_NOISE
@@ -270,12 +275,7 @@ def test_weights_divide_a_noise_that_is_learnt(tmp_path):
     dense = np.kron(prior.input_kernel.covariance(both), (vectors * power) @ vectors.T)
     seen = np.flatnonzero(np.isfinite(values.ravel()))
     noisy = dense[np.ix_(seen, seen)] + np.diag(model.noise_variance_ + scale**2 / weights.ravel()[seen])
-    ones = np.ones(seen.size)
-    solved = np.linalg.solve(noisy, np.stack([values.ravel()[seen], ones], axis=1))
-    level = ones @ solved[:, 0] / (ones @ solved[:, 1])
-    across = dense[values.size :][:, seen]
-    mean = level + across @ (solved[:, 0] - level * solved[:, 1])
-    variance = np.diag(dense[values.size :, values.size :] - across @ np.linalg.solve(noisy, across.T))
+    _, mean, variance = conditioned(dense, noisy, values.ravel(), seen)
     found, std = model.predict(new, return_std=True)
     assert relative_error(found.ravel(), mean) < KNOWN_NOISE
     assert relative_error(std.ravel(), np.sqrt(variance)) < KNOWN_NOISE

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectralgp.fields.classes import ClassSites
-from spectralgp.files.models import Reading, Writing
+from spectralgp.files.models import parts_made, parts_of, parts_written
 from spectralgp.files.schema import (
     ANY_INTEGER,
     COUNT,
@@ -59,22 +59,12 @@ FILE = record(
 
 def classes_written(graph: Graph, fields: dict[str, Any]) -> tuple[Json, dict[str, NDArray[Any]]]:
     """A classifier as JSON, and the arrays that it names; `fields` are those of the file beside the graph."""
-    weights = {name: getattr(graph.weights, name) for name in ("data", "indices", "indptr")}
-    parts = {**fields, "kind": KIND, "graph": {**weights, "names": graph.names, "coordinates": graph.coordinates}}
-    writing = Writing()
-    state = {name: writing.write(part, name) for name, part in parts.items()}
-    try:
-        Reading(writing.arrays).decoded(state, FILE)
-    except ValueError as error:
-        raise TypeError(f"the model must be one that a file can hold to be saved; got: {error}.") from error
-    return state, writing.arrays
+    return parts_written({**fields, "kind": KIND, "graph": parts_of(graph)}, FILE)
 
 
 def classes_made(state: Json, arrays: Mapping[str, NDArray[Any]]) -> SimpleNamespace:
     """The fields that `classes_written` wrote; a ValueError says what is wrong with them."""
-    reading = Reading(arrays)
-    found = reading.decoded(state, FILE)
-    made = SimpleNamespace(**{name: reading.made(getattr(found, name), name) for name in found.__struct_fields__})
+    made = parts_made(state, arrays, FILE)
     (n_signals, n_nodes), n_classes = made.labels.shape, len(made.classes)
     known = made.labels[made.labels >= 0]
     require(np.array_equal(np.unique(known), np.arange(n_classes)), "labels", f"of {n_classes} classes", "others")

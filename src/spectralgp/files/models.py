@@ -60,10 +60,9 @@ def written(
     ``parameters`` and ``fitted``.
     """
     writing = Writing()
-    weights = {name: getattr(graph.weights, name) for name in ("data", "indices", "indptr")}
     parts = {
         "estimator": estimator,  # first: what cannot be saved is then called by the name that the user knows
-        "graph": {**weights, "names": graph.names, "coordinates": graph.coordinates},
+        "graph": parts_of(graph),
         "candidates": learnt.candidates,
         "learnt": {name: getattr(learnt, name) for name in KEPT} | {"fits": fits},
     }
@@ -76,6 +75,23 @@ def written(
         Reading(writing.arrays).decoded(state)
     except ValueError as error:
         raise TypeError(f"the model must be one that a file can hold to be saved; got: {error}. {SET}") from error
+    return state, writing.arrays
+
+
+def parts_of(graph: Graph) -> dict[str, Any]:
+    """What a file holds of a graph."""
+    weights = {name: getattr(graph.weights, name) for name in ("data", "indices", "indptr")}
+    return {**weights, "names": graph.names, "coordinates": graph.coordinates}
+
+
+def parts_written(parts: Mapping[str, Any], file: Any) -> tuple[Json, dict[str, NDArray[Any]]]:
+    """Parts that a kind of file has as JSON, and the arrays that it names; a TypeError says what it cannot hold."""
+    writing = Writing()
+    state = {name: writing.write(part, name) for name, part in parts.items()}
+    try:
+        Reading(writing.arrays).decoded(state, file)
+    except ValueError as error:
+        raise TypeError(f"the model must be one that a file can hold to be saved; got: {error}.") from error
     return state, writing.arrays
 
 
@@ -302,6 +318,13 @@ def response_names(state: Json) -> set[str]:
     found = {state["name"]} if is_one else set[str]()
     parts = state.values() if isinstance(state, dict) else state if isinstance(state, list) else ()
     return found.union(*(response_names(part) for part in parts))
+
+
+def parts_made(state: Json, arrays: Mapping[str, NDArray[Any]], file: Any) -> SimpleNamespace:
+    """The parts that `parts_written` wrote; a ValueError says what is wrong with them."""
+    reading = Reading(arrays)
+    found = reading.decoded(state, file)
+    return SimpleNamespace(**{name: reading.made(getattr(found, name), name) for name in found.__struct_fields__})
 
 
 def made(

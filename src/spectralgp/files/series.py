@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spectralgp import states
 from spectralgp._basics.tables import LIBRARIES
-from spectralgp.files.models import Reading, Writing
+from spectralgp.files.models import parts_made, parts_of, parts_written
 from spectralgp.files.schema import (
     COUNT,
     GRAPH,
@@ -245,7 +245,6 @@ def series_written(
 
     `estimator` has ``parameters`` and the form of answers, by the fields of the file.
     """
-    weights = {name: getattr(graph.weights, name) for name in ("data", "indices", "indptr")}
     members = []
     for member, seen in zip(model.stack.members, model.states, strict=True):
         fit = None
@@ -261,26 +260,18 @@ def series_written(
     parts = {
         **estimator,
         "kind": KIND,
-        "graph": {**weights, "names": graph.names, "coordinates": graph.coordinates},
+        "graph": parts_of(graph),
         "backtest": scores,
         "stack": {name: getattr(model.stack, name) for name in OF_STACK},
         "members": members,
         **{name: getattr(model, name) for name in OF_MODEL},
     }
-    writing = Writing()
-    state = {name: writing.write(part, name) for name, part in parts.items()}
-    try:
-        Reading(writing.arrays).decoded(state, FILE)
-    except ValueError as error:
-        raise TypeError(f"the model must be one that a file can hold to be saved; got: {error}.") from error
-    return state, writing.arrays
+    return parts_written(parts, FILE)
 
 
 def series_made(state: Json, arrays: Mapping[str, NDArray[Any]]) -> tuple[SeriesModel, SimpleNamespace]:
     """The model that `series_written` wrote, and the file's other fields; a ValueError says what is wrong with it."""
-    reading = Reading(arrays)
-    found = reading.decoded(state, FILE)
-    made = SimpleNamespace(**{name: reading.made(getattr(found, name), name) for name in found.__struct_fields__})
+    made = parts_made(state, arrays, FILE)
     members, filtered = zip(*made.members, strict=True)
     n_members, n_nodes = len(members), made.graph.n_nodes
     stack = made.stack
