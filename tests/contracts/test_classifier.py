@@ -13,13 +13,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
+import oracle
 import spectralgp
 from spectralgp import Chebyshev, Graph, GraphGPClassifier
 from spectralgp.estimators import classifier as room
 from spectralgp.fields.classes import given_labels
 from spectralgp.files.container import read_file, write_file
 from spectralgp.learning.classes import AMPLITUDE
-from tests import oracle
 
 KARATE = networkx.karate_club_graph()
 CLUBS = np.array([KARATE.nodes[node]["club"] for node in KARATE])
@@ -309,3 +309,14 @@ def test_files_keep_the_order_of_names_and_refuse_what_does_not_go_together(tmp_
         write_file(tmp_path / "wrong.sgp", state, changed)
         with pytest.raises(ValueError, match=f"wrong.sgp must hold a model .* {name}"):
             spectralgp.load(tmp_path / "wrong.sgp")
+
+
+def test_dates_of_tables_are_days_as_those_of_arrays_are():
+    path = Graph.from_edges([(node, node + 1) for node in range(5)])
+    labels = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1]])
+    days = np.arange("2020-01-01", "2020-01-04", dtype="datetime64[D]")
+    frame = pd.DataFrame({"day": days.astype("datetime64[ns]"), "load": [1.0, 2.0, 4.0]})
+    numbers = np.column_stack([days.astype(float), frame["load"]])
+    by_frame, by_numbers = (GraphGPClassifier(path).fit(X, labels) for X in (frame, numbers))
+    assert by_frame.date_columns_ == (0,)
+    np.testing.assert_array_equal(by_frame.predict_proba(frame), by_numbers.predict_proba(numbers))

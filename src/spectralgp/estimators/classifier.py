@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import progress_bar
+from spectralgp._basics.tables import as_table
 from spectralgp.estimators import saving
 from spectralgp.estimators.reading import checked_inputs, matched_graph, spectrum_settings
 from spectralgp.fields.classes import ClassSites
@@ -145,7 +146,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
             for name in ("n_features_in_", "feature_names_in_", "date_columns_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
         else:
-            values = checked_inputs(self, X, reset=True)
+            values = checked_inputs(self, as_table(X, "X", allow_dates=True), reset=True)
             wanted, what = (given.n_nodes, "node") if read.is_flat else (len(read.labels), "signal")
             if len(values) != wanted:
                 raise ValueError(
@@ -227,7 +228,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         if self._inputs is not None:
             inputs = self._inputs
             if X is not None:
-                inputs = checked_inputs(self, X)
+                inputs = checked_inputs(self, as_table(X, "X", allow_dates=True))
                 inputs = inputs if self.input_kernel is not None else (inputs - self._shift) / self._unit
             covariances = {
                 length: (kernel(inputs, self._inputs), np.diag(kernel(inputs)))
