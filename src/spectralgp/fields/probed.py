@@ -20,7 +20,7 @@ from spectralgp.spectra import Quadrature
 LONGEST_TIME = 1e3  # of the heat kernel, over the largest eigenvalue: beyond it all nodes count alike
 MOST_PROBED = 2**19  # values of all probes of a determinant together, unless they are the fewest
 PROBES, FEWEST_PROBES, PROBE_SEED = 8, 2, 0
-MOST_LANCZOS_STEPS, STEPS_BETWEEN, LANCZOS_TOLERANCE = 100, 5, 1e-5  # the last of a quadrature, relative
+MOST_LANCZOS_STEPS, STEPS_BETWEEN, LANCZOS_TOLERANCE = 100, 5, 1e-5  # the last relative
 MOST_ITERATIONS, RECENT_ITERATIONS, RECENT_SHARE = 1_000, 3, 0.2  # of conjugate gradients; the last that stand for more
 LEAST_WEIGHT = 1e-10  # of the mean curvature: less counts as none
 CURVATURES = 10  # at which variances are tabulated
@@ -118,20 +118,7 @@ class Probed:
             coordinates = covariance.coordinates(probe)
             control = basis.inner(coordinates, basis.each_filtered(coordinates, series))
             steps = lanczos(lambda one: one + roots * covariance.times(roots * one), basis.inner, probe)
-            diagonal, below, last = list[float](), list[float](), np.inf
-            for entry, length in steps:
-                diagonal.append(entry)
-                is_last = length < 1e-10 or len(diagonal) == MOST_LANCZOS_STEPS
-                if len(diagonal) % STEPS_BETWEEN == 0 or is_last:
-                    values, vectors = eigh_tridiagonal(diagonal, below)
-                    moment = curvatures.size * float(np.square(vectors[0]) @ np.log(np.maximum(values, 1.0)))
-                    is_last = is_last or abs(moment - last) <= LANCZOS_TOLERANCE * max(abs(moment), 1.0)
-                    last = moment
-                if is_last:
-                    break
-                below.append(length)
-                mention(f"log determinant, step {len(diagonal)}")
-            estimates.append(last - control)
+            estimates.append(log_moment(steps, curvatures.size, STEPS_BETWEEN) - control)
         error = float(np.std(estimates, ddof=1) / np.sqrt(n_probes))
         return known + float(np.mean(estimates)), error
 
@@ -142,6 +129,27 @@ class Probed:
     def prior_at_modes(self) -> Array:
         """Variances at modes before anything was observed, shape (n_modes of the inputs, n_frequencies)."""
         return self._at(self._basis.eigenvalues)
+
+
+def log_moment(steps: Iterator[tuple[float, float]], size: int, between: int) -> float:
+    """``z^T log(M) z`` of signs ``z`` by steps of Lanczos with a matrix whose eigenvalues are one or more.
+
+    It is looked at after every few steps, `between` them, and they end where it no longer changes.
+    """
+    diagonal, below, last = list[float](), list[float](), np.inf
+    for entry, length in steps:
+        diagonal.append(entry)
+        is_last = length < 1e-10 or len(diagonal) == MOST_LANCZOS_STEPS
+        if len(diagonal) % between == 0 or is_last:
+            values, vectors = eigh_tridiagonal(diagonal, below)
+            moment = size * float(np.square(vectors[0]) @ np.log(np.maximum(values, 1.0)))
+            is_last = is_last or abs(moment - last) <= LANCZOS_TOLERANCE * max(abs(moment), 1.0)
+            last = moment
+        if is_last:
+            break
+        below.append(length)
+        mention(f"log determinant, step {len(diagonal)}")
+    return last
 
 
 def tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:

@@ -7,14 +7,14 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, eigh_tridiagonal, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import mention
 from spectralgp.fields.covariances import Covariance, Series
 from spectralgp.fields.factors import Inputs, Nodes
-from spectralgp.fields.probed import LEAST_CAVITY, Probed, solve_by_roots, tabulated
+from spectralgp.fields.probed import LEAST_CAVITY, Probed, log_moment, solve_by_roots, tabulated
 from spectralgp.fields.seen import conjugate_gradients
 from spectralgp.likelihoods import Likelihood, Terms
 from spectralgp.operators import lanczos
@@ -28,7 +28,7 @@ SETTLED_NATS, SETTLED_NATS_PER_ENTRY = 1e-3, 1e-6  # that a step for the mean ga
 SOLVE_TOLERANCE, STEP_SOLVE_TOLERANCE, FINE_SOLVE_TOLERANCE, EXACT_SOLVE_TOLERANCE = 1e-3, 1e-4, 1e-5, 1e-8
 FIRST_VARIANCE = 1.0  # of the latent signal, at most
 LEAST_SHARE = 1e-4  # of a step that is tried
-PROBES, MOST_LANCZOS_STEPS, PROBE_SEED = 8, 100, 0
+PROBES, PROBE_SEED, STEPS_BETWEEN = 8, 0, 10
 ROUNDING = 1e-24  # of a mean square, below which a variance is none
 MOST_SITE_NOISE = 1e6  # of the variance of the latent signals; of sites that say less conjugate gradients see rounding
 EFFECT_DEVIATION = 1e3  # of a fixed effect about its rough value, in deviations of the latent signals
@@ -540,21 +540,10 @@ def _log_determinant(covariance: Covariance, curvatures: Array) -> tuple[float, 
     for _ in range(PROBES):
         probe = random_state.integers(0, 2, curvatures.shape) * 2.0 - 1.0
         control = float(np.sum(known * np.square(bases.inputs.T @ probe @ bases.nodes)))
-        diagonal, below, last = list[float](), list[float](), np.inf
         steps = lanczos(
             lambda one: one + roots * covariance.times(roots * one), lambda one, two: float(np.sum(one * two)), probe
         )
-        for entry, norm in steps:
-            diagonal.append(entry)
-            if len(diagonal) % 10 == 0 or norm < 1e-10 or len(diagonal) == MOST_LANCZOS_STEPS:
-                values, vectors = eigh_tridiagonal(diagonal, below)
-                moment = probe.size * float(np.square(vectors[0]) @ np.log(np.maximum(values, 1.0)))
-                is_done = abs(moment - last) <= 1e-5 * max(abs(moment), 1.0)
-                last = moment
-                if is_done or norm < 1e-10 or len(diagonal) == MOST_LANCZOS_STEPS:
-                    break
-            below.append(norm)
-        estimates.append(last - control)
+        estimates.append(log_moment(steps, probe.size, STEPS_BETWEEN) - control)
     error = float(np.std(estimates, ddof=1) / np.sqrt(PROBES))
     return float(np.sum(known) + np.mean(estimates)), error
 
