@@ -51,7 +51,7 @@ def paper(graph: Graph, inputs: Array) -> GraphGPRegressor:
 
 
 def standard(graph: Graph, inputs: Array) -> GraphGPRegressor:
-    return GraphGPRegressor(graph, Identity(), **PAPER | {"center": "node"}, stacking=Stacking(n_draws=N_DRAWS))
+    return GraphGPRegressor(graph, Stacking(Identity(), n_draws=N_DRAWS), **PAPER | {"center": "node"})
 
 
 def learnt(make: Callable[[Graph, Array], GraphGPRegressor]) -> Callable[[Graph, Array, Array, Array], ModelForecast]:

@@ -324,11 +324,10 @@ def _score(model: Model, task: Problem) -> dict[str, Any]:
 def _estimator(model: Model, task: Problem) -> GraphGPRegressor:
     return GraphGPRegressor(
         task.graph,
-        model.graph_kernel,
+        Stacking(model.graph_kernel, n_draws=model.n_draws),
         _input_kernel(task.inputs),
         prior=model.prior,
         solver=model.solver or JOINTLY,
-        stacking=Stacking(n_draws=model.n_draws),
         **PLAIN,
     )
 

@@ -39,8 +39,8 @@ def shares():
         inputs = rng.uniform(-2, 2, (N_SIGNALS + N_NEW, 1))
         dense = oracle.polynomial(LAPLACIAN, coefficients)
         signals = oracle.draw(oracle.rbf(inputs, inputs, length_scale), dense, noise, rng)
-        settings = PAPER | {"center": None, "stacking": Stacking(n_draws=16), "random_state": seed}
-        model = GraphGPRegressor(GRAPH, Polynomial(1), paper_kernel(inputs[:N_SIGNALS]), **settings)
+        settings, kernel = PAPER | {"center": None, "random_state": seed}, Stacking(Polynomial(1), n_draws=16)
+        model = GraphGPRegressor(GRAPH, kernel, paper_kernel(inputs[:N_SIGNALS]), **settings)
         model.fit(inputs[:N_SIGNALS], signals[:N_SIGNALS])
         mean, std = model.predict(inputs[N_SIGNALS:], return_std=True, include_noise=True)
         values.append(np.mean(np.abs(signals[N_SIGNALS:] - mean) < half_width * std))

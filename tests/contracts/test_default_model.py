@@ -357,7 +357,7 @@ def test_of_many_signals_two_members_keep_a_weight(most_compared, weights, monke
 
     monkeypatch.setattr(Folds, "score", given)
     inputs, signals = explained(np.random.default_rng(0), 18)
-    model = GraphGPRegressor(oracle.ring(5), stacking=Stacking(n_folds=2)).fit(inputs, signals[:, :5])
+    model = GraphGPRegressor(oracle.ring(5), Stacking(n_folds=2)).fit(inputs, signals[:, :5])
     assert n_before[0] > 3
     assert len(model.fits_) == len(weights)
     np.testing.assert_allclose(model.kernel_weights_, weights, rtol=0.01)
@@ -365,7 +365,7 @@ def test_of_many_signals_two_members_keep_a_weight(most_compared, weights, monke
 
 def test_folds_side_by_side_give_the_same(fitted):
     model, inputs, signals = fitted
-    again = clone(model).set_params(stacking=Stacking(n_jobs=2)).fit(inputs, signals)
+    again = clone(model).set_params(graph_kernel=Stacking(n_jobs=2)).fit(inputs, signals)
     np.testing.assert_array_equal(again.kernel_weights_, model.kernel_weights_)
     np.testing.assert_array_equal(again.predict(inputs), model.predict(inputs))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -117,7 +118,7 @@ def decompositions(monkeypatch):
 @both
 def test_clone_keeps_the_graph_itself(make):
     graph = Graph(WEIGHTS)
-    model = make([Polynomial(1), Diffusion()], graph, stacking=Stacking(n_folds=2))
+    model = make(Stacking([Polynomial(1), Diffusion()], n_folds=2), graph)
     assert clone(model).graph is graph
     assert clone(model.fit(X, Y)).graph is graph
     assert model.graph_ is graph
@@ -125,14 +126,14 @@ def test_clone_keeps_the_graph_itself(make):
 
 def test_the_graph_is_decomposed_once_however_many_folds_and_kernels(decompositions):
     graph = Graph(WEIGHTS)
-    kernels = [Polynomial(1), Polynomial(2), Identity(), Polynomial(1, scaled=False), [Polynomial(0), Polynomial(1)]]
-    search = GridSearchCV(paper(graph=graph, stacking=Stacking(n_draws=0)), {"graph_kernel": kernels}, cv=3)
+    stacked = Stacking([Polynomial(0), Polynomial(1)], n_draws=0)
+    kernels = [Polynomial(1), Polynomial(2), Identity(), Polynomial(1, scaled=False), stacked]
+    search = GridSearchCV(paper(graph=graph), {"graph_kernel": kernels}, cv=3)
     search.fit(X, Y)
     clone(search.best_estimator_).fit(X, Y)
     assert decompositions == [6]
-    paper([Diffusion(), Polynomial(1, laplacian="normalized")], graph, stacking=Stacking(n_folds=2, n_draws=0)).fit(
-        X, Y
-    )
+    both_laplacians = [Diffusion(), Polynomial(1, laplacian="normalized")]
+    paper(Stacking(both_laplacians, n_folds=2, n_draws=0), graph).fit(X, Y)
     assert decompositions == [6, 6]  # the other Laplacian too
 
 
@@ -154,6 +155,49 @@ def test_nested_parameters_are_seen_and_set():
     assert model.graph_kernel == Diffusion(7.0)
     model.set_params(prior=None)
     assert model.prior is None
+
+
+def test_there_are_fourteen_parameters():
+    """Where another one is wanted, it belongs to one of the nouns that these take."""
+    assert len(inspect.signature(GraphGPRegressor).parameters) == 14
+
+
+def test_how_models_are_stacked_is_seen_and_set():
+    model = GraphGPRegressor(Graph(WEIGHTS), Stacking([Diffusion(), Polynomial(2)], n_folds=10))
+    assert model.get_params()["graph_kernel__n_folds"] == 10
+    first = model.graph_kernel
+    model.set_params(graph_kernel__n_folds=3, graph_kernel__n_draws=0)
+    assert model.graph_kernel == Stacking((Diffusion(), Polynomial(2)), n_folds=3, n_draws=0)
+    assert first.n_folds == 10  # frozen, as kernels are
+    assert clone(model).graph_kernel is model.graph_kernel
+    with pytest.raises(ValueError, match="Invalid parameter 'degree' for Stacking"):
+        model.set_params(graph_kernel__degree=3)
+    search = GridSearchCV(paper(Stacking([Polynomial(0), Identity()], n_draws=0)), {"graph_kernel__n_folds": [2, 3]})
+    assert search.fit(X, Y).best_estimator_.graph_kernel.n_folds in (2, 3)
+
+
+@both
+@pytest.mark.parametrize(
+    ("given", "stacking"),
+    [
+        (Polynomial(1), Stacking(Polynomial(1))),
+        (Polynomial(1), Stacking([Polynomial(1)])),
+        ([Polynomial(1), Diffusion()], Stacking([Polynomial(1), Diffusion()])),
+        (None, Stacking()),
+    ],
+    ids=["one", "list of one", "list", "default"],
+)
+def test_kernels_that_are_given_are_a_stacking_of_them(make, given, stacking):
+    expected, found = make(given).fit(X, Y), make(stacking).fit(X, Y)
+    np.testing.assert_array_equal(found.kernel_weights_, expected.kernel_weights_)
+    np.testing.assert_array_equal(found.predict(X, return_std=True), expected.predict(X, return_std=True))
+
+
+def test_a_stacking_holds_graph_kernels():
+    assert Stacking([Diffusion()]) == Stacking(Diffusion()) == Stacking(kernels=(Diffusion(),))
+    for wrong in (5, [], "diffusion", [Diffusion(), RBF()]):
+        with pytest.raises(TypeError, match=r"graph_kernel must .* a list of them, or a Stacking of them; got"):
+            Stacking(wrong)
 
 
 def test_unknown_parameters_are_refused():
@@ -211,8 +255,9 @@ def test_grid_search_over_degrees_is_cross_validation_by_hand(make):
 
 
 def test_grid_search_over_kernels():
-    grid = {"graph_kernel": [Diffusion(), [Polynomial(0), Polynomial(1)]], "input_kernel": [RBF(), Matern()]}
-    search = GridSearchCV(default(stacking=Stacking(n_folds=2, n_draws=0)), grid, cv=2).fit(X, Y)
+    kernels = [Diffusion(), [Polynomial(0), Identity()], Stacking([Polynomial(0), Polynomial(1)], n_folds=2, n_draws=0)]
+    grid = {"graph_kernel": kernels, "input_kernel": [RBF(), Matern()]}
+    search = GridSearchCV(default(), grid, cv=2).fit(X, Y)
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
     assert search.best_estimator_.graph_kernel in grid["graph_kernel"]
 

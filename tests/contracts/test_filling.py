@@ -198,8 +198,8 @@ def test_deviations_on_a_large_graph_are_within_the_error_of_draws():
 
 def test_filling_in_by_a_mixture_spreads_as_its_members_do():
     """The law of total variance: what members leave open, and what they differ by."""
-    settings = {**PAPER, "stacking": Stacking(n_folds=2, n_draws=0)}
-    model = GraphGPRegressor(GRAPH, [Identity(), Diffusion(strength=4.0)], RBF(1.0, "fixed"), **settings).fit(X, HOLES)
+    stacking = Stacking([Identity(), Diffusion(strength=4.0)], n_folds=2, n_draws=0)
+    model = GraphGPRegressor(GRAPH, stacking, RBF(1.0, "fixed"), **PAPER).fit(X, HOLES)
     weights = model.kernel_weights_
     assert np.all(weights > 0.05)
     for inputs, signals in ((X, HOLES), (NEW, np.where(np.arange(N_NODES) % 2, [[0.5], [-0.3]], np.nan))):

@@ -336,7 +336,7 @@ def test_independent_signals_and_given_covariances():
 def test_stacked_kernels(n_draws):
     kernels = [Polynomial(0, "interval"), Polynomial(2, "interval"), Polynomial(2, "interval", laplacian="normalized")]
     exact, large = (
-        regressor(kernels, kind, stacking=Stacking(n_draws=n_draws)).fit(X, Y)
+        regressor(Stacking(kernels, n_draws=n_draws), kind).fit(X, Y)
         for kind in ("exact", Chebyshev(n_probes="exact", n_moments=33))
     )
     # a weight follows held-out densities, which differ by the tolerance of the fits
@@ -535,7 +535,7 @@ def test_every_stage_of_a_fit_is_told(monkeypatch):
     monkeypatch.setattr("spectralgp.estimators.regressor.progress_bar", bar)
     kernels = [Polynomial(0), Polynomial(2), Polynomial(1, laplacian="normalized")]
     settings = Chebyshev(n_moments=5, tolerance=1e-7)
-    regressor(kernels, settings, stacking=Stacking(n_folds=2), verbose=1).fit(X, Y)
+    regressor(Stacking(kernels, n_folds=2), settings, verbose=1).fit(X, Y)
     assert steps == ["fold 1 of 2", "fold 2 of 2", "all signals"]
     assert any(text.startswith("moment ") for text in mentioned)
 

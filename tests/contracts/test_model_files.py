@@ -55,7 +55,7 @@ MODELS = {
     "shrunk": lambda: GraphGPRegressor(RING, Polynomial(1)).fit(X, Y),
     "holes": lambda: GraphGPRegressor(RING, Polynomial(1), residual=None).fit(X, np.where(Y > 0.7, np.nan, Y)),
     "stacked": lambda: GraphGPRegressor(
-        RING, [Identity(), Diffusion()], residual=None, stacking=Stacking(n_folds=2, n_draws=1)
+        RING, Stacking([Identity(), Diffusion()], n_folds=2, n_draws=1), residual=None
     ).fit(X, Y),
     "carry": lambda: GraphGPRegressor(RING, Polynomial(1)).fit(np.roll(Y, 1, axis=0), Y),
     "logarithms": lambda: GraphGPRegressor(RING).fit(np.exp(2 * WALK[:12, :2]), np.exp(2 * WALK[:12] + SPIKES)),

@@ -80,7 +80,7 @@ MODELS = {
     "centred by node": {"center": "node"},
     "node scales": {"scale": "node", "center": "node"},
     "normalised": {"graph_kernel": Diffusion(laplacian="normalized")},
-    "stacked": {"graph_kernel": [Polynomial(1), Diffusion()], "stacking": Stacking(n_folds=3)},
+    "stacked": {"graph_kernel": Stacking([Polynomial(1), Diffusion()], n_folds=3)},
     "independent": {"inputs": None},
 }
 
@@ -290,9 +290,9 @@ def test_a_decomposed_model_does_not_move_to_partitions(parted):
 def test_folds_and_searches_run_on_dask_through_joblib(client):
     small = Graph.from_points(POINTS[:40], n_neighbors=4)
     signals = Y[:, :40]
-    expected = GraphGPRegressor(small, [Polynomial(1), Diffusion()], stacking=Stacking(n_folds=3)).fit(X, signals)
+    expected = GraphGPRegressor(small, Stacking([Polynomial(1), Diffusion()], n_folds=3)).fit(X, signals)
     with parallel_config(backend="dask", n_jobs=2):
-        found = GraphGPRegressor(small, [Polynomial(1), Diffusion()], stacking=Stacking(n_folds=3)).fit(X, signals)
+        found = GraphGPRegressor(small, Stacking([Polynomial(1), Diffusion()], n_folds=3)).fit(X, signals)
         search = GridSearchCV(
             GraphGPRegressor(small, Polynomial(1)), {"graph_kernel": [Polynomial(1), Polynomial(2)]}, cv=2
         ).fit(X, signals)

@@ -157,11 +157,9 @@ OPTIONS: dict[str, Any] = {
     "interval": lambda: fit(graph_kernel=Polynomial(2, constraint="interval")),
     "fixed": lambda: fit(graph_kernel=Polynomial.from_coefficients([1.0, -0.5], fixed=True)),
     "stacked": lambda: fit(graph_kernel=[Polynomial(1), Diffusion(), Identity()], residual=None),
-    "stacked, draws": lambda: fit(
-        graph_kernel=[Polynomial(1), Diffusion()], residual=None, stacking=Stacking(n_draws=4)
-    ),
-    "draws": lambda: fit(graph_kernel=Polynomial(2), stacking=Stacking(n_draws=5), random_state=3, **PAPER),
-    "degree auto": lambda: fit(graph_kernel=Polynomial("auto"), stacking=Stacking(n_draws=0), **PAPER),
+    "stacked, draws": lambda: fit(graph_kernel=Stacking([Polynomial(1), Diffusion()], n_draws=4), residual=None),
+    "draws": lambda: fit(graph_kernel=Stacking(Polynomial(2), n_draws=5), random_state=3, **PAPER),
+    "degree auto": lambda: fit(graph_kernel=Stacking(Polynomial("auto"), n_draws=0), **PAPER),
     "residual": lambda: fit(graph_kernel=Diffusion(), residual=Polynomial(1, laplacian="normalized", scaled=False)),
     "with residual": lambda: fit(graph_kernel=WithResidual.of(Polynomial(1), Polynomial(1)), residual=None),
     "carry": lambda: fit(X=np.roll(Y, 1, axis=0), graph_kernel=Polynomial(1)),
@@ -277,10 +275,10 @@ def test_any_model_survives(graph, degree, residual, kernel, center, scale, hole
     if kernel == "precomputed":
         every = of_inputs.RBF()(np.vstack([inputs, new]))
         inputs, new = every[:9, :9], (every[9:, :9], every[9:, 9:])
-    stacking = Stacking(n_folds=2, n_draws=n_draws)
-    options = {"residual": residual, "center": center, "scale": scale, "stacking": stacking}
+    options = {"residual": residual, "center": center, "scale": scale}
     laplacian = "normalized" if seed % 2 else "combinatorial"
-    model = GraphGPRegressor(graph, Polynomial(degree, laplacian=laplacian), kernel, **options).fit(inputs, signals)
+    stacking = Stacking(Polynomial(degree, laplacian=laplacian), n_folds=2, n_draws=n_draws)
+    model = GraphGPRegressor(graph, stacking, kernel, **options).fit(inputs, signals)
     assert differences(model, new, np.nan_to_num(signals[:2])) == []
 
 
@@ -348,9 +346,8 @@ def test_a_model_on_another_graph_survives():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_loaded_model_can_be_saved_fitted_and_cloned():
     model = fit(
-        graph_kernel=[Polynomial(1), Identity()],
+        graph_kernel=Stacking([Polynomial(1), Identity()], n_jobs=1),
         solver=Lagrangian(Limits(30, 20, 10)),
-        stacking=Stacking(n_jobs=1),
         verbose=0,
     )
     again = round_trip(round_trip(model))
@@ -509,7 +506,7 @@ def test_parameters_that_earlier_versions_had_are_turned_into_those_of_today(tmp
 
     model, unchanged = spectralgp.load(tmp_path / "old.sgp"), spectralgp.load(old)
     assert model.solver == expected
-    assert model.stacking == Stacking(3, 4, 2)
+    assert model.graph_kernel == Stacking(Polynomial(2), n_folds=3, n_draws=4, n_jobs=2)
     assert model.spectrum == dataclasses.replace(unchanged.spectrum, device="cpu")
     task = model._learnt.candidates[0].task
     assert task.spectrum == model.spectrum
@@ -517,7 +514,17 @@ def test_parameters_that_earlier_versions_had_are_turned_into_those_of_today(tmp
     spread = task.signals.units.spread
     np.testing.assert_allclose(model.noise_variance, np.multiply(task.noise_variance, spread**2))
     np.testing.assert_array_equal(model.predict(task.inputs), unchanged.predict(task.inputs))
-    assert (unchanged.noise_variance, unchanged.solver, unchanged.stacking) == (None, "sqp", Stacking())
+    assert (unchanged.noise_variance, unchanged.solver) == (None, "sqp")
+    assert unchanged.graph_kernel == Stacking(Polynomial(2))
+
+
+def test_how_models_are_stacked_is_kept():
+    """Files have it beside the kernels, as parameters had it up to version 6."""
+    old = spectralgp.load(DATA / "version3-bounds.sgp").graph_kernel
+    assert old == Stacking([Polynomial(1), Diffusion(laplacian="normalized")], n_folds=2, n_draws=2)
+    given = Stacking(n_folds=2, n_draws=0), [Polynomial(1), Identity()], Stacking([Polynomial(1)])
+    for kernels in given:
+        assert round_trip(fit(graph_kernel=kernels)).graph_kernel == kernels
 
 
 def test_how_inputs_were_made_is_kept(tmp_path):
@@ -564,7 +571,10 @@ class OwnSolver(Sqp):
             {"graph_kernel": Response(lambda eigenvalues: 1 - eigenvalues / 2)},
             r"graph_kernel must be a graph kernel of this package, or a Response with a name, to be saved.*name=",
         ),
-        ({"graph_kernel": [Identity(), OwnKernel()]}, r"graph_kernel\.1 must be a graph kernel of this package"),
+        (
+            {"graph_kernel": Stacking([Identity(), OwnKernel()], n_folds=2)},
+            r"graph_kernel\.1 must be a graph kernel of this package",
+        ),
         ({"residual": Response(np.ones_like), "graph_kernel": Identity()}, "residual must be a graph kernel of this"),
         (
             {"input_kernel": of_inputs.RBF() + OwnInputKernel(), "graph_kernel": Identity()},
@@ -583,7 +593,7 @@ class OwnSolver(Sqp):
     ids=["response", "own kernel", "residual", "own input kernel", "pairwise", "own solver", "generator"],
 )
 def test_what_a_file_cannot_hold_is_named_with_a_remedy(tmp_path, parameters, message):
-    model = fit(stacking=Stacking(n_folds=2), scale="global", **parameters)
+    model = fit(scale="global", **parameters)
     with pytest.raises(TypeError, match=f"(?s)^{message}"):
         model.save(tmp_path / "model.sgp")
     assert list(tmp_path.iterdir()) == []

@@ -203,7 +203,8 @@ def test_folds_and_evidence_are_in_the_users_units(is_shrunk):
     ]
     plain = Candidate(tasks[0], Polynomial(1), is_shrunk)
     scaled = Candidate(tasks[1], Polynomial(1), is_shrunk, transformation=Scaled())
-    scores = Folds((N_SIGNALS, N_NODES), Stacking(3, 0), np.random.default_rng(0)).score([plain, scaled])
+    folds = Folds((N_SIGNALS, N_NODES), Stacking(n_folds=3, n_draws=0), np.random.default_rng(0))
+    scores = folds.score([plain, scaled])
     assert relative_error(scores.log_densities[:, 1], scores.log_densities[:, 0]) < FORMULA
     assert relative_error(scores.value_log_densities[..., 1], scores.value_log_densities[..., 0]) < FORMULA
     fits = learn_all(tasks, [Polynomial(1)] * 2, Sqp())

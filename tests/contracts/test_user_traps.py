@@ -464,7 +464,7 @@ def test_a_response_is_not_asked_beyond_its_bounds(with_jacobian):
     )
     kernel = Response(shape, (1.0,), ((0.0, 5.0),), jacobian)
     white = np.random.default_rng(0).standard_normal((N_SIGNALS, N_NODES))
-    fitted = model(kernel=kernel, stacking=Stacking(n_draws=8)).fit(X, white)
+    fitted = model(kernel=Stacking(kernel, n_draws=8)).fit(X, white)
     assert np.all(np.isfinite(fitted.predict(NEW)))
     assert min(asked) >= 0.0
     assert max(asked) <= 5.0

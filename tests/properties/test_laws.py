@@ -379,18 +379,16 @@ def test_densities_of_complete_signals_beside_holes_on_a_quadrature():
 
 
 N_SIGNALS, N_NEW = 9, 3
-fixed = {"carry": None, "center": "global", "scale": "global", "stacking": Stacking(n_folds=2)}
+fixed = {"carry": None, "center": "global", "scale": "global"}
 MODELS: dict[str, dict[str, Any]] = {
     "paper": {"graph_kernel": Polynomial(2), "input_kernel": RBF(1.0), "residual": None} | fixed,
     "given": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0)} | fixed,
     "by node": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0)} | fixed | {"center": "node", "scale": "node"},
     "open": {"graph_kernel": Polynomial(1)},
     "holes": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0)} | fixed,
-    "list": {"graph_kernel": [Polynomial(1), Identity()], "input_kernel": RBF(1.0)} | fixed,
-    "default": {"stacking": Stacking(n_folds=2)},
-    "draws": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0), "residual": None}
-    | fixed
-    | {"stacking": Stacking(n_folds=2, n_draws=3)},
+    "list": {"graph_kernel": Stacking([Polynomial(1), Identity()], n_folds=2), "input_kernel": RBF(1.0)} | fixed,
+    "default": {"graph_kernel": Stacking(n_folds=2)},
+    "draws": {"graph_kernel": Stacking(Polynomial(1), n_draws=3), "input_kernel": RBF(1.0), "residual": None} | fixed,
     "quadrature": {"graph_kernel": Polynomial(1), "input_kernel": RBF(1.0), "spectrum": QUADRATURE} | fixed,
 }
 SINGLE = sorted(set(MODELS) - {"list", "default", "draws", "quadrature"})

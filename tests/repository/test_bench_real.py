@@ -181,7 +181,7 @@ def test_ridge_and_its_residual_covariance_by_their_formulas(bench, tiny, monkey
 def test_the_models_of_the_library_are_scored_as_its_scorers_do(bench, tiny):
     found = bench["bench_real"].score(tiny, 16, 1, "standard")
     train, test = bench["_real_data"].split(24, 16, 1)
-    model = GraphGPRegressor(tiny.graph, Identity(), **PAPER | {"center": "node"}, stacking=Stacking(n_draws=16))
+    model = GraphGPRegressor(tiny.graph, Stacking(Identity(), n_draws=16), **PAPER | {"center": "node"})
     model.fit(tiny.inputs[train], tiny.signals[train])
     X, Y = tiny.inputs[test], tiny.signals[test]
     expected = [log_density_scorer(model, X, Y), -crps_scorer(model, X, Y), coverage_scorer(model, X, Y)]

@@ -370,7 +370,7 @@ WORDED = {"kernel", "input_kernel", "described", "spectrum", "settings", "solver
 DOORS = {
     "cli.learning: == 'exact'": "--spectrum is a word",
     "estimators.observing: isinstance Gaussian": "noise that is known, or learnt beside covariates, is Gaussian",
-    "estimators.reading: isinstance GraphKernel": "graph_kernel= is a kernel or a list, residual= a kernel or a word",
+    "estimators.reading: isinstance GraphKernel": "residual= is a kernel or a word",
     "estimators.reading: isinstance SpectralKernel": "residual= must be a function on the spectrum",
     "estimators.reading: isinstance SpectrumSettings": "spectrum= is a word or settings",
     "estimators.regressor: isinstance GraphKernel": "set_params() sets parameters of one kernel",
@@ -378,6 +378,7 @@ DOORS = {
     "learning.objective: isinstance SpectrumSettings": "Task.of() says what settings are",
     "fields.posterior: isinstance GraphKernel": "graph_gp() says what a graph kernel is",
     "learning.families: isinstance GraphKernel": "learn() says what a graph kernel is",
+    "learning.folds: isinstance GraphKernel": "Stacking() has a kernel or a list, as graph_kernel= has",
     "plots.filters: isinstance GraphKernel": "pictures are drawn of kernels or of fitted estimators",
 }
 

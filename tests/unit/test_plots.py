@@ -61,7 +61,7 @@ def fitted(graph):
     rng = np.random.default_rng(1)
     inputs = rng.standard_normal((12, 2))
     signals = 3 * np.sin(inputs[:, :1] + np.arange(9) / 3) + 0.3 * rng.standard_normal((12, 9))
-    return GraphGPRegressor(graph, Polynomial(2), RBF(1.0), stacking=Stacking(n_draws=8), **PAPER).fit(inputs, signals)
+    return GraphGPRegressor(graph, Stacking(Polynomial(2), n_draws=8), RBF(1.0), **PAPER).fit(inputs, signals)
 
 
 @pytest.fixture
@@ -160,6 +160,11 @@ def test_a_dict_or_labels_name_the_filters(ax):
     assert texts(ax) == ["one", "two"]
     plot_filter([BAND_PASS], ax=ax, labels=["three"])
     assert texts(ax)[-1] == "three"
+
+
+def test_one_kernel_with_draws_has_the_name_of_the_kernel(fitted):
+    assert texts(plot_filter([fitted, BAND_PASS]))[0] == Polynomial(2).label
+    assert (Stacking().label, Stacking([Polynomial(1), Diffusion()]).label) == ("Polynomial('auto')", "stacked")
 
 
 def test_the_default_kernel_is_named(graph):

@@ -145,7 +145,7 @@ def test_what_folds_mention_is_heard(n_jobs):
     signals[0, 0] = np.nan  # completed in steps, which are mentioned
     graph = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
     task = Task.of(graph, None, np.empty((12, 0)), read_signals(signals))
-    folds = Folds((12, 1), Stacking(3, n_jobs=n_jobs), np.random.default_rng(0))
+    folds = Folds((12, 1), Stacking(n_folds=3, n_jobs=n_jobs), np.random.default_rng(0))
 
     class Listener:
         def __call__(self, step):

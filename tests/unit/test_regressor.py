@@ -87,7 +87,7 @@ def either(request):
 
 @pytest.fixture(scope="module")
 def stacked():
-    return regressor([Polynomial(1), Polynomial(3), Diffusion()], stacking=Stacking(n_draws=0)).fit(X, Y)
+    return regressor(Stacking([Polynomial(1), Polynomial(3), Diffusion()], n_draws=0)).fit(X, Y)
 
 
 def node_covariance(kernel):
@@ -346,7 +346,7 @@ def test_without_inputs_a_filter_is_learnt_and_new_signals_are_like_the_old_ones
 
 
 def test_stacking_works_without_inputs():
-    model = regressor([Polynomial(0), Polynomial(2)], stacking=Stacking(n_draws=2)).fit(None, Y)
+    model = regressor(Stacking([Polynomial(0), Polynomial(2)], n_draws=2)).fit(None, Y)
     assert model.kernel_weights_.sum() == pytest.approx(1)
 
 
@@ -372,14 +372,14 @@ def test_stacked_likelihood_is_that_of_the_mixture(stacked):
 def test_a_vanishing_weight_does_not_spoil_the_likelihood(monkeypatch):
     """Expectation maximisation ends with weights as small as 1e-320; warnings are errors."""
     monkeypatch.setattr("spectralgp.learning.fitting.stacking_weights", lambda densities: np.array([1.0, 5e-324]))
-    model = regressor([Identity(), Polynomial(3)], stacking=Stacking(n_draws=0)).fit(X, Y)
+    model = regressor(Stacking([Identity(), Polynomial(3)], n_draws=0)).fit(X, Y)
     weak, strong = (fit.log_likelihood for fit in model.fits_)
     assert strong > weak
     assert model.log_marginal_likelihood_ == pytest.approx(np.logaddexp(weak, strong + np.log(5e-324)))
 
 
 def test_stacked_predictions_are_those_of_a_mixture_of_single_fits(stacked):
-    singles = [regressor(kernel).fit(X, Y) for kernel in stacked.graph_kernel]
+    singles = [regressor(kernel).fit(X, Y) for kernel in stacked.graph_kernel.kernels]
     weights = stacked.kernel_weights_
     means, stds = zip(*(single.predict(NEW, return_std=True) for single in singles), strict=True)
     mean, std = stacked.predict(NEW, return_std=True)
@@ -412,9 +412,8 @@ def test_default_is_auto_on_a_graph_and_identity_without():
     """The paper's model by default stacks degrees; what the new default stacks is up to its plan."""
     without = GraphGPRegressor(None, None, paper_kernel(X), **PAPER).fit(X, Y)
     assert isinstance(without.graph_kernel_[0], Identity)
-    stacked = GraphGPRegressor(GRAPH, None, paper_kernel(X), **PAPER, stacking=Stacking(n_folds=2, n_draws=0)).fit(
-        X[:6], Y[:6]
-    )
+    stacking = Stacking(n_folds=2, n_draws=0)
+    stacked = GraphGPRegressor(GRAPH, stacking, paper_kernel(X), **PAPER).fit(X[:6], Y[:6])
     assert [kernel.degree for kernel in stacked.graph_kernel_] == [0, 1, 2, 3, 5, 8]
 
 
@@ -437,7 +436,7 @@ def drawn_filters(model, eigenvalues):
 def test_the_spread_of_a_stacked_filter_counts_each_draw_by_its_weight(monkeypatch):
     """Draws of one kernel share its weight, and the spread is about the average with those weights."""
     monkeypatch.setattr("spectralgp.learning.fitting.stacking_weights", lambda densities: np.array([0.1, 0.0, 0.9]))
-    model = regressor([Polynomial(1), Polynomial(2), Polynomial(3)], stacking=Stacking(n_folds=2, n_draws=3)).fit(X, Y)
+    model = regressor(Stacking([Polynomial(1), Polynomial(2), Polynomial(3)], n_folds=2, n_draws=3)).fit(X, Y)
     eigenvalues = np.linspace(0, 1, 9)
     filters, shares = drawn_filters(model, eigenvalues), np.array([0.1] * 3 + [0.9] * 3) / 3
     spread = np.sqrt(shares @ (filters - shares @ filters) ** 2)
@@ -446,7 +445,7 @@ def test_the_spread_of_a_stacked_filter_counts_each_draw_by_its_weight(monkeypat
 
 def test_draws_of_one_kernel_widen_its_predictions(fitted):
     """Mean and variance are those of an equal mixture of dense predictions, one with each drawn model."""
-    model = regressor(stacking=Stacking(n_draws=20)).fit(X, Y)
+    model = regressor(Stacking(Polynomial(2), n_draws=20)).fit(X, Y)
     assert model.graph_kernel_[0] == fitted.graph_kernel_[0]
     centre, variance = Y.mean(), np.var(Y)
     means, variances = [], []
@@ -482,7 +481,7 @@ def test_a_response_is_of_the_kernels_on_the_laplacian_of_the_largest_weight(sta
     with pytest.raises(ValueError, match="must be a function on the spectrum to have a response; got LocalAverage"):
         regressor(LocalAverage()).fit(X, Y).response()
     with pytest.raises(ValueError, match="must be a function on the spectrum to have a response; got LocalAverage"):
-        regressor([GlobalFilter(), LocalAverage()], stacking=Stacking(n_draws=0)).fit(X, Y).response()
+        regressor(Stacking([GlobalFilter(), LocalAverage()], n_draws=0)).fit(X, Y).response()
 
 
 EVERY_KERNEL = [
@@ -608,7 +607,7 @@ BAD_SETTINGS = [
     ({"center": "row"}, ValueError, "center must be one of 'auto', 'global', 'node'; got 'row'"),
     ({"scale": "row"}, ValueError, "scale must be one of 'auto', 'global', 'node'; got 'row'"),
     ({"solver": "adam"}, ValueError, "solver must be one of 'sqp', 'lagrangian'; got 'adam'"),
-    ({"stacking": 5}, TypeError, "stacking must be a Stacking.*; got 5"),
+    ({"graph_kernel": 5}, TypeError, "graph_kernel must .*, a list of them, or a Stacking of them; got 5"),
     ({"input_kernel": "rbf"}, TypeError, "kernel must be a scikit-learn kernel such as RBF.*; got 'rbf'"),
     ({"input_kernel": RBF}, TypeError, "pass an instance, not the class"),
     ({"graph_kernel": "polynomial"}, TypeError, "graph_kernel must be a graph kernel .*; got 'polynomial'"),
@@ -617,7 +616,7 @@ BAD_SETTINGS = [
     (
         {"graph_kernel": [Polynomial(1), RBF()]},
         TypeError,
-        "or a list of them; got RBF.* at position 1, of type sklearn",
+        "a list of them, or a Stacking of them; got RBF.* at position 1, of type sklearn",
     ),
     ({"graph": None}, ValueError, r"graph must be given to use graph_kernel=Polynomial\(.*; got None. Pass a Graph"),
     ({"graph": "ring"}, TypeError, "graph"),
@@ -884,7 +883,7 @@ def test_verbose_draws_a_bar_in_a_terminal(capsys, monkeypatch):
     printed = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", errors)
     assert output == ""
     assert "fit: Polynomial(2)" in printed
-    regressor([Polynomial(1), Diffusion()], stacking=Stacking(n_folds=4, n_draws=0), verbose=1).fit(X, Y)
+    regressor(Stacking([Polynomial(1), Diffusion()], n_folds=4, n_draws=0), verbose=1).fit(X, Y)
     assert "all signals" in capsys.readouterr().err
     regressor().fit(X, Y)
     assert capsys.readouterr() == ("", "")

@@ -224,7 +224,7 @@ def test_repeated_and_empty_signals_and_holes_are_counted():
 
 def test_all_models_that_were_tried_are_told_best_first():
     weights, X, Y = problem(20)
-    model = GraphGPRegressor(Graph(weights), [Polynomial(1), Identity()], stacking=Stacking(n_draws=0)).fit(X, Y)
+    model = GraphGPRegressor(Graph(weights), Stacking([Polynomial(1), Identity()], n_draws=0)).fit(X, Y)
     numbers = gathered(model)
     assert [one.score for one in numbers.tried] == sorted((one.score for one in numbers.tried), reverse=True)
     weight_of = {one.name: one.weight for one in numbers.tried}
@@ -244,7 +244,7 @@ def test_scores_of_tried_models_are_held_out_densities():
     kernels = [Polynomial.from_coefficients(c, fixed=True) for c in ([1.0, -0.5], [0.3, 0.3])]
     options = {**PAPER, "center": None, "scale": None}
     model = GraphGPRegressor(
-        graph, kernels, RBF(1.0, "fixed"), noise_variance=0.1, stacking=Stacking(n_folds=9, n_draws=0), **options
+        graph, Stacking(kernels, n_folds=9, n_draws=0), RBF(1.0, "fixed"), noise_variance=0.1, **options
     ).fit(X, Y)
     for kernel, tried in zip(kernels, model._learnt.tried, strict=True):
         prior = graph_gp(graph, kernel, RBF(1.0), 0.1)

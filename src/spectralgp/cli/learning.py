@@ -159,9 +159,8 @@ def fit(
     settings = Chebyshev(device="cuda") if device == "cuda" else spectrum
     model = GraphGPRegressor(
         data.graph,
-        chosen,
+        Stacking(chosen, n_jobs=jobs),
         random_state=seed,
-        stacking=Stacking(n_jobs=jobs),
         spectrum=settings,
         verbose=1,
         likelihood=likelihood,
@@ -376,8 +375,8 @@ def compare(
     )
     with progress_bar("compare", len(named), show=True) as progress:
         for name, kernel in named.items():
-            stacking = Stacking(n_jobs=jobs)
-            model = GraphGPRegressor(data.graph, kernel, random_state=seed, stacking=stacking, spectrum=spectrum)
+            stacking = Stacking(kernel, n_jobs=jobs)
+            model = GraphGPRegressor(data.graph, stacking, random_state=seed, spectrum=spectrum)
             try:
                 row, found, transformed = _compared(name, model, data, n_held_out)
                 rows.append(row)

@@ -211,6 +211,7 @@ class Training:
     seen: Mask | None  # which of the values were observed; None where they were not looked at
     carried: Indices | None  # the column of the inputs that may carry over to each node
     input_kernel: InputKernel | None  # None for the default one, whose terms are open
+    stacking: Stacking  # of the kernels that were given, if any
     graph_kernels: list[GraphKernel]  # to learn; several are stacked
     spectrum: SpectrumSettings
     form: Form
@@ -223,6 +224,7 @@ class Training:
 
 def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     """Read what `fit` is given, and check everything that can be wrong with it."""
+    stacking, kernels = _stacked(estimator.graph_kernel, estimator.graph is not None)
     given = estimator.graph if isinstance(estimator.graph, GraphBase | None) else as_graph(estimator.graph)
     Y = as_table(Y, "Y", names=None if given is None else given.names)
     layout = Y.layout if isinstance(Y, Table) and Y.layout.library in WRITTEN else None
@@ -264,11 +266,11 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
         rows = np.flatnonzero(kept)
         inputs, values, seen = reader.subset(inputs, rows), values[rows], None if seen is None else seen[rows]
     carried = _carried_columns(estimator.carry, X, reader.has_features, inputs.shape[1], form, graph.n_nodes)
-    kernels = _graph_kernels(estimator.graph_kernel, estimator.graph is not None)
-    if estimator.spectrum == "auto" and estimator.graph_kernel is None and _is_costly_to_fill(graph, seen):
+    if estimator.spectrum == "auto" and stacking.kernels is None and _is_costly_to_fill(graph, seen):
         settings = Chebyshev()
     order = _order(estimator.carry, inputs, values, seen, carried, settings)
-    return Training(graph, inputs, values, seen, carried, kernel, kernels, settings, form, X is not None, order)
+    read = graph, inputs, values, seen, carried, kernel, stacking, kernels, settings, form, X is not None, order
+    return Training(*read)
 
 
 def _order(
@@ -399,8 +401,6 @@ def check_parameters(estimator: Any, solver: Solver) -> None:
             "can be done: on an exact spectrum of up to 2,000 nodes, with three signals or more."
         )
     check_noise(estimator.noise_variance)
-    if not isinstance(estimator.stacking, Stacking | None):
-        raise TypeError(f"stacking must be a Stacking(...) or None; got {estimator.stacking!r}.")
     if not isinstance(estimator.spectrum, SpectrumSettings):
         as_option(estimator.spectrum, "spectrum", ("auto", "exact", "chebyshev"))
 
@@ -425,25 +425,16 @@ def _is_costly_to_fill(graph: GraphBase, seen: Mask | None) -> bool:
     return 2 * graph.n_edges * SPARSE < graph.n_nodes**2
 
 
-def _graph_kernels(given: Any, has_graph: bool) -> list[GraphKernel]:
-    """The graph kernels to learn."""
-    if given is None:
-        given = Polynomial("auto") if has_graph else Identity()
-    listed = [given] if isinstance(given, GraphKernel) else given
-    condition = "graph_kernel must be a graph kernel such as Polynomial(3), or a list of them"
-    remedy = "For a filter of your own, wrap it in Response(function); input kernels go into input_kernel=."
-    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
-        raise TypeError(f"{condition}; got {given!r}. {remedy}")
-    for place, kernel in enumerate(listed):
-        if not isinstance(kernel, GraphKernel):
-            got = f"{kernel!r} at position {place}, of type {type(kernel).__module__}"
-            raise TypeError(f"{condition}; got {got}. {remedy}")
-    if not has_graph and any(not kernel.needs_no_graph for kernel in listed):
+def _stacked(given: Any, has_graph: bool) -> tuple[Stacking, list[GraphKernel]]:
+    """How models are stacked, and the graph kernels to learn, of what was given as `graph_kernel`."""
+    stacking = given if isinstance(given, Stacking) else Stacking(given)
+    kernels: Any = stacking.kernels or (Polynomial("auto") if has_graph else Identity(),)
+    if not has_graph and any(not kernel.needs_no_graph for kernel in kernels):
         raise ValueError(
             f"graph must be given to use graph_kernel={given!r}; got None. "
             "Pass a Graph, an adjacency matrix or a networkx graph."
         )
-    return [member for kernel in listed for member in kernel.members()]
+    return stacking, [member for kernel in kernels for member in kernel.members()]
 
 
 # --------------------------------------------------------------------------------------------------------- graph

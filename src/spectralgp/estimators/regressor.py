@@ -83,11 +83,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
     ----------
     graph : Graph or anything `as_graph` takes, optional
         The graph on the columns of `Y`. Without one every output is its own node and the kernel is the identity.
-    graph_kernel : graph kernel or list of them, optional
+    graph_kernel : graph kernel, list of them or Stacking, optional
         Covariance between nodes. If not given, a few models are tried on held-out folds and stacked; `summary` says
         which. Of one signal, or of a constant, it is `Diffusion`. The kernels of a list, and the degrees of
         ``Polynomial("auto")``, are stacked too: predictions are a mixture with the weights that score best on held-out
-        folds.
+        folds. A `Stacking` says how many folds, draws of the hyperparameters and threads there are:
+        ``Stacking([Diffusion(), Polynomial(2)], n_folds=10)``, or ``Stacking(n_jobs=2)`` of models that are tried.
     input_kernel : scikit-learn kernel or "precomputed", optional
         Covariance between inputs, used as given, but for a constant factor that the graph kernel has too. If not given,
         an `RBF`, a linear term and a constant on standardised columns of `X`. With "precomputed", `X` is the covariance
@@ -124,8 +125,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         Eigendecomposition of the Laplacian, or a quadrature from its Chebyshev moments, with stated errors, for graphs
         of up to millions of nodes. "auto" is exact up to 5,000 nodes; 2,000 if more than 2,500 values are missing, the
         graph is sparse and `graph_kernel` is left open. `Chebyshev` has settings, and the device.
-    stacking : Stacking, optional
-        Folds and threads of stacked models, and draws of their hyperparameters: ``Stacking(n_folds=10, n_draws=16)``.
     random_state : int, RandomState, Generator or None, default=None
         Seed for folds and draws; 0 if not given, so that fits repeat.
     verbose : int, default=0
@@ -195,7 +194,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
     def __init__(
         self,
         graph: Any = None,
-        graph_kernel: GraphKernel | Sequence[GraphKernel] | None = None,
+        graph_kernel: GraphKernel | Sequence[GraphKernel] | Stacking | None = None,
         input_kernel: Kernel | Literal["precomputed"] | None = None,
         *,
         noise_variance: float | tuple[float, float] | None = None,
@@ -206,7 +205,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         scale: Literal["auto", "global", "node"] | None = "auto",
         solver: Literal["sqp", "lagrangian"] | Solver = "sqp",
         spectrum: Literal["auto", "exact", "chebyshev"] | SpectrumSettings = "auto",
-        stacking: Stacking | None = None,
         random_state: Any = None,
         verbose: int = 0,
         likelihood: str | Likelihood = "gaussian",
@@ -222,21 +220,23 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         self.scale = scale
         self.solver = solver
         self.spectrum = spectrum
-        self.stacking = stacking
         self.random_state = random_state
         self.verbose = verbose
         self.likelihood = likelihood
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``graph_kernel__degree=5`` replaces the (frozen) graph kernel by one of that degree."""
+        """Set parameters; ``graph_kernel__degree=5`` replaces the (frozen) graph kernel by one of that degree.
+
+        Those of a `Stacking` are set alike: ``graph_kernel__n_folds=10``.
+        """
         prefix = "graph_kernel__"
         nested = {name.removeprefix(prefix): params.pop(name) for name in list(params) if name.startswith(prefix)}
         super().set_params(**params)
         if nested:
-            if not isinstance(self.graph_kernel, GraphKernel):
+            if not isinstance(self.graph_kernel, GraphKernel | Stacking):
                 raise ValueError(
                     f"graph_kernel must be one kernel to set {prefix}{next(iter(nested))}; got {self.graph_kernel!r}. "
-                    "Pass for example graph_kernel=Polynomial(3) first."
+                    "Pass for example graph_kernel=Polynomial(3), or a Stacking of several, first."
                 )
             known = self.graph_kernel.get_params()
             unknown = [name for name in nested if name not in known]
@@ -372,7 +372,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
     def _learn_latent(self, training: reading.Training, observing: observers.Observing, solver: Solver) -> FittedModels:
         """Learn one model of latent signals."""
         kernels = training.graph_kernels
-        if self.graph_kernel is None:
+        if training.stacking.kernels is None:
             kernels = [Polynomial(LATENT_DEGREE) if self.graph is not None else Identity()]
         setting = reading.latent_setting(self, replace(training, graph_kernels=kernels), observing)
         plan = at_once([setting.candidate(kernels[0])])
@@ -390,7 +390,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             training = replace(training, learnt_from=rows_to_learn_from(n_signals, generator))
             setting = replace(setting, learnt_from=training.learnt_from)
         kernels, start = training.graph_kernels, None
-        is_choice = self.graph_kernel is None and isinstance(self.residual, str) and not solver.only_papers_model
+        is_open = training.stacking.kernels is None and isinstance(self.residual, str)
+        is_choice = is_open and not solver.only_papers_model
         # without folds, or anything that varies, there is nothing to choose by: one kernel of few parameters
         is_alone = is_choice and (n_signals < 2 or setting.task.signals.variance == 0)
         if is_alone:
@@ -400,7 +401,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                 "Y must hold at least 2 signals to stack kernels, which takes folds; got n_samples = 1. "
                 "Ask for one kernel, for example graph_kernel=Polynomial(1)."
             )
-        stacking = self.stacking or Stacking()
+        stacking = training.stacking
         if stacking.n_draws is None:
             # on a large graph every draw would cost a pass of its own at prediction; a t has the tails that draws add
             is_one = (len(kernels) == 1 and not is_choice) or training.spectrum.needs_passes or setting.shrunk

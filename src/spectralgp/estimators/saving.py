@@ -11,6 +11,7 @@ import numpy as np
 
 from spectralgp._basics.arrays import on_host
 from spectralgp.estimators.reading import Form
+from spectralgp.learning import Stacking
 
 
 def write_model(model: Any, path: str | PathLike[str]) -> None:
@@ -19,6 +20,8 @@ def write_model(model: Any, path: str | PathLike[str]) -> None:
     from spectralgp.files.models import written
 
     parameters = model.get_params(deep=False) | {"graph": model.graph is not None, "verbose": int(model.verbose)}
+    if isinstance(model.graph_kernel, Stacking):  # files have it beside its kernels
+        parameters |= {"graph_kernel": model.graph_kernel.kernels, "stacking": model.graph_kernel}
     form, features = model._form, getattr(model, "feature_names_in_", None)
     fitted = {
         "names": form.names,

@@ -297,13 +297,15 @@ class Reading:
             spectrum = spectrum.on(self.device)
         if noise_floor is not None and fields["noise_variance"] is None:
             fields["noise_variance"] = _bounds_of(noise_floor, task.variance * task.signals.units.spread**2)
-        old = {name: fields.pop(name) for name in OLD_PARAMETERS}
+        old, stacking = {name: fields.pop(name) for name in OLD_PARAMETERS}, fields.pop("stacking")
         if old["n_folds"] is not None:
             fields["input_kernel"] = old["kernel"]
-            fields["stacking"] = Stacking(old["n_folds"], old["n_draws"], old["n_jobs"])
+            stacking = Stacking(None, old["n_folds"], old["n_draws"], old["n_jobs"])
             if old["max_iterations"] not in (None, 500):
                 fields["solver"] = as_solver(fields["solver"], old["max_iterations"])
         kernels = list(graph_kernel) if isinstance(graph_kernel, tuple) else graph_kernel
+        if stacking is not None:
+            kernels = replace(stacking, kernels=kernels)
         return fields | {"graph_kernel": kernels, "spectrum": spectrum}
 
 

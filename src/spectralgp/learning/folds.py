@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,6 +17,7 @@ from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_integer
 from spectralgp._basics.progress import Heard, quietly, report
 from spectralgp.fields import GraphGP, condition, held_out_densities, held_out_values
+from spectralgp.kernels import GraphKernel, Polynomial
 from spectralgp.learning.candidates import Candidate, learn_candidates
 from spectralgp.learning.draws import hyperparameter_draws
 from spectralgp.learning.fit import Fit, Solver
@@ -34,10 +36,12 @@ Cut = tuple[Indices, Indices]  # signals kept, and signals held out
 
 @dataclass(frozen=True)
 class Stacking:
-    """How models are weighed and averaged.
+    """Kernels to stack, and how their models are weighed and averaged: what `graph_kernel` takes where that matters.
 
     Parameters
     ----------
+    kernels : graph kernel or list of them, optional
+        What to stack, kept as a tuple. If not given, the library chooses, as it does without a `graph_kernel`.
     n_folds : int, default=5
         Folds for the weights of stacked models. Where the library chooses what to stack, it compares models on at most
         400 signals, and in no more folds than hold out 60 of them, or 30 of 500 nodes and more; in two steps forward
@@ -50,20 +54,46 @@ class Stacking:
 
     Examples
     --------
-    >>> from spectralgp import GraphGPRegressor, Stacking
-    >>> GraphGPRegressor(stacking=Stacking(n_folds=10)).stacking.n_folds
-    10
+    >>> from spectralgp import Diffusion, GraphGPRegressor, Polynomial, Stacking
+    >>> model = GraphGPRegressor(graph_kernel=Stacking([Diffusion(), Polynomial(2)], n_folds=10))
+    >>> model.set_params(graph_kernel__n_folds=4).graph_kernel.n_folds
+    4
     """
 
+    kernels: GraphKernel | Sequence[GraphKernel] | None = None
     n_folds: int = 5
     n_draws: int | None = None
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
         """Check every setting."""
+        condition = "graph_kernel must be a graph kernel such as Polynomial(3), a list of them, or a Stacking of them"
+        remedy = "For a filter of your own, wrap it in Response(function); input kernels go into input_kernel=."
+        if self.kernels is not None:
+            listed = [self.kernels] if isinstance(self.kernels, GraphKernel) else self.kernels
+            if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
+                raise TypeError(f"{condition}; got {self.kernels!r}. {remedy}")
+            for place, kernel in enumerate(listed):
+                if not isinstance(kernel, GraphKernel):
+                    got = f"{kernel!r} at position {place}, of type {type(kernel).__module__}"
+                    raise TypeError(f"{condition}; got {got}. {remedy}")
+            object.__setattr__(self, "kernels", tuple(listed))
         as_integer(self.n_folds, "n_folds", 2)
         if self.n_draws is not None:
             as_integer(self.n_draws, "n_draws", 0)
+
+    @property
+    def label(self) -> str:
+        """That of its kernel; several are stacked."""
+        kernels: Any = self.kernels or (Polynomial("auto"),)
+        return kernels[0].label if len(kernels) == 1 else "stacked"
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Constructor arguments by name, so that grid searches reach them as ``graph_kernel__n_folds``."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # it cannot change
 
 
 @dataclass(frozen=True, eq=False)

@@ -211,7 +211,7 @@ def _named(fits: Any, labels: Sequence[str] | None) -> list[tuple[str, Any]]:
         found = list(fits) if isinstance(fits, list | tuple) else [fits]
         # None is the regressor's default
         kernels = [getattr(fit, "graph_kernel", fit) or Polynomial("auto") for fit in found]
-        names = [kernel.label if isinstance(kernel, GraphKernel) else "stacked" for kernel in kernels]
+        names = [getattr(kernel, "label", "stacked") for kernel in kernels]
     if not found:
         raise ValueError("fits must hold at least one filter to draw; got none. Pass a graph kernel or a regressor.")
     if labels is not None and len(labels) != len(found):

@@ -65,7 +65,8 @@ def covariance_of(task, model):
 def test_held_out_densities_are_those_done_by_hand(name, n_draws):
     """The first fold starts cold, and the others from its solution; all stop where predictions can tell no more."""
     task, solver = TASKS[name], Sqp().coarse()
-    actual = Folds((N_SIGNALS, 7), Stacking(3, n_draws), np.random.default_rng(4)).score(candidates(task))
+    folds = Folds((N_SIGNALS, 7), Stacking(n_folds=3, n_draws=n_draws), np.random.default_rng(4))
+    actual = folds.score(candidates(task))
     shuffled, *streams = np.random.default_rng(4).spawn(4)
     expected, expected_values = np.empty((N_SIGNALS, 2)), np.empty((N_SIGNALS, 7, 2))
     first = [None, None]
@@ -92,7 +93,7 @@ def test_held_out_densities_are_those_done_by_hand(name, n_draws):
 def test_every_fold_reports_its_progress():
     steps = []
     with telling(steps.append):
-        Folds((N_SIGNALS, 7), Stacking(4), np.random.default_rng(0)).score(candidates(TASKS["kernel"]))
+        Folds((N_SIGNALS, 7), Stacking(n_folds=4), np.random.default_rng(0)).score(candidates(TASKS["kernel"]))
     assert steps == [f"fold {number} of 4" for number in range(1, 5)]
 
 
@@ -102,7 +103,7 @@ def test_folds_do_not_depend_on_draws_or_on_the_other_kernels():
 
     def densities(kernels, n_draws):
         return (
-            Folds((N_SIGNALS, 7), Stacking(3, n_draws), np.random.default_rng(4))
+            Folds((N_SIGNALS, 7), Stacking(n_folds=3, n_draws=n_draws), np.random.default_rng(4))
             .score(candidates(task, kernels))
             .log_densities
         )
@@ -116,7 +117,7 @@ def test_a_fold_is_centred_by_what_it_keeps():
     levels = 10 * np.arange(7.0)
     task = Task.of(GRAPH, RBF(1.0), INPUTS, read_signals(SIGNALS + levels, "node"))
     actual = (
-        Folds((N_SIGNALS, 7), Stacking(3), np.random.default_rng(4))
+        Folds((N_SIGNALS, 7), Stacking(n_folds=3), np.random.default_rng(4))
         .score(candidates(task, [Polynomial(1)]))
         .log_densities
     )
@@ -138,7 +139,7 @@ def test_tails_are_not_learnt_on_folds():
     """Shrunk, with holes: a signal has the degrees of freedom of the covariance's posterior."""
     signals = np.where(np.random.default_rng(2).random(SIGNALS.shape) < 0.15, np.nan, SIGNALS)
     task = Task.of(GRAPH, RBF(1.0), INPUTS, signals)
-    folds = Folds((N_SIGNALS, 7), Stacking(3), np.random.default_rng(4))
+    folds = Folds((N_SIGNALS, 7), Stacking(n_folds=3), np.random.default_rng(4))
     found = folds.score([Candidate(task, Polynomial(1), shrunk=True)])
     held_out = folds.held_out[0]
     kept = np.setdiff1d(np.arange(N_SIGNALS), held_out)
@@ -153,7 +154,7 @@ def test_tails_are_not_learnt_on_folds():
 
 def test_candidates_stand_beside_each_other():
     """Scored at once, or one after the other on the same folds."""
-    folds = Folds((N_SIGNALS, 7), Stacking(3), np.random.default_rng(4))
+    folds = Folds((N_SIGNALS, 7), Stacking(n_folds=3), np.random.default_rng(4))
     whole, first, second = (
         folds.score(candidates(TASKS["kernel"], some)) for some in (KERNELS, KERNELS[:1], KERNELS[1:])
     )

@@ -236,7 +236,7 @@ def test_a_given_kernel_is_learnt_as_before():
 def test_holes_leave_the_order_of_time_aside():
     holes = Y[:N_TRAIN].copy()
     holes[5, 2] = np.nan
-    found = GraphGPRegressor(RING, stacking=Stacking(n_folds=2)).fit(X[:N_TRAIN], holes)
+    found = GraphGPRegressor(RING, Stacking(n_folds=2)).fit(X[:N_TRAIN], holes)
     assert "time order" not in found.summary()
 
 
