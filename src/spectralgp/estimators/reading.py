@@ -547,7 +547,7 @@ def _chosen_center(training: Training, threshold: float) -> Center:
     largest = np.max(np.abs(values), where=seen, initial=0.0)
     if not 0 < largest < np.inf or np.count_nonzero(often) < 2:
         return "global"
-    if can_place(training.graph) and not seen.any(axis=0).all():
+    if not seen.any(axis=0).all() and can_place(training.graph):
         return "node"
     values, seen = values[:, often] / largest, seen[:, often]
     means, variances = np.mean(values, axis=0, where=seen), np.var(values, axis=0, ddof=1, where=seen)

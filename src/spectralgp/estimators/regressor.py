@@ -356,7 +356,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         self, training: reading.Training, exposure: Any, trials: Any, noise_variance: Any, weights: Any, covariates: Any
     ) -> observers.Observing | float | None:
         """How values are observed of latent signals; or the noise of all of them, where it is known and one number."""
-        likelihood = as_likelihood(self.likelihood)
         given = {"exposure": exposure, "trials": trials, "weights": weights}
         is_plain = self.likelihood == "gaussian" and covariates is None
         if is_plain and all(one is None for one in given.values()):
@@ -367,7 +366,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             if np.all(noise == noise[0, 0]):
                 return as_positive(float(noise[0, 0]), "noise_variance")
         given["noise_variance"] = noise_variance
-        return observers.read_observing(likelihood, self.center, training, given, covariates)
+        return observers.read_observing(as_likelihood(self.likelihood), self.center, training, given, covariates)
 
     def _learn_latent(self, training: reading.Training, observing: observers.Observing, solver: Solver) -> FittedModels:
         """Learn one model of latent signals."""
@@ -451,11 +450,12 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         self.noise_variance_ = float(learnt.weights @ [model.noise_variance for model in models])
         self.posterior_: Any = learnt.posterior
         member = learnt.candidates[heaviest]
-        units, n_nodes = member.task.signals.units.of_new, self.graph_.n_nodes
+        units, n_nodes = member.task.signals.units, self.graph_.n_nodes
         offset = np.full(n_nodes, units.offset) if form.is_in_memory else units.offset
         if member.transformation is not None and member.transformation.has_slopes:
             offset = member.transformation.restored(offset[None], member.task.inputs[:1])[0]
         divisor = member.spread if units.relative is None else member.spread * units.relative
+        self._is_latent = member.task.observed_by is not None  # and seen through a likelihood
         if self._is_latent:
             latent: Any = learnt.posterior
             sites = latent.sites
@@ -571,11 +571,6 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             if np.all(rows >= 0) and self.posterior_.observed_by.some(rows).is_like(observed_by):
                 return cast(Predictive, self.posterior_.filled(rows))
         return prediction.given(values)
-
-    @property
-    def _is_latent(self) -> bool:
-        """Whether signals are latent, and observed by a likelihood."""
-        return self._learnt.candidates[0].task.observed_by is not None
 
     def _seen_with(self, seen: dict[str, Any], n_inputs: int) -> ObservedBy | None:
         """How values of new signals are observed; None where signals are not latent."""

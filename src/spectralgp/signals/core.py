@@ -22,7 +22,6 @@ Reader = Callable[..., "Signals"]
 
 MOST_PRODUCTS = 6_000  # signals in memory whose products with each other are kept
 LARGEST = 1e140  # size of values whose squares are still numbers, and one over the smallest
-HOLES = "signals must be complete to be {verb}; got {n_missing} values that were not observed. Complete them first."
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +105,11 @@ class Store:
     """
 
     source: Any  # the signals as they are kept, shape (n_signals, n_nodes)
-    offset: Any  # still to be subtracted from the source
-    divisor: Any  # still to be divided by
     units: Units  # what was done to the signals in all
-    products: Array | None  # of the rows with each other, where they are known
     rounding: float  # what rounding alone may leave of a value
+    offset: Any = 0.0  # still to be subtracted from the source
+    divisor: Any = 1.0  # still to be divided by
+    products: Array | None = None  # of the rows with each other, where they are known
     prototype: Any = None  # an array that operators follow in place of the source
     passes: dict[Operator, MomentPass] = field(default_factory=dict)
     transforms: list[tuple[Array, Array]] = field(default_factory=list)
@@ -182,6 +181,19 @@ class Signals:
     A view of some of the signals shares what was computed of all, and is centred by itself. Signals with holes can be
     learnt from and conditioned on; what needs every value is asked of their completion: its mean, and for second
     moments the expected ones, those of the mean and of the deviations.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Number of signals and of nodes.
+    size : int
+        Number of values that were observed.
+    has_holes : bool
+        Whether some values were not observed.
+    is_complete : bool
+        Whether every value was observed, or completed.
+    like : array or file
+        What holds the signals: operators follow its library, device and precision.
     """
 
     __getstate__ = without_caches
@@ -189,46 +201,35 @@ class Signals:
     def __init__(
         self,
         store: Store,  # shared by views
-        rows: Indices,  # which of its signals
-        level: Array,  # the combination of its rows that is subtracted from each, shape (n_rows + 1,)
-        recentres: Center,  # what a further view subtracts
+        recentres: Center = None,  # what a further view subtracts
         read: Reader | None = None,  # reads a further view anew, where it finds its own scales of the nodes
+        *,
+        rows: Indices | None = None,  # which of the store's signals; all if not given
+        level: Array | None = None,  # the combination of its rows that is subtracted from each, shape (n_rows + 1,)
         observed: Mask | None = None,  # shape (n_signals, n_nodes); everything if not given
         deviations: Array | Callable[[], Array] | None = None,  # of completed values; zero where one was observed
     ) -> None:
-        self._store, self._rows, self._level, self._recentres, self._read = store, rows, level, recentres, read
+        n_rows, n_nodes = store.source.shape
+        self._store, self._recentres, self._read = store, recentres, read
+        self._rows = np.arange(n_rows) if rows is None else rows
+        self._level = np.zeros(n_rows + 1) if level is None else level
         self._observed, self._found_deviations = observed, deviations
         self._spread_moments: dict[Operator, Array] = {}
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of signals and of nodes."""
-        return self._rows.size, self._store.source.shape[1]
-
-    @property
-    def size(self) -> int:
-        """Number of values that were observed."""
-        return self.shape[0] * self.shape[1] if self._observed is None else int(np.count_nonzero(self._observed))
+        self.shape: tuple[int, int] = self._rows.size, n_nodes
+        self.size = self._rows.size * n_nodes if observed is None else int(np.count_nonzero(observed))
+        self.has_holes = observed is not None
+        self.is_complete = observed is None or deviations is not None
+        self.like: Any = store.source if store.prototype is None else store.prototype
 
     @property
     def observed(self) -> Mask:
         """Which values were observed, shape (n_signals, n_nodes)."""
         return np.broadcast_to(np.True_, self.shape) if self._observed is None else self._observed
 
-    @property
-    def has_holes(self) -> bool:
-        """Whether some values were not observed."""
-        return self._observed is not None
-
     @cached_property
     def has_unseen_nodes(self) -> bool:
         """Whether nothing was observed at some node."""
-        return self._observed is not None and not self._observed.any(axis=0).all()
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every value was observed, or completed."""
-        return self._observed is None or self._found_deviations is not None
+        return self.has_holes and not self.observed.any(axis=0).all()
 
     @cached_property
     def deviations(self) -> Array | None:
@@ -254,13 +255,7 @@ class Signals:
         """Logarithm of what a density is divided by in the units that the signals came in."""
         if self._observed is not None:
             return float(self.units.log_volume(self._observed))
-        common, scales = -float(self.units.of_new.log_density(0.0, self.size)), self.units.signal_scales
-        return common if scales is None else common + self.shape[1] * float(np.sum(np.log(scales)))
-
-    @property
-    def like(self) -> Any:
-        """The array or file that holds the signals: operators follow its library, device and precision."""
-        return self._store.source if self._store.prototype is None else self._store.prototype
+        return -float(np.sum(self.units.log_density(np.zeros(self.shape[0]), self.shape[1])))
 
     @property
     def is_centred_by_node(self) -> bool:
@@ -289,29 +284,26 @@ class Signals:
     @property
     def variance(self) -> float:
         """Variance of the observed values about their mean; zero where there is nothing but rounding."""
-        if self._observed is not None:
-            return self._unless_rounding(float(np.var(self.values[self._observed])))
-        if not self._store.has_products:
-            return self._unless_rounding(float(np.var(self.values)))
-        # no level of ones: it does not change a variance, and may be so large as to drown it
-        shifted = Signals(self._store, self._rows, np.append(self._level[:-1], 0.0), self._recentres)
-        gram, ones = self._store.gram, self._store.gram[-1]
-        mean = float(np.mean(ones[self._rows]) - shifted._level @ ones) / gram[-1, -1]
-        return self._unless_rounding(float(shifted.mean_square - mean**2))
+        if self.has_holes or not self._store.has_products:
+            variance = float(np.var(self.values, where=self.observed))
+        else:
+            # no level of ones: it does not change a variance, and may be so large as to drown it
+            shifted = Signals(self._store, rows=self._rows, level=np.append(self._level[:-1], 0.0))
+            ones = self._store.gram[-1]
+            mean = float(np.mean(ones[self._rows]) - shifted._level @ ones) / ones[-1]
+            variance = float(shifted.mean_square - mean**2)
+        return variance if variance > self._store.rounding**2 else 0.0
 
     @property
     def variance_within(self) -> float:
         """Variance of the observed values about their nodes' means; zero where there is nothing but rounding."""
-        if self._observed is not None:
-            counts = np.maximum(self._observed.sum(axis=0), 1)
-            means = np.sum(self.values, axis=0, where=self._observed) / counts
-            return self._unless_rounding(float(np.mean(np.square(self.values - means), where=self._observed)))
-        if not self._store.has_products:
-            return self._unless_rounding(float(np.mean(np.var(self.values, axis=0))))
-        gram, n_signals = self._of_view(self._store.gram), self.shape[0]
-        return self._unless_rounding(float(np.trace(gram) - gram.sum() / n_signals) / self.size)
-
-    def _unless_rounding(self, variance: float) -> float:
+        if self.has_holes or not self._store.has_products:
+            values, seen = self.values, self.observed
+            means = np.sum(values, axis=0, where=seen) / np.maximum(seen.sum(axis=0), 1)
+            variance = float(np.mean(np.square(values - means), where=seen))
+        else:
+            gram = self._of_view(self._store.gram)
+            variance = float(np.trace(gram) - gram.sum() / self.shape[0]) / self.size
         return variance if variance > self._store.rounding**2 else 0.0
 
     def fold(self, kept: Indices, held_out: Indices) -> tuple[Signals, Signals]:
@@ -343,7 +335,7 @@ class Signals:
 
     def _view(self, chosen: Indices, level: Array) -> Signals:
         observed = None if self.is_complete else self.observed[chosen]  # a completion's view is of its mean
-        return Signals(self._store, self._rows[chosen], level, self._recentres, observed=observed)
+        return Signals(self._store, self._recentres, rows=self._rows[chosen], level=level, observed=observed)
 
     def with_units(self, units: Units) -> Signals:
         """The same values, in other units."""
@@ -351,16 +343,15 @@ class Signals:
         if is_dask_array(store.source):  # a view's level is part of its units, so that it is taken out here
             offset = units.offset - units.divisor * float(level[-1])
             store = dataclasses.replace(store, units=dataclasses.replace(units, offset=offset))
-            return Signals(store, self._rows, level, None)
-        store, n_signals = Store(self.values, 0.0, 1.0, units, None, store.rounding, store.prototype), self.shape[0]
-        return Signals(store, np.arange(n_signals), np.zeros(n_signals + 1), None, observed=self._observed)
+            return Signals(store, rows=self._rows, level=level)
+        store = Store(self.values, units, store.rounding, prototype=store.prototype)
+        return Signals(store, observed=self._observed)
 
     def scaled_by_signal(self, scales: Array) -> Signals:
         """The same signals, each divided by a scale of its own."""
-        units, n_signals = dataclasses.replace(self.units, signal_scales=scales), self.shape[0]
-        store = Store(self.values / scales[:, None], 0.0, 1.0, units, None, self._store.rounding, self._store.prototype)
-        level = np.zeros(n_signals + 1)
-        return Signals(store, np.arange(n_signals), level, self._recentres, observed=self._observed)
+        units, old = dataclasses.replace(self.units, signal_scales=scales), self._store
+        store = Store(self.values / scales[:, None], units, old.rounding, prototype=old.prototype)
+        return Signals(store, self._recentres, observed=self._observed)
 
     def completed(self, mean: Array, deviations: Array | Callable[[], Array]) -> Signals:
         """The signals with all values, of which those that were not observed have a mean and deviations."""
@@ -370,25 +361,27 @@ class Signals:
                 "far from the size of the signals to compute with."
             )
         values = np.where(self.observed, self.values, mean)
-        store = Store(values, 0.0, 1.0, self.units, None, self._store.rounding)
-        rows, level = np.arange(len(values)), np.zeros(len(values) + 1)
-        return Signals(store, rows, level, self._recentres, observed=self.observed, deviations=deviations)
+        store = Store(values, self.units, self._store.rounding)
+        return Signals(store, self._recentres, observed=self.observed, deviations=deviations)
 
     def followed_by(self, other: Signals) -> Signals | None:
         """These signals and then others, if both are views of the same ones with the same centre."""
         if self._store is not other._store or not np.array_equal(self._level, other._level):
             return None
-        return Signals(self._store, np.concatenate([self._rows, other._rows]), self._level, self._recentres)
+        rows = np.concatenate([self._rows, other._rows])
+        return Signals(self._store, self._recentres, rows=rows, level=self._level)
 
     def transform(self, matrix: Array) -> Array:
         """The signals times a matrix (n_nodes, n)."""
-        self._require_complete("transformed")
+        if not self.is_complete:
+            raise self._incomplete("transformed")
         product = self._store.transform(matrix)
         return product[self._rows] - self._level @ product if np.any(self._level) else product[self._rows]
 
     def columns(self, operator: Operator) -> Any:
         """The signals as columns of a block of an operator."""
-        self._require_complete("filtered")
+        if not self.is_complete:
+            raise self._incomplete("filtered")
         block = self._store.load(operator)
         is_whole = np.array_equal(self._rows, np.arange(self._store.source.shape[0]))
         chosen = block if is_whole else operator.chosen(block, self._rows)
@@ -398,7 +391,8 @@ class Signals:
 
     def moments(self, operator: Operator, n_moments: int) -> Array:
         """``C_k`` of equation (24), shape (n_moments, n_signals, n_signals); expected ones of completed signals."""
-        self._require_complete("read on a spectrum")
+        if not self.is_complete:
+            raise self._incomplete("read on a spectrum")
         moments = self._of_view(self._store.moments(operator, n_moments))
         spread = self.spread_moments(operator, n_moments)
         return moments if spread is None else moments + spread
@@ -425,9 +419,9 @@ class Signals:
         for known in self._store.passes.values():
             known.release()
 
-    def _require_complete(self, verb: str) -> None:
-        if not self.is_complete:
-            raise ValueError(HOLES.format(verb=verb, n_missing=self.shape[0] * self.shape[1] - self.size))
+    def _incomplete(self, verb: str) -> ValueError:
+        missing = f"{self.shape[0] * self.shape[1] - self.size} values that were not observed"
+        return ValueError(f"signals must be complete to be {verb}; got {missing}. Complete them first.")
 
     def _of_view(self, products: Array) -> Array:
         """Products of the store's rows, along the last two axes, as those of the view's."""

@@ -30,6 +30,7 @@ def read_signals(
     *,
     keep_source: bool = False,
     graph: GraphBase | None = None,
+    reach: float | None = None,
 ) -> Signals:
     """Signals from an array or a file, whose centre and spread are found block by block.
 
@@ -49,6 +50,8 @@ def read_signals(
     graph : Graph, optional
         Where some node was never observed, its own centre and scale are those that the others of a graph of up to
         2,000 nodes make likely, equation (23b), and its centre has a variance; else they are those of all nodes.
+    reach : float, optional
+        Size of the largest value that is not refused; 1e140 if not given, 1e70 without `scale`.
 
     Returns
     -------
@@ -68,14 +71,9 @@ def read_signals(
     >>> signals.values.tolist(), signals.units.offset.tolist()
     ([[-1.0, -2.0], [1.0, 2.0]], [2.0, 4.0])
     """
-    how = ReadAs(center, scale, graph)
-    return _read(source, how, keep_source, LARGEST_UNSCALED if scale is None else LARGEST)
-
-
-def _read(source: Any, how: ReadAs, keep_source: bool, reach: float) -> Signals:
-    center, scale = how.center, how.scale
     n_signals, n_nodes = source.shape
-    mean, largest, means = _first_look(source, "node" in (center, scale), reach)
+    reach, how = reach or (LARGEST_UNSCALED if scale is None else LARGEST), ReadAs(center, scale, graph)
+    mean, largest, means, variances = _first_look(source, "node" in (center, scale), reach)
     if np.isnan(mean):
         if is_dask_array(source):
             raise ValueError(
@@ -83,8 +81,12 @@ def _read(source: Any, how: ReadAs, keep_source: bool, reach: float) -> Signals:
                 "with holes, or pass an array in memory with a Graph."
             )
         precision = "float32" if "float32" in str(source.dtype) else "float64"
-        return _read_incomplete(_on_host(source[:, :]), how, precision)
-    relative = None if scale != "node" else _relative_scales(source, means, largest)
+        return _read_incomplete(np.asarray(on_host(source[:, :]), dtype=float), how, precision)
+    relative: Any = None
+    if scale == "node":
+        varies = float(np.mean(variances)) > ROUNDING**2
+        scales = relative_scales(variances if varies else np.zeros(n_nodes), np.full(n_nodes, n_signals))
+        relative = array_namespace(means).asarray(scales, device=device(means))
     reference: Any = means if center == "node" else mean
     if relative is not None and center is None:
         reference = 0.0
@@ -110,21 +112,22 @@ def _read(source: Any, how: ReadAs, keep_source: bool, reach: float) -> Signals:
     units = Units(reference, divisor, relative)
     rounding = ROUNDING * largest / divisor
     if keep_source:
-        store = Store(_owned(source), reference, units.divisor, units, gram, rounding)
+        store = Store(_owned(source), units, rounding, reference, units.divisor, gram)
     else:
         values = (np.asarray(on_host(source[:, :]), dtype=float) - np.asarray(on_host(reference))) / units.divisor
-        store = Store(values, 0.0, 1.0, units, gram, rounding)
+        store = Store(values, units, rounding, products=gram)
     if relative is None:
-        return Signals(store, np.arange(n_signals), level, center)
+        return Signals(store, center, level=level)
     # a constant is none any more after nodes were scaled: views of what is in memory are read anew, others stay
-    return Signals(store, np.arange(n_signals), level, None if keep_source else center, None if keep_source else how)
+    return Signals(store, level=level) if keep_source else Signals(store, center, how, level=level)
 
 
 def _gram(block: Any, reference: Any, ones: Any, *, largest: float) -> tuple[Array, Array]:
     """Products of the rows of a block with each other, and with ones."""
     rows = (block - reference) / largest
     rows = rows if np.ndim(ones) == 0 else rows * ones
-    return _on_host(rows @ rows.T), _on_host(array_namespace(block).sum(rows, axis=1))
+    sums = array_namespace(block).sum(rows, axis=1)
+    return np.asarray(on_host(rows @ rows.T)), np.asarray(on_host(sums))
 
 
 def _total(block: Any, reference: Any, ones: Any, *, largest: float) -> float:
@@ -149,19 +152,17 @@ class ReadAs:
 
 def read_in(units: Units, values: Array) -> Signals:
     """Signals as they came in, in units that are known."""
-    return _read(units.apply(values), ReadAs(None, None), is_dask_array(values), LARGEST).with_units(units)
+    return read_signals(units.apply(values), keep_source=is_dask_array(values), reach=LARGEST).with_units(units)
 
 
 def expected_signals(mean: Array, deviations: Array) -> Signals:
     """Signals that are known by their mean and deviations alone, whose outer products add up to their covariance."""
-    n_signals, store = len(mean), Store(mean, 0.0, 1.0, Units(), None, 0.0)
-    return Signals(store, np.arange(n_signals), np.zeros(n_signals + 1), None, deviations=deviations)
+    return Signals(Store(mean, Units(), 0.0), deviations=deviations)
 
 
 def no_signals(n_nodes: int, units: Units) -> Signals:
     """Signals of which there are none yet, in units that are known."""
-    store = Store(np.empty((0, n_nodes)), 0.0, 1.0, units, None, 0.0)
-    return Signals(store, np.arange(0), np.zeros(1), None)
+    return Signals(Store(np.empty((0, n_nodes)), units, 0.0))
 
 
 def _read_incomplete(values: Array, how: ReadAs, precision: str) -> Signals:
@@ -193,20 +194,6 @@ def _read_incomplete(values: Array, how: ReadAs, precision: str) -> Signals:
     return IncompleteState(units.apply(values), units, center == "node", how, precision).signals
 
 
-def _relative_scales(source: Any, means: Any, largest: float) -> Any:
-    """Standard deviations of the nodes about their means, relative to a common one that they are shrunk towards."""
-    blocks = _of_each(source, _variances, means, largest=largest)
-    xp, variances = array_namespace(blocks[0]), np.concatenate([_on_host(block) for block in blocks])
-    if float(np.mean(variances)) <= ROUNDING**2:
-        variances = np.zeros(variances.shape)
-    scales = relative_scales(variances, np.full(variances.shape, source.shape[0]))
-    return xp.asarray(scales, device=device(blocks[0]))
-
-
-def _variances(block: Any, means: Any, *, largest: float) -> Any:
-    return array_namespace(block).mean(((block - means) / largest) ** 2, axis=0)
-
-
 def as_training(signals: ArrayLike | Signals, n_signals: int, n_nodes: int) -> Signals:
     """Signals of a stated shape, from an array as it is or from `read_signals`; another shape is refused."""
     if not isinstance(signals, Signals):
@@ -219,10 +206,13 @@ def as_training(signals: ArrayLike | Signals, n_signals: int, n_nodes: int) -> S
     return signals
 
 
-def _first_look(source: Any, by_node: bool, reach: float) -> tuple[float, float, Any]:
-    """Mean of all values, largest size of one (or one), and the nodes' means if they are wanted; NaN if one is none."""
+def _first_look(source: Any, by_node: bool, reach: float) -> tuple[float, float, Any, Any]:
+    """Mean of all values, NaN if one is none, and largest size of one (or one); if they are wanted, the nodes' means.
+
+    With these come the nodes' variances, in units of that size, on the host.
+    """
     looks = _of_each(source, _look, by_node=by_node)
-    sizes, counts, extremes, block_means, node_means = zip(*looks, strict=True)
+    sizes, counts, extremes, block_means, node_means, node_variances = zip(*looks, strict=True)
     n_observed, largest = sum(counts), max(extremes)
     if np.isinf(largest):
         raise ValueError("Y must not hold infinite values; got some. NaN stands for what was not observed.")
@@ -236,23 +226,35 @@ def _first_look(source: Any, by_node: bool, reach: float) -> tuple[float, float,
             f"{'Pass scale=' + repr('global') + ', or change' if unscaled else 'Change'} the units of Y."
         )
     if n_observed < sum(sizes):
-        return np.nan, 1.0, None
+        return np.nan, 1.0, None, None
     mean, count = 0.0, 0
     for size, own in zip(sizes, block_means, strict=True):
         mean += (own - mean) * size / (count + size)
         count += size
-    return mean, largest or 1.0, array_namespace(node_means[0]).concat(node_means) if by_node else None
+    largest = largest or 1.0
+    if not by_node:
+        return mean, largest, None, None
+    pairs = zip(node_variances, extremes, strict=True)
+    variances = [np.asarray(on_host(own)) * (size / largest) ** 2 for own, size in pairs]
+    return mean, largest, array_namespace(node_means[0]).concat(node_means), np.concatenate(variances)
 
 
-def _look(block: Any, *, by_node: bool) -> tuple[int, int, float, float, Any]:
-    """Number of values and of observed ones, the largest size of one, their mean, and the nodes' means."""
+def _look(block: Any, *, by_node: bool) -> tuple[int, int, float, float, Any, Any]:
+    """Number of values and of observed ones, the largest size of one, their mean, and the nodes' means and variances.
+
+    The variances are in units of the largest size.
+    """
     xp = array_namespace(block)
     seen = ~xp.isnan(block)
     size, n_observed = block.shape[0] * block.shape[1], int(xp.sum(xp.astype(seen, xp.int64)))
     largest = float(xp.max(xp.where(seen, xp.abs(block), xp.zeros_like(block))))
-    is_whole = n_observed == size and largest <= LARGEST
-    mean = float(xp.mean(block)) if is_whole else np.nan
-    return size, n_observed, largest, mean, xp.mean(block, axis=0) if is_whole and by_node else None
+    if n_observed < size or largest > LARGEST:
+        return size, n_observed, largest, np.nan, None, None
+    mean = float(xp.mean(block))
+    if not by_node:
+        return size, n_observed, largest, mean, None, None
+    means = xp.mean(block, axis=0)
+    return size, n_observed, largest, mean, means, xp.mean(((block - means) / (largest or 1.0)) ** 2, axis=0)
 
 
 def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **settings: Any) -> list[Any]:
@@ -261,22 +263,18 @@ def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **setting
     Blocks are float64 arrays of the source's own library, or NumPy's; chunks of a Dask array are looked at where they
     are. The function takes a block, and the block's part of each of `by_node`: one number for all, or one per node.
     """
-
-    def part(columns: slice) -> list[Any]:
-        return [values if np.ndim(values) == 0 else values[columns] for values in by_node]
-
-    if is_dask_array(source):
-        dask: Any = require("dask", "dask", "to read Dask arrays")
-        lazy: Any = source
-        chunks, widths = lazy.rechunk({0: -1}).to_delayed().ravel(), lazy.chunks[1]
-        stops = np.cumsum([0, *widths])
-        work = dask.delayed(_of_one, pure=False)
-        pairs = zip(chunks, (slice(*ends) for ends in pairwise(stops.tolist())), strict=True)
-        return list(dask.compute(*(work(chunk, function, *part(columns), **settings) for chunk, columns in pairs)))
+    lazy, n_nodes = is_dask_array(source), source.shape[1]
     width = max(1, BLOCK // max(1, source.shape[0]))
-    starts = range(0, source.shape[1], width)
-    ranges = (slice(start, min(start + width, source.shape[1])) for start in starts)
-    return [_of_one(source[:, columns], function, *part(columns), **settings) for columns in ranges]
+    stops = np.cumsum([0, *source.chunks[1]]).tolist() if lazy else [*range(0, n_nodes, width), n_nodes]
+    parts = [slice(*ends) for ends in pairwise(stops)]
+    own = [[values if np.ndim(values) == 0 else values[part] for values in by_node] for part in parts]
+    if not lazy:
+        pairs = zip(parts, own, strict=True)
+        return [_of_one(source[:, part], function, *values, **settings) for part, values in pairs]
+    dask: Any = require("dask", "dask", "to read Dask arrays")
+    work, chunks = dask.delayed(_of_one, pure=False), source.rechunk({0: -1}).to_delayed().ravel()
+    found = [work(chunk, function, *values, **settings) for chunk, values in zip(chunks, own, strict=True)]
+    return list(dask.compute(*found))
 
 
 def _of_one(block: Any, function: Callable[..., Any], *by_node: Any, **settings: Any) -> Any:
@@ -289,10 +287,6 @@ def _owned(source: Any) -> Any:
     if not is_array_api_obj(source) or isinstance(source, np.memmap) or is_dask_array(source):
         return source
     return array_namespace(source).asarray(source, copy=True)
-
-
-def _on_host(array: Any) -> Array:
-    return np.asarray(on_host(array), dtype=float)
 
 
 # --------------------------------------------------------------------------------------------------- for model files
@@ -316,8 +310,8 @@ class CompleteState:
     @property
     def signals(self) -> Signals:
         """The signals."""
-        store = Store(self.source, self.offset, self.divisor, self.units, self.gram, self.rounding)
-        return Signals(store, self.rows, self.level, self.recentres, self.read_as)
+        store = Store(self.source, self.units, self.rounding, self.offset, self.divisor, self.gram)
+        return Signals(store, self.recentres, self.read_as, rows=self.rows, level=self.level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,12 +327,10 @@ class IncompleteState:
     @property
     def signals(self) -> Signals:
         """The signals."""
-        observed, n_signals = np.isfinite(self.values), len(self.values)
+        observed = np.isfinite(self.values)
         rounding = ROUNDING * float(np.max(np.abs(self.values), where=observed, initial=0.0))
-        prototype = np.empty((0, 0), dtype=self.precision)
-        store = Store(self.values, 0.0, 1.0, self.units, None, rounding, prototype)
-        recentres: Center = "node" if self.is_centred_by_node else None
-        return Signals(store, np.arange(n_signals), np.zeros(n_signals + 1), recentres, self.read_as, observed)
+        store = Store(self.values, self.units, rounding, prototype=np.empty((0, 0), dtype=self.precision))
+        return Signals(store, "node" if self.is_centred_by_node else None, self.read_as, observed=observed)
 
 
 def state_of(signals: Signals) -> CompleteState | IncompleteState:
