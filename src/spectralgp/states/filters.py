@@ -19,7 +19,7 @@ import numpy as np
 from spectralgp._basics.checks import Array, Indices
 from spectralgp.states import plain
 from spectralgp.states.components import Component
-from spectralgp.states.plain import multiply, written_out
+from spectralgp.states.plain import Chain, Gains, multiply, written_out
 
 STEADY = 1e-13  # of the variance: what may still be missing of a covariance that counts as steady
 MOST_NUMBERS = 2**25  # in the arrays of one evaluation, above which modes are taken in several lots
@@ -249,43 +249,34 @@ class Filter:
         return cls(space, Timeline(times, line.gaps, line.which[1:]), matrices, *first)
 
     @cached_property
-    def table(self) -> tuple[Array, Array, Array, Indices]:
-        """Gains ``k / s``, variances ``s``, filtered covariances, and the row of these for every step."""
-        rows, columns, heads = self.space.layout
-        line = self.timeline
-        return _loops().gains(
-            self.matrices.entries,
-            rows,
-            columns,
-            self.matrices.noises,
-            heads,
-            self.space.own,
-            line.which,
-            line.common,
-            self.covariance,
-            STEADY,
-            self.keeps_covariances,
+    def chain(self) -> Chain:
+        """What loops run along."""
+        matrices, line = self.matrices, self.timeline
+        return Chain(
+            matrices.entries, *self.space.layout, matrices.noises, np.array(self.space.own), line.which, line.common
         )
+
+    @cached_property
+    def table(self) -> Gains:
+        """Gains, variances of innovations and filtered covariances."""
+        first = np.array(self.covariance, order="C")
+        return Gains(*_loops().gains(self.chain, first, STEADY, self.keeps_covariances))
 
     @property
     def variances(self) -> Array:
         """Of the innovations, shape (n_steps, n_modes)."""
-        return self.table[1][self.table[3]]
+        return self.table.variances[self.table.index]
 
     @cached_property
     def log_determinants(self) -> Array:
         """``log |C_j|``, the sum of the logarithms of innovation variances."""
-        counts = np.bincount(self.table[3], minlength=len(self.table[1]))
-        found: Array = counts.astype(float) @ np.log(self.table[1])
+        counts = np.bincount(self.table.index, minlength=len(self.table.variances))
+        found: Array = counts.astype(float) @ np.log(self.table.variances)
         return found
 
     def innovations(self, values: Array, keep: bool = False) -> tuple[Array, Array]:
         """What is not predicted of each value, and states after every step or after the last one: equation (29)."""
-        gains, _, _, index = self.table
-        values = np.ascontiguousarray(values)
-        return _loops().forward(
-            self.matrices.entries, *self.space.layout, gains, index, self.timeline.which, self.mean, values, keep
-        )
+        return _loops().forward(self.chain, self.table, self.mean, np.ascontiguousarray(values), True, keep)
 
     def log_likelihoods(self, innovations: Array) -> Array:
         """Of every mode, from its innovations: equation (29)."""
@@ -299,22 +290,17 @@ class Filter:
         lengths = np.zeros(self.space.n_modes)
         for start in range(0, len(innovations), 4096):
             part = slice(start, start + 4096)
-            lengths += np.einsum(
-                "nj,nj,nj->j", innovations[part], innovations[part], 1 / self.table[1][self.table[3][part]]
-            )
+            variances = self.table.variances[self.table.index[part]]
+            lengths += np.einsum("nj,nj,nj->j", innovations[part], innovations[part], 1 / variances)
         return lengths
 
     def solve(self, values: Array) -> Array:
         """``C^-1 z``: equation (31)."""
-        gains, variances, _, index = self.table
-        which = self.timeline.which
-        return _loops().backward(
-            self.matrices.entries, *self.space.layout, gains, variances, index, which, self.innovations(values)[0]
-        )
+        return _loops().backward(self.chain, self.table, self.innovations(values)[0])
 
     def inverse_diagonal(self) -> Array:
         """Diagonals of ``C^-1``, shape (n_steps, n_modes): equation (31)."""
-        return self._informations(keep=True, with_sums=False)[0]
+        return self._informations()[0]
 
     def between(self, times: Array) -> Array:
         """Variances of what components add up to at other times, given values at all steps, (n_times, n_modes).
@@ -330,7 +316,7 @@ class Filter:
         rows, columns, heads = space.layout
         if has_past.any():
             matrices = space.matrices(times[has_past] - line.times[before[has_past]])
-            past = self.table[2][self.table[3][before[has_past]]]
+            past = self.table.filtered[self.table.index[before[has_past]]]
             written = written_out(matrices.entries, rows, columns, space.n_states)
             left[has_past] = sandwiched(written, past) + matrices.noises
         with_value = left[:, :, heads].sum(axis=2)
@@ -338,7 +324,7 @@ class Filter:
         if has_future.any():
             after = before[has_future] + 1
             wanted, places = np.unique(after, return_inverse=True)
-            informations = self._informations(keep=False, with_sums=False, wanted=wanted)[5][places]
+            informations = self._informations(wanted=wanted)[-1][places]
             matrices = space.matrices(line.times[after] - times[has_future])
             written = written_out(matrices.entries, rows, columns, space.n_states)
             moved = np.einsum("uabj,ubj->uaj", written, with_value[has_future])
@@ -346,38 +332,14 @@ class Filter:
         return found
 
     def _informations(
-        self, keep: bool, with_sums: bool, wanted: Indices | None = None
-    ) -> tuple[Array, Array, Array, Array, Array, Array]:
-        gains, variances, filtered, index = self.table
-        places = np.full(self.timeline.times.size, -1, np.int64)
-        if wanted is not None:
-            places[wanted] = np.arange(wanted.size)
-        return _loops().informations(
-            self.matrices.entries,
-            *self.space.layout,
-            gains,
-            variances,
-            filtered,
-            index,
-            self.timeline.which,
-            STEADY,
-            keep,
-            with_sums,
-            places,
-        )
+        self, with_sums: bool = False, wanted: Sequence[int] | Indices = ()
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        return _loops().informations(self.chain, self.table, STEADY, with_sums, np.array(wanted, np.int64))
 
     def times(self, values: Array) -> Array:
         """``C z``."""
-        heads = self.space.layout[2]
-        shared = self.space.stationary[:, heads].sum(axis=1)
-        return _loops().products(
-            self.matrices.entries,
-            *self.space.layout,
-            self.timeline.which,
-            shared,
-            self.space.own,
-            np.ascontiguousarray(values),
-        )
+        shared = self.space.stationary[:, self.space.layout[2]].sum(axis=1)
+        return _loops().products(self.chain, shared, np.ascontiguousarray(values))
 
     def whitened(self, values: Array) -> Array:
         """``R^-1 z`` with ``R R^T = C``: innovations over their standard deviations."""
@@ -385,28 +347,21 @@ class Filter:
 
     def drawn(self, white: Array) -> Array:
         """``R z`` with ``R R^T = C``."""
-        gains, _, _, index = self.table
         innovations = white * np.sqrt(self.variances)
-        return _loops().generated(
-            self.matrices.entries, *self.space.layout, gains, index, self.timeline.which, innovations
-        )
+        return _loops().forward(self.chain, self.table, self.mean, innovations, False, False)[0]
 
     def slopes(self, values: Sequence[Array]) -> Slopes:
         """Log likelihood with its derivatives, equation (30), of values whose outer products add up.
 
         They are what was observed, and what it may deviate by where it is known in part.
         """
-        gains, variances, filtered, index = self.table
-        entries, which = self.matrices.entries, self.timeline.which
-        _, total, sums, first, crossed, _ = self._informations(keep=False, with_sums=True)
+        diagonals, sums, first, crossed, _ = self._informations(with_sums=True)
         lengths = np.zeros(self.space.n_modes)
-        on_own, on_noises, on_first, on_entries = -0.5 * total, -0.5 * sums, -0.5 * first, -crossed
+        on_own, on_noises, on_first, on_entries = -0.5 * diagonals.sum(axis=0), -0.5 * sums, -0.5 * first, -crossed
         for one in values:
             innovations, states = self.innovations(one, keep=True)
             lengths += self._lengths(innovations)
-            energies, squares, at_first, with_states = _loops().scores(
-                entries, *self.space.layout, gains, variances, filtered, index, which, innovations, states
-            )
+            energies, squares, at_first, with_states = _loops().scores(self.chain, self.table, innovations, states)
             on_own = on_own + 0.5 * energies
             on_noises = on_noises + 0.5 * squares
             on_first = on_first + 0.5 * at_first

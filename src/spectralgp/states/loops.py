@@ -1,13 +1,11 @@
 """Compiled loops of the filters, twins of `plain`. Importing this module imports Numba, so do it where they run.
 
-Arrays end in modes, over which the innermost loops run. ``rows`` and ``columns`` are the entries of a transition that
-are not zero, ``heads`` the states that add up to a value; ``which`` is the gap before each step, ``index`` the row of
-the table of gains that belongs to it. Equations are those of docs/method.md.
+They take the `Chain` and the `Gains` of `plain`. Arrays end in modes, over which the innermost loops run. Equations are
+those of docs/method.md.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,8 @@ from numba import njit
 from numba.extending import register_jitable
 
 from spectralgp._basics.extras import can_keep_compiled
+from spectralgp.states.plain import MOST_RATIO
 
-MOST_RATIO = 0.99  # of one change to the one before it, as taken for what is still to come
 FEWEST_ROWS, FIRST_NUMBERS = 64, 2**20  # of the table of gains, at first: memory that no row needs is never touched
 
 
@@ -37,14 +35,14 @@ def _clear_all(out: Any) -> None:
 
 @register_jitable
 def _copy(source: Any, out: Any) -> None:
-    for row in range(out.shape[0]):
-        for mode in range(out.shape[1]):
+    for row in range(source.shape[0]):
+        for mode in range(source.shape[1]):
             out[row, mode] = source[row, mode]
 
 
 @register_jitable
 def _copy_all(source: Any, out: Any) -> None:
-    for row in range(out.shape[0]):
+    for row in range(source.shape[0]):
         _copy(source[row], out[row])
 
 
@@ -79,37 +77,65 @@ def _multiply_matrix(transition: Any, rows: Any, columns: Any, matrix: Any, out:
                 out[row, other, mode] += transition[entry, mode] * matrix[column, other, mode]
 
 
-def _fill_table(
-    transitions: Any,
-    rows: Any,
-    columns: Any,
-    noises: Any,
-    heads: Any,
-    own: Any,
-    which: Any,
-    common: int,
-    tolerance: float,
-    counts: Any,
-    before: Any,
-    work: Any,
-    gains: Any,
-    variances: Any,
-    filtered: Any,
-    index: Any,
-) -> None:
-    """Go on with the table of gains until it is full or ends; `counts` are steps, rows, and whether it is steady."""
-    n_states, n_modes = gains.shape[1], gains.shape[2]
-    covariance, predicted, product = work[0], work[1], work[2]
-    step, n_found = counts[0], counts[1]
-    while step < which.size and n_found < gains.shape[0]:
+@register_jitable
+def _add_value(heads: Any, state: Any, sign: float, out: Any) -> None:
+    """Add what a state adds up to, or subtract it."""
+    for head in heads:
+        for mode in range(out.size):
+            out[mode] += sign * state[head, mode]
+
+
+@register_jitable
+def _add_to_heads(heads: Any, value: Any, out: Any) -> None:
+    """Add a value to all states that add up to one."""
+    for head in heads:
+        for mode in range(value.size):
+            out[head, mode] += value[mode]
+
+
+@register_jitable
+def _add_square(vector: Any, out: Any) -> None:
+    """Add the lower triangle of ``x x^T``."""
+    for state in range(vector.shape[0]):
+        for other in range(state + 1):
+            for mode in range(vector.shape[1]):
+                out[state, other, mode] += vector[state, mode] * vector[other, mode]
+
+
+@register_jitable
+def _mirror(out: Any) -> None:
+    """Copy the lower triangle into the upper one."""
+    for state in range(out.shape[0]):
+        for other in range(state):
+            for mode in range(out.shape[2]):
+                out[other, state, mode] = out[state, other, mode]
+
+
+def _gains(chain: Any, first: Any, tolerance: float, keep: bool) -> Any:
+    transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
+    n_steps, n_states, n_modes = which.size, first.shape[0], first.shape[2]
+    n_rows = min(n_steps, max(FEWEST_ROWS, FIRST_NUMBERS // (n_modes * (1 + n_states + n_states**2))))
+    gains, variances = np.empty((n_rows, n_states, n_modes)), np.empty((n_rows, n_modes))
+    filtered, index = np.empty((n_rows if keep else 1, n_states, n_states, n_modes)), np.empty(n_steps, np.int64)
+    covariance, predicted, product = first.copy(), first.copy(), np.empty(first.shape)
+    n_found, is_steady, before = 0, False, np.inf
+    for step in range(n_steps):
         gap = which[step]
-        if counts[2] == 1 and gap == common:
+        if is_steady and gap == chain.common:
             index[step] = n_found - 1
-            step += 1
             continue
+        if n_found == gains.shape[0]:  # room for as many rows again
+            old_gains, gains = gains, np.empty((2 * n_found, n_states, n_modes))
+            old_variances, variances = variances, np.empty((2 * n_found, n_modes))
+            _copy_all(old_gains, gains)
+            _copy(old_variances, variances)
+            if keep:
+                old_filtered, filtered = filtered, np.empty((2 * n_found, n_states, n_states, n_modes))
+                for place in range(n_found):
+                    _copy_all(old_filtered[place], filtered[place])
         if step > 0:
             _multiply_matrix(transitions[gap], rows, columns, covariance, product)
-            _copy_all(noises[gap], predicted)
+            _copy_all(chain.noises[gap], predicted)
             for entry in range(rows.size):
                 row, column = rows[entry], columns[entry]
                 for other in range(n_states):
@@ -117,15 +143,13 @@ def _fill_table(
                         predicted[other, row, mode] += product[other, column, mode] * transitions[gap, entry, mode]
         gain, variance = gains[n_found], variances[n_found]
         _clear(gain)
-        for mode in range(n_modes):
-            variance[mode] = own[mode]
         for head in heads:
             for state in range(n_states):
                 for mode in range(n_modes):
                     gain[state, mode] += 0.5 * (predicted[state, head, mode] + predicted[head, state, mode])
-        for head in heads:
-            for mode in range(n_modes):
-                variance[mode] += gain[head, mode]
+        for mode in range(n_modes):
+            variance[mode] = chain.own[mode]
+        _add_value(heads, gain, 1.0, variance)
         change = 0.0
         for state in range(n_states):
             for mode in range(n_modes):
@@ -137,151 +161,90 @@ def _fill_table(
             for mode in range(n_modes):
                 moved = abs(product[state, state, mode] - covariance[state, state, mode])
                 change = max(change, moved / (predicted[state, state, mode] + variance[mode]))
-        last = n_found if filtered.shape[0] == gains.shape[0] else 0
-        for state in range(n_states):
-            for other in range(state + 1):
-                for mode in range(n_modes):
-                    covariance[state, other, mode] = product[state, other, mode]
-                    covariance[other, state, mode] = product[state, other, mode]
-        _copy_all(covariance, filtered[last])
+        _mirror(product)
+        _copy_all(product, covariance)
+        _copy_all(covariance, filtered[n_found if keep else 0])
         index[step] = n_found
         n_found += 1
-        counts[2] = 0
-        if step > 0 and gap == common:
-            ratio = min(change / before[0], MOST_RATIO) if before[0] > 0 else 0.0
-            if change <= tolerance * (1 - ratio):
-                counts[2] = 1
-            before[0] = change
+        if step > 0 and gap == chain.common:
+            ratio = min(change / before, MOST_RATIO) if before > 0 else 0.0
+            is_steady, before = change <= tolerance * (1 - ratio), change
         else:
-            before[0] = np.inf
-        step += 1
-    counts[0], counts[1] = step, n_found
+            is_steady, before = False, np.inf
+    return gains[:n_found], variances[:n_found], filtered[: n_found if keep else 1], index
 
 
-def _forward(
-    transitions: Any,
-    rows: Any,
-    columns: Any,
-    heads: Any,
-    gains: Any,
-    index: Any,
-    which: Any,
-    first: Any,
-    values: Any,
-    keep: bool,
-) -> Any:
-    n_steps, n_modes = values.shape
-    n_states = first.shape[0]
-    innovations = np.empty((n_steps, n_modes))
-    states = np.empty((n_steps if keep else 1, n_states, n_modes))
-    predicted, filtered = np.empty((n_states, n_modes)), np.zeros((n_states, n_modes))
-    _copy(first, predicted)
+def _forward(chain: Any, table: Any, first: Any, given: Any, are_values: bool, keep: bool) -> Any:
+    transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
+    n_steps, n_states, n_modes = given.shape[0], first.shape[0], first.shape[1]
+    found, states = np.empty(given.shape), np.empty((n_steps if keep else 1, n_states, n_modes))
+    predicted, filtered = first.copy(), np.zeros(first.shape)
+    innovations, sign = (found, -1.0) if are_values else (given, 1.0)
     for step in range(n_steps):
         if step > 0:
             _multiply(transitions[which[step]], rows, columns, filtered, predicted)
-        innovation, gain = innovations[step], gains[index[step]]
         for mode in range(n_modes):
-            innovation[mode] = values[step, mode]
-        for head in heads:
-            for mode in range(n_modes):
-                innovation[mode] -= predicted[head, mode]
+            found[step, mode] = given[step, mode]
+        _add_value(heads, predicted, sign, found[step])
+        innovation, gain = innovations[step], table.gains[table.index[step]]
         for state in range(n_states):
             for mode in range(n_modes):
                 filtered[state, mode] = predicted[state, mode] + gain[state, mode] * innovation[mode]
         if keep or step == n_steps - 1:
             _copy(filtered, states[step if keep else 0])
-    return innovations, states
+    return found, states
 
 
-def _backward(
-    transitions: Any,
-    rows: Any,
-    columns: Any,
-    heads: Any,
-    gains: Any,
-    variances: Any,
-    index: Any,
-    which: Any,
-    innovations: Any,
-) -> Any:
-    n_steps, n_modes = innovations.shape
-    n_states = gains.shape[1]
-    solved = np.empty((n_steps, n_modes))
-    adjoint, after = np.zeros((n_states, n_modes)), np.zeros((n_states, n_modes))
-    for step in range(n_steps - 1, -1, -1):
-        row, found = index[step], solved[step]
-        for mode in range(n_modes):
-            found[mode] = innovations[step, mode] / variances[row, mode]
-        for state in range(n_states):
-            for mode in range(n_modes):
-                found[mode] -= gains[row, state, mode] * after[state, mode]
-        _copy(after, adjoint)
-        for head in heads:
-            for mode in range(n_modes):
-                adjoint[head, mode] += found[mode]
-        if step > 0:
-            _multiply_back(transitions[which[step]], rows, columns, adjoint, after)
+@register_jitable
+def _adjoint(gain: Any, variance: Any, heads: Any, innovation: Any, after: Any, solved: Any, adjoint: Any) -> None:
+    """``u`` of a step and the adjoint ``r`` of its predicted state, from what is after it: equation (30)."""
+    for mode in range(solved.size):
+        solved[mode] = innovation[mode] / variance[mode]
+    for state in range(after.shape[0]):
+        for mode in range(solved.size):
+            solved[mode] -= gain[state, mode] * after[state, mode]
+    _copy(after, adjoint)
+    _add_to_heads(heads, solved, adjoint)
+
+
+def _backward(chain: Any, table: Any, innovations: Any) -> Any:
+    transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
+    gains, variances, index = table.gains, table.variances, table.index
+    solved, adjoint, after = np.empty(innovations.shape), np.zeros(gains.shape[1:]), np.zeros(gains.shape[1:])
+    for step in range(innovations.shape[0] - 1, -1, -1):
+        row = index[step]
+        _adjoint(gains[row], variances[row], heads, innovations[step], after, solved[step], adjoint)
+        _multiply_back(transitions[which[step]], rows, columns, adjoint, after)
     return solved
 
 
-def _scores(
-    transitions: Any,
-    rows: Any,
-    columns: Any,
-    heads: Any,
-    gains: Any,
-    variances: Any,
-    filtered: Any,
-    index: Any,
-    which: Any,
-    innovations: Any,
-    states: Any,
-) -> Any:
-    n_steps, n_modes = innovations.shape
-    n_states = gains.shape[1]
-    energies = np.zeros(n_modes)
-    squares = np.zeros((transitions.shape[0], n_states, n_states, n_modes))
-    steady = np.zeros((n_states, n_states, n_modes))
-    first, crossed = np.zeros((n_states, n_states, n_modes)), np.zeros(transitions.shape)
-    adjoint, after = np.zeros((n_states, n_modes)), np.zeros((n_states, n_modes))
-    found, smoothed = np.empty(n_modes), np.zeros((n_states, n_modes))
-    product = np.zeros((n_states, n_states, n_modes))
+def _scores(chain: Any, table: Any, innovations: Any, states: Any) -> Any:
+    transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
+    gains, variances, filtered, index = table
+    n_states, n_modes = gains.shape[1], gains.shape[2]
+    energies, solved = np.zeros(n_modes), np.empty(n_modes)
+    squares, crossed = np.zeros(chain.noises.shape), np.zeros(transitions.shape)
+    matrix, vector = chain.noises.shape[1:], gains.shape[1:]
+    first, steady, product = np.zeros(matrix), np.zeros(matrix), np.zeros(matrix)
+    adjoint, after, smoothed = np.zeros(vector), np.zeros(vector), np.zeros(vector)
     common, steady_row = -1, -1
-    for step in range(n_steps - 1, -1, -1):
+    for step in range(innovations.shape[0] - 1, -1, -1):
         row, gap = index[step], which[step]
+        _adjoint(gains[row], variances[row], heads, innovations[step], after, solved, adjoint)
         for mode in range(n_modes):
-            found[mode] = innovations[step, mode] / variances[row, mode]
-        for state in range(n_states):
-            for mode in range(n_modes):
-                found[mode] -= gains[row, state, mode] * after[state, mode]
-        for mode in range(n_modes):
-            energies[mode] += found[mode] * found[mode]
-        _copy(after, adjoint)
-        for head in heads:
-            for mode in range(n_modes):
-                adjoint[head, mode] += found[mode]
+            energies[mode] += solved[mode] * solved[mode]
         if step == 0:
-            for state in range(n_states):
-                for other in range(n_states):
-                    for mode in range(n_modes):
-                        first[state, other, mode] = adjoint[state, mode] * adjoint[other, mode]
+            _add_square(adjoint, first)
             break
+        _multiply_back(transitions[gap], rows, columns, adjoint, after)
         if row == index[step - 1]:  # a steady step: sums over all of them are multiplied in the end
             common, steady_row = gap, row
-            for state in range(n_states):
-                for other in range(state + 1):
-                    for mode in range(n_modes):
-                        steady[state, other, mode] += adjoint[state, mode] * adjoint[other, mode]
+            _add_square(adjoint, steady)
             for entry in range(rows.size):
                 for mode in range(n_modes):
                     crossed[gap, entry, mode] += adjoint[rows[entry], mode] * states[step - 1, columns[entry], mode]
-            _multiply_back(transitions[gap], rows, columns, adjoint, after)
             continue
-        for state in range(n_states):
-            for other in range(n_states):
-                for mode in range(n_modes):
-                    squares[gap, state, other, mode] += adjoint[state, mode] * adjoint[other, mode]
-        _multiply_back(transitions[gap], rows, columns, adjoint, after)
+        _add_square(adjoint, squares[gap])
         _copy(states[step - 1], smoothed)  # and P A^T r: the smoothed state before the step
         for state in range(n_states):
             for other in range(n_states):
@@ -291,11 +254,10 @@ def _scores(
             for mode in range(n_modes):
                 crossed[gap, entry, mode] += adjoint[rows[entry], mode] * smoothed[columns[entry], mode]
     if common >= 0:
+        _mirror(steady)
         for state in range(n_states):
             for other in range(n_states):
                 for mode in range(n_modes):
-                    if other > state:
-                        steady[state, other, mode] = steady[other, state, mode]
                     squares[common, state, other, mode] += steady[state, other, mode]
         _multiply_matrix(transitions[common], rows, columns, filtered[steady_row], product)  # A P
         for entry in range(rows.size):
@@ -304,69 +266,33 @@ def _scores(
                     crossed[common, entry, mode] += (
                         steady[rows[entry], other, mode] * product[other, columns[entry], mode]
                     )
+    _mirror(first)
+    for gap in range(squares.shape[0]):
+        _mirror(squares[gap])
     return energies, squares, first, crossed
 
 
-def _informations(
-    transitions: Any,
-    rows: Any,
-    columns: Any,
-    heads: Any,
-    gains: Any,
-    variances: Any,
-    filtered: Any,
-    index: Any,
-    which: Any,
-    tolerance: float,
-    keep: bool,
-    with_sums: bool,
-    places: Any,
-    n_kept: int,
-) -> Any:
+def _informations(chain: Any, table: Any, tolerance: float, with_sums: bool, wanted: Any) -> Any:
+    transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
+    gains, variances, filtered, index = table
     n_steps, n_states, n_modes = which.size, gains.shape[1], gains.shape[2]
-    diagonals = np.empty((n_steps if keep else 1, n_modes))
-    total = np.zeros(n_modes)
-    sums = np.zeros((transitions.shape[0], n_states, n_states, n_modes))
-    first, crossed = np.zeros((n_states, n_states, n_modes)), np.zeros(transitions.shape)
-    after, before = np.zeros((n_states, n_states, n_modes)), np.zeros((n_states, n_states, n_modes))
-    here, product = np.zeros((n_states, n_states, n_modes)), np.zeros((n_states, n_states, n_modes))
-    seen, diagonal = np.zeros((n_states, n_modes)), np.zeros(n_modes)
-    n_still, is_still, last_change = 0, False, np.inf
-    kept = np.empty((n_kept, n_states, n_states, n_modes))
-    for step in range(n_steps - 1, -1, -1):
+    diagonals = np.empty((n_steps, n_modes))
+    sums, crossed = np.zeros(chain.noises.shape), np.zeros(transitions.shape)
+    matrix = chain.noises.shape[1:]
+    here, after, before, product = np.zeros(matrix), np.zeros(matrix), np.zeros(matrix), np.zeros(matrix)
+    kept, last = np.empty((wanted.size, n_states, n_states, n_modes)), wanted.size - 1
+    seen, is_still, last_change = np.zeros((n_states, n_modes)), False, np.inf
+    step = n_steps - 1
+    while step >= 0:
         row, gap = index[step], which[step]
         is_repeated = step > 0 and row == index[step - 1]
-        if is_still and is_repeated:
-            n_still += 1
-            if keep:
-                for mode in range(n_modes):
-                    diagonals[step, mode] = diagonal[mode]
-            if places[step] >= 0:
-                _copy_all(here, kept[places[step]])
-            continue
-        if n_still > 0:  # add what repeated itself since
-            still_gap, still_row = which[step + 1], index[step + 1]
-            for mode in range(n_modes):
-                total[mode] += n_still * diagonal[mode]
-            for state in range(n_states):
-                for other in range(n_states):
-                    for mode in range(n_modes):
-                        sums[still_gap, state, other, mode] += n_still * here[state, other, mode]
-            if with_sums:
-                _multiply_matrix(transitions[still_gap], rows, columns, filtered[still_row], product)
-                for entry in range(rows.size):
-                    for other in range(n_states):
-                        for mode in range(n_modes):
-                            crossed[still_gap, entry, mode] += (
-                                n_still * here[rows[entry], other, mode] * product[other, columns[entry], mode]
-                            )
-            n_still = 0
         # N_ = (I - h k^T) N (I - k h^T) + h h^T / s
         _clear(seen)
         for state in range(n_states):
             for other in range(n_states):
                 for mode in range(n_modes):
                     seen[state, mode] += after[state, other, mode] * gains[row, other, mode]
+        diagonal = diagonals[step]
         for mode in range(n_modes):
             diagonal[mode] = 1 / variances[row, mode]
         for state in range(n_states):
@@ -378,36 +304,43 @@ def _informations(
                 for mode in range(n_modes):
                     here[head, state, mode] -= seen[state, mode]
                     here[state, head, mode] -= seen[state, mode]
-            for other in heads:
+            _add_to_heads(heads, diagonal, here[head])
+        n_times = 1
+        if is_still and is_repeated:
+            while index[step - n_times] == index[step - n_times - 1] and step - n_times > 0:
                 for mode in range(n_modes):
-                    here[head, other, mode] += diagonal[mode]
-        for mode in range(n_modes):
-            total[mode] += diagonal[mode]
-        if keep:
-            for mode in range(n_modes):
-                diagonals[step, mode] = diagonal[mode]
-        if places[step] >= 0:
-            _copy_all(here, kept[places[step]])
+                    diagonals[step - n_times, mode] = diagonal[mode]
+                n_times += 1
+        while last >= 0 and wanted[last] > step - n_times:
+            _copy_all(here, kept[last])
+            last -= 1
         if step == 0:
-            _copy_all(here, first)
             break
-        _multiply_columns(transitions[gap], rows, columns, here, product)  # N_ A
+        _clear_all(product)
         _clear_all(before)
-        for entry in range(rows.size):
-            state, column = rows[entry], columns[entry]
+        for entry in range(rows.size):  # N_ A
+            for state in range(n_states):
+                for mode in range(n_modes):
+                    product[state, columns[entry], mode] += (
+                        here[state, rows[entry], mode] * transitions[gap, entry, mode]
+                    )
+        for entry in range(rows.size):  # A^T N_ A
             for other in range(n_states):
                 for mode in range(n_modes):
-                    before[column, other, mode] += transitions[gap, entry, mode] * product[state, other, mode]
+                    before[columns[entry], other, mode] += (
+                        transitions[gap, entry, mode] * product[rows[entry], other, mode]
+                    )
         for state in range(n_states):
             for other in range(n_states):
                 for mode in range(n_modes):
-                    sums[gap, state, other, mode] += here[state, other, mode]
+                    sums[gap, state, other, mode] += n_times * here[state, other, mode]
         if with_sums:
+            covariance = filtered[index[step - 1]]
             for entry in range(rows.size):
                 for other in range(n_states):
                     for mode in range(n_modes):
                         crossed[gap, entry, mode] += (
-                            product[rows[entry], other, mode] * filtered[index[step - 1], other, columns[entry], mode]
+                            n_times * product[rows[entry], other, mode] * covariance[other, columns[entry], mode]
                         )
         if is_repeated:
             change = 0.0
@@ -416,122 +349,39 @@ def _informations(
                     moved = abs(before[state, state, mode] - after[state, state, mode])
                     change = max(change, moved / (before[state, state, mode] + 1 / variances[row, mode]))
             ratio = min(change / last_change, MOST_RATIO) if last_change > 0 else 0.0
-            is_still = change <= tolerance * (1 - ratio)
-            last_change = change
+            is_still, last_change = change <= tolerance * (1 - ratio), change
         else:
             is_still, last_change = False, np.inf
         _copy_all(before, after)
-    return diagonals, total, sums, first, crossed, kept
+        step -= n_times
+    return diagonals, sums, here, crossed, kept
 
 
-@register_jitable
-def _multiply_columns(transition: Any, rows: Any, columns: Any, matrix: Any, out: Any) -> None:
-    """``N A``."""
-    _clear_all(out)
-    for entry in range(rows.size):
-        row, column = rows[entry], columns[entry]
-        for other in range(out.shape[0]):
-            for mode in range(out.shape[2]):
-                out[other, column, mode] += matrix[other, row, mode] * transition[entry, mode]
-
-
-def _products(
-    transitions: Any, rows: Any, columns: Any, heads: Any, which: Any, shared: Any, own: Any, values: Any
-) -> Any:
+def _products(chain: Any, shared: Any, values: Any) -> Any:
+    transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
     n_steps, n_modes = values.shape
-    n_states = shared.shape[0]
-    out = np.empty((n_steps, n_modes))
-    state, moved = np.zeros((n_states, n_modes)), np.zeros((n_states, n_modes))
+    out, state, moved = np.empty(values.shape), np.zeros(shared.shape), np.zeros(shared.shape)
     for step in range(n_steps):
-        if step > 0:
-            _multiply(transitions[which[step]], rows, columns, state, moved)
+        _multiply(transitions[which[step]], rows, columns, state, moved)
         for mode in range(n_modes):
-            out[step, mode] = own[mode] * values[step, mode]
-        for place in range(n_states):
+            out[step, mode] = chain.own[mode] * values[step, mode]
+        for place in range(shared.shape[0]):
             for mode in range(n_modes):
                 state[place, mode] = moved[place, mode] + shared[place, mode] * values[step, mode]
-        for head in heads:
-            for mode in range(n_modes):
-                out[step, mode] += state[head, mode]
+        _add_value(heads, state, 1.0, out[step])
     _clear(state)
     for step in range(n_steps - 1, 0, -1):
-        for head in heads:
-            for mode in range(n_modes):
-                state[head, mode] += values[step, mode]
+        _add_to_heads(heads, values[step], state)
         _multiply_back(transitions[which[step]], rows, columns, state, moved)
         _copy(moved, state)
-        for place in range(n_states):
+        for place in range(shared.shape[0]):
             for mode in range(n_modes):
                 out[step - 1, mode] += shared[place, mode] * state[place, mode]
     return out
 
 
-def _generated(
-    transitions: Any, rows: Any, columns: Any, heads: Any, gains: Any, index: Any, which: Any, innovations: Any
-) -> Any:
-    n_steps, n_modes = innovations.shape
-    n_states = gains.shape[1]
-    out = np.empty((n_steps, n_modes))
-    predicted, filtered = np.zeros((n_states, n_modes)), np.zeros((n_states, n_modes))
-    for step in range(n_steps):
-        if step > 0:
-            _multiply(transitions[which[step]], rows, columns, filtered, predicted)
-        for mode in range(n_modes):
-            out[step, mode] = innovations[step, mode]
-        for head in heads:
-            for mode in range(n_modes):
-                out[step, mode] += predicted[head, mode]
-        gain = gains[index[step]]
-        for state in range(n_states):
-            for mode in range(n_modes):
-                filtered[state, mode] = predicted[state, mode] + gain[state, mode] * innovations[step, mode]
-    return out
-
-
 # no reassociation: sums must be those of NumPy to the last few digits
-_fill, forward, backward, scores, _sum, products, generated = (
+gains, forward, backward, scores, informations, products = (
     njit(cache=can_keep_compiled(), error_model="numpy", fastmath={"contract", "nsz", "arcp"}, nogil=True)(loop)
-    for loop in (_fill_table, _forward, _backward, _scores, _informations, _products, _generated)
+    for loop in (_gains, _forward, _backward, _scores, _informations, _products)
 )
-
-
-def gains(
-    transitions: Any,
-    rows: Any,
-    columns: Any,
-    noises: Any,
-    heads: Any,
-    own: Any,
-    which: Any,
-    common: int,
-    first: Any,
-    tolerance: float,
-    keep: bool,
-) -> tuple[Any, Any, Any, Any]:
-    """Gains ``k / s``, variances ``s`` and filtered covariances, one row per step until they repeat: equation (29)."""
-    n_steps, work, index = which.size, np.array([first] * 3), np.empty(which.size, np.int64)
-    counts, before = np.zeros(3, np.int64), np.full(1, np.inf)
-    shapes = first.shape[1:], first.shape[2:], first.shape
-    n_rows = min(n_steps, max(FEWEST_ROWS, FIRST_NUMBERS // sum(math.prod(shape) for shape in shapes)))
-    tables = [np.empty((n_rows, *shape)) for shape in shapes[: 3 if keep else 2]]
-    last = [] if keep else [work[:1].copy()]
-    arguments = transitions, rows, columns, noises, heads, own, which, common, tolerance
-    while True:
-        _fill(*arguments, counts, before, work, *tables, *last, index)
-        if counts[0] == n_steps:
-            break
-        tables = [_twice_as_long(one) for one in tables]
-    found = [one[: int(counts[1])] for one in tables]
-    return (*found, *last, index)  # type: ignore[return-value]
-
-
-def _twice_as_long(table: Any) -> Any:
-    """A table with room for as many rows again."""
-    longer = np.empty((2 * len(table), *table.shape[1:]))
-    longer[: len(table)] = table
-    return longer
-
-
-def informations(*arguments: Any) -> Any:
-    """Diagonals of ``C^-1``, and sums of ``N``, as `plain.informations` has them."""
-    return _sum(*arguments, int(arguments[-1].max(initial=-1)) + 1)

@@ -6,7 +6,8 @@ that run side by side: once from zero for what each block adds to the state, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,51 @@ from spectralgp._basics.checks import Array, Indices
 MOST_RATIO = 0.99  # of one change to the one before it, as taken for what is still to come
 FEWEST_IN_BLOCKS = 64  # steps of a run, below which blocks do not pay
 
-Step = Callable[[Array, Array], tuple[Array, tuple[Array, ...]]]
+Step = Callable[[int, Array, Array], tuple[Array, tuple[Array, ...]]]  # the first of its run, state, input: new, found
+
+
+class Chain(NamedTuple):
+    """A state space over steps, as loops take it; arrays end in modes."""
+
+    transitions: Array  # (n_gaps, n_entries, n_modes), over gaps, by their entries that are not zero
+    rows: Indices  # (n_entries,), of these entries
+    columns: Indices
+    heads: Indices  # states that add up to a value
+    noises: Array  # (n_gaps, n_states, n_states, n_modes)
+    own: Array  # (n_modes,), what each value has for itself
+    which: Indices  # (n_steps,), the gap before each step; that of the first is of no consequence
+    common: int  # the gap that is found most often
+
+    def moved(self, step: int, states: Array) -> Array:
+        """``A x`` for the gap before a step."""
+        return multiply(self.transitions[self.which[step]], self.rows, self.columns, states)
+
+    def moved_back(self, step: int, states: Array) -> Array:
+        """``A^T x`` for the gap before a step."""
+        return multiply(self.transitions[self.which[step]], self.columns, self.rows, states)
+
+    def moved_matrix(self, gap: int, matrix: Array) -> Array:
+        """``A P``."""
+        return multiply(self.transitions[gap], self.rows, self.columns, matrix.swapaxes(0, 1)).swapaxes(0, 1)
+
+    def values(self, states: Array) -> Array:
+        """What states (..., n_states, n_modes) add up to."""
+        return states[..., self.heads, :].sum(axis=-2)
+
+    def with_values(self, states: Array, values: Array) -> Array:
+        """States with values (..., n_modes) added to all that add up to one."""
+        found = states.copy()
+        found[..., self.heads, :] += values[..., None, :]
+        return found
+
+
+class Gains(NamedTuple):
+    """Gains of a filter, one row per step until they repeat: equation (29)."""
+
+    gains: Array  # (n_rows, n_states, n_modes), k / s
+    variances: Array  # (n_rows, n_modes), s
+    filtered: Array  # (n_rows, n_states, n_states, n_modes), covariances after a step; or (1, ...), after the last one
+    index: Indices  # (n_steps,), the row that belongs to each step
 
 
 def multiply(transition: Array, rows: Indices, columns: Indices, state: Array) -> Array:
@@ -33,37 +78,21 @@ def written_out(transition: Array, rows: Indices, columns: Indices, n_states: in
     return out
 
 
-def gains(
-    transitions: Array,
-    rows: Indices,
-    columns: Indices,
-    noises: Array,
-    heads: Indices,
-    own: Array,
-    which: Indices,
-    common: int,
-    first: Array,
-    tolerance: float,
-    keep: bool,
-) -> tuple[Array, Array, Array, Indices]:
-    """Gains ``k / s``, variances ``s`` and filtered covariances, one row per step until they repeat: equation (29)."""
+def gains(chain: Chain, first: Array, tolerance: float, keep: bool) -> Gains:
+    """The table of gains; with covariances after every step, or after the last one."""
     found_gains: list[Array] = []
     found_variances: list[Array] = []
     found_filtered: list[Array] = []
-    index = np.empty(which.size, np.int64)
+    index = np.empty(chain.which.size, np.int64)
     covariance, is_steady, before = first, False, np.inf
-    for step, gap in enumerate(which):
-        if is_steady and gap == common:
+    for step, gap in enumerate(chain.which):
+        if is_steady and gap == chain.common:
             index[step] = len(found_gains) - 1
             continue
-        if step == 0:
-            predicted = first
-        else:
-            moved = multiply(transitions[gap], rows, columns, covariance.swapaxes(0, 1)).swapaxes(0, 1)  # A P
-            predicted = noises[gap] + multiply(transitions[gap], rows, columns, moved)
+        predicted = first if step == 0 else chain.noises[gap] + chain.moved(step, chain.moved_matrix(gap, covariance))
         predicted = 0.5 * (predicted + predicted.swapaxes(0, 1))
-        gain = predicted[:, heads].sum(axis=1)
-        variance = own + gain[heads].sum(axis=0)
+        gain = predicted[:, chain.heads].sum(axis=1)
+        variance = chain.own + chain.values(gain)
         gain = gain / variance
         left = predicted - gain[:, None] * gain * variance
         now, was, whole = (np.einsum("aaj->aj", part) for part in (left, covariance, predicted))
@@ -75,12 +104,12 @@ def gains(
         if not keep:
             found_filtered.clear()
         found_filtered.append(left)
-        if step > 0 and gap == common:
+        if step > 0 and gap == chain.common:
             ratio = min(change / before, MOST_RATIO) if before > 0 else 0.0
             is_steady, before = change <= tolerance * (1 - ratio), change
         else:
             is_steady, before = False, np.inf
-    return np.array(found_gains), np.array(found_variances), np.array(found_filtered), index
+    return Gains(np.array(found_gains), np.array(found_variances), np.array(found_filtered), index)
 
 
 def _runs(index: Indices) -> Iterator[tuple[int, int]]:
@@ -95,8 +124,22 @@ def _runs(index: Indices) -> Iterator[tuple[int, int]]:
         step = stop
 
 
-def _scan(step: Step, state: Array, inputs: Array, outputs: tuple[Array, ...]) -> Array:
-    """Run a linear step with constant coefficients over inputs, fill in what it puts out, and return the last state."""
+def _run(
+    step: Step, index: Indices, state: Array, inputs: Array, outputs: Sequence[Array], backwards: bool = False
+) -> Array:
+    """Take a linear step over all inputs, filling in what it puts out, and return the last state.
+
+    Its coefficients are constant over steps that repeat their entry of `index`.
+    """
+    runs = list(_runs(index))
+    for start, stop in reversed(runs) if backwards else runs:
+        steps = slice(stop - 1, start - 1 if start else None, -1) if backwards else slice(start, stop)
+        state = _scan(step, start, state, inputs[steps], [out[steps] for out in outputs])
+    return state
+
+
+def _scan(step: Step, first: int, state: Array, inputs: Array, outputs: Sequence[Array]) -> Array:
+    """`_run` over steps that all have the coefficients of the first."""
     n_steps = len(inputs)
     length = int(np.sqrt(n_steps))
     n_blocks = n_steps // length if n_steps >= FEWEST_IN_BLOCKS else 0
@@ -107,116 +150,61 @@ def _scan(step: Step, state: Array, inputs: Array, outputs: tuple[Array, ...]) -
         units = np.repeat(np.eye(len(state))[:, :, None], state.shape[1], axis=2)
         nothing = np.zeros(state.shape[1])
         for place in range(length):
-            added, _ = step(added, blocks[:, place])
-            units, _ = step(units, nothing)
+            added, _ = step(first, added, blocks[:, place])
+            units, _ = step(first, units, nothing)
         starts = np.empty((n_blocks, *state.shape))
         for block in range(n_blocks):
             starts[block] = state
             state = np.einsum("abj,aj->bj", units, state) + added[block]
-        shaped = [out[:n_inside].reshape(n_blocks, length, *out.shape[1:]) for out in outputs]
+        shaped = [out[:n_inside].reshape(n_blocks, length, *out.shape[1:]) for out in outputs]  # views
         for place in range(length):
-            starts, found = step(starts, blocks[:, place])
+            starts, found = step(first, starts, blocks[:, place])
             for out, part in zip(shaped, found, strict=False):
                 out[:, place] = part
     for place in range(n_inside, n_steps):
-        state, found = step(state, inputs[place])
+        state, found = step(first, state, inputs[place])
         for out, part in zip(outputs, found, strict=False):
             out[place] = part
     return state
 
 
 def forward(
-    transitions: Array,
-    rows: Indices,
-    columns: Indices,
-    heads: Indices,
-    gains: Array,
-    index: Indices,
-    which: Indices,
-    first: Array,
-    values: Array,
-    keep: bool,
+    chain: Chain, table: Gains, first: Array, given: Array, are_values: bool, keep: bool
 ) -> tuple[Array, Array]:
-    """Innovations, and filtered states after every step or after the last one: equation (29)."""
-    innovations = np.empty(values.shape)
-    states = np.empty((len(values) if keep else 0, *first.shape))
-    state = first
-    for start, stop in _runs(index):
-        gain, transition = gains[index[start]], transitions[which[start]]
+    """Innovations of values, or values of innovations, and filtered states after every step or the last: (29)."""
+    found = np.empty(given.shape)
+    states = np.empty((len(given) if keep else 0, *first.shape))
 
-        def step(
-            before: Array, value: Array, gain: Array = gain, transition: Array = transition, is_first: bool = start == 0
-        ) -> tuple[Array, tuple[Array, ...]]:
-            predicted = before if is_first else multiply(transition, rows, columns, before)
-            innovation = value - predicted[..., heads, :].sum(axis=-2)
-            filtered = predicted + gain * innovation[..., None, :]
-            return filtered, (innovation, filtered)
+    def step(at: int, before: Array, given: Array) -> tuple[Array, tuple[Array, ...]]:
+        predicted = before if at == 0 else chain.moved(at, before)
+        expected = chain.values(predicted)
+        innovation = given - expected if are_values else given
+        filtered = predicted + table.gains[table.index[at]] * innovation[..., None, :]
+        return filtered, (innovation if are_values else given + expected, filtered)
 
-        kept = (innovations[start:stop], states[start:stop]) if keep else (innovations[start:stop],)
-        state = _scan(step, state, values[start:stop], kept)
-    return innovations, states if keep else state[None]
+    last = _run(step, table.index, first, given, (found, states) if keep else (found,))
+    return found, states if keep else last[None]
 
 
-def _adjoints(
-    transitions: Array,
-    rows: Indices,
-    columns: Indices,
-    heads: Indices,
-    gains: Array,
-    variances: Array,
-    index: Indices,
-    which: Indices,
-    innovations: Array,
-    keep: bool,
-) -> tuple[Array, Array]:
+def _adjoints(chain: Chain, table: Gains, innovations: Array, keep: bool) -> tuple[Array, Array]:
     """Solutions ``u``, and the adjoints ``r`` of predicted states where they are asked for: equation (30)."""
     solved = np.empty(innovations.shape)
-    adjoints = np.empty((len(innovations) if keep else 0, gains.shape[1], innovations.shape[1]))
-    after = np.zeros(gains.shape[1:])
-    for start, stop in reversed(list(_runs(index))):
-        gain, variance, transition = gains[index[start]], variances[index[start]], transitions[which[start]]
+    adjoints = np.empty((len(innovations) if keep else 0, *table.gains.shape[1:]))
 
-        def step(
-            after: Array,
-            innovation: Array,
-            gain: Array = gain,
-            variance: Array = variance,
-            transition: Array = transition,
-        ) -> tuple[Array, tuple[Array, ...]]:
-            found = innovation / variance - (gain * after).sum(axis=-2)
-            adjoint = after.copy()
-            adjoint[..., heads, :] += found[..., None, :]
-            return multiply(transition, columns, rows, adjoint), (found, adjoint)
+    def step(at: int, after: Array, innovation: Array) -> tuple[Array, tuple[Array, ...]]:
+        row = table.index[at]
+        found = innovation / table.variances[row] - (table.gains[row] * after).sum(axis=-2)
+        adjoint = chain.with_values(after, found)
+        return chain.moved_back(at, adjoint), (found, adjoint)
 
-        kept = (solved[start:stop][::-1], adjoints[start:stop][::-1]) if keep else (solved[start:stop][::-1],)
-        after = _scan_back(step, after, innovations[start:stop][::-1], kept)
+    outputs = (solved, adjoints) if keep else (solved,)
+    _run(step, table.index, np.zeros(table.gains.shape[1:]), innovations, outputs, backwards=True)
     return solved, adjoints
 
 
-def _scan_back(step: Step, state: Array, inputs: Array, outputs: tuple[Array, ...]) -> Array:
-    """`_scan` over views in reverse, which cannot be cut into blocks where they are."""
-    if len(inputs) < FEWEST_IN_BLOCKS:
-        return _scan(step, state, inputs, outputs)
-    copies = tuple(np.empty(out.shape) for out in outputs)
-    state = _scan(step, state, np.ascontiguousarray(inputs), copies)
-    for out, copy in zip(outputs, copies, strict=True):
-        out[:] = copy
-    return state
-
-
-def backward(
-    transitions: Array,
-    rows: Indices,
-    columns: Indices,
-    heads: Indices,
-    gains: Array,
-    variances: Array,
-    index: Indices,
-    which: Indices,
-    innovations: Array,
-) -> Array:
+def backward(chain: Chain, table: Gains, innovations: Array) -> Array:
     """``C^-1 z`` from the innovations of ``z``: equation (31)."""
-    return _adjoints(transitions, rows, columns, heads, gains, variances, index, which, innovations, False)[0]
+    return _adjoints(chain, table, innovations, False)[0]
 
 
 def _by_gap(terms: Array, which: Indices, n_gaps: int) -> Array:
@@ -228,28 +216,15 @@ def _by_gap(terms: Array, which: Indices, n_gaps: int) -> Array:
     return out
 
 
-def scores(
-    transitions: Array,
-    rows: Indices,
-    columns: Indices,
-    heads: Indices,
-    gains: Array,
-    variances: Array,
-    filtered: Array,
-    index: Indices,
-    which: Indices,
-    innovations: Array,
-    states: Array,
-) -> tuple[Array, Array, Array, Array]:
+def scores(chain: Chain, table: Gains, innovations: Array, states: Array) -> tuple[Array, Array, Array, Array]:
     """Sums over steps of what equation (30) asks of the data: ``u^2``, ``r r^T`` by gap, at first, and with states."""
-    solved, adjoints = _adjoints(
-        transitions, rows, columns, heads, gains, variances, index, which, innovations, keep=True
-    )
-    n_gaps, later, gaps = len(transitions), adjoints[1:], which[1:]
+    solved, adjoints = _adjoints(chain, table, innovations, keep=True)
+    rows, columns, filtered, index = chain.rows, chain.columns, table.filtered, table.index
+    n_gaps, later, gaps = len(chain.transitions), adjoints[1:], chain.which[1:]
     is_steady = index[1:] == index[:-1]
     first = adjoints[0][:, None] * adjoints[0][None]
     squares = np.zeros((n_gaps, *filtered.shape[1:]))
-    crossed = np.zeros(transitions.shape)
+    crossed = np.zeros(chain.transitions.shape)
     if is_steady.any():
         steady, row = later[is_steady], index[1:][is_steady][-1]
         gap = gaps[is_steady][-1]
@@ -258,12 +233,12 @@ def scores(
         before = states[:-1][is_steady]
         for entry, (place, column) in enumerate(zip(rows, columns, strict=True)):
             crossed[gap, entry] += np.einsum("nj,nj->j", steady[:, place], before[:, column])
-        product = multiply(transitions[gap], rows, columns, filtered[row].swapaxes(0, 1)).swapaxes(0, 1)
+        product = chain.moved_matrix(gap, filtered[row])
         crossed[gap] += np.einsum("abj,bcj->acj", square, product)[rows, columns]
     alone = np.flatnonzero(~is_steady)
     if alone.size:
         adjoint, gap = later[alone], gaps[alone]
-        matrices = written_out(transitions[gap], rows, columns, filtered.shape[1])
+        matrices = written_out(chain.transitions[gap], rows, columns, filtered.shape[1])
         after = np.einsum("nabj,naj->nbj", matrices, adjoint)
         smoothed = states[alone] + np.einsum("nabj,nbj->naj", filtered[index[alone]], after)
         squares += _by_gap(adjoint[:, :, None] * adjoint[:, None], gap, n_gaps)
@@ -272,56 +247,43 @@ def scores(
 
 
 def informations(
-    transitions: Array,
-    rows: Indices,
-    columns: Indices,
-    heads: Indices,
-    gains: Array,
-    variances: Array,
-    filtered: Array,
-    index: Indices,
-    which: Indices,
-    tolerance: float,
-    keep: bool,
-    with_sums: bool,
-    places: Indices,
-) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Diagonals of ``C^-1``, their sums, and sums of ``N`` by gap, at first, and with covariances: equation (30).
+    chain: Chain, table: Gains, tolerance: float, with_sums: bool, wanted: Indices
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Diagonals of ``C^-1``, and sums of ``N`` by gap, at first, and with covariances if asked for: equation (30).
 
-    Last come the ``N`` of steps that have a place, which is not negative.
+    Last come the ``N`` of the steps that are wanted, which are in order.
     """
-    n_steps, n_states, n_modes = which.size, gains.shape[1], gains.shape[2]
-    diagonals, total = np.empty((n_steps if keep else 1, n_modes)), np.zeros(n_modes)
-    sums, crossed = np.zeros((len(transitions), n_states, n_states, n_modes)), np.zeros(transitions.shape)
-    kept = np.empty((int(places.max(initial=-1)) + 1, n_states, n_states, n_modes))
+    n_steps, (n_states, n_modes) = chain.which.size, table.gains.shape[1:]
+    diagonals = np.empty((n_steps, n_modes))
+    sums, crossed = np.zeros((len(chain.transitions), n_states, n_states, n_modes)), np.zeros(chain.transitions.shape)
+    kept = np.empty((wanted.size, n_states, n_states, n_modes))
     after, is_still, last_change = np.zeros((n_states, n_states, n_modes)), False, np.inf
     step = n_steps - 1
-    is_repeated = np.concatenate([[False], index[1:] == index[:-1]])
+    is_repeated = np.concatenate([[False], table.index[1:] == table.index[:-1]])
     while step >= 0:
-        row, gap = index[step], which[step]
-        gain, variance = gains[row], variances[row]
+        row, gap = table.index[step], chain.which[step]
+        gain, variance = table.gains[row], table.variances[row]
+        # N_ = (I - h k^T) N (I - k h^T) + h h^T / s
         seen = np.einsum("abj,bj->aj", after, gain)
         diagonal = 1 / variance + (gain * seen).sum(axis=0)
         here = after.copy()
-        here[heads] -= seen
-        here[:, heads] -= seen[:, None]
-        here[np.ix_(heads, heads)] += diagonal
+        here[chain.heads] -= seen
+        here[:, chain.heads] -= seen[:, None]
+        here[np.ix_(chain.heads, chain.heads)] += diagonal
         n_times = 1
         if is_still and is_repeated[step]:
             n_times = int(np.argmin(is_repeated[: step + 1][::-1]))
-        total += n_times * diagonal
-        here_places = places[step + 1 - n_times : step + 1]
-        kept[here_places[here_places >= 0]] = here
-        if keep:
-            diagonals[step + 1 - n_times : step + 1] = diagonal
+        diagonals[step + 1 - n_times : step + 1] = diagonal
+        kept[(wanted > step - n_times) & (wanted <= step)] = here
         if step == 0:
             break
-        matrix = written_out(transitions[gap], rows, columns, n_states)
+        matrix = written_out(chain.transitions[gap], chain.rows, chain.columns, n_states)
         product = np.einsum("abj,bcj->acj", here, matrix)
         before = np.einsum("abj,acj->bcj", matrix, product)
         sums[gap] += n_times * here
         if with_sums:
-            crossed[gap] += n_times * np.einsum("abj,bcj->acj", product, filtered[index[step - 1]])[rows, columns]
+            with_states = np.einsum("abj,bcj->acj", product, table.filtered[table.index[step - 1]])
+            crossed[gap] += n_times * with_states[chain.rows, chain.columns]
         if is_repeated[step]:
             now, was = np.einsum("aaj->aj", before), np.einsum("aaj->aj", after)
             change = float(np.max(np.abs(now - was) / (now + 1 / variance)))
@@ -331,71 +293,21 @@ def informations(
             is_still, last_change = False, np.inf
         after = before
         step -= n_times
-    return diagonals, total, sums, here, crossed, kept
+    return diagonals, sums, here, crossed, kept
 
 
-def products(
-    transitions: Array,
-    rows: Indices,
-    columns: Indices,
-    heads: Indices,
-    which: Indices,
-    shared: Array,
-    own: Array,
-    values: Array,
-) -> Array:
+def products(chain: Chain, shared: Array, values: Array) -> Array:
     """``C z``: a recursion forwards and another one backwards; `shared` is the stationary covariance with a value."""
-    same_gap = np.concatenate([[-1], which[1:]])
-    lower = np.empty(values.shape)
-    state = np.zeros(shared.shape)
-    for start, stop in _runs(same_gap):
-        transition = transitions[which[start]]
+    lower, upper = np.empty((2, *values.shape))
 
-        def step(before: Array, value: Array, transition: Array = transition) -> tuple[Array, tuple[Array, ...]]:
-            state = multiply(transition, rows, columns, before) + shared * value[..., None, :]
-            return state, (state[..., heads, :].sum(axis=-2),)
+    def step(at: int, before: Array, value: Array) -> tuple[Array, tuple[Array, ...]]:
+        state = chain.moved(at, before) + shared * value[..., None, :]
+        return state, (chain.values(state),)
 
-        state = _scan(step, state, values[start:stop], (lower[start:stop],))
-    upper = np.zeros(values.shape)
-    state = np.zeros(shared.shape)
-    for start, stop in reversed(list(_runs(same_gap))):
-        if stop == 1:
-            break
-        start = max(start, 1)
-        transition = transitions[which[start]]
+    def back(at: int, after: Array, value: Array) -> tuple[Array, tuple[Array, ...]]:
+        return chain.moved_back(at, chain.with_values(after, value)), ((shared * after).sum(axis=-2),)
 
-        def back(after: Array, value: Array, transition: Array = transition) -> tuple[Array, tuple[Array, ...]]:
-            state = after.copy()
-            state[..., heads, :] += value[..., None, :]
-            state = multiply(transition, columns, rows, state)
-            return state, ((shared * state).sum(axis=-2),)
-
-        state = _scan_back(back, state, values[start:stop][::-1], (upper[start - 1 : stop - 1][::-1],))
-    return own * values + lower + upper
-
-
-def generated(
-    transitions: Array,
-    rows: Indices,
-    columns: Indices,
-    heads: Indices,
-    gains: Array,
-    index: Indices,
-    which: Indices,
-    innovations: Array,
-) -> Array:
-    """Values that have given innovations."""
-    out = np.empty(innovations.shape)
-    state = np.zeros(gains.shape[1:])
-    for start, stop in _runs(index):
-        gain, transition = gains[index[start]], transitions[which[start]]
-
-        def step(
-            before: Array, innovation: Array, gain: Array = gain, transition: Array = transition
-        ) -> tuple[Array, tuple[Array, ...]]:
-            predicted = multiply(transition, rows, columns, before)
-            value = innovation + predicted[..., heads, :].sum(axis=-2)
-            return predicted + gain * innovation[..., None, :], (value,)
-
-        state = _scan(step, state, innovations[start:stop], (out[start:stop],))
-    return out
+    nothing = np.zeros(shared.shape)
+    _run(step, chain.which, nothing, values, (lower,))
+    _run(back, chain.which, nothing, values, (upper,), backwards=True)
+    return chain.own * values + lower + upper
