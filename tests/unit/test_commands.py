@@ -942,6 +942,11 @@ def started(*arguments, **options):
     )
 
 
+def test_info_knows_the_threads_of_linear_algebra():
+    stdout, _ = started("-m", "spectralgp", "info", "--json").communicate()
+    assert json.loads(stdout)["threads"]
+
+
 def test_python_m_spectralgp_goes_from_csv_to_predictions(folder):
     for arguments in (LAGGED, ["predict", "model.sgp", "--signals", "files/later.csv", "--out", "out.csv"]):
         process = started("-m", "spectralgp", *arguments)

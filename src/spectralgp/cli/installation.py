@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
+import numpy  # noqa: F401 - whose threads are listed
 import typer
 from threadpoolctl import threadpool_info
 
