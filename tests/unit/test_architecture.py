@@ -309,7 +309,6 @@ COMPARED_BY_VALUE = {
     "Limits",
     "TaskKey",
     "Precomputed",
-    "Reader",
     "ReleasedFile",
     "RidgeRegression",
     "Row",

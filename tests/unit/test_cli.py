@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import spectralgp
@@ -103,15 +104,18 @@ def test_help_names_the_commands_in_a_line_each(invoke):
     answer = invoke("--help")
     assert answer.exit_code == 0
     shown = [line.strip("│ \n").split(maxsplit=1) for line in answer.stdout.splitlines()]
+    assert list(get_command(cli.app).commands) == list(cli.COMMANDS)
     assert [line for line in shown if line and line[0] in cli.COMMANDS] == [
-        [name, summary] for name, (_, summary) in cli.COMMANDS.items()
+        [name, command.short_help] for name, command in get_command(cli.app).commands.items()
     ]
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_and_version_load_no_heavy_library(option):
+@pytest.mark.parametrize(
+    "typed", [["--help"], ["--version"], *([name, "--help"] for name in cli.COMMANDS)], ids=" ".join
+)
+def test_help_and_version_load_no_heavy_library(typed):
     script = (
-        f"import sys; sys.argv = ['spectralgp', {option!r}]\n"
+        f"import sys; sys.argv = ['spectralgp', *{typed!r}]\n"
         "from spectralgp.__main__ import main\n"
         "try: main()\n"
         "except SystemExit as end: print(end.code, *{name.split('.')[0] for name in sys.modules})"

@@ -37,7 +37,8 @@ from spectralgp import (
 )
 from spectralgp.baselines import RidgeRegression, hidden_at_once
 from spectralgp.cli import showcase as demo
-from spectralgp.cli.learning import KERNELS, kernel_named
+from spectralgp.cli.commands import KERNELS
+from spectralgp.cli.learning import kernel_named
 from spectralgp.cli.pictures import _aspect
 from spectralgp.kernels import InputRecipe
 from spectralgp.scores import coverage, crps, root_mean_square_error
@@ -114,7 +115,7 @@ def test_every_commands_help_has_an_example_that_runs(fitted, monkeypatch, name)
     quick = GraphGPRegressor(demo.made_outages().graph, Polynomial(1), residual=None)
     methods = {"Interpolation": demo.interpolate}
     monkeypatch.setattr(demo, "run_demo", partial(demo.run_demo, model=quick, methods=methods))
-    lines = examples(cli.command_named(name))
+    lines = examples(cli.COMMANDS[name])
     assert lines
     assert lines[-1][0] == name
     shown = " ".join(answered(name, "--help").split())
@@ -939,6 +940,11 @@ def started(*arguments, **options):
         text=True,
         **options,
     )
+
+
+def test_info_knows_the_threads_of_linear_algebra():
+    stdout, _ = started("-m", "spectralgp", "info", "--json").communicate()
+    assert json.loads(stdout)["threads"]
 
 
 def test_python_m_spectralgp_goes_from_csv_to_predictions(folder):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import spectralgp
-from spectralgp.cli import COMMANDS, command_named
+from spectralgp.cli import COMMANDS
 
 ALONE = "spectralgp.__main__"  # which runs when it is loaded
 
@@ -44,6 +44,6 @@ def test_defaults_are_those_of_the_signature():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_switches_are_off_until_they_are_asked_for(command):
     """No file is replaced, no traceback shown and no JSON printed unasked."""
-    parameters = inspect.signature(command_named(command)).parameters.values()
+    parameters = inspect.signature(COMMANDS[command]).parameters.values()
     switches = {one.name: one.default for one in parameters if isinstance(one.default, bool)}
     assert not any(switches.values()), switches

@@ -14,7 +14,7 @@ import pytest
 
 import spectralgp
 from spectralgp import Graph, Identity, Task, read_signals
-from spectralgp._basics.progress import progress_bar, telling
+from spectralgp._basics.progress import announce, progress_bar, telling
 from spectralgp.learning import Candidate, Folds, Stacking
 
 pty = pytest.importorskip("pty")
@@ -108,6 +108,15 @@ def test_what_is_mentioned_is_drawn(monkeypatch):
         progress("one")
         progress.mention("step 3 of two")
     assert "fit: step 3 of two:  33%" in sys.stderr.getvalue().split("\r")[-1]
+
+
+def test_what_is_announced_is_a_line_of_its_own_at_once(monkeypatch):
+    """What is only mentioned is drawn now and then, and so may not be before the work that it is about has ended."""
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with progress_bar("fit", 3, show=True) as progress:
+        announce("about 5 minutes")
+        assert "about 5 minutes\n" in sys.stderr.getvalue().split("\r")
+        progress("one")
 
 
 def test_an_error_under_a_bar_ends_its_line_and_goes_on(monkeypatch):

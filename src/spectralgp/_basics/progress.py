@@ -7,57 +7,59 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from typing import Any
 
 Progress = Callable[[str], None]
 """What long work calls with the name of each of its steps, when that step is done.
 
-What also has a method ``mention`` hears of what goes on within a step.
+What also has the methods ``mention`` and ``announce`` hears of what goes on within a step, and of what is ahead.
 """
 
-_Listeners = tuple[Progress | None, Progress | None]  # to steps that are done, and to what goes on within one
-_listeners: ContextVar[_Listeners] = ContextVar("spectralgp_progress", default=(None, None))
+# who listens, and whether that one counts steps that are done
+_listener: ContextVar[tuple[Progress | None, bool]] = ContextVar("spectralgp_progress", default=(None, False))
 
 
 def report(step: str) -> None:
     """Say that a step is done."""
-    count, _ = _listeners.get()
-    if count is not None:
-        count(step)
+    progress, counts = _listener.get()
+    if progress is not None and counts:
+        progress(step)
 
 
 def mention(text: str) -> None:
     """Say what goes on within a step."""
-    _, hear = _listeners.get()
-    if hear is not None:
-        hear(text)
+    getattr(_listener.get()[0], "mention", _ignore)(text)
 
 
 def announce(text: str) -> None:
     """Say what long work is about to do, to who listens and to the log."""
     logging.getLogger("spectralgp").info(text)
-    mention(text)
+    getattr(_listener.get()[0], "announce", _ignore)(text)
+
+
+def _ignore(text: str) -> None:
+    pass
 
 
 def telling(progress: Progress | None) -> AbstractContextManager[None]:
     """Tell `progress` of the steps of all work inside; None keeps whoever listens already."""
-    return _heard_by(_listeners.get() if progress is None else (progress, getattr(progress, "mention", None)))
+    return nullcontext() if progress is None else _heard_by(progress)
 
 
 def quietly() -> AbstractContextManager[None]:
     """Count none of the steps inside: they are part of a larger one, within which they are at most mentioned."""
-    return _heard_by((None, _listeners.get()[1]))
+    return _heard_by(_listener.get()[0], counts=False)
 
 
 @contextmanager
-def _heard_by(listeners: _Listeners) -> Iterator[None]:
-    token = _listeners.set(listeners)
+def _heard_by(progress: Progress | None, counts: bool = True) -> Iterator[None]:
+    token = _listener.set((progress, counts))
     try:
         yield
     finally:
-        _listeners.reset(token)
+        _listener.reset(token)
 
 
 class Heard:
@@ -92,7 +94,7 @@ def progress_bar(title: str, n_steps: int | None, show: bool) -> Iterator[Progre
     in_notebook = ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
     # a Windows program without a console has no error stream
     if not show or not (in_notebook or (sys.stderr is not None and sys.stderr.isatty())):
-        with _heard_by((None, None)):  # the steps of this work are none of those that somebody outside may count
+        with _heard_by(None):  # the steps of this work are none of those that somebody outside may count
             yield None
         return
     with warnings.catch_warnings():
@@ -121,3 +123,6 @@ class _Bar:
     def mention(self, text: str) -> None:
         self._drawn.set_description_str(f"{self._title}: {text}", refresh=False)
         self._drawn.update(0)
+
+    def announce(self, text: str) -> None:
+        self._drawn.write(text, file=sys.stderr)  # above the bar, and at once

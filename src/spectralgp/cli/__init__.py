@@ -1,5 +1,6 @@
 """The command line: the one room that prints."""
 
-from spectralgp.cli.app import COMMANDS, app, command_named, main
+from spectralgp.cli import commands
+from spectralgp.cli.app import COMMANDS, app, main
 
-__all__ = ["COMMANDS", "app", "command_named", "main"]
+__all__ = ["COMMANDS", "app", "main"]

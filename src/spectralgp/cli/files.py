@@ -1,4 +1,4 @@
-"""What commands are given: graphs, signals, inputs and models in files, and the options that name them."""
+"""What commands are given: graphs, signals, inputs and models in files."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from spectralgp import Graph, GraphGPClassifier, GraphGPRegressor, load
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
+from spectralgp.cli.commands import Compare, Fit, Forecast, Impute, Plot, Predict, Reading, Report, Score, Update
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
 from spectralgp.files.inputs import clock_of, inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
@@ -26,54 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TIME = "time"
-
-
-def file_option(text: str, panel: str | None = "Data") -> Any:
-    """An option that names a file that is there."""
-    return typer.Option(help=text, exists=True, dir_okay=False, rich_help_panel=panel, metavar="FILE")
-
-
-def data_option(text: str, **options: Any) -> Any:
-    """An option about the data."""
-    return typer.Option(help=text, rich_help_panel="Data", **options)
-
-
-SIGNALS = "Signals: a CSV or Parquet table, wide (one row per signal, one column per node) or long (time, node, value)."
-Signals = Annotated[Path, file_option(SIGNALS)]
-Exposure = Annotated[
-    str | None, data_option("What counts are proportional to: a number, or a table as of signals.", metavar="TABLE")
-]
-Trials = Annotated[
-    str | None, data_option("Trials of a binomial likelihood: a number, or a table as of signals.", metavar="TABLE")
-]
-GraphFile = Annotated[
-    Path | None, file_option("Edges (CSV, Parquet: source, target, weight), GraphML, .mtx, .npz or GeoJSON.")
-]
-Points = Annotated[
-    Path | None,
-    file_option(
-        "Nodes with longitude and latitude, or x and y: joined to neighbours, or only drawn where a --graph is given."
-    ),
-]
-Neighbors = Annotated[int | None, data_option("Nearest neighbours of each point (8).", min=1)]
-Radius = Annotated[float | None, data_option("Join points within it instead, in km on the sphere.")]
-Inputs = Annotated[
-    list[str] | None,
-    data_option(
-        "What signals are explained by: a table with their index, lag:1 (the row before; lag:7, seven before), or "
-        "time (their index). May be repeated: they are joined.",
-        metavar="FILE|lag:N|time",
-    ),
-]
-Layout = Annotated[Literal["auto", "wide", "long"], data_option("Layout of the signals.")]
-Nodes = Annotated[
-    Literal["exact", "graph"],
-    data_option("Where nodes of file and graph differ: an error, or missing ones are not observed, others left out."),
-]
-DateFormat = Annotated[str | None, data_option("How dates are written, if not as 2024-01-31.", metavar="%d.%m.%Y")]
-ModelFile = Annotated[
-    Path, typer.Argument(help="A model that `fit` saved.", exists=True, dir_okay=False, metavar="MODEL")
-]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,23 +48,16 @@ class InputParts:
     table: Path | None = None
 
 
-@dataclass(frozen=True)
-class Reader:
-    """How tables are read, as it was typed."""
+def read_signals(asked: Reading, path: Path, graph: GraphBase, *, in_order: bool = False) -> pd.DataFrame:
+    """Signals on a graph, of which times must increase where rows are inputs."""
+    how: dict[str, Any] = {"layout": asked.layout, "nodes": asked.nodes, "date_format": asked.date_format}
+    return signals_from_file(path, graph, in_order=in_order, **how)
 
-    layout: Literal["auto", "wide", "long"]
-    nodes: Literal["exact", "graph"]
-    date_format: str | None
 
-    def signals(self, path: Path, graph: GraphBase, *, in_order: bool = False) -> pd.DataFrame:
-        """Signals on a graph, of which times must increase where rows are inputs."""
-        options: dict[str, Any] = {"layout": self.layout, "nodes": self.nodes, "date_format": self.date_format}
-        return signals_from_file(path, graph, in_order=in_order, **options)
-
-    def dialect(self, *paths: Path | None) -> Dialect:
-        """How the first file that was given writes tables, for the answer."""
-        given = [path for path in paths if path is not None]
-        return dialect_of(given[0], self.date_format) if given else Dialect(date_format=self.date_format)
+def dialect_for(asked: Reading | Forecast, *paths: Path | None) -> Dialect:
+    """How the first file that was given writes tables, for the answer."""
+    given = [path for path in paths if path is not None]
+    return dialect_of(given[0], asked.date_format) if given else Dialect(date_format=asked.date_format)
 
 
 @contextmanager
@@ -138,10 +84,10 @@ def as_signals(model: Any, path: Path) -> GraphGPRegressor:
     raise ValueError(f"{path} must hold a model of signals for this command; got {got}. Use {use}.")
 
 
-def beside_of(given: dict[str, str | None], reader: Reader, graph: GraphBase, index: pd.Index[Any] | None) -> Any:
+def beside_of(asked: Fit | Predict, graph: GraphBase, index: pd.Index[Any] | None) -> dict[str, Any]:
     """Exposures or trials by name, those that were typed: a number, or a table with the rows of an index."""
     found: dict[str, Any] = {}
-    for name, text in given.items():
+    for name, text in {"exposure": asked.exposure, "trials": asked.trials}.items():
         if text is None:
             continue
         try:
@@ -152,7 +98,7 @@ def beside_of(given: dict[str, str | None], reader: Reader, graph: GraphBase, in
         path = Path(text)
         if not path.is_file():
             raise typer.BadParameter(f"--{name} must be a number, or a table as of signals; got {text!r}.")
-        table = reader.signals(path, graph)
+        table = read_signals(asked, path, graph)
         if index is not None:
             unknown = index.difference(table.index)
             if len(unknown):
@@ -162,16 +108,16 @@ def beside_of(given: dict[str, str | None], reader: Reader, graph: GraphBase, in
     return found
 
 
-def graph_of(graph: Path | None, points: Path | None, neighbors: int | None, radius: float | None) -> Graph:
+def graph_of(asked: Fit | Compare) -> Graph:
     """A graph of edges, of points or of both."""
-    if neighbors is not None and radius is not None:
+    if asked.neighbors is not None and asked.radius is not None:
         raise typer.BadParameter("--neighbors and --radius must not both be given. Choose one of them.")
-    if graph is not None:
-        read = graph_from_file(graph, neighbors, radius)
-        return read if points is None else with_points(read, points)
-    if points is None:
+    if asked.graph is not None:
+        read = graph_from_file(asked.graph, asked.neighbors, asked.radius)
+        return read if asked.points is None else with_points(read, asked.points)
+    if asked.points is None:
         raise typer.BadParameter("a graph must be given: pass --graph FILE, or --points FILE for coordinates of nodes.")
-    return graph_from_points(points, neighbors, radius)
+    return graph_from_points(asked.points, asked.neighbors, asked.radius)
 
 
 def node_table(path: Path, graph: GraphBase, what: str) -> dict[str, list[Any]]:
@@ -198,18 +144,10 @@ def node_table(path: Path, graph: GraphBase, what: str) -> dict[str, list[Any]]:
     return found
 
 
-def read_data(
-    graph: Path | None,
-    points: Path | None,
-    neighbors: int | None,
-    radius: float | None,
-    signals: Path,
-    inputs: list[str] | None,
-    reader: Reader,
-) -> Data:
+def read_data(asked: Fit | Compare, signals: Path) -> Data:
     """A graph of edges, of points or of both, named by the columns if need be, and signals on it with their inputs."""
-    read = graph_of(graph, points, neighbors, radius)
-    made, table, recipe = make_inputs(signals, read, input_parts(inputs), InputRecipe(), reader)
+    read = graph_of(asked)
+    made, table, recipe = make_inputs(asked, signals, read, input_parts(asked.inputs), InputRecipe())
     named = read if read.names is not None else Graph(read.weights, list(table.columns), read.coordinates)
     return Data(named, made, table, recipe)
 
@@ -239,10 +177,10 @@ def input_parts(inputs: list[str] | None) -> InputParts:
 
 
 def make_inputs(
-    path: Path, graph: GraphBase, parts: InputParts, recipe: InputRecipe, reader: Reader, *, ahead: bool = False
+    asked: Reading, path: Path, graph: GraphBase, parts: InputParts, recipe: InputRecipe, *, ahead: bool = False
 ) -> tuple[pd.DataFrame | None, pd.DataFrame, InputRecipe]:
     """Inputs, the signals that have them, and how they were made, which must be as in `recipe` where that says so."""
-    signals, tables = reader.signals(path, graph, in_order=parts.lag is not None), list["pd.DataFrame"]()
+    signals, tables = read_signals(asked, path, graph, in_order=parts.lag is not None), list["pd.DataFrame"]()
     with naming(path):
         if parts.lag is not None:
             before, signals = lagged(signals, parts.lag, ahead=ahead)
@@ -252,7 +190,7 @@ def make_inputs(
     columns: tuple[str, ...] = ()
     if parts.table is not None:
         known = recipe.columns or None
-        tables.append(inputs_from_file(parts.table, signals.index, features=known, date_format=reader.date_format))
+        tables.append(inputs_from_file(parts.table, signals.index, features=known, date_format=asked.date_format))
         columns = tuple(tables[-1].columns)
     clock = clock_of(signals.index) if parts.time else None
     return joined(tables, signals.index, parts), signals, InputRecipe(clock, parts.lag, columns)
@@ -310,10 +248,10 @@ def how_made(model: GraphGPRegressor, inputs: list[str] | None) -> tuple[InputPa
     return InputParts(recipe.time is not None, recipe.lag, parts.table), recipe
 
 
-def data_of(model: GraphGPRegressor, signals: Path, inputs: list[str] | None, reader: Reader) -> Data:
+def data_of(asked: Impute | Score | Update | Plot | Report, model: GraphGPRegressor, signals: Path) -> Data:
     """Signals for a fitted model, with inputs of its kind."""
-    parts, recipe = how_made(model, inputs)
-    made, chosen, _ = make_inputs(signals, model.graph_, parts, recipe, reader)
+    parts, recipe = how_made(model, asked.inputs)
+    made, chosen, _ = make_inputs(asked, signals, model.graph_, parts, recipe)
     return Data(model.graph_, in_order(made, model), chosen, recipe)
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 from rich.console import Console
 
 import spectralgp
-from spectralgp import Chebyshev, GraphGPClassifier, GraphGPRegressor, GraphKernel, Stacking
+from spectralgp import Chebyshev, GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, GraphKernel, Stacking
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import progress_bar
 from spectralgp.cli import files
-from spectralgp.cli.app import AsJson, Column, Debug, Force, answering, print_json, table_of, to_be_written
-from spectralgp.cli.forecasting import Season, series_of
+from spectralgp.cli.app import Column, print_json, table_of, to_be_written
+from spectralgp.cli.commands import AUTO, KERNELS, Compare, Fit
+from spectralgp.graphs import GraphBase
 from spectralgp.scores import calibration_of, observed_and_predicted, pit
 
 if TYPE_CHECKING:
@@ -26,20 +26,7 @@ if TYPE_CHECKING:
 
     from spectralgp.baselines import Performance
 
-AUTO = "auto"
-KERNELS: dict[str, tuple[Callable[..., GraphKernel], str | None]] = {  # by name; what a number behind it sets
-    "polynomial": (spectralgp.Polynomial, "degree"),
-    "identity": (spectralgp.Identity, None),
-    "global-filter": (spectralgp.GlobalFilter, None),
-    "local-average": (spectralgp.LocalAverage, None),
-    "pseudo-inverse": (spectralgp.PseudoInverse, None),
-    "regularized-laplacian": (spectralgp.RegularizedLaplacian, None),
-    "diffusion": (spectralgp.Diffusion, None),
-    "random-walk": (spectralgp.RandomWalk, "steps"),
-    "cosine": (spectralgp.Cosine, None),
-    "matern": (spectralgp.Matern, "nu"),
-}
-COMPARED = "identity,regularized-laplacian,diffusion,matern,polynomial:2,polynomial:auto,auto"
+Fitted = GraphGPRegressor | GraphGPForecaster | GraphGPClassifier
 
 
 def kernel_named(text: str) -> GraphKernel | None:
@@ -49,160 +36,107 @@ def kernel_named(text: str) -> GraphKernel | None:
         return None
     if name not in KERNELS:
         raise typer.BadParameter(f"kernel must be one of {', '.join([AUTO, *KERNELS])}; got {text!r}.")
-    make, parameter = KERNELS[name]
+    make, parameter = getattr(spectralgp, name.title().replace("-", "")), KERNELS[name]
     if not setting:
         return make("auto") if name == "polynomial" else make()
     if parameter is None:
         raise typer.BadParameter(f"kernel {name} must stand alone, without a number; got {text!r}.")
     try:
         value: Any = setting if setting == "auto" else float(setting) if parameter == "nu" else int(setting)
-        return make(value)
+        kernel: GraphKernel = make(value)
     except (TypeError, ValueError) as error:
         raise typer.BadParameter(
             f"kernel must be such as {name}:2, the number being its {parameter}; got {text!r}."
         ) from error
+    return kernel
 
 
-def _model_option(text: str, **options: Any) -> Any:
-    return typer.Option(help=text, rich_help_panel="Model", **options)
+def _with_degree(kernel: str, degree: str | None) -> str:
+    if degree is None:
+        return kernel
+    if kernel not in (AUTO, "polynomial"):
+        raise typer.BadParameter(f"--degree must be left out unless the kernel is polynomial; got it with {kernel}.")
+    return f"polynomial:{degree}"
 
 
-def _not_zero(jobs: int | None) -> int | None:
-    if jobs == 0:
-        raise typer.BadParameter("--jobs must be a number of threads, or -1 for all cores; got 0.")
-    return jobs
-
-
-KernelName = Annotated[
-    str,
-    _model_option(
-        f"Graph kernel: {', '.join([AUTO, *KERNELS])}; auto tries several models and stacks them.", metavar="NAME"
-    ),
-]
-Degree = Annotated[str | None, _model_option("Degree of the polynomial: a number, or auto.", metavar="N|auto")]
-SpectrumOption = Annotated[
-    Literal["auto", "exact", "chebyshev"], _model_option("Eigenvectors, or moments for large graphs.")
-]
-LikelihoodOption = Annotated[
-    Literal["gaussian", "poisson", "negative_binomial", "bernoulli", "binomial", "student_t"],
-    _model_option("How values are observed: counts, classes of two, proportions, outliers."),
-]
-DeviceOption = Annotated[Literal["cpu", "cuda"] | None, _model_option("Where to compute on large graphs.")]
-Seed = Annotated[int, _model_option("Of folds and draws.", min=0, max=2**32 - 1)]
-Jobs = Annotated[
-    int | None, _model_option("Threads that learn folds side by side; -1 for all cores.", callback=_not_zero)
-]
-
-
-@answering
-def fit(
-    out: Annotated[Path, typer.Option(help="File for the model.", dir_okay=False, metavar="MODEL")],
-    signals: Annotated[Path | None, files.file_option(files.SIGNALS)] = None,
-    classes: Annotated[
-        Path | None,
-        files.file_option(
-            "Instead of signals, classes of some nodes: a table of node and class. With --inputs FILE, a table of node "
-            "and features."
-        ),
-    ] = None,
-    graph: files.GraphFile = None,
-    points: files.Points = None,
-    neighbors: files.Neighbors = None,
-    radius: files.Radius = None,
-    inputs: files.Inputs = None,
-    layout: files.Layout = "auto",
-    nodes: files.Nodes = "exact",
-    date_format: files.DateFormat = None,
-    season: Season = None,
-    kernel: KernelName = AUTO,
-    degree: Degree = None,
-    spectrum: SpectrumOption = "auto",
-    device: DeviceOption = None,
-    likelihood: LikelihoodOption = "gaussian",
-    exposure: files.Exposure = None,
-    trials: files.Trials = None,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    force: Force = False,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    r"""Learn a model from a graph and signals, or classes of some nodes, in files, and save it.
-
-    Empty cells are what was not observed. Nodes are matched by name across files.
-
-    Example (the files are those of `spectralgp example`):
-      spectralgp fit --graph files/edges.csv --signals files/incomes.csv \
-        --inputs lag:1 --out model.sgp
-    """
-    to_be_written(out, force=force)
-    chosen = kernel_named(_with_degree(kernel, degree))
-    if (signals is None) == (classes is None):
-        got = "neither" if signals is None else "both"
+def fit(asked: Fit) -> None:
+    """Learn a model from files, and save it."""
+    to_be_written(asked.out, force=asked.force)
+    kernel = kernel_named(_with_degree(asked.kernel, asked.degree))
+    path = asked.classes if asked.signals is None else asked.signals
+    if path is None or None not in (asked.signals, asked.classes):
+        got = "neither" if path is None else "both"
         raise typer.BadParameter(f"one of --signals and --classes must be given; got {got}.")
-    if classes is not None:
-        left = {"--kernel": chosen, "--season": season, "--exposure": exposure, "--trials": trials, "--device": device}
-        left["--likelihood"] = likelihood if likelihood != "gaussian" else None
-        given = [name for name, value in left.items() if value]
-        if given:
-            raise typer.BadParameter(f"{given[0]} must be left out with --classes, whose model has its own.")
-        _fit_classes(files.graph_of(graph, points, neighbors, radius), classes, inputs, out, spectrum, as_json)
-        return
-    assert signals is not None
-    reader = files.Reader(layout, nodes, date_format)
-    data = files.read_data(graph, points, neighbors, radius, signals, inputs, reader)
-    if season:
-        _fit_series(data, inputs, season, out, chosen, as_json)
-        return
-    if device == "cuda" and spectrum == "exact":
-        raise typer.BadParameter("--device must be cpu where the spectrum is exact, which is found on the host.")
-    settings = Chebyshev(device="cuda") if device == "cuda" else spectrum
-    model = GraphGPRegressor(
-        data.graph,
-        Stacking(chosen, n_jobs=jobs),
-        random_state=seed,
-        spectrum=settings,
-        verbose=1,
-        likelihood=likelihood,
-    )
-    beside = files.beside_of({"exposure": exposure, "trials": trials}, reader, data.graph, data.signals.index)
+    data, beside, evidence = None, dict[str, Any](), ""
+    model: Fitted
+    if asked.signals is None:
+        model, given = _of_classes(asked, kernel, path)
+    else:
+        data = files.read_data(asked, path)
+        if asked.season:
+            model, given = _of_series(asked, kernel, data)
+        else:
+            model, given = _of_signals(asked, kernel, data)
+            beside = files.beside_of(asked, data.graph, data.signals.index)
     start = perf_counter()
-    with files.naming(signals):
-        model.fit(data.inputs, data.signals, **beside)
-    model.input_recipe_ = data.recipe
+    with files.naming(path):
+        model.fit(*given, **beside)
     seconds = perf_counter() - start
-    model.save(out)
-    if as_json:
-        print_json(_fitted(model, data, out, seconds))
+    if isinstance(model, GraphGPRegressor) and data is not None:
+        model.input_recipe_, evidence = data.recipe, f"Log evidence {model.log_marginal_likelihood_:.2f} nats; "
+    model.save(asked.out)
+    if asked.as_json:
+        known = {"model": asked.out, "n_nodes": model.graph_.n_nodes, "n_edges": model.graph_.n_edges}
+        print_json({**known, **_learnt(model, data), "seconds": seconds})
         return
     typer.echo(model.summary().rstrip())
-    typer.echo(f"\nLog evidence {model.log_marginal_likelihood_:.2f} nats; {seconds:.1f} s.\nSaved as {out}.")
+    typer.echo(f"\n{evidence}{seconds:.1f} s.\nSaved as {asked.out}.")
 
 
-def _fit_classes(graph: Any, path: Path, inputs: list[str] | None, out: Path, spectrum: Any, as_json: bool) -> None:
-    """Learn classes of nodes and save them."""
-    parts = files.input_parts(inputs)
+def _of_signals(asked: Fit, kernel: GraphKernel | None, data: files.Data) -> tuple[GraphGPRegressor, tuple[Any, ...]]:
+    """A model of signals, and what it is fitted to."""
+    if asked.device == "cuda" and asked.spectrum == "exact":
+        raise typer.BadParameter("--device must be cpu where the spectrum is exact, which is found on the host.")
+    settings = Chebyshev(device="cuda") if asked.device == "cuda" else asked.spectrum
+    stacking, how = Stacking(kernel, n_jobs=asked.jobs), {"spectrum": settings, "likelihood": asked.likelihood}
+    model = GraphGPRegressor(data.graph, stacking, random_state=asked.seed, verbose=1, **how)
+    return model, (data.inputs, data.signals)
+
+
+def _of_series(asked: Fit, kernel: GraphKernel | None, data: files.Data) -> tuple[GraphGPForecaster, tuple[Any, ...]]:
+    """A model of a series, and what it is fitted to: rows, and columns beside time."""
+    parts, season = files.input_parts(asked.inputs), asked.season or []
+    if kernel is not None:
+        raise typer.BadParameter("--kernel and --degree must be left out with --season: a series has its own.")
+    if not parts.time or parts.lag is not None:
+        raise typer.BadParameter("--season must come with --inputs time, and without lag: a series goes on by itself.")
+    try:
+        seasons: Any = AUTO if season == [AUTO] else tuple(float(one) for one in season)
+    except ValueError as error:
+        raise typer.BadParameter(f"--season must be auto or periods in rows; got {' and '.join(season)}.") from error
+    beside = None if data.inputs is None else data.inputs.drop(columns=files.TIME)
+    exogenous = None if beside is None or beside.empty else beside
+    return GraphGPForecaster(data.graph, seasons=seasons, verbose=1), (data.signals, exogenous)
+
+
+def _of_classes(asked: Fit, kernel: GraphKernel | None, path: Path) -> tuple[GraphGPClassifier, tuple[Any, ...]]:
+    """A model of classes of nodes, and what it is fitted to: features, and labels."""
+    left = {"--kernel": kernel, "--season": asked.season, "--exposure": asked.exposure, "--trials": asked.trials}
+    left |= {"--device": asked.device, "--likelihood": asked.likelihood if asked.likelihood != "gaussian" else None}
+    typed = [name for name, value in left.items() if value]
+    if typed:
+        raise typer.BadParameter(f"{typed[0]} must be left out with --classes, whose model has its own.")
+    graph, parts = files.graph_of(asked), files.input_parts(asked.inputs)
     if parts.time or parts.lag is not None:
         raise typer.BadParameter("--inputs must be a table of node and features with --classes, which have no time.")
     columns = files.node_table(path, graph, "its class")
     if len(columns) > 1:
         raise typer.BadParameter(f"--classes must have two columns, node and class; got {len(columns) + 1}.")
     features = None if parts.table is None else _node_features(parts.table, graph)
-    model, start = GraphGPClassifier(graph, spectrum=spectrum, verbose=1), perf_counter()
-    with files.naming(path):
-        model.fit(features, next(iter(columns.values())))
-    seconds = perf_counter() - start
-    model.save(out)
-    if as_json:
-        answer = {"model": out, "n_nodes": graph.n_nodes, "n_edges": graph.n_edges, "n_labels": model.n_labels_}
-        learnt = {"classes": model.classes_, "weights": model.kernel_weights_, "temperature": model.temperature_}
-        print_json({**answer, **learnt, "seconds": seconds})
-        return
-    typer.echo(model.summary().rstrip())
-    typer.echo(f"\n{seconds:.1f} s.\nSaved as {out}.")
+    return GraphGPClassifier(graph, spectrum=asked.spectrum, verbose=1), (features, next(iter(columns.values())))
 
 
-def _node_features(path: Path, graph: Any) -> Any:
+def _node_features(path: Path, graph: GraphBase) -> Array:
     """Features of all nodes from a table."""
     columns = files.node_table(path, graph, "its features")
     names = range(graph.n_nodes) if graph.names is None else graph.names
@@ -219,43 +153,16 @@ def _node_features(path: Path, graph: Any) -> Any:
     return values
 
 
-def _fit_series(
-    data: files.Data, inputs: list[str] | None, season: list[str], out: Path, kernel: Any, as_json: bool
-) -> None:
-    """Learn a series and save it."""
-    if kernel is not None:
-        raise typer.BadParameter("--kernel and --degree must be left out with --season: a series has its own.")
-    model, exogenous = series_of(data, inputs, season)
-    start = perf_counter()
-    model.fit(data.signals, exogenous)
-    seconds = perf_counter() - start
-    model.save(out)
-    if as_json:
-        backtest = model.backtest_
-        scores = (
-            {} if backtest is None else {"horizons": backtest.horizons, "rmse": backtest.rmse, "crps": backtest.crps}
-        )
-        answer = {"model": out, "n_nodes": data.graph.n_nodes, "n_edges": data.graph.n_edges}
-        known = {
-            "n_steps": model.n_steps_,
-            "weights": model.weights_,
-            "seasons": [one.period for one in model.seasons_],
-        }
-        print_json({**answer, **known, "backtest": scores, "seconds": seconds})
-        return
-    typer.echo(model.summary().rstrip())
-    typer.echo(f"\n{seconds:.1f} s.\nSaved as {out}.")
-
-
-def _with_degree(kernel: str, degree: str | None) -> str:
-    if degree is None:
-        return kernel
-    if kernel not in (AUTO, "polynomial"):
-        raise typer.BadParameter(f"--degree must be left out unless the kernel is polynomial; got it with {kernel}.")
-    return f"polynomial:{degree}"
-
-
-def _fitted(model: GraphGPRegressor, data: files.Data, out: Path, seconds: float) -> dict[str, Any]:
+def _learnt(model: Fitted, data: files.Data | None) -> dict[str, Any]:
+    """What was learnt, for machines."""
+    if isinstance(model, GraphGPClassifier):
+        learnt = {"weights": model.kernel_weights_, "temperature": model.temperature_}
+        return {"n_labels": model.n_labels_, "classes": model.classes_, **learnt}
+    if isinstance(model, GraphGPForecaster):
+        found, seasons = model.backtest_, [one.period for one in model.seasons_]
+        scores = {} if found is None else {"horizons": found.horizons, "rmse": found.rmse, "crps": found.crps}
+        return {"n_steps": model.n_steps_, "weights": model.weights_, "seasons": seasons, "backtest": scores}
+    assert data is not None
     fits = [
         {
             "kernel": fit.model.graph_kernel.label,
@@ -267,16 +174,12 @@ def _fitted(model: GraphGPRegressor, data: files.Data, out: Path, seconds: float
         for fit, weight in zip(model.fits_, model.kernel_weights_, strict=True)
     ]
     return {
-        "model": out,
-        "n_nodes": data.graph.n_nodes,
-        "n_edges": data.graph.n_edges,
         "n_signals": len(data.signals),
         "n_missing": int(data.signals.isna().to_numpy().sum()),
         "inputs": [] if data.inputs is None else list(data.inputs.columns),
         "log_evidence": model.log_marginal_likelihood_,
         "noise_variance": model.noise_variance_,
         "fits": fits,
-        "seconds": seconds,
     }
 
 
@@ -322,61 +225,24 @@ FILLING_COLUMNS = {
 }
 
 
-@answering
-def compare(
-    signals: files.Signals,
-    graph: files.GraphFile = None,
-    points: files.Points = None,
-    neighbors: files.Neighbors = None,
-    radius: files.Radius = None,
-    inputs: files.Inputs = None,
-    layout: files.Layout = "auto",
-    nodes: files.Nodes = "exact",
-    date_format: files.DateFormat = None,
-    kernels: Annotated[
-        str,
-        _model_option(
-            f"Kernels to compare, separated by commas ({COMPARED.replace(',', ', ')}).",
-            show_default=False,
-            metavar="NAMES",
-        ),
-    ] = COMPARED,
-    held_out: Annotated[
-        float, _model_option("Share of the signals to hold out: the last rows.", min=0.01, max=0.9)
-    ] = 0.2,
-    spectrum: SpectrumOption = "auto",
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    r"""Compare graph kernels with each other and with what people use instead.
-
-    Each is learnt from the first rows and scored on the last. Beside them stand node means, no change (with lag:1: the
-    row before), ridge regression and, where cells are empty, neighbours on the graph and the iterative imputer. Where
-    one of them is better, that is said first.
-
-    Example (the files are those of `spectralgp example`):
-      spectralgp compare --graph files/edges.csv --signals files/incomes.csv \
-        --inputs lag:1 --kernels identity,diffusion,polynomial:2
-    """
-    named = {name: kernel_named(name) for name in dict.fromkeys(part.strip() for part in kernels.split(",")) if name}
-    reader = files.Reader(layout, nodes, date_format)
-    data = files.read_data(graph, points, neighbors, radius, signals, inputs, reader)
-    n_held_out = max(round(held_out * len(data.signals)), 1)
+def compare(asked: Compare) -> None:
+    """Compare graph kernels with each other and with baselines."""
+    named = {
+        name: kernel_named(name) for name in dict.fromkeys(part.strip() for part in asked.kernels.split(",")) if name
+    }
+    data = files.read_data(asked, asked.signals)
+    n_held_out = max(round(asked.held_out * len(data.signals)), 1)
     if len(data.signals) - n_held_out < 2:
         raise ValueError(
-            f"{signals} must have at least 2 signals beside those held out, {n_held_out}; got {len(data.signals)}. Add "
-            "rows."
+            f"{asked.signals} must have at least 2 signals beside those held out, {n_held_out}; got "
+            f"{len(data.signals)}. Add rows."
         )
     rows: list[Compared] = []
-    ours: tuple[GraphGPRegressor, Performance, Array] | None = (
-        None  # auto, or the best: what is compared with baselines
-    )
+    ours: tuple[GraphGPRegressor, Performance, Array] | None = None  # auto, or the best: compared with baselines
     with progress_bar("compare", len(named), show=True) as progress:
         for name, kernel in named.items():
-            stacking = Stacking(kernel, n_jobs=jobs)
-            model = GraphGPRegressor(data.graph, stacking, random_state=seed, spectrum=spectrum)
+            stacking = Stacking(kernel, n_jobs=asked.jobs)
+            model = GraphGPRegressor(data.graph, stacking, random_state=asked.seed, spectrum=asked.spectrum)
             try:
                 row, found, transformed = _compared(name, model, data, n_held_out)
                 rows.append(row)
@@ -400,7 +266,7 @@ def compare(
         *(f"{performance.name}: {one}" for one in words.calibration_words(calibration_of(transformed))),
     ]
     baselines, fillings = [Compared.of(one) for one in others], [Compared.of(one) for one in filled]
-    if as_json:
+    if asked.as_json:
         known = {"n_signals": n_learnt, "n_held_out": n_held_out, "kernels": [asdict(row) for row in rows]}
         more = {"baselines": [asdict(row) for row in baselines], "fillings": [asdict(row) for row in fillings]}
         print_json({**known, **more, "words": said})

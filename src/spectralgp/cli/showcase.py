@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
@@ -25,7 +25,8 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import Progress, progress_bar
-from spectralgp.cli.app import AsJson, Column, Debug, Force, answering, print_json, table_of, to_be_written
+from spectralgp.cli.app import Column, print_json, table_of, to_be_written
+from spectralgp.cli.commands import Demo, Example
 from spectralgp.datasets import load_air_quality, load_us_income
 from spectralgp.files.tables import write_tables
 from spectralgp.plots import COLOURS, plot_filled, plot_filter, plot_signal
@@ -266,22 +267,11 @@ def _draw_errors(rows: Sequence[Row], ax: Axes) -> None:
     ax.set_title(f"Errors, and shares inside {LEVEL:.0%} intervals", loc="left")
 
 
-@answering
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture; made if need be.", file_okay=False)] = Path(
-        "demo-output"
-    ),
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Fill in what sensors that failed did not measure; compare with other methods, and save a picture.
-
-    Example:
-      spectralgp demo --out pictures
-    """
+def demo(asked: Demo) -> None:
+    """Run the demonstration and print what it found."""
     with progress_bar("demo", len(METHODS) + 2, show=True) as progress:
-        result = run_demo(out, progress)
-    if as_json:
+        result = run_demo(asked.out, progress)
+    if asked.as_json:
         rows = [asdict(row) for row in result.rows]
         print_json({"methods": rows, "conclusion": result.conclusion, "pictures": [result.picture]})
         return
@@ -301,20 +291,8 @@ def demo(
     console.print(f"  {result.picture}", soft_wrap=True, highlight=False)  # a path is for copying: never wrapped
 
 
-@answering
-def example(
-    out: Annotated[Path, typer.Option(help="Folder for the files; made if need be.", file_okay=False)] = Path("files"),
-    force: Force = False,
-    debug: Debug = False,
-) -> None:
-    """Write files to try the other commands with: incomes of 48 US states, in per cent above the typical state.
-
-    edges.csv (who borders whom), states.csv (where states are), incomes.csv (1960 to 1989), later.csv (1989 to 2009, to
-    predict) and holes.csv (1960 to 2009, a tenth of the cells empty).
-
-    Example:
-      spectralgp example --out files
-    """
+def example(asked: Example) -> None:
+    """Write the files."""
     pandas = require("pandas", "cli", "to write tables")
     data = load_us_income()
     names = list(data.graph.names or ())
@@ -333,9 +311,9 @@ def example(
         "later.csv": incomes.loc[LAST:].reset_index(),
         "holes.csv": recent.mask(empty).reset_index(),
     }
-    out.mkdir(parents=True, exist_ok=True)
-    files = {out / name: table for name, table in tables.items()}
-    to_be_written(*files, force=force)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    files = {asked.out / name: table for name, table in tables.items()}
+    to_be_written(*files, force=asked.force)
     write_tables(files, index=False)
     for path in files:
         typer.echo(str(path))
