@@ -542,6 +542,22 @@ def test_fillings_are_of_entries_that_were_hidden():
     assert len(gathered(model, new).fillings) == 3
 
 
+def test_new_counts_are_filled_in_by_their_own_exposures(tmp_path):
+    """Once they were filled in with an exposure of one, and the report said that every baseline was better."""
+    weights, X, _ = problem(20)
+    rng = np.random.default_rng(0)
+    exposure = rng.uniform(50, 500, (20, 7))
+    counts = rng.poisson(0.05 * exposure).astype(float)
+    holed = np.where(rng.random(counts.shape) < 0.2, np.nan, counts)
+    model = GraphGPRegressor(Graph(weights), Polynomial(1), likelihood="poisson")
+    model.fit(X[:12], holed[:12], exposure=exposure[:12])
+    page = model.report(tmp_path / "report.html", X[12:], holed[12:], exposure=exposure[12:]).read_text("utf-8")
+    out = baselines.hidden_at_once(holed, slice(12, None))[12:]
+    completed, _ = model.impute(X[12:], np.where(out, np.nan, holed[12:]), exposure=exposure[12:])
+    error = root_mean_square_error(counts[12:][out], completed[out])
+    assert f'<th scope="row">learnt model</th><td>{error:.4g}</td>' in page.split("Fillings of holes</caption>")[1]
+
+
 def performance(name, size, std=1.0):
     errors = size * np.random.default_rng(0).standard_normal((30, 5))
     return Performance.of(name, errors, np.zeros((30, 5)), np.full((30, 5), std))

@@ -338,7 +338,7 @@ def _fillings(
     partial = np.where(out, np.nan, table)[judged]
     filled: Predictive
     if held_out is not None:
-        filled = posterior.at(held_out.inputs).given(partial)
+        filled = (posterior.at(held_out.inputs) if held_out.at is None else held_out.at).given(partial)
     elif without is not None:
         filled = without(out).filled(np.arange(len(training)))
     else:
