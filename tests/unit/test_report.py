@@ -180,10 +180,9 @@ def test_calibration_counts_what_is_inside_its_intervals():
 def test_held_out_signals_are_judged_as_given():
     weights, X, Y = problem(20)
     model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X[:14], Y[:14])
-    mean, std = model.predict(X[14:], return_std=True, include_noise=True)
+    mean = model.predict(X[14:])
     labels = [f"row {row}" for row in range(6)]
-    densities = model.log_predictive_density(X[14:], Y[14:], joint=False)
-    found = gathered(model, NewSignals(labels, X[14:], Y[14:], mean, std, densities))
+    found = gathered(model, NewSignals(labels, X[14:], Y[14:], model.posterior_.at(X[14:])))
     assert found.predictions.source == "held out"
     assert found.scores.error == pytest.approx(np.sqrt(np.mean((Y[14:] - mean) ** 2)), rel=EXACT)
     errors, distances = np.sum((Y[14:] - mean) ** 2), np.sum((Y[14:] - Y[:14].mean(axis=0)) ** 2)
@@ -536,9 +535,7 @@ def test_fillings_are_of_entries_that_were_hidden():
     mean = posterior.filled(np.arange(20)).values
     assert found[0].rmse == pytest.approx(root_mean_square_error(Y[out], mean[out]), rel=FORMULA)
     assert found[0].n_values == out.sum()
-    mean, std = model.predict(X, return_std=True, include_noise=True)
-    densities = model.log_predictive_density(X, holed, joint=False)
-    new = NewSignals([str(row) for row in range(20)], X, holed, mean, std, densities)
+    new = NewSignals([str(row) for row in range(20)], X, holed, model.posterior_.at(X))
     assert len(gathered(model, new).fillings) == 3
 
 

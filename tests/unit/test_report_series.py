@@ -224,7 +224,7 @@ def backtest(ours, persistence, covered=0.9, **more):
 def numbers_of(model, found, components=()):
     nothing = np.full((0, 6), np.nan)
     shown = forecast_predictions(["row 0"], nothing, *np.ones((3, 1, 6)), None)
-    return SeriesNumbers(model.graph_, tuple("abcdef"), shown, 0, model._model, found, np.array([0.0, 1.0]), components)
+    return SeriesNumbers(model.graph_, tuple("abcdef"), shown, model._model, found, np.array([0.0, 1.0]), components)
 
 
 def test_what_is_said_first(model):

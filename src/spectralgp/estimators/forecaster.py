@@ -690,8 +690,7 @@ class GraphGPForecaster(Answering):
         ahead = model.ahead(steps, self._exogenous(X, len(steps)))
         filled = None
         if np.isnan(past.values).any() and (past.exogenous is not None or not model.mean.n_exogenous):
-            holes, found = np.isnan(past.values), imputed(model, past, N_IMPUTED_DRAWS)
-            filled = Filled(*(np.where(holes, one, np.nan) for one in (found[0], np.sqrt(found[1]))))
+            filled = Filled.of(past.values, *imputed(model, past, N_IMPUTED_DRAWS))
         labels = time_labels(model.clock, np.concatenate([past.steps, steps]))
         shown = forecast_predictions(labels, past.values, came, ahead.mean, np.sqrt(ahead.variance), filled)
         if backtest is not None:
@@ -700,7 +699,6 @@ class GraphGPForecaster(Answering):
             self.graph_,
             tuple(self._form.names_of(n_nodes)),
             shown,
-            len(past.steps),
             model,
             backtest,
             *self._components_shown(),

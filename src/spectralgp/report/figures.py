@@ -22,7 +22,7 @@ from spectralgp._basics.colours import COLOURS
 from spectralgp._basics.extras import require
 from spectralgp.graphs import Graph
 from spectralgp.graphs.weights import heaviest_edges
-from spectralgp.report.numbers import Bands, Numbers, Predictions, Shown, Which, deviation_band
+from spectralgp.report.numbers import Bands, Numbers, Predictions, Which, deviation_band
 from spectralgp.report.words import NAMES
 from spectralgp.scores import JUDGED_LEVELS, LEVELS, Calibration, interval_half_width
 
@@ -165,16 +165,20 @@ def signal_figures(numbers: Numbers, places: Places) -> dict[str, Any]:
 
 
 def figure_data(
-    shown_values: Shown, places: Places, shown: NDArray[np.intp], aspect: float, others: dict[str, Any]
+    numbers: Numbers | SeriesNumbers,
+    places: Places,
+    shown: NDArray[np.intp],
+    aspect: float,
+    others: dict[str, Any],
 ) -> dict[str, Any]:
     """What the script of the page reads: the figures by the names of their places, and the values of the map."""
-    predictions, nodes = shown_values.predictions, places.nodes
+    predictions, nodes = numbers.predictions, places.nodes
     cells = np.ix_(shown, nodes)
     fields = {name: getattr(predictions, name)[cells] for name in ("observed", "mean", "std")}
-    names = [shown_values.names[node] for node in nodes.tolist()]
+    names = [numbers.names[node] for node in nodes.tolist()]
     labels = [predictions.labels[number] for number in shown.tolist()]
     along = positions_of(labels)
-    figures = {"map-plot": _map(shown_values.graph, places, aspect), "node-plot": _node(along), **others}
+    figures = {"map-plot": _map(numbers.graph, places, aspect), "node-plot": _node(along), **others}
     as_dicts = {name: figure.to_dict() for name, figure in figures.items()}
     for one in as_dicts.values():
         del one["layout"]["template"]  # one of ours, by the scheme of the page
@@ -194,7 +198,7 @@ def figure_data(
         "along": along.places,
         "order": along.order,
         "filled": filled.tolist(),
-        "start": {"signal": _nearest(shown, shown_values.first), "node": _first_node(predictions, nodes)},
+        "start": {"signal": _nearest(shown, predictions.first), "node": _first_node(predictions, nodes)},
         "widths": [float(interval_half_width(1.0, level)) for level in FAN],
         "arrays": {
             name: base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")

@@ -14,7 +14,7 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp.report import figures, words
-from spectralgp.report.numbers import Numbers, Shown
+from spectralgp.report.numbers import Numbers
 from spectralgp.scores import Calibration
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def page_of(numbers: Numbers, title: str, aspect: float = 1.0) -> str:
 
 def _rendered(
     template: str,
-    shown: Shown,
+    shown: Numbers | SeriesNumbers,
     title: str,
     aspect: float,
     others: Callable[[figures.Places], dict[str, Any]],

@@ -44,7 +44,6 @@ class SeriesNumbers:
     graph: Graph
     names: tuple[str, ...]
     predictions: Predictions  # rows before the forecast, of which nothing is predicted, and those of the forecast
-    first: int  # row of the forecast
     model: SeriesModel
     backtest: Backtest | None
     frequencies: Array  # of the components
@@ -61,13 +60,13 @@ def forecast_predictions(
     if filled is not None:
         rest = np.full(mean.shape, np.nan)
         filled = Filled(np.concatenate([filled.mean, rest]), np.concatenate([filled.std, rest]))
-    return Predictions("forecast", tuple(labels), observed, means, deviations, None, nothing, filled)
+    return Predictions("forecast", tuple(labels), observed, means, deviations, None, nothing, filled, first=len(past))
 
 
 def overview(numbers: SeriesNumbers) -> str:
     """How much there is, in one sentence."""
     graph, last = numbers.graph, numbers.predictions.labels[-1]
-    n_steps = len(numbers.predictions.labels) - numbers.first
+    n_steps = len(numbers.predictions.labels) - numbers.predictions.first
     sizes = (
         f"{count(numbers.model.n_steps, 'row')} of {count(graph.n_nodes, 'node')} and {count(graph.n_edges, 'edge')}"
     )
