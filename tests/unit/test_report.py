@@ -31,9 +31,9 @@ from spectralgp import (
 from spectralgp._basics.tables import row_labels
 from spectralgp.baselines import Performance
 from spectralgp.estimators.answers import without_entries
-from spectralgp.report import NewSignals, gather, words
+from spectralgp.report import words
 from spectralgp.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, positions_of, shown_signals
-from spectralgp.report.numbers import Bands, Counts, LearntFilter, Variance, deviation_band
+from spectralgp.report.numbers import Bands, Counts, LearntFilter, NewSignals, Variance, deviation_band, gather
 from spectralgp.report.page import page_of
 from spectralgp.report.shapes import Modes, shape_of
 from spectralgp.scores import (
@@ -180,10 +180,9 @@ def test_calibration_counts_what_is_inside_its_intervals():
 def test_held_out_signals_are_judged_as_given():
     weights, X, Y = problem(20)
     model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X[:14], Y[:14])
-    mean, std = model.predict(X[14:], return_std=True, include_noise=True)
+    mean = model.predict(X[14:])
     labels = [f"row {row}" for row in range(6)]
-    densities = model.log_predictive_density(X[14:], Y[14:], joint=False)
-    found = gathered(model, NewSignals(labels, X[14:], Y[14:], mean, std, densities))
+    found = gathered(model, NewSignals(labels, X[14:], Y[14:], model.posterior_.at(X[14:])))
     assert found.predictions.source == "held out"
     assert found.scores.error == pytest.approx(np.sqrt(np.mean((Y[14:] - mean) ** 2)), rel=EXACT)
     errors, distances = np.sum((Y[14:] - mean) ** 2), np.sum((Y[14:] - Y[:14].mean(axis=0)) ** 2)
@@ -536,10 +535,24 @@ def test_fillings_are_of_entries_that_were_hidden():
     mean = posterior.filled(np.arange(20)).values
     assert found[0].rmse == pytest.approx(root_mean_square_error(Y[out], mean[out]), rel=FORMULA)
     assert found[0].n_values == out.sum()
-    mean, std = model.predict(X, return_std=True, include_noise=True)
-    densities = model.log_predictive_density(X, holed, joint=False)
-    new = NewSignals([str(row) for row in range(20)], X, holed, mean, std, densities)
+    new = NewSignals([str(row) for row in range(20)], X, holed, model.posterior_.at(X))
     assert len(gathered(model, new).fillings) == 3
+
+
+def test_new_counts_are_filled_in_by_their_own_exposures(tmp_path):
+    """Once they were filled in with an exposure of one, and the report said that every baseline was better."""
+    weights, X, _ = problem(20)
+    rng = np.random.default_rng(0)
+    exposure = rng.uniform(50, 500, (20, 7))
+    counts = rng.poisson(0.05 * exposure).astype(float)
+    holed = np.where(rng.random(counts.shape) < 0.2, np.nan, counts)
+    model = GraphGPRegressor(Graph(weights), Polynomial(1), likelihood="poisson")
+    model.fit(X[:12], holed[:12], exposure=exposure[:12])
+    page = model.report(tmp_path / "report.html", X[12:], holed[12:], exposure=exposure[12:]).read_text("utf-8")
+    out = baselines.hidden_at_once(holed, slice(12, None))[12:]
+    completed, _ = model.impute(X[12:], np.where(out, np.nan, holed[12:]), exposure=exposure[12:])
+    error = root_mean_square_error(counts[12:][out], completed[out])
+    assert f'<th scope="row">learnt model</th><td>{error:.4g}</td>' in page.split("Fillings of holes</caption>")[1]
 
 
 def performance(name, size, std=1.0):

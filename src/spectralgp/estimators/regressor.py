@@ -920,7 +920,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         **seen
             As in `predict`, for held-out signals.
         """
-        from spectralgp.report import gather, page_of, predicted_signals, write_page
+        from spectralgp.report.numbers import NewSignals, gather
+        from spectralgp.report.page import page_of, write_page
         from spectralgp.report.words import count, training_note
 
         check_is_fitted(self)
@@ -944,8 +945,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
                 new = first.prior.input_kernel.new_subset(inputs, is_new)
                 observed_by, at = self._seen_with(seen, len(rows)), self.posterior_.at(new)
                 at = at if observed_by is None else at.seen_with(observed_by.some(is_new))
-                native = self.graph_.as_native(observed[is_new])
-                held_out = predicted_signals(at, given[is_new].tolist(), new, observed[is_new], native)
+                held_out = NewSignals(given[is_new].tolist(), new, observed[is_new], at)
             elif form.labels is None and not is_counted(frame_index(Y)):
                 known = dict(zip(rows.tolist(), given.tolist(), strict=True))
                 labels = tuple(known.get(row, label) for row, label in enumerate(labels))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,10 +84,19 @@ class Filled:
     mean: Array  # (n_signals, n_nodes)
     std: Array
 
+    @classmethod
+    def of(cls, observed: Array, mean: Array, variance: Array) -> Filled:
+        """Of means and variances of all values, those that were not observed."""
+        holes = np.isnan(observed)
+        return cls(np.where(holes, mean, np.nan), np.where(holes, np.sqrt(variance), np.nan))
+
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Observed signals and their predictions, noise included, in the units of the data: (n_signals, n_nodes) each."""
+    """Observed signals and their predictions, noise included, in the units of the data: (n_signals, n_nodes) each.
+
+    `baseline` may be (n_nodes,), the same for all signals.
+    """
 
     source: Source
     labels: tuple[str, ...]
@@ -98,6 +107,7 @@ class Predictions:
     baseline: Array  # the node's mean over the (other) training signals; NaN where there are none
     filled: Filled | None = None  # what was not observed, given the rest of its signal too; None where it is not known
     pit: Array | None = None  # probability integral transforms, where they do not follow from means and deviations
+    first: int = 0  # signal that is shown at first
 
 
 @dataclass(frozen=True)
@@ -150,27 +160,6 @@ class Member:
     name: str
     weight: float
     fit: Fit
-    inputs: str  # the learnt input kernel
-
-
-class Shown(Protocol):
-    """What the map and the picture of a node show."""
-
-    @property
-    def graph(self) -> Graph:
-        """The graph."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the nodes."""
-
-    @property
-    def predictions(self) -> Predictions:
-        """What was observed and predicted."""
-
-    @property
-    def first(self) -> int:
-        """The signal that is shown at first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,11 +184,11 @@ class Numbers:
     order: str = ""  # that rows are in the order of time, in words
     forecasts: tuple[Performance, ...] = ()  # of signals: ours first, then the baselines; none where ours is the fit
     fillings: tuple[Performance, ...] = ()  # of hidden entries, where signals have holes
-    first: int = 0  # signal that is shown
 
 
 OURS = "learnt model"
 Without = Callable[[Mask], Posterior | Mixture]
+Pair = tuple[Array, Array]  # inputs as features, and signals
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,19 +198,7 @@ class NewSignals:
     labels: Sequence[str]
     inputs: Any  # in the form that kernels take
     observed: Array
-    mean: Array
-    std: Array  # noise included
-    log_density: Array  # of each signal
-    pit: Array | None = None  # probability integral transforms, where they do not follow from means and deviations
-    at: Predictive | None = None  # what is predicted, where more than that may be asked
-
-
-def predicted_signals(at: Predictive, labels: Sequence[str], inputs: Any, observed: Array, native: Any) -> NewSignals:
-    """New signals with what a model predicts of them before it has seen them; `native` is as its library has them."""
-    found = at.mean, at.std(include_noise=True), at.log_density(native, joint=False)
-    mean, std, densities = (_host_array(one) for one in found)
-    pit = at.transforms(observed, np.random.default_rng(0))
-    return NewSignals(labels, inputs, observed, mean, std, densities, pit, at)
+    at: Predictive
 
 
 def gather(
@@ -246,10 +223,7 @@ def gather(
     training = _host_array(heaviest.given_signals)
     plain = next((part for _, part in model.posterior_.parts if part.transformation is None), heaviest)
     if held_out is not None:
-        found = (held_out.observed, held_out.mean, held_out.std, held_out.log_density)
-        baseline = _node_means(training, held_out.observed.shape)
-        filled = _filled(model.posterior_, heaviest, held_out.observed, held_out)
-        predictions = Predictions("held out", tuple(held_out.labels), *found, baseline, filled, held_out.pit)
+        predictions = _new_predictions(graph, heaviest, held_out, training)
     elif len(training):
         predictions = _training_predictions(model.posterior_, heaviest, training, tuple(labels))
     else:
@@ -257,7 +231,11 @@ def gather(
             "model must hold signals to report on, or be given some; got a model without any. Pass X and Y."
         )
     compared = (predictions.observed, predictions.mean, predictions.std)
-    found_forecasts = _forecasts(plain, training, predictions, held_out, columns, learnt.order)
+    seen, new = (_features(plain, len(training)), training), None
+    if held_out is not None:
+        new = _features(plain, len(held_out.observed), held_out.inputs), held_out.observed
+    columns = None if plain.prior.input_kernel.is_pairwise else columns
+    found_forecasts = _forecasts(seen, new, predictions, columns, learnt.order)
     is_lagged = any(one.name == "no change" for one in found_forecasts)
     return Numbers(
         graph=graph,
@@ -277,7 +255,7 @@ def gather(
         correlations=_correlations(graph, heaviest),
         order="" if learnt.order is None else learnt.order.described,
         forecasts=found_forecasts,
-        fillings=_fillings(graph, model.posterior_, plain, training, held_out, without),
+        fillings=_fillings(graph, seen, new, held_out, without) if plain.basis.has_eigenvectors else (),
     )
 
 
@@ -291,56 +269,39 @@ def _features(posterior: Posterior, n_signals: int, new: Any = None) -> Array:
 
 
 def _forecasts(
-    plain: Posterior,
-    training: Array,
-    predictions: Predictions,
-    held_out: NewSignals | None,
-    columns: Indices | None,
-    order: TimeOrder | None,
+    seen: Pair, new: Pair | None, predictions: Predictions, columns: Indices | None, order: TimeOrder | None
 ) -> tuple[Performance, ...]:
     """Ours and the baselines on the same signals; none where ours saw them, or where there is nothing to learn from."""
-    if predictions.log_density is None or len(training) < 2:
+    if predictions.log_density is None or len(seen[1]) < 2:
         return ()
     from spectralgp.baselines import Performance, baselines_of, forecasts
 
-    inputs, new = _features(plain, len(training)), None
-    if held_out is not None:
-        new = _features(plain, len(held_out.observed), held_out.inputs), held_out.observed
     compared = (predictions.observed, predictions.mean, predictions.std, predictions.log_density)
-    columns = None if plain.prior.input_kernel.is_pairwise else columns
-    found = baselines_of(inputs, training, columns, None if order is None else order.factor)
-    return (Performance.of(OURS, *compared), *forecasts(found, (inputs, training), new))
+    found = baselines_of(*seen, columns, None if order is None else order.factor)
+    return (Performance.of(OURS, *compared), *forecasts(found, seen, new))
 
 
 def _fillings(
-    graph: Graph,
-    posterior: Posterior | Mixture,
-    plain: Posterior,
-    training: Array,
-    held_out: NewSignals | None,
-    without: Without | None,
+    graph: Graph, seen: Pair, new: Pair | None, held_out: NewSignals | None, without: Without | None
 ) -> tuple[Performance, ...]:
     """Ours and others at hidden entries: of new signals or, where there are none, of the training signals.
 
-    Hyperparameters stay those learnt from all training signals. None where nothing is missing, and on large graphs.
+    Hyperparameters stay those learnt from all training signals. None where nothing is missing.
     """
-    inputs, table, judged = _features(plain, len(training)), training, slice(None)
-    if held_out is not None:
-        inputs = np.vstack([inputs, _features(plain, len(held_out.observed), held_out.inputs)])
-        table, judged = np.vstack([training, held_out.observed]), slice(len(training), None)
-    if not np.isnan(table).any() or len(training) < 2 or not plain.basis.has_eigenvectors:
+    inputs, table = seen if new is None else map(np.vstack, zip(seen, new, strict=True))
+    if not np.isnan(table).any() or len(seen[1]) < 2:
         return ()
     from spectralgp.baselines import Performance, fillings, hidden_at_once
 
+    judged = slice(0 if new is None else len(seen[1]), None)
     out = hidden_at_once(table, judged)
     if not out.any():
         return ()
-    partial = np.where(out, np.nan, table)[judged]
     filled: Predictive
     if held_out is not None:
-        filled = posterior.at(held_out.inputs).given(partial)
+        filled = held_out.at.given(np.where(out, np.nan, table)[judged])
     elif without is not None:
-        filled = without(out).filled(np.arange(len(training)))
+        filled = without(out).filled(np.arange(len(table)))
     else:
         return ()
     mean, std = np.full(table.shape, np.nan), np.full(table.shape, np.nan)
@@ -377,11 +338,10 @@ def _inputs_in_words(model: Any, heaviest: Posterior, columns: Indices | None, i
 
 def _correlations(graph: Graph, heaviest: Posterior) -> tuple[float, float] | None:
     """Medians of the correlations of what is not noise, over edges and over pairs; None where that is much work."""
-    prior, basis = heaviest.prior, heaviest.prior.graph_basis
+    basis = heaviest.prior.graph_basis
     if not basis.has_eigenvectors or graph.n_nodes > MOST_CORRELATED or not graph.n_edges:
         return None
-    power = (heaviest.input_variance if heaviest.inputs.shape[0] else 1.0) * prior.power
-    power = power + prior.graph_kernel.residual_power(basis.eigenvalues)
+    power = np.sum(_powers(heaviest), axis=0)
     vectors = basis.require_eigenvectors("for correlations of nodes")
     covariance = (vectors * power) @ vectors.T
     deviations = np.sqrt(np.diag(covariance))
@@ -393,22 +353,14 @@ def _correlations(graph: Graph, heaviest: Posterior) -> tuple[float, float] | No
     return float(np.median(joined)), float(np.median(correlations[pairs]))
 
 
-def _filled(
-    posterior: Posterior | Mixture, heaviest: Posterior, observed: Array, new: NewSignals | None = None
-) -> Filled | None:
-    """What fills the holes of training signals, or of new ones; None where there are none, or on a large graph."""
-    holes = np.isnan(observed)
-    if not holes.any() or not heaviest.basis.has_eigenvectors:
-        return None
-    rows = np.arange(len(observed))
-    # all new ones at once, as `impute` does
-    found: Predictive
-    if new is None:
-        found = posterior.filled(rows)
-    else:
-        found = (posterior.at(new.inputs) if new.at is None else new.at).given(observed)
-    mean, std = found.values, np.sqrt(found.values_variance())
-    return Filled(np.where(holes, mean, np.nan), np.where(holes, std, np.nan))
+def _new_predictions(graph: Graph, heaviest: Posterior, new: NewSignals, training: Array) -> Predictions:
+    """New signals before the model has seen them; what fills their holes is found for all at once, as in `impute`."""
+    observed, at = new.observed, new.at
+    densities = at.log_density(graph.as_native(observed), joint=False)
+    mean, std, density = (_host_array(one) for one in (at.mean, at.std(include_noise=True), densities))
+    filled = _filled(heaviest, observed, lambda: at.given(observed))
+    pit, labels = at.transforms(observed, np.random.default_rng(0)), tuple(new.labels)
+    return Predictions("held out", labels, observed, mean, std, density, _mean_by_node(training), filled, pit)
 
 
 def _training_predictions(
@@ -418,20 +370,23 @@ def _training_predictions(
     if heaviest.seen is not None and not heaviest.basis.has_eigenvectors:
         prediction = posterior.at(heaviest.prior.input_kernel.as_new(heaviest.inputs))
         mean, std = _host_array(prediction.mean), _host_array(prediction.std(include_noise=True))
-        return Predictions("fitted", labels, training, mean, std, None, _node_means(training, training.shape))
+        return Predictions("fitted", labels, training, mean, std, None, _mean_by_node(training))
     left = leave_one_out(posterior)
     known = np.isfinite(training)
     values = np.where(known, training, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         baseline = (values.sum(axis=0) - values) / (known.sum(axis=0) - known)
     mean, std, density = (_host_array(one) for one in (left.mean, left.std, left.log_density))
-    filled = _filled(posterior, heaviest, training)
+    filled = _filled(heaviest, training, lambda: posterior.filled(np.arange(len(training))))
     return Predictions("left out", labels, training, mean, std, density, baseline, filled, left.transforms)
 
 
-def _node_means(training: Array, shape: tuple[int, ...]) -> Array:
-    """Means of the nodes over the training signals, repeated; NaN for a node that was never observed."""
-    return np.broadcast_to(_mean_by_node(training), shape)
+def _filled(heaviest: Posterior, observed: Array, given_all: Callable[[], Predictive]) -> Filled | None:
+    """What fills holes, by the law of signals given all that was observed; None without holes, or on a large graph."""
+    if not np.isnan(observed).any() or not heaviest.basis.has_eigenvectors:
+        return None
+    found = given_all()
+    return Filled.of(observed, found.values, found.values_variance())
 
 
 def _counts(graph: Graph, inputs: Array, training: Array, n_empty: int) -> Counts:
@@ -503,20 +458,21 @@ def _mean_by_node(values: Array) -> Array:
         return np.asarray(np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0))
 
 
+def _powers(heaviest: Posterior) -> tuple[Array, Array]:
+    """By frequency: the power of what inputs explain, and of what neighbours share beside it."""
+    prior = heaviest.prior
+    factor = heaviest.input_variance if heaviest.inputs.shape[0] else 1.0
+    return factor * prior.power, prior.graph_kernel.residual_power(prior.graph_basis.eigenvalues)
+
+
 def _variance(posterior: Posterior | Mixture, heaviest: Posterior, predictions: Predictions) -> Variance:
     prior, basis = heaviest.prior, heaviest.prior.graph_basis
     carry = 0.0
     if heaviest.carried is not None:
         values = prior.carried_values(heaviest.carried, heaviest.inputs, heaviest.signals.units)
         carry = float(np.var(_host_array(values)))
-    parts = np.array(
-        [
-            (heaviest.input_variance if heaviest.inputs.shape[0] else 1.0) * float(basis.mean(prior.power)),
-            float(basis.mean(prior.graph_kernel.residual_power(basis.eigenvalues))),
-            carry,
-            prior.noise_variance,
-        ]
-    )
+    of_powers = [float(basis.mean(power)) for power in _powers(heaviest)]
+    parts = np.array([*of_powers, carry, prior.noise_variance])
     with_neighbours = None
     if predictions.source == "left out" and basis.has_eigenvectors:
         with_neighbours = _explained(predictions, np.asarray(leave_one_out(posterior, "entry").mean))
@@ -536,5 +492,5 @@ def _explained(predictions: Predictions, mean: Array) -> float | None:
 
 def _members(learnt: FittedModels) -> tuple[Member, ...]:
     found = zip(learnt.candidates, learnt.weights.tolist(), learnt.fits, strict=True)
-    members = (Member(one.described, weight, fit, str(fit.model.input_kernel.described)) for one, weight, fit in found)
+    members = (Member(one.described, weight, fit) for one, weight, fit in found)
     return tuple(sorted(members, key=lambda one: -one.weight))

@@ -14,7 +14,7 @@ from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp.report import figures, words
-from spectralgp.report.numbers import Numbers, Shown
+from spectralgp.report.numbers import Numbers
 from spectralgp.scores import Calibration
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def series_page_of(numbers: SeriesNumbers, title: str, aspect: float = 1.0) -> s
     from spectralgp.report import series
 
     errors = None if numbers.backtest is None else numbers.backtest.node_rmse[0]
-    left_out = {"horizons": errors is None, "rates": not numbers.components}
+    left_out = {"horizons": errors is None, "rates": not numbers.times}
     return _rendered(
         "series.html",
         numbers,
@@ -98,7 +98,7 @@ def page_of(numbers: Numbers, title: str, aspect: float = 1.0) -> str:
 
 def _rendered(
     template: str,
-    shown: Shown,
+    shown: Numbers | SeriesNumbers,
     title: str,
     aspect: float,
     others: Callable[[figures.Places], dict[str, Any]],
