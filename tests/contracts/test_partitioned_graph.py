@@ -862,7 +862,7 @@ from spectralgp.partitioned import building
 points = np.random.default_rng(int(sys.argv[1])).random((400, 2))
 graph = Graph.from_points(points, n_neighbors=5)
 if sys.argv[2:]:
-    building.keep_part = lambda site, number, n_hops: (print("parts", flush=True), time.sleep(600))
+    building._made_part = lambda site, number, n_hops: (print("parts", flush=True), time.sleep(600))
 print("ready", flush=True)
 for folder in sys.stdin:
     try:

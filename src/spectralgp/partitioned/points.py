@@ -202,14 +202,11 @@ class Joiner:
         own, n_own = self.build.own(number), int(self.build.starts[number + 1] - self.build.starts[number])
         inside = (ends >= own.start) & (ends < own.stop)
         foreign, where = np.unique(ends[~inside], return_inverse=True)
-        owners = np.searchsorted(foreign, self.build.starts)
-        points = [self._points_of(number)]
-        for other in np.flatnonzero(np.diff(owners)).tolist():
-            theirs = foreign[owners[other] : owners[other + 1]] - self.build.starts[other]
-            points.append(self.build.kept("points", other, "points")[theirs])
+        owned = self.build.by_owner(foreign)
+        theirs = (self.build.kept("points", other, "points")[places] for other, places in owned)
         positions = ends - own.start
         positions[~inside] = n_own + where
-        return self.kind(np.concatenate(points)).squared_distances(starts, positions)
+        return self.kind(np.concatenate([self._points_of(number), *theirs])).squared_distances(starts, positions)
 
     def bandwidth(self) -> float | None:
         """Of Gaussian weights: the one given, or the mean of all squared distances that were found."""
