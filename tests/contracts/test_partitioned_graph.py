@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import fcntl
 import json
 import os
 import pickle
@@ -20,7 +21,7 @@ from sklearn.base import clone
 
 from spectralgp import Graph, decompose
 from spectralgp.graphs import GraphBase
-from spectralgp.graphs.points import ExactSum
+from spectralgp.graphs.points import usual_bandwidth
 from spectralgp.partitioned import PartitionedGraph, building
 from spectralgp.partitioned.folder import ARRAYS, checksum, read_owners, read_verified
 from spectralgp.partitioned.partitioning import hilbert_index
@@ -485,7 +486,7 @@ def test_neighbours_of_coincident_points_are_as_near_as_can_be(tmp_path):
     np.fill_diagonal(squared, np.inf)
     nearest = np.sort(squared, axis=1)[:, :n_neighbors]
     bandwidth = nearest.mean()
-    assert bandwidth == pytest.approx(float(ExactSum().plus(nearest.ravel()).mean), rel=1e-12)
+    assert bandwidth == pytest.approx(usual_bandwidth([nearest.ravel()]), rel=1e-12)
     weights = weights_of(partitioned).toarray()
     rows, columns = np.nonzero(weights)
     np.testing.assert_allclose(weights[rows, columns], np.exp(-squared[rows, columns] / bandwidth), rtol=1e-12)
@@ -861,7 +862,7 @@ from spectralgp.partitioned import building
 points = np.random.default_rng(int(sys.argv[1])).random((400, 2))
 graph = Graph.from_points(points, n_neighbors=5)
 if sys.argv[2:]:
-    building.keep_part = lambda site, number, n_hops: (print("parts", flush=True), time.sleep(600))
+    building._made_part = lambda site, number, n_hops: (print("parts", flush=True), time.sleep(600))
 print("ready", flush=True)
 for folder in sys.stdin:
     try:
@@ -918,7 +919,7 @@ def test_a_build_that_was_killed_is_finished_by_the_same_call(tmp_path):
         process.stdin.write(f"{tmp_path / 'g'}\n")
         process.stdin.flush()
         assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "parts\n"]
-        with pytest.raises(ValueError, match=f"{NAMED}.*if it runs no more, delete .*building.lock"):
+        with pytest.raises(ValueError, match=f"{BUSY}process {process.pid} on {re.escape(socket.gethostname())}"):
             PartitionedGraph.from_graph(graph, 3, tmp_path / "g", n_hops=1)
     finally:
         process.kill()
@@ -928,24 +929,29 @@ def test_a_build_that_was_killed_is_finished_by_the_same_call(tmp_path):
     assert not (tmp_path / "g" / "building.lock").exists()
 
 
-@pytest.mark.parametrize(
-    ("lock", "is_taken_over"),
-    [
-        ({"host": "elsewhere", "pid": 1}, False),
-        ({"pid": os.getppid()}, False),
-        ({"process": "that had our number before"}, True),
-        ("", False),
-    ],
-    ids=["another machine", "alive", "our number", "not written yet"],
-)
-def test_only_locks_of_the_dead_are_taken_over(tmp_path, lock, is_taken_over):
+def test_a_lock_is_as_good_as_the_process_that_holds_it(tmp_path):
     graph, file = random_graph(), tmp_path / "g" / "building.lock"
     file.parent.mkdir()
-    known = {"host": socket.gethostname(), "pid": os.getpid(), "process": "other"}
-    file.write_text(json.dumps(known | lock) if lock else "")
-    if is_taken_over:
-        check_partitions(PartitionedGraph.from_graph(graph, 3, tmp_path / "g"), graph)
-        return
-    with pytest.raises(ValueError, match=rf"another process builds here: .*delete {re.escape(str(file))}"):
-        PartitionedGraph.from_graph(graph, 3, tmp_path / "g", overwrite=True)
-    assert [path.name for path in file.parent.iterdir()] == ["building.lock"]
+    file.write_text("process 1 on elsewhere")  # left by one that is dead
+    with file.open("a+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(ValueError, match=f"{BUSY}process 1 on elsewhere. Wait until it is done"):
+            PartitionedGraph.from_graph(graph, 3, tmp_path / "g", overwrite=True)
+        assert [path.name for path in file.parent.iterdir()] == ["building.lock"]
+    check_partitions(PartitionedGraph.from_graph(graph, 3, tmp_path / "g"), graph)
+    assert not file.exists()
+
+
+def test_a_lock_that_its_holder_has_deleted_is_none(tmp_path, monkeypatch):
+    """Between opening the file and locking it, the holder may finish and a third process begin."""
+    file, plain = tmp_path / "g" / "building.lock", fcntl.flock
+
+    def late(lock, operation):
+        file.unlink()
+        file.write_text("process 1 on elsewhere")
+        plain(lock, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(ValueError, match=BUSY):
+        PartitionedGraph.from_graph(random_graph(), 3, tmp_path / "g")
+    assert file.read_text() == "process 1 on elsewhere"

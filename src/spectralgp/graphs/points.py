@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,6 @@ CLOSEST = 1e-140  # apart, unless points coincide: the squared distance of close
 EARTH_RADIUS = 6371.0088  # in kilometres: mean radius of the Earth (WGS 84)
 DEFAULT_NEIGHBORS = 10
 RADIUS_ROUNDING = 1e-9  # by which a point may lie beyond a radius, relative to it
-NUMBERS_PER_SUM = 1 << 20  # that are added up at once; at most 2^26
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +240,7 @@ def weigh(squared: Array, weights: str, bandwidth: float | None) -> Array:
         np.sqrt(squared, out=squared)
         return np.divide(1.0, squared, out=squared)
     if bandwidth is None:
-        bandwidth = ExactSum().plus(squared).mean
+        bandwidth = usual_bandwidth([squared])
     farthest = float(squared.max())
     with np.errstate(over="ignore"):
         squared /= -bandwidth
@@ -264,35 +265,11 @@ def symmetrized(directed: Any, other: Any, symmetrize: str) -> Any:
     return mean
 
 
-@dataclass(frozen=True, eq=False)
-class ExactSum:
-    """Sum of non-negative numbers without rounding, so that neither their order nor parts of them matter."""
-
-    total: Fraction = Fraction(0)
-    count: int = 0
-
-    def plus(self, numbers: Array) -> ExactSum:
-        """Sum with more numbers."""
-        total = self.total
-        for start in range(0, len(numbers), NUMBERS_PER_SUM):
-            mantissas, exponents = np.frexp(numbers[start : start + NUMBERS_PER_SUM])
-            lowest = int(exponents.min())
-            exponents -= lowest
-            mantissas *= 2.0**27
-            high = np.floor(mantissas)
-            mantissas -= high
-            mantissas *= 2.0**26
-            # of 26 or 27 bits each: sums of a piece of them are whole numbers below 2^53
-            sums = (np.bincount(exponents, weights=part).tolist() for part in (high, mantissas))
-            whole = sum((int(up) << 26) + int(low) << place for place, (up, low) in enumerate(zip(*sums, strict=True)))
-            total += Fraction(whole) * Fraction(2) ** (lowest - 53)
-        return ExactSum(total, self.count + len(numbers))
-
-    @property
-    def mean(self) -> float:
-        """Mean of squared distances, correctly rounded: a bandwidth."""
-        if self.total == 0:
-            raise ValueError(
-                "points must not all coincide with their neighbours; got only distances of 0. Pass a bandwidth."
-            )
-        return float(self.total / self.count)
+def usual_bandwidth(pieces: Sequence[Array]) -> float:
+    """Mean of squared distances; they are added up without rounding, so that neither order nor pieces matter."""
+    total = math.fsum(chain.from_iterable(map(np.asarray, pieces)))  # a memory map itself is slow to iterate over
+    if total == 0:
+        raise ValueError(
+            "points must not all coincide with their neighbours; got only distances of 0. Pass a bandwidth."
+        )
+    return total / sum(map(len, pieces))

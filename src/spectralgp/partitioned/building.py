@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import re
-import secrets
 import shutil
 import socket
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from spectralgp._basics.checks import Array, Integers, as_integer
 from spectralgp._basics.files import atomic_write
@@ -27,7 +28,6 @@ from spectralgp.graphs import Graph
 from spectralgp.graphs.points import small_integers
 from spectralgp.graphs.weights import check_sums
 from spectralgp.partitioned.folder import (
-    ARRAYS,
     COORDINATES,
     HEAD,
     NAMES,
@@ -44,8 +44,7 @@ from spectralgp.partitioned.partitioning import Partitioning, as_partitioner, cu
 
 MAX_AUTO_HOPS = 8
 MAX_AUTO_HALO = 0.25  # of the nodes, in all halos together
-LOCK, LOCK_GUARD, SCRATCH = "building.lock", "building.lock.guard", "building-"
-PROCESS = secrets.token_hex(8)  # tells this process from one that had its number before
+LOCK, SCRATCH = "building.lock", "building-"
 BESIDE = (NAMES, COORDINATES, OWNERS, PLACES)  # files that may stand beside the head
 FOLDERS = re.compile(rf"{SCRATCH}[0-9a-f]+|{PART}-\d{{5,}}")
 
@@ -107,11 +106,17 @@ class BuildDirectory:
                     os.fsync(file.fileno())
         os.replace(beside, target)
 
-    def keep_each(self, step: str, make: Callable[[int], dict[str, NDArray[Any]]], n_times: int | None = None) -> None:
+    def keep_each(
+        self,
+        step: str,
+        make: Callable[[int], dict[str, NDArray[Any]]],
+        n_times: int | None = None,
+        home: Path | None = None,
+    ) -> None:
         """Keep the arrays of a step for every partition, or other number, one after the other."""
         n_times = self.n_partitions if n_times is None else n_times
         for number in range(n_times):
-            self.keep(step, number, partial(make, number))
+            self.keep(step, number, partial(make, number), home)
             report(f"{step} {number + 1} of {n_times}")
 
     def kept(self, step: str, number: int, array: str) -> NDArray[Any]:
@@ -159,6 +164,17 @@ class BuildDirectory:
         """Partitions that own nodes."""
         return (np.searchsorted(self.starts, ranks, side="right") - 1).astype(np.int32)
 
+    def by_owner(self, ranks: Integers) -> Iterator[tuple[int, Integers]]:
+        """The owners of sorted nodes, each with the places of its nodes in it."""
+        ends = np.searchsorted(ranks, self.starts)
+        for owner in np.flatnonzero(np.diff(ends)).tolist():
+            yield owner, ranks[ends[owner] : ends[owner + 1]] - self.starts[owner]
+
+    def rows(self, number: int) -> csr_array:
+        """Rows of the weights of a partition's own nodes, over the nodes by rank, memory-mapped."""
+        indptr, columns, weights = (self.kept("rows", number, name) for name in ("indptr", "columns", "weights"))
+        return csr_array((weights, columns, indptr), shape=(len(indptr) - 1, self.n_nodes))
+
 
 @contextmanager
 def building(
@@ -181,7 +197,7 @@ def building(
                 f"names must be text or numbers to be written to a folder; got {name!r} of {type(name).__name__}. "
                 "Pass names=[str(name) for name in names]."
             )
-    files = {HEAD, LOCK, LOCK_GUARD, *BESIDE}
+    files = {HEAD, LOCK, *BESIDE}
     found = home.iterdir() if home.is_dir() else [home] if home.exists() else []
     if not all(path.name in files or FOLDERS.fullmatch(path.name) for path in found):
         raise ValueError(f"folder must be new or empty; got {home} with other things in it. Choose another folder.")
@@ -245,72 +261,30 @@ def _fingerprint(arguments: Sequence[Any]) -> str:
     return digest.hexdigest()[:32]
 
 
-# ----------------------------------------------------------------------------------------------- one builder at a time
-
-
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from building in a folder; a lock whose process is dead is taken over."""
-    lock, own = folder / LOCK, {"host": socket.gethostname(), "pid": os.getpid(), "process": PROCESS}
-    if not _take(lock, own):
-        holder = _holder(lock)
-        if _is_dead(holder, own):
-            guard = lock.with_name(LOCK_GUARD)
-            with suppress(FileExistsError):  # one process at a time, lest a second deletes the lock of the first
-                guard.mkdir()
-                if _holder(lock) == holder:
-                    lock.unlink()
-                guard.rmdir()
-        if not _take(lock, own):
-            holder = _holder(lock)
-            builder = f"process {holder['pid']} on {holder['host']}" if holder else "one that has not said which"
+    """Keep other processes from building in a folder; the system lets go of the lock of a process that dies."""
+    path = folder / LOCK
+    with path.open("a+", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # the holder may have finished, and deleted its lock, between the two lines above
+            is_ours = os.path.samestat(os.fstat(lock.fileno()), path.stat())
+        except (BlockingIOError, FileNotFoundError):
+            is_ours = False
+        if not is_ours:
+            lock.seek(0)
+            builder = lock.read() or "one that has not said which"
             raise ValueError(
                 f"folder must be built by one process at a time; got {folder}, and another process builds here: "
-                f"{builder}. Wait until it is done, or choose another folder; if it runs no more, delete {lock}."
+                f"{builder}. Wait until it is done, or choose another folder."
             )
-    try:
-        yield
-    finally:
-        if _holder(lock) == own:
-            lock.unlink()
-
-
-def _take(lock: Path, own: dict[str, Any]) -> bool:
-    """Whether a lock could be made, which says who holds it."""
-    try:
-        with lock.open("x", encoding="utf-8") as file:
-            json.dump(own, file)
-    except FileExistsError:
-        return False
-    except BaseException:  # it was made, but not written
-        lock.unlink(missing_ok=True)
-        raise
-    return True
-
-
-def _holder(lock: Path) -> dict[str, Any]:
-    """What a lock says of the process that holds it; nothing if it is gone, or not written yet."""
-    try:
-        found = json.loads(lock.read_text(encoding="utf-8"))
-        return {"host": str(found["host"]), "pid": int(found["pid"]), "process": str(found["process"])}
-    except (OSError, LookupError, TypeError, ValueError):
-        return {}
-
-
-def _is_dead(holder: dict[str, Any], own: dict[str, Any]) -> bool:
-    """Whether a process is known to run no more: on this machine, by a number that nobody has or that is now ours."""
-    if not holder or holder["host"] != own["host"]:
-        return False
-    if holder["pid"] == own["pid"]:
-        return bool(holder["process"] != own["process"])
-    if os.name == "posix":  # elsewhere the question would end the process that is asked for
+        lock.truncate(0)
+        print(f"process {os.getpid()} on {socket.gethostname()}", end="", file=lock, flush=True)
         try:
-            os.kill(holder["pid"], 0)
-        except ProcessLookupError:
-            return True
-        except OSError:  # it is there, and somebody else's
-            pass
-    return False
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 # ------------------------------------------------------------------------------------------------- rows of the weights
@@ -361,21 +335,13 @@ def _levels(ranked: Any, inside: NDArray[np.bool_], first: int, deepest: int) ->
     levels = np.zeros(n_own, dtype=np.int32)
     levels[np.repeat(np.arange(n_own), np.diff(ranked.indptr))[~inside]] = 1
     for level in range(2, deepest + 1):
-        picked = _picks(ranked.indptr, np.flatnonzero(levels == level - 1))
-        near = ranked.indices[picked[inside[picked]]] - first
+        near = ranked[levels == level - 1].indices - first
+        near = near[(near >= 0) & (near < n_own)]
         near = near[levels[near] == 0]
         if not near.size:
             break
         levels[near] = level
     return levels
-
-
-def _picks(indptr: Integers, rows: Integers) -> NDArray[np.int64]:
-    """Positions of the entries of some rows, one row after the other."""
-    begins = np.asarray(indptr[rows], dtype=np.int64)
-    lengths = indptr[rows + 1] - begins
-    shifts = np.repeat(begins - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
-    return np.arange(len(shifts), dtype=np.int64) + shifts
 
 
 def _n_rings(build: BuildDirectory) -> int:
@@ -403,35 +369,15 @@ def _grown(build: BuildDirectory, number: int, hop: int) -> Integers:
         found = columns[(columns < own.start) | (columns >= own.stop)]
         return np.unique(found)
     last = _ring(build, number, hop - 1)
-    found = np.unique(np.concatenate([last[:0], *(columns for _, columns, _ in _rows_of(build, last, weights=False))]))
+    found = np.unique(np.concatenate([last[:0], *(rows.indices for rows in _rows_of(build, last))]))
     found = found[(found < own.start) | (found >= own.stop)]
     known = last if hop == 2 else np.concatenate([last, _ring(build, number, hop - 2)])
     return np.setdiff1d(found, known, assume_unique=True)
 
 
-def _rows_of(build: BuildDirectory, ranks: Integers, weights: bool) -> list[tuple[Integers, Integers, Array]]:
-    """Lengths, columns and weights of the rows of sorted nodes, one triple for each partition that owns some."""
-    ends = np.searchsorted(ranks, build.starts)
-    rows = []
-    for owner in np.flatnonzero(np.diff(ends)).tolist():
-        chosen = ranks[ends[owner] : ends[owner + 1]] - build.starts[owner]
-        indptr = build.kept("rows", owner, "indptr")
-        picked = _picks(indptr, chosen)
-        values = build.kept("rows", owner, "weights")[picked] if weights else np.empty(0)
-        rows.append((indptr[chosen + 1] - indptr[chosen], build.kept("rows", owner, "columns")[picked], values))
-    return rows
-
-
-def keep_part(build: BuildDirectory, number: int, n_hops: int) -> None:
-    """Write a partition, and note the checksums of its files."""
-    name = numbered(PART, number)
-    sums = build.scratch / f"{name}.json"
-    if sums.exists():
-        return
-    build.keep(PART, number, lambda: _made_part(build, number, n_hops), home=build.folder)
-    files = [f"{name}/{array}.npy" for array in ARRAYS]
-    with atomic_write(sums) as beside:
-        beside.write_text(json.dumps({file: checksum(build.folder / file) for file in files}), encoding="utf-8")
+def _rows_of(build: BuildDirectory, ranks: Integers) -> list[csr_array]:
+    """Rows of the weights of sorted nodes, from their owners in turn."""
+    return [build.rows(owner)[places] for owner, places in build.by_owner(ranks)]
 
 
 def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDArray[Any]]:
@@ -440,51 +386,39 @@ def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDA
     rings = [np.array(_ring(build, number, hop)) for hop in range(1, n_hops + 1)]
     halo = np.concatenate(rings)
     sizes = [n_own, *map(len, rings)]
-    own_rows = tuple(build.kept("rows", number, name) for name in ("indptr", "columns", "weights"))
-    rows = [(np.diff(own_rows[0]), own_rows[1], own_rows[2])]
-    for ring in rings[:-1]:
-        rows += _rows_of(build, ring, weights=True)
-    lengths, columns, weights = (np.concatenate(parts) for parts in zip(*rows, strict=True))
-    n_rows, n_local = sum(sizes[:-1]), sum(sizes)
-    indptr = np.zeros(n_rows + 1, dtype=small_integers(len(columns)))
-    np.cumsum(lengths, out=indptr[1:])
-    indices, by_rank = columns - own.start, np.argsort(halo)
-    outside = (columns < own.start) | (columns >= own.stop)
-    indices[outside] = n_own + by_rank[np.searchsorted(halo, columns[outside], sorter=by_rank)]
-    matrix = csr_array((weights, indices.astype(np.int32), indptr), shape=(n_rows, n_local))
+    rows = vstack([build.rows(number), *chain.from_iterable(_rows_of(build, ring) for ring in rings[:-1])], "csr")
+    indices, by_rank = rows.indices - own.start, np.argsort(halo)
+    outside = (indices < 0) | (indices >= n_own)
+    indices[outside] = n_own + by_rank[np.searchsorted(halo, rows.indices[outside], sorter=by_rank)]
+    indptr = rows.indptr.astype(small_integers(rows.nnz))
+    matrix = csr_array((rows.data, indices.astype(np.int32), indptr), shape=(sum(sizes[:-1]), sum(sizes)))
     matrix.sort_indices()
-    owners = build.owners(halo)
     boundary_ends = np.array(build.kept("rows", number, "boundary_ends")[: n_hops + 1], dtype=np.int64)
+
+    def of_halo(name: str) -> list[NDArray[Any]]:
+        """Values at halo nodes, from the rows of their owners."""
+        owned = chain.from_iterable(map(build.by_owner, rings))
+        return [build.kept("rows", owner, name)[places] for owner, places in owned]
+
     return {
         "nodes": np.concatenate([build.order[own], build.order[halo]]).astype(np.int64),
         "ends": np.cumsum(sizes, dtype=np.int64),
         "indptr": matrix.indptr.astype(indptr.dtype, copy=False),
         "indices": matrix.indices.astype(np.int32, copy=False),
         "weights": matrix.data,
-        "degrees": np.concatenate([build.kept("rows", number, "degrees"), _owned(build, halo, owners, "degrees")]),
+        "degrees": np.concatenate([build.kept("rows", number, "degrees"), *of_halo("degrees")]),
         "boundary": np.array(build.kept("rows", number, "boundary")[: boundary_ends[-1]]),
         "boundary_ends": boundary_ends,
-        "halo_owner": owners,
-        "halo_place": _owned(build, halo, owners, "places"),
+        "halo_owner": build.owners(halo),
+        "halo_place": np.concatenate([np.empty(0, dtype=np.int32), *of_halo("places")]),
     }
-
-
-def _owned(build: BuildDirectory, halo: Integers, owners: NDArray[np.int32], name: str) -> NDArray[Any]:
-    """Values at halo nodes, from the rows of their owners."""
-    values = np.empty(len(halo), dtype=build.kept("rows", 0, name).dtype)
-    for owner in np.unique(owners).tolist():
-        here = np.flatnonzero(owners == owner)
-        values[here] = build.kept("rows", owner, name)[halo[here] - build.starts[owner]]
-    return values
 
 
 def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array | None) -> None:
     """Make partitions of their own rows, in canonical form over the user's nodes, then the head, and tidy up."""
     build.keep_each("rows", lambda number: _made_rows(build, number, rows(number)))
     n_hops, numbers = _n_rings(build), range(build.n_partitions)
-    for number in numbers:
-        keep_part(build, number, n_hops)
-        report(f"part {number + 1} of {len(numbers)}")
+    build.keep_each(PART, lambda number: _made_part(build, number, n_hops), home=build.folder)
     has_names, has_coordinates = build.names is not None, coordinates is not None
     if has_names:
         build.publish(NAMES, lambda path: path.write_text(json.dumps(build.names), encoding="utf-8"))
@@ -496,13 +430,9 @@ def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array
         owners[nodes], places[nodes] = number, np.arange(len(nodes), dtype=np.int32)
     build.publish(OWNERS, lambda path: np.save(path, owners))
     build.publish(PLACES, lambda path: np.save(path, places))
+    names = file_names(build.n_partitions, has_names, has_coordinates)
     n_entries, n_cut = np.sum([build.kept("rows", number, "counts") for number in numbers], axis=0).tolist()
     n_halo = sum(len(_ring(build, number, hop)) for number in numbers for hop in range(1, n_hops + 1))
-    files: dict[str, tuple[int, str]] = {}
-    for number in numbers:
-        files |= json.loads((build.scratch / f"{numbered(PART, number)}.json").read_text(encoding="utf-8"))
-    for name in file_names(0, has_names, has_coordinates):
-        files[name] = checksum(build.folder / name)
     head = Head(
         n_nodes=build.n_nodes,
         n_edges=n_entries // 2,
@@ -514,7 +444,7 @@ def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array
         sizes=tuple(np.diff(build.starts).tolist()),
         has_names=has_names,
         has_coordinates=has_coordinates,
-        files=files,
+        files={name: checksum(build.folder / name) for name in names},
     )
     build.publish(HEAD, head.write)
     shutil.rmtree(build.scratch, ignore_errors=True)

@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 from spectralgp._basics.checks import Array, Integers, as_option
 from spectralgp._basics.extras import require
 from spectralgp._basics.progress import report
-from spectralgp.graphs.points import ExactSum, Joining, Plane, Sphere, as_points, others_of, symmetrized, weigh
+from spectralgp.graphs.points import Joining, Plane, Sphere, as_points, others_of, symmetrized, usual_bandwidth, weigh
 from spectralgp.graphs.weights import as_names
 from spectralgp.partitioned.building import BuildDirectory, BuildRequest, building, finish
 from spectralgp.partitioned.edges import by_owner, pieces
@@ -202,23 +202,18 @@ class Joiner:
         own, n_own = self.build.own(number), int(self.build.starts[number + 1] - self.build.starts[number])
         inside = (ends >= own.start) & (ends < own.stop)
         foreign, where = np.unique(ends[~inside], return_inverse=True)
-        owners = np.searchsorted(foreign, self.build.starts)
-        points = [self._points_of(number)]
-        for other in np.flatnonzero(np.diff(owners)).tolist():
-            theirs = foreign[owners[other] : owners[other + 1]] - self.build.starts[other]
-            points.append(self.build.kept("points", other, "points")[theirs])
+        owned = self.build.by_owner(foreign)
+        theirs = (self.build.kept("points", other, "points")[places] for other, places in owned)
         positions = ends - own.start
         positions[~inside] = n_own + where
-        return self.kind(np.concatenate(points)).squared_distances(starts, positions)
+        return self.kind(np.concatenate([self._points_of(number), *theirs])).squared_distances(starts, positions)
 
     def bandwidth(self) -> float | None:
         """Of Gaussian weights: the one given, or the mean of all squared distances that were found."""
         if self.joining.weights != "gaussian" or self.joining.bandwidth is not None:
             return self.joining.bandwidth
-        total = ExactSum()
-        for number in range(self.build.n_partitions):
-            total = total.plus(self.build.kept("neighbours", number, "squared"))
-        return total.mean if total.count else None
+        found = [self.build.kept("neighbours", number, "squared") for number in range(self.build.n_partitions)]
+        return usual_bandwidth(found) if sum(map(len, found)) else None
 
     def rows(self, number: int) -> Any:
         """Rows of a partition's own nodes, columns being nodes in the user's order."""
