@@ -12,6 +12,8 @@ from spectralgp.forecasting.backtests import deviations_of, simple_forecasts
 from spectralgp.forecasting.judging import (
     DRIFT_PENALTIES,
     SHARES,
+    AtHorizon,
+    Judged,
     _Forecasts,
     _judged_at,
     densities_by_share,
@@ -19,7 +21,9 @@ from spectralgp.forecasting.judging import (
     drift_penalty,
     horizons_for,
     inflations,
+    judged,
     shown_correlations,
+    stacked,
     weights_by_squares,
 )
 from spectralgp.forecasting.mean import (
@@ -40,9 +44,10 @@ from spectralgp.forecasting.mean import (
     week_about,
 )
 from spectralgp.forecasting.model import Rows, _units, components_for, conditioned, interpolated, row_densities
-from spectralgp.forecasting.stack import LAGS, Stack, as_correlations, last_rows
+from spectralgp.forecasting.stack import LAGS, Member, Stack, as_correlations, last_rows
 from spectralgp.forecasting.times import Numbers, as_times, clock_of
 from spectralgp.states import Matern, Oscillator
+from spectralgp.time import ModalProcess
 
 
 def noise(n_steps: int, n_nodes: int, seed: int = 0) -> np.ndarray:
@@ -204,6 +209,8 @@ def test_seasons_have_the_waves_that_steps_can_show():
     assert season_of(5.0, 1_000).harmonics == (1, 2)
     assert season_of(2.2, 1_000).harmonics == (1,)
     assert season_of(24.1, 2_900).period == 24.1
+    assert (season_of(2.01, 200).period, season_of(2.01, 300).period) == (2.0, 2.01)
+    assert season_of(1.45, 2).period == 1.45  # no season is one step long
     assert season_of(24.1, 2_880).period == 24.0  # which shows frequencies to half a cycle in the span
     week = week_about(season_of(24.0, 1_000))
     assert (week.period, week.harmonics) == (168.0, (1, 2, 3, 4, 5, 6, 8, 13, 15, 20, 22, 27, 29))
@@ -364,6 +371,14 @@ def test_correlations_shown_are_those_of_errors():
     np.testing.assert_allclose(found, [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]], atol=0.05)
 
 
+def test_a_node_of_which_no_error_is_known_goes_with_itself_alone():
+    errors = noise(50, 3) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    errors[:, 2] = np.nan
+    found = shown_correlations(errors, np.full(errors.shape, 2.0))
+    between = np.sum(errors[:, 0] * errors[:, 1]) / np.sqrt(np.sum(errors[:, 0] ** 2) * np.sum(errors[:, 1] ** 2))
+    np.testing.assert_allclose(found, [[1, between, 0], [between, 1, 0], [0, 0, 1]], atol=1e-9)
+
+
 def test_drift_has_the_penalty_with_the_least_error_in_the_last_fifth():
     rows, errors = noise(50, 6, 1), 0.2 * noise(50, 6, 1) @ noise(6, 2, 7) + noise(50, 2, 3)
     errors[3, 1] = errors[45, 0] = np.nan  # the first tells nothing, of the other row the rest is judged
@@ -431,8 +446,155 @@ def test_a_horizon_is_judged_in_two_later_blocks(drifting):
     assert found.factor == pytest.approx((n_free * max(1.0, ratio) + 10) / (n_free + 10), rel=1e-9)
 
 
+N_ROWS = 60  # two blocks of twelve, at 36 and at 48
+
+
+@pytest.fixture(scope="module")
+def members():
+    """Two processes of three nodes: modes of a ring, and nodes on their own."""
+    turned = np.linalg.qr(np.array([[1.0, 1.0, 0.2], [1.0, -1.0, 0.4], [1.0, 0.3, -1.0]]))[0]
+    smooth, rough = np.array([[2.0, 0.5, 0.3]]), np.array([[0.4, 1.0, 2.0]])
+    rates = np.full((1, 3), 0.3)
+    first = ModalProcess((Matern(1.5),), smooth, rates, np.full(3, 0.2), turned)
+    second = ModalProcess((Matern(0.5),), rough, 2 * rates, np.array([0.1, 0.3, 0.2]), None)
+    return [Member("separable", first), Member("nodes", second)]
+
+
+@pytest.fixture(scope="module")
+def series():
+    return np.cumsum(noise(N_ROWS, 3, 9), axis=0) / 3 + noise(N_ROWS, 3, 10)
+
+
+@pytest.fixture(scope="module")
+def one_by_one(members, series):
+    """Means and variances by member, horizon, origin and node, each from a filter that saw the rows before alone."""
+    found = {}
+    for place, one in enumerate(members):
+        for origin in range(2 * LAGS, N_ROWS - 1):
+            known = one.process.filtered(np.arange(origin + 1.0), series[: origin + 1])
+            ahead = known.forecast(origin + np.array([1.0, 2.0, 3.0, 6.0]))
+            for number, horizon in enumerate((1, 2, 3, 6)):
+                found[place, horizon, origin] = ahead.mean[number], ahead.variance[number]
+    return found
+
+
+def all_forecasts(one_by_one, series, horizon):
+    """Origins, last rows, what came, and the means and variances of both members at a horizon."""
+    origins = np.arange(2 * LAGS, N_ROWS - horizon)
+    rows = np.hstack([series[origins], series[origins - 1], series[origins - 2]])
+    means, variances = (
+        [np.array([one_by_one[place, horizon, origin][part] for origin in origins]) for place in range(2)]
+        for part in range(2)
+    )
+    return origins, rows, series[origins + horizon], means, variances
+
+
+def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series, one_by_one):
+    found = judged(members, np.arange(float(N_ROWS)), series, np.ones(series.shape, bool), with_drift=True)
+    assert (found.horizons.tolist(), found.names) == ([1, 2, 3, 6], ("separable", "nodes"))
+    errors, table, forecasts = [], [], []
+    for horizon in (1, 2, 3, 6):
+        origins, rows, observed, means, variances = all_forecasts(one_by_one, series, horizon)
+        targets = origins + horizon
+        inside = ((origins >= 35) & (targets < 48)) | (origins >= 47)
+        errors.append([observed[inside] - mean[inside] for mean in means])
+        table.append([np.sqrt(np.mean(one**2)) for one in errors[-1]])
+        forecasts.append(_Forecasts(horizon, origins, rows, observed, means, variances))
+    np.testing.assert_allclose(found.errors, table, rtol=1e-8)
+    np.testing.assert_array_equal(found.weights, weights_by_squares(errors))
+    ends = [
+        [as_correlations(one.process.filtered(np.arange(60.0), series).forecast([59.0 + h]).node_covariance(0))]
+        for one in members
+        for h in (1, 2, 3, 6)
+    ]
+    expected = [[ends[place][0], ends[4 + place][0]] for place in range(4)]
+    totals = []
+    for said, one, own in zip(found.by_horizon, forecasts, expected, strict=True):
+        alone = _judged_at(one, [36, 48, 60], found.weights, own, with_drift=True)
+        np.testing.assert_allclose(said.densities, alone.densities, rtol=1e-7)
+        np.testing.assert_allclose(said.drift_gains, alone.drift_gains, rtol=1e-7)
+        np.testing.assert_allclose(said.scored.mean, alone.scored.mean, rtol=1e-7)
+        np.testing.assert_allclose(said.scored.std, alone.scored.std, rtol=1e-7)
+        assert (said.penalty, said.factor) == pytest.approx((alone.penalty, alone.factor))
+        totals.append(alone.densities)
+    best = np.max(totals, axis=2).sum(axis=0)  # of each member, with the best share of the errors at every horizon
+    assert found.spread == np.argmax(best)
+    np.testing.assert_array_equal(found.shares, [SHARES[np.argmax(one[found.spread])] for one in totals])
+
+
+def test_values_that_are_not_there_are_not_judged(members, series):
+    seen = np.ones(series.shape, bool)
+    seen[43, 1] = False
+    found = judged(members, np.arange(float(N_ROWS)), np.where(seen, series, np.nan), seen, with_drift=False)
+    assert [one.drift_gains for one in found.by_horizon] == 4 * [()]
+    for one in found.by_horizon:
+        missing = np.isnan(one.scored.observed)
+        assert missing.sum() == 1
+        assert one.scored.targets[missing.any(axis=1)].tolist() == [43]
+        assert np.isfinite(one.scored.mean[~missing]).all()
+
+
+def test_a_node_alone_has_no_correlations_to_judge(members, series):
+    alone = ModalProcess((Matern(0.5),), np.ones((1, 1)), np.ones((1, 1)), np.ones(1), None)
+    found = judged([Member("nodes", alone)], np.arange(60.0), series[:, :1], np.ones((60, 1), bool), False)
+    assert (found.spread, found.shares.tolist(), found.weights.tolist()) == (0, [0.0] * 4, [1.0])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_a_stack_has_what_was_decided_of_forecasts_of_all_rows(members, series, one_by_one, share):
+    """Drift at the second and fourth horizon; inflations times the factor, less where drift gained."""
+    weights, horizons, nothing = np.array([0.7, 0.3]), np.array([1, 2, 3, 6]), np.zeros((2, len(SHARES)))
+    said = [
+        AtHorizon(None, (), 1.5, nothing, None),
+        AtHorizon(30.0, (0.8, 0.6), 1.2, nothing, None),
+        AtHorizon(None, (1.2, 0.9), 1.0, nothing, None),
+        AtHorizon(5.0, (0.5, 0.5), 1.1, nothing, None),
+    ]
+    shares = np.array([0.0, share, 0.0, 0.0])
+    decided = Judged(horizons, ("separable", "nodes"), weights, np.ones((4, 2)), 1, shares, tuple(said))
+    found = stacked(members, decided, np.arange(float(N_ROWS)), series, np.ones(series.shape, bool))
+    assert (found.spread, found.drifting.tolist(), found.drift_horizons) == (1, [-1, 0, -1, 1], [2, 6])
+    np.testing.assert_array_equal(found.shares, shares)
+    np.testing.assert_array_equal(found.horizons, horizons)
+    drifts, correlations = [], []
+    for place, (horizon, one) in enumerate(zip((1, 2, 3, 6), said, strict=True)):
+        _, rows, observed, means, variances = all_forecasts(one_by_one, series, horizon)
+        error, variance = observed - 0.7 * means[0] - 0.3 * means[1], 0.7 * variances[0] + 0.3 * variances[1]
+        larger = one.factor * inflations(error, variance, horizon)
+        if one.penalty is not None:
+            drifts.append(drift_of(rows, error, one.penalty))
+            error, larger = error - rows @ drifts[-1], np.mean(one.drift_gains) * larger
+        correlations.append(shown_correlations(error, variance))
+        np.testing.assert_allclose(found.inflations[place], larger, rtol=1e-7)
+    np.testing.assert_allclose(found.drift, drifts, rtol=1e-6, atol=1e-9)
+    if share:
+        np.testing.assert_allclose(found.correlations, correlations, atol=1e-8)
+        own = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
+        for horizon, second in ((1.0, 0.0), (2.0, 1.0), (1.5, 0.5), (2.25, 0.75), (6.0, 0.0)):
+            first = {1.0: (0, 1), 2.0: (1, 1), 1.5: (0, 1), 2.25: (1, 2), 6.0: (3, 3)}[horizon]
+            other = second if first == (0, 1) else 1 - second
+            shown = (1 - other) * correlations[first[0]] + other * correlations[first[1]]
+            mixed = (1 - share * second) * own / 2 + share * second * shown
+            np.testing.assert_allclose(found.correlation(own, horizon), mixed, atol=1e-8)
+    else:
+        assert found.correlations.shape == (0, 3, 3)
+
+
+def test_a_stack_of_which_nothing_was_judged_is_its_first_member(members, series):
+    found = stacked(members, None, np.arange(float(N_ROWS)), series, np.ones(series.shape, bool))
+    assert (found.weights.tolist(), found.spread, found.drift_horizons) == ([1.0, 0.0], 0, [])
+    mean, rows = [np.arange(3.0), np.full(3, np.nan)], np.ones(9)
+    for horizon in (0.5, 1.0, 7.0):
+        np.testing.assert_array_equal(found.mean(mean, rows, horizon), mean[0])
+        np.testing.assert_array_equal(found.variance([np.ones(3), np.full(3, np.nan)], horizon), np.ones(3))
+        np.testing.assert_allclose(found.correlation(np.diag([1.0, 4.0, 9.0]), horizon), np.eye(3))
+    assert found.heaviest_on_graph is None
+
+
 def test_blocks_are_long_enough_for_their_horizons():
-    assert horizons_for(30).size == 0
+    assert horizons_for(30).size == horizons_for(39).size == 0  # blocks of seven rows
+    assert horizons_for(41).tolist() == [1, 2, 3]
+    assert horizons_for(60).tolist() == horizons_for(110).tolist() == [1, 2, 3, 6]
     for n_steps in (40, 100, 1000):
         assert 2 * horizons_for(n_steps)[-1] <= 0.2 * n_steps
 
