@@ -98,8 +98,14 @@ def _of_signals(asked: Fit, kernel: GraphKernel | None, data: files.Data) -> tup
     if asked.device == "cuda" and asked.spectrum == "exact":
         raise typer.BadParameter("--device must be cpu where the spectrum is exact, which is found on the host.")
     settings = Chebyshev(device="cuda") if asked.device == "cuda" else asked.spectrum
-    stacking, how = Stacking(kernel, n_jobs=asked.jobs), {"spectrum": settings, "likelihood": asked.likelihood}
-    model = GraphGPRegressor(data.graph, stacking, random_state=asked.seed, verbose=1, **how)
+    model = GraphGPRegressor(
+        data.graph,
+        Stacking(kernel, n_jobs=asked.jobs),
+        random_state=asked.seed,
+        spectrum=settings,
+        verbose=1,
+        likelihood=asked.likelihood,
+    )
     return model, (data.inputs, data.signals)
 
 
