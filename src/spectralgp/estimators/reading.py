@@ -279,8 +279,8 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     if seen is not None and seen.any():
         kept = np.asarray(seen.any(axis=1))
     graph, names, columns = matched_graph(given, values.shape[1], frame_names(Y))
-    index = frame_index(Y)
-    labels = None if is_counted(index) else row_labels(index, n_signals)
+    has_labels = isinstance(Y, Table) and not is_counted(frame_index(Y))
+    labels = row_labels(frame_index(Y), n_signals) if has_labels else None
     form = Form(names, columns, is_flat, layout, settings.reads_into_memory, kept, labels)
     values = graph.as_native(form.to_graph(values))
     seen = None if seen is None else form.to_graph(seen)
@@ -501,7 +501,17 @@ def read_values(Y: Any, estimator: Any, into_memory: bool) -> tuple[Any, Mask | 
         )
     values: Any = Y.values if isinstance(Y, Table) else without_mask(Y, "Y", allow_nan=True)
     if into_memory:
-        values = _in_memory(values, estimator)
+        if getattr(getattr(values, "dtype", None), "kind", "") == "c":
+            raise ValueError("Complex data not supported: Y must hold real numbers. Pass the real part or the modulus.")
+        # by scikit-learn, which knows tables and array libraries; not told of words, which it would take for numbers
+        options = {"ensure_2d": False, "ensure_all_finite": False, "dtype": None, "input_name": "Y"}
+        found = check_array(values, **options, estimator=estimator)
+        if np.ndim(found) not in (1, 2):
+            raise ValueError(f"Y must have shape (n_signals, n_nodes); got {np.shape(values)}. Rows are signals.")
+        try:
+            values = np.asarray(numbers_of(found), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"Y must hold numbers; got {error}. Convert it to numbers first.") from error
     else:
         values = np.asarray(values) if isinstance(values, list | tuple) else values
         if not hasattr(values, "shape") or not hasattr(values, "dtype") or len(values.shape) != 2:
@@ -519,20 +529,6 @@ def read_values(Y: Any, estimator: Any, into_memory: bool) -> tuple[Any, Mask | 
             raise _not_finite(values, is_infinite, "infinite", "Y", frame_names(Y), remedy)
         seen |= is_infinite
     return values, seen
-
-
-def _in_memory(Y: Any, estimator: Any) -> Array:
-    """Signals as an array of numbers in memory, one- or two-dimensional."""
-    if getattr(getattr(Y, "dtype", None), "kind", "") == "c":
-        raise ValueError("Complex data not supported: Y must hold real numbers. Pass the real part or the modulus.")
-    # by scikit-learn, which knows tables and array libraries; it is not told of words, which it would take for numbers
-    signals = check_array(Y, ensure_2d=False, ensure_all_finite=False, dtype=None, input_name="Y", estimator=estimator)
-    if np.ndim(signals) not in (1, 2):
-        raise ValueError(f"Y must have shape (n_signals, n_nodes); got {np.shape(Y)}. Rows are signals.")
-    try:
-        return np.asarray(numbers_of(signals), dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Y must hold numbers; got {error}. Convert it to numbers first.") from error
 
 
 def _not_finite(
