@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Literal, Self
@@ -15,11 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import progress_bar
 from spectralgp._basics.tables import as_table
 from spectralgp.estimators import saving
-from spectralgp.estimators.reading import checked_inputs, matched_graph, spectrum_settings
+from spectralgp.estimators.reading import Form, checked_inputs, matched_graph, spectrum_settings
 from spectralgp.fields.classes import ClassSites
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.learning.classes import (
@@ -147,7 +147,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
                 self.__dict__.pop(name, None)
         else:
             values = checked_inputs(self, as_table(X, "X", allow_dates=True), reset=True)
-            wanted, what = (given.n_nodes, "node") if read.is_flat else (len(read.labels), "signal")
+            wanted, what = (given.n_nodes, "node") if read.form.is_flat else (len(read.labels), "signal")
             if len(values) != wanted:
                 raise ValueError(
                     f"X must have one row per {what}, {wanted} in all; got {len(values)}. Rows are nodes where y is "
@@ -172,8 +172,8 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
             self._shift, self._unit = values.mean(axis=0), values.std(axis=0)
             self._unit = np.where(self._unit > 0, self._unit, 1.0)
             standardised = (values - self._shift) / self._unit
-            if read.is_flat:
-                features = standardised if read.order is None else standardised[read.order]
+            if read.form.is_flat:
+                features = read.form.to_graph(standardised.T).T
             else:
                 self._inputs = values if self.input_kernel is not None else standardised
                 covariances = [(length, kernel(self._inputs)) for length, kernel in self._input_kernels()]
@@ -240,9 +240,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
             between, variances = covariances[member.length]
             for row in range(n_inputs):
                 found[row] += weight * member.probabilities(self._entries, between[row], variances[row])
-        found = sharpened(found, mixture.temperature)
-        found = found if read.order is None else found[:, np.argsort(read.order)]
-        return found[0] if read.is_flat else found
+        return read.answer(sharpened(found, mixture.temperature))
 
     def predict(self, X: Any = None) -> NDArray[Any]:
         """The most probable class of every node; `X` is that of `predict_proba`."""
@@ -263,8 +261,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         """Share of the labels in `y`, None, NaN and -1 left out, that `predict` gives; weights as `y`."""
         check_is_fitted(self)
         read = _read_labels(y, self.graph_)
-        order = np.arange(self.graph_.n_nodes) if self._read.order is None else self._read.order
-        predicted = np.atleast_2d(self.predict(X))[:, order]
+        predicted = self._read.form.to_graph(np.atleast_2d(self.predict(X)))
         if predicted.shape != read.labels.shape:
             raise ValueError(
                 f"y must have the shape of the predictions, {predicted.shape}; got {read.labels.shape}. Pass the "
@@ -274,7 +271,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         if not at.any():
             raise ValueError("y must hold at least one label to be scored; got none. Pass the labels of some nodes.")
         right = predicted[at] == read.labels[at]
-        weights = None if sample_weight is None else np.atleast_2d(sample_weight)[:, _order(read)][at]
+        weights = None if sample_weight is None else read.form.to_graph(np.atleast_2d(sample_weight))[at]
         return float(np.average(right, weights=weights))
 
     def leave_one_out(self) -> Array:
@@ -286,8 +283,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         read, entries = self._read, self._entries
         found = np.full((*read.labels.shape, self.classes_.size), np.nan)
         found[entries.rows, entries.nodes] = self._mixture.left_out
-        found = found if read.order is None else found[:, np.argsort(read.order)]
-        return found[0] if read.is_flat else found
+        return read.answer(found)
 
     def summary(self) -> str:
         """What was learnt, in words: classes and their labels, models and their weights, the temperature."""
@@ -337,10 +333,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         True
         """
         check_is_fitted(self)
-        codes = np.full(self._read.labels.shape, -1)
-        codes[self._entries.rows, self._entries.nodes] = self._entries.labels
-        fields = [member.field for member in self._mixture.members]
-        saving.write_classifier(self, path, codes, self._read, self._values, fields)
+        saving.write_classifier(self, path)
 
     @classmethod
     def _restored(cls, found: Any) -> Self:
@@ -349,8 +342,7 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         classes, at = np.array(found.classes), found.labels >= 0
         labels = np.full(at.shape, None, dtype=object)
         labels[at] = classes[found.labels[at]]
-        names = None if found.graph.names is None else tuple(found.graph.names)
-        read = _Labels(labels, at, found.is_flat, found.order, names)
+        read = _Labels(labels, at, Form(None, found.order, found.is_flat, None, True, np.ones(len(at), dtype=bool)))
         rows, nodes = np.nonzero(at)
         if found.inputs is not None:
             model.n_features_in_, model.date_columns_ = found.inputs.shape[1], found.date_columns
@@ -370,19 +362,18 @@ class _Labels:
     """Labels as they were given, in the graph's order of the nodes."""
 
     labels: NDArray[Any]  # objects, shape (n_signals, n_nodes)
-    is_labelled: NDArray[np.bool_]
-    is_flat: bool  # whether there was one per node
-    order: Indices | None  # the place of each node among what was given; None where both orders are the same
-    names: tuple[Hashable, ...] | None  # of the nodes
+    is_labelled: Mask
+    form: Form  # flat where there was one label per node
 
     def place(self, row: int, node: int) -> str:
         """An entry in words."""
-        name = node if self.names is None else repr(self.names[node])
-        return f"node {name}" if self.is_flat else f"signal {row}, node {name}"
+        name = f"node {self.form.name_of(node)}"
+        return name if self.form.is_flat else f"signal {row}, {name}"
 
-
-def _order(read: _Labels) -> Indices:
-    return np.arange(read.labels.shape[1]) if read.order is None else read.order
+    def answer(self, probabilities: Array) -> Array:
+        """Probabilities of signals, nodes and classes in the graph's order, in the form of the labels."""
+        found: Array = self.form.to_user(probabilities, axis=1)
+        return found[0] if self.form.is_flat else found
 
 
 def _read_labels(y: Any, graph: GraphBase) -> _Labels:
@@ -406,10 +397,8 @@ def _read_labels(y: Any, graph: GraphBase) -> _Labels:
     values = np.atleast_2d(np.ma.getdata(values))
     labelled = np.array([[_is_label(value) for value in row] for row in values], dtype=bool).reshape(values.shape)
     labelled &= ~masked
-    if order is not None:
-        values, labelled = values[:, order], labelled[:, order]
-    own = None if graph.names is None else tuple(graph.names)
-    return _Labels(values, labelled, is_flat, order, own)
+    form = Form(names, order, is_flat, None, True, np.ones(len(values), dtype=bool))
+    return _Labels(form.to_graph(values), form.to_graph(labelled), form)
 
 
 def _is_label(value: Any) -> bool:

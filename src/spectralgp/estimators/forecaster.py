@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from spectralgp._basics.arrays import as_generator, on_host
+from spectralgp._basics.arrays import as_generator
 from spectralgp._basics.checks import Array, Indices, as_integer, as_option, as_positive, as_real_array
 from spectralgp._basics.progress import progress_bar
-from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, match_columns, some
+from spectralgp._basics.tables import WRITTEN, Table, frame_names, like_table, some
 from spectralgp.estimators import saving
 from spectralgp.estimators.reading import MOST_EXACT, Answering, Form, matched_graph, read_values
 from spectralgp.forecasting.backtests import Backtest
@@ -338,9 +338,8 @@ class GraphGPForecaster(Answering):
             mean, variance = ahead.mean, ahead.variance
             covariances = [ahead.covariance(place) for place in range(len(steps))] if return_cov else []
         else:
-            known = timed_rows(observed, "observed", names=form.names).table
-            known = np.ma.atleast_2d(known) if np.ndim(known) == 1 and not form.is_flat else known
-            rows = Rows(steps, self._to_graph(form.signals(known, self.graph_.n_nodes, self)), exogenous)
+            known = form.as_rows(timed_rows(observed, "observed", names=form.names).table)
+            rows = Rows(steps, self._form.in_graph(form.signals(known, self.graph_.n_nodes, self)), exogenous)
             if len(rows.values) != len(steps):
                 raise ValueError(f"observed must have {len(steps)} rows, one per time; got {len(rows.values)}.")
             mean, covariances = _given(self._model, rows)
@@ -386,17 +385,13 @@ class GraphGPForecaster(Answering):
             made = made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
         return frame.select(made, nw.all()).to_native()
 
-    def _to_graph(self, values: Any) -> Array:
-        return np.asarray(on_host(self._form.to_graph(values)), dtype=float)
-
     def _timed(self, Y: Any, argument: str = "Y") -> tuple[Array, Array, Indices | None, TimedRows]:
         """Steps and values of the user's rows, and their order in time; rows of arrays follow the last one."""
         model, form = self._model, self._form
         timed = timed_rows(Y, argument, names=form.names)
         if np.ndim(timed.table) == 1 and not form.is_flat:  # a single row
-            one = timed.table.as_one_row() if isinstance(timed.table, Table) else np.ma.atleast_2d(timed.table)
-            timed = TimedRows(one, None)
-        values = self._to_graph(form.signals(timed.table, self.graph_.n_nodes, self))
+            timed = TimedRows(form.as_rows(timed.table), None)
+        values = self._form.in_graph(form.signals(timed.table, self.graph_.n_nodes, self))
         order, times = None, timed.times
         if times is not None and not (isinstance(times, np.ndarray) and not isinstance(model.clock, Numbers)):
             order = _sorted(timed, argument)
@@ -464,14 +459,11 @@ class GraphGPForecaster(Answering):
 
     def _like(self, values: Array, timed: TimedRows) -> Any:
         """Values in the graph's order as a table or array such as was given, with its columns and its times."""
-        own, names, table = self._form.to_user(values), frame_names(timed.table), timed.table
-        if names is not None and self._form.names is not None:
-            own = own[:, np.argsort(match_columns(names, self._form.names))]
-        own = np.reshape(own, np.shape(table))
+        own = self._form.shaped_as(values, timed.table)
         if self._output != "default" or timed.column is not None:
             steps = self._model.clock.steps(timed.times) if timed.times is not None else None
             return self._answer(own, None if steps is None else self._labels(steps))
-        return like_table(own, table)
+        return like_table(own, timed.table)
 
     def sample_y(self, horizon: Any = 1, n_samples: int = 1, random_state: Any = 0, X: Any = None) -> Array:
         """Draw paths of rows after the last one: shape (n_times, n_nodes, n_samples), as in scikit-learn.
@@ -512,7 +504,7 @@ class GraphGPForecaster(Answering):
         if Y is None:
             if not hasattr(self, "innovations_"):
                 raise AttributeError("innovations of fit are not in model files; pass the next rows as Y.")
-            scaled = self._to_graph(self.innovations_)
+            scaled = self._form.in_graph(self.innovations_)
             if by == "node":
                 return self._form.to_user(scaled)
             correlation = self._model.ahead(np.array([self._model.last + 1.0])).correlation(0)
@@ -694,7 +686,7 @@ class GraphGPForecaster(Answering):
         labels = time_labels(model.clock, np.concatenate([past.steps, steps]))
         shown = forecast_predictions(labels, past.values, came, ahead.mean, np.sqrt(ahead.variance), filled)
         if backtest is not None:
-            backtest = replace(backtest, node_rmse=self._to_graph(backtest.node_rmse))
+            backtest = replace(backtest, node_rmse=self._form.in_graph(backtest.node_rmse))
         times, powers = (), ()
         if model.stack.heaviest_on_graph is not None:
             points = np.linspace(0.0, 1.0, N_FREQUENCIES)

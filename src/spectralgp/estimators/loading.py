@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any, Literal
 
+import numpy as np
+
 from spectralgp._basics.checks import as_option
-from spectralgp.estimators import saving
 from spectralgp.estimators.classifier import GraphGPClassifier
 from spectralgp.estimators.forecaster import GraphGPForecaster
+from spectralgp.estimators.reading import Form
 from spectralgp.estimators.regressor import GraphGPRegressor
+from spectralgp.graphs import Graph
 from spectralgp.kernels import Response
 
 
@@ -48,9 +52,87 @@ def load(
         not go together.
     """
     chosen = None if device is None else as_option(device, "device", ("cpu", "cuda"))
-    state, arrays, kind = saving.read_content(path)
-    if kind == "classifier":
-        return saving.read_classifier(GraphGPClassifier, path, state, arrays)
-    if kind is not None:
-        return saving.read_forecaster(GraphGPForecaster, path, state, arrays)
-    return saving.read_model(GraphGPRegressor, path, state, arrays, chosen, responses or {})
+    from spectralgp.files.classes import classes_made
+    from spectralgp.files.container import read_file
+    from spectralgp.files.models import made, response_names
+    from spectralgp.files.series import series_made
+
+    state, arrays = read_file(path)
+    kind = state.get("kind") if isinstance(state, dict) else None
+    if kind not in (None, "forecaster", "classifier"):
+        raise ValueError(f"{path} must hold a model whose kind is known here; got {repr(kind)[:60]}. Save it again.")
+    with _named(path):
+        missing = sorted(response_names(state) - set(responses or ()))
+    if missing:
+        raise ValueError(
+            f"responses must have the functions of the filters that {path} names, which no file holds; got none for "
+            f"{', '.join(missing)}. Pass load(path, responses={{{missing[0]!r}: function}})."
+        )
+    with _named(path), np.errstate(all="ignore"):  # absurd numbers are their author's, and not worth a warning here
+        if kind == "classifier":
+            return GraphGPClassifier._restored(classes_made(state, arrays))
+        if kind == "forecaster":
+            return _forecaster(*series_made(state, arrays))
+        learnt, fits, graph, estimator = made(state, arrays, chosen, responses)
+        return _regressor(learnt, fits, graph, estimator.parameters, estimator.fitted)
+
+
+@contextmanager
+def _named(path: str | PathLike[str]) -> Iterator[None]:
+    """Whatever is wrong with a file ends in an error that names it."""
+    try:
+        yield
+    except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} must hold a model as model.save writes it; got one that does not go together: {error}. "
+            "Save the model again."
+        ) from error
+    except MemoryError as error:
+        raise ValueError(f"{path} must hold a model that fits into memory; got one that does not.") from error
+
+
+def _made(cls: Any, graph: Graph, parameters: dict[str, Any], found: Any) -> Any:
+    """An estimator with its parameters, and its output; names and order of the columns that were found are checked."""
+    names, columns = found.names, found.columns
+    if names is not None and len(set(names)) != graph.n_nodes:
+        raise ValueError(f"names must be {graph.n_nodes} distinct names; got {len(set(names))}")
+    if columns is not None and not np.array_equal(np.sort(columns), np.arange(graph.n_nodes)):
+        raise ValueError("columns must be an order of the nodes; got none")
+    model = cls(**(parameters | {"graph": graph if parameters["graph"] else None}))
+    return model.set_output(predict=found.output)
+
+
+def _forecaster(series: Any, found: Any) -> GraphGPForecaster:
+    model: GraphGPForecaster = _made(GraphGPForecaster, found.graph, found.parameters, found)
+    model._form = Form(found.names, found.columns, found.is_flat, found.layout, True, np.ones(0, dtype=bool))
+    model._time_column, model._past = found.time_column, None
+    model.graph_, model.backtest_ = found.graph, found.backtest
+    model._show(series)
+    return model
+
+
+def _regressor(learnt: Any, fits: Any, graph: Graph, parameters: dict[str, Any], fitted: Any) -> GraphGPRegressor:
+    n_signals, n_features = learnt.candidates[0].task.signals.shape[0], fitted.n_features_in
+    # numbers of the given signals among those that the model was fitted to, -1 for one without any value; earlier
+    # versions fitted equal signals once and gave them one number, of which the first is kept
+    numbers = fitted.copies
+    known, first = np.unique(numbers[numbers >= 0], return_index=True)
+    if np.any(numbers < -1) or not np.array_equal(known, np.arange(n_signals)):
+        raise ValueError(f"copies must be numbers of {n_signals} signals; got others")
+    kept = numbers[np.union1d(np.flatnonzero(numbers < 0), np.flatnonzero(numbers >= 0)[first])] >= 0
+    if any(place >= (n_features or 0) for place in fitted.date_columns):
+        raise ValueError(f"date_columns must be columns of {n_features or 0} inputs; got others")
+    if fitted.labels is not None and len(fitted.labels) != kept.size:
+        raise ValueError(f"labels must be of {kept.size} signals; got {len(fitted.labels)}")
+    model: GraphGPRegressor = _made(GraphGPRegressor, graph, parameters, fitted)
+    model.input_recipe_, model.date_columns_ = fitted.input_recipe, fitted.date_columns
+    model._effects = fitted.effects
+    if n_features is not None:
+        model.n_features_in_ = n_features
+    if fitted.feature_names_in is not None:
+        model.feature_names_in_ = np.array(fitted.feature_names_in, dtype=object)
+    names, columns = fitted.names, fitted.columns
+    form = Form(names, columns, fitted.is_flat, fitted.layout, fitted.is_in_memory, kept, fitted.labels)
+    model._show(learnt, fits, form)
+    model.log_marginal_likelihood_ = fitted.log_marginal_likelihood
+    return model

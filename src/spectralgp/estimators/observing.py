@@ -223,6 +223,4 @@ def _check_entries(likelihood: Likelihood, values: Array, beside: Array, seen: M
 def _place(wrong: Mask, form: Form) -> str:
     """Where the first wrong entry is, in the user's order."""
     row, node = (int(index) for index in np.argwhere(wrong)[0])
-    column = node if form.columns is None else int(form.columns[node])
-    name = column if form.names is None else repr(form.names[column])
-    return f"row {int(np.flatnonzero(form.kept)[row])}, column {name}"
+    return f"row {int(np.flatnonzero(form.kept)[row])}, column {form.name_of(node)}"

@@ -88,6 +88,11 @@ class Form:
             return [f"node {node}" for node in range(n_nodes)]
         return [str(self.names[column]) for column in (range(n_nodes) if self.columns is None else self.columns)]
 
+    def name_of(self, node: int) -> str:
+        """A node of the graph as messages have it: by its name, or the number of its column."""
+        column = node if self.columns is None else int(self.columns[node])
+        return str(column) if self.names is None else repr(self.names[column])
+
     def with_rows(self, kept: Mask, index: Any) -> Form:
         """The form with more rows after those that there are; `index` has their labels, if any."""
         if self.labels is None and is_counted(index):
@@ -101,6 +106,10 @@ class Form:
         if self.columns is None:
             return signals
         return take(signals, self.columns, axis=1) if is_array_api_obj(signals) else signals[:, self.columns]
+
+    def in_graph(self, values: Any) -> Array:
+        """Values with columns in the user's order, in the graph's and in memory."""
+        return np.asarray(on_host(self.to_graph(values)), dtype=float)
 
     def to_user(self, values: Any, axis: int = -1) -> Any:
         """Values with the graph's order along an axis, in the user's."""
@@ -146,6 +155,19 @@ class Form:
                 "Rows are signals: did you pass the transpose?"
             )
         return signals
+
+    def as_rows(self, given: Any) -> Any:
+        """Signals of which a single one may be one-dimensional, one row per signal."""
+        if np.ndim(given) != 1 or self.is_flat:
+            return given
+        return given.as_one_row() if isinstance(given, Table) else np.ma.atleast_2d(given)
+
+    def shaped_as(self, values: Array, Y: Any) -> Array:
+        """Values in the graph's order in the shape of signals such as were given, and in the order of their columns."""
+        values, names = self.to_user(values), frame_names(Y)
+        if names is not None and self.names is not None:
+            values = values[:, np.argsort(match_columns(names, self.names))]
+        return np.reshape(values, np.shape(Y))
 
     def among_given(self, values: Any) -> Any:
         """Values of the training signals, with NaN for the rows of `Y` at `fit` that had none."""
@@ -257,18 +279,22 @@ def read_training(estimator: Any, X: Any, Y: Any) -> Training:
     if seen is not None and seen.any():
         kept = np.asarray(seen.any(axis=1))
     graph, names, columns = matched_graph(given, values.shape[1], frame_names(Y))
-    index = frame_index(Y)
-    labels = None if is_counted(index) else row_labels(index, n_signals)
+    has_labels = isinstance(Y, Table) and not is_counted(frame_index(Y))
+    labels = row_labels(frame_index(Y), n_signals) if has_labels else None
     form = Form(names, columns, is_flat, layout, settings.reads_into_memory, kept, labels)
     values = graph.as_native(form.to_graph(values))
     seen = None if seen is None else form.to_graph(seen)
     if not kept.all():
         rows = np.flatnonzero(kept)
         inputs, values, seen = reader.subset(inputs, rows), values[rows], None if seen is None else seen[rows]
-    carried = _carried_columns(estimator.carry, X, reader.has_features, inputs.shape[1], form, graph.n_nodes)
+    carried = _carried_columns(
+        estimator.carry, frame_names(X), reader.has_features, inputs.shape[1], form, graph.n_nodes
+    )
     if estimator.spectrum == "auto" and stacking.kernels is None and _is_costly_to_fill(graph, seen):
         settings = Chebyshev()
     order = _order(estimator.carry, inputs, values, seen, carried, settings)
+    if kernel is not None and all(one.has_free_amplitude for one in kernels):
+        kernel = kernel.without_amplitude()  # the factor is the graph kernel's
     read = graph, inputs, values, seen, carried, kernel, stacking, kernels, settings, form, X is not None, order
     return Training(*read)
 
@@ -308,8 +334,6 @@ def setting_of(estimator: Any, training: Training, solver: Solver) -> Setting:
     for scale in scales:
         keeps = not settings.reads_into_memory
         signals[scale] = read_signals(training.values, center, scale, keep_source=keeps, graph=graph)
-    if kernel is not None and all(one.has_free_amplitude for one in training.graph_kernels):
-        kernel = kernel.without_amplitude()  # the factor is the graph kernel's
     first = next(iter(signals.values()))
     task = Task(graph, kernel or Independent(), training.inputs, first, noise_variance, estimator.prior, settings)
     residual = None if is_papers or not training.has_inputs else estimator.residual
@@ -324,15 +348,12 @@ def latent_setting(estimator: Any, training: Training, observing: Any) -> Settin
     training.graph.require_whole("for a likelihood, covariates or noise that is known per entry")
     is_carried = not isinstance(estimator.carry, str | None) or estimator.carry == "lagged"
     is_stacked = len(training.graph_kernels) > 1
-    levels, by_score = (
-        "The default input kernel has levels of the nodes.",
-        "Compare them by held-out scores.",
-    )
+    levels = "The default input kernel has levels of the nodes."
     refused = {
         "center": (estimator.center == "node", "'auto' or 'global', an intercept, or None", levels),
         "scale": (estimator.scale == "node", "'auto', 'global' or None", "Values are taken as they are."),
         "carry": (is_carried, "'auto' or None", "Pass such columns as covariates."),
-        "graph_kernel": (is_stacked, "one kernel", by_score),
+        "graph_kernel": (is_stacked, "one kernel", "Compare them by held-out scores."),
     }
     for name, (is_wrong, allowed, remedy) in refused.items():
         if is_wrong:
@@ -340,14 +361,9 @@ def latent_setting(estimator: Any, training: Training, observing: Any) -> Settin
             raise ValueError(f"{name} must be {allowed} {condition}; got {got!r}. {remedy}")
     noise = observing.noise_variance if estimator.noise_variance is None else estimator.noise_variance
     signals = read_in(Units(), np.asarray(training.values, dtype=float))
-    inputs = kernel
-    if kernel is not None and all(one.has_free_amplitude for one in training.graph_kernels):
-        inputs = kernel.without_amplitude()
-    task = Task(
-        training.graph, inputs or Independent(), training.inputs, signals, noise, estimator.prior, training.spectrum
-    )
-    own = observing.observed_by, observing.typical_variance
-    task = replace(task, observed_by=own[0], typical_variance=own[1])
+    data = training.graph, kernel or Independent(), training.inputs, signals
+    task = Task(*data, noise, estimator.prior, training.spectrum)
+    task = replace(task, observed_by=observing.observed_by, typical_variance=observing.typical_variance)
     residual = estimator.residual if training.has_inputs else None
     return Setting(task, {"global": signals}, kernel is None, None, residual)
 
@@ -485,7 +501,17 @@ def read_values(Y: Any, estimator: Any, into_memory: bool) -> tuple[Any, Mask | 
         )
     values: Any = Y.values if isinstance(Y, Table) else without_mask(Y, "Y", allow_nan=True)
     if into_memory:
-        values = _in_memory(values, estimator)
+        if getattr(getattr(values, "dtype", None), "kind", "") == "c":
+            raise ValueError("Complex data not supported: Y must hold real numbers. Pass the real part or the modulus.")
+        # by scikit-learn, which knows tables and array libraries; not told of words, which it would take for numbers
+        options = {"ensure_2d": False, "ensure_all_finite": False, "dtype": None, "input_name": "Y"}
+        found = check_array(values, **options, estimator=estimator)
+        if np.ndim(found) not in (1, 2):
+            raise ValueError(f"Y must have shape (n_signals, n_nodes); got {np.shape(values)}. Rows are signals.")
+        try:
+            values = np.asarray(numbers_of(found), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"Y must hold numbers; got {error}. Convert it to numbers first.") from error
     else:
         values = np.asarray(values) if isinstance(values, list | tuple) else values
         if not hasattr(values, "shape") or not hasattr(values, "dtype") or len(values.shape) != 2:
@@ -503,20 +529,6 @@ def read_values(Y: Any, estimator: Any, into_memory: bool) -> tuple[Any, Mask | 
             raise _not_finite(values, is_infinite, "infinite", "Y", frame_names(Y), remedy)
         seen |= is_infinite
     return values, seen
-
-
-def _in_memory(Y: Any, estimator: Any) -> Array:
-    """Signals as an array of numbers in memory, one- or two-dimensional."""
-    if getattr(getattr(Y, "dtype", None), "kind", "") == "c":
-        raise ValueError("Complex data not supported: Y must hold real numbers. Pass the real part or the modulus.")
-    # by scikit-learn, which knows tables and array libraries; it is not told of words, which it would take for numbers
-    signals = check_array(Y, ensure_2d=False, ensure_all_finite=False, dtype=None, input_name="Y", estimator=estimator)
-    if np.ndim(signals) not in (1, 2):
-        raise ValueError(f"Y must have shape (n_signals, n_nodes); got {np.shape(Y)}. Rows are signals.")
-    try:
-        return np.asarray(numbers_of(signals), dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Y must hold numbers; got {error}. Convert it to numbers first.") from error
 
 
 def _not_finite(
@@ -600,18 +612,17 @@ def checked_inputs(estimator: Any, X: Any, reset: bool = False) -> Array:
 
 
 def _carried_columns(
-    carry: Any, X: Any, has_features: bool, n_features: int, form: Form, n_nodes: int
+    carry: Any, columns: Sequence[Any] | None, has_features: bool, n_features: int, form: Form, n_nodes: int
 ) -> Indices | None:
     """The column of the inputs that carries over to each node of the graph; None where none does."""
     if carry is None:
         return None
-    if X is not None and not has_features and not isinstance(carry, str):
+    if n_features and not has_features and not isinstance(carry, str):
         raise ValueError(
             f"carry must be None or 'auto' where X holds no features; got {carry!r}. Columns of a covariance are no "
             "values at nodes: pass a kernel of such features."
         )
-    columns = frame_names(X)
-    places = {name: place for place, name in enumerate(columns or ())}
+    places = {name: place for place, name in enumerate(() if columns is None else columns)}
     if isinstance(carry, str):
         as_option(carry, "carry", ("auto", "lagged"))
         # by name, or by number where the inputs have no names
@@ -621,7 +632,7 @@ def _carried_columns(
             return None
     else:
         given = np.asarray(carry)
-        if X is None or given.shape != (n_nodes,):
+        if not n_features or given.shape != (n_nodes,):
             raise ValueError(
                 f"carry must name one column of X for each of the {n_nodes} columns of Y; got shape {given.shape}. "
                 "Pass None to carry nothing over."
@@ -636,10 +647,6 @@ def _carried_columns(
 
 def columns_of_nodes(estimator: Any, form: Form, n_nodes: int) -> Indices | None:
     """The column of a fitted estimator's inputs with the name, or the number, of each node; None if there is none."""
-    n_features, names = getattr(estimator, "n_features_in_", 0), getattr(estimator, "feature_names_in_", None)
-    places = {str(name): place for place, name in enumerate(() if names is None else names)}
-    own = np.arange(n_features) if names is None else [places.get(str(name), -1) for name in form.names or ()]
-    chosen = np.asarray(own, dtype=np.intp)
-    if n_nodes < 2 or chosen.size != n_nodes or np.any(chosen < 0):
-        return None
-    return form.to_graph(chosen[None])[0]
+    columns, n_features = getattr(estimator, "feature_names_in_", None), getattr(estimator, "n_features_in_", 0)
+    named = replace(form, names=None if form.names is None else tuple(map(str, form.names)))
+    return _carried_columns("auto", columns, True, n_features, named, n_nodes)

@@ -24,13 +24,11 @@ from spectralgp._basics.arrays import as_generator, few_threads, on_host, take
 from spectralgp._basics.checks import Array, Mask, as_option, as_positive, as_real_array
 from spectralgp._basics.progress import announce, mention, progress_bar, quietly
 from spectralgp._basics.tables import (
-    Table,
     check_same_order,
     frame_index,
     frame_names,
     is_counted,
     like_table,
-    match_columns,
     row_labels,
 )
 from spectralgp.estimators import answers, reading, saving
@@ -533,25 +531,24 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             columns, chosen = form.chosen(nodes, self.graph_.n_nodes)
             names = tuple((names or range(self.graph_.n_nodes))[column] for column in columns)
 
-        def answered(values: Any) -> Any:
+        def answered(values: Any, are_chosen: bool = False) -> Any:
+            if chosen is None:
+                values = form.to_user(values)
+            elif not are_chosen:
+                values = take(values, chosen, axis=1)
             return form.answer(values[:, 0] if form.is_flat else values, self._output, names, labels)
 
-        mean = answered(form.to_user(prediction.mean) if chosen is None else take(prediction.mean, chosen, axis=1))
-        if return_quantiles:
-            found = [prediction.quantile(probability) for probability in return_quantiles]
-            picked = [form.to_user(one) if chosen is None else one[:, chosen] for one in found]
-            std = [prediction.std(include_noise, chosen)] if return_std else []
-            spread = [answered(form.to_user(one) if chosen is None else one) for one in std]
-            return mean, *spread, *(answered(one) for one in picked)
+        answer = [answered(prediction.mean)]
         if return_std:
-            std = prediction.std(include_noise, chosen)
-            return mean, answered(form.to_user(std) if chosen is None else std)
+            answer.append(answered(prediction.std(include_noise, chosen), are_chosen=True))
         if return_cov:
             covariance = prediction.node_covariance(include_noise)
-            if chosen is not None:
-                return mean, covariance[:, chosen[:, None], chosen]
-            return mean, form.to_user(form.to_user(covariance, axis=1), axis=2)
-        return mean
+            if chosen is None:
+                answer.append(form.to_user(form.to_user(covariance, axis=1), axis=2))
+            else:
+                answer.append(covariance[:, chosen[:, None], chosen])
+        answer += [answered(prediction.quantile(probability)) for probability in return_quantiles]
+        return tuple(answer) if len(answer) > 1 else answer[0]
 
     def _prediction(self, X: Any, observed: Any = None, seen: dict[str, Any] | None = None) -> Predictive:
         """Predictive distribution at new inputs, given what was observed of the signals there, if anything."""
@@ -563,9 +560,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
             return prediction
         self.graph_.require_whole("for predictions given what was observed")
         known = self._form.table(observed, "observed")
-        if len(np.shape(known)) == 1 and not self._form.is_flat:  # a single signal
-            known = known.as_one_row() if isinstance(known, Table) else np.ma.atleast_2d(known)
-        values = self._to_graph(self._form.signals(known, self.graph_.n_nodes, self))
+        values = self._form.in_graph(self._form.signals(self._form.as_rows(known), self.graph_.n_nodes, self))
         if observed_by is not None:  # training signals are known already, as `impute` has it
             rows = answers.among_training(self.posterior_, self._new_inputs(self._form.table(X, "X"), True), values)
             if np.all(rows >= 0) and self.posterior_.observed_by.some(rows).is_like(observed_by):
@@ -600,9 +595,10 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         signals = self._form.signals(Y, self.graph_.n_nodes, self)
         return np.empty((signals.shape[0], 0)) if X is None else X, Y, signals
 
-    def _to_graph(self, signals: Any) -> Array:
-        """Signals in the user's order of the nodes in the graph's, in memory."""
-        return np.asarray(on_host(self._form.to_graph(signals)), dtype=float)
+    def _signals_at(self, X: Any, Y: Any) -> tuple[Any, Any, Array]:
+        """Inputs in the form that kernels take, signals as they came, and in memory in the graph's order of nodes."""
+        X, Y, signals = self._paired(X, Y)
+        return self._new_inputs(X, as_given=True), Y, self._form.in_graph(signals)
 
     def sample_y(
         self,
@@ -801,26 +797,21 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         """
         check_is_fitted(self)
         self.graph_.require_whole("to fill in what was not observed")
-        X, Y, signals = self._paired(X, Y)
-        features = self._new_inputs(X, as_given=True)
-        observed_by = self._seen_with(seen, signals.shape[0])
+        features, Y, signals = self._signals_at(X, Y)
+        observed_by = self._seen_with(seen, len(signals))
 
         def seen_with(prediction: Predictive, chosen: Mask) -> Predictive:
             return prediction if observed_by is None else prediction.seen_with(observed_by.some(chosen))
 
-        values, variances = answers.filled_in(self.posterior_, features, self._to_graph(signals), seen_with)
+        values, variances = answers.filled_in(self.posterior_, features, signals, seen_with)
         return self._like(values, Y), self._like(np.sqrt(variances), Y)
 
     def _like(self, values: Array, Y: Any) -> Any:
         """Values in the graph's order as a table or array such as Y, with its order of the columns."""
-        values, names = self._form.to_user(values), frame_names(Y)
-        values = values[:, 0] if self._form.is_flat else values
-        if names is not None and self._form.names is not None:
-            values = values[:, np.argsort(match_columns(names, self._form.names))]
-        values = np.reshape(values, np.shape(Y))
+        shaped = self._form.shaped_as(values, Y)
         if self._output == "default":
-            return like_table(values, Y)
-        return self._form.answer(values, self._output, names or self._form.names, frame_index(Y))
+            return like_table(shaped, Y)
+        return self._form.answer(shaped, self._output, frame_names(Y) or self._form.names, frame_index(Y))
 
     def has_seen(self, X: Any, Y: Any) -> Mask:
         """Which of these signals, inputs and all, the model was fitted to or conditioned on; shape (n_signals,).
@@ -829,9 +820,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         """
         check_is_fitted(self)
         self.graph_.require_whole("to look for signals")
-        X, _, signals = self._paired(X, Y)
-        first = self.posterior_.parts[0][1]
-        return answers.among_training(first, self._new_inputs(X, as_given=True), self._to_graph(signals)) >= 0
+        features, _, signals = self._signals_at(X, Y)
+        return answers.among_training(self.posterior_.parts[0][1], features, signals) >= 0
 
     def condition_on(self, X: Any, Y: Any, **seen: Any) -> Self:
         """A model with more signals and the same hyperparameters: nothing is learnt anew, and `fits_` stay as they are.
@@ -840,9 +830,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         `X`, `Y` and all else are those of `impute`; on a PartitionedGraph `Y` must be complete, and in memory.
         """
         check_is_fitted(self)
-        X, Y, signals = self._paired(X, Y)
-        features = self._new_inputs(X, as_given=True)
-        signals = self.graph_.as_native(self._to_graph(signals))
+        features, Y, values = self._signals_at(X, Y)
+        signals = self.graph_.as_native(values)
         kept = ~np.isnan(signals).all(axis=1)
         if not kept.any():
             raise ValueError("Y must hold at least one value; got nothing but NaN, which is what was not observed.")
@@ -935,8 +924,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         n_nodes, form = self.graph_.n_nodes, self._form
         held_out, note, labels = None, "", form.kept_labels
         if Y is not None:
-            X, Y, signals = self._paired(X, Y)
-            inputs, observed = self._new_inputs(X, as_given=True), self._to_graph(signals)
+            inputs, Y, observed = self._signals_at(X, Y)
             first = self.posterior_.parts[0][1]
             rows = answers.among_training(first, inputs, observed)
             is_new, given = rows < 0, np.array(row_labels(frame_index(Y), len(rows)), dtype=object)

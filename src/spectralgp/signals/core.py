@@ -289,9 +289,9 @@ class Signals:
         else:
             # no level of ones: it does not change a variance, and may be so large as to drown it
             shifted = Signals(self._store, rows=self._rows, level=np.append(self._level[:-1], 0.0))
-            ones = self._store.gram[-1]
+            gram, ones = shifted._of_view(self._store.gram), self._store.gram[-1]
             mean = float(np.mean(ones[self._rows]) - shifted._level @ ones) / ones[-1]
-            variance = float(shifted.mean_square - mean**2)
+            variance = float(np.trace(gram)) / self.size - mean**2
         return variance if variance > self._store.rounding**2 else 0.0
 
     @property
