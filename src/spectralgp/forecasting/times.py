@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -71,8 +71,6 @@ def _zone(name: str) -> Any:
     except (ZoneInfoNotFoundError, ValueError):
         if name.startswith("UTC") and len(name) == 9:  # pandas' name of a fixed offset, such as UTC+01:00
             sign = -1 if name[3] == "-" else 1
-            from datetime import timezone
-
             return timezone(sign * timedelta(hours=int(name[4:6]), minutes=int(name[7:9])))
         raise ValueError(
             f"times must be in a time zone that is known here; got {name!r}. Convert them to one of the IANA names, "
@@ -85,8 +83,6 @@ def _zone(name: str) -> Any:
 
 class Clock(ABC):
     """How times count: in steps of one length since the first row at `fit`."""
-
-    natural_words: ClassVar[bool]  # whether steps have days, weeks and years
 
     @abstractmethod
     def steps(self, times: Times) -> Array:
@@ -111,7 +107,6 @@ class Numbers(Clock):
 
     start: float = 0.0
     step: float = 1.0
-    natural_words: ClassVar[bool] = False
 
     def steps(self, times: Times) -> Array:
         """Steps since the first row."""
@@ -143,7 +138,6 @@ class Calendar(Clock):
     step: float  # microseconds, or months
     zone: str | None
     by: Ways
-    natural_words: ClassVar[bool] = True
 
     def steps(self, times: Times) -> Array:
         """Steps since the first row."""

@@ -1,9 +1,7 @@
 """Processes in time with few states: components, and the filters that solve with their covariances."""
 
 from spectralgp.states.components import Component, Matern, Oscillator
-from spectralgp.states.filters import Filter, Slopes, StateSpace, Timeline, distinct, evaluate, sandwiched
-from spectralgp.states.plain import written_out
-from spectralgp.states.whittle import information
+from spectralgp.states.filters import Filter, Slopes, StateSpace, Timeline, distinct, evaluate, information, sandwiched
 
 __all__ = [
     "Component",
@@ -17,5 +15,4 @@ __all__ = [
     "evaluate",
     "information",
     "sandwiched",
-    "written_out",
 ]

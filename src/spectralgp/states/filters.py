@@ -1,7 +1,8 @@
 """Covariances of sums of components over times, one per mode, solved with by a Kalman filter and its adjoint.
 
 Everything is exact and linear in the number of steps: equations (28) to (32). Gains and variances do not depend on the
-data; where steps are even they soon repeat themselves, and from there on a step costs as much as its transition.
+data; where steps are even they soon repeat themselves, and from there on a step costs as much as its transition. What
+even steps say of parameters before they are seen is Whittle's information, equation (33).
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ from spectralgp.states.plain import Chain, Gains, multiply, written_out
 
 STEADY = 1e-13  # of the variance: what may still be missing of a covariance that counts as steady
 MOST_NUMBERS = 2**25  # in the arrays of one evaluation, above which modes are taken in several lots
+
+# Whittle's information
+N_FREQUENCIES = 96  # between the lowest that a series tells of and the highest
+N_NEAR_PERIODS = 10  # more on either side of each harmonic of an oscillator
+WIDTH_OF_PERIODS = 0.3  # radians per step, how far those lie
 
 
 @cache
@@ -75,6 +81,22 @@ class Matrices(NamedTuple):
     entries: Array  # (n_gaps, n_entries, n_modes)
     slopes: Array  # (n_gaps, n_entries, n_modes)
     noises: Array  # (n_gaps, n_states, n_states, n_modes)
+    rows: Indices  # (n_entries,), of the entries
+    columns: Indices
+
+    def carried(self, gap: int, states: Array) -> Array:
+        """States (..., n_states, n_modes) after a gap without noise: ``A x``."""
+        return multiply(self.entries[gap], self.rows, self.columns, states)
+
+    def moved(self, gap: int, states: Array, covariance: Array) -> tuple[Array, Array]:
+        """Means (..., n_states, n_modes) and covariance of states after a gap: ``A m`` and ``A P A^T + Q``."""
+        half = self.carried(gap, covariance.swapaxes(0, 1)).swapaxes(0, 1)  # A P
+        return self.carried(gap, states), self.carried(gap, half) + self.noises[gap]
+
+    @property
+    def written_out(self) -> Array:
+        """Transitions as matrices, shape (n_gaps, n_states, n_states, n_modes)."""
+        return written_out(self.entries, self.rows, self.columns, self.noises.shape[1])
 
 
 class Slopes(NamedTuple):
@@ -155,7 +177,7 @@ class StateSpace:
         return self._remembered[gap]
 
     def _matrices(self, gaps: Array) -> Matrices:
-        rows, _, _ = self.layout
+        rows, columns, _ = self.layout
         entries = np.empty((gaps.size, rows.size, self.n_modes))
         slopes = np.empty(entries.shape)
         noises = np.zeros((gaps.size, self.n_states, self.n_states, self.n_modes))
@@ -169,28 +191,16 @@ class StateSpace:
             slopes[:, here] = parts[number][1][:, block].reshape(gaps.size, -1, self.n_modes)
             kept = np.einsum("uacj,udcj->uadj", np.einsum("uabj,bc->uacj", matrix, stationary), matrix)
             noises[:, states, states] = self.shares[number] * (stationary[:, :, None] - kept)
-        return Matrices(entries, slopes, noises)
-
-    def moved(self, matrices: Matrices, gap: int, states: Array, covariance: Array) -> tuple[Array, Array]:
-        """Means (..., n_states, n_modes) and covariance of states after a gap: ``A m`` and ``A P A^T + Q``."""
-        rows, columns, _ = self.layout
-        entries = matrices.entries[gap]
-        half = multiply(entries, rows, columns, covariance.swapaxes(0, 1)).swapaxes(0, 1)  # A P
-        return multiply(entries, rows, columns, states), multiply(entries, rows, columns, half) + matrices.noises[gap]
-
-    def carried(self, matrices: Matrices, gap: int, states: Array) -> Array:
-        """States (..., n_states, n_modes) after a gap without noise: ``A x``."""
-        rows, columns, _ = self.layout
-        return multiply(matrices.entries[gap], rows, columns, states)
+        return Matrices(entries, slopes, noises, rows, columns)
 
     def values(self, states: Array) -> Array:
         """What states (..., n_states, n_modes) add up to, shape (..., n_modes)."""
         return states[..., self.layout[2], :].sum(axis=-2)
 
     def variances(self, covariance: Array) -> Array:
-        """Variances of values, with what each has for itself, by the covariance of the states, shape (n_modes,)."""
-        heads = self.layout[2]
-        return covariance[np.ix_(heads, heads)].sum(axis=(0, 1)) + self.own
+        """Variances of values, with what each has for itself, by covariances of the states, shape (..., n_modes)."""
+        rows, columns = np.ix_(self.layout[2], self.layout[2])
+        return covariance[..., rows, columns, :].sum(axis=(-3, -2)) + self.own
 
     def pulled_back(self, matrices: Matrices, on_entries: Array, on_noises: Array, on_first: Array) -> Array:
         """Derivatives in powers and rates, shape (2, n_components, n_modes), of those in matrices."""
@@ -245,7 +255,7 @@ class Filter:
         """From the law of the states at an earlier time."""
         line = Timeline.of(np.concatenate([[time], times]))
         matrices = space.matrices(line.gaps)
-        first = space.moved(matrices, int(line.which[1]), state, covariance)
+        first = matrices.moved(int(line.which[1]), state, covariance)
         return cls(space, Timeline(times, line.gaps, line.which[1:]), matrices, *first)
 
     @cached_property
@@ -313,12 +323,11 @@ class Filter:
         before = np.searchsorted(line.times, times, side="right") - 1
         has_past, has_future = before >= 0, before + 1 < n_steps
         left = np.broadcast_to(space.stationary, (times.size, *states)).copy()
-        rows, columns, heads = space.layout
+        heads = space.layout[2]
         if has_past.any():
             matrices = space.matrices(times[has_past] - line.times[before[has_past]])
             past = self.table.filtered[self.table.index[before[has_past]]]
-            written = written_out(matrices.entries, rows, columns, space.n_states)
-            left[has_past] = sandwiched(written, past) + matrices.noises
+            left[has_past] = sandwiched(matrices.written_out, past) + matrices.noises
         with_value = left[:, :, heads].sum(axis=2)
         found = with_value[:, heads].sum(axis=1)
         if has_future.any():
@@ -326,8 +335,7 @@ class Filter:
             wanted, places = np.unique(after, return_inverse=True)
             informations = self._informations(wanted=wanted)[-1][places]
             matrices = space.matrices(line.times[after] - times[has_future])
-            written = written_out(matrices.entries, rows, columns, space.n_states)
-            moved = np.einsum("uabj,ubj->uaj", written, with_value[has_future])
+            moved = np.einsum("uabj,ubj->uaj", matrices.written_out, with_value[has_future])
             found[has_future] -= np.einsum("uaj,uabj,ubj->uj", moved, informations, moved, optimize=True)
         return found
 
@@ -355,9 +363,9 @@ class Filter:
 
         They are what was observed, and what it may deviate by where it is known in part.
         """
-        diagonals, sums, first, crossed, _ = self._informations(with_sums=True)
+        (total,), sums, first, crossed, _ = self._informations(with_sums=True)
         lengths = np.zeros(self.space.n_modes)
-        on_own, on_noises, on_first, on_entries = -0.5 * diagonals.sum(axis=0), -0.5 * sums, -0.5 * first, -crossed
+        on_own, on_noises, on_first, on_entries = -0.5 * total, -0.5 * sums, -0.5 * first, -crossed
         for one in values:
             innovations, states = self.innovations(one, keep=True)
             lengths += self._lengths(innovations)
@@ -386,3 +394,60 @@ def evaluate(space: StateSpace, timeline: Timeline, values: Sequence[Array]) -> 
         for lot in lots(space, timeline)
     ]
     return Slopes(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
+
+
+# ---------------------------------------------------------------------------------------------- Whittle's information
+
+
+def frequencies(space: StateSpace, gap: float, n_steps: int) -> tuple[Array, Array]:
+    """Angular frequencies per step, denser at low ones and about periods, and how many values each stands for."""
+    lowest = np.pi / max(n_steps, 2)
+    points = [np.geomspace(lowest, np.pi, N_FREQUENCIES)]
+    near = np.geomspace(lowest / 2, WIDTH_OF_PERIODS, N_NEAR_PERIODS)
+    for component in space.components:
+        points += [angle + sign * near for angle in component.angles * gap for sign in (-1, 1)]
+    folded = np.abs(np.mod(np.concatenate(points) + np.pi, 2 * np.pi) - np.pi)
+    chosen = np.unique(np.clip(folded, lowest / 4, np.pi))
+    edges = np.concatenate([[0.0], 0.5 * (chosen[1:] + chosen[:-1]), [np.pi]])
+    return chosen, n_steps * np.diff(edges) / np.pi
+
+
+def log_density_slopes(space: StateSpace, gap: float, angles: Array) -> Array:
+    """Derivatives of the log spectral density of the sampled process in powers, rates and own variances.
+
+    The density is ``D(w) = r + Re h^T (2 (I - A e^-iw)^-1 - I) P_inf h``. Shape (2 n_components + 1, n_frequencies,
+    n_modes).
+    """
+    n_components = len(space.components)
+    slopes = np.empty((2 * n_components + 1, angles.size, space.n_modes))
+    phases = np.exp(-1j * angles)[:, None, None, None]
+    density = np.broadcast_to(space.own, (angles.size, space.n_modes)).copy()
+    for number, component in enumerate(space.components):
+        matrices, changes = component.transitions(np.array([gap]), space.rates[number])
+        unit, change = np.zeros((2, angles.size, space.n_modes))
+        with_value = component.stationary[:, 0]
+        for block in range(component.n_blocks):
+            matrix, changed = (np.moveaxis(part[0, block], -1, 0) for part in (matrices, changes))  # (n_modes, b, b)
+            resolvent = np.linalg.inv(np.eye(len(with_value)) - phases * matrix)
+            ahead, behind = resolvent @ with_value, resolvent[..., 0, :]
+            unit += 2 * ahead[..., 0].real - with_value[0]
+            bent = np.einsum("wja,jab,wjb->wj", behind, changed, ahead, optimize=True)
+            change += 2 * (phases[..., 0, 0] * bent).real
+        slopes[number] = np.maximum(unit, 0.0) / component.n_blocks
+        slopes[n_components + number] = space.powers[number] * change / component.n_blocks
+        density += space.powers[number] * slopes[number]
+    slopes[-1] = 1.0
+    return slopes / density
+
+
+def information(space: StateSpace, timeline: Timeline) -> Array:
+    """Expected curvature in powers, rates and own variances of every mode: equation (33).
+
+    Shape (2 n_components + 1, 2 n_components + 1, n_modes). Uneven steps count as even ones of the same mean.
+    """
+    n_steps = timeline.times.size
+    gap = float(timeline.times[-1] - timeline.times[0]) / max(n_steps - 1, 1) or 1.0
+    angles, counts = frequencies(space, gap, n_steps)
+    slopes = log_density_slopes(space, gap, angles)
+    by_mode = slopes.transpose(2, 0, 1)
+    return np.moveaxis((by_mode * (0.5 * counts)) @ by_mode.transpose(0, 2, 1), 0, -1)

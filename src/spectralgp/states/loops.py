@@ -276,7 +276,7 @@ def _informations(chain: Any, table: Any, tolerance: float, with_sums: bool, wan
     transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
     gains, variances, filtered, index = table
     n_steps, n_states, n_modes = which.size, gains.shape[1], gains.shape[2]
-    diagonals = np.empty((n_steps, n_modes))
+    diagonals, diagonal = np.zeros((1 if with_sums else n_steps, n_modes)), np.empty(n_modes)
     sums, crossed = np.zeros(chain.noises.shape), np.zeros(transitions.shape)
     matrix = chain.noises.shape[1:]
     here, after, before, product = np.zeros(matrix), np.zeros(matrix), np.zeros(matrix), np.zeros(matrix)
@@ -292,7 +292,6 @@ def _informations(chain: Any, table: Any, tolerance: float, with_sums: bool, wan
             for other in range(n_states):
                 for mode in range(n_modes):
                     seen[state, mode] += after[state, other, mode] * gains[row, other, mode]
-        diagonal = diagonals[step]
         for mode in range(n_modes):
             diagonal[mode] = 1 / variances[row, mode]
         for state in range(n_states):
@@ -306,11 +305,14 @@ def _informations(chain: Any, table: Any, tolerance: float, with_sums: bool, wan
                     here[state, head, mode] -= seen[state, mode]
             _add_to_heads(heads, diagonal, here[head])
         n_times = 1
-        if is_still and is_repeated:
-            while index[step - n_times] == index[step - n_times - 1] and step - n_times > 0:
-                for mode in range(n_modes):
-                    diagonals[step - n_times, mode] = diagonal[mode]
-                n_times += 1
+        while is_still and step > n_times and row == index[step - n_times - 1]:
+            n_times += 1
+        for place in range(1 if with_sums else n_times):
+            for mode in range(n_modes):
+                if with_sums:
+                    diagonals[0, mode] += n_times * diagonal[mode]
+                else:
+                    diagonals[step - place, mode] = diagonal[mode]
         while last >= 0 and wanted[last] > step - n_times:
             _copy_all(here, kept[last])
             last -= 1

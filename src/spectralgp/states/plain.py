@@ -249,12 +249,13 @@ def scores(chain: Chain, table: Gains, innovations: Array, states: Array) -> tup
 def informations(
     chain: Chain, table: Gains, tolerance: float, with_sums: bool, wanted: Indices
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Diagonals of ``C^-1``, and sums of ``N`` by gap, at first, and with covariances if asked for: equation (30).
+    """Diagonals of ``C^-1``, and sums of ``N`` by gap, at first, and with covariances: equation (30).
 
-    Last come the ``N`` of the steps that are wanted, which are in order.
+    Where sums are asked for, diagonals are their sum, shape (1, n_modes), else there are no covariances. Last come the
+    ``N`` of the steps that are wanted, which are in order.
     """
     n_steps, (n_states, n_modes) = chain.which.size, table.gains.shape[1:]
-    diagonals = np.empty((n_steps, n_modes))
+    diagonals = np.zeros((1 if with_sums else n_steps, n_modes))
     sums, crossed = np.zeros((len(chain.transitions), n_states, n_states, n_modes)), np.zeros(chain.transitions.shape)
     kept = np.empty((wanted.size, n_states, n_states, n_modes))
     after, is_still, last_change = np.zeros((n_states, n_states, n_modes)), False, np.inf
@@ -273,7 +274,10 @@ def informations(
         n_times = 1
         if is_still and is_repeated[step]:
             n_times = int(np.argmin(is_repeated[: step + 1][::-1]))
-        diagonals[step + 1 - n_times : step + 1] = diagonal
+        if with_sums:
+            diagonals[0] += n_times * diagonal
+        else:
+            diagonals[step + 1 - n_times : step + 1] = diagonal
         kept[(wanted > step - n_times) & (wanted <= step)] = here
         if step == 0:
             break

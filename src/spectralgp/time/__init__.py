@@ -1,9 +1,16 @@
 """Signals that follow one another in time: processes by mode, filtered, forecast and updated."""
 
 from spectralgp.states import Component, Matern, Oscillator
-from spectralgp.time.holes import Completion, complete
 from spectralgp.time.learning import SeriesFit, learn_each, learn_on_graph
-from spectralgp.time.process import Filtered, Forecast, ModalProcess, completed_in_turn, rolling
+from spectralgp.time.process import (
+    Completion,
+    Filtered,
+    Forecast,
+    ModalProcess,
+    complete,
+    completed_in_turn,
+    rolling,
+)
 
 __all__ = [
     "Completion",

@@ -27,8 +27,7 @@ from spectralgp.learning.objective import (
 from spectralgp.learning.sqp import COARSE_TOLERANCE_NATS, judged, maximise
 from spectralgp.spectra import ExactSpectrum
 from spectralgp.states import Component, Slopes, StateSpace, Timeline, evaluate, information
-from spectralgp.time.holes import Completion, complete
-from spectralgp.time.process import ROUGHLY_OPEN, ModalProcess, as_times
+from spectralgp.time.process import ROUGHLY_OPEN, Completion, ModalProcess, as_times, complete
 
 SOLVER = Sqp()
 LEAST_RATE = 0.01  # over the span: a slower process cannot be told from a constant

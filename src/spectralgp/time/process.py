@@ -1,20 +1,30 @@
-"""A process in time on nodes, as a sum of components at every mode: filtered, forecast and updated, all exactly."""
+"""A process in time on nodes, as a sum of components at every mode: filtered, forecast and updated, all exactly.
+
+What is missing of rows is completed, given those before and after, by solves through a mask.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.sparse import csr_array
 
 from spectralgp._basics.arrays import as_generator, without_caches
 from spectralgp._basics.checks import Array, Indices, Mask, as_real_array
-from spectralgp.states import Component, Filter, StateSpace, Timeline, distinct, sandwiched, written_out
+from spectralgp.fields import Modal, Nodes, Seen
+from spectralgp.fields.markov import InTime
+from spectralgp.graphs import Graph
+from spectralgp.spectra import ExactSpectrum
+from spectralgp.states import Component, Filter, StateSpace, Timeline, distinct, sandwiched
 
 SMALLEST_OPEN = 1e-10  # in deviations of a state: what less is open of by missing values is as good as known
 ROUGHLY_OPEN = 1e-3  # the same in passes over many rows that are looked back on
+COMPLETION_SEED = 1  # of draws of what is missing
 MOST_UNKNOWN = 256  # directions in which missing values leave states open; the largest are kept
 
 
@@ -123,7 +133,7 @@ def _after(
     if not every:
         innovations, variances = (_spread(part, seen, len(values)) for part in (innovations, variances))
     return Filtered(
-        process, float(times[seen[-1]]), states[-1], start.table[2][-1], log_likelihood, innovations, variances
+        process, float(times[seen[-1]]), states[-1], start.table.filtered[-1], log_likelihood, innovations, variances
     )
 
 
@@ -171,6 +181,13 @@ class Filtered:
             known = known.given(float(times[row]), rows[row], smallest_open)[0]
         nothing = np.full((len(rows), self.process.own.size), np.nan)
         return replace(known, innovations=nothing, innovation_variances=nothing)
+
+    def one_by_one(self, times: Array, rows: Array, smallest_open: float) -> Iterator[tuple[int, Filtered, Array]]:
+        """After each row that is there: its number, what is known by then, and the row with its mean filled in."""
+        known = self
+        for row in rows_seen(rows)[0].tolist():
+            known, filled = known.given(float(times[row]), rows[row], smallest_open)
+            yield row, known, filled
 
     def given(self, time: float, row: Array, smallest_open: float = SMALLEST_OPEN) -> tuple[Filtered, Array]:
         """After one row of which something is missing, or after such rows, and the row with its mean filled in: (33b).
@@ -226,18 +243,16 @@ class Filtered:
         """Mean and covariance of the states after a gap, and what missing values leave open of them."""
         space = self.process.space
         matrices = space.matrices(np.array([gap]))
-        mean, covariance = space.moved(matrices, 0, self.state, self.covariance)
-        return mean, covariance, space.carried(matrices, 0, self.unknown) if len(self.unknown) else self.unknown
+        mean, covariance = matrices.moved(0, self.state, self.covariance)
+        return mean, covariance, matrices.carried(0, self.unknown) if len(self.unknown) else self.unknown
 
     def log_densities(self, times: Any, rows: Any) -> Array:
         """Log density of each row given all before it, its nodes together, shape (n_steps,); NaN if it is skipped."""
         times, rows = self.process.read(times, rows)
-        seen, are_partial = rows_seen(rows)
-        if len(self.unknown) or are_partial.any():
-            known, found = self, np.full(len(rows), np.nan)
-            for row in seen:
-                before, known = known, known.given(float(times[row]), rows[row])[0]
-                found[row] = known.log_likelihood - before.log_likelihood
+        if len(self.unknown) or rows_seen(rows)[1].any():
+            before, found = self.log_likelihood, np.full(len(rows), np.nan)
+            for row, known, _ in self.one_by_one(times, rows, SMALLEST_OPEN):
+                found[row], before = known.log_likelihood - before, known.log_likelihood
             return found
         after = self.updated(times, rows)
         squares = np.square(after.innovations) / after.innovation_variances
@@ -273,10 +288,10 @@ class Forecast:
         state, covariance, unknown = self.known.state, self.known.covariance, self.known.unknown
         opened = np.zeros((self.times.size, len(unknown), space.n_modes))
         for step, gap in enumerate(line.which[1:]):
-            state, covariance = space.moved(matrices, gap, state, covariance)
+            state, covariance = matrices.moved(gap, state, covariance)
             means[step], variances[step] = space.values(state), space.variances(covariance)
             if len(unknown):
-                unknown = space.carried(matrices, gap, unknown)
+                unknown = matrices.carried(gap, unknown)
                 opened[step] = space.values(unknown)
         return means, variances, opened
 
@@ -326,7 +341,7 @@ class Forecast:
             states += np.tensordot(random.standard_normal((n_samples, len(self.known.unknown))), self.known.unknown, 1)
         out = np.empty((n_samples, self.times.size, space.n_modes))
         for step, gap in enumerate(line.which[1:]):
-            states = space.moved(matrices, gap, states, self.known.covariance)[0]
+            states = matrices.moved(gap, states, self.known.covariance)[0]
             states += _spread_by(roots[gap], random.standard_normal(shape))
             noise = np.sqrt(space.own) * random.standard_normal((n_samples, space.n_modes))
             out[:, step] = space.values(states) + noise
@@ -385,53 +400,34 @@ def rolling(process: ModalProcess, times: Any, values: Any, origins: Indices, ho
             f"origins and horizons must point to rows of values; got row "
             f"{origins.max(initial=0) + horizons.max(initial=0)} of {len(values)}."
         )
-    if are_partial.any():
-        return _rolling_with_holes(process, times, values, origins, horizons)
-    space = process.space
-    start = Filter.of(space, Timeline.of(times[seen]), keeps_covariances=True)
-    coordinates = process.load(values[seen[: last.max(initial=-1) + 1]] if seen.size < len(values) else values)
-    states, table, index = start.innovations(coordinates, keep=True)[1], start.table[2], start.table[3]
+    space, at = process.space, times[seen[last]]
+    if are_partial.any():  # row by row: no forecast knows of a row after its origin
+        is_origin = np.zeros(last.max() + 1, bool)
+        is_origin[last] = True
+        rows = process.start(float(times[seen[0]]) - 1.0).one_by_one(times, values, ROUGHLY_OPEN)
+        known = [one for is_kept, (_, one, _) in zip(is_origin, rows, strict=False) if is_kept]
+        states, covariances = np.array([one.state for one in known]), np.array([one.covariance for one in known])
+        index, last = np.arange(len(known)), np.cumsum(is_origin)[last] - 1
+        unknown = [one.unknown for one in known]
+    else:
+        start = Filter.of(space, Timeline.of(times[seen]), keeps_covariances=True)
+        coordinates = process.load(values[seen[: last.max(initial=-1) + 1]] if seen.size < len(values) else values)
+        states, unknown = start.innovations(coordinates, keep=True)[1], []
+        covariances, index = start.table.filtered, start.table.index
     means, variances = np.empty((2, origins.size, horizons.size, process.n_nodes))
     for number, horizon in enumerate(horizons):
-        gaps, which = distinct(times[origins + horizon] - times[seen[last]], times)
+        gaps, which = distinct(times[origins + horizon] - at, times)
         matrices = space.matrices(gaps)
-        for gap in range(gaps.size):
-            of_gap = np.flatnonzero(which == gap)
-            for row in np.unique(index[last[of_gap]]):
-                chosen = of_gap[index[last[of_gap]] == row]
-                mean, covariance = space.moved(matrices, gap, states[last[chosen]], table[row])
-                means[chosen, number] = process.unload(space.values(mean))
-                variances[chosen, number] = process.node_variances(space.variances(covariance))
-    return means, variances
-
-
-def _rolling_with_holes(
-    process: ModalProcess, times: Array, values: Array, origins: Indices, horizons: Indices
-) -> tuple[Array, Array]:
-    """`rolling` row by row: no forecast knows of a row after its origin."""
-    seen, _ = rows_seen(values)
-    space, heads = process.space, process.space.layout[2]
-    known, place, found = process.start(float(times[seen[0]]) - 1.0), 0, [process.start(0.0)] * origins.size
-    for number in np.argsort(origins, kind="stable"):
-        while place < seen.size and seen[place] <= origins[number]:
-            known = known.given(float(times[seen[place]]), values[seen[place]], ROUGHLY_OPEN)[0]
-            place += 1
-        found[number] = known
-    states, covariances = np.array([one.state for one in found]), np.array([one.covariance for one in found])
-    means, variances = np.empty((2, origins.size, horizons.size, process.n_nodes))
-    for number, horizon in enumerate(horizons):
-        gaps, which = distinct(times[origins + horizon] - np.array([one.time for one in found]), times)
-        matrices = space.matrices(gaps)
-        written = written_out(matrices.entries, *space.layout[:2], space.n_states)
+        written = matrices.written_out
         for gap in range(gaps.size):
             chosen = np.flatnonzero(which == gap)
-            moved = sandwiched(written[gap], covariances[chosen]) + matrices.noises[gap]
-            of_modes = moved[:, heads][:, :, heads].sum(axis=(1, 2)) + space.own
-            means[chosen, number] = process.unload(space.values(space.carried(matrices, gap, states[chosen])))
-            variances[chosen, number] = process.node_variances(of_modes)
-            for one in chosen:
-                if len(found[one].unknown):
-                    sides = process.unload(space.values(space.carried(matrices, gap, found[one].unknown)))
+            rows, places = np.unique(index[last[chosen]], return_inverse=True)
+            moved = sandwiched(written[gap], covariances[rows]) + matrices.noises[gap]
+            means[chosen, number] = process.unload(space.values(matrices.carried(gap, states[last[chosen]])))
+            variances[chosen, number] = process.node_variances(space.variances(moved))[places]
+            for one in chosen if unknown else ():
+                if len(unknown[last[one]]):
+                    sides = process.unload(space.values(matrices.carried(gap, unknown[last[one]])))
                     variances[one, number] += np.square(sides).sum(axis=0)
     return means, variances
 
@@ -442,7 +438,87 @@ def completed_in_turn(process: ModalProcess, times: Any, values: Any) -> Array:
     seen, are_partial = rows_seen(values)
     filled = values.copy()
     if are_partial.any():
-        known = process.start(float(times[seen[0]]) - 1.0)
-        for row in seen:
-            known, filled[row] = known.given(float(times[row]), values[row], ROUGHLY_OPEN)
+        for row, _, one in process.start(float(times[seen[0]]) - 1.0).one_by_one(times, values, ROUGHLY_OPEN):
+            filled[row] = one
     return filled
+
+
+# ----------------------------------------------------------------------------------------------------------- holes
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesNodes(Nodes):
+    """The modes of a process: their powers are in the rows."""
+
+    process: ModalProcess
+
+    @cached_property
+    def basis(self) -> ExactSpectrum:
+        """The modes, numbered, as a spectrum of no graph."""
+        n_nodes, process = self.process.n_nodes, self.process
+        alone = Graph(csr_array((n_nodes, n_nodes)))
+        return ExactSpectrum(alone, "combinatorial", False, np.arange(float(n_nodes)), process.basis)
+
+    @property
+    def noise_variance(self) -> float:  # type: ignore[override]
+        """What all modes have for themselves."""
+        return float(self.process.own.min())
+
+    def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
+        return np.ones(self.process.own.size), self.process.own
+
+    def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Array:
+        white = random_state.standard_normal((n_signals, self.process.own.size))
+        return white * np.sqrt(self.process.own - self.noise_variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """Rows with what is missing filled in, and what that may be wrong by."""
+
+    mean: Array  # (n_steps, n_nodes): what was observed, and the mean of the rest
+    deviations: Array  # (n_draws, n_steps, n_nodes), zero where observed: outer products add up to the covariance
+    solutions: tuple[Array, Array | None]  # of the systems behind them, where other searches may start
+
+    @property
+    def variance(self) -> Array:
+        """Variances of what is missing, by draws, shape (n_steps, n_nodes)."""
+        return np.square(self.deviations).sum(axis=0)
+
+
+def complete(
+    process: ModalProcess,
+    times: Any,
+    values: Any,
+    n_draws: int = 0,
+    before: Completion | None = None,
+    tolerance: float = 0.0,
+) -> Completion:
+    """Fill in what is missing by its mean given what was observed, noise included.
+
+    Parameters
+    ----------
+    process : ModalProcess
+        What the rows follow.
+    times : array of shape (n_steps,)
+        Times of the rows, increasing.
+    values : array of shape (n_steps, n_nodes)
+        Rows, NaN where nothing was observed.
+    n_draws : int, default=0
+        How many draws stand for the covariance of what is missing.
+    before : Completion, optional
+        Of the same rows under a similar process, as near the answer as that is.
+    tolerance : float, default=0.0
+        Of solves; as far as rounding allows if zero.
+    """
+    times, values = process.read(times, values)
+    observed = ~np.isnan(values)
+    first, others = (None, None) if before is None else before.solutions
+    known = np.where(observed, values, 0.0)
+    covariance = Modal(InTime(times, process.components, process.powers, process.rates), SeriesNodes(process))
+    seen = Seen(covariance, known, observed.astype(float), tolerance=tolerance, always_iterates=True)
+    mean, solution = seen.filled(known, first, tolerance)
+    if n_draws == 0:
+        return Completion(mean, np.empty((0, *mean.shape)), (solution, None))
+    draws, solved = seen.draws(n_draws, np.random.default_rng(COMPLETION_SEED), others, tolerance)
+    return Completion(mean, draws / np.sqrt(n_draws), (solution, solved))
