@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -293,6 +294,19 @@ def test_each_way_to_be_wrong_has_its_words(files, tmp_path):
     assert "arrays of real numbers" in message(
         packed(metadata, state, arrays | {"graph.data": np.zeros(8, complex)[:0].astype(np.complex64)})
     )
+
+
+def test_json_that_arrays_account_for_takes_little_more_memory_than_the_file(files, tmp_path):
+    """A file may buy commas by bytes of arrays: each may cost a few bytes to refuse, and not hundreds."""
+    metadata, _, arrays = unpacked(files["plain"], tmp_path)
+    path, n_parts = tmp_path / "model.sgp", 400_000
+    path.write_bytes(packed(metadata, json.dumps([1] * n_parts), arrays | {"more": np.zeros(n_parts // 8)}))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="must hold a model"):
+        spectralgp.load(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * path.stat().st_size
 
 
 @pytest.mark.parametrize(

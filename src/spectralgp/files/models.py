@@ -314,10 +314,14 @@ def _bounds_of(floor: float, variance: float) -> tuple[float, float]:
 
 def response_names(state: Json) -> set[str]:
     """Names of the user's functions in JSON, wherever they stand."""
-    is_one = isinstance(state, dict) and state.get("type") == "Response" and isinstance(state.get("name"), str)
-    found = {state["name"]} if is_one else set[str]()
-    parts = state.values() if isinstance(state, dict) else state if isinstance(state, list) else ()
-    return found.union(*(response_names(part) for part in parts))
+    found, waiting = set[str](), list[Json]([[state]])
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict) and part.get("type") == "Response" and isinstance(part.get("name"), str):
+            found.add(part["name"])
+        parts = part.values() if isinstance(part, dict) else part
+        waiting += [one for one in parts if isinstance(one, dict | list)]
+    return found
 
 
 def parts_made(state: Json, arrays: Mapping[str, NDArray[Any]], file: Any) -> SimpleNamespace:
