@@ -47,8 +47,6 @@ from spectralgp.time.learning import Dynamics
 
 Json = Any
 KIND = "forecaster"
-OF_STACK = ("weights", "spread", "horizons", "drift", "drifting", "inflations", "shares", "correlations")
-OF_FIT = ("dynamics", "log_likelihood", "value", "certificate", "detail", "stages", "precision")
 OF_MODEL = ("clock", "mean", "scales", "recent", "last", "n_steps", "trials", "components", "notes")
 OF_BACKTEST = ("horizons", "n_origins", "coverage", "log_density", "node_rmse", "how", "coverages", "bias")
 
@@ -117,8 +115,8 @@ DYNAMICS = record(
     **each("noise_variance least_rate", POSITIVE),
 )
 FIT = record(
-    type("FitOnGraph", (), {}),
-    SimpleNamespace,
+    SeriesFit,
+    SimpleNamespace,  # the process is the member's
     dynamics=DYNAMICS,
     **each("log_likelihood value", NUMBER),
     certificate=RECORDS[Certificate],
@@ -168,8 +166,8 @@ TRIALS = record(
 )
 BY_HORIZON = array("n_horizons")
 STACK = record(
-    type("StackOfMembers", (), {}),
-    SimpleNamespace,
+    Stack,
+    SimpleNamespace,  # members are beside it in the file
     weights=array("n_members"),
     spread=COUNT,
     horizons=BY_HORIZON,
@@ -245,14 +243,14 @@ def series_written(
 
     `estimator` has ``parameters`` and the form of answers, by the fields of the file.
     """
-    members = []
-    for member, seen in zip(model.stack.members, model.states, strict=True):
-        fit = None
-        if member.fit is not None:
-            fit = {name: getattr(member.fit, name) for name in OF_FIT} | {"outcome": member.fit.outcome}
-        known = {name: getattr(seen, name) for name in ("time", "log_likelihood", "state", "covariance")}
-        known |= {"unknown": seen.unknown if len(seen.unknown) else None}
-        members.append({"name": member.name, "process": member.process, "fit": fit, **known})
+    members = [
+        {
+            **{name: getattr(member, name) for name in ("name", "process", "fit")},
+            **{name: getattr(seen, name) for name in ("time", "log_likelihood", "state", "covariance")},
+            "unknown": seen.unknown if len(seen.unknown) else None,
+        }
+        for member, seen in zip(model.stack.members, model.states, strict=True)
+    ]
     scores = None
     if backtest is not None:
         scores = {name: getattr(backtest, name) for name in OF_BACKTEST} | {"names": tuple(backtest.rmse)}
@@ -262,7 +260,7 @@ def series_written(
         "kind": KIND,
         "graph": parts_of(graph),
         "backtest": scores,
-        "stack": {name: getattr(model.stack, name) for name in OF_STACK},
+        "stack": model.stack,
         "members": members,
         **{name: getattr(model, name) for name in OF_MODEL},
     }
