@@ -16,7 +16,7 @@ from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
 from spectralgp.cli.commands import Compare, Fit, Forecast, Impute, Plot, Predict, Reading, Report, Score, Update
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
-from spectralgp.files.inputs import clock_of, inputs_from_file, lagged, time_inputs
+from spectralgp.files.inputs import TIME, clock_of, inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
 from spectralgp.files.tables import Dialect, dialect_of, parsed_index, read_table
 from spectralgp.graphs import GraphBase
@@ -25,8 +25,6 @@ from spectralgp.kernels.inputs import Clock
 
 if TYPE_CHECKING:
     import pandas as pd
-
-TIME = "time"
 
 
 @dataclass(frozen=True, eq=False)
