@@ -99,8 +99,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Reading(Command):
-    """How tables of signals are read, which many commands have at the end of their options."""
+class TableCommand(Command):
+    """A command that reads tables of signals; how, is at the end of its options."""
 
     layout: Annotated[Literal["auto", "wide", "long"], _data("Layout of the signals.")] = "auto"
     nodes: Annotated[
@@ -115,7 +115,7 @@ class Reading(Command):
 
 @command("learning", "Learn a model from a graph and signals, and save it.")
 @dataclass(frozen=True, eq=False)
-class Fit(Reading):
+class Fit(TableCommand):
     r"""Learn a model from a graph and signals, or classes of some nodes, in files, and save it.
 
     Empty cells are what was not observed. Nodes are matched by name across files.
@@ -170,7 +170,7 @@ class Fit(Reading):
 
 @command("answers", "Predict signals, with intervals.")
 @dataclass(frozen=True, eq=False)
-class Predict(Reading):
+class Predict(TableCommand):
     r"""Predict signals, with intervals or the standard deviation of what would be observed.
 
     Text is written as in the files that were given: separators, decimal commas, dates. Of a model of classes: the class
@@ -216,7 +216,7 @@ class Predict(Reading):
 
 @command("answers", "Fill in empty cells, with intervals.")
 @dataclass(frozen=True, eq=False)
-class Impute(Reading):
+class Impute(TableCommand):
     r"""Fill in empty cells; what was observed stays as it is, with standard deviation zero.
 
     Text is written as in the file of the signals: separators, decimal commas, dates.
@@ -241,7 +241,7 @@ class Impute(Reading):
 
 @command("answers", "Score predictions of signals that the model has not seen.")
 @dataclass(frozen=True, eq=False)
-class Score(Reading):
+class Score(TableCommand):
     """Score predictions of signals that the model has not seen; it says so if it has. Empty cells are skipped.
 
     Example (the model is that of `spectralgp fit --help`):
@@ -257,7 +257,7 @@ class Score(Reading):
 
 @command("learning", "Compare graph kernels with what people use instead.")
 @dataclass(frozen=True, eq=False)
-class Compare(Reading):
+class Compare(TableCommand):
     r"""Compare graph kernels with each other and with what people use instead.
 
     Each is learnt from the first rows and scored on the last. Beside them stand node means, no change (with lag:1: the
@@ -324,7 +324,7 @@ class Forecast(Command):
 
 @command("forecasting", "Take new rows into a model, without learning it anew.")
 @dataclass(frozen=True, eq=False)
-class Update(Reading):
+class Update(TableCommand):
     r"""Take rows that have come since into a model: nothing is learnt anew.
 
     A series goes on from the last of them; rows up to its last one are left out. A model of signals is conditioned on
@@ -350,7 +350,7 @@ class Update(Reading):
 
 @command("pictures", "Draw nodes over time, a map, or filters.")
 @dataclass(frozen=True, eq=False)
-class Plot(Reading):
+class Plot(TableCommand):
     r"""Draw what a model makes of signals: nodes over time, a map or, without either, the learnt filters.
 
     A node over time has what was observed and what fills its empty cells, with intervals; without empty cells, what is
@@ -384,7 +384,7 @@ class Plot(Reading):
 
 @command("answers", "Write a page about a model.")
 @dataclass(frozen=True, eq=False)
-class Report(Reading):
+class Report(TableCommand):
     r"""Write a page about a model, or a series: how well it predicts, beside what one might use instead.
 
     Then a map, a node over time, what neighbours share, calibration and filters. It is one HTML file that needs no
