@@ -403,6 +403,12 @@ class Performance:
             by_signal,
         )
 
+    @property
+    def log_density_error(self) -> float:
+        """Standard error of the log density over the signals; NaN for one."""
+        known = self.log_densities[~np.isnan(self.log_densities)]
+        return float(np.std(known, ddof=1) / np.sqrt(known.size)) if known.size > 1 else float("nan")
+
     def better_than(self, other: Performance) -> dict[str, bool]:
         """Measures in which this one is better, and whether by more than one standard error over the signals."""
         lower_is_better = {

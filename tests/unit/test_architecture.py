@@ -312,7 +312,6 @@ COMPARED_BY_VALUE = {
     "ReleasedFile",
     "RidgeRegression",
     "Row",
-    "Scores",
     "Share",
     "Stacking",
     "Stage",

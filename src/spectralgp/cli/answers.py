@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spectralgp import GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, load
+from spectralgp.baselines import Performance
 from spectralgp.cli import files
 from spectralgp.cli.app import print_json, say, to_be_written
 from spectralgp.cli.commands import Impute, Predict, Report, Score
@@ -27,7 +27,7 @@ from spectralgp.files.tables import (
     write_tables,
 )
 from spectralgp.kernels import InputRecipe
-from spectralgp.scores import coverage, crps, observed_and_predicted, root_mean_square_error
+from spectralgp.scores import coverage, observed_and_predicted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,24 +136,33 @@ def impute(asked: Impute) -> None:
 
 
 def score(asked: Score) -> None:
-    """Score predictions."""
+    """Score predictions, each signal taken alone."""
     fitted, level = files.loaded(asked.model), asked.level
     data = files.data_of(asked, fitted, asked.signals)
     with files.naming(asked.signals):
-        n_seen = int(np.sum(fitted.has_seen(data.inputs, data.signals)))
-        scores = scored(fitted, data.inputs, data.signals, level)
+        n_seen, n_signals = int(np.sum(fitted.has_seen(data.inputs, data.signals))), len(data.signals)
+        observed, mean, std = observed_and_predicted(fitted, data.inputs, data.signals)
+        densities = np.asarray(fitted.log_predictive_density(data.inputs, data.signals, joint=False))
+        found = Performance.of(asked.model.name, observed, mean, std, densities)
+    answer = {
+        "n_signals": int(np.sum(~np.isnan(found.log_densities))),  # of which something was observed
+        **{name: getattr(found, name) for name in ("n_values", "log_density", "log_density_error", "rmse", "crps")},
+        "coverage": coverage(observed, mean, std, level),
+        "level": level,
+        "n_training_signals": n_seen,
+    }
     if asked.as_json:
-        print_json({**asdict(scores), "level": level, "n_training_signals": n_seen})
+        print_json(answer)
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
-    table.add_row("log density of a signal (s.e.)", f"{scores.log_density:.2f} ({scores.log_density_error:.2f}) nats")
-    table.add_row("root mean square error", f"{scores.rmse:.4g}")
-    table.add_row("CRPS", f"{scores.crps:.4g}")
-    table.add_row(f"inside {level:.0%} intervals", f"{scores.coverage:.1%}")
-    typer.echo(f"{scores.n_values} values of {scores.n_signals} signals")
+    table.add_row("log density of a signal (s.e.)", f"{found.log_density:.2f} ({found.log_density_error:.2f}) nats")
+    table.add_row("root mean square error", f"{found.rmse:.4g}")
+    table.add_row("CRPS", f"{found.crps:.4g}")
+    table.add_row(f"inside {level:.0%} intervals", f"{answer['coverage']:.1%}")
+    typer.echo(f"{found.n_values} values of {answer['n_signals']} signals")
     Console().print(table)
     if n_seen:
-        some = "These signals are" if n_seen == len(data.signals) else f"{n_seen} of {len(data.signals)} signals are"
+        some = "These signals are" if n_seen == n_signals else f"{n_seen} of {n_signals} signals are"
         typer.echo(f"{some} training signals, which the model has seen: these scores are too good to expect of others.")
 
 
@@ -176,35 +185,6 @@ def report(asked: Report) -> None:
     with files.naming(asked.model if signals is None else signals):
         path = fitted.report(asked.out, *given, **options)
     say(asked.as_json, {"out": path, "n_bytes": path.stat().st_size}, f"Report: {path}")
-
-
-@dataclass(frozen=True)
-class Scores:
-    """How well a model predicts signals, in nats and in the units of the signals."""
-
-    n_signals: int  # of which something was observed
-    n_values: int
-    log_density: float  # of a signal: mean
-    log_density_error: float  # and standard error, NaN for one signal
-    rmse: float
-    crps: float
-    coverage: float
-
-
-def scored(model: GraphGPRegressor, inputs: Any, truth: pd.DataFrame, level: float) -> Scores:
-    """Score a model on signals, each taken alone; intervals are of probability `level`."""
-    is_observed = truth.notna().to_numpy()
-    densities = np.asarray(model.log_predictive_density(inputs, truth, joint=False))[is_observed.any(axis=1)]
-    observed, mean, std = observed_and_predicted(model, inputs, truth)
-    return Scores(
-        densities.size,
-        int(is_observed.sum()),
-        float(np.mean(densities)),
-        float(np.std(densities, ddof=1) / np.sqrt(densities.size)) if densities.size > 1 else float("nan"),
-        root_mean_square_error(observed, mean),
-        float(np.nanmean(crps(observed, mean, std))),
-        coverage(observed, mean, std, level),
-    )
 
 
 def _check_out(asked: Predict | Impute) -> None:

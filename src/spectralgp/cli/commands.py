@@ -5,6 +5,7 @@ scikit-learn and the rest, is imported when the command is run: no help needs an
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,22 +31,14 @@ COMPARED = "identity,regularized-laplacian,diffusion,matern,polynomial:2,polynom
 # -------------------------------------------------------------------------------------------------------- options
 
 
-def _file(text: str, panel: str | None = "Data") -> Any:
-    """An option that names a file that is there."""
-    return typer.Option(help=text, exists=True, dir_okay=False, rich_help_panel=panel, metavar="FILE")
+def _option(text: str, panel: str | None = None, **more: Any) -> Any:
+    return typer.Option(help=text, rich_help_panel=panel, **more)
 
 
-def _new_file(text: str, metavar: str = "FILE") -> Any:
-    """An option that names a file to be written."""
-    return typer.Option(help=text, dir_okay=False, metavar=metavar)
-
-
-def _data(text: str, **options: Any) -> Any:
-    return typer.Option(help=text, rich_help_panel="Data", **options)
-
-
-def _model(text: str, **options: Any) -> Any:
-    return typer.Option(help=text, rich_help_panel="Model", **options)
+_data, _model = partial(_option, panel="Data"), partial(_option, panel="Model")
+_share = partial(_option, min=0.01, max=0.99)  # a probability
+_file = partial(_option, panel="Data", exists=True, dir_okay=False, metavar="FILE")  # that is there
+_new_file = partial(_option, dir_okay=False, metavar="FILE")  # to be written
 
 
 def _not_zero(jobs: int | None) -> int | None:
@@ -95,21 +88,19 @@ Long = Annotated[
 ]
 Level = Annotated[
     float | None,
-    typer.Option(
-        help="Write the ends of intervals of this probability beside each node (NODE lower, NODE upper), all rounded "
-        "to three digits of the standard deviation.",
-        min=0.01,
-        max=0.99,
+    _share(
+        "Write the ends of intervals of this probability beside each node (NODE lower, NODE upper), all rounded to "
+        "three digits of the standard deviation."
     ),
 ]
-Title = Annotated[str | None, typer.Option(help="The heading.")]
+Title = Annotated[str | None, _option("The heading.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Reading(Command):
-    """How tables of signals are read, which many commands have at the end of their options."""
+class TableCommand(Command):
+    """A command that reads tables of signals; how, is at the end of its options."""
 
     layout: Annotated[Literal["auto", "wide", "long"], _data("Layout of the signals.")] = "auto"
     nodes: Annotated[
@@ -124,7 +115,7 @@ class Reading(Command):
 
 @command("learning", "Learn a model from a graph and signals, and save it.")
 @dataclass(frozen=True, eq=False)
-class Fit(Reading):
+class Fit(TableCommand):
     r"""Learn a model from a graph and signals, or classes of some nodes, in files, and save it.
 
     Empty cells are what was not observed. Nodes are matched by name across files.
@@ -134,7 +125,7 @@ class Fit(Reading):
         --inputs lag:1 --out model.sgp
     """
 
-    out: Annotated[Path, _new_file("File for the model.", "MODEL")]
+    out: Annotated[Path, _new_file("File for the model.", metavar="MODEL")]
     signals: Annotated[Path | None, _file(SIGNALS)] = None
     classes: Annotated[
         Path | None,
@@ -179,7 +170,7 @@ class Fit(Reading):
 
 @command("answers", "Predict signals, with intervals.")
 @dataclass(frozen=True, eq=False)
-class Predict(Reading):
+class Predict(TableCommand):
     r"""Predict signals, with intervals or the standard deviation of what would be observed.
 
     Text is written as in the files that were given: separators, decimal commas, dates. Of a model of classes: the class
@@ -194,23 +185,24 @@ class Predict(Reading):
     out: Out
     signals: Annotated[
         Path | None,
-        _file("Signals to go on from, for a model with lag:1: the signal after each row is predicted.", None),
+        _file("Signals to go on from, for a model with lag:1: the signal after each row is predicted.", panel=None),
     ] = None
     inputs: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Table of new inputs by their names at fit, or of times; lag:1 or time where the model's file does "
+        _option(
+            "Table of new inputs by their names at fit, or of times; lag:1 or time where the model's file does "
             "not say how its inputs were made.",
             metavar="FILE|lag:N|time",
         ),
     ] = None
     at: Annotated[
-        list[str] | None, typer.Option(help="Time to predict, for a model of time; may be repeated.", metavar="TIME")
+        list[str] | None, _option("Time to predict, for a model of time; may be repeated.", metavar="TIME")
     ] = None
     observed: Annotated[
         Path | None,
         _file(
-            "What is known of the predicted signals themselves, with the same labels; empty cells are predicted.", None
+            "What is known of the predicted signals themselves, with the same labels; empty cells are predicted.",
+            panel=None,
         ),
     ] = None
     exposure: Exposure = None
@@ -224,7 +216,7 @@ class Predict(Reading):
 
 @command("answers", "Fill in empty cells, with intervals.")
 @dataclass(frozen=True, eq=False)
-class Impute(Reading):
+class Impute(TableCommand):
     r"""Fill in empty cells; what was observed stays as it is, with standard deviation zero.
 
     Text is written as in the file of the signals: separators, decimal commas, dates.
@@ -249,7 +241,7 @@ class Impute(Reading):
 
 @command("answers", "Score predictions of signals that the model has not seen.")
 @dataclass(frozen=True, eq=False)
-class Score(Reading):
+class Score(TableCommand):
     """Score predictions of signals that the model has not seen; it says so if it has. Empty cells are skipped.
 
     Example (the model is that of `spectralgp fit --help`):
@@ -259,13 +251,13 @@ class Score(Reading):
     model: ModelFile
     signals: Annotated[Path, _file(SIGNALS)]
     inputs: Inputs = None
-    level: Annotated[float, typer.Option(help="Of the intervals whose coverage is measured.", min=0.01, max=0.99)] = 0.9
+    level: Annotated[float, _share("Of the intervals whose coverage is measured.")] = 0.9
     as_json: AsJson = False
 
 
 @command("learning", "Compare graph kernels with what people use instead.")
 @dataclass(frozen=True, eq=False)
-class Compare(Reading):
+class Compare(TableCommand):
     r"""Compare graph kernels with each other and with what people use instead.
 
     Each is learnt from the first rows and scored on the last. Beside them stand node means, no change (with lag:1: the
@@ -311,21 +303,19 @@ class Forecast(Command):
 
     model: ModelFile
     out: Annotated[Path, _new_file("Table for the forecast, CSV or Parquet.")]
-    steps: Annotated[int, typer.Option(help="How many rows ahead.", min=1)] = 1
+    steps: Annotated[int, _option("How many rows ahead.", min=1)] = 1
     std: Table = None
     lower: Table = None
     upper: Table = None
     level: Annotated[
         float | None,
-        typer.Option(
-            help="Probability of the interval of --lower and --upper (0.9); without them its ends are written beside "
-            "each node (NODE lower, NODE upper), rounded.",
-            min=0.01,
-            max=0.99,
+        _share(
+            "Probability of the interval of --lower and --upper (0.9); without them its ends are written beside each "
+            "node (NODE lower, NODE upper), rounded."
         ),
     ] = None
     inputs: Annotated[
-        Path | None, _file("Columns that the series was fitted with beside time, one row per step.", None)
+        Path | None, _file("Columns that the series was fitted with beside time, one row per step.", panel=None)
     ] = None
     date_format: DateFormat = None
     force: Force = False
@@ -334,7 +324,7 @@ class Forecast(Command):
 
 @command("forecasting", "Take new rows into a model, without learning it anew.")
 @dataclass(frozen=True, eq=False)
-class Update(Reading):
+class Update(TableCommand):
     r"""Take rows that have come since into a model: nothing is learnt anew.
 
     A series goes on from the last of them; rows up to its last one are left out. A model of signals is conditioned on
@@ -350,7 +340,7 @@ class Update(Reading):
     """
 
     model: ModelFile
-    signals: Annotated[Path, _file("Rows to take in; those that the model knows are left out.", None)]
+    signals: Annotated[Path, _file("Rows to take in; those that the model knows are left out.", panel=None)]
     out: Annotated[Path | None, _new_file("File for the updated model; the model itself if not given.")] = None
     inputs: Inputs = None
     scores: Annotated[Path | None, _new_file("Table for how odd each new value of a series was, in deviations.")] = None
@@ -360,7 +350,7 @@ class Update(Reading):
 
 @command("pictures", "Draw nodes over time, a map, or filters.")
 @dataclass(frozen=True, eq=False)
-class Plot(Reading):
+class Plot(TableCommand):
     r"""Draw what a model makes of signals: nodes over time, a map or, without either, the learnt filters.
 
     A node over time has what was observed and what fills its empty cells, with intervals; without empty cells, what is
@@ -377,19 +367,16 @@ class Plot(Reading):
 
     model: ModelFile
     out: Annotated[Path, _new_file("Picture (.png, .svg, .pdf) or page (.html).")]
-    node: Annotated[list[str] | None, typer.Option(help="Draw a node over time; may be repeated.", metavar="NAME")] = (
-        None
-    )
+    node: Annotated[list[str] | None, _option("Draw a node over time; may be repeated.", metavar="NAME")] = None
     draw_map: Annotated[bool, typer.Option("--map", help="Draw a row of the signals on the graph.")] = False
-    row: Annotated[
-        str | None, typer.Option(help="Row of the map, by its label; the last if not given.", metavar="LABEL")
-    ] = None
+    row: Annotated[str | None, _option("Row of the map, by its label; the last if not given.", metavar="LABEL")] = None
     signals: Annotated[
-        Path | None, _file("Signals to draw: what was observed and, in empty cells, what the model fills in.", None)
+        Path | None,
+        _file("Signals to draw: what was observed and, in empty cells, what the model fills in.", panel=None),
     ] = None
     inputs: Inputs = None
-    steps: Annotated[int | None, typer.Option(help="Rows ahead, of a series (12; on a map 1).", min=1)] = None
-    level: Annotated[float, typer.Option(help="Probability of intervals.", min=0.01, max=0.99)] = 0.9
+    steps: Annotated[int | None, _option("Rows ahead, of a series (12; on a map 1).", min=1)] = None
+    level: Annotated[float, _share("Probability of intervals.")] = 0.9
     title: Title = None
     force: Force = False
     as_json: AsJson = False
@@ -397,7 +384,7 @@ class Plot(Reading):
 
 @command("answers", "Write a page about a model.")
 @dataclass(frozen=True, eq=False)
-class Report(Reading):
+class Report(TableCommand):
     r"""Write a page about a model, or a series: how well it predicts, beside what one might use instead.
 
     Then a map, a node over time, what neighbours share, calibration and filters. It is one HTML file that needs no
@@ -408,23 +395,21 @@ class Report(Reading):
     """
 
     model: ModelFile
-    out: Annotated[Path, _new_file("The page.", "FILE.html")]
+    out: Annotated[Path, _new_file("The page.", metavar="FILE.html")]
     signals: Annotated[
         Path | None,
         _file(
             "Signals to judge the model by; leave-one-out if not given. Of a series: rows to show before the forecast, "
             "and later ones to judge it by.",
-            None,
+            panel=None,
         ),
     ] = None
     inputs: Inputs = None
-    steps: Annotated[int, typer.Option(help="How many rows ahead, of a series.", min=1)] = 24
+    steps: Annotated[int, _option("How many rows ahead, of a series.", min=1)] = 24
     title: Title = None
     aspect: Annotated[
         float | None,
-        typer.Option(
-            help="Length of a unit upwards on the map, to one sideways; 1 / cos(latitude) for degrees.", min=0.1
-        ),
+        _option("Length of a unit upwards on the map, to one sideways; 1 / cos(latitude) for degrees.", min=0.1),
     ] = None
     force: Force = False
     as_json: AsJson = False
@@ -439,9 +424,7 @@ class Demo(Command):
       spectralgp demo --out pictures
     """
 
-    out: Annotated[Path, typer.Option(help="Folder for the picture; made if need be.", file_okay=False)] = Path(
-        "demo-output"
-    )
+    out: Annotated[Path, _option("Folder for the picture; made if need be.", file_okay=False)] = Path("demo-output")
     as_json: AsJson = False
 
 
@@ -457,7 +440,7 @@ class Example(Command):
       spectralgp example --out files
     """
 
-    out: Annotated[Path, typer.Option(help="Folder for the files; made if need be.", file_okay=False)] = Path("files")
+    out: Annotated[Path, _option("Folder for the files; made if need be.", file_okay=False)] = Path("files")
     force: Force = False
 
 

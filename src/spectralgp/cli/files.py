@@ -14,9 +14,9 @@ import typer
 from spectralgp import Graph, GraphGPClassifier, GraphGPRegressor, load
 from spectralgp._basics.extras import require
 from spectralgp._basics.tables import some
-from spectralgp.cli.commands import Compare, Fit, Forecast, Impute, Plot, Predict, Reading, Report, Score, Update
+from spectralgp.cli.commands import Compare, Fit, Forecast, Impute, Plot, Predict, Report, Score, TableCommand, Update
 from spectralgp.files.graphs import graph_from_file, graph_from_points, with_points
-from spectralgp.files.inputs import clock_of, inputs_from_file, lagged, time_inputs
+from spectralgp.files.inputs import TIME, clock_of, inputs_from_file, lagged, time_inputs
 from spectralgp.files.signals import signals_from_file
 from spectralgp.files.tables import Dialect, dialect_of, parsed_index, read_table
 from spectralgp.graphs import GraphBase
@@ -25,8 +25,6 @@ from spectralgp.kernels.inputs import Clock
 
 if TYPE_CHECKING:
     import pandas as pd
-
-TIME = "time"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +46,13 @@ class InputParts:
     table: Path | None = None
 
 
-def read_signals(asked: Reading, path: Path, graph: GraphBase, *, in_order: bool = False) -> pd.DataFrame:
+def read_signals(asked: TableCommand, path: Path, graph: GraphBase, *, in_order: bool = False) -> pd.DataFrame:
     """Signals on a graph, of which times must increase where rows are inputs."""
     how: dict[str, Any] = {"layout": asked.layout, "nodes": asked.nodes, "date_format": asked.date_format}
     return signals_from_file(path, graph, in_order=in_order, **how)
 
 
-def dialect_for(asked: Reading | Forecast, *paths: Path | None) -> Dialect:
+def dialect_for(asked: TableCommand | Forecast, *paths: Path | None) -> Dialect:
     """How the first file that was given writes tables, for the answer."""
     given = [path for path in paths if path is not None]
     return dialect_of(given[0], asked.date_format) if given else Dialect(date_format=asked.date_format)
@@ -177,7 +175,7 @@ def input_parts(inputs: list[str] | None) -> InputParts:
 
 
 def make_inputs(
-    asked: Reading, path: Path, graph: GraphBase, parts: InputParts, recipe: InputRecipe, *, ahead: bool = False
+    asked: TableCommand, path: Path, graph: GraphBase, parts: InputParts, recipe: InputRecipe, *, ahead: bool = False
 ) -> tuple[pd.DataFrame | None, pd.DataFrame, InputRecipe]:
     """Inputs, the signals that have them, and how they were made, which must be as in `recipe` where that says so."""
     signals, tables = read_signals(asked, path, graph, in_order=parts.lag is not None), list["pd.DataFrame"]()

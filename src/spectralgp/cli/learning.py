@@ -15,16 +15,17 @@ import spectralgp
 from spectralgp import Chebyshev, GraphGPClassifier, GraphGPForecaster, GraphGPRegressor, GraphKernel, Stacking
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import progress_bar
+from spectralgp.baselines import Performance, baselines_of, fillings, forecasts, hidden_at_once
 from spectralgp.cli import files
 from spectralgp.cli.app import Column, print_json, table_of, to_be_written
 from spectralgp.cli.commands import AUTO, KERNELS, Compare, Fit
+from spectralgp.files.inputs import TIME
 from spectralgp.graphs import GraphBase
+from spectralgp.report import words
 from spectralgp.scores import calibration_of, observed_and_predicted, pit
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from spectralgp.baselines import Performance
 
 Fitted = GraphGPRegressor | GraphGPForecaster | GraphGPClassifier
 
@@ -120,7 +121,7 @@ def _of_series(asked: Fit, kernel: GraphKernel | None, data: files.Data) -> tupl
         seasons: Any = AUTO if season == [AUTO] else tuple(float(one) for one in season)
     except ValueError as error:
         raise typer.BadParameter(f"--season must be auto or periods in rows; got {' and '.join(season)}.") from error
-    beside = None if data.inputs is None else data.inputs.drop(columns=files.TIME)
+    beside = None if data.inputs is None else data.inputs.drop(columns=TIME)
     exogenous = None if beside is None or beside.empty else beside
     return GraphGPForecaster(data.graph, seasons=seasons, verbose=1), (data.signals, exogenous)
 
@@ -209,10 +210,8 @@ class Compared:
         cls, found: Performance, evidence: float | None = None, left: float | None = None, seconds: float | None = None
     ) -> Compared:
         """What the table has of a performance."""
-        densities = found.log_densities[~np.isnan(found.log_densities)]
-        error = float(np.std(densities, ddof=1) / np.sqrt(densities.size)) if densities.size > 1 else float("nan")
         inside = {f"{level:.0%}": share for level, share in found.coverages.items()}
-        scores = (found.log_density, error, found.rmse, found.crps, inside["90%"], inside)
+        scores = (found.log_density, found.log_density_error, found.rmse, found.crps, inside["90%"], inside)
         return cls(found.name, evidence, left, *scores, seconds)
 
 
@@ -260,8 +259,6 @@ def compare(asked: Compare) -> None:
                 progress(name)
     if ours is None:
         raise ValueError("kernels must hold one that can be learnt; got none. The notes say why.")
-    from spectralgp.report import words
-
     n_learnt = len(data.signals) - n_held_out
     model, performance, transformed = ours
     others, filled = _baselines(data, n_held_out), _fillings(model, performance.name, data, n_held_out)
@@ -271,24 +268,24 @@ def compare(asked: Compare) -> None:
         *words.baseline_words([*named_ours[1:], *filled[1:]], words.FILLING),
         *(f"{performance.name}: {one}" for one in words.calibration_words(calibration_of(transformed))),
     ]
-    baselines, fillings = [Compared.of(one) for one in others], [Compared.of(one) for one in filled]
+    tables = {
+        "kernels": rows,
+        "baselines": [Compared.of(one) for one in others],
+        "fillings": [Compared.of(one) for one in filled],
+    }
     if asked.as_json:
-        known = {"n_signals": n_learnt, "n_held_out": n_held_out, "kernels": [asdict(row) for row in rows]}
-        more = {"baselines": [asdict(row) for row in baselines], "fillings": [asdict(row) for row in fillings]}
-        print_json({**known, **more, "words": said})
+        listed = {name: [asdict(row) for row in table] for name, table in tables.items()}
+        print_json({"n_signals": n_learnt, "n_held_out": n_held_out, **listed, "words": said})
         return
     console = Console()
     for sentence in said:
         console.print(sentence, highlight=False, markup=False)
-    console.print(table_of([*rows, *baselines], COLUMNS))
-    if fillings:
-        console.print(table_of(fillings, FILLING_COLUMNS, title="\nfilling in"))
-    hidden = (
-        f" Filling in: {filled[0].n_values} observed values of the held-out signals were hidden, in runs like those of "
-        "the empty cells."
-        if filled
-        else ""
-    )
+    console.print(table_of([*rows, *tables["baselines"]], COLUMNS))
+    hidden = ""
+    if filled:
+        console.print(table_of(tables["fillings"], FILLING_COLUMNS, title="\nfilling in"))
+        hidden = f" Filling in: {filled[0].n_values} observed values of the held-out signals were hidden, in runs like "
+        hidden += "those of the empty cells."
     console.print(
         f"Learnt from {n_learnt} signals; the last {n_held_out} are held out. Log evidence: total in nats. Leave-one-"
         "out and held-out: log density in nats per signal. Larger is better for all three. RMSE: of held-out values. "
@@ -303,12 +300,10 @@ def _compared(
     name: str, model: GraphGPRegressor, data: files.Data, n_held_out: int
 ) -> tuple[Compared, Performance, Array]:
     """A kernel's row of the table, how it did signal by signal, and the PIT of every value."""
-    from spectralgp.baselines import Performance
-
     start = perf_counter()
-    model.fit(_rows(data.inputs, slice(None, -n_held_out)), data.signals[:-n_held_out])
+    model.fit(*_part(data, slice(None, -n_held_out)))
     seconds = perf_counter() - start
-    inputs, truth = _rows(data.inputs, slice(-n_held_out, None)), data.signals[-n_held_out:]
+    inputs, truth = _part(data, slice(-n_held_out, None))
     predicted = observed_and_predicted(model, inputs, truth)
     densities = np.asarray(model.log_predictive_density(inputs, truth, joint=False))
     found = Performance.of(name, *predicted, densities)
@@ -321,8 +316,6 @@ def _compared(
 
 def _baselines(data: files.Data, n_held_out: int) -> list[Performance]:
     """What one might use instead, on the same held-out signals."""
-    from spectralgp.baselines import baselines_of, forecasts
-
     inputs, signals = _features(data), data.signals.to_numpy(dtype=float)
     names = [] if data.inputs is None else list(data.inputs.columns)
     columns = [names.index(str(name)) if str(name) in names else -1 for name in data.signals.columns]
@@ -334,8 +327,6 @@ def _baselines(data: files.Data, n_held_out: int) -> list[Performance]:
 
 def _fillings(model: GraphGPRegressor, name: str, data: files.Data, n_held_out: int) -> list[Performance]:
     """Ours and others at values of the held-out signals that are hidden; none where no cell is empty."""
-    from spectralgp.baselines import Performance, fillings, hidden_at_once
-
     names, rows = list(data.graph.names or data.signals.columns), slice(-n_held_out, None)
     signals = data.signals[names].to_numpy(dtype=float)  # in the order of the graph
     if not np.isnan(signals).any():
@@ -357,5 +348,6 @@ def _features(data: files.Data) -> Array:
     return np.empty((len(data.signals), 0)) if data.inputs is None else data.inputs.to_numpy(dtype=float)
 
 
-def _rows(table: pd.DataFrame | None, rows: slice) -> pd.DataFrame | None:
-    return None if table is None else table[rows]
+def _part(data: files.Data, rows: slice) -> tuple[pd.DataFrame | None, pd.DataFrame]:
+    """Inputs and signals of some rows."""
+    return None if data.inputs is None else data.inputs[rows], data.signals[rows]

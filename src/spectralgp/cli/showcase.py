@@ -6,7 +6,6 @@ model fills it in, and so do methods that people use instead.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,15 +15,14 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - makes the next import possible
-from sklearn.impute import IterativeImputer, KNNImputer
+from sklearn.impute import KNNImputer
 
 from spectralgp import Graph, GraphGPRegressor, Identity
 from spectralgp._basics.checks import Array
 from spectralgp._basics.extras import require
 from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import Progress, progress_bar
+from spectralgp.baselines import graph_neighbours, regressed
 from spectralgp.cli.app import Column, print_json, table_of, to_be_written
 from spectralgp.cli.commands import Demo, Example
 from spectralgp.datasets import load_air_quality, load_us_income
@@ -141,22 +139,9 @@ def interpolate(data: Outages) -> Filled:
 
 
 def follow_neighbours(data: Outages) -> Filled:
-    """A station's own level, and the mean departure of its neighbours from theirs on the same day."""
-    seen = np.isfinite(data.known)
-    levels = np.nanmean(data.known, axis=0)
-    departures = np.where(seen, data.known - levels, 0.0)
-    is_near = (data.graph.weights != 0).astype(float)
-    n_near = seen @ is_near
-    of_day = departures.sum(axis=1, keepdims=True) / seen.sum(axis=1, keepdims=True)
-    nearby = np.where(n_near > 0, departures @ is_near / np.maximum(n_near, 1), of_day)
-    return np.where(seen, data.known, levels + nearby), None
-
-
-def regress(data: Outages) -> Filled:
-    """Scikit-learn's iterative imputer: each station regressed on all others, in turn."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # at its usual ten rounds it says that it could go on
-        return IterativeImputer(random_state=0).fit_transform(data.known), None
+    """A station's own level, and the mean departure of its neighbours, all of one weight, from theirs that day."""
+    joined = Graph((data.graph.weights != 0).astype(float))
+    return graph_neighbours(joined, data.inputs, data.known), None
 
 
 def without_graph(data: Outages) -> Filled:
@@ -169,7 +154,7 @@ METHODS: dict[str, Callable[[Outages], Filled]] = {  # what people use instead, 
     "Interpolation": interpolate,
     "Mean of neighbours": follow_neighbours,
     "Nearest days": lambda data: (KNNImputer(n_neighbors=5).fit_transform(data.known), None),
-    "Iterative imputer": regress,
+    "Iterative imputer": lambda data: (regressed(data.inputs[:, :0], data.known, 10), None),  # as it comes
     "GP, no graph": without_graph,
 }
 

@@ -18,9 +18,9 @@ from spectralgp.files.schema import (
     NAME,
     NODES,
     SETTINGS,
+    TINY,
     InputFormula,
     array,
-    each,
     record,
     require,
     several,
@@ -30,7 +30,7 @@ from spectralgp.spectra import Exact
 
 Json = Any
 KIND = "classifier"
-SITES = record(ClassSites, **each("linear curvature", array("n_labels", "n_classes")))
+SITES = record(ClassSites, linear=array("n_labels", "n_classes"), curvature=array("n_labels", "n_classes", least=TINY))
 PARAMETERS = record(
     type("ClassifierParameters", (), {}),
     dict,
@@ -75,8 +75,7 @@ def classes_made(state: Json, arrays: Mapping[str, NDArray[Any]]) -> SimpleNames
     require(is_order, "order", "an order of the nodes", "another")
     shapes = {(*one.linear.shape, *one.curvature.shape) for one in made.sites}
     require(shapes == {2 * (known.size, n_classes)}, "sites", f"of {known.size} labels and {n_classes} classes", shapes)
-    positive = all(np.all(one.curvature > 0) for one in made.sites)
-    require(positive and len(made.converged) == len(made.sites), "sites", "of positive curvature", "others")
+    require(len(made.converged) == len(made.sites), "converged", "one per site", len(made.converged))
     if made.inputs is not None:
         wanted = n_nodes if made.is_flat else n_signals
         require(len(made.inputs) == wanted, "inputs", f"{wanted} rows", len(made.inputs))

@@ -94,14 +94,6 @@ def lagged(signals: pd.DataFrame, lag: int = 1, *, ahead: bool = False) -> tuple
     """
     pandas = require("pandas", "cli", "to read signals from files")
     index = signals.index
-    wrong = np.flatnonzero(index.dtype != object and np.asarray(index[1:] <= index[:-1]))
-    if wrong.size:
-        before, after = index[wrong[0]], index[wrong[0] + 1]
-        got = f"two rows of {after}" if before == after else f"{after} after {before}"
-        raise ValueError(
-            f"signals must be in the order of time for lag:{lag}, one row for each time; got {got}. Sort them, and "
-            "drop or average copies."
-        )
     before = signals if ahead else signals.iloc[:-lag]
     if not len(before):
         raise ValueError(f"signals must have at least {lag + 1} rows for lag:{lag}; got {len(signals)}. Add rows.")

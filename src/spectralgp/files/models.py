@@ -71,11 +71,7 @@ def written(
         found = {name: vars(one.found) for name, one in writing.spectra.items() if isinstance(one.found, cls)}
         state[kind] = [{"laplacian": name, **writing.write(one, f"{kind}.{name}")} for name, one in found.items()]
     state["shared"] = writing.shared
-    try:
-        Reading(writing.arrays).decoded(state)
-    except ValueError as error:
-        raise TypeError(f"the model must be one that a file can hold to be saved; got: {error}. {SET}") from error
-    return state, writing.arrays
+    return writing.checked(state, FILE)
 
 
 def parts_of(graph: Graph) -> dict[str, Any]:
@@ -87,12 +83,7 @@ def parts_of(graph: Graph) -> dict[str, Any]:
 def parts_written(parts: Mapping[str, Any], file: Any) -> tuple[Json, dict[str, NDArray[Any]]]:
     """Parts that a kind of file has as JSON, and the arrays that it names; a TypeError says what it cannot hold."""
     writing = Writing()
-    state = {name: writing.write(part, name) for name, part in parts.items()}
-    try:
-        Reading(writing.arrays).decoded(state, file)
-    except ValueError as error:
-        raise TypeError(f"the model must be one that a file can hold to be saved; got: {error}.") from error
-    return state, writing.arrays
+    return writing.checked({name: writing.write(part, name) for name, part in parts.items()}, file)
 
 
 class Writing:
@@ -103,6 +94,14 @@ class Writing:
         self.shared: dict[str, list[Json]] = {"signals": [], "tasks": [], "models": []}
         self.spectra: dict[str, Spectrum] = {}  # one for each Laplacian
         self._references: dict[int, tuple[Any, Json]] = {}
+
+    def checked(self, state: Json, file: Any) -> tuple[Json, dict[str, NDArray[Any]]]:
+        """JSON and the arrays that it names, if a kind of file can hold them."""
+        try:
+            Reading(self.arrays).decoded(state, file)
+        except ValueError as error:
+            raise TypeError(f"the model must be one that a file can hold to be saved; got: {error}. {SET}") from error
+        return state, self.arrays
 
     def write(self, value: Any, where: str) -> Json:
         """A value as JSON."""
@@ -316,10 +315,14 @@ def _bounds_of(floor: float, variance: float) -> tuple[float, float]:
 
 def response_names(state: Json) -> set[str]:
     """Names of the user's functions in JSON, wherever they stand."""
-    is_one = isinstance(state, dict) and state.get("type") == "Response" and isinstance(state.get("name"), str)
-    found = {state["name"]} if is_one else set[str]()
-    parts = state.values() if isinstance(state, dict) else state if isinstance(state, list) else ()
-    return found.union(*(response_names(part) for part in parts))
+    found, waiting = set[str](), list[Json]([[state]])
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict) and part.get("type") == "Response" and isinstance(part.get("name"), str):
+            found.add(part["name"])
+        parts = part.values() if isinstance(part, dict) else part
+        waiting += [one for one in parts if isinstance(one, dict | list)]
+    return found
 
 
 def parts_made(state: Json, arrays: Mapping[str, NDArray[Any]], file: Any) -> SimpleNamespace:

@@ -34,6 +34,7 @@ Kind = Any
 RECORDS: dict[type, type[Struct]] = {}  # what is written of an object, by its type
 MAKERS: dict[type[Struct], Callable[..., Any]] = {}  # what makes an object of that again
 MOST_MOMENTS = 2**20
+TINY = 5e-324  # the least number above zero
 
 # --------------------------------------------------------------------------------------------------------- values
 
@@ -94,12 +95,18 @@ def _name(found: Any, reading: Any) -> Any:
     return found
 
 
-def array(*axes: str, kinds: str = "f", allows_nan: bool = False, or_number: bool = False) -> Kind:
+def array(
+    *axes: str, kinds: str = "f", allows_nan: bool = False, or_number: bool = False, least: float = -math.inf
+) -> Kind:
     """An array, stored beside the JSON; an axis of one name has one length in all of a file, one with _ any length."""
 
     def array(found: Any, reading: Any) -> Any:
-        if or_number and not isinstance(found, dict):
-            return convert(found, float)
+        value = convert(found, float) if or_number and not isinstance(found, dict) else stored_array(found, reading)
+        if np.any(value < least):
+            raise ValueError(f"must be {'positive' if least == TINY else f'at least {least:g}'}; got {np.min(value):g}")
+        return value
+
+    def stored_array(found: Any, reading: Any) -> Any:
         reference: Any = convert(found, ARRAY)
         if reference.array not in reading.arrays:
             raise ValueError(f"must be an array of this file; got {reference.array[:60]!r}")
@@ -160,7 +167,7 @@ ARRAY = defstruct("ARRAY", [("array", str), ("order", Literal["C", "F"])], forbi
 POSITIVE, NOT_NEGATIVE = Annotated[float, Meta(gt=0)], Annotated[float, Meta(ge=0)]
 COUNT, NUMBER = integer(0), number()
 NAME, SCALES, LIMITS = special(_name), special(_scales), special(_limits)
-PER_NODE, NODES = array("n_nodes"), array("n_nodes", kinds="i")
+PER_NODE, POSITIVE_PER_NODE, NODES = array("n_nodes"), array("n_nodes", least=TINY), array("n_nodes", kinds="i")
 
 
 def require(condition: Any, name: str, expected: str, found: object) -> None:
@@ -223,7 +230,7 @@ GraphKernel: Kind = Union[
 LENGTH: dict[str, Kind] = {"length_scale": SCALES, "length_scale_bounds": LIMITS, "tagged": True}
 InputFormula: Kind = Union[  # noqa: UP007
     record(of_inputs.RBF, **LENGTH),
-    record(of_inputs.Matern, nu=number(5e-324), **LENGTH),
+    record(of_inputs.Matern, nu=number(TINY), **LENGTH),
     record(of_inputs.RationalQuadratic, alpha=POSITIVE, alpha_bounds=LIMITS, **LENGTH),
     record(of_inputs.ExpSineSquared, periodicity=POSITIVE, periodicity_bounds=LIMITS, **LENGTH),
     record(of_inputs.DotProduct, sigma_0=NOT_NEGATIVE, sigma_0_bounds=LIMITS, tagged=True),
@@ -265,15 +272,12 @@ def _complete(**fields: Any) -> Any:
     shapes = (n_stored + 1, n_stored + 1) if state.gram is None else state.gram.shape, state.level.shape
     is_whole = shapes == ((n_stored + 1, n_stored + 1), (n_stored + 1,)) and are_places(state.rows, n_stored)
     require(is_whole, "signals", f"of {n_stored} signals", f"arrays of shapes {shapes}")
-    require(np.all(state.divisor > 0), "divisor", "positive", "others")
     return state.signals
 
 
 def _units(**fields: Any) -> Units:
     units = Units(**fields)
     require(np.all(units.divisor > 0), "units.relative", "positive", "others")
-    variances = np.zeros(1) if units.offset_variance is None else units.offset_variance
-    require(np.all(variances >= 0), "units.offset_variance", "variances", "others")
     return units
 
 
@@ -296,7 +300,7 @@ OF_SIGNALS: dict[str, Kind] = {
         offset=OFFSET,
         spread=POSITIVE,
         relative=PER_NODE | None,
-        offset_variance=(PER_NODE | None, None),
+        offset_variance=(array("n_nodes", least=0.0) | None, None),
         signal_scales=(array("_scaled_signals") | None, None),
     ),
     "read_as": READ_AS | None,
@@ -308,7 +312,7 @@ SignalsState: Kind = Union[  # noqa: UP007
         _complete,
         source=array("_stored", "n_nodes", kinds="fiu"),
         offset=OFFSET,
-        divisor=OFFSET,
+        divisor=array("n_nodes", or_number=True, least=TINY),
         gram=array("_and_ones", "_and_ones") | None,  # null where there are many signals
         rounding=NOT_NEGATIVE,
         rows=array("n_signals", kinds="i"),
@@ -340,11 +344,6 @@ SETTINGS = record(  # null where spectra are exact, which leaves nothing to set
 )
 
 
-def _observed_by(**fields: Any) -> ObservedBy:
-    require(np.all(fields["beside"] > 0), "observed_by.beside", "positive", "others")
-    return ObservedBy(**fields)
-
-
 PARAMETER = POSITIVE | None  # of a likelihood; null where it is still to be learnt
 LIKELIHOOD: Kind = Union[
     *(record(kind, tagged=True) for kind in (likelihoods.Poisson, likelihoods.Bernoulli, likelihoods.Binomial)),
@@ -367,9 +366,8 @@ TASK = record(
     observed_by=(  # as they are up to version 5
         record(
             ObservedBy,
-            _observed_by,
             likelihood=LIKELIHOOD,
-            beside=array("n_signals", "n_nodes"),
+            beside=array("n_signals", "n_nodes", least=TINY),
             columns=array("_effects", "n_signals", "n_nodes"),
         )
         | None,
@@ -378,22 +376,15 @@ TASK = record(
     typical_variance=(POSITIVE | None, None),
 )
 
-
-def _logarithms(**fields: Any) -> Logarithms:
-    require(np.all(fields["input_spreads"] > 0), "input_spreads", "above zero", "others")
-    return Logarithms(**fields)
-
-
 # what the inputs and signals of a candidate's task are of the user's; those themselves where it is null
 TRANSFORMATION: Kind = Union[  # noqa: UP007
     record(Changes, columns=NODES, factor=float, tagged=True),
     record(
         Logarithms,
-        _logarithms,
         spread=POSITIVE,
         highest=POSITIVE,
         columns=array("n_logarithms", kinds="i"),
-        input_spreads=array("n_logarithms"),
+        input_spreads=array("n_logarithms", least=TINY),
         tagged=True,
     ),
 ]
@@ -414,7 +405,6 @@ def _shrinkage(**fields: Any) -> Shrinkage:
     n_rows, n_nodes = shrinkage.root.shape
     of_how_many = f"of {shrinkage.n_signals} signals on {n_nodes} nodes"
     require(min(shrinkage.n_signals, n_nodes) <= n_rows <= n_nodes, "root", of_how_many, f"{n_rows} rows")
-    require(np.all(shrinkage.profile > 0), "profile", "positive", "others")
     try:
         root = shrinkage.root_of_mean
     except np.linalg.LinAlgError as error:
@@ -443,7 +433,7 @@ MODEL = record(
             _shrinkage,
             worth=POSITIVE,
             root=array("_root_rows", "n_nodes"),
-            profile=PER_NODE,
+            profile=POSITIVE_PER_NODE,
             n_signals=integer(0),
             freedom=number(2.0 + 1e-9),
         )

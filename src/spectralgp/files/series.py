@@ -22,7 +22,9 @@ from spectralgp.files.schema import (
     NUMBER,
     PER_NODE,
     POSITIVE,
+    POSITIVE_PER_NODE,
     RECORDS,
+    TINY,
     GraphKernel,
     Kind,
     array,
@@ -47,8 +49,6 @@ from spectralgp.time.learning import Dynamics
 
 Json = Any
 KIND = "forecaster"
-OF_STACK = ("weights", "spread", "horizons", "drift", "drifting", "inflations", "shares", "correlations")
-OF_FIT = ("dynamics", "log_likelihood", "value", "certificate", "detail", "stages", "precision")
 OF_MODEL = ("clock", "mean", "scales", "recent", "last", "n_steps", "trials", "components", "notes")
 OF_BACKTEST = ("horizons", "n_origins", "coverage", "log_density", "node_rmse", "how", "coverages", "bias")
 
@@ -74,7 +74,6 @@ def _mean(**fields: Any) -> Mean:
     mean = Mean(**fields)
     n_columns = sum(2 * len(season.harmonics) for season in mean.seasons) + mean.n_exogenous
     require(len(mean.coefficients) == n_columns, "coefficients", f"{n_columns} rows", len(mean.coefficients))
-    require(np.all(mean.x_scale > 0), "x_scale", "above zero", "others")
     return mean
 
 
@@ -85,7 +84,8 @@ MEAN = record(
     seasons=several(record(Season, name=Literal["", "day", "week", "year"], period=POSITIVE, harmonics=several(COUNT))),
     levels=PER_NODE,
     coefficients=array("_columns", "n_nodes"),
-    **each("x_center x_scale", array("n_exogenous")),
+    x_center=array("n_exogenous"),
+    x_scale=array("n_exogenous", least=TINY),
     **each("penalty x_penalty", NOT_NEGATIVE),
 )
 
@@ -96,8 +96,6 @@ def _process(**fields: Any) -> ModalProcess:
     for name in ("powers", "rates"):
         found = getattr(process, name).shape
         require(found == shape, name, f"of shape {shape}", found)
-    proper = np.all(process.powers >= 0) and np.all(process.rates > 0) and np.all(process.own > 0)
-    require(proper, "powers, rates and own", "of a process", "others")
     return process
 
 
@@ -105,8 +103,9 @@ PROCESS = record(
     ModalProcess,
     _process,
     components=COMPONENTS,
-    **each("powers rates", array("_components", "n_nodes")),
-    own=PER_NODE,
+    powers=array("_components", "n_nodes", least=0.0),
+    rates=array("_components", "n_nodes", least=TINY),
+    own=POSITIVE_PER_NODE,
     basis=array("n_nodes", "n_nodes") | None,
 )
 DYNAMICS = record(
@@ -117,8 +116,8 @@ DYNAMICS = record(
     **each("noise_variance least_rate", POSITIVE),
 )
 FIT = record(
-    type("FitOnGraph", (), {}),
-    SimpleNamespace,
+    SeriesFit,
+    SimpleNamespace,  # the process is the member's
     dynamics=DYNAMICS,
     **each("log_likelihood value", NUMBER),
     certificate=RECORDS[Certificate],
@@ -168,14 +167,14 @@ TRIALS = record(
 )
 BY_HORIZON = array("n_horizons")
 STACK = record(
-    type("StackOfMembers", (), {}),
-    SimpleNamespace,
+    Stack,
+    SimpleNamespace,  # members are beside it in the file
     weights=array("n_members"),
     spread=COUNT,
     horizons=BY_HORIZON,
     drift=array("_drifting", "_lags", "n_nodes"),
     drifting=array("n_horizons", kinds="i"),
-    inflations=array("n_horizons", "n_nodes"),
+    inflations=array("n_horizons", "n_nodes", least=TINY),
     shares=BY_HORIZON,
     correlations=array("_correlated", "n_nodes", "n_nodes"),
 )
@@ -226,7 +225,7 @@ FILE = record(
     backtest=BACKTEST | None,
     clock=CLOCK,
     mean=MEAN,
-    scales=PER_NODE,
+    scales=POSITIVE_PER_NODE,
     recent=array("_lags_kept", "n_nodes"),
     last=float,
     n_steps=COUNT,
@@ -245,14 +244,14 @@ def series_written(
 
     `estimator` has ``parameters`` and the form of answers, by the fields of the file.
     """
-    members = []
-    for member, seen in zip(model.stack.members, model.states, strict=True):
-        fit = None
-        if member.fit is not None:
-            fit = {name: getattr(member.fit, name) for name in OF_FIT} | {"outcome": member.fit.outcome}
-        known = {name: getattr(seen, name) for name in ("time", "log_likelihood", "state", "covariance")}
-        known |= {"unknown": seen.unknown if len(seen.unknown) else None}
-        members.append({"name": member.name, "process": member.process, "fit": fit, **known})
+    members = [
+        {
+            **{name: getattr(member, name) for name in ("name", "process", "fit")},
+            **{name: getattr(seen, name) for name in ("time", "log_likelihood", "state", "covariance")},
+            "unknown": seen.unknown if len(seen.unknown) else None,
+        }
+        for member, seen in zip(model.stack.members, model.states, strict=True)
+    ]
     scores = None
     if backtest is not None:
         scores = {name: getattr(backtest, name) for name in OF_BACKTEST} | {"names": tuple(backtest.rmse)}
@@ -262,7 +261,7 @@ def series_written(
         "kind": KIND,
         "graph": parts_of(graph),
         "backtest": scores,
-        "stack": {name: getattr(model.stack, name) for name in OF_STACK},
+        "stack": model.stack,
         "members": members,
         **{name: getattr(model, name) for name in OF_MODEL},
     }
@@ -283,7 +282,6 @@ def series_made(state: Json, arrays: Mapping[str, NDArray[Any]]) -> tuple[Series
     require(stack.drift.shape[1] == LAGS * n_nodes, "stack.drift", f"of {LAGS} lags", stack.drift.shape)
     require(len(stack.correlations) in (0, len(stack.horizons)), "stack.correlations", "one per horizon", "others")
     require(np.all(np.diff(stack.horizons) > 0), "stack.horizons", "increasing", "others")
-    require(np.all(stack.inflations > 0) and np.all(made.scales > 0), "inflations and scales", "above zero", "others")
     require(made.recent.shape == (LAGS, n_nodes), "recent", f"{LAGS} rows", made.recent.shape)
     fields = {name: getattr(made, name) for name in OF_MODEL}
     return SeriesModel(stack=Stack(members=tuple(members), **vars(stack)), states=tuple(filtered), **fields), made
