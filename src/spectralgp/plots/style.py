@@ -76,7 +76,8 @@ class Positions:
         if not self.are_dates:
             use_whole_numbers(ax, bool((self.places == np.round(self.places)).all()))
             return
-        dates = _matplotlib_dates()
+        from matplotlib import dates
+
         ax.xaxis_date(self.zone)  # so that dates can be added to the axes
         locator = dates.AutoDateLocator(tz=self.zone)
         ax.xaxis.set_major_locator(locator)
@@ -117,13 +118,9 @@ def _as_dates(positions: Any) -> tuple[Array, tzinfo | None] | None:
             "positions must all have a time zone or none; got both. "
             "Convert them, for example by pandas.to_datetime(positions, utc=True)."
         )
-    return _matplotlib_dates().date2num(array), zones[0] if zones else None
+    from matplotlib.dates import date2num
 
-
-def _matplotlib_dates() -> Any:
-    import matplotlib.dates
-
-    return matplotlib.dates
+    return date2num(array), zones[0] if zones else None
 
 
 def use_whole_numbers(ax: Axes, whole: bool = True) -> None:
