@@ -26,7 +26,8 @@ from scipy.sparse import csr_array
 from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array
 from spectralgp.graphs.core import LaplacianKind, laplacian_parts
-from spectralgp.operators.cpu import gershgorin_bound, row_squares, summed_column_products, summed_products
+from spectralgp.operators import ArrayOperator
+from spectralgp.operators.cpu import gershgorin_bound, row_squares
 from spectralgp.partitioned.folder import read_partition, read_verified
 
 CACHED_SHARE = 0.2  # of a worker's memory, for partitions of the graph that stay open
@@ -139,7 +140,8 @@ class LocalLaplacian:
             return squares, crosses
         self.step(scale, current, previous, n_rows)
         own, other = previous[: self.n_own], current[: self.n_own]
-        return products(own, own, gram), products(own, other, gram)
+        multiply = ArrayOperator.product if gram else ArrayOperator.column_products
+        return multiply(own, own), multiply(own, other)
 
     @property
     def _is_compiled(self) -> bool:
@@ -153,14 +155,6 @@ class LocalLaplacian:
             make: Any = csr_array if self.xp is np else import_module("cupyx.scipy.sparse").csr_matrix
             self._rows[shape] = make((weights[:last], indices[:last], indptr[: n_rows + 1]), shape=shape)
         return self._rows[shape]
-
-
-def products(left: Any, right: Any, gram: bool) -> Array:
-    """``left^T right``, or its diagonal, on the host in double precision."""
-    if isinstance(left, np.ndarray):
-        return summed_products(left, right) if gram else summed_column_products(left, right)
-    product = on_host(left.T @ right).astype(np.float64)
-    return product if gram else np.diagonal(product).copy()
 
 
 # --------------------------------------------------------------------------------------------- opened partitions
@@ -352,7 +346,7 @@ class Clenshaw(Program):
         if is_half:  # at half the scale, from b_2 - b_1: scale L b_1 / 2 - 2 b_1 - b_2 + b_1 is A b_1 - b_2
             previous -= current
         run.step(n_rows, 0.5 if is_half else 1.0)
-        multiply = combined if self.coefficients.ndim == 3 else scaled
+        multiply = ArrayOperator.combine if self.coefficients.ndim == 3 else ArrayOperator.scale
         previous += multiply(run.carried["columns"][:n_rows], self.coefficients[number])
 
 
@@ -380,7 +374,7 @@ class Lanczos(Program):
     def step(self, run: Run, number: int, n_rows: int) -> Any:
         run.step(n_rows)
         own = [block[: run.local.n_own] for block in run.blocks]
-        return np.array([products(own[0], other, gram=False)[0] for other in own])
+        return np.array([ArrayOperator.column_products(own[0], other)[0] for other in own])
 
 
 def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) -> Message:
@@ -452,23 +446,3 @@ def random(draw: Any, key: TaskKey, n_columns: int, random_state: np.random.Gene
     """Random numbers of the nodes; the generator stays as it is, for the task may run again."""
     local, own = laplacian(key), copy.deepcopy(random_state)
     return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, own, key.dtype, local.xp)
-
-
-def row_products(left: Any, right: Any) -> Any:
-    """Inner products of the rows."""
-    return (left * right).sum(axis=1)[:, None]
-
-
-def beside(left: Any, right: Any) -> Any:
-    """Columns of two blocks."""
-    return array_namespace(left).concat([left, right], axis=1)
-
-
-def combined(block: Any, matrix: Array) -> Any:
-    """``block @ matrix``."""
-    return block @ array_namespace(block).asarray(matrix, dtype=block.dtype)
-
-
-def scaled(block: Any, factors: Array) -> Any:
-    """``block * factors``."""
-    return block * array_namespace(block).asarray(factors, dtype=block.dtype)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._basics.arrays import take
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention
 from spectralgp.graphs import LaplacianKind
-from spectralgp.operators import Operator
+from spectralgp.operators import ArrayOperator, Operator
 from spectralgp.partitioned import cluster, local
 from spectralgp.partitioned.cluster import Placement, pinned_to, workers_of
 from spectralgp.partitioned.local import TaskKey
@@ -170,28 +169,28 @@ class PartitionedOperator(Operator):
         return self.mapped(local.rows, 2, self.keys)
 
     def row_products(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
-        return self.mapped(local.row_products, 1, left, right)
+        return self.mapped(ArrayOperator.row_products, 1, left, right)
 
     def beside(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
-        return self.mapped(local.beside, left.n_columns + right.n_columns, left, right)
+        return self.mapped(ArrayOperator.beside, left.n_columns + right.n_columns, left, right)
 
     def chosen(self, block: PartitionedBlock, columns: NDArray[np.intp]) -> PartitionedBlock:
-        return self.mapped(partial(take, axis=1), len(columns), block, np.asarray(columns))
+        return self.mapped(ArrayOperator.chosen, len(columns), block, np.asarray(columns))
 
     def combine(self, block: PartitionedBlock, matrix: Array) -> PartitionedBlock:
-        return self.mapped(local.combined, matrix.shape[1], block, matrix)
+        return self.mapped(ArrayOperator.combine, matrix.shape[1], block, matrix)
 
     def scale(self, block: PartitionedBlock, factors: Array) -> PartitionedBlock:
-        return self.mapped(local.scaled, block.n_columns, block, factors)
+        return self.mapped(ArrayOperator.scale, block.n_columns, block, factors)
 
     def product(self, left: PartitionedBlock, right: PartitionedBlock) -> Array:
-        return self._summed_products(left, right, True)
+        return self._summed(ArrayOperator.product, left, right)
 
     def column_products(self, left: PartitionedBlock, right: PartitionedBlock) -> Array:
-        return self._summed_products(left, right, False)
+        return self._summed(ArrayOperator.column_products, left, right)
 
-    def _summed_products(self, left: PartitionedBlock, right: PartitionedBlock, gram: bool) -> Array:
-        return np.sum(np.stack(self.gather(self.mapped(local.products, 0, left, right, gram).parts)), axis=0)
+    def _summed(self, multiply: Callable[..., Array], left: PartitionedBlock, right: PartitionedBlock) -> Array:
+        return np.sum(self.gather(self.mapped(multiply, 0, left, right).parts), axis=0)
 
     # ------------------------------------------------------------------------------------------------- passes
 
