@@ -23,6 +23,7 @@ from spectralgp import Graph, decompose
 from spectralgp.graphs import GraphBase
 from spectralgp.graphs.points import usual_bandwidth
 from spectralgp.partitioned import PartitionedGraph, building
+from spectralgp.partitioned import rows as built_rows
 from spectralgp.partitioned.folder import ARRAYS, checksum, read_owners, read_verified
 from spectralgp.partitioned.partitioning import hilbert_index
 
@@ -809,9 +810,7 @@ def test_an_interrupted_build_goes_on_with_what_is_finished(tmp_path, monkeypatc
 def test_edges_that_were_shuffled_are_not_shuffled_again(tmp_path, monkeypatch):
     graph = random_graph(5)
     folder = as_parquet(edges_of(graph, np.random.default_rng(2)), tmp_path / "edges")
-    from spectralgp.partitioned import edges
-
-    calls, original = [], edges._shuffled
+    calls, original = [], built_rows._shuffled
 
     def watched(site, table, number):
         if len(calls) == 4:
@@ -822,13 +821,13 @@ def test_edges_that_were_shuffled_are_not_shuffled_again(tmp_path, monkeypatch):
     build = lambda: PartitionedGraph.from_edges(  # noqa: E731
         folder, tmp_path / "g", n_partitions=3, n_nodes=120, partitioner="contiguous"
     )
-    monkeypatch.setattr(edges, "_shuffled", watched)
+    monkeypatch.setattr(built_rows, "_shuffled", watched)
     with pytest.raises(OSError, match="No space left"):
         build()
     assert not (tmp_path / "g" / "head.json").exists()
     calls.clear()
     monkeypatch.setattr(
-        edges, "_shuffled", lambda site, table, number: calls.append(number) or original(site, table, number)
+        built_rows, "_shuffled", lambda site, table, number: calls.append(number) or original(site, table, number)
     )
     check_partitions(build(), graph)
     assert min(calls) == 4
