@@ -23,6 +23,7 @@ from spectralgp import Graph, decompose
 from spectralgp.graphs import GraphBase
 from spectralgp.graphs.points import usual_bandwidth
 from spectralgp.partitioned import PartitionedGraph, building
+from spectralgp.partitioned import rows as built_rows
 from spectralgp.partitioned.folder import ARRAYS, checksum, read_owners, read_verified
 from spectralgp.partitioned.partitioning import hilbert_index
 
@@ -397,7 +398,7 @@ def test_integers_that_are_names(tmp_path):
         ({"source": [0, 1, 1], "target": [1, 2, 0]}, r"got (1.0 and 3.0|3.0 and 1.0) between (0 and 1|1 and 0)"),
         ({"source": [0, 1, 9]}, "edges must join nodes from 0 to 3; got 9"),
         ({"source": [0, 1, -1]}, "edges must join nodes from 0 to 3; got -1"),
-        ({"source": ["a", "b", "c"]}, "edges must join nodes from 0 to 3 when n_nodes is given without names"),
+        ({"source": ["a", "b", "c"]}, "n_nodes must equal the number of labels in edges, 6; got 4"),
     ],
 )
 @pytest.mark.parametrize("partitioner", ["contiguous", "rcm"])
@@ -406,7 +407,14 @@ def test_wrong_edges_are_refused_and_leave_nothing(tmp_path, change, message, pa
     folder = as_parquet({name: np.array(column) for name, column in table.items()}, tmp_path / "edges")
     with pytest.raises(ValueError, match=message):
         PartitionedGraph.from_edges(folder, tmp_path / "g", n_partitions=2, n_nodes=4, partitioner=partitioner)
-    assert not list((tmp_path / "g").iterdir())
+    assert not (tmp_path / "g").exists() or not list((tmp_path / "g").iterdir())
+
+
+def test_edges_that_are_counted_at_first_and_named_later_are_refused(tmp_path):
+    edges = as_parquet({"source": [0, 1, 2], "target": [1, 2, 3]}, tmp_path / "edges")
+    pytest.importorskip("pandas").DataFrame({"source": ["a"], "target": [3]}).to_parquet(edges / "3.parquet")
+    with pytest.raises(ValueError, match="edges must join nodes from 0 to 3, as the first of them do; got 'a'"):
+        PartitionedGraph.from_edges(edges, tmp_path / "g", n_partitions=2, partitioner="contiguous")
 
 
 def test_edges_that_skip_a_node_need_its_number(tmp_path):
@@ -802,9 +810,7 @@ def test_an_interrupted_build_goes_on_with_what_is_finished(tmp_path, monkeypatc
 def test_edges_that_were_shuffled_are_not_shuffled_again(tmp_path, monkeypatch):
     graph = random_graph(5)
     folder = as_parquet(edges_of(graph, np.random.default_rng(2)), tmp_path / "edges")
-    from spectralgp.partitioned import edges
-
-    calls, original = [], edges._shuffled
+    calls, original = [], built_rows._shuffled
 
     def watched(site, table, number):
         if len(calls) == 4:
@@ -815,13 +821,13 @@ def test_edges_that_were_shuffled_are_not_shuffled_again(tmp_path, monkeypatch):
     build = lambda: PartitionedGraph.from_edges(  # noqa: E731
         folder, tmp_path / "g", n_partitions=3, n_nodes=120, partitioner="contiguous"
     )
-    monkeypatch.setattr(edges, "_shuffled", watched)
+    monkeypatch.setattr(built_rows, "_shuffled", watched)
     with pytest.raises(OSError, match="No space left"):
         build()
     assert not (tmp_path / "g" / "head.json").exists()
     calls.clear()
     monkeypatch.setattr(
-        edges, "_shuffled", lambda site, table, number: calls.append(number) or original(site, table, number)
+        built_rows, "_shuffled", lambda site, table, number: calls.append(number) or original(site, table, number)
     )
     check_partitions(build(), graph)
     assert min(calls) == 4

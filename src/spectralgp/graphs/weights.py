@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence, Set
+from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NoReturn
@@ -21,6 +22,7 @@ NodeName = Callable[[int], object]  # of a position, for messages
 _ADJACENCY = "Weights are an adjacency matrix; for a list of edges use Graph.from_edges, for points Graph.from_points."
 _ROWS_OF_EDGES = " If its rows are edges, use Graph.from_edges."
 _ABSENT = "Use 0 where there is no edge."
+_COUNTED = "Nodes are counted from zero; if the integers are labels, give the labels as names."
 _UNDIRECTED = "Graphs are undirected: pass (weights + weights.T) / 2, or the larger of the two directions."
 
 SIMILARITIES = "A Laplacian needs similarities: pass absolute values, or drop the negative edges."
@@ -286,17 +288,16 @@ def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None
         raise ValueError(
             "weights must be None when the edges carry weights themselves; got both. Pass them in one place only."
         )
-    if n_nodes is not None:
-        n_nodes = as_integer(n_nodes, "n_nodes", 1)
-    if names is not None:
-        names = as_names(names, n_nodes)
-    starts, ends, n_nodes, names = _positions(sources, targets, names, n_nodes)
+    counted = [as_integers(labels) for labels in (sources, targets)]
+    if all(integers is not None for integers in counted):  # so that lists are converted once
+        sources, targets = counted
+    nodes = nodes_of_edges([(sources, targets, column)], names, n_nodes)
+    starts, ends = map(nodes.positions, (sources, targets))
     values = edge_values(column if weights is None else weights, len(starts))
-    dtype: Any = np.int32 if n_nodes < 2**31 else np.int64
+    dtype: Any = np.int32 if nodes.n_nodes < 2**31 else np.int64
     low, high = (edge(starts, ends).astype(dtype, copy=False) for edge in (np.minimum, np.maximum))
-    named = (lambda node: node) if names is None else names.__getitem__
-    refuse_loops(low, high, named)
-    return mirrored(*unique_edges(low, high, values, named, named), n_nodes), names
+    refuse_loops(low, high, nodes.name)
+    return mirrored(*unique_edges(low, high, values, nodes.name, nodes.name), nodes.n_nodes), nodes.names
 
 
 def edge_values(given: Any, n_edges: int, name: str = "weights") -> Array:
@@ -366,37 +367,114 @@ def _refuse(given: str) -> NoReturn:
     )
 
 
-def _positions(sources: Any, targets: Any, names: Names, n_nodes: int | None) -> tuple[Integers, Integers, int, Names]:
-    """Turn endpoints into node positions: integers are positions already, anything else is a label."""
-    starts, ends = as_integers(sources), as_integers(targets)
-    labelled = names is not None and all(isinstance(name, int | np.integer) for name in names)
-    if starts is None or ends is None or (labelled and len(starts)):
-        return _look_up(as_labels(sources), as_labels(targets), names, n_nodes)
-    largest = int(max(starts.max(), ends.max())) if len(starts) else -1
-    smallest = int(min(starts.min(), ends.min())) if len(starts) else 0
-    n_nodes = n_nodes if names is None else len(names)
-    if smallest < 0 or (n_nodes is not None and largest >= n_nodes):
-        raise ValueError(
-            f"edges must join nodes from 0{'' if n_nodes is None else f' to {n_nodes - 1}'}; "
-            f"got {smallest if smallest < 0 else largest}. "
-            "Nodes are counted from zero; if the integers are labels, give the labels as names."
-        )
+@dataclass(frozen=True, eq=False)
+class EdgeNodes:
+    """The nodes that edges join: integers are positions already, unless labels have theirs in `index`."""
+
+    n_nodes: int
+    names: Names = None
+    index: dict[Hashable, int] | None = None
+
+    def positions(self, labels: Any) -> Integers:
+        """Positions of some ends of edges."""
+        if self.index is not None:
+            listed = as_labels(labels)
+            try:
+                return np.fromiter(map(self.index.__getitem__, listed), dtype=np.int64, count=len(listed))
+            except KeyError as error:
+                _refuse_missing(error.args)
+                raise ValueError(
+                    f"edges must join nodes listed in names; got {error.args[0]!r}. Add it to names, or drop its edges."
+                ) from None
+            except TypeError as error:
+                raise _unhashable(error) from error
+        positions = as_integers(labels)
+        if positions is None:
+            raise ValueError(
+                f"edges must join nodes from 0 to {self.n_nodes - 1}, as the first of them do; got {labels[0]!r}. "
+                "Pass names."
+            )
+        outside = positions[(positions < 0) | (positions >= self.n_nodes)]
+        if outside.size:
+            raise ValueError(f"edges must join nodes from 0 to {self.n_nodes - 1}; got {outside[0]}. {_COUNTED}")
+        return positions
+
+    def name(self, node: int) -> object:
+        """Name of a node, for messages."""
+        return node if self.names is None else self.names[node]
+
+
+def nodes_of_edges(blocks: Iterable[tuple[Any, Any, Any]], names: Any, n_nodes: int | None) -> EdgeNodes:
+    """The nodes of edges in blocks, which are read again as often as it takes: named, counted, or listed from all."""
     if n_nodes is not None:
-        return starts, ends, n_nodes, names
-    if largest < 0:
+        n_nodes = as_integer(n_nodes, "n_nodes", 1)
+    if names is not None:
+        names = as_names(names, n_nodes)
+    first = next(((sources, targets) for sources, targets, _ in blocks if len(sources)), ())
+    are_counted = all(as_integers(labels) is not None for labels in first)
+    if names is None and are_counted:
+        return EdgeNodes(n_nodes or _number_of_nodes(blocks))
+    if names is None:
+        names = _labels_of(blocks)
+        if n_nodes is not None and n_nodes != len(names):
+            raise ValueError(
+                f"n_nodes must equal the number of labels in edges, {len(names)}; got {n_nodes}. "
+                "Name nodes without edges too, by names=[...]."
+            )
+    are_labels = not are_counted or all(isinstance(name, int | np.integer) for name in names)
+    return EdgeNodes(len(names), names, {name: place for place, name in enumerate(names)} if are_labels else None)
+
+
+def _labels_of(blocks: Iterable[tuple[Any, Any, Any]]) -> tuple[Hashable, ...]:
+    """Labels in the order of their first appearance."""
+    found: dict[Hashable, None] = {}
+    for sources, targets, _ in blocks:
+        try:
+            found |= dict.fromkeys(chain.from_iterable(zip(as_labels(sources), as_labels(targets), strict=True)))
+        except TypeError as error:
+            raise _unhashable(error) from error
+    _refuse_missing(found)
+    return tuple(found)
+
+
+def _refuse_missing(labels: Iterable[Hashable]) -> None:
+    missing = missing_labels(labels)
+    if missing:
+        raise ValueError(f"edges must name both ends; got {missing[0]!r}. Drop the rows with missing ends.")
+
+
+def _unhashable(error: TypeError) -> TypeError:
+    return TypeError(f"edges must join hashable nodes; got {error}. Use strings, numbers or tuples.")
+
+
+def _number_of_nodes(blocks: Iterable[tuple[Any, Any, Any]]) -> int:
+    """Count nodes: safe only when every one from zero on has an edge."""
+    seen, n_edges = np.zeros(0, dtype=bool), 0
+    for sources, targets, _ in blocks:
+        n_edges += len(sources)
+        for nodes in map(as_integers, (sources, targets)):
+            if nodes is None or not len(nodes):
+                continue
+            smallest, largest = int(nodes.min()), int(nodes.max())
+            if smallest < 0:
+                raise ValueError(f"edges must join nodes from 0; got {smallest}. {_COUNTED}")
+            if largest >= 2 * n_edges + 10**6 and largest > 8 * len(seen):  # labels could ask for any amount of memory
+                raise _skipped(largest, f"{n_edges} edges")
+            seen = np.pad(seen, (0, max(0, largest + 1 - len(seen))))
+            seen[nodes] = True
+    if not len(seen):
         raise ValueError("n_nodes must be given when there are no edges and no names; got None. Pass n_nodes or names.")
-    few = largest < 2 * len(starts) + 10**6  # labels taken for positions could ask for any amount of memory
-    seen = np.zeros(largest + 1 if few else 1, dtype=bool)
-    if few:
-        seen[starts] = seen[ends] = True
     if not seen.all():
-        missing = f"no edge at node {int(np.argmin(seen))}" if few else f"{len(starts)} edges"
-        raise ValueError(
-            f"edges must mention every node from 0 to {largest} unless n_nodes or names is given; "
-            f"got {missing}. Count nodes from zero; pass n_nodes={largest + 1} if nodes without edges are "
-            "meant; or, if the integers are labels, give the labels as names."
-        )
-    return starts, ends, largest + 1, names
+        raise _skipped(len(seen) - 1, f"no edge at node {int(np.argmin(seen))}")
+    return len(seen)
+
+
+def _skipped(largest: int, given: str) -> ValueError:
+    return ValueError(
+        f"edges must mention every node from 0 to {largest} unless n_nodes or names is given; got {given}. Count nodes "
+        f"from zero; pass n_nodes={largest + 1} if nodes without edges are meant; or, if the integers are labels, give "
+        "the labels as names."
+    )
 
 
 def as_integers(column: Any) -> Integers | None:
@@ -425,33 +503,6 @@ def as_integers(column: Any) -> Integers | None:
 def as_labels(column: Any) -> list[Hashable]:
     """Endpoints as labels; NumPy itself would list dates of some units as integers."""
     return column.tolist() if isinstance(column, np.ndarray) and column.dtype.kind not in "mM" else list(column)
-
-
-def _look_up(
-    sources: list[Hashable], targets: list[Hashable], names: Names, n_nodes: int | None
-) -> tuple[Integers, Integers, int, Names]:
-    try:
-        found = dict.fromkeys(chain.from_iterable(zip(sources, targets, strict=True)))
-    except TypeError as error:
-        raise TypeError(f"edges must join hashable nodes; got {error}. Use strings, numbers or tuples.") from error
-    missing = missing_labels(found)
-    if missing:
-        raise ValueError(f"edges must name both ends; got {missing[0]!r}. Drop the rows with missing ends.")
-    if names is None:
-        names = tuple(found)
-        if n_nodes is not None and n_nodes != len(names):
-            raise ValueError(
-                f"n_nodes must equal the number of labels in edges, {len(names)}; got {n_nodes}. "
-                "Name nodes without edges too, by names=[...]."
-            )
-    index = {name: position for position, name in enumerate(names)}
-    unknown = next((label for label in found if label not in index), None)
-    if unknown is not None:
-        raise ValueError(f"edges must join nodes listed in names; got {unknown!r}. Add it to names, or drop its edges.")
-    starts, ends = (
-        np.fromiter(map(index.__getitem__, labels), dtype=np.int64, count=len(labels)) for labels in (sources, targets)
-    )
-    return starts, ends, len(names), names
 
 
 def unique_edges(

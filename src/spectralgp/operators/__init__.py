@@ -1,6 +1,7 @@
 """Laplacians as operators for the Chebyshev recurrence, on whatever holds the signals."""
 
 from spectralgp.operators.base import (
+    ArrayOperator,
     MomentPass,
     Operator,
     chebyshev_coefficients,

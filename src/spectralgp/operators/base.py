@@ -10,12 +10,12 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device, is_cupy_array
 from numpy.typing import NDArray
 from scipy.fft import dct
 from scipy.linalg import eigh_tridiagonal
 
-from spectralgp._basics.arrays import take
+from spectralgp._basics.arrays import on_host, take
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention
 from spectralgp.operators.randomness import node_normals, node_signs
@@ -24,6 +24,7 @@ LANCZOS_STEPS = 200
 LANCZOS_TOLERANCE = 1e-7
 CHECKED_EVERY_STEP = 200  # steps after which the largest eigenvalue is found anew less and less often
 BOUND_MARGIN = 1.002  # of the interval over the largest eigenvalue, which Lanczos finds from below
+VALUES_SUMMED_AT_ONCE = 2**20  # of single precision, in double precision
 RESIDUALS_BEYOND = 2.0  # residuals of Lanczos by which the interval reaches beyond what it found
 
 
@@ -93,13 +94,13 @@ class Operator(ABC):
     def scale(self, block: Any, factors: Array) -> Any:
         """Columns times one factor each, from the host."""
 
+    @abstractmethod
     def beside(self, left: Any, right: Any) -> Any:
         """Block with the columns of two."""
-        return array_namespace(left).concat([left, right], axis=1)
 
+    @abstractmethod
     def chosen(self, block: Any, columns: NDArray[np.intp]) -> Any:
         """Block with some of the columns of another."""
-        return take(block, columns, axis=1)
 
     def stack(self, signals: list[Any]) -> Any:
         """Sets of unloaded signals along a new first axis."""
@@ -207,6 +208,55 @@ class Operator(ABC):
         """Shrink the interval to the spectrum, with a margin for what Lanczos may have missed."""
         reach = max(BOUND_MARGIN * largest_eigenvalue, largest_eigenvalue + RESIDUALS_BEYOND * residual)
         self.bound = min(self.gershgorin, reach) or 1.0
+
+
+class ArrayOperator(Operator):
+    """An operator whose blocks are arrays; its verbs that need no more than these also serve parts of blocks."""
+
+    @staticmethod
+    def row_products(left: Any, right: Any) -> Any:
+        return array_namespace(left).vecdot(left, right)[:, None]
+
+    @staticmethod
+    def product(left: Any, right: Any) -> Array:
+        # NumPy's single precision is added up in double precision, a piece at a time
+        if not isinstance(left, np.ndarray) or left.dtype == np.float64:
+            return np.asarray(on_host(left.T @ right), dtype=np.float64)
+        height = max(1, VALUES_SUMMED_AT_ONCE // max(1, left.shape[1] + right.shape[1]))
+        total = np.zeros((left.shape[1], right.shape[1]))
+        for start in range(0, len(left), height):
+            rows = slice(start, start + height)
+            total += left[rows].astype(np.float64).T @ right[rows].astype(np.float64)
+        return total
+
+    @staticmethod
+    def column_products(left: Any, right: Any) -> Array:
+        if isinstance(left, np.ndarray):
+            return np.asarray(np.einsum("mn,mn->n", left, right, dtype=np.float64))
+        if is_cupy_array(left):  # where a whole product is faster than a reduction by columns
+            return np.diagonal(ArrayOperator.product(left, right)).copy()
+        return np.asarray(on_host(array_namespace(left).sum(left * right, axis=0)), dtype=np.float64)
+
+    @staticmethod
+    def combine(block: Any, matrix: Array) -> Any:
+        return block @ _such_as(block, matrix)
+
+    @staticmethod
+    def scale(block: Any, factors: Array) -> Any:
+        return block * _such_as(block, factors)
+
+    @staticmethod
+    def beside(left: Any, right: Any) -> Any:
+        return array_namespace(left).concat([left, right], axis=1)
+
+    @staticmethod
+    def chosen(block: Any, columns: NDArray[np.intp]) -> Any:
+        return take(block, columns, axis=1)
+
+
+def _such_as(block: Any, values: Array) -> Any:
+    """Values from the host in the library, the type and the place of a block."""
+    return array_namespace(block).asarray(values, dtype=block.dtype, device=device(block))
 
 
 def lanczos(

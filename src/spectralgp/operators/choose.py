@@ -14,25 +14,24 @@ from array_api_compat import device as device_of
 from numpy.typing import NDArray
 from scipy.sparse import diags_array
 
-from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array
-from spectralgp.operators.base import Operator
+from spectralgp.operators.base import ArrayOperator, Operator
 from spectralgp.operators.cpu import CpuOperator, gershgorin_bound, row_squares
 from spectralgp.operators.cuda import CudaOperator
 
 
-class PlainOperator(Operator):
+class PlainOperator(ArrayOperator):
     """Laplacian as a sparse or dense matrix of an array library that follows the array API, applied with ``@``.
 
-    `rows` are what `Operator.rows` gives, on the host; blocks have the library, device and dtype of `prototype`.
+    It is ``diag(diagonal) - weights``, on the host; blocks have the library, device and dtype of `prototype`.
     """
 
-    def __init__(self, laplacian: Any, gershgorin: float, rows: Array, prototype: Any) -> None:
-        super().__init__(laplacian.shape[0], gershgorin)
+    def __init__(self, laplacian: Any, weights: Any, diagonal: Array, prototype: Any) -> None:
+        super().__init__(laplacian.shape[0], gershgorin_bound(weights, diagonal))
         self.laplacian = laplacian
         self.dtype, self.device = prototype.dtype, device_of(prototype)
         self._empty = array_namespace(prototype).zeros(0, dtype=self.dtype, device=self.device)
-        self._rows = self._array(rows)
+        self._rows = self._array(np.column_stack([diagonal, row_squares(weights.indptr, weights.data)]))
 
     @property
     def xp(self) -> Any:
@@ -63,23 +62,8 @@ class PlainOperator(Operator):
     def rows(self) -> Any:
         return self._rows
 
-    def row_products(self, left: Any, right: Any) -> Any:
-        return self.xp.sum(left * right, axis=1)[:, None]
-
     def step(self, current: Any, previous: Any) -> Any:
         return (self.laplacian @ current) * (4 / self.bound) - current * 2 - previous
-
-    def product(self, left: Any, right: Any) -> Array:
-        return np.asarray(on_host(left.T @ right), dtype=np.float64)
-
-    def column_products(self, left: Any, right: Any) -> Array:
-        return np.asarray(on_host(self.xp.sum(left * right, axis=0)), dtype=np.float64)
-
-    def combine(self, block: Any, matrix: Array) -> Any:
-        return block @ self._array(matrix)
-
-    def scale(self, block: Any, factors: Array) -> Any:
-        return block * self._array(factors)
 
 
 def make_operator(weights: Any, diagonal: Array, prototype: Any, device: str | None = None) -> Operator:
@@ -99,12 +83,12 @@ def make_operator(weights: Any, diagonal: Array, prototype: Any, device: str | N
     if library != "numpy" and is_array_api_obj(prototype):  # of a library without sparse matrices that we know of
         xp = array_namespace(prototype)
         dense = xp.asarray(np.diag(diagonal) - weights.toarray(), dtype=prototype.dtype, device=prototype.device)
-        return _plain(dense, weights, diagonal, prototype)
+        return PlainOperator(dense, weights, diagonal, prototype)
     if device in (None, "cpu"):
         if _has_numba():
             return CpuOperator(weights, diagonal, precision)
         laplacian = (diags_array(diagonal) - weights).tocsr().astype(precision)
-        return _plain(laplacian, weights, diagonal, np.empty(0, dtype=precision))
+        return PlainOperator(laplacian, weights, diagonal, np.empty(0, dtype=precision))
     if find_spec("cupy") is None:
         raise ImportError(
             f"device must be 'cpu' or None where CuPy is not installed; got {device!r}. "
@@ -148,7 +132,7 @@ def _torch(weights: Any, diagonal: Array, prototype: Any) -> Operator:
             dtype=prototype.dtype,
             device=prototype.device,
         )
-    return _plain(matrix, weights, diagonal, prototype)
+    return PlainOperator(matrix, weights, diagonal, prototype)
 
 
 @cache
@@ -162,8 +146,3 @@ def _has_numba() -> bool:
             stacklevel=2,
         )
     return found
-
-
-def _plain(laplacian: Any, weights: Any, diagonal: Array, prototype: Any) -> Operator:
-    rows = np.column_stack([diagonal, row_squares(weights.indptr, weights.data)])
-    return PlainOperator(laplacian, gershgorin_bound(weights, diagonal), rows, prototype)

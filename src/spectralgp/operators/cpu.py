@@ -12,19 +12,18 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from spectralgp._basics.checks import Array
-from spectralgp.operators.base import Operator
+from spectralgp.operators.base import ArrayOperator
 
 REORDERED_FROM = 50_000  # nodes, from which a better order is worth finding
 VALUES_READ_AT_ONCE = 2**22
 FEWEST_IN_PARALLEL = 2**17  # values of a block: threads take as long to meet as a step on fewer of them
-VALUES_SUMMED_AT_ONCE = 2**20  # of single precision, in double precision
 
 _running = threading.Lock()  # one parallel loop at a time: not every thread pool under Numba stands two
 _first_process: list[int] = []  # where threads were started; a process forked from it must not start any
 os.register_at_fork(after_in_child=lambda: globals().update(_running=threading.Lock()))
 
 
-class CpuOperator(Operator):
+class CpuOperator(ArrayOperator):
     """Laplacian ``diag(diagonal) - weights`` of a SciPy sparse graph, applied by compiled loops.
 
     Nodes are renumbered if `reorder`, so that neighbours lie close in memory; by default from 50,000 nodes.
@@ -75,9 +74,6 @@ class CpuOperator(Operator):
     def rows(self) -> Any:
         return np.column_stack([self.diagonal, row_squares(self.indptr, self.weights)]).astype(self.dtype)
 
-    def row_products(self, left: Any, right: Any) -> Any:
-        return np.einsum("mn,mn->m", left, right)[:, None]
-
     def step(self, current: Any, previous: Any) -> Any:
         self._run("step", current, previous)
         return previous
@@ -113,40 +109,11 @@ class CpuOperator(Operator):
             finally:
                 set_num_threads(n_threads)
 
-    def product(self, left: Any, right: Any) -> Array:
-        return summed_products(left, right)
-
-    def column_products(self, left: Any, right: Any) -> Array:
-        return summed_column_products(left, right)
-
-    def combine(self, block: Any, matrix: Array) -> Any:
-        return block @ matrix.astype(self.dtype)
-
-    def scale(self, block: Any, factors: Array) -> Any:
-        return block * factors.astype(self.dtype)
-
 
 def _stems_from_interrupt(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
-
-
-def summed_products(left: NDArray[Any], right: NDArray[Any]) -> Array:
-    """``left^T right``, added up in double precision: of single precision, a piece at a time."""
-    if left.dtype == np.float64:
-        return np.asarray(left.T @ right)
-    height = max(1, VALUES_SUMMED_AT_ONCE // max(1, left.shape[1] + right.shape[1]))
-    total = np.zeros((left.shape[1], right.shape[1]))
-    for start in range(0, len(left), height):
-        rows = slice(start, start + height)
-        total += left[rows].astype(np.float64).T @ right[rows].astype(np.float64)
-    return total
-
-
-def summed_column_products(left: NDArray[Any], right: NDArray[Any]) -> Array:
-    """Inner products of the columns, added up in double precision."""
-    return np.asarray(np.einsum("mn,mn->n", left, right, dtype=np.float64))
 
 
 def row_squares(indptr: Any, weights: Any) -> Array:

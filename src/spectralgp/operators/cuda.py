@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralgp._basics.checks import Array
-from spectralgp.operators.base import Operator
+from spectralgp.operators.base import ArrayOperator
 
 THREADS = 256
 DRAWN_AT_ONCE = 2**26  # random numbers
@@ -34,7 +33,7 @@ extern "C" __global__ void chebyshev_step(
 """
 
 
-class CudaOperator(Operator):
+class CudaOperator(ArrayOperator):
     """Laplacian on a CUDA device, from CuPy arrays; `outside` is the library of what the user gave, and gets back."""
 
     def __init__(
@@ -106,20 +105,11 @@ class CudaOperator(Operator):
         kernel((n_blocks,), (THREADS,), (np.int64(self.n_nodes), np.int32(n_columns), *matrix, *blocks))
         return previous
 
-    def product(self, left: Any, right: Any) -> Array:
-        return self.cupy.asnumpy(left.T @ right).astype(np.float64)
+    @staticmethod
+    def row_products(left: Any, right: Any) -> Any:
+        import cupy
 
-    def column_products(self, left: Any, right: Any) -> Array:
-        return np.diagonal(self.product(left, right)).copy()  # a whole product is faster than a reduction by columns
-
-    def row_products(self, left: Any, right: Any) -> Any:
-        return self.cupy.einsum("mn,mn->m", left, right)[:, None]
-
-    def combine(self, block: Any, matrix: Array) -> Any:
-        return block @ self.cupy.asarray(matrix, dtype=self.dtype)
-
-    def scale(self, block: Any, factors: Array) -> Any:
-        return block * self.cupy.asarray(factors, dtype=self.dtype)
+        return cupy.einsum("mn,mn->m", left, right)[:, None]
 
 
 @cache

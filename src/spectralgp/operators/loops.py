@@ -90,24 +90,6 @@ def _step_columns(matrix: Any, scale: Any, current: Any, previous: Any) -> tuple
     return squares.sum(axis=0), crosses.sum(axis=0)
 
 
-def _step_rows(matrix: Any, scale: Any, current: Any, previous: Any, start: int, stop: int) -> None:
-    _rows(matrix, scale, current, previous, start, stop)
-
-
-def _gram_rows(matrix: Any, scale: Any, current: Any, previous: Any, stop: int) -> tuple[Any, Any]:
-    n_columns = current.shape[1]
-    squares, crosses = np.zeros((n_columns, n_columns)), np.zeros((n_columns, n_columns))
-    _add_gram(matrix, scale, current, previous, 0, stop, squares, crosses)
-    return squares, crosses
-
-
-def _columns_rows(matrix: Any, scale: Any, current: Any, previous: Any, stop: int) -> tuple[Any, Any]:
-    n_columns = current.shape[1]
-    squares, crosses = np.zeros(n_columns), np.zeros(n_columns)
-    _add_columns(matrix, scale, current, previous, 0, stop, squares, crosses)
-    return squares, crosses
-
-
 step, step_gram, step_columns = (
     njit(parallel=True, cache=can_keep_compiled(), fastmath=True)(loop) for loop in (_step, _step_gram, _step_columns)
 )
@@ -116,6 +98,6 @@ serial_step, serial_step_gram, serial_step_columns = (
     njit(fastmath=True)(loop) for loop in (_step, _step_gram, _step_columns)
 )
 # of some rows, by one thread that leaves the interpreter to others: parts of a graph run side by side
-step_rows, gram_rows, columns_rows = (
-    njit(cache=can_keep_compiled(), fastmath=True, nogil=True)(loop) for loop in (_step_rows, _gram_rows, _columns_rows)
+step_rows, add_gram, add_columns = (
+    njit(cache=can_keep_compiled(), fastmath=True, nogil=True)(loop) for loop in (_rows, _add_gram, _add_columns)
 )

@@ -24,7 +24,6 @@ from scipy.sparse import csr_array, vstack
 from spectralgp._basics.checks import Array, Integers, as_integer
 from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import progress_bar, report
-from spectralgp.graphs import Graph
 from spectralgp.graphs.points import small_integers
 from spectralgp.graphs.weights import check_sums
 from spectralgp.partitioned.folder import (
@@ -40,7 +39,7 @@ from spectralgp.partitioned.folder import (
     numbered,
     read_array,
 )
-from spectralgp.partitioned.partitioning import Partitioning, as_partitioner, cut_nodes
+from spectralgp.partitioned.partitioning import Partitioning
 
 MAX_AUTO_HOPS = 8
 MAX_AUTO_HALO = 0.25  # of the nodes, in all halos together
@@ -288,20 +287,6 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 # ------------------------------------------------------------------------------------------------- rows of the weights
-
-
-def build_from_graph(graph: Graph, partitioner: Any, request: BuildRequest) -> None:
-    """Build for `PartitionedGraph.from_graph`."""
-    if not isinstance(graph, Graph):
-        raise TypeError(f"graph must be a Graph; got {type(graph).__name__}. Convert it with as_graph first.")
-    weights, coordinates = graph.weights, graph.coordinates
-    chosen = as_partitioner(partitioner, coordinates is not None)
-    given = ["graph", weights.data, weights.indices, weights.indptr, coordinates]
-    with building(request, given, graph.n_nodes, graph.names, chosen) as build:
-        build.keep_partitioning(
-            lambda: cut_nodes(chosen, graph.n_nodes, build.n_partitions, coordinates, lambda: weights)
-        )
-        finish(build, lambda number: weights[np.asarray(build.order[build.own(number)])], coordinates)
 
 
 def _made_rows(build: BuildDirectory, number: int, matrix: Any) -> dict[str, NDArray[Any]]:

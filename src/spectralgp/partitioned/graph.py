@@ -18,10 +18,9 @@ from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.graphs.core import GraphBase
 from spectralgp.graphs.points import Joining
 from spectralgp.operators import Operator, precision_of
-from spectralgp.partitioned.building import BuildRequest, build_from_graph
-from spectralgp.partitioned.edges import build_from_edges
+from spectralgp.partitioned.building import BuildRequest
 from spectralgp.partitioned.folder import COORDINATES, NAMES, Head, Partition, read_array, read_head, read_partition
-from spectralgp.partitioned.points import build_from_points
+from spectralgp.partitioned.rows import build_from_edges, build_from_graph, build_from_points
 from spectralgp.partitioned.signals import as_dask, complete, signals_of_table
 
 

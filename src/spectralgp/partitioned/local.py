@@ -26,7 +26,8 @@ from scipy.sparse import csr_array
 from spectralgp._basics.arrays import few_threads, on_host
 from spectralgp._basics.checks import Array
 from spectralgp.graphs.core import LaplacianKind, laplacian_parts
-from spectralgp.operators.cpu import gershgorin_bound, row_squares, summed_column_products, summed_products
+from spectralgp.operators import ArrayOperator
+from spectralgp.operators.cpu import gershgorin_bound, row_squares
 from spectralgp.partitioned.folder import read_partition, read_verified
 
 CACHED_SHARE = 0.2  # of a worker's memory, for partitions of the graph that stay open
@@ -133,13 +134,14 @@ class LocalLaplacian:
             from spectralgp.operators import loops
 
             arguments = (self.matrix, current.dtype.type(scale), current, previous)
-            loop: Any = loops.gram_rows if gram else loops.columns_rows
-            squares, crosses = loop(*arguments, self.n_own)
+            squares, crosses = np.zeros((2, *[current.shape[1]] * (2 if gram else 1)))
+            (loops.add_gram if gram else loops.add_columns)(*arguments, 0, self.n_own, squares, crosses)
             loops.step_rows(*arguments, self.n_own, n_rows)
             return squares, crosses
         self.step(scale, current, previous, n_rows)
         own, other = previous[: self.n_own], current[: self.n_own]
-        return products(own, own, gram), products(own, other, gram)
+        multiply = ArrayOperator.product if gram else ArrayOperator.column_products
+        return multiply(own, own), multiply(own, other)
 
     @property
     def _is_compiled(self) -> bool:
@@ -153,14 +155,6 @@ class LocalLaplacian:
             make: Any = csr_array if self.xp is np else import_module("cupyx.scipy.sparse").csr_matrix
             self._rows[shape] = make((weights[:last], indices[:last], indptr[: n_rows + 1]), shape=shape)
         return self._rows[shape]
-
-
-def products(left: Any, right: Any, gram: bool) -> Array:
-    """``left^T right``, or its diagonal, on the host in double precision."""
-    if isinstance(left, np.ndarray):
-        return summed_products(left, right) if gram else summed_column_products(left, right)
-    product = on_host(left.T @ right).astype(np.float64)
-    return product if gram else np.diagonal(product).copy()
 
 
 # --------------------------------------------------------------------------------------------- opened partitions
@@ -232,42 +226,28 @@ class State:
     """Where a recurrence stands in one partition."""
 
     blocks: list[Any]  # the current block, the one before and others, with halos; empty once a task has taken them over
-    carried: dict[str, Any]  # what else the program carries along
-    message: Message  # the blocks at the own nodes that others need
-    found: list[Any]  # by the program, at each of the last steps
+    carried: dict[str, Any] = field(default_factory=dict)  # what else the program carries along
+    found: list[Any] = field(default_factory=list)  # by the program, at each of the last steps
+    message: Message = Message(np.empty(0))  # the blocks at the own nodes that others need
 
     def __sizeof__(self) -> int:
         # Dask decides by the bytes of its arrays what is cheap to move, and what to write to disk
         return int(sum(array.nbytes for array in (*self.blocks, self.message.values, *self.carried.values())))
 
-    def taken(self) -> tuple[list[Any], dict[str, Any]]:
-        """The blocks and what is carried along, for the one task that changes them."""
+    def taken(self) -> State:
+        """The state for the one task that changes its blocks."""
         if not self.blocks:
             raise RuntimeError("the state of a recurrence was taken over twice; run the whole pass again")
         blocks = list(self.blocks)
         self.blocks.clear()
-        return blocks, self.carried
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A recurrence in the hands of a task."""
-
-    local: LocalLaplacian
-    scale: float  # what a step multiplies the Laplacian by
-    blocks: list[Any]
-    carried: dict[str, Any]
-
-    def step(self, n_rows: int, share: float = 1.0) -> None:
-        """Put the next block in place of the one before, in the first rows."""
-        self.local.step(self.scale * share, self.blocks[0], self.blocks[1], n_rows)
+        return State(blocks, self.carried)
 
 
 class Program(ABC):
     """What is done about each step of a three-term recurrence."""
 
     @abstractmethod
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
         """First blocks (the current one, the one before, others) from a given one with its halo; what is carried."""
 
     def resume(self, blocks: list[Any]) -> list[Any]:
@@ -275,8 +255,8 @@ class Program(ABC):
         return blocks
 
     @abstractmethod
-    def step(self, run: Run, number: int, n_rows: int) -> Any:
-        """Take one of the steps, in the first rows; what is found by it."""
+    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> Any:
+        """Put the next block in place of the one before, in the first rows; what is found by it."""
 
 
 def advance(
@@ -286,16 +266,15 @@ def advance(
     local = laplacian(key)
     with few_threads(1):
         if isinstance(state, State):
-            blocks, carried = state.taken()
-            local.receive(blocks, inbox, n_steps)
-            blocks = program.resume(blocks)
+            state = state.taken()
+            local.receive(state.blocks, inbox, n_steps)
+            state.blocks[:] = program.resume(state.blocks)
         else:
-            blocks, carried = program.begin(local, state, local.spread(state, inbox, n_hops))
-        run, found = Run(local, scale, blocks, carried), []
+            state = program.begin(local, state, local.spread(state, inbox, n_hops))
         for number in range(n_steps):
-            found.append(program.step(run, number, local.ends[n_steps - 1 - number]))
-            blocks[:2] = blocks[1::-1]
-        return State(blocks, carried, local.message(blocks, n_hops), found)
+            state.found.append(program.step(local, scale, state, number, local.ends[n_steps - 1 - number]))
+            state.blocks[:2] = state.blocks[1::-1]
+        return replace(state, message=local.message(state.blocks, n_hops))
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,13 +284,13 @@ class Moments(Program):
     gram: bool
     is_first: bool
 
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
-        return [block, -block], {}
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
+        return State([block, -block])
 
-    def step(self, run: Run, number: int, n_rows: int) -> Any:
+    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> Any:
         # at half the scale, from -T_0: scale L T_0 / 2 - 2 T_0 + T_0 is T_1 = A T_0
-        scale = run.scale / 2 if self.is_first and number == 0 else run.scale
-        return run.local.advance(scale, run.blocks[0], run.blocks[1], n_rows, self.gram)
+        share = 0.5 if self.is_first and number == 0 else 1.0
+        return local.advance(share * scale, *state.blocks, n_rows, self.gram)
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,14 +300,15 @@ class Probes(Program):
     coefficients: Array  # (n_functions, n_steps); the first ones have one more column, for ``T_0``
     is_first: bool
 
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
         carried = {"probes": own, "total": local.xp.zeros((local.n_own, len(self.coefficients)), dtype=block.dtype)}
         self._add(local, block, carried, 0)
-        return [block, -block], carried
+        return State([block, -block], carried)
 
-    def step(self, run: Run, number: int, n_rows: int) -> None:
-        run.step(n_rows, 0.5 if self.is_first and number == 0 else 1.0)  # as for moments
-        self._add(run.local, run.blocks[1], run.carried, number + self.is_first)
+    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> None:
+        share = 0.5 if self.is_first and number == 0 else 1.0  # as for moments
+        local.step(share * scale, *state.blocks, n_rows)
+        self._add(local, state.blocks[1], state.carried, number + self.is_first)
 
     def _add(self, local: LocalLaplacian, block: Any, carried: dict[str, Any], term: int) -> None:
         rows = local.xp.einsum("mn,mn->m", carried["probes"], block[: local.n_own])[:, None]
@@ -342,18 +322,18 @@ class Clenshaw(Program):
     coefficients: Array  # (n_steps, n_columns, n_outputs) or (n_steps, n_columns), in descending order
     is_last: bool
 
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
         shape = (len(block), self.coefficients.shape[-1])
-        return [local.xp.zeros(shape, dtype=block.dtype) for _ in range(2)], {"columns": block}
+        return State([local.xp.zeros(shape, dtype=block.dtype) for _ in range(2)], {"columns": block})
 
-    def step(self, run: Run, number: int, n_rows: int) -> None:
-        current, previous = (block[:n_rows] for block in run.blocks)
+    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> None:
+        current, previous = (block[:n_rows] for block in state.blocks)
         is_half = self.is_last and number == len(self.coefficients) - 1
         if is_half:  # at half the scale, from b_2 - b_1: scale L b_1 / 2 - 2 b_1 - b_2 + b_1 is A b_1 - b_2
             previous -= current
-        run.step(n_rows, 0.5 if is_half else 1.0)
-        multiply = combined if self.coefficients.ndim == 3 else scaled
-        previous += multiply(run.carried["columns"][:n_rows], self.coefficients[number])
+        local.step(scale / 2 if is_half else scale, *state.blocks, n_rows)
+        multiply = ArrayOperator.combine if self.coefficients.ndim == 3 else ArrayOperator.scale
+        previous += multiply(state.carried["columns"][:n_rows], self.coefficients[number])
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,8 +348,8 @@ class Lanczos(Program):
     length: float = 0.5
     doubled: float = 0.0
 
-    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> tuple[list[Any], dict[str, Any]]:
-        return [block, local.xp.zeros_like(block), local.xp.zeros_like(block)], {}
+    def begin(self, local: LocalLaplacian, own: Any, block: Any) -> State:
+        return State([block, local.xp.zeros_like(block), local.xp.zeros_like(block)])
 
     def resume(self, blocks: list[Any]) -> list[Any]:
         product, left, before = blocks
@@ -377,10 +357,10 @@ class Lanczos(Program):
         following = product / (2 * self.length) - before * (2 * self.length) - unit * self.doubled
         return [following, array_namespace(left).zeros_like(left), unit]
 
-    def step(self, run: Run, number: int, n_rows: int) -> Any:
-        run.step(n_rows)
-        own = [block[: run.local.n_own] for block in run.blocks]
-        return np.array([products(own[0], other, gram=False)[0] for other in own])
+    def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> Any:
+        local.step(scale, state.blocks[0], state.blocks[1], n_rows)
+        own = [block[: local.n_own] for block in state.blocks]
+        return np.array([ArrayOperator.column_products(own[0], other)[0] for other in own])
 
 
 def message_of(key: TaskKey, part: Any, n_hops: int, others: tuple[int, ...]) -> Message:
@@ -452,23 +432,3 @@ def random(draw: Any, key: TaskKey, n_columns: int, random_state: np.random.Gene
     """Random numbers of the nodes; the generator stays as it is, for the task may run again."""
     local, own = laplacian(key), copy.deepcopy(random_state)
     return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, own, key.dtype, local.xp)
-
-
-def row_products(left: Any, right: Any) -> Any:
-    """Inner products of the rows."""
-    return (left * right).sum(axis=1)[:, None]
-
-
-def beside(left: Any, right: Any) -> Any:
-    """Columns of two blocks."""
-    return array_namespace(left).concat([left, right], axis=1)
-
-
-def combined(block: Any, matrix: Array) -> Any:
-    """``block @ matrix``."""
-    return block @ array_namespace(block).asarray(matrix, dtype=block.dtype)
-
-
-def scaled(block: Any, factors: Array) -> Any:
-    """``block * factors``."""
-    return block * array_namespace(block).asarray(factors, dtype=block.dtype)

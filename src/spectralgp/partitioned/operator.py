@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import operator as arithmetic
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
@@ -11,13 +10,13 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from spectralgp._basics.arrays import take
 from spectralgp._basics.checks import Array
 from spectralgp._basics.progress import mention
 from spectralgp.graphs import LaplacianKind
-from spectralgp.operators import Operator
+from spectralgp.operators import ArrayOperator, Operator
 from spectralgp.partitioned import cluster, local
 from spectralgp.partitioned.cluster import Placement, pinned_to, workers_of
 from spectralgp.partitioned.local import TaskKey
@@ -29,10 +28,8 @@ if TYPE_CHECKING:
 EXCHANGES_AHEAD = 8  # that may be under way before the first of them is waited for
 
 
-class PartitionedBlock:
+class PartitionedBlock(NDArrayOperatorsMixin):
     """Columns over the nodes of a partitioned graph, with the arithmetic of an array; one future per partition."""
-
-    __array_ufunc__ = None  # NumPy leaves arithmetic with its own scalars to this class
 
     def __init__(self, operator: PartitionedOperator, parts: Sequence[Any], n_columns: int) -> None:
         self.operator, self.n_columns = operator, n_columns
@@ -55,27 +52,13 @@ class PartitionedBlock:
         """Numbers of nodes and columns."""
         return self.operator.n_nodes, self.n_columns
 
-    def _with(self, other: Any, function: Callable[[Any, Any], Any]) -> PartitionedBlock:
-        if isinstance(other, PartitionedBlock):
-            return self.operator.mapped(function, max(self.n_columns, other.n_columns), self, other)
-        number = float(np.asarray(other)) if np.ndim(other) == 0 else other
-        return self.operator.mapped(function, self.n_columns, self, number)
-
-    def __add__(self, other: Any) -> PartitionedBlock:
-        return self._with(other, arithmetic.add)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> PartitionedBlock:
-        return self._with(other, arithmetic.sub)
-
-    def __mul__(self, other: Any) -> PartitionedBlock:
-        return self._with(other, arithmetic.mul)
-
-    __rmul__ = __mul__
-
-    def __pow__(self, power: float) -> PartitionedBlock:
-        return self._with(power, arithmetic.pow)
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
+        """Part by part; numbers are Python's, by which no part changes its precision."""
+        if method != "__call__":
+            return NotImplemented
+        blocks = [one for one in inputs if isinstance(one, PartitionedBlock)]
+        given = [one if isinstance(one, PartitionedBlock) or np.ndim(one) else float(one) for one in inputs]
+        return self.operator.mapped(ufunc, max(block.n_columns for block in blocks), *given)
 
 
 class PartitionedOperator(Operator):
@@ -170,28 +153,28 @@ class PartitionedOperator(Operator):
         return self.mapped(local.rows, 2, self.keys)
 
     def row_products(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
-        return self.mapped(local.row_products, 1, left, right)
+        return self.mapped(ArrayOperator.row_products, 1, left, right)
 
     def beside(self, left: PartitionedBlock, right: PartitionedBlock) -> PartitionedBlock:
-        return self.mapped(local.beside, left.n_columns + right.n_columns, left, right)
+        return self.mapped(ArrayOperator.beside, left.n_columns + right.n_columns, left, right)
 
     def chosen(self, block: PartitionedBlock, columns: NDArray[np.intp]) -> PartitionedBlock:
-        return self.mapped(partial(take, axis=1), len(columns), block, np.asarray(columns))
+        return self.mapped(ArrayOperator.chosen, len(columns), block, np.asarray(columns))
 
     def combine(self, block: PartitionedBlock, matrix: Array) -> PartitionedBlock:
-        return self.mapped(local.combined, matrix.shape[1], block, matrix)
+        return self.mapped(ArrayOperator.combine, matrix.shape[1], block, matrix)
 
     def scale(self, block: PartitionedBlock, factors: Array) -> PartitionedBlock:
-        return self.mapped(local.scaled, block.n_columns, block, factors)
+        return self.mapped(ArrayOperator.scale, block.n_columns, block, factors)
 
     def product(self, left: PartitionedBlock, right: PartitionedBlock) -> Array:
-        return self._summed_products(left, right, True)
+        return self._summed(ArrayOperator.product, left, right)
 
     def column_products(self, left: PartitionedBlock, right: PartitionedBlock) -> Array:
-        return self._summed_products(left, right, False)
+        return self._summed(ArrayOperator.column_products, left, right)
 
-    def _summed_products(self, left: PartitionedBlock, right: PartitionedBlock, gram: bool) -> Array:
-        return np.sum(np.stack(self.gather(self.mapped(local.products, 0, left, right, gram).parts)), axis=0)
+    def _summed(self, multiply: Callable[..., Array], left: PartitionedBlock, right: PartitionedBlock) -> Array:
+        return np.sum(self.gather(self.mapped(multiply, 0, left, right).parts), axis=0)
 
     # ------------------------------------------------------------------------------------------------- passes
 

@@ -534,10 +534,7 @@ class Quadrature(Spectrum):
         coefficients = self._series(functions)
         if nodes is not None:
             return diagonals_at(self.operator, coefficients, nodes), np.zeros(coefficients.shape[0])
-        operator = self.operator
-        quadratics = closest_quadratics(coefficients, 2 * self.eigenvalues / self.end - 1, self.multiplicities)
-        left = coefficients.copy()
-        left[:, : quadratics.shape[1]] -= quadratics
+        operator, (quadratics, left) = self.operator, self._without_quadratics(coefficients)
         n_probes = 2 * UNIT_VECTORS_PER_BLOCK if self.settings.n_probes == "exact" else self.settings.n_probes
         random_state = np.random.default_rng(self.settings.random_state + 1)
         halves = [operator.probed(operator.random_signs(n_probes // 2, random_state), left) for _ in range(2)]
@@ -552,11 +549,18 @@ class Quadrature(Spectrum):
         Nowhere beyond the range of a function on the spectrum; probes count as far as they are not noise.
         """
         coefficients, values = self._series(functions, LOCAL_SERIES_TOLERANCE), functions(self.eigenvalues)
-        quadratics = closest_quadratics(coefficients, 2 * self.eigenvalues / self.end - 1, self.multiplicities)
-        left = coefficients.copy()
-        left[:, : quadratics.shape[1]] -= quadratics
+        quadratics, left = self._without_quadratics(coefficients)
         found, errors = self.density.local(coefficients.shape[1]).diagonals(quadratics, left)
         return np.clip(found, values.min(axis=1)[:, None], values.max(axis=1)[:, None]), errors
+
+    def _without_quadratics(self, coefficients: Array) -> tuple[Array, Array]:
+        """Series of the quadratics closest to functions in the mean over the spectrum, and of what is left of them."""
+        points, roots = 2 * self.eigenvalues / self.end - 1, np.sqrt(np.maximum(self.multiplicities, 0.0))[:, None]
+        design, values = chebvander(points, min(2, coefficients.shape[1] - 1)), chebval(points, coefficients.T).T
+        quadratics = np.linalg.lstsq(roots * design, roots * values, rcond=None)[0].T
+        left = coefficients.copy()
+        left[:, : quadratics.shape[1]] -= quadratics
+        return quadratics, left
 
     def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
         """How wrong the log likelihood may be by truncation, rounding and probes.
@@ -596,14 +600,6 @@ class Quadrature(Spectrum):
     def __repr__(self) -> str:
         of = f"{self.n_nodes} frequencies of the {'scaled ' * self.scaled}{self.laplacian} Laplacian"
         return f"Quadrature({self.n_moments} nodes for {of})"
-
-
-def closest_quadratics(coefficients: Array, points: Array, multiplicities: Array) -> Array:
-    """Chebyshev coefficients of the quadratics closest to functions in the mean over a spectrum, on [-1, 1]."""
-    roots = np.sqrt(np.maximum(multiplicities, 0.0))[:, None]
-    design = chebvander(points, min(2, coefficients.shape[1] - 1))
-    values = chebval(points, coefficients.T).T
-    return np.asarray(np.linalg.lstsq(roots * design, roots * values, rcond=None)[0].T, dtype=np.float64)
 
 
 def diagonals_at(operator: Operator, coefficients: Array, nodes: Indices) -> Array:
