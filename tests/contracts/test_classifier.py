@@ -19,7 +19,6 @@ from spectralgp import Chebyshev, Graph, GraphGPClassifier
 from spectralgp.estimators import classifier as room
 from spectralgp.fields.classes import given_labels
 from spectralgp.files.container import read_file, write_file
-from spectralgp.learning.classes import AMPLITUDE
 
 KARATE = networkx.karate_club_graph()
 CLUBS = np.array([KARATE.nodes[node]["club"] for node in KARATE])
@@ -57,7 +56,7 @@ def test_probabilities_are_those_of_the_members_and_the_temperature(model):
     found = np.zeros((34, 2))
     for weight, kernel in zip(model.kernel_weights_, model.graph_kernel_, strict=True):
         dense = (vectors * np.exp(-0.5 * kernel.strength * values)) @ vectors.T
-        dense = AMPLITUDE**2 * (0.999 * dense / np.mean(np.diag(dense)) + 0.001 * np.eye(34))
+        dense = 10.0**2 * (0.999 * dense / np.mean(np.diag(dense)) + 0.001 * np.eye(34))
         field = given_labels(dense[np.ix_([0, 33], [0, 33])], np.array([0, 1]), 2)
         found += weight * field.probabilities(dense[:, [0, 33]], np.diag(dense))
     powers = found**model.temperature_
