@@ -153,6 +153,15 @@ def test_signals_at_inputs_tell_of_those_between():
     np.testing.assert_allclose(fitted.predict_proba(), fitted.predict_proba(inputs), rtol=1e-9)
 
 
+def test_a_column_given_several_times_says_no_more_than_once():
+    """Lengths grow with the root of the number of columns, as distances do."""
+    graph, inputs, truth = signals()
+    labels = np.where(np.random.default_rng(0).random(truth.shape) < 0.3, truth, -1)[::2]
+    once, often = (GraphGPClassifier(graph).fit(np.repeat(inputs[::2], times, axis=1), labels) for times in (1, 3))
+    np.testing.assert_allclose(often.predict_proba(), once.predict_proba(), atol=1e-6)
+    np.testing.assert_allclose(often.kernel_weights_, once.kernel_weights_, rtol=1e-4, atol=1e-9)
+
+
 def test_signals_without_inputs_are_independent():
     graph, _, truth = signals()
     labels = np.where(np.arange(16) % 2, truth[[0, 8]], -1)
