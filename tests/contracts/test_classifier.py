@@ -19,7 +19,6 @@ from spectralgp import Chebyshev, Graph, GraphGPClassifier
 from spectralgp.estimators import classifier as room
 from spectralgp.fields.classes import given_labels
 from spectralgp.files.container import read_file, write_file
-from spectralgp.learning.classes import AMPLITUDE
 
 KARATE = networkx.karate_club_graph()
 CLUBS = np.array([KARATE.nodes[node]["club"] for node in KARATE])
@@ -57,7 +56,7 @@ def test_probabilities_are_those_of_the_members_and_the_temperature(model):
     found = np.zeros((34, 2))
     for weight, kernel in zip(model.kernel_weights_, model.graph_kernel_, strict=True):
         dense = (vectors * np.exp(-0.5 * kernel.strength * values)) @ vectors.T
-        dense = AMPLITUDE**2 * (0.999 * dense / np.mean(np.diag(dense)) + 0.001 * np.eye(34))
+        dense = 10.0**2 * (0.999 * dense / np.mean(np.diag(dense)) + 0.001 * np.eye(34))
         field = given_labels(dense[np.ix_([0, 33], [0, 33])], np.array([0, 1]), 2)
         found += weight * field.probabilities(dense[:, [0, 33]], np.diag(dense))
     powers = found**model.temperature_
@@ -152,6 +151,15 @@ def test_signals_at_inputs_tell_of_those_between():
     assert np.mean(fitted.predict(inputs[[4]])[0] == truth[4]) >= 14 / 16
     assert fitted.score(inputs, truth) > 0.9
     np.testing.assert_allclose(fitted.predict_proba(), fitted.predict_proba(inputs), rtol=1e-9)
+
+
+def test_a_column_given_several_times_says_no_more_than_once():
+    """Lengths grow with the root of the number of columns, as distances do."""
+    graph, inputs, truth = signals()
+    labels = np.where(np.random.default_rng(0).random(truth.shape) < 0.3, truth, -1)[::2]
+    once, often = (GraphGPClassifier(graph).fit(np.repeat(inputs[::2], times, axis=1), labels) for times in (1, 3))
+    np.testing.assert_allclose(often.predict_proba(), once.predict_proba(), atol=1e-6)
+    np.testing.assert_allclose(often.kernel_weights_, once.kernel_weights_, rtol=1e-4, atol=1e-9)
 
 
 def test_signals_without_inputs_are_independent():

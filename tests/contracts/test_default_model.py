@@ -17,7 +17,7 @@ from spectralgp import Graph, GraphGPRegressor, Identity, LocalAverage, Polynomi
 from spectralgp.datasets import sensor_graph
 from spectralgp.learning import Task, fitting
 from spectralgp.learning.candidates import Setting, automatic
-from spectralgp.learning.folds import HELD_OUT, MOST_COMPARED, Folds
+from spectralgp.learning.folds import Folds
 from spectralgp.signals import read_signals
 from spectralgp.signals.levels import relative_scales
 from tolerances import EXACT, FORMULA, OPTIMUM
@@ -308,14 +308,29 @@ def test_a_band_is_known_without_draws_in_the_prediction(fitted):
         assert np.all(std > 0)
 
 
-@pytest.mark.parametrize("n_signals", [30, 150, 1_000])
-def test_choices_are_made_on_enough_signals_and_no_more(n_signals):
-    folds = Folds((n_signals, 1), Stacking(), np.random.default_rng(0), sparing=True)
+@pytest.mark.parametrize(
+    ("n_signals", "n_nodes", "sizes"),
+    [
+        (30, 1, 5 * [6]),
+        (60, 1, 5 * [12]),
+        (150, 1, [30, 30]),
+        (400, 499, [80]),
+        (401, 1, [80]),
+        (1_000, 1, [80]),
+        (100, 499, [20, 20, 20]),
+        (100, 500, [20, 20]),
+    ],
+)
+def test_choices_are_made_on_enough_signals_and_no_more(n_signals, n_nodes, sizes):
+    """On 400 at most, and in no more of five folds than hold out 60, or 30 of 500 nodes."""
+    folds = Folds((n_signals, n_nodes), Stacking(), np.random.default_rng(0), sparing=True)
+    assert [part.size for part in folds.held_out] == sizes
+    for kept, part in zip(folds.kept, folds.held_out, strict=True):
+        np.testing.assert_array_equal(np.sort(np.concatenate([kept, part])), folds.chosen)
     held_out = np.concatenate(folds.held_out)
     assert np.unique(held_out).size == held_out.size
-    assert folds.chosen.size == min(n_signals, MOST_COMPARED)
+    assert folds.chosen.size == min(n_signals, 400)
     assert set(held_out) <= set(folds.chosen)
-    assert held_out.size == n_signals if n_signals < HELD_OUT else HELD_OUT <= held_out.size < HELD_OUT + n_signals / 5
 
 
 @pytest.mark.parametrize(

@@ -367,3 +367,19 @@ def test_answers_do_not_depend_on_the_units_of_the_signals(name, factor, seed):
     assert oracle.relative_error(answer, plain) < 1e-3  # flat maxima are met to a tolerance of the evidence
     # slopes by differences lead to a maximum as closely as their own error lets them: 1.1e-4 on one processor
     assert other == pytest.approx(evidence, abs=1e-3 if name == "Response(differences)" else 1e-4)
+
+
+@every_kernel
+def test_priors_have_the_slopes_and_the_curvature_that_they_say(name):
+    """By differences of the log prior and of its gradient."""
+    kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS["random"])
+    noise = 0.3
+    _, gradient, of_noise = kernel.log_prior(spectrum, noise)
+    expected = oracle.jacobian(lambda theta: kernel.with_theta(theta).log_prior(spectrum, noise)[0], kernel.theta)
+    np.testing.assert_allclose(gradient, expected, atol=1e-6)
+    log_noise = oracle.derivative(lambda t: kernel.log_prior(spectrum, noise * np.exp(t))[0], 1e-3)
+    assert of_noise == pytest.approx(float(log_noise), abs=1e-6)
+    precision = kernel.log_prior_precision(spectrum, noise)
+    assert precision.shape == (kernel.theta.size, kernel.theta.size)
+    bend = oracle.jacobian(lambda theta: kernel.with_theta(theta).log_prior(spectrum, noise)[1], kernel.theta)
+    np.testing.assert_allclose(precision, -bend, atol=1e-5)

@@ -229,3 +229,21 @@ def test_slopes_in_own_parameters_are_those_of_formulas():
         total(logs + one + other) - total(logs + one - other) - total(logs - one + other) + total(logs - one - other)
     )
     assert abs(curvature[0, 1] + mixed / (4 * h**2)) < 0.05 * abs(curvature[0, 1])
+
+
+def test_rough_latent_signals_are_those_that_values_suggest():
+    """Half a count more keeps logarithms finite; outliers of a t are drawn in to three robust deviations."""
+    counts, exposures = np.array([0.0, 2.0, 9.0]), np.array([0.5, 2.0, 10.0])
+    for likelihood in (Poisson(), NegativeBinomial(0.4)):
+        expected = [np.log(1.0), np.log(1.25), np.log(0.95)]
+        np.testing.assert_allclose(likelihood.rough_latent(counts, exposures), expected)
+    trials, values = np.array([4.0, 4.0, 4.0, 1.0]), np.array([0.0, 2.0, 3.0, 1.0])
+    for likelihood in (Binomial(), Bernoulli()):
+        found = likelihood.rough_latent(values, trials)
+        np.testing.assert_allclose(found, np.log([0.5 / 4.5, 1.0, 3.5 / 1.5, 3.0]))
+        np.testing.assert_allclose(likelihood.rough_latent(trials - values, trials), -found)
+    values = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 50.0, -70.0])
+    np.testing.assert_array_equal(Gaussian(0.7).rough_latent(values, np.ones(7)), values)
+    reach = 3 * 2 / norm.ppf(0.75)  # the median distance from the median is that of a normal law times its deviation
+    drawn_in = StudentT(4.0, 0.7).rough_latent(values, np.ones(7))
+    np.testing.assert_allclose(drawn_in, [-1, 0, 1, 2, 3, 1 + reach, 1 - reach], rtol=1e-3)

@@ -217,6 +217,17 @@ def test_a_test_covariance_that_contradicts_the_cross_covariance_is_not_repaired
             ask()
 
 
+@pytest.mark.parametrize("share", [-1e-10, -1e-9])
+def test_what_rounding_takes_from_a_test_covariance_is_forgiven(share):
+    """New inputs that are those of training, seen without noise: nothing is left of them, or less by rounding."""
+    setting = {"kernel": "precomputed", "inputs": K, "relative_noise": 1e-12}
+    prediction = Setting(**setting, new=(K[:3], K[:3, :3] * (1 + share))).prediction
+    assert np.all(prediction.variance() >= 0)
+    contradicted = Setting(**setting, new=(K[:3], K[:3, :3] * (1 - 1e-6))).prediction
+    with pytest.raises(ValueError, match="X must hold covariances of new inputs that fit their cross-covariance"):
+        contradicted.variance()
+
+
 # Independent signals
 
 

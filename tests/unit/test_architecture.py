@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -339,6 +340,38 @@ def test_nouns_are_frozen_and_those_with_arrays_are_compared_by_identity():
     by_value = {kind.__name__ for kind in found if kind.__dataclass_params__.eq}
     parts = {kind.__name__ for kind in found if issubclass(kind, (GraphKernel, Likelihood, Solver))}
     assert by_value == COMPARED_BY_VALUE | parts
+
+
+def plain(attribute: object) -> object:
+    """A function of a class as it was written."""
+    return attribute.__func__ if isinstance(attribute, classmethod | staticmethod) else attribute
+
+
+def defaults_of(function: FunctionType) -> dict[str, object]:
+    parameters = inspect.signature(function).parameters.values()
+    return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
+
+
+def test_what_overrides_a_method_has_its_defaults():
+    """Who holds one kind in place of another must not be answered with noise, or by node, by another's default."""
+    n_compared = 0
+    for module in modules_of(PACKAGE):
+        if module in UNLOADED:
+            continue
+        loaded = importlib.import_module(f"spectralgp.{module}".rstrip("."))
+        kinds = [one for one in vars(loaded).values() if isinstance(one, type) and one.__module__ == loaded.__name__]
+        for kind, base in ((one, other) for one in kinds for other in one.__mro__[1:]):
+            if not base.__module__.startswith("spectralgp"):
+                continue
+            for name, attribute in vars(kind).items():
+                own, other = plain(attribute), plain(vars(base).get(name))
+                both = isinstance(own, FunctionType) and isinstance(other, FunctionType)
+                if both and not name.startswith("__"):
+                    known = defaults_of(other)
+                    found = {key: value for key, value in defaults_of(own).items() if key in known}
+                    assert found == {key: known[key] for key in found}, f"{kind.__name__}.{name}"
+                    n_compared += len(found)
+    assert n_compared > 60
 
 
 def test_every_public_method_is_documented_by_its_class_or_a_base():

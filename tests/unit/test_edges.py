@@ -199,6 +199,12 @@ def test_edgeless_graphs_need_a_number_of_nodes():
             {},
             r"edges must have columns 'source', 'target' .*; got \['u', 'v'\]\. Rename",
         ),
+        ({"source": [0], "to": [1]}, {}, r"edges must have columns 'source', 'target' .*; got \['source', 'to'\]\."),
+        (
+            {"from": [0], "target": [1]},
+            {},
+            r"edges must have columns 'source', 'target' .*; got \['from', 'target'\]\.",
+        ),
         ({"source": "ab", "target": "bc"}, {}, r"column 'source' of edges must be a sequence; got 'ab'"),
         ({"source": 0, "target": 1}, {}, r"column 'source' of edges must be a sequence; got 0"),
         (

@@ -224,3 +224,27 @@ def test_a_squared_exponential_is_the_same_by_remembered_distances(bounds):
             assert oracle.relative_error(gradient, slopes) < EXACT
             assert own.described == RBF(float(np.exp(theta[0])), bounds) or isinstance(bounds, np.ndarray)
     assert len(pickle.dumps(own)) < first.nbytes + 2_000  # distances are not kept in files
+
+
+def test_the_default_kernel_of_one_input_starts_at_one():
+    """There is no distance; a second column, or none, changes what the linear term is worth."""
+    for terms, expected in ((("smooth",), [0, 0]), (("linear",), [0]), (("smooth", "linear"), [0, -np.log(2), 0])):
+        kernel = Standardised.of(np.array([[3.0, 5.0]]), terms)
+        np.testing.assert_allclose(kernel.theta, expected, atol=1e-15)
+        np.testing.assert_array_equal(kernel.theta_prior(np.empty((0, 2)))[0], kernel.theta)
+        assert kernel.level == 1.0
+    np.testing.assert_array_equal(Standardised.of(np.ones((4, 0))).theta, [0, 0, 0])
+
+
+def test_the_default_kernel_moves_by_three_orders_in_length_and_five_in_variances():
+    kernel = Standardised.of(INPUTS)
+    widths = np.log([1e3, 1e5, 1e5])
+    np.testing.assert_allclose(kernel.bounds, np.stack([kernel.theta - widths, kernel.theta + widths], axis=1))
+    linear = Standardised.of(INPUTS, ("linear",))
+    np.testing.assert_allclose(linear.bounds, [[-np.log(1e5), np.log(1e5)]])
+
+
+def test_columns_that_do_not_vary_are_not_divided():
+    kernel = Standardised.of(np.array([[1e6, 0.0, 1.0], [1e6, 0.0, 3.0], [1e6, 0.0, 5.0]]))
+    np.testing.assert_allclose(kernel.spread, [1.0, 1.0, np.sqrt(8 / 3)])
+    np.testing.assert_allclose(kernel.offset, [1e6, 0.0, 3.0])

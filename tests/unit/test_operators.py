@@ -362,3 +362,21 @@ def test_lanczos_makes_a_tridiagonal_matrix_with_the_same_spectrum():
     assert residual <= 1e-9
     value, residual = largest_ritz_value(rows, 1e-9, max_steps=2)
     assert np.min(np.abs(np.linalg.eigvalsh(matrix) - value)) <= residual * (1 + 1e-12)
+
+
+def test_an_interrupt_of_a_compiled_loop_is_one(monkeypatch):
+    """Numba makes a SystemError of it, which is left as it is where it comes from anything else."""
+    operator = cpu("ring")
+    block, before = np.ones((6, 2)), np.zeros((6, 2))
+
+    def failing(cause):
+        def step(*_):
+            raise SystemError("returned a result with an exception set") from cause
+
+        return step
+
+    for cause, expected in ((KeyboardInterrupt(), KeyboardInterrupt), (ValueError(), SystemError), (None, SystemError)):
+        for name in ("step_columns", "step_gram"):
+            monkeypatch.setattr(loops, name, failing(cause))
+            with pytest.raises(expected):
+                operator.advance(block, before, name == "step_gram")

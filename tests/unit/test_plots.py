@@ -190,6 +190,40 @@ def test_normalised_filters_are_one_at_their_highest_eigenvalue(graph, ax):
     expected = kernel.response(grid) / kernel.response(eigenvalues).max()
     assert oracle.relative_error(response, expected) < EXACT
     assert "largest value 1" in ax.get_ylabel()
+    assert ax.get_ylim() == pytest.approx((-0.09, 1.08))
+
+
+def test_the_axis_reaches_from_the_ticks_below_to_above_the_highest_value(graph, ax):
+    eigenvalues = decompose(graph, scaled=True).eigenvalues
+    kernels = [Polynomial.from_coefficients([3.0]), Polynomial.from_coefficients([-2.0, 1.0])]
+    plot_filter(kernels, ax=ax, eigenvalues=eigenvalues)
+    assert ax.get_ylim() == pytest.approx((-2.0 - 0.27, 3.24))
+
+
+@pytest.mark.parametrize("n_filters", [1, 4, 5])
+def test_a_legend_of_more_than_four_stands_beside_the_axes(n_filters, graph, ax):
+    """What one filter is needs no legend."""
+    eigenvalues = decompose(graph, scaled=True).eigenvalues
+    plot_filter([Polynomial.from_coefficients([1.0 + n]) for n in range(n_filters)], ax=ax, eigenvalues=eigenvalues)
+    if n_filters == 1:
+        assert ax.get_legend() is None
+        return
+    assert len(texts(ax)) == n_filters
+    anchor = ax.get_legend().get_bbox_to_anchor().transformed(ax.transAxes.inverted())
+    assert (anchor.x0 > 1) == (n_filters > 4)
+
+
+def test_one_signal_has_a_legend_where_it_has_a_label(graph, ax):
+    signal = np.arange(9.0)[None]
+    plot_fourier(signal, graph, ax=ax)
+    assert ax.get_legend() is None
+    plot_fourier(signal, graph, ax=ax, labels=["first"])
+    assert "first" in texts(ax)
+
+
+def test_signals_without_labels_are_counted(graph, ax):
+    plot_fourier(np.random.default_rng(0).standard_normal((2, 9)), graph, ax=ax)
+    assert texts(ax) == ["signal 0", "signal 1"]
 
 
 def test_filters_of_different_laplacians_share_a_relative_axis(graph, ax):

@@ -91,6 +91,16 @@ def test_empty_cells_are_not_observed(file, empty):
     np.testing.assert_array_equal(signals, [[np.nan, 2.0, 3.0]])
 
 
+def test_points_are_decimal_marks_beside_empty_cells_whatever_separates(file):
+    """Cells that are read one by one, since some are empty in words."""
+    for separator in ";\t|,":
+        rows = [["day", "a", "b", "c"], ["1", "0.5", "NA", "-3e2"], ["2", " 1.25 ", "7.5", "n/a"]]
+        signals = signals_from_file(file("\n".join(separator.join(row) for row in rows)), PATH)
+        np.testing.assert_array_equal(signals, [[0.5, np.nan, -300.0], [1.25, 7.5, np.nan]])
+    commas = "day;a;b;c\n1;0,5;NA;-3\n2;1,25;7,5;n/a\n"
+    np.testing.assert_array_equal(signals_from_file(file(commas), PATH), [[0.5, np.nan, -3.0], [1.25, 7.5, np.nan]])
+
+
 def test_names_of_nodes_are_never_missing_values_or_numbers(file):
     graph = graph_from_file(file("source,target\nNA,007\n007,7\nnull,NA\n", "edges.csv"))
     assert graph.names == ("NA", "007", "7", "null")

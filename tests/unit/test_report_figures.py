@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from spectralgp.graphs import Graph
 from spectralgp.report import figures, numbers
 from spectralgp.report.numbers import Filled, Predictions
+from spectralgp.report.shapes import Modes, shape_of
 from spectralgp.scores import calibration_of
 
 NAN = np.nan
@@ -96,3 +98,41 @@ def test_shares_of_bins_add_up_to_one_and_none_is_negative():
     expected[[0, 2]] = 0.25, 0.75
     np.testing.assert_allclose(found, expected)
     assert not numbers._shares(bins, np.zeros(4)).any()
+
+
+def test_filters_have_an_axis_for_their_units_and_one_for_shares():
+    """What carries over has none of them, so that it is drawn below the others, and the spectrum below both."""
+    modes = Modes(np.linspace(0, 1, 3), np.full(3, 1 / 3))
+
+    def bands(*kinds):
+        values = np.array([3.0, 2.0, 1.0])
+        filters = tuple(numbers.LearntFilter(which, values, None, shape_of(modes, values)) for which in kinds)
+        shares = np.array([0.25, 0.75])
+        return numbers.Bands("Laplacian", np.linspace(0, 1, 3), filters, np.array([0, 0.5, 1]), shares, shares[::-1])
+
+    for kinds, rows in (
+        (("signal", "residual", "carry"), [1, 1, 1, 1, 2, 2, 3, 3]),
+        (("signal",), [1, 1, 2, 2]),
+        ((), [1, 1]),
+    ):
+        figure = figures.filter_figure(bands(*kinds))
+        places = [int((trace.yaxis or "y").removeprefix("y") or 1) for trace in figure.data]
+        assert places == rows
+        bars, energy = figure.data[-2:]
+        np.testing.assert_allclose([bars.x, bars.y], [[0.25, 0.75], [0.25, 0.75]])
+        np.testing.assert_allclose([energy.x, energy.y], [[0.25, 0.75], [0.75, 0.25]])
+        assert bars.width == 0.5
+        titles = [figure.layout[f"yaxis{row if row > 1 else ''}"].title.text for row in range(1, max(rows) + 1)]
+        assert titles == (["filters g, h", "filter b"][: max(rows) - 1] if kinds else []) + ["share"]
+
+
+def test_counts_are_of_signals_nodes_and_what_is_missing():
+    graph = Graph.from_edges([(0, 1), (2, 3)], n_nodes=5)
+    inputs = np.array([[1.0], [1.0], [1.0], [2.0]])
+    training = np.array([[1.0, 2, 3, 4, NAN]] * 2 + [[1.0, 2, 3, NAN, NAN]] * 2)
+    found = numbers._counts(graph, inputs, training, 2)
+    assert (found.signals, found.nodes, found.edges, found.components) == (4, 5, 2, 3)
+    assert (found.repeated, found.empty, found.missing, found.unseen) == (1, 2, 6, 1)
+    assert numbers._counts(graph, np.empty((4, 0)), training, 0).repeated == 0
+    nothing = numbers._counts(graph, np.empty((0, 1)), np.empty((0, 5)), 0)
+    assert (nothing.signals, nothing.missing, nothing.unseen, nothing.repeated) == (0, 0, 0, 0)

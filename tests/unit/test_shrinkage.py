@@ -16,7 +16,7 @@ import oracle
 from oracle import relative_error
 from spectralgp import GraphGPRegressor
 from spectralgp.fields import Shrinkage, condition, condition_shrunk, graph_gp, leave_one_out
-from spectralgp.fields.shrinkage import FREEDOM_SPREAD, _evidence
+from spectralgp.fields.shrinkage import _evidence
 from spectralgp.graphs import Graph
 from spectralgp.kernels import Polynomial, WithResidual
 from spectralgp.spectra import Chebyshev
@@ -479,7 +479,7 @@ def test_degrees_of_freedom_are_the_likeliest_of_signals_left_out():
     grid = np.exp(np.linspace(np.log(3.0), centre, 400))
     scores = [
         sum(left_out_by_hand(posterior, index, freedom)[0] for index in range(N_SIGNALS))
-        - 0.5 * ((np.log(freedom) - centre) / FREEDOM_SPREAD) ** 2
+        - 0.5 * ((np.log(freedom) - centre) / 1.5) ** 2
         for freedom in grid
     ]
     best = grid[int(np.argmax(scores))]

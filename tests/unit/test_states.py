@@ -141,6 +141,42 @@ def test_a_steady_state_equals_the_full_recursion(name, spacing, engine, monkeyp
         assert error(one, other) < SAME
 
 
+@pytest.mark.parametrize("name", ["1/2", "1/2 + 5/2", "oscillator"])
+@pytest.mark.parametrize("spacing", ["even", "gaps"])
+def test_loops_stay_inside_their_arrays(name, spacing, monkeypatch):
+    """As Python they refuse what compiled ones would do in silence; with a high tolerance states are steady soon."""
+    loops = pytest.importorskip("spectralgp.states.loops")
+    space, times, values = case(name, spacing, n_steps=40, n_modes=2)
+    times, values = times[:24], values[:24]
+    line = Timeline.of(times)
+
+    def answers():
+        found = Filter.of(space, line)
+        return [
+            *found.table,
+            found.solve(values),
+            found.inverse_diagonal(),
+            found.times(values),
+            found.drawn(values),
+            *evaluate(space, line, [values, 0.5 * values]),
+        ]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(filters, "_compiled", lambda: None)
+        plainly = answers()
+    with monkeypatch.context() as patch:
+        patch.setattr(filters, "STEADY", 1e-3)
+        steadily = answers()
+    for one in ("_fill", "forward", "backward", "scores", "_sum", "products", "generated"):
+        monkeypatch.setattr(loops, one, getattr(loops, one).py_func)
+    monkeypatch.setattr(loops, "FEWEST_ROWS", 2)  # so that tables have to grow
+    monkeypatch.setattr(loops, "FIRST_NUMBERS", 1)
+    for expected, steady in ((plainly, filters.STEADY), (steadily, 1e-3)):
+        monkeypatch.setattr(filters, "STEADY", steady)
+        for one, other in zip(answers(), expected, strict=True):
+            assert error(one, other) < SAME
+
+
 @every
 @spacings
 def test_numpy_equals_numba(name, spacing, monkeypatch):

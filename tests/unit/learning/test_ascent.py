@@ -9,8 +9,10 @@ from scipy.optimize import nnls
 import oracle
 from spectralgp import Graph, Polynomial, Task, learn
 from spectralgp.kernels import WithResidual
-from spectralgp.learning import sqp
-from spectralgp.learning.sqp import _climb, _quadratic_program, _Summit, updated
+from spectralgp.kernels.base import Positivity
+from spectralgp.learning import Outcome, sqp
+from spectralgp.learning.fit import active_constraints, certify, lift_above_zero
+from spectralgp.learning.sqp import _climb, _quadratic_program, _Summit, maximise, updated
 from tolerances import EXACT
 
 
@@ -92,3 +94,103 @@ def test_points_that_rounding_misses_are_not_asked_for_again(monkeypatch):
     kernel = WithResidual.of(Polynomial(2), Polynomial(2))
     learn(Task.of(ring, None, np.empty((12, 0)), np.zeros((12, 5))), kernel)
     assert len(solved) <= 2 * len(stepped)
+
+
+class Parabola:
+    """A concave parabola between bounds, of which filters may have to be positive."""
+
+    def __init__(self, top, curvature, low=-np.inf, high=np.inf, level=0.0, filters=()):
+        self.top, self.curvature, self.level, self.filters = np.array(top, float), np.array(curvature), level, filters
+        self.bounds = np.stack([np.full(self.top.size, low), np.full(self.top.size, high)], axis=1)
+        self.units, self.size = np.ones(self.top.size), 10
+        self.parameter_names = tuple(f"p{number}" for number in range(self.top.size))
+
+    def evaluate(self, x):
+        away = x - self.top
+        return self.level - 0.5 * float(away @ self.curvature @ away), -self.curvature @ away
+
+    def precision(self, x):
+        return self.curvature
+
+    def positivity(self, x, coarse=False):
+        return self.filters
+
+
+CURVED = np.array([[2.0, 0.6], [0.6, 1.0]])
+
+
+@pytest.mark.parametrize("level", [0.0, -40.0, 1e9])
+def test_an_ascent_ends_at_the_top(level):
+    """In steps of a unit at most, so that one that is eight units away takes more than eight."""
+    x, value, outcome, detail = maximise(Parabola([3.0, -8.0], CURVED, level=level), np.zeros(2), 100)
+    np.testing.assert_allclose(x, [3.0, -8.0], atol=1e-3 if level == 1e9 else 1e-6)
+    assert value == pytest.approx(level, abs=1e-5)
+    assert (outcome, detail) == (Outcome.CONVERGED, "no step promises more")
+    _, value, outcome, detail = maximise(Parabola([3.0, -8.0], CURVED), np.zeros(2), 7)
+    assert (outcome, detail) == (Outcome.NOT_STATIONARY, "iteration limit reached")
+    assert -0.5 * np.array([3, -8]) @ CURVED @ [3, -8] < value < -0.1
+
+
+def test_an_ascent_between_bounds_ends_where_it_is_pressed_against_them():
+    """The first parameter at its upper bound, the second at its best given that, by hand."""
+    objective = Parabola([3.0, 0.0], CURVED, -1.0, 1.0)
+    x, value, outcome, _ = maximise(objective, np.array([-9.0, 9.0]), 100)
+    assert outcome is Outcome.CONVERGED
+    np.testing.assert_allclose(x, [1.0, 1.0], atol=1e-9)  # 0.6 * 2 = 1.2 would be beyond
+    assert value == pytest.approx(-0.5 * (2 * 4 - 2 * 0.6 * 2 + 1))
+    certificate = certify(objective, x)
+    assert certificate.active == ("p0 at its upper bound", "p1 at its upper bound")
+    np.testing.assert_allclose(certificate.multipliers, [4 - 0.6, 1.2 - 1.0], rtol=1e-9)
+    assert max(certificate.stationarity, certificate.feasibility, certificate.complementarity) < 1e-9
+    loose = certify(objective, np.array([1.0, 0.5]))
+    assert loose.active == ("p0 at its upper bound",)
+    assert loose.stationarity == pytest.approx(1.2 - 0.5)
+    inside = certify(objective, np.array([0.5, 0.5]))
+    assert (inside.active, inside.stationarity) == ((), pytest.approx(2 * 2.5 - 0.3))
+
+
+def test_an_ascent_with_a_tolerance_stops_where_a_step_promises_less():
+    objective = Parabola([0.3, 0.0], np.eye(2))
+    x, value, outcome, _ = maximise(objective, np.zeros(2), 100, tolerance_nats=0.1)
+    assert (x.tolist(), outcome) == ([0.0, 0.0], Outcome.CONVERGED)  # which promises 0.09
+    assert value == pytest.approx(-0.045)
+    x, *_ = maximise(objective, np.zeros(2), 100, tolerance_nats=0.08)
+    np.testing.assert_allclose(x, [0.3, 0.0], atol=1e-9)
+
+
+def test_nothing_is_learnt_of_no_parameters():
+    found = maximise(Parabola([], np.empty((0, 0)), level=2.5), np.empty(0), 100)
+    assert found[1:] == (2.5, Outcome.NOTHING_TO_LEARN, "nothing to learn: every hyperparameter is fixed")
+
+
+def filters_at(*rows):
+    return (Positivity(np.linspace(0.0, 1.0, len(rows)), np.array(rows, float), np.array([1.0, 0.0])),)
+
+
+def test_an_ascent_keeps_filters_above_zero():
+    """A line over the spectrum whose best is negative at its end: it ends on zero there."""
+    objective = Parabola([1.0, -3.0], np.eye(2), filters=filters_at([1, 0], [1, 0.5], [1, 1]))
+    x, _, outcome, _ = maximise(objective, np.array([1.0, 0.0]), 100)
+    assert outcome is Outcome.CONVERGED
+    np.testing.assert_allclose(x, [2.0, -2.0], atol=1e-6)
+    rows, slacks, names, feasibility = active_constraints(objective, np.array([2.0, -2.0]))
+    assert (rows.tolist(), slacks.tolist(), names, feasibility) == ([[1, 1]], [0.0], ("filter at 1",), 0.0)
+    certificate = certify(objective, np.array([2.0, -2.0]))
+    np.testing.assert_allclose(certificate.multipliers, [1.0])
+    assert certificate.stationarity < 1e-12
+
+
+def test_filters_below_zero_are_measured_by_their_largest_value_and_lifted():
+    objective = Parabola([0.0, 0.0], np.eye(2), filters=filters_at([1, 0], [1, 1]))
+    x = np.array([4.0, -5.0])  # four at one end, and one below zero at the other
+    _, slacks, names, feasibility = active_constraints(objective, x)
+    assert (slacks.tolist(), names, feasibility) == ([-1.0], ("filter at 1",), 0.25)
+    lifted, lift = lift_above_zero(objective, x)
+    assert lifted[1] == -5.0
+    assert lifted[0] == pytest.approx(5.0)
+    assert lifted.sum() > 0
+    assert lift == pytest.approx(0.25)
+    safe = np.array([4.0, -3.0])
+    assert lift_above_zero(objective, safe)[1] == 0.0
+    np.testing.assert_array_equal(lift_above_zero(objective, safe)[0], safe)
+    np.testing.assert_array_equal(lift_above_zero(objective, np.zeros(2))[0], np.zeros(2))

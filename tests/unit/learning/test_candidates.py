@@ -163,3 +163,63 @@ def test_candidates_stand_beside_each_other():
     np.testing.assert_array_equal(both.value_log_densities, whole.value_log_densities)
     assert [fit.log_posterior for fit in both.fits] == [fit.log_posterior for fit in whole.fits]
     assert FoldScores(first.log_densities, None, 7, first.fits).beside(second).value_log_densities is None
+
+
+def numbers(*shape):
+    return np.random.default_rng(sum(shape)).standard_normal(shape)
+
+
+def test_scores_are_log_densities_of_signals_and_of_their_values():
+    """Values at 2 of 8 nodes count fourfold; entries that were hidden count what they are worth."""
+    logs, values = numbers(5, 3), numbers(5, 2, 3)
+    assert FoldScores(logs, None, 8, ()).value_weight == 1.0
+    np.testing.assert_allclose(FoldScores(logs, None, 8, ()).scores, logs.sum(axis=0))
+    both = FoldScores(logs, values, 8, ())
+    assert both.value_weight == 4.0
+    np.testing.assert_allclose(both.scores, logs.sum(axis=0) + 4 * values.sum(axis=(0, 1)))
+    worth = np.arange(5.0)
+    hidden = FoldScores(logs, None, 8, (), worth, of_signals=both)
+    np.testing.assert_allclose(hidden.scores, worth @ logs + both.scores)
+
+
+def test_some_candidates_keep_what_is_theirs():
+    logs, values, errors, worth = numbers(5, 3), numbers(5, 2, 3), numbers(5, 4, 3), np.arange(5.0)
+    whole = FoldScores(logs, values, 8, ("a", "b", "c"), worth, errors, of_signals=FoldScores(logs, None, 8, ()))
+    some = whole.of(np.array([2, 0]))
+    np.testing.assert_array_equal(some.log_densities, logs[:, [2, 0]])
+    np.testing.assert_array_equal(some.value_log_densities, values[..., [2, 0]])
+    np.testing.assert_array_equal(some.errors, errors[..., [2, 0]])
+    assert (some.fits, some.n_nodes, some.worth is worth) == (("c", "a"), 8, True)
+    bare = FoldScores(logs, None, 8, ("a", "b", "c")).of(np.array([1]))
+    assert bare.value_log_densities is bare.errors is bare.worth is None
+
+
+def test_what_only_one_of_two_groups_has_is_left_out_beside_each_other():
+    one, other = FoldScores(numbers(5, 2), None, 8, ("a", "b")), FoldScores(numbers(5, 1), None, 8, ("c",))
+    first = FoldScores(one.log_densities, numbers(5, 3, 2), 8, one.fits, None, numbers(5, 3, 2), one)
+    second = FoldScores(other.log_densities, numbers(5, 3, 1), 8, other.fits, None, numbers(5, 3, 1), other)
+    both = first.beside(second)
+    logs = np.hstack([one.log_densities, other.log_densities])
+    np.testing.assert_array_equal(both.log_densities, logs)
+    np.testing.assert_array_equal(both.of_signals.log_densities, logs)
+    assert both.of_signals.fits == both.fits == ("a", "b", "c")
+    for name in ("value_log_densities", "errors"):
+        joined = np.concatenate([getattr(first, name), getattr(second, name)], axis=-1)
+        np.testing.assert_array_equal(getattr(both, name), joined)
+    for found in (first.beside(other), one.beside(second)):
+        assert found.of_signals is found.value_log_densities is found.errors is None
+        np.testing.assert_array_equal(found.log_densities, logs)
+
+
+def test_values_of_candidates_are_looked_at_in_some_nodes():
+    """Points of equal probability: of 19 intervals the middles, for every value that was held out."""
+    folds = Folds((N_SIGNALS, 7), Stacking(3), np.random.default_rng(4))
+    (candidate,) = candidates(TASKS["kernel"], KERNELS[:1])
+    folds.score([candidate])
+    observed, points = folds.values(candidate)
+    rows = np.concatenate(folds.held_out)
+    np.testing.assert_allclose(np.sort(observed), np.sort(SIGNALS[rows].ravel()), rtol=1e-9)
+    assert points.shape == (observed.size, 19)
+    deviations = norm.ppf((np.arange(19) + 0.5) / 19)
+    std = (points[:, -1] - points[:, 0]) / (deviations[-1] - deviations[0])
+    np.testing.assert_allclose(points, points[:, 9, None] + np.multiply.outer(std, deviations), rtol=1e-7, atol=1e-9)

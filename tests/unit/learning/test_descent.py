@@ -76,3 +76,23 @@ def test_descent_gives_up_where_no_step_descends():
     x, settled = descend(uphill, np.zeros(1), np.ones(1), limit=1000, tolerance=1e-9)
     assert not settled
     assert x.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("slope", [1e-3, 0.5, 3.0])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_slope_into_a_bound_counts_for_nothing_and_one_off_it_does(slope, sign):
+    """A line that falls into a bound is at rest there; from the other bound it goes all the way."""
+    line = lambda x: (sign * slope * float(x[0]), np.array([sign * slope]))  # noqa: E731
+    bounds = (np.array([-1.0]), np.array([1.0]))
+    for start in (-1.0, 1.0):
+        x, settled = descend(line, np.array([start]), np.array([1.0]), limit=10_000, tolerance=1e-9, bounds=bounds)
+        assert settled
+        assert x.tolist() == [-float(sign)]
+        assert descend(line, np.array([start]), np.array([1.0]), 1, 1e-9, bounds)[1] == (start == -sign)
+
+
+def test_a_start_beyond_a_bound_is_brought_inside():
+    x, _ = descend(
+        parabola(np.ones(2)), np.array([-9.0, 9.0]), np.ones(2), 0, 1e-9, (np.full(2, -2.0), np.full(2, 3.0))
+    )
+    assert x.tolist() == [-2.0, 3.0]

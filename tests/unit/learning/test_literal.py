@@ -13,6 +13,8 @@ from cases import GRAPHS, WEIGHTS
 from spectralgp import GraphGPRegressor
 from spectralgp.kernels import Polynomial
 from spectralgp.learning import Lagrangian, Limits, Outcome, Task, learn
+from spectralgp.learning.lagrangian import FilterProblem
+from spectralgp.learning.objective import Objective
 from tolerances import CONVERGED, FORMULA, OPTIMUM
 
 N_SIGNALS = 8
@@ -236,3 +238,44 @@ def test_the_dual_problem_is_stable_in_its_first_multipliers(seed):
 def test_settings_that_say_nothing_are_refused(change, kind, message):
     with pytest.raises(kind, match=message):
         Lagrangian(**change)
+
+
+def test_the_problem_of_the_filter_is_the_dense_one_and_certificates_say_how_far_off_a_point_is():
+    """At a point that is no solution: residuals of the Lagrangian's gradient, of signs and of complementarity."""
+    task, kernel = task_of("ramp"), Polynomial(2)
+    spectrum = task.spectrum_of(kernel)
+    objective = Objective(task, kernel.bind(spectrum), spectrum)
+    x = objective.starting_points()[0]
+    length_scale, noise = np.exp(x[-2]), np.exp(x[-1])
+    problem = FilterProblem(objective, np.eye(3), x)
+    z, multipliers = np.array([0.3, -0.5, 0.1]), np.linspace(0.0, 2.0, problem.points.size)
+
+    def response(points, z):
+        return objective.graph_kernel.with_theta(z).response(points)
+
+    def lagrangian(z):
+        dense = oracle.from_filter(oracle.matrix_function(MATRIX, lambda t: response(t, z)))
+        inputs = oracle.rbf(INPUTS, INPUTS, length_scale)
+        value = -oracle.log_likelihood(SIGNALS["ramp"], inputs, dense, noise)
+        return value - multipliers @ response(problem.points, z)
+
+    value, gradient = problem.lagrangian(multipliers)(z)
+    assert oracle.relative_error(value, lagrangian(z)) < FORMULA
+    slopes = oracle.jacobian(lagrangian, z)
+    assert oracle.relative_error(gradient, slopes) < 1e-5
+    values = response(problem.points, z)
+    assert values.min() < 0 < values.max()
+    peak, found = np.max(np.abs(values)), problem.certificate(z, multipliers, lift=0.5)
+    assert found.stationarity == pytest.approx(np.max(np.abs(slopes)), rel=1e-5)
+    assert found.feasibility == pytest.approx(-values.min() / peak)
+    assert found.complementarity == pytest.approx(np.max(np.abs(multipliers * values)))
+    assert found.lift == 0.5
+    below = values <= 1e-6 * peak
+    assert found.active == tuple(f"filter at {point:.4g}" for point in problem.points[below])
+    np.testing.assert_array_equal(found.multipliers, multipliers[below])
+    np.testing.assert_array_equal(problem.whole(z), [*z, *x[3:]])
+
+
+def test_limits_of_the_stages_are_in_proportion():
+    assert Limits.from_iterations(500) == Limits() == Limits(3000, 1000, 500)
+    assert Limits.from_iterations(10) == Limits(60, 20, 10)

@@ -237,3 +237,26 @@ def test_densities_of_signals_held_out_are_those_of_the_posterior(problem, very_
 def test_very_many_signals_with_holes_are_filled_in_by_the_low_rank(problem, very_few):
     model, _ = filled_in(problem)
     assert model._learnt.draws[0].models[0].points.size == 50
+
+
+def test_up_to_1500_signals_are_learnt_from_whole_and_of_more_1000():
+    assert many.rows_to_learn_from(1_500, np.random.default_rng(0)) is None
+    rows = many.rows_to_learn_from(1_501, np.random.default_rng(0))
+    assert rows.size == np.unique(rows).size == 1_000
+    assert np.all(np.diff(rows) > 0)
+    assert (rows[0] >= 0, rows[-1] <= 1_500, rows[-1] > 1_450) == (True, True, True)
+
+
+@pytest.mark.parametrize(("n_signals", "minutes"), [(2_000, 6), (6_000, 32), (6_001, 6)])
+def test_minutes_are_those_of_a_sample_of_512_rows_that_takes_a_second(n_signals, minutes, monkeypatch):
+    """Twenty likelihoods of a thousand signals, of 2 n^3 each, and a factor of all or three of 500 by all."""
+    times = iter([0.0, 1.0])
+    monkeypatch.setattr(many.time, "perf_counter", lambda: next(times))
+    said = many.what_takes_long((n_signals, 10), 1, is_choice=False)
+    assert said.startswith(f"{n_signals:,} signals: learning from 1,000 drawn at random, conditioning on all")
+    assert ("by 500 of them, unless those 1,000 do better" in said) == (n_signals > 6_000)
+    learning = 20 * (2 * 1_000**3 + 0.8 * 1_000**2 * 10)
+    rank, times_over = (n_signals, 1) if n_signals <= 6_000 else (500, 3)
+    conditioning = times_over * (rank**2 * n_signals + 4 * rank * n_signals * 10 + 4 * 10**3)
+    assert round((learning + conditioning) / 512**3 / 60) == minutes
+    assert said.endswith(f"; about {minutes} minutes")

@@ -12,8 +12,6 @@ from spectralgp.fields import leave_one_out
 from spectralgp.kernels import Standardised
 from spectralgp.learning import Candidate, Sqp
 from spectralgp.learning.candidates import (
-    AMPLITUDES,
-    SAME_SCALE,
     have_scales,
     learn_candidates,
     scaled_twin,
@@ -65,7 +63,7 @@ def test_signals_of_one_scale_have_scales_near_one():
     inputs, values, _ = data(spread=0.0)
     one = candidate_of(inputs, values)
     fit = learn(one.task, one.kernel)
-    assert np.std(2 * np.log(signal_scales(condition(fit.model, inputs, one.task.signals)))) < SAME_SCALE
+    assert np.std(2 * np.log(signal_scales(condition(fit.model, inputs, one.task.signals)))) < 0.3
     assert not have_scales(one, one.task, fit.model)
 
 
@@ -77,11 +75,12 @@ def test_the_amplitude_of_means_has_the_least_left_out_error():
     )
     assert again.signals.units.signal_scales.shape == task.signals.units.signal_scales.shape
     found, errors = tuned(fit.model, task), []
-    for amplitude in AMPLITUDES:
+    amplitudes = 10.0 ** np.arange(-4, 1.1, 0.25)
+    for amplitude in amplitudes:
         model = replace(fit.model, mean_amplitude=float(amplitude))
         errors.append(np.mean(np.square(leave_one_out(condition(model, inputs, task.signals)).mean - values)))
-    np.testing.assert_allclose(found.mean_amplitude, AMPLITUDES[int(np.argmin(errors))])
-    assert other.model.mean_amplitude in AMPLITUDES
+    np.testing.assert_allclose(found.mean_amplitude, amplitudes[int(np.argmin(errors))])
+    assert np.min(np.abs(amplitudes - other.model.mean_amplitude)) < 1e-9
     posterior = condition_shrunk(found, inputs, task.signals)
     assert posterior.prior.mean_amplitude == found.mean_amplitude
 
