@@ -563,7 +563,12 @@ class Evidence:
     @cached_property
     def slopes(self) -> Array:
         """``E_ij``, the derivative in ``D_ij``: equation (6). Their sum is that in the noise variance."""
-        return 0.5 * (self.data.energies * self.precisions - self.data.multiplicities) * self.precisions
+        slopes = self.data.energies * self.precisions
+        slopes -= (
+            self.data.multiplicities
+        )  # in place, which saves more time than the sums take
+        slopes *= 0.5 * self.precisions
+        return slopes
 
     @cached_property
     def power_gradient(self) -> Array:

@@ -206,9 +206,8 @@ class InputKernel(ABC):
         """Prior centre of each parameter, the scale of the inputs for length scales or NaN, and standard deviation."""
         return np.empty(0), np.empty(0)
 
-    def starting_points(self, inputs: Array) -> list[Array]:
+    def starting_points(self, centres: Array) -> list[Array]:
         """Values of `theta` to start learning from: the present ones, and last the centres of the prior, if any."""
-        centres, _ = self.theta_prior(inputs)
         expected = np.where(np.isnan(centres), self.theta, centres)
         return [expected] if np.allclose(expected, self.theta) else [self.theta, expected]
 
@@ -299,9 +298,9 @@ class Learnt(InputKernel):
     def theta_prior(self, inputs: Array) -> tuple[Array, Array]:
         return length_scale_centres(self.kernel, inputs), np.full(self.theta.size, LENGTH_SCALE_SPREAD)
 
-    def starting_points(self, inputs: Array) -> list[Array]:
-        *given, expected = super().starting_points(inputs)
-        is_scale = ~np.isnan(self.theta_prior(inputs)[0])
+    def starting_points(self, centres: Array) -> list[Array]:
+        *given, expected = super().starting_points(centres)
+        is_scale = ~np.isnan(centres)
         # shorter length scales too: from the typical ones a search may end where nothing varies fast
         shorter = [expected + np.log(SHORTER_START) * is_scale] if is_scale.any() else []
         return [*given, *shorter, expected]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,8 +15,10 @@ from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
+from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
 from spectralgp.graphs import LaplacianKind
+from spectralgp.graphs.weights import frozen
 from spectralgp.kernels.base import SIGNAL_SHARE, GraphKernel, Positivity, SpectralKernel
 from spectralgp.spectra import Spectrum
 
@@ -76,6 +79,8 @@ class Polynomial(SpectralKernel):
     upper: float = field(default=1.0, kw_only=True)
     fixed: bool = field(default=False, kw_only=True)
 
+    __getstate__ = without_caches
+
     def __post_init__(self) -> None:
         if self.degree != "auto":
             as_integer(self.degree, "degree", 0, HIGHEST_DEGREE)
@@ -131,7 +136,7 @@ class Polynomial(SpectralKernel):
 
     @property
     def theta(self) -> Array:
-        return np.empty(0) if self.fixed else self._coefficients
+        return np.empty(0) if self.fixed else self._coefficients.copy()
 
     def with_theta(self, theta: ArrayLike) -> Self:
         return self if self.fixed else self._with(theta)
@@ -311,9 +316,9 @@ class Polynomial(SpectralKernel):
             )
         return self.scaled_by(1 / peak)
 
-    @property
+    @cached_property
     def _coefficients(self) -> Array:
-        return np.eye(self._fixed_degree + 1)[0] if self.chebyshev is None else np.array(self.chebyshev)
+        return frozen(np.eye(self._fixed_degree + 1)[0] if self.chebyshev is None else np.array(self.chebyshev))
 
     def _with(self, coefficients: ArrayLike) -> Self:
         return dataclasses.replace(self, chebyshev=tuple(np.asarray(coefficients, dtype=float).tolist()))

@@ -151,6 +151,16 @@ class Task:
         has_terms = self.carried is None and len(self.input_kernel.matern_terms(self.inputs)) > 0
         return has_terms and are_in_time(self.inputs, self.signals.units.signal_scales)
 
+    @cached_property
+    def length_scales(self) -> tuple[Array, Array]:
+        """Prior centres of the input kernel's parameters, NaN where there is none, and their standard deviations."""
+        return self.input_kernel.theta_prior(self.inputs)
+
+    @cached_property
+    def input_starts(self) -> list[Array]:
+        """Values of the input kernel's parameters to start learning from; the last is at the inputs' scale."""
+        return self.input_kernel.starting_points(self.length_scales[0])
+
     def spectrum_of(self, kernel: GraphKernel) -> Spectrum:
         """The spectrum that a graph kernel asks for."""
         return self.spectrum.of(self.graph, kernel.laplacian, kernel.scaled, self.signals.like)
@@ -233,19 +243,24 @@ class Objective:
     """
 
     def __init__(
-        self, task: Task, graph_kernel: GraphKernel, spectrum: Spectrum, complete: Completion | None = None
+        self,
+        task: Task,
+        graph_kernel: GraphKernel,
+        spectrum: Spectrum,
+        complete: Completion | None = None,
+        before: Objective | None = None,  # of the same task, from which what it has read of it is taken
     ) -> None:
         self.task, self.graph_kernel, self.spectrum, self.complete = task, graph_kernel, spectrum, complete
         self.n_evaluations = 0
         self.input_theta = task.input_kernel.theta
         self.n_graph = graph_kernel.theta.size
         self.learns_noise = task.known_noise is None
-        self._split: tuple[Array, tuple[GraphKernel, Array, float]] | None = None
-        self._evaluated: tuple[Array, float, Array] | None = None
-        self._inputs: tuple[Array, Inputs, Array] | None = None
-        self._read: tuple[Spectrum, SpectralData] | None = None
-        self._rotated: tuple[Spectrum, Inputs, SpectralData] | None = None
-        self._weighed: tuple[Array, Evidence, Spectrum] | None = None
+        self._split: tuple[bytes, tuple[GraphKernel, Array, float]] | None = None
+        self._evaluated: tuple[bytes, float, Array] | None = None
+        self._inputs: tuple[bytes, Inputs, Array] | None = None if before is None else before._inputs
+        self._read: tuple[Spectrum, SpectralData] | None = None if before is None else before._read
+        self._rotated: tuple[Spectrum, Inputs, SpectralData] | None = None if before is None else before._rotated
+        self._weighed: tuple[bytes, Evidence, Spectrum] | None = None
         self._series: tuple[InTime, list[Array]] | None = None
 
     @property
@@ -284,11 +299,12 @@ class Objective:
 
     def split(self, x: Array) -> tuple[GraphKernel, Array, float]:
         """Graph kernel, input theta and noise variance at ``x``."""
-        if self._split is None or not np.array_equal(x, self._split[0]):
+        key = x.tobytes()  # which compares faster than arrays do
+        if self._split is None or self._split[0] != key:
             end = self.n_graph + self.input_theta.size
             noise = float(np.exp(x[-1])) if self.learns_noise else float(self.task.known_noise or 0.0)
             kernel = self.graph_kernel.with_theta(x[: self.n_graph])
-            self._split = (x.copy(), (kernel, x[self.n_graph : end].copy(), noise))
+            self._split = (key, (kernel, x[self.n_graph : end].copy(), noise))
         return self._split[1]
 
     def join(self, graph_theta: Array, input_theta: Array, noise_variance: float) -> Array:
@@ -300,9 +316,8 @@ class Objective:
         """Every start of the graph kernel with every start of the input kernel; the last is at the inputs' scale."""
         task = self.task
         graph_thetas = self.graph_kernel.starting_points(self.spectrum, task.variance)
-        input_thetas = task.input_kernel.starting_points(task.inputs)
         noise = task.known_noise or FIRST_NOISE_SHARE * task.variance
-        starts = [self.join(graph, inputs, noise) for graph in graph_thetas for inputs in input_thetas]
+        starts = [self.join(graph, inputs, noise) for graph in graph_thetas for inputs in task.input_starts]
         return [np.clip(start, *self.bounds.T) for start in starts]
 
     def point(self, model: GraphGP) -> Array:
@@ -332,18 +347,20 @@ class Objective:
     def inputs_held(self, x: Array) -> Objective:
         """The objective of the graph's parameters and the noise alone, without eigendecompositions of the inputs."""
         theta = self.split(x)[1]
-        kernel = _Held(self.task.input_kernel.with_theta(theta), self.inputs_at(theta)[0].modes)
-        held = Objective(replace(self.task, input_kernel=kernel), self.graph_kernel, self.spectrum)
-        held._read = self._read
+        rows, slopes = self.inputs_at(theta)
+        kernel = _Held(self.task.input_kernel.with_theta(theta), rows.modes)
+        held = Objective(replace(self.task, input_kernel=kernel), self.graph_kernel, self.spectrum, before=self)
+        held._inputs = (b"", rows, slopes[:, :, :0])
         return held
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
         """Log posterior at ``x`` and its gradient."""
-        if self._evaluated is None or not np.array_equal(x, self._evaluated[0]):
+        key = x.tobytes()
+        if self._evaluated is None or self._evaluated[0] != key:
             self.n_evaluations += 1
             value, gradient = (self if self.complete is None else self.completed(x)).log_likelihood(x)
             prior, slope = self.log_prior(x)
-            self._evaluated = (x.copy(), value + prior, gradient + slope)
+            self._evaluated = (key, value + prior, gradient + slope)
         return self._evaluated[1], self._evaluated[2].copy()
 
     def log_likelihood(self, x: Array) -> tuple[float, Array]:
@@ -359,18 +376,13 @@ class Objective:
         noise = [float(np.sum(evidence.slopes)) * noise_variance] if self.learns_noise else []
         return evidence.log_likelihood, np.concatenate([graph_gradient, input_gradient, noise])
 
-    @cached_property
-    def _length_scales(self) -> tuple[Array, Array]:
-        """Prior centres of the input kernel's parameters, NaN where there is none, and their standard deviations."""
-        return self.task.input_kernel.theta_prior(self.task.inputs)
-
     def log_prior(self, x: Array) -> tuple[float, Array]:
         """Log prior at ``x`` up to a constant, and its gradient; zero without a prior."""
         if self.task.prior is None:
             return 0.0, np.zeros(x.size)
         graph_kernel, input_theta, noise_variance = self.split(x)
         graph_value, graph_slope, noise_slope = graph_kernel.log_prior(self.spectrum, noise_variance)
-        centres, spreads = self._length_scales
+        centres, spreads = self.task.length_scales
         deviations = np.nan_to_num((input_theta - centres) / spreads)
         value, slopes = graph_value - 0.5 * float(deviations @ deviations), [graph_slope, -deviations / spreads]
         if self.learns_noise:
@@ -411,12 +423,13 @@ class Objective:
 
     def read(self, x: Array) -> tuple[Evidence, Spectrum]:
         """Evidence before anything that carries over is subtracted (it is stacked below the signals), and its basis."""
-        if self._weighed is None or not np.array_equal(x, self._weighed[0]):
+        key = x.tobytes()
+        if self._weighed is None or self._weighed[0] != key:
             graph_kernel, input_theta, noise_variance = self.split(x)
             rows, basis = self.inputs_at(input_theta)[0], graph_kernel.basis(self.spectrum)
             power, residual = graph_kernel.power(basis.eigenvalues), graph_kernel.residual_power(basis.eigenvalues)
             evidence = Evidence(rows, power, residual + noise_variance, self.data_in(basis, rows))
-            self._weighed = (x.copy(), evidence, basis)
+            self._weighed = (key, evidence, basis)
         return self._weighed[1:]
 
     def _carry(self, evidence: Evidence, basis: Spectrum) -> CarryFilter:
@@ -438,11 +451,12 @@ class Objective:
 
     def inputs_at(self, theta: Array) -> tuple[Inputs, Array]:
         """How signals covary at `theta`, and the derivative ``T`` of their input covariance in its eigenbasis."""
-        if self._inputs is None or not np.array_equal(theta, self._inputs[0]):
+        key = theta.tobytes()
+        if self._inputs is None or self._inputs[0] != key:
             kernel, scales = self.task.input_kernel.with_theta(theta), self.task.signals.units.signal_scales
             modes, jacobian = kernel.modes_and_gradient(self.task.inputs, scales)
             slopes = [modes.vectors.T @ jacobian[:, :, place] @ modes.vectors for place in range(theta.size)]
-            self._inputs = (theta.copy(), Inputs(modes), np.stack(slopes, axis=-1) if slopes else jacobian)
+            self._inputs = (key, Inputs(modes), np.stack(slopes, axis=-1) if slopes else jacobian)
         return self._inputs[1:]
 
     def data_in(self, basis: Spectrum, rows: Inputs) -> SpectralData:
@@ -496,7 +510,7 @@ class Objective:
         if curvature is None:
             return None
         if self.task.prior is not None:
-            (graph_kernel, _, noise_variance), (centres, spreads) = self.split(x), self._length_scales
+            (graph_kernel, _, noise_variance), (centres, spreads) = self.split(x), self.task.length_scales
             of_inputs = np.where(np.isnan(centres), 0.0, spreads**-2.0)
             deviation = float(np.log(noise_variance / self.task.typical_noise))
             of_noise = noise_log_prior(deviation, self.task.graph.n_nodes)[2]
@@ -546,14 +560,14 @@ def fisher_information(
     ``dD_ij = a_i c_j`` per column.
     """
     squares, groups = np.square(precisions), (*before, *after)
-    inner = np.zeros((input_slopes.shape[2], input_slopes.shape[2]))
-    if inner.size:  # else the product of signals by signals is for nothing
+    n_inputs = input_slopes.shape[2]
+    inner, crossed = np.zeros((n_inputs, n_inputs)), [np.zeros((n_inputs, c.shape[1])) for _, c in groups]
+    if n_inputs:  # else products over the signals are for nothing
         weights = (precisions * (multiplicities * power**2)) @ precisions.T
-        flat = input_slopes.reshape(weights.size, input_slopes.shape[2])
+        flat = input_slopes.reshape(weights.size, n_inputs)
         inner = flat.T @ (weights.reshape(-1, 1) * flat)
-    diagonals = np.einsum("iia->ia", input_slopes)
-    weighted = squares * (multiplicities * power)
-    crossed = [(diagonals * a[:, None]).T @ (weighted @ c) for a, c in groups]
+        diagonals, weighted = np.einsum("iia->ia", input_slopes), (multiplicities * power)[:, None]
+        crossed = [(diagonals * a[:, None]).T @ (squares @ (weighted * c)) for a, c in groups]
     blocks = []
     for (a, c), with_inputs in zip(groups, crossed, strict=True):
         row = [c.T @ ((multiplicities * ((a * b) @ squares))[:, None] * d) for b, d in groups]
@@ -561,7 +575,8 @@ def fisher_information(
         blocks.append(row)
     crossed.insert(len(before), inner)
     blocks.insert(len(before), crossed)
-    return 0.5 * np.block(blocks)
+    # np.block takes longer than all of the rest for a few signals
+    return 0.5 * np.concatenate([np.concatenate(row, axis=1) for row in blocks])
 
 
 def told_apart(task: Task, model: GraphGP) -> GraphGP:

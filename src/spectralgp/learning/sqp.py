@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import attrgetter
 from typing import ClassVar
 
@@ -124,7 +125,8 @@ class Sqp(Solver):
         found: SearchResult | None = None
         agree = False  # whether starts of the simplest form lead to one maximum
         for form in path:
-            objective = Objective(task, form.bind(spectrum), spectrum)
+            before = None if found is None else found.objective
+            objective = Objective(task, form.bind(spectrum), spectrum, before=before)
             starts = self._first_starts(objective) if found is None else _grown(objective, found, silent_share)
             agree = len(starts) == 1 if found is None else agree
             if found is not None and task.prior is None and not form.guides():
@@ -207,7 +209,7 @@ class Sqp(Solver):
         """Solutions of the forms that guide the present one, each from its own last solution."""
         solutions = []
         for index, guide in enumerate(objective.graph_kernel.guides()):
-            other = Objective(objective.task, guide, objective.spectrum)
+            other = Objective(objective.task, guide, objective.spectrum, before=objective)
             starts = other.starting_points()
             if found is not None:
                 before = found.objective.graph_kernel
@@ -237,7 +239,7 @@ class Sqp(Solver):
                 return replace(highest, x=x, value=objective.evaluate(x)[0], lift=lift)
             # the solution on too coarse a spectrum may lie anywhere, so what it started from is not given up
             coarse, starts = objective, [x, *starts]
-            objective = Objective(coarse.task, coarse.graph_kernel, finer)
+            objective = Objective(coarse.task, coarse.graph_kernel, finer, before=coarse)
             objective.n_evaluations = coarse.n_evaluations
 
     def _judged(self, found: SearchResult, stages: tuple[Stage, ...]) -> Fit:
@@ -365,7 +367,8 @@ def maximise(
     size, limit = objective.size, stationarity_limit(objective.size) / 2
     x = np.clip(start, *objective.bounds.T)
     constraints, precision = _Constraints(objective, x), _fresh_precision(objective, x)
-    x = x + constraints.step(x, np.zeros(x.size), precision)
+    if not constraints.allow(x, np.zeros(x.size)):
+        x = x + constraints.step(x, np.zeros(x.size), precision)
     value, gradient = objective.evaluate(x)
     n_fresh_starts, is_fresh, detail = 0, True, "iteration limit reached"
     for _ in range(max_iterations):
@@ -519,23 +522,45 @@ class _Constraints:
     """
 
     def __init__(self, objective: Constrained, x: Array) -> None:
-        self.objective, self.units = objective, objective.units
+        self.objective, self.units, self.start = objective, objective.units, x
         self.low, self.high = objective.bounds.T
-        has_low, has_high, identity = np.isfinite(self.low), np.isfinite(self.high), np.eye(x.size)
-        self.bounds = np.vstack([identity[has_low], -identity[has_high]])
-        self.least = np.concatenate([self.low[has_low], -self.high[has_high]])
-        self.filters = [one.rows for one in objective.positivity(x, coarse=True)]
+
+    @cached_property
+    def bounds(self) -> tuple[Array, Array]:
+        """Rows of bounds, and the least that each may be."""
+        has_low, has_high, identity = np.isfinite(self.low), np.isfinite(self.high), np.eye(self.low.size)
+        least = np.concatenate([self.low[has_low], -self.high[has_high]])
+        return np.vstack([identity[has_low], -identity[has_high]]), least
+
+    @cached_property
+    def filters(self) -> list[Array]:
+        """Rows of each filter, to which those that steps would violate are added."""
+        return [one.rows for one in self.objective.positivity(self.start, coarse=True)]
+
+    def allow(self, x: Array, step: Array) -> bool:
+        """Whether a step from a point violates nothing."""
+        new = x + step
+        if (new < self.low).any() or (new > self.high).any():
+            return False
+        for filtered in self.objective.positivity(new):
+            before, response = filtered.rows @ x, filtered.rows @ new
+            if (response - _least(before, before.max()) < -VIOLATION * np.abs(response).max()).any():
+                return False
+        return True
 
     def step(self, x: Array, gradient: Array, precision: Array) -> Array:
         """The step that a quadratic model promises most of, to a point that violates nothing."""
-        values, vectors = np.linalg.eigh(precision * np.outer(self.units, self.units))
+        values, vectors = np.linalg.eigh(precision * (self.units[:, None] * self.units))
         # a square root of the inverse, of which rounding does not make a complex one
         root = self.units[:, None] * vectors / np.sqrt(np.maximum(values, ROUNDING * values[-1]))
-        peaks = [float(np.max(own @ x)) for own in self.filters]
+        step: Array = root @ (root.T @ gradient)
+        if self.allow(x, step):
+            return step
+        peaks, (bounds, least) = [float(np.max(own @ x)) for own in self.filters], self.bounds
         for _ in range(MAX_CONSTRAINT_ROUNDS):
-            rows = np.vstack([self.bounds, *self.filters])
+            rows = np.vstack([bounds, *self.filters])
             responses = [_least(own @ x, peak) for own, peak in zip(self.filters, peaks, strict=True)]
-            step = _quadratic_program(root, gradient, rows, np.concatenate([self.least, *responses]) - rows @ x)
+            step = _quadratic_program(root, gradient, rows, np.concatenate([least, *responses]) - rows @ x)
             if not self._add_violated(x, x + step, peaks):
                 break
         return np.clip(x + step, self.low, self.high) - x
@@ -592,7 +617,7 @@ def random_start(objective: Objective, random_state: np.random.Generator) -> Arr
     graph_thetas = kernel.starting_points(objective.spectrum, task.variance)
     start = graph_thetas[random_state.integers(len(graph_thetas))]
     graph_theta = random_state.normal(start, RANDOM_SPREAD * kernel.theta_units(task.variance))
-    centres = task.input_kernel.starting_points(task.inputs)[-1]
+    centres = task.input_starts[-1]
     own = slice(kernel.theta.size, kernel.theta.size + centres.size)
     lowest, highest = (np.clip(centres + far, low[own], high[own]) for far in (-MAX_LOG_DISTANCE, MAX_LOG_DISTANCE))
     input_theta = random_state.uniform(lowest, highest)
@@ -609,7 +634,7 @@ def grid_search(objective: Objective) -> tuple[Array, str]:
     task, kernel, spectrum = objective.task, objective.graph_kernel, objective.spectrum
     input_theta, energy = objective.input_theta.copy(), task.signals.mean_square * task.signals.shape[1]
     if input_theta.size and energy > 0:
-        is_length_scale = ~np.isnan(task.input_kernel.theta_prior(task.inputs)[0])
+        is_length_scale = ~np.isnan(task.length_scales[0])
         input_theta[is_length_scale] = 0.5 * np.log(energy)
         input_theta = np.clip(input_theta, *task.input_kernel.bounds.T)
     rows = objective.inputs_at(input_theta)[0]

@@ -78,22 +78,25 @@ def test_with_inputs_held_the_objective_is_that_of_the_other_parameters():
 def test_length_scales_start_as_given_and_at_a_third_of_and_at_the_typical_distance():
     inputs = np.array([[0.0], [1.0], [3.0]])  # distances 1, 2, 3
     kernel = as_input_kernel(ConstantKernel(5.0) * RBF(0.1))
-    given, third, typical = (np.exp(theta).round(12).tolist() for theta in kernel.starting_points(inputs))
+    given, third, typical = (
+        np.exp(theta).round(12).tolist() for theta in kernel.starting_points(kernel.theta_prior(inputs)[0])
+    )
     assert given == [5.0, 0.1]
     assert third == pytest.approx([5.0, 2 / 3])
     assert typical == pytest.approx([5.0, 2.0])
     # nothing to vary where no length scale is free
-    assert len(as_input_kernel(ConstantKernel(5.0)).starting_points(inputs)) == 1
-    assert len(as_input_kernel(RBF(2.0, "fixed")).starting_points(inputs)) == 1
-    assert len(as_input_kernel(None).starting_points(np.empty((3, 0)))) == 1
+    for other in (ConstantKernel(5.0), RBF(2.0, "fixed"), None):
+        kernel = as_input_kernel(other)
+        assert len(kernel.starting_points(kernel.theta_prior(inputs)[0])) == 1
 
 
 def test_typical_starts_are_every_pair_of_those_of_the_kernels():
     problem = task(0)
     spectrum = problem.spectrum_of(Diffusion())
     starts = Objective(problem, Diffusion(), spectrum).starting_points()
+    centres, _ = problem.input_kernel.theta_prior(problem.inputs)
     expected = itertools.product(
-        Diffusion().starting_points(spectrum, problem.variance), problem.input_kernel.starting_points(problem.inputs)
+        Diffusion().starting_points(spectrum, problem.variance), problem.input_kernel.starting_points(centres)
     )
     assert len(starts) == 9
     for start, (graph, inputs) in zip(starts, expected, strict=True):
