@@ -34,6 +34,7 @@ ALWAYS_EXACT = 64  # entries, as many as draws elsewhere: their covariance takes
 DRAWS, FIRST_DRAWS, FEWEST_DRAWS = 64, 8, 2
 VARIANCE_TOLERANCE, WIDEST = 0.05, 0.95  # relative error that draws may leave in a variance; but for the widest
 MOST_DRAWN = 2**22  # values, of all draws together
+MOST_SOLVED = 2**17  # values of draws that are solved for at once, so that what a step takes stays in a cache
 DRAW_TOLERANCE = 1e-2  # of solves for draws, whose number limits what they say
 MOST_GIVEN = 2**32  # operations, for what is missing of every signal to be known given the others
 DRAW_SEED, PROBE_SEED = 1, 0
@@ -318,9 +319,14 @@ class Seen:
             draws = np.zeros((n_draws, *self.weights.shape))
             draws[:, self.missing] = solve_triangular(self._precision_factor, white.T, lower=True, trans="T").T
             return draws, None
-        prior = np.stack([self.drawn(random_state) for _ in range(n_draws)])
-        completed, solutions = self.filled(prior, start, tolerance)
-        return prior - completed, solutions
+        draws, solutions = np.empty((2, n_draws, *self.weights.shape))
+        n_at_once = max(1, MOST_SOLVED // self.weights.size)
+        for first in range(0, n_draws, n_at_once):
+            some = slice(first, min(first + n_at_once, n_draws))
+            prior = np.stack([self.drawn(random_state) for _ in range(some.start, some.stop)])
+            completed, solutions[some] = self.filled(prior, None if start is None else start[some], tolerance)
+            np.subtract(prior, completed, out=draws[some])
+        return draws, solutions
 
     def drawn(self, random_state: np.random.Generator) -> Array:
         """Complete values with noise, drawn from the covariance."""
