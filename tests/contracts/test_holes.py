@@ -193,7 +193,7 @@ def test_other_vectors_than_the_graphs_serve_too():
 
 
 @pytest.mark.usefixtures("iterative")
-@pytest.mark.parametrize("name", ["10%", "50%", "block"])
+@pytest.mark.parametrize("name", ["50%", "90%", "row", "column", "block", "mixture"])
 def test_stochastic_evidence_is_within_its_stated_error(name):
     mask = MASKS[name]
     masked, seen = masked_of(SIGNAL, mask), mask.ravel()
@@ -202,6 +202,15 @@ def test_stochastic_evidence_is_within_its_stated_error(name):
     z = np.array([(value - expected) / error for value, error in found])
     assert np.abs(z).max() < STANDARD_ERRORS
     assert 0.6 < np.sqrt(np.mean(z**2)) < 1.4  # 40 draws of chi-square: two standard deviations are 0.22
+
+
+@pytest.mark.usefixtures("iterative")
+def test_stochastic_evidence_of_one_hole_has_no_error():
+    mask = MASKS["10%"]
+    expected = oracle.log_density(SIGNALS[mask], 0.0, dense(SIGNAL, INPUTS)[np.ix_(mask.ravel(), mask.ravel())])
+    found, error = masked_of(SIGNAL, mask).log_density(np.random.default_rng(0))
+    assert relative_error(found, expected) < MASKED
+    assert error < MASKED
 
 
 @pytest.mark.usefixtures("iterative")

@@ -119,6 +119,11 @@ class Covariance(Distribution):
         """``p`` and ``r``, what inputs explain and what each signal has for itself at the modes of the nodes."""
         return self.nodes.powers(self.basis.eigenvalues)
 
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """No less than the largest eigenvalue of ``C``."""
+
     def mode_matrices(self) -> Array:
         return self.rows.matrices(*self.powers)
 
@@ -171,10 +176,6 @@ class Covariance(Distribution):
         """Entries of ``C^-1`` between the values of all signals at each node, by eigenvalues and eigenvectors."""
         raise ValueError(NO_COVARIANCE.format(n_nodes=self.shape[1]))
 
-    def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
-        """Sum of the diagonal of ``log C`` over what was observed, and what ``log C`` does to blocks; or nothing."""
-        return 0.0, None
-
     @abstractmethod
     def coordinates(self, block: Any) -> Any:
         """A block of the spectrum as filters to new inputs take it."""
@@ -211,6 +212,12 @@ class Modal(Covariance):
     __getstate__ = without_caches
 
     finest = 1e-8
+
+    @cached_property
+    def largest(self) -> float:
+        """That of any mode times ``|B B^T|``, where the basis is not orthonormal."""
+        found, vectors = self.rows.largest(*self.powers), self.basis.forward
+        return found if vectors is self.basis.backward else found * float(np.linalg.norm(vectors @ vectors.T, 1))
 
     @property
     def _forward(self) -> Array:
@@ -284,18 +291,6 @@ class Modal(Covariance):
                 entries[own, others] = side[own] @ (across[signals[others]] * side[others]).T
                 entries[others, own] = entries[own, others].T
         return entries
-
-    def log_diagonal(self, observed: Mask) -> tuple[float, Any]:
-        logs, vectors = self.rows.log_variances(*self.powers), self.basis.forward
-        if logs is None or vectors is None or vectors is not self.basis.backward:
-            return 0.0, None
-
-        def through(block: Array) -> Array:
-            return self.rows.unload(logs * self.rows.load(block @ vectors)) @ vectors.T
-
-        squares = np.square(self.rows.load(np.eye(self.shape[0]))).T
-        diagonal = squares @ logs @ np.square(vectors).T
-        return float(np.sum(diagonal, where=observed)), through
 
     def coordinates(self, block: Array) -> Array:
         return self.rows.load(block)
@@ -373,9 +368,13 @@ class Series(Covariance):
     __getstate__ = without_caches
 
     @property
+    def largest(self) -> float:
+        return self.rows.largest(*self.powers)
+
+    @property
     def finest(self) -> float:  # type: ignore[override]
         """The smallest tolerance that a solve should be driven to."""
-        return 3e-7 if str(self.basis.operator.dtype).endswith("64") else 1e-5
+        return 3e-8 if str(self.basis.operator.dtype).endswith("64") else 1e-5
 
     def repeated(self, n_sets: int) -> Series:
         """Covariance of independent sets of such signals, one set after the other."""

@@ -73,9 +73,9 @@ class Rows(ABC):
         """These signals followed by those at new inputs."""
         raise NotImplementedError("new inputs are given all at once, to the rows of the known signals")
 
-    def log_variances(self, power: Array, own: Array) -> Array | None:
-        """Logarithms of ``C_j`` in coordinates, where it is diagonal there, shape (n_signals, n_modes); else None."""
-        return None
+    def largest(self, power: Array, own: Array) -> float:
+        """No less than the largest eigenvalue of any ``C_j``: the largest trace, where no better is known."""
+        return float(np.max(self.diagonal(power, own).sum(axis=0)))
 
     def weighted_inverses(self, weights: Array, power: Array, own: Array) -> list[Modes]:
         """``sum_j w_j C_j^-1`` over the signals for every column of weights, by eigenvalues and eigenvectors."""
@@ -139,8 +139,8 @@ class Inputs(Rows):
     def diagonal(self, power: Array, own: Array, inverse: bool = False) -> Array:
         return np.square(self.modes.vectors) @ self.variances(power, own) ** (-1.0 if inverse else 1.0)
 
-    def log_variances(self, power: Array, own: Array) -> Array:
-        return np.log(self.variances(power, own))
+    def largest(self, power: Array, own: Array) -> float:
+        return float(np.max(self.variances(power, own)))
 
     def weighted_inverses(self, weights: Array, power: Array, own: Array) -> list[Modes]:
         return [Modes(values, self.modes.vectors) for values in weights.T @ (1 / self.variances(power, own)).T]

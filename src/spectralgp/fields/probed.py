@@ -8,20 +8,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
 from scipy.optimize import brentq
 
 from spectralgp._basics.checks import Array
-from spectralgp._basics.progress import mention
 from spectralgp.fields.covariances import Series
+from spectralgp.fields.krylov import System, conjugate_gradients, gauss_quadrature
 from spectralgp.operators import lanczos
 from spectralgp.spectra import Quadrature
 
 LONGEST_TIME = 1e3  # of the heat kernel, over the largest eigenvalue: beyond it all nodes count alike
 MOST_PROBED = 2**19  # values of all probes of a determinant together, unless they are the fewest
 PROBES, FEWEST_PROBES, PROBE_SEED = 8, 2, 0
-MOST_LANCZOS_STEPS, STEPS_BETWEEN, LANCZOS_TOLERANCE = 100, 5, 1e-5  # the last relative
-MOST_ITERATIONS, RECENT_ITERATIONS, RECENT_SHARE = 1_000, 3, 0.2  # of conjugate gradients; the last that stand for more
+STEPS_BETWEEN = 5  # of Lanczos
 LEAST_WEIGHT = 1e-10  # of the mean curvature: less counts as none
 CURVATURES = 10  # at which variances are tabulated
 LOWEST_CURVATURE = 1e-3  # of the largest, in that table
@@ -118,7 +116,8 @@ class Probed:
             coordinates = covariance.coordinates(probe)
             control = basis.inner(coordinates, basis.each_filtered(coordinates, series))
             steps = lanczos(lambda one: one + roots * covariance.times(roots * one), basis.inner, probe)
-            estimates.append(log_moment(steps, curvatures.size, STEPS_BETWEEN) - control)
+            nodes, weights = gauss_quadrature(steps, STEPS_BETWEEN)
+            estimates.append(curvatures.size * float(weights @ np.log(nodes)) - control)
         error = float(np.std(estimates, ddof=1) / np.sqrt(n_probes))
         return known + float(np.mean(estimates)), error
 
@@ -129,27 +128,6 @@ class Probed:
     def prior_at_modes(self) -> Array:
         """Variances at modes before anything was observed, shape (n_modes of the inputs, n_frequencies)."""
         return self._at(self._basis.eigenvalues)
-
-
-def log_moment(steps: Iterator[tuple[float, float]], size: int, between: int) -> float:
-    """``z^T log(M) z`` of signs ``z`` by steps of Lanczos with a matrix whose eigenvalues are one or more.
-
-    It is looked at after every few steps, `between` them, and they end where it no longer changes.
-    """
-    diagonal, below, last = list[float](), list[float](), np.inf
-    for entry, length in steps:
-        diagonal.append(entry)
-        is_last = length < 1e-10 or len(diagonal) == MOST_LANCZOS_STEPS
-        if len(diagonal) % between == 0 or is_last:
-            values, vectors = eigh_tridiagonal(diagonal, below)
-            moment = size * float(np.square(vectors[0]) @ np.log(np.maximum(values, 1.0)))
-            is_last = is_last or abs(moment - last) <= LANCZOS_TOLERANCE * max(abs(moment), 1.0)
-            last = moment
-        if is_last:
-            break
-        below.append(length)
-        mention(f"log determinant, step {len(diagonal)}")
-    return last
 
 
 def tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:
@@ -167,56 +145,59 @@ def tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:
             yield curvature, share
 
 
+@dataclass(frozen=True, eq=False)
+class _ByRoots(System):
+    """``I + W^1/2 A W^1/2``, whose eigenvalues are one or more, preconditioned by its mean diagonal.
+
+    So the spread of the curvatures does not slow conjugate gradients.
+    """
+
+    several: Series  # the covariance of all sets, one after the other
+    n_sets: int
+    roots: Any  # W^1/2, a block
+    precision: Any  # of the preconditioner, a block
+    smallest: float
+
+    def image(self, block: Any) -> Any:
+        return block
+
+    def times(self, block: Any, image: Any) -> Any:
+        return block + self.roots * self.several.times(self.roots * block)
+
+    def precondition(self, block: Any) -> tuple[Any, Any]:
+        found = self.precision * block
+        return found, found
+
+    def inner(self, left: Any, right: Any) -> Array:
+        found = self.several.basis.operator.column_products(left, right).reshape(self.n_sets, -1)
+        return np.repeat(found.sum(axis=1), found.shape[1])
+
+    def scaled(self, block: Any, factors: Any) -> Any:
+        return self.several.basis.operator.scale(block, factors)
+
+
 def solve_by_roots(
     covariance: Series, curvatures: Array, rights: Array, starts: Array | None, tolerance: float
 ) -> Array:
-    """Solve ``(I + W A) u = b`` for sets of values (n_sets, n_signals, n_nodes), all of them at once.
-
-    By conjugate gradients on ``I + W^1/2 A W^1/2``, whose eigenvalues are one or more, preconditioned by its mean
-    diagonal: so the spread of the curvatures does not slow them. They stop where the last steps gain no more than the
-    square of `tolerance` of all, in each set.
-    """
-    n_sets, basis, operator = len(rights), covariance.basis, covariance.basis.operator
-    several, shape = covariance.repeated(n_sets), covariance.shape
+    """Solve ``(I + W A) u = b`` for sets of values (n_sets, n_signals, n_nodes), all of them at once."""
+    n_sets, several, shape = len(rights), covariance.repeated(len(rights)), covariance.shape
+    prior = covariance.basis.mean(Probed(covariance).prior_at_modes.T)
     weights = np.where(curvatures > LEAST_WEIGHT * np.mean(curvatures), curvatures, 0.0)
-    mean_variance = np.square(covariance.rows.modes.vectors) @ basis.mean(Probed(covariance).prior_at_modes.T)
+    mean_variance = np.square(covariance.rows.modes.vectors) @ prior
 
     def loaded(values: Array) -> Any:
         return several.load(np.broadcast_to(values, (n_sets, *shape)).reshape(several.shape))
 
-    def sums(left: Any, right: Any) -> Array:
-        found = operator.column_products(left, right).reshape(n_sets, shape[0])
-        return np.maximum(np.repeat(found.sum(axis=1), shape[0]), 1e-300)
-
-    def through(block: Any) -> Any:
-        return block + roots * several.times(roots * block)
-
     seen, scale = weights > 0, np.sqrt(np.where(weights > 0, weights, 1.0))
-    roots, precision = loaded(np.sqrt(weights)), loaded(1 / (1 + weights * mean_variance[:, None]))
+    precision = 1 / (1 + weights * mean_variance[:, None])
+    roots = loaded(np.sqrt(weights))
+    system = _ByRoots(several, n_sets, roots, loaded(precision), float(np.min(precision)))
     apart = np.where(seen, 0.0, rights)  # entries that have a slope and no curvature
     rest = loaded(np.where(seen, rights / scale, 0.0))
     if apart.any():
         rest = rest - roots * several.times(loaded(apart))
-    solution, reached = rest * 0.0, np.zeros(several.shape[0])
-    if starts is not None:
-        solution = loaded(np.where(seen, starts / scale, 0.0))
-        image = through(solution)
-        reached, rest = sums(solution, image), rest - image
-    direction, before, gains = rest * 0.0, np.ones(several.shape[0]), list[Array]()
-    while len(gains) < MOST_ITERATIONS:
-        found = precision * rest
-        now = sums(rest, found)
-        direction = found + operator.scale(direction, now / before)
-        image = through(direction)
-        length = now / sums(direction, image)
-        solution = solution + operator.scale(direction, length)
-        rest = rest - operator.scale(image, length)
-        before = now
-        gains.append(length * now)
-        n_recent = max(RECENT_ITERATIONS, int(RECENT_SHARE * len(gains)))
-        if np.all(sum(gains[-n_recent:]) <= tolerance**2 * (sum(gains) + reached)):
-            break
-        mention(f"solving, iteration {len(gains)}")
+    start = None if starts is None else loaded(np.where(seen, starts / scale, 0.0))
+    solution = conjugate_gradients(system, rest, start, tolerance)
     return np.asarray(several.unload(roots * solution).reshape(rights.shape) + apart)
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, eigh, eigh_tridiagonal, solve_triangular
+from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Mask
-from spectralgp._basics.progress import mention
-from spectralgp.fields.covariances import Covariance
+from spectralgp.fields.covariances import SLACK, Covariance
+from spectralgp.fields.krylov import System, conjugate_gradients, gauss_quadrature
 from spectralgp.operators import lanczos
 from spectralgp.spectra import Modes
 
@@ -23,61 +22,51 @@ Method = Literal["missing", "observed", "iterative"]
 
 MOST_DENSE = 2_500  # entries whose covariance is written out
 MOST_SOLVED_DENSELY = 1_500  # the same to solve with it where a tolerance is allowed
-MOST_ITERATIONS = 2_000
 FORM_TOLERANCE, ROUGH_FORM_TOLERANCE = 1e-5, 1e-3  # of a solve for a quadratic form; where its determinant is rough
-RECENT_ITERATIONS, RECENT_SHARE = 4, 0.5  # whose gain stands for what is left: at least, and of all
 PROBES, FEWEST_PROBES = 32, 6
 MOST_PROBED = 2**18  # values of all probes together, unless they are the fewest
+MOST_HOLES_PROBED = 0.75  # of all values: beyond it what was observed says more of the determinant
 MOST_SHORT = 2**20  # values of which a determinant is taken well; beyond it there are two probes
 MOST_LANCZOS_STEPS, FEW_LANCZOS_STEPS = 200, 20  # the second on more values than that
 STEPS_BETWEEN = 10
-LANCZOS_TOLERANCE = 1e-5  # relative change of a quadrature at which Lanczos stops
 MOST_EXACT_VALUES = 2**22  # of deviations that are kept to know a covariance without error
 ALWAYS_EXACT = 64  # entries, as many as draws elsewhere: their covariance takes no draws where few are wanted either
 DRAWS, FIRST_DRAWS, FEWEST_DRAWS = 64, 8, 2
 VARIANCE_TOLERANCE, WIDEST = 0.05, 0.95  # relative error that draws may leave in a variance; but for the widest
 MOST_DRAWN = 2**22  # values, of all draws together
+MOST_SOLVED = 2**17  # values of draws that are solved for at once, so that what a step takes stays in a cache
 DRAW_TOLERANCE = 1e-2  # of solves for draws, whose number limits what they say
 MOST_GIVEN = 2**32  # operations, for what is missing of every signal to be known given the others
 DRAW_SEED, PROBE_SEED = 1, 0
 LEAST_LEFT = 1e-9  # of a precision, that rounding or draws leave where nothing is left
 
 
-def conjugate_gradients(complete: Covariance, weights: Any, rest: Any, start: Any, tolerance: float) -> Any:
-    """Solve ``(I + W A) u = b`` for blocks, in the inner product of ``A = C - s``.
+@dataclass(frozen=True, eq=False)
+class Weighted(System):
+    """``I + W A`` in the inner product of ``A = C - s``, preconditioned by ``(I + A / s)^-1``.
 
-    Preconditioned by ``(I + A / s)^-1``, the solution for complete signals. The gains in energy of the last steps
-    stand for what is left: no more than the square of `tolerance`, of all.
+    That is the solution for complete signals, or near it.
     """
-    noise = complete.noise_variance
-    solution, reached_by_start = rest * 0.0, 0.0
-    if start is not None:
-        solution = start
-        image = complete.times(start) - start * noise
-        moved = start + weights * image
-        reached_by_start = complete.inner(image, moved)
-        rest = rest - moved
-    direction = image = solution * 0.0
-    before: Any = 1.0
-    gains: list[Any] = []
-    while len(gains) < MOST_ITERATIONS:
-        found, reached = complete.precondition(rest)
-        now = complete.inner(rest, reached)
-        direction = found + direction * (now / before)
-        image = reached + image * (now / before)
-        moved = direction + weights * image
-        length = now / np.maximum(complete.inner(image, moved), 1e-300)
-        solution = solution + direction * length
-        rest = rest - moved * length
-        before = np.maximum(now, 1e-300)
-        gains.append(length * now)
-        # the slower it goes, the longer it takes to gain what is left
-        n_recent = max(RECENT_ITERATIONS, int(RECENT_SHARE * len(gains)))
-        left = sum(gains[-n_recent:])
-        if len(gains) > RECENT_ITERATIONS and np.all(left <= tolerance**2 * (sum(gains) + reached_by_start)):
-            break
-        mention(f"solving, iteration {len(gains)}")
-    return solution
+
+    complete: Covariance  # C
+    weights: Any  # W, a block
+
+    @cached_property
+    def smallest(self) -> float:  # type: ignore[override]
+        """``s / |C|``: weights are not negative."""
+        return self.complete.noise_variance * (1 - SLACK) / self.complete.largest
+
+    def image(self, block: Any) -> Any:
+        return self.complete.times(block) - block * self.complete.noise_variance
+
+    def times(self, block: Any, image: Any) -> Any:
+        return block + self.weights * image
+
+    def precondition(self, block: Any) -> tuple[Any, Any]:
+        return self.complete.precondition(block)
+
+    def inner(self, left: Any, right: Any) -> Any:
+        return self.complete.inner(left, right)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +193,7 @@ class Seen:
             return np.stack([self._iterated(one, first, tolerance) for one, first in zip(values, starts, strict=True)])
         first = None if start is None else complete.load(start.copy())
         weights, tolerance = complete.load(self.weights / complete.noise_variance), max(tolerance, complete.finest)
-        found = conjugate_gradients(complete, weights, weights * complete.load(values), first, tolerance)
+        found = conjugate_gradients(Weighted(complete, weights), weights * complete.load(values), first, tolerance)
         return complete.unload(found * complete.load(self.observed.astype(float)))
 
     def times(self, values: Array) -> Array:
@@ -330,9 +319,14 @@ class Seen:
             draws = np.zeros((n_draws, *self.weights.shape))
             draws[:, self.missing] = solve_triangular(self._precision_factor, white.T, lower=True, trans="T").T
             return draws, None
-        prior = np.stack([self.drawn(random_state) for _ in range(n_draws)])
-        completed, solutions = self.filled(prior, start, tolerance)
-        return prior - completed, solutions
+        draws, solutions = np.empty((2, n_draws, *self.weights.shape))
+        n_at_once = max(1, MOST_SOLVED // self.weights.size)
+        for first in range(0, n_draws, n_at_once):
+            some = slice(first, min(first + n_at_once, n_draws))
+            prior = np.stack([self.drawn(random_state) for _ in range(some.start, some.stop)])
+            completed, solutions[some] = self.filled(prior, None if start is None else start[some], tolerance)
+            np.subtract(prior, completed, out=draws[some])
+        return draws, solutions
 
     def drawn(self, random_state: np.random.Generator) -> Array:
         """Complete values with noise, drawn from the covariance."""
@@ -503,43 +497,41 @@ class Seen:
         return (own + self.covariance.log_determinant() if self._side == "missing" else own), 0.0
 
     def _lanczos(self, random_state: np.random.Generator) -> tuple[float, float]:
-        """``log |C_oo|`` from random probes; what ``log C`` says of the same probes is taken out, and added exactly."""
-        complete = self.covariance
-        known, log_complete = complete.log_diagonal(self.observed) if self.is_mask else (0.0, None)
-        n_observed = int(np.count_nonzero(self.observed))
-        n_probes = max(FEWEST_PROBES, min(PROBES, MOST_PROBED // self.weights.size)) if self._is_short else 2
-        estimates = []
-        for _ in range(n_probes):
-            signs = random_state.integers(0, 2, self.weights.shape) * 2.0 - 1.0
-            probe = complete.load(np.where(self.observed, signs, 0.0))
-            control = 0.0 if log_complete is None else float(np.squeeze(complete.inner(probe, log_complete(probe))))
-            moment = self._log_moment(probe, MOST_LANCZOS_STEPS if self._is_short else FEW_LANCZOS_STEPS)
-            estimates.append(n_observed * moment - control)
-        error = float(np.std(estimates, ddof=1) / np.sqrt(len(estimates)))
-        return known + float(np.mean(estimates)), error
+        """``log |C_oo|`` from random probes, and its standard error.
 
-    def _log_moment(self, probe: Any, most_steps: int) -> float:
-        """``z^T log(Q^-1) z / z^T z`` by Gauss quadrature after some steps of Lanczos."""
-        complete, seen = self.covariance, self.covariance.load(self.observed.astype(float))
-        excess = None if self.is_mask else self.covariance.load(np.where(self.observed, self._excess, 0.0))
+        Holes are probed themselves, unless they are most of all, where the inverse is as easy to multiply with: ``log
+        |C_oo| = log |C| + log |(C^-1)_hh|`` takes fewer steps. The trace of the matrix, where it is known, corrects
+        what probes say of it, by as much as its logarithm is linear in it.
+        """
+        complete, by_holes = self.covariance, self.is_mask and self.covariance.is_written_out
+        by_holes = by_holes and np.mean(self.missing) <= MOST_HOLES_PROBED
+        probed, known = (self.missing, complete.log_determinant()) if by_holes else (self.observed, 0.0)
+        chosen, excess = complete.load(probed.astype(float)), None
+        if not self.is_mask:
+            excess = complete.load(np.where(self.observed, self._excess, 0.0))
 
         def times(block: Any) -> Any:
-            through = seen * complete.times(block)
+            through = chosen * (complete.solve(block) if by_holes else complete.times(block))
             return through if excess is None else through + excess * block
 
         def inner(left: Any, right: Any) -> float:
             return float(np.squeeze(complete.inner(left, right)))
 
-        diagonal: list[float] = []
-        below: list[float] = []
-        last = np.inf
-        for entry, norm in islice(lanczos(times, inner, probe), most_steps):
-            diagonal.append(entry)
-            if len(diagonal) % STEPS_BETWEEN == 0 or norm < 1e-12:
-                values, vectors = eigh_tridiagonal(diagonal, below)
-                moment = float(np.square(vectors[0]) @ np.log(np.maximum(values, 1e-300)))
-                if abs(moment - last) <= LANCZOS_TOLERANCE * max(abs(moment), 1.0) or norm < 1e-12:
-                    return moment
-                last = moment
-            below.append(norm)
-        return last
+        n_probes = max(FEWEST_PROBES, min(PROBES, MOST_PROBED // self.weights.size)) if self._is_short else 2
+        most_steps = MOST_LANCZOS_STEPS if self._is_short else FEW_LANCZOS_STEPS
+        moments = []
+        for _ in range(n_probes):
+            signs = random_state.integers(0, 2, self.weights.shape) * 2.0 - 1.0
+            steps = lanczos(times, inner, complete.load(np.where(probed, signs, 0.0)))
+            nodes, weights = gauss_quadrature(steps, STEPS_BETWEEN, most_steps)
+            logs = np.log(nodes)
+            moments.append([weights @ one for one in (logs, nodes, nodes * logs, np.square(nodes))])
+        mean_logs, means = np.array(moments).T[:2]
+        if complete.is_written_out:
+            diagonal = self.inverse_diagonal if by_holes else complete.diagonal()[0] + self._excess
+            log, one, product, square = np.mean(moments, axis=0)
+            slope = (product - log * one) / max(square - one**2, LEAST_LEFT * square)
+            mean_logs = mean_logs - slope * (means - np.mean(diagonal[probed]))
+        n_values = np.count_nonzero(probed)
+        error = float(n_values * np.std(mean_logs, ddof=1) / np.sqrt(n_probes))
+        return known + float(n_values * np.mean(mean_logs)), error

@@ -14,8 +14,9 @@ from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import mention
 from spectralgp.fields.covariances import Covariance, Series
 from spectralgp.fields.factors import Inputs, Nodes
-from spectralgp.fields.probed import LEAST_CAVITY, Probed, log_moment, solve_by_roots, tabulated
-from spectralgp.fields.seen import conjugate_gradients
+from spectralgp.fields.krylov import conjugate_gradients, gauss_quadrature
+from spectralgp.fields.probed import LEAST_CAVITY, Probed, solve_by_roots, tabulated
+from spectralgp.fields.seen import Weighted
 from spectralgp.likelihoods import Likelihood, Terms
 from spectralgp.operators import lanczos
 from spectralgp.spectra import Spectrum
@@ -25,7 +26,7 @@ MOST_WRITTEN_OUT = 1_000  # the same once, for predictions and the bound
 MOST_ROUNDS, FIRST_ROUNDS, ROUGH_ROUNDS = 60, 8, 2  # of means and variances in turn; in learning; from a start
 VARIANCE_TOLERANCE, SETTLED_VARIANCE_TOLERANCE, FINE_VARIANCE_TOLERANCE = 2e-3, 1e-5, 1e-7  # of their logarithms
 SETTLED_NATS, SETTLED_NATS_PER_ENTRY = 1e-3, 1e-6  # that a step for the mean gains, where it is done
-SOLVE_TOLERANCE, STEP_SOLVE_TOLERANCE, FINE_SOLVE_TOLERANCE, EXACT_SOLVE_TOLERANCE = 1e-3, 1e-4, 1e-5, 1e-8
+SOLVE_TOLERANCE, STEP_SOLVE_TOLERANCE, FINE_SOLVE_TOLERANCE, EXACT_SOLVE_TOLERANCE = 1e-4, 1e-5, 1e-6, 1e-9
 FIRST_VARIANCE = 1.0  # of the latent signal, at most
 LEAST_SHARE = 1e-4  # of a step that is tried
 PROBES, PROBE_SEED, STEPS_BETWEEN = 8, 0, 10
@@ -291,7 +292,7 @@ def solve_with_sites(
     if not covariance.is_written_out:
         return solve_by_roots(covariance, curvatures, rights, starts, max(tolerance, covariance.finest))
     noisy = with_site_noise(covariance, curvatures)
-    return np.asarray(conjugate_gradients(noisy, curvatures, rights, starts, tolerance))
+    return np.asarray(conjugate_gradients(Weighted(noisy, curvatures), rights, starts, tolerance))
 
 
 def times(covariance: Any, values: Array) -> Array:
@@ -543,7 +544,8 @@ def _log_determinant(covariance: Covariance, curvatures: Array) -> tuple[float, 
         steps = lanczos(
             lambda one: one + roots * covariance.times(roots * one), lambda one, two: float(np.sum(one * two)), probe
         )
-        estimates.append(log_moment(steps, probe.size, STEPS_BETWEEN) - control)
+        nodes, weights = gauss_quadrature(steps, STEPS_BETWEEN)
+        estimates.append(probe.size * float(weights @ np.log(nodes)) - control)
     error = float(np.std(estimates, ddof=1) / np.sqrt(PROBES))
     return float(np.sum(known) + np.mean(estimates)), error
 

@@ -24,6 +24,7 @@ MAX_DRAWN_VALUES = 2**21  # of all draws together, unless they are the first one
 MAX_FIRST_VALUES = 2**23  # of the first draws together
 MAX_EXACT_OPERATIONS = 2**27  # of a step without draws
 SOLVE_TOLERANCE_NATS, MIN_SOLVE_TOLERANCE = 3e-6, 1e-5  # what solves may cost, and the smallest tolerance of one
+DRAW_SOLVE_TOLERANCE_NATS = 0.01  # what those for draws may cost, half of what draws may
 TRUNCATION_SHARE = 0.1  # of the tolerated truncation error of a quadrature, that solves and a stop may cost each
 MAX_MISSING_SHARE = 0.98  # of the information, that is taken to be missing
 LATENT_TOLERANCE_NATS = 0.012  # that a fit of latent signals may fall short of its maximum
@@ -107,6 +108,11 @@ class CompletedHoles(Expectation):
         # a quadratic form at its minimum: what a solve leaves costs the square of it, for each value observed
         tolerance = max(float(np.sqrt(self.tolerance_nats / self.signals.size)), MIN_SOLVE_TOLERANCE)
         seen, carried = self._seen(model, tolerance)
+        # of draws it is in nats as it is: their energy is about that of the values, by the variance of the noise
+        energy = float(np.sum(np.square(seen.values), where=seen.observed)) / model.noise_variance
+        draw_tolerance = max(float(np.sqrt(DRAW_SOLVE_TOLERANCE_NATS / max(energy, 1.0))), tolerance)
+        if is_far:
+            tolerance = draw_tolerance
         if self.n_draws is None:
             mean, deviations = seen.mean, seen.spread(None, np.random.default_rng(SEED))
         elif self.n_draws == 1:
@@ -122,7 +128,7 @@ class CompletedHoles(Expectation):
                 rest = np.zeros((max(n_draws - len(others), 0), *others.shape[1:]))
                 others = np.concatenate([others[:n_draws], rest])
             mean, solution = seen.filled(seen.values, first, tolerance)
-            draws, solutions = seen.draws(n_draws, np.random.default_rng(SEED), others, tolerance)
+            draws, solutions = seen.draws(n_draws, np.random.default_rng(SEED), others, draw_tolerance)
             self._solutions = solution, solutions
             deviations = draws / np.sqrt(n_draws)
         return replace(self.task, signals=self.signals.completed(mean + carried, deviations))

@@ -1,0 +1,80 @@
+"""Conjugate gradients and Lanczos against dense matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import oracle
+from oracle import relative_error
+from spectralgp.fields.krylov import LANCZOS_TOLERANCE, System, conjugate_gradients, gauss_quadrature
+from spectralgp.operators import lanczos
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(System):
+    """A matrix, preconditioned by a diagonal, for sets of values (n_sets, n_values)."""
+
+    matrix: np.ndarray
+    diagonal: np.ndarray
+    smallest: float
+
+    @classmethod
+    def drawn(cls, n_values: int, condition: float, seed: int) -> Dense:
+        rng = np.random.default_rng(seed)
+        vectors = np.linalg.qr(rng.standard_normal((n_values, n_values)))[0]
+        matrix = (vectors * np.geomspace(1 / condition, 1.0, n_values)) @ vectors.T
+        diagonal = rng.uniform(0.5, 2.0, n_values)
+        roots = np.sqrt(diagonal)
+        return cls(matrix, diagonal, float(np.linalg.eigvalsh(matrix / np.multiply.outer(roots, roots))[0]))
+
+    def image(self, block):
+        return block
+
+    def times(self, block, image):
+        return block @ self.matrix
+
+    def precondition(self, block):
+        found = block / self.diagonal
+        return found, found
+
+    def inner(self, left, right):
+        return np.sum(left * right, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("condition", [3.0, 100.0, 1e4])
+@pytest.mark.parametrize("has_start", [False, True])
+def test_what_is_left_of_a_system_is_within_the_tolerance(tolerance, condition, has_start):
+    system, rng = Dense.drawn(200, condition, 0), np.random.default_rng(1)
+    rights = rng.standard_normal((3, 200))
+    exact = np.linalg.solve(system.matrix, rights.T).T
+    start = exact * (1 + 0.1 * rng.standard_normal(exact.shape)) if has_start else None
+    error = conjugate_gradients(system, rights, start, tolerance) - exact
+    left = np.sqrt(np.sum(error @ system.matrix * error, axis=1) / np.sum(exact @ system.matrix * exact, axis=1))
+    assert np.all(left <= tolerance)
+    assert np.max(left) > 1e-4 * tolerance  # and it does not go on for nothing
+
+
+def test_a_solution_is_left_as_it_is():
+    system, exact = Dense.drawn(50, 10.0, 2), np.random.default_rng(3).standard_normal((2, 50))
+    assert np.array_equal(conjugate_gradients(system, exact @ system.matrix, exact, 1e-6), exact)
+    assert not conjugate_gradients(system, np.zeros((2, 50)), None, 1e-6).any()
+
+
+def test_lanczos_goes_on_until_nothing_changes():
+    """Of a matrix whose eigenvalues are far apart, for which a few steps do not do."""
+    matrix, probe = Dense.drawn(300, 1e6, 4).matrix, np.random.default_rng(5).integers(0, 2, 300) * 2.0 - 1.0
+    values, axes = np.linalg.eigh(matrix)
+    expected = np.square(axes.T @ probe) @ np.log(values) / probe.size
+
+    def found(max_steps: int) -> float:
+        steps = lanczos(lambda block: matrix @ block, lambda left, right: float(left @ right), probe)
+        nodes, weights = gauss_quadrature(steps, 10, max_steps)
+        assert oracle.relative_error(weights.sum(), 1.0) < 1e-10
+        return float(weights @ np.log(nodes))
+
+    assert relative_error(found(1_000), expected) < 100 * LANCZOS_TOLERANCE
+    assert relative_error(found(10), expected) > 1_000 * LANCZOS_TOLERANCE
