@@ -596,3 +596,16 @@ def test_the_states_of_recurrences_do_not_outlive_a_fit(monkeypatch):
     with pytest.raises(KeyboardInterrupt, match="stop"):
         GraphGPRegressor(graph, Polynomial(1), spectrum=Chebyshev(n_moments=33), **LARGE).fit(X, Y)
     assert all(known.is_released for known in density._passes)
+
+
+def test_values_say_nothing_of_others_where_signals_are_noise():
+    """A filter whose power is a rounding error of the noise: solves must end, with numbers."""
+    rng = np.random.default_rng(0)
+    graph = Graph.from_points(rng.random((40, 2)), 4)
+    inputs, signals = rng.standard_normal((5, 2)), rng.standard_normal((5, 40))
+    kernel, few = Polynomial(1, chebyshev=(6e-9, 0.0), fixed=True), Chebyshev(n_moments=33, n_probes=8)
+    model = GraphGPRegressor(graph, kernel, RBF(2.0, "fixed"), spectrum=few, **PAPER).fit(inputs, signals)
+    observed = np.where(np.arange(40) < 5, np.nan, signals[:2] + 4)
+    alone = model.predict(inputs[:2], return_std=True, include_noise=True)
+    given = model.predict(inputs[:2], return_std=True, include_noise=True, observed=observed)
+    np.testing.assert_allclose(given, alone, rtol=1e-9)
