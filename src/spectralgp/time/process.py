@@ -341,7 +341,7 @@ class Forecast:
             states += np.tensordot(random.standard_normal((n_samples, len(self.known.unknown))), self.known.unknown, 1)
         out = np.empty((n_samples, self.times.size, space.n_modes))
         for step, gap in enumerate(line.which[1:]):
-            states = matrices.moved(gap, states, self.known.covariance)[0]
+            states = matrices.carried(gap, states)
             states += _spread_by(roots[gap], random.standard_normal(shape))
             noise = np.sqrt(space.own) * random.standard_normal((n_samples, space.n_modes))
             out[:, step] = space.values(states) + noise
