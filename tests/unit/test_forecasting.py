@@ -9,26 +9,12 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from spectralgp.forecasting.backtests import deviations_of, simple_forecasts
-from spectralgp.forecasting.judging import (
-    DRIFT_PENALTIES,
-    SHARES,
-    _Forecasts,
-    _judged_at,
-    densities_by_share,
-    drift_of,
-    drift_penalty,
-    horizons_for,
-    inflations,
-    shown_correlations,
-    weights_by_squares,
-)
 from spectralgp.forecasting.mean import (
     PENALTIES,
     _around,
+    _best_penalty,
     _centre,
-    _held_out,
     _is_harmonic,
-    _x_penalty,
     candidate_seasons,
     learn_mean,
     natural_seasons,
@@ -40,7 +26,23 @@ from spectralgp.forecasting.mean import (
     week_about,
 )
 from spectralgp.forecasting.model import Rows, _units, components_for, conditioned, interpolated, row_densities
-from spectralgp.forecasting.stack import LAGS, Stack, as_correlations, last_rows
+from spectralgp.forecasting.stack import (
+    DRIFT_PENALTIES,
+    LAGS,
+    SHARES,
+    Stack,
+    _Forecasts,
+    _judged_at,
+    as_correlations,
+    densities_by_share,
+    drift_of,
+    drift_penalty,
+    horizons_for,
+    inflations,
+    last_rows,
+    shown_correlations,
+    weights_by_squares,
+)
 from spectralgp.forecasting.times import Numbers, as_times, clock_of
 from spectralgp.states import Matern, Oscillator
 
@@ -251,15 +253,15 @@ def test_penalties_are_those_with_the_least_error_in_later_rows():
     seasonal, exogenous = season_of(12.0, 60).columns(Numbers(), np.arange(60.0)), noise(60, 3, 1)
     values = 2 + seasonal @ noise(16, 2, 2)[: seasonal.shape[1]] + 0.3 * exogenous @ noise(3, 2, 3) + noise(60, 2)
     errors = [held_out_error(seasonal, values, np.full(seasonal.shape[1], penalty)) for penalty in PENALTIES]
-    error, penalty = _held_out(seasonal, values)
+    error, penalty = _best_penalty(seasonal, values, seasonal.shape[1])
     assert error == pytest.approx(min(errors), rel=1e-9)
     assert penalty == PENALTIES[int(np.argmin(errors))]
-    assert _held_out(np.empty((60, 0)), values)[0] == pytest.approx(
+    assert _best_penalty(np.empty((60, 0)), values, 0)[0] == pytest.approx(
         sum(np.sum((values[a:b] - values[a:b].mean(axis=0)) ** 2) for a, b in ((36, 48), (48, 60)))
     )
     both, n_seasonal = np.hstack([seasonal, exogenous]), seasonal.shape[1]
     errors = [held_out_error(both, values, np.r_[np.full(n_seasonal, 3.0), np.full(3, own)]) for own in PENALTIES]
-    assert _x_penalty(seasonal, exogenous, values, 3.0) == PENALTIES[int(np.argmin(errors))]
+    assert _best_penalty(both, values, exogenous.shape[1], 3.0)[1] == PENALTIES[int(np.argmin(errors))]
 
 
 def test_terms_are_fast_and_slow_ones_a_smooth_one_and_waves_that_no_season_has():

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectralgp._basics.checks import Array
-from spectralgp.forecasting.backtests import PERSISTENCE, SEASONAL, Backtest
+from spectralgp.forecasting.backtests import (
+    PERSISTENCE,
+    SEASONAL,
+    Backtest,
+    coverage_words,
+    rival_words,
+    steps_ahead,
+)
 from spectralgp.forecasting.model import SeriesModel
-from spectralgp.forecasting.words import coverage_words, rival_words, steps_ahead
 from spectralgp.graphs import Graph
 from spectralgp.report.numbers import Filled, Predictions
 from spectralgp.report.words import count, listing, percent, worst_nodes
