@@ -139,9 +139,8 @@ def scored(
             rmse[name].append(root_mean_square_error(known, centre) if is_any else np.nan)
             scores[name].append(float(np.nanmean(crps(known, centre, spread))) if is_any else np.nan)
         n_known = int(np.isfinite(observed).sum())
-        is_any = n_known > 0
-        covered.append([coverage(observed, mean, std, level) if is_any else np.nan for level in JUDGED_LEVELS])
-        biases.append(float(np.nanmean(observed - mean)) if is_any else np.nan)
+        covered.append([coverage(observed, mean, std, level) if n_known else np.nan for level in JUDGED_LEVELS])
+        biases.append(float(np.nanmean(observed - mean)) if n_known else np.nan)
         densities.append(np.nan if own.densities is None else float(np.sum(own.densities) / n_known))
         by_node.append(np.sqrt(observed_mean((observed - mean) ** 2, 0)))
     pairs = list(zip(horizons.tolist(), forecasts, strict=True))

@@ -201,7 +201,7 @@ def _forward(chain: Any, table: Any, first: Any, given: Any, are_values: bool, k
         for mode in range(n_modes):
             found[step, mode] = given[step, mode]
         _add_value(heads, predicted, sign, found[step])
-        innovation, gain = innovations[step], table.gains[table.index[step]]
+        innovation, gain = innovations[step], table.gains[table.row_of[step]]
         for state in range(n_states):
             for mode in range(n_modes):
                 filtered[state, mode] = predicted[state, mode] + gain[state, mode] * innovation[mode]
@@ -224,7 +224,7 @@ def _adjoint(gain: Any, variance: Any, heads: Any, innovation: Any, after: Any, 
 
 def _backward(chain: Any, table: Any, innovations: Any) -> Any:
     transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
-    gains, variances, index = table.gains, table.variances, table.index
+    gains, variances, index = table.gains, table.variances, table.row_of
     solved, adjoint, after = np.empty(innovations.shape), np.zeros(gains.shape[1:]), np.zeros(gains.shape[1:])
     for step in range(innovations.shape[0] - 1, -1, -1):
         row = index[step]
