@@ -27,7 +27,7 @@ from spectralgp._basics.checks import Array, Indices, Mask
 from spectralgp.graphs import Graph
 from spectralgp.learning.hidden import hidden_like_holes
 from spectralgp.learning.time_order import time_order
-from spectralgp.scores import JUDGED_LEVELS, coverage, crps, log_density
+from spectralgp.scores import JUDGED_LEVELS, coverage, crps, log_density, observed_mean
 
 PENALTIES = np.logspace(-3, 5, 17)
 N_FOLDS, N_ROUNDS = 5, 4
@@ -53,9 +53,7 @@ class Forecast:
 
     mean: Array  # (n_signals, n_nodes)
     std: Array
-    covariances: tuple[
-        tuple[Indices, Array], ...
-    ] = ()  # with the signals that each is of; none if nodes are independent
+    covariances: tuple[tuple[Indices, Array], ...] = ()  # and the signals that each is of; none if independent
 
     def log_density(self, observed: Array) -> Array:
         """Joint log density of the observed values of each signal, in nats."""
@@ -99,9 +97,8 @@ class NodeMeans(Baseline):
 
     @staticmethod
     def _of_others(signals: Array) -> Array:
-        counts, sums = np.sum(~np.isnan(signals), axis=0), np.nansum(signals, axis=0)
-        known = ~np.isnan(signals)
-        others = counts - known
+        known, sums = ~np.isnan(signals), np.nansum(signals, axis=0)
+        others = known.sum(axis=0) - known
         level = np.nanmean(signals)  # of a node with no other value
         return np.where(others > 0, (sums - np.nan_to_num(signals)) / np.maximum(others, 1), level)
 
@@ -187,9 +184,8 @@ def with_residuals(mean: Array, residuals: Array, is_correlated: bool = True) ->
         covariance = LedoitWolf(assume_centered=True).fit(residuals).covariance_
         std = np.tile(np.sqrt(np.diag(covariance)), (len(mean), 1))
         return Forecast(mean, std, ((np.arange(len(mean)), covariance),))
-    counts, sums = np.sum(~np.isnan(squares), axis=0), np.nansum(squares, axis=0)
-    pooled = float(sums.sum() / max(counts.sum(), 1))
-    variances = np.where(counts > 0, sums / np.maximum(counts, 1), pooled)
+    pooled = float(observed_mean(squares.ravel(), 0, 0.0))
+    variances = observed_mean(squares, 0, pooled)
     least = max(FLOOR * variances.mean(), float(np.mean((SMALLEST_STD * mean) ** 2)), float(np.finfo(float).tiny))
     return Forecast(mean, np.tile(np.sqrt(np.maximum(variances, least)), (len(mean), 1)))
 
@@ -207,8 +203,7 @@ def with_residuals_of_others(mean: Array, residuals: Array, is_correlated: bool 
 
 def _node_means(signals: Array) -> Array:
     """Means of the nodes; the mean of all values for a node that was never observed."""
-    counts = np.sum(~np.isnan(signals), axis=0)
-    return np.where(counts > 0, np.nansum(signals, axis=0) / np.maximum(counts, 1), np.nanmean(signals))
+    return observed_mean(signals, 0, np.nanmean(signals))
 
 
 def _patterns(known: Mask) -> Iterator[tuple[Indices, Indices]]:
@@ -300,8 +295,7 @@ def seen(holed: Array) -> Mask:
 
 def signal_means(graph: Graph, inputs: Array, holed: Array) -> Array:
     """Mean of the nodes observed in a signal; of all entries where there is none. For nodes never seen."""
-    counts = np.sum(~np.isnan(holed), axis=1)
-    means = np.where(counts > 0, np.nansum(holed, axis=1) / np.maximum(counts, 1), np.nanmean(holed))
+    means = observed_mean(holed, 1, np.nanmean(holed))
     return np.where(np.isnan(holed), means[:, None], holed)
 
 
@@ -323,10 +317,8 @@ def graph_neighbours(graph: Graph, inputs: Array, holed: Array, means: Array | N
     means; where no neighbour is observed, all nodes are neighbours with one weight.
     """
     if means is None:
-        known = seen(holed)
-        means = np.full(graph.n_nodes, np.nan)
-        means[known] = np.nanmean(holed[:, known], axis=0)
-        means = np.where(known, means, _weighted_mean(graph, means[None])[0])
+        means = observed_mean(holed, 0)
+        means = np.where(np.isnan(means), _weighted_mean(graph, means[None])[0], means)
     completed = means + _weighted_mean(graph, holed - means)
     return np.where(np.isnan(holed), completed, holed)
 
@@ -387,19 +379,20 @@ class Performance:
     @classmethod
     def of(cls, name: str, observed: Array, mean: Array, std: Array, densities: Array | None = None) -> Performance:
         """Of predictions; with the joint `densities` of signals if there are any, else by values one by one."""
-        squares, ranked = np.square(observed - mean), crps(observed, mean, std)
+        known = ~np.isnan(observed)
+        squares, ranked = np.where(known, np.square(observed - mean), np.nan), crps(observed, mean, std)
         by_value = log_density(observed, mean, std)
-        by_signal = _means(by_value) if densities is None else np.where(_is_judged(observed), densities, np.nan)
+        by_signal = observed_mean(by_value, 1) if densities is None else np.where(known.any(axis=1), densities, np.nan)
         return cls(
             name,
-            int(np.sum(~np.isnan(observed))),
-            float(np.sqrt(np.nanmean(np.where(np.isnan(observed), np.nan, squares)))),
+            int(np.sum(known)),
+            float(np.sqrt(np.nanmean(squares))),
             float(np.nanmean(ranked)),
             float(np.nanmean(by_value if densities is None else by_signal)),
             densities is None,
             {level: coverage(observed, mean, std, level) for level in JUDGED_LEVELS},
-            _means(np.where(np.isnan(observed), np.nan, squares)),
-            _means(ranked),
+            observed_mean(squares, 1),
+            observed_mean(ranked, 1),
             by_signal,
         )
 
@@ -444,13 +437,3 @@ def fillings(graph: Any, inputs: Array, holed: Array, out: Mask) -> list[Perform
     for name, fill in fillings_of(inputs, holed).items():
         performances.append(Performance.of(name, judged, *fill(graph, inputs, np.where(out, np.nan, holed))))
     return performances
-
-
-def _is_judged(observed: Array) -> Mask:
-    return np.asarray(~np.isnan(observed).all(axis=1))
-
-
-def _means(values: Array) -> Array:
-    """Means over the values of each signal."""
-    counts = np.sum(~np.isnan(values), axis=1)
-    return np.where(counts > 0, np.nansum(values, axis=1) / np.maximum(counts, 1), np.nan)

@@ -143,6 +143,12 @@ def coverage(observed: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float 
     return float(np.mean(np.abs(values - centres)[known] <= interval_half_width(spreads[known], level)))
 
 
+def observed_mean(values: Array, axis: int, otherwise: ArrayLike = np.nan) -> Array:
+    """Means along an axis of what is not NaN, and something else where nothing is."""
+    counts = np.sum(~np.isnan(values), axis=axis)
+    return np.where(counts > 0, np.nansum(values, axis=axis) / np.maximum(counts, 1), otherwise)
+
+
 def log_density_scorer(estimator: Any, X: Any, Y: Any) -> float:
     """Mean log predictive density of a signal in nats; signals of which nothing was observed do not count.
 

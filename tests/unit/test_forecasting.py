@@ -9,30 +9,12 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from spectralgp.forecasting.backtests import deviations_of, simple_forecasts
-from spectralgp.forecasting.judging import (
-    DRIFT_PENALTIES,
-    SHARES,
-    AtHorizon,
-    Judged,
-    _Forecasts,
-    _judged_at,
-    densities_by_share,
-    drift_of,
-    drift_penalty,
-    horizons_for,
-    inflations,
-    judged,
-    shown_correlations,
-    stacked,
-    weights_by_squares,
-)
 from spectralgp.forecasting.mean import (
     PENALTIES,
     _around,
+    _best_penalty,
     _centre,
-    _held_out,
     _is_harmonic,
-    _x_penalty,
     candidate_seasons,
     learn_mean,
     natural_seasons,
@@ -44,7 +26,29 @@ from spectralgp.forecasting.mean import (
     week_about,
 )
 from spectralgp.forecasting.model import Rows, _units, components_for, conditioned, interpolated, row_densities
-from spectralgp.forecasting.stack import LAGS, Member, Stack, as_correlations, last_rows
+from spectralgp.forecasting.stack import (
+    DRIFT_PENALTIES,
+    LAGS,
+    SHARES,
+    AtHorizon,
+    Judged,
+    Member,
+    Stack,
+    Trials,
+    _Forecasts,
+    _judged_at,
+    as_correlations,
+    densities_by_share,
+    drift_of,
+    drift_penalty,
+    horizons_for,
+    inflations,
+    judged,
+    last_rows,
+    shown_correlations,
+    stacked,
+    weights_by_squares,
+)
 from spectralgp.forecasting.times import Numbers, as_times, clock_of
 from spectralgp.states import Matern, Oscillator
 from spectralgp.time import ModalProcess
@@ -258,15 +262,15 @@ def test_penalties_are_those_with_the_least_error_in_later_rows():
     seasonal, exogenous = season_of(12.0, 60).columns(Numbers(), np.arange(60.0)), noise(60, 3, 1)
     values = 2 + seasonal @ noise(16, 2, 2)[: seasonal.shape[1]] + 0.3 * exogenous @ noise(3, 2, 3) + noise(60, 2)
     errors = [held_out_error(seasonal, values, np.full(seasonal.shape[1], penalty)) for penalty in PENALTIES]
-    error, penalty = _held_out(seasonal, values)
+    error, penalty = _best_penalty(seasonal, values, seasonal.shape[1])
     assert error == pytest.approx(min(errors), rel=1e-9)
     assert penalty == PENALTIES[int(np.argmin(errors))]
-    assert _held_out(np.empty((60, 0)), values)[0] == pytest.approx(
+    assert _best_penalty(np.empty((60, 0)), values, 0)[0] == pytest.approx(
         sum(np.sum((values[a:b] - values[a:b].mean(axis=0)) ** 2) for a, b in ((36, 48), (48, 60)))
     )
     both, n_seasonal = np.hstack([seasonal, exogenous]), seasonal.shape[1]
     errors = [held_out_error(both, values, np.r_[np.full(n_seasonal, 3.0), np.full(3, own)]) for own in PENALTIES]
-    assert _x_penalty(seasonal, exogenous, values, 3.0) == PENALTIES[int(np.argmin(errors))]
+    assert _best_penalty(both, values, exogenous.shape[1], 3.0)[1] == PENALTIES[int(np.argmin(errors))]
 
 
 def test_terms_are_fast_and_slow_ones_a_smooth_one_and_waves_that_no_season_has():
@@ -490,8 +494,8 @@ def all_forecasts(one_by_one, series, horizon):
 
 
 def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series, one_by_one):
-    found = judged(members, np.arange(float(N_ROWS)), series, np.ones(series.shape, bool), with_drift=True)
-    assert (found.horizons.tolist(), found.names) == ([1, 2, 3, 6], ("separable", "nodes"))
+    found = judged(members, np.arange(float(N_ROWS)), series, with_drift=True)
+    assert (found.trials.horizons.tolist(), found.trials.names) == ([1, 2, 3, 6], ("separable", "nodes"))
     errors, table, forecasts = [], [], []
     for horizon in (1, 2, 3, 6):
         origins, rows, observed, means, variances = all_forecasts(one_by_one, series, horizon)
@@ -500,7 +504,7 @@ def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series,
         errors.append([observed[inside] - mean[inside] for mean in means])
         table.append([np.sqrt(np.mean(one**2)) for one in errors[-1]])
         forecasts.append(_Forecasts(horizon, origins, rows, observed, means, variances))
-    np.testing.assert_allclose(found.errors, table, rtol=1e-8)
+    np.testing.assert_allclose(found.trials.errors, table, rtol=1e-8)
     np.testing.assert_array_equal(found.weights, weights_by_squares(errors))
     ends = [
         [as_correlations(one.process.filtered(np.arange(60.0), series).forecast([59.0 + h]).node_covariance(0))]
@@ -525,7 +529,7 @@ def test_members_are_judged_by_forecasts_of_the_last_two_fifths(members, series,
 def test_values_that_are_not_there_are_not_judged(members, series):
     seen = np.ones(series.shape, bool)
     seen[43, 1] = False
-    found = judged(members, np.arange(float(N_ROWS)), np.where(seen, series, np.nan), seen, with_drift=False)
+    found = judged(members, np.arange(float(N_ROWS)), np.where(seen, series, np.nan), with_drift=False)
     assert [one.drift_gains for one in found.by_horizon] == 4 * [()]
     for one in found.by_horizon:
         missing = np.isnan(one.scored.observed)
@@ -536,7 +540,7 @@ def test_values_that_are_not_there_are_not_judged(members, series):
 
 def test_a_node_alone_has_no_correlations_to_judge(members, series):
     alone = ModalProcess((Matern(0.5),), np.ones((1, 1)), np.ones((1, 1)), np.ones(1), None)
-    found = judged([Member("nodes", alone)], np.arange(60.0), series[:, :1], np.ones((60, 1), bool), False)
+    found = judged([Member("nodes", alone)], np.arange(60.0), series[:, :1], False)
     assert (found.spread, found.shares.tolist(), found.weights.tolist()) == (0, [0.0] * 4, [1.0])
 
 
@@ -551,8 +555,10 @@ def test_a_stack_has_what_was_decided_of_forecasts_of_all_rows(members, series, 
         AtHorizon(5.0, (0.5, 0.5), 1.1, nothing, None),
     ]
     shares = np.array([0.0, share, 0.0, 0.0])
-    decided = Judged(horizons, ("separable", "nodes"), weights, np.ones((4, 2)), 1, shares, tuple(said))
-    found = stacked(members, decided, np.arange(float(N_ROWS)), series, np.ones(series.shape, bool))
+    decided = Judged(
+        Trials(("separable", "nodes"), weights, horizons, np.ones((4, 2))), weights, 1, shares, tuple(said)
+    )
+    found = stacked(members, decided, np.arange(float(N_ROWS)), series)
     assert (found.spread, found.drifting.tolist(), found.drift_horizons) == (1, [-1, 0, -1, 1], [2, 6])
     np.testing.assert_array_equal(found.shares, shares)
     np.testing.assert_array_equal(found.horizons, horizons)
@@ -581,7 +587,7 @@ def test_a_stack_has_what_was_decided_of_forecasts_of_all_rows(members, series, 
 
 
 def test_a_stack_of_which_nothing_was_judged_is_its_first_member(members, series):
-    found = stacked(members, None, np.arange(float(N_ROWS)), series, np.ones(series.shape, bool))
+    found = stacked(members, None, np.arange(float(N_ROWS)), series)
     assert (found.weights.tolist(), found.spread, found.drift_horizons) == ([1.0, 0.0], 0, [])
     mean, rows = [np.arange(3.0), np.full(3, np.nan)], np.ones(9)
     for horizon in (0.5, 1.0, 7.0):

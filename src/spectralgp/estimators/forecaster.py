@@ -28,6 +28,7 @@ from spectralgp.forecasting.model import (
     SeriesModel,
     backtested,
     backtested_after,
+    component_words,
     conditioned,
     imputed,
     innovations,
@@ -36,6 +37,7 @@ from spectralgp.forecasting.model import (
     on_another_graph,
     one_step,
     paths,
+    summary_of,
 )
 from spectralgp.forecasting.times import (
     Clock,
@@ -48,7 +50,6 @@ from spectralgp.forecasting.times import (
     time_labels,
     timed_rows,
 )
-from spectralgp.forecasting.words import component_words, summary_of
 from spectralgp.graphs import GraphBase, as_graph
 from spectralgp.spectra import decompose
 from spectralgp.time import Component

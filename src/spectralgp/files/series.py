@@ -38,8 +38,8 @@ from spectralgp.forecasting.backtests import PERSISTENCE, SEASONAL, Backtest
 from spectralgp.forecasting.mean import Mean, Season
 from spectralgp.forecasting.model import GRAPH as ON_GRAPH
 from spectralgp.forecasting.model import NODES as NODES_ALONE
-from spectralgp.forecasting.model import SEPARABLE, SeriesModel, Trials
-from spectralgp.forecasting.stack import LAGS, Member, Stack
+from spectralgp.forecasting.model import SEPARABLE, SeriesModel
+from spectralgp.forecasting.stack import LAGS, Member, Stack, Trials
 from spectralgp.forecasting.times import Calendar, Numbers
 from spectralgp.graphs import Graph
 from spectralgp.learning import Certificate, Outcome, Stage

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from spectralgp._basics.checks import Array, Indices
-from spectralgp.scores import JUDGED_LEVELS, coverage, crps
+from spectralgp.scores import JUDGED_LEVELS, coverage, crps, observed_mean, root_mean_square_error
 
 GOOD_COVERAGE = (0.86, 0.94)  # of 90% intervals
 PERSISTENCE, SEASONAL = "persistence", "seasonal naive"
@@ -72,6 +71,17 @@ class Backtest:
 
 
 @dataclass(frozen=True, eq=False)
+class Scored:
+    """Forecasts of rows at one horizon, and what came."""
+
+    targets: Indices  # numbers of the rows
+    observed: Array  # (n, n_nodes), NaN where nothing was
+    mean: Array
+    std: Array
+    densities: Array | None = None  # (n,), joint log densities of the rows
+
+
+@dataclass(frozen=True, eq=False)
 class Simple:
     """Forecasts without a model: a row some steps before, and how far rows that far apart differ."""
 
@@ -104,54 +114,76 @@ def deviations_of(values: Array, lags: Sequence[int]) -> dict[int, Array]:
     for lag in lags:
         changes = values[lag:] - values[: max(len(values) - lag, 0)]
         known = np.isfinite(changes).sum(axis=0) > 1
-        spread = np.full(values.shape[1], np.nan)
-        if known.any():
-            spread[known] = np.sqrt(np.nanmean(changes[:, known] ** 2, axis=0))
+        spread = np.sqrt(observed_mean(np.where(known, changes**2, np.nan), 0))
         common = np.sqrt(np.nanmean(spread**2)) if known.any() else 1.0
         found[lag] = np.where(known & (spread > 0), spread, max(float(common), 1e-12))
     return found
 
 
 def scored(
-    horizons: Indices, pieces: Sequence[Any], values: Array, deviations: dict[int, Array], season: int | None, how: str
+    horizons: Indices, forecasts: Sequence[Scored], values: Array, before: Array, season: int | None, how: str
 ) -> Backtest:
-    """Scores of forecasts: for each horizon target rows, what was observed there, means, deviations and densities."""
+    """Scores of forecasts, one per horizon; those without a model have the deviations of rows `before`."""
     simple = simple_forecasts(season)
+    deviations = deviations_of(before, [one.lag(int(horizon)) for one in simple for horizon in horizons])
     rmse: dict[str, list[float]] = {"model": [], **{one.name: [] for one in simple}}
     scores: dict[str, list[float]] = {name: [] for name in rmse}
-    covered, densities, by_node, counts, biases = [], [], [], [], []
-    kept: dict[int, tuple[Array, Array, Array]] = {}
-    row_densities: dict[int, Array] = {}
-    for horizon, (targets, observed, mean, std, density) in zip(horizons.tolist(), pieces, strict=True):
-        forecasts = {"model": (mean, std)}
-        forecasts |= {one.name: one.forecast(values, targets, horizon, deviations) for one in simple}
-        for name, (centre, spread) in forecasts.items():
+    covered, densities, by_node, biases = [], [], [], []
+    for horizon, own in zip(horizons.tolist(), forecasts, strict=True):
+        observed, mean, std = own.observed, own.mean, own.std
+        laws = {"model": (mean, std)}
+        laws |= {one.name: one.forecast(values, own.targets, horizon, deviations) for one in simple}
+        for name, (centre, spread) in laws.items():
             known = np.where(np.isfinite(centre), observed, np.nan)
             is_any = np.isfinite(known).any()
-            rmse[name].append(float(np.sqrt(np.nanmean((known - centre) ** 2))) if is_any else np.nan)
+            rmse[name].append(root_mean_square_error(known, centre) if is_any else np.nan)
             scores[name].append(float(np.nanmean(crps(known, centre, spread))) if is_any else np.nan)
-        is_any = np.isfinite(observed).any()
-        covered.append([coverage(observed, mean, std, level) if is_any else np.nan for level in JUDGED_LEVELS])
-        biases.append(float(np.nanmean(observed - mean)) if is_any else np.nan)
-        densities.append(np.nan if density is None else float(np.sum(density) / np.isfinite(observed).sum()))
-        counted = np.isfinite(observed).sum(axis=0)
-        squares = np.nansum((observed - mean) ** 2, axis=0) / np.maximum(counted, 1)
-        by_node.append(np.where(counted > 0, np.sqrt(squares), np.nan))
-        counts.append(len(targets))
-        kept[horizon] = (observed, mean, std)
-        if density is not None:
-            row_densities[horizon] = density
+        n_known = int(np.isfinite(observed).sum())
+        covered.append([coverage(observed, mean, std, level) if n_known else np.nan for level in JUDGED_LEVELS])
+        biases.append(float(np.nanmean(observed - mean)) if n_known else np.nan)
+        densities.append(np.nan if own.densities is None else float(np.sum(own.densities) / n_known))
+        by_node.append(np.sqrt(observed_mean((observed - mean) ** 2, 0)))
+    pairs = list(zip(horizons.tolist(), forecasts, strict=True))
     return Backtest(
         np.asarray(horizons),
-        np.array(counts, dtype=np.intp),
+        np.array([len(one.targets) for one in forecasts], dtype=np.intp),
         {name: np.array(one) for name, one in rmse.items()},
         {name: np.array(one) for name, one in scores.items()},
         np.array(covered)[:, -1],
         np.array(densities),
         np.array(by_node).reshape(len(horizons), values.shape[1]),
         how,
-        kept,
-        row_densities,
+        {horizon: (one.observed, one.mean, one.std) for horizon, one in pairs},
+        {horizon: one.densities for horizon, one in pairs if one.densities is not None},
         np.array(covered).T,
         np.array(biases),
     )
+
+
+def steps_ahead(*horizons: int) -> str:
+    """Such as "1 step ahead", or "6 and 24 steps ahead"."""
+    return f"{listed(list(horizons))} step{'' if horizons == (1,) else 's'} ahead"
+
+
+def coverage_words(backtest: Backtest) -> list[str]:
+    """Horizons whose intervals were too narrow or too wide."""
+    said = []
+    for horizon, share in backtest.miscovered:
+        way = "too narrow, and wider by now" if share < GOOD_COVERAGE[0] else "too wide"
+        said.append(f"90% intervals {steps_ahead(horizon)} covered {share:.1%} of what came: {way}.")
+    return said
+
+
+def rival_words(backtest: Backtest) -> list[str]:
+    """At which horizons forecasts without a model had the smaller error."""
+    said = []
+    for name, errors in backtest.rmse.items():
+        better = backtest.horizons[errors < backtest.rmse["model"]].tolist()
+        if better:
+            said.append(f"{name} had the smaller error {steps_ahead(*better)}.")
+    return said
+
+
+def listed(numbers: list[int]) -> str:
+    """Numbers as in "1, 6 and 24"."""
+    return " and ".join(", ".join(str(one) for one in part) for part in (numbers[:-1], numbers[-1:]) if part)

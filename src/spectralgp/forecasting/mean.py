@@ -12,13 +12,11 @@ from scipy.ndimage import maximum_filter1d
 
 from spectralgp._basics.checks import Array
 from spectralgp.forecasting.times import NATURAL, Clock
+from spectralgp.scores import observed_mean
 
 PEAK = 10.0  # times its neighbourhood, from which on a frequency of the periodogram is a season's
-NEIGHBOURHOOD, FEWEST_NEIGHBOURS, PEAK_WIDTH = (
-    1.6,
-    8,
-    2,
-)  # factor either way, bins either way, bins that are the peak's own
+NEIGHBOURHOOD, FEWEST_NEIGHBOURS = 1.6, 8  # of a bin: a factor either way, and bins either way
+PEAK_WIDTH = 2  # bins either way that are a peak's own
 MOST_NEIGHBOURS = 400  # bins whose median is the neighbourhood's level
 MOST_EXACT_LEVELS = 1_000  # bins all of which are held against their own neighbourhood
 COARSE_LEVELS = 200  # neighbourhoods by which others are passed over that do not come near
@@ -231,10 +229,10 @@ def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seaso
     taken, open_ones = _seasons(clock, steps, scaled, seasons, calendar)
     columns, penalty, x_penalty = _columns(clock, taken, steps), float(PENALTIES[0]), float(PENALTIES[0])
     if len(steps) >= FEWEST_JUDGED:
-        error, penalty = _held_out(columns, scaled)
+        error, penalty = _best_penalty(columns, scaled, columns.shape[1])
         for season in open_ones:
             wider = np.concatenate([columns, season.columns(clock, steps)], axis=1)
-            found, best = _held_out(wider, scaled)
+            found, best = _best_penalty(wider, scaled, wider.shape[1])
             if found < (1 - LEAST_GAIN) * error:
                 columns, taken, error, penalty = wider, [*taken, season], found, best
     center, spread = np.empty(0), np.empty(0)
@@ -242,7 +240,8 @@ def learn_mean(clock: Clock, steps: Array, values: Array, X: Array | None, seaso
         center, spread = X.mean(axis=0), X.std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)
         if len(steps) >= FEWEST_JUDGED:
-            x_penalty = _x_penalty(columns, (X - center) / spread, scaled, penalty)
+            both = np.concatenate([columns, (X - center) / spread], axis=1)
+            x_penalty = _best_penalty(both, scaled, center.size, penalty)[1]
     n_nodes = values.shape[1]
     nothing = np.zeros((columns.shape[1] + center.size, n_nodes))
     mean = Mean(clock, tuple(taken), np.zeros(n_nodes), nothing, center, spread, penalty, x_penalty)
@@ -257,12 +256,11 @@ def learnt_from(mean: Mean, steps: Array, values: Array, X: Array | None) -> Mea
     if X is not None:
         columns = np.concatenate([columns, (X - mean.x_center) / mean.x_scale], axis=1)
         weights = np.concatenate([weights, np.full(X.shape[1], mean.x_penalty)])
-    counts = seen.sum(axis=0)  # a node of which nothing is there keeps its level
-    levels = np.where(counts > 0, np.where(seen, values, 0.0).sum(axis=0) / np.maximum(counts, 1), mean.levels)
-    middle = columns.mean(axis=0)
-    coefficients = _ridge(columns - middle, np.where(seen, values - levels, 0.0), weights)
-    left = np.where(seen, values - columns @ coefficients, 0.0)
-    levels = np.where(counts > 0, left.sum(axis=0) / np.maximum(counts, 1), mean.levels)
+    levels = observed_mean(values, 0, mean.levels)  # a node of which nothing is there keeps its level
+    centred = columns - columns.mean(axis=0)
+    gram, across = centred.T @ centred + np.diag(weights), centred.T @ np.where(seen, values - levels, 0.0)
+    coefficients = np.linalg.solve(gram, across)
+    levels = observed_mean(values - columns @ coefficients, 0, mean.levels)
     return replace(mean, levels=levels, coefficients=coefficients)
 
 
@@ -309,47 +307,19 @@ def _is_harmonic(period: float, of: float, n_steps: int) -> bool:
     return ratio > 0.9 and abs(ratio - round(ratio)) * period < period**2 / n_steps * max(ratio, 1.0)
 
 
-def _ridge(columns: Array, values: Array, penalty: float | Array) -> Array:
-    """Coefficients, (n_columns, n_nodes)."""
-    gram = columns.T @ columns
-    gram[np.diag_indices_from(gram)] += penalty
-    if not columns.shape[1]:
-        return np.empty((0, values.shape[1]))
-    return np.asarray(np.linalg.solve(gram, columns.T @ values))
+def _best_penalty(columns: Array, values: Array, n_open: int, others: float = 0.0) -> tuple[float, float]:
+    """The squared error of later rows, about their own levels, and the penalty of the last few columns with the least.
 
-
-def _blocks(n_steps: int) -> list[tuple[int, int]]:
-    cuts = [int(share * n_steps) for share in BLOCKS]
-    return list(pairwise(cuts))
-
-
-def _held_out(columns: Array, values: Array) -> tuple[float, float]:
-    """The mean squared error of later rows, about their own levels, and the penalty that has the least."""
-    errors = np.zeros(len(PENALTIES))
-    for cut, end in _blocks(len(values)):
-        before, after = columns[:cut], columns[cut:end] - columns[cut:end].mean(axis=0)
-        target = values[cut:end] - values[cut:end].mean(axis=0)
-        if not columns.shape[1]:
-            errors += np.sum(target**2)
-            continue
-        own = before - before.mean(axis=0)
-        precisions, vectors = np.linalg.eigh(own.T @ own)
-        rotated, seen = vectors.T @ (own.T @ (values[:cut] - values[:cut].mean(axis=0))), after @ vectors
+    All but the last `n_open` columns have the penalty of others.
+    """
+    cuts, errors = [int(share * len(values)) for share in BLOCKS], np.zeros(len(PENALTIES))
+    is_open = np.arange(columns.shape[1]) >= columns.shape[1] - n_open
+    for cut, end in pairwise(cuts):
+        before, after = (columns[part] - columns[part].mean(axis=0) for part in (slice(cut), slice(cut, end)))
+        known, target = (values[part] - values[part].mean(axis=0) for part in (slice(cut), slice(cut, end)))
+        gram, across = before.T @ before, before.T @ known
         for place, penalty in enumerate(PENALTIES):
-            errors[place] += np.sum((target - seen @ (rotated / (precisions + penalty)[:, None])) ** 2)
+            found = np.linalg.solve(gram + np.diag(np.where(is_open, penalty, others)), across)
+            errors[place] += np.sum((target - after @ found) ** 2)
     best = int(np.argmin(errors))
     return float(errors[best]), float(PENALTIES[best])
-
-
-def _x_penalty(columns: Array, exogenous: Array, values: Array, penalty: float) -> float:
-    """The penalty of exogenous columns that has the least error of later rows."""
-    both, n_seasonal = np.concatenate([columns, exogenous], axis=1), columns.shape[1]
-    errors = np.zeros(len(PENALTIES))
-    for place, own in enumerate(PENALTIES):
-        weights = np.concatenate([np.full(n_seasonal, penalty), np.full(exogenous.shape[1], own)])
-        for cut, end in _blocks(len(values)):
-            level = both[:cut].mean(axis=0)
-            found = _ridge(both[:cut] - level, values[:cut] - values[:cut].mean(axis=0), weights)
-            left = values[cut:end] - (both[cut:end] - level) @ found
-            errors[place] += float(np.sum((left - left.mean(axis=0)) ** 2))
-    return float(PENALTIES[int(np.argmin(errors))])

@@ -10,16 +10,29 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from spectralgp._basics.checks import Array, Indices, Mask
+from spectralgp._basics.checks import Array, Indices
 from spectralgp._basics.progress import mention
-from spectralgp.forecasting.backtests import Backtest, deviations_of, scored, simple_forecasts
-from spectralgp.forecasting.judging import BLOCKS, Judged, horizons_for, judged, stacked
+from spectralgp.forecasting.backtests import Backtest, Scored, coverage_words, listed, rival_words, scored
 from spectralgp.forecasting.mean import Mean, learn_mean, learnt_from, on_grid, peaks, periodogram, smoothness_slope
-from spectralgp.forecasting.stack import LAGS, Member, Stack, completed, last_rows, rolled
+from spectralgp.forecasting.stack import (
+    BLOCKS,
+    LAGS,
+    Judged,
+    Member,
+    Stack,
+    Trials,
+    completed,
+    horizons_for,
+    judged,
+    last_rows,
+    rolled,
+    stacked,
+)
 from spectralgp.forecasting.times import Clock
 from spectralgp.graphs import Graph, LaplacianKind
 from spectralgp.kernels import Polynomial
 from spectralgp.learning import Sqp
+from spectralgp.scores import observed_mean
 from spectralgp.spectra import decompose
 from spectralgp.time import (
     Component,
@@ -93,16 +106,6 @@ class Ahead:
 
 
 @dataclass(frozen=True, eq=False)
-class Trials:
-    """Models that were tried on later rows, their weights, and their errors by horizon in units of nodes."""
-
-    names: tuple[str, ...]
-    weights: Array
-    horizons: Indices
-    errors: Array  # (n_horizons, n_members), root mean squares
-
-
-@dataclass(frozen=True, eq=False)
 class SeriesModel:
     """What was learnt of a series, and its state after the last row: its size does not grow with the rows."""
 
@@ -170,7 +173,6 @@ def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
     dynamics = fit.dynamics.with_kernels(kernels, fit.dynamics.noise_variance)
     process, n_nodes = dynamics.process(spectrum), graph.n_nodes
     member = Member(GRAPH, process, replace(fit, dynamics=dynamics, process=process))
-    nothing = np.full((1, n_nodes), np.nan)
     mean = replace(
         model.mean,
         seasons=(),
@@ -183,7 +185,7 @@ def on_another_graph(model: SeriesModel, graph: Graph) -> SeriesModel:
         model,
         mean=mean,
         scales=np.full(n_nodes, np.sqrt(np.mean(model.scales**2))),
-        stack=stacked([member], None, np.zeros(1), nothing, np.isfinite(nothing)),
+        stack=stacked([member], None, np.zeros(1), np.full((1, n_nodes), np.nan)),
         states=(process.start(model.last),),
         recent=np.zeros((LAGS, n_nodes)),
         n_steps=0,
@@ -235,62 +237,63 @@ def interpolated(steps: Array, values: Array) -> Array:
     return filled
 
 
-def learn_members(
-    graph: Graph | None,
-    steps: Array,
-    values: Array,
-    components: tuple[Component, ...],
-    names: Sequence[str],
-    residual: bool,
-    laplacian: LaplacianKind | None = None,
-    solver: Sqp | None = None,
-    before: Mapping[str, Member] = MappingProxyType({}),
-) -> dict[str, Member]:
-    """Members by name, those of the graph on a Laplacian or, if none is given, on the likelier of two.
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """What members are learnt of and how: those of the graph with a residual or without, by searches of some length."""
 
-    Searches go on from members of the same names that were learnt `before`.
-    """
-    found = {}
-    there = np.isfinite(values).any(axis=1)
-    steps, values = steps[there], values[there]
-    if NODES in names:
-        mention("nodes on their own")
-        found[NODES] = Member(
-            NODES, learn_each(steps, values, components, before[NODES].process if NODES in before else None)
-        )
-    if graph is None or not {SEPARABLE, GRAPH} & set(names):
-        return found
-    if laplacian is None or SEPARABLE in names:
-        mention("the graph, one rate for all frequencies")
-        tried = LAPLACIANS if laplacian is None else (laplacian,)
-        start = before.get(SEPARABLE)
-        fits = [_on_graph(graph, one, steps, values, components, False, residual, solver, start) for one in tried]
-        best = int(np.argmax([fit.value for fit in fits]))
-        laplacian, found[SEPARABLE] = tried[best], Member(SEPARABLE, fits[best].process, fits[best])
-    if GRAPH in names:
-        mention("the graph, a rate for each frequency")
-        start = before.get(GRAPH)
-        fit = _on_graph(graph, laplacian, steps, values, components, True, residual, solver, start)
-        found[GRAPH] = Member(GRAPH, fit.process, fit)
-    return {name: found[name] for name in names if name in found}
+    graph: Graph | None
+    components: tuple[Component, ...]
+    has_residual: bool
+    solver: Sqp
 
+    def members(
+        self,
+        steps: Array,
+        values: Array,
+        names: Sequence[str],
+        laplacian: LaplacianKind | None = None,
+        before: Mapping[str, Member] = MappingProxyType({}),
+    ) -> dict[str, Member]:
+        """Members by name, those of the graph on a Laplacian or, if none is given, on the likelier of two.
 
-def _on_graph(
-    graph: Graph,
-    laplacian: LaplacianKind,
-    steps: Array,
-    values: Array,
-    components: tuple[Component, ...],
-    by_frequency: bool,
-    residual: bool,
-    solver: Sqp | None,
-    start: Member | None,
-) -> SeriesFit:
-    power, rate, rest = (Polynomial(degree, "interval", laplacian) for degree in DEGREES)
-    spectrum = decompose(graph, laplacian, scaled=True)
-    own = (rate if by_frequency else None, rest if residual else None)
-    known = None if start is None or start.fit is None else start.fit.dynamics
-    return learn_on_graph(spectrum, steps, values, components, power, *own, solver or Sqp(), known)
+        Searches go on from members of the same names that were learnt `before`.
+        """
+        found = {}
+        there = np.isfinite(values).any(axis=1)
+        steps, values = steps[there], values[there]
+        if NODES in names:
+            mention("nodes on their own")
+            start = before[NODES].process if NODES in before else None
+            found[NODES] = Member(NODES, learn_each(steps, values, self.components, start))
+        if self.graph is None or not {SEPARABLE, GRAPH} & set(names):
+            return found
+        if laplacian is None or SEPARABLE in names:
+            mention("the graph, one rate for all frequencies")
+            tried = LAPLACIANS if laplacian is None else (laplacian,)
+            fits = [self._on_graph(self.graph, SEPARABLE, one, steps, values, before) for one in tried]
+            best = int(np.argmax([fit.value for fit in fits]))
+            laplacian, found[SEPARABLE] = tried[best], Member(SEPARABLE, fits[best].process, fits[best])
+        if GRAPH in names:
+            mention("the graph, a rate for each frequency")
+            fit = self._on_graph(self.graph, GRAPH, laplacian, steps, values, before)
+            found[GRAPH] = Member(GRAPH, fit.process, fit)
+        return {name: found[name] for name in names if name in found}
+
+    def _on_graph(
+        self,
+        graph: Graph,
+        name: str,
+        laplacian: LaplacianKind,
+        steps: Array,
+        values: Array,
+        before: Mapping[str, Member],
+    ) -> SeriesFit:
+        power, rate, rest = (Polynomial(degree, "interval", laplacian) for degree in DEGREES)
+        own = (rate if name == GRAPH else None, rest if self.has_residual else None)
+        start = before[name].fit if name in before else None
+        known = None if start is None else start.dynamics
+        spectrum = decompose(graph, laplacian, scaled=True)
+        return learn_on_graph(spectrum, steps, values, self.components, power, *own, self.solver, known)
 
 
 def imputed(model: SeriesModel, rows: Rows, n_draws: int) -> tuple[Array, Array]:
@@ -307,7 +310,7 @@ def _units(rows: Rows, mean: Mean) -> tuple[Array, Array]:
     """What a mean leaves of rows in units of nodes, and the units."""
     left = rows.values - mean.at(rows.steps, rows.exogenous)
     counts = np.isfinite(left).sum(axis=0)
-    deviations = np.sqrt(np.nansum(left**2, axis=0) / np.maximum(counts, 1))
+    deviations = np.sqrt(observed_mean(left**2, 0, 0.0))
     typical = float(np.median(deviations[deviations > 0])) if np.any(deviations > 0) else 1.0
     scales = np.maximum(deviations, np.where(counts < FEWEST_SCALED, 1.0, SMALLEST_SCALE) * typical)
     return left / scales, scales
@@ -332,45 +335,42 @@ def learn_series(
     rows, values = rows.part(slice(-MOST_LEARNT, None)), all_values[-MOST_LEARNT:]
     if n_steps > MOST_LEARNT:
         notes = (*notes, f"all but the mean is learnt from the last {MOST_LEARNT:,} rows")
-    seen = np.isfinite(rows.values)
     chosen = components_for(rows.steps, values, mean) if isinstance(components, str) else tuple(components)
     names = [SEPARABLE, GRAPH, NODES] if graph is not None else [NODES]
-    decided, held, backtest, laplacian = None, None, None, None
-    solver, compared = None, dict[str, Member]()
+    learner = Learner(graph, chosen, residual is not None, Sqp())
+    decided, backtest, laplacian, compared = None, None, None, dict[str, Member]()
     if horizons_for(len(values)).size:
         cut = int(BLOCKS[0] * len(values))
         first = max(0, cut - max(FEWEST_COMPARED, COMPARED_VALUES // values.shape[1]))
         if first:
-            solver = Sqp(tolerance_nats=COMPARED_TOLERANCE_NATS)
+            learner = replace(learner, solver=Sqp(tolerance_nats=COMPARED_TOLERANCE_NATS))
             notes = (*notes, f"models that are compared are learnt from {cut - first:,} of these")
-        before = learnt_from(mean, *_three(rows.part(slice(0, cut))))
-        left = rows.values - before.at(rows.steps, rows.exogenous)
-        _, own_scales = _units(rows.part(slice(0, cut)), before)
-        own = left / own_scales
-        known = own if np.mean(~seen) > MOST_BRIDGED else interpolated(rows.steps, own)
-        part = slice(first, cut)
-        members = learn_members(
-            graph, rows.steps[part], known[part], chosen, names, residual is not None, solver=solver
-        )
+        earlier = rows.part(slice(0, cut))
+        before = learnt_from(mean, earlier.steps, earlier.values, earlier.exogenous)
+        own_scales = _units(earlier, before)[1]
+        own = (rows.values - before.at(rows.steps, rows.exogenous)) / own_scales
+        known = own if np.mean(np.isnan(own)) > MOST_BRIDGED else interpolated(rows.steps, own)
+        members = learner.members(rows.steps[first:cut], known[first:cut], names)
         compared = members if first else compared  # what is learnt from many rows goes on from what some have said
-        decided = held = judged(list(members.values()), rows.steps, own, seen, drift is not None)
-        backtest = _block_scores(rows, before, own_scales, held, season_rows(mean), cut)
+        decided = judged(list(members.values()), rows.steps, own, drift is not None)
+        backtest = _block_scores(rows, before, own_scales, decided, cut)
         keep = [place for place, weight in enumerate(decided.weights) if weight > 0 or place == decided.spread]
         on_graph = [place for place, name in enumerate(members) if name != NODES]
         if on_graph and not set(on_graph) & set(keep):  # the better one, to fill holes and to be looked at
-            keep = sorted([*keep, min(on_graph, key=lambda place: float(np.log(held.errors[:, place] + 1e-300).sum()))])
+            errors = np.log(decided.trials.errors + 1e-300).sum(axis=0)
+            keep = sorted([*keep, min(on_graph, key=lambda place: float(errors[place]))])
         names = [list(members)[place] for place in keep]
         decided = replace(decided, weights=decided.weights[keep], spread=keep.index(decided.spread))
         laplacian = next((one.laplacian for one in members.values() if one.laplacian is not None), None)
     else:
         names = names[:1]
-    members = learn_members(graph, rows.steps, values, chosen, names, residual is not None, laplacian, solver, compared)
+    members = learner.members(rows.steps, values, names, laplacian, compared)
     states = tuple(_state_after(one.process, all_steps, all_values) for one in members.values())
-    stack = stacked(list(members.values()), decided, rows.steps, values, seen)
+    stack = stacked(list(members.values()), decided, rows.steps, values)
     recent = np.zeros((LAGS, values.shape[1]))
     recent[: min(LAGS, n_steps)] = np.nan_to_num(completed([*members.values()], rows.steps, values)[::-1][:LAGS])
     last = float(rows.steps[-1])
-    trials = None if held is None else Trials(held.names, held.weights, held.horizons, held.errors)
+    trials = None if decided is None else decided.trials
     return SeriesModel(clock, mean, scales, stack, states, recent, last, n_steps, trials, chosen, notes), backtest
 
 
@@ -381,39 +381,31 @@ def _state_after(process: ModalProcess, steps: Array, values: Array) -> Filtered
     return replace(found, innovations=nothing, innovation_variances=nothing)
 
 
-def _three(rows: Rows) -> tuple[Array, Array, Array | None]:
-    return rows.steps, rows.values, rows.exogenous
+def season_rows(mean: Mean, n_before: int) -> int | None:
+    """The longest season of a mean, in whole steps, for naive forecasts; None unless there are two before them."""
+    longest = max((round(one.period) for one in mean.seasons), default=0)
+    return longest if 0 < 2 * longest <= n_before else None
 
 
-def season_rows(mean: Mean) -> int | None:
-    """The longest season of a mean that is a whole number of steps but for rounding, for naive forecasts."""
-    whole = [round(one.period) for one in mean.seasons]
-    return max(whole) if whole else None
-
-
-def _block_scores(rows: Rows, mean: Mean, scales: Array, held: Judged, season: int | None, cut: int) -> Backtest | None:
+def _block_scores(rows: Rows, mean: Mean, scales: Array, held: Judged, cut: int) -> Backtest | None:
     """Scores of the held-out blocks in the units of the user."""
-    level = mean.at(rows.steps, rows.exogenous)
-    kept = [place for place, one in enumerate(held.by_horizon) if one.scored is not None]
-    if not kept:
+    level, horizons, found = mean.at(rows.steps, rows.exogenous), [], []
+    for horizon, one in zip(held.trials.horizons.tolist(), (said.scored for said in held.by_horizon), strict=True):
+        if one is not None:
+            horizons.append(horizon)
+            at = level[one.targets]
+            found.append(Scored(one.targets, at + scales * one.observed, at + scales * one.mean, scales * one.std))
+    if not found:
         return None
-    found = []
-    for one in (held.by_horizon[place].scored for place in kept):
-        assert one is not None
-        at = level[one.targets]
-        found.append((one.targets, at + scales * one.observed, at + scales * one.mean, scales * one.std, None))
-    horizons, season = held.horizons[kept], None if season is None or 2 * season > cut else season
-    lags = [one.lag(int(h)) for one in simple_forecasts(season) for h in horizons]
-    spreads = deviations_of(rows.values[:cut], lags)
-    return scored(horizons, found, rows.values, spreads, season, "by models of the first three fifths")
+    how, season = "by models of the first three fifths", season_rows(mean, cut)
+    return scored(np.array(horizons, dtype=np.intp), found, rows.values, rows.values[:cut], season, how)
 
 
 def backtested(model: SeriesModel, rows: Rows, first: int, horizons: Indices, how: str, joint: bool = True) -> Backtest:
     """Forecasts of rows from every origin from a first one on, by what was learnt: rows before it start the filters."""
-    seen: Mask = np.isfinite(rows.values)
     values = model.in_units(rows)
     origins = np.arange(first, len(values) - 1, dtype=np.intp)
-    parts = rolled(model.stack.members, rows.steps, values, origins, horizons)
+    means, variances = rolled(model.stack.members, rows.steps, values, origins, horizons)
     ahead = model.ahead(model.last + horizons.astype(float)) if joint else None
     recent = last_rows(completed(model.stack.members, rows.steps, values), origins)
     level = model.mean.at(rows.steps, rows.exogenous)
@@ -421,16 +413,13 @@ def backtested(model: SeriesModel, rows: Rows, first: int, horizons: Indices, ho
     for place, horizon in enumerate(horizons.tolist()):
         kept = origins + horizon < len(values)
         targets = origins[kept] + horizon
-        centre = model.stack.mean([one.means[kept, place] for one in parts], recent[kept], float(horizon))
-        spread = model.stack.variance([one.variances[kept, place] for one in parts], float(horizon))
-        observed = np.where(seen[targets], rows.values[targets], np.nan)
+        centre = model.stack.mean([one[kept, place] for one in means], recent[kept], float(horizon))
+        spread = model.stack.variance([one[kept, place] for one in variances], float(horizon))
+        observed = rows.values[targets]
         mean, std = level[targets] + model.scales * centre, model.scales * np.sqrt(spread)
-        density = None if ahead is None else row_densities(ahead.correlation(place), observed - mean, std)
-        found.append((targets, observed, mean, std, density))
-    season = season_rows(model.mean)
-    season = None if season is None or 2 * season > first else season
-    lags = [one.lag(int(h)) for one in simple_forecasts(season) for h in horizons]
-    return scored(horizons, found, rows.values, deviations_of(rows.values[: first + 1], lags), season, how)
+        densities = None if ahead is None else row_densities(ahead.correlation(place), observed - mean, std)
+        found.append(Scored(targets, observed, mean, std, densities))
+    return scored(horizons, found, rows.values, rows.values[: first + 1], season_rows(model.mean, first), how)
 
 
 def backtested_after(model: SeriesModel, rows: Rows, horizons: Indices) -> Backtest:
@@ -438,35 +427,28 @@ def backtested_after(model: SeriesModel, rows: Rows, horizons: Indices) -> Backt
     n_steps, n_nodes = rows.values.shape
     found: dict[int, list[tuple[int, Array, Array, float]]] = {int(h): [] for h in horizons}
     correlations = dict[int, Array]()
-    before = (
-        (model.recent[0] * model.scales + model.mean.at(np.array([model.last]), None)[0])
-        if not model.mean.n_exogenous
-        else None
-    )
+    last = np.full((1, n_nodes), np.nan)  # the last row, from which persistence goes on
+    if not model.mean.n_exogenous:
+        last = model.recent[:1] * model.scales + model.mean.at(np.array([model.last]))
     for origin in range(-1, n_steps - 1):
         ahead = [int(h) for h in horizons if origin + h < n_steps]
         if ahead:
             at = origin + np.array(ahead)
             law = model.ahead(rows.steps[at], None if rows.exogenous is None else rows.exogenous[at])
             for place, horizon in enumerate(ahead):
-                correlation = correlations.setdefault(
-                    horizon, law.correlation(place) if horizon not in correlations else np.empty(0)
-                )
+                if horizon not in correlations:
+                    correlations[horizon] = law.correlation(place)
                 std = np.sqrt(law.variance[place])
                 error = rows.values[at[place]] - law.mean[place]
-                density = float(row_densities(correlation, error[None], std[None])[0])
+                density = float(row_densities(correlations[horizon], error[None], std[None])[0])
                 found[horizon].append((int(at[place]), law.mean[place], std, density))
         model = model.updated(rows.part(slice(origin + 1, origin + 2)))
-    pieces = []
+    forecasts = []
     for horizon in horizons.tolist():
-        targets, means, deviations, densities = (list(one) for one in zip(*found[horizon], strict=True))
-        at = np.array(targets, dtype=np.intp)
-        pieces.append((at + 1, rows.values[at], np.array(means), np.array(deviations), np.array(densities)))
-    first = np.full((1, n_nodes), np.nan) if before is None else before[None]
-    values = np.concatenate([first, rows.values])  # the last row, from which persistence goes on
-    lags = [one.lag(int(h)) for one in simple_forecasts(None) for h in horizons]
-    how = "rows after those seen"
-    return scored(horizons, pieces, values, deviations_of(values, lags), None, how)
+        targets, means, deviations, densities = (np.array(one) for one in zip(*found[horizon], strict=True))
+        forecasts.append(Scored(targets + 1, rows.values[targets], means, deviations, densities))
+    values = np.concatenate([last, rows.values])
+    return scored(horizons, forecasts, values, values, None, "rows after those seen")
 
 
 def one_step(model: SeriesModel, rows: Rows) -> tuple[Array, Array, Array]:
@@ -543,3 +525,61 @@ def row_densities(correlation: Array, errors: Array, std: Array) -> Array:
         found[place] = -0.5 * (white @ white + known.sum() * np.log(2 * np.pi))
         found[place] -= np.sum(np.log(np.diag(lower))) + np.sum(np.log(std[place][known]))
     return found
+
+
+# ----------------------------------------------------------------------------------------------------------- words
+
+
+def component_words(component: Component) -> str:
+    """A component by its name."""
+    match component:
+        case Matern(smoothness=smoothness):
+            return f"Matern {round(2 * smoothness)}/2"
+        case Oscillator(period=period):
+            return f"oscillator of {period:.4g} steps"
+    return type(component).__name__
+
+
+def summary_of(model: SeriesModel, backtest: Backtest | None, graph: Graph) -> str:
+    """The mean, the models and their weights, the drift, and how forecasts of past rows were."""
+    stack, mean = model.stack, model.mean
+    nodes = f"{graph.n_nodes} node{'' if graph.n_nodes == 1 else 's'}"
+    lines = [f"{model.n_steps:,} steps on {nodes} and {graph.n_edges} edges."]
+    lines += [f"Note: {note}." for note in model.notes]
+    seasons = ", ".join(f"{one.described} ({len(one.harmonics)} waves)" for one in mean.seasons) or "none"
+    lines.append(f"  mean:     levels of nodes; seasons: {seasons}; exogenous columns: {mean.n_exogenous or 'none'}")
+    if model.trials is not None:
+        tried = zip(model.trials.names, model.trials.weights.tolist(), strict=True)
+        lines.append("  weights:  " + ", ".join(f"{name} {weight:.2f}" for name, weight in tried))
+    for weight, member in zip(stack.weights.tolist(), stack.members, strict=True):
+        if weight:
+            lines += ["", f"{member.name}, weight {weight:.2f}:", *_member_lines(member)]
+    lines.append("")
+    drifting = stack.drift_horizons
+    drift = f"errors regressed on the last rows at {listed(drifting)} steps" if drifting else "none that gained 5%"
+    lines.append(f"  drift:    {drift}")
+    shares = f"; {stack.shares[0]:.0%} of it from past errors at one step" if len(stack.correlations) else ""
+    lines.append(f"  nodes:    errors are correlated as by {stack.members[stack.spread].name}{shares}")
+    if backtest is None:
+        lines.append("  backtest: none, for lack of rows; intervals are those of the model")
+        return "\n".join(lines)
+    lines += ["", str(backtest)]
+    return "\n".join([*lines, *(f"  {said}" for said in coverage_words(backtest) + rival_words(backtest))])
+
+
+def _member_lines(member: Member) -> list[str]:
+    process = member.process
+    total = float(np.mean(np.sum(process.powers, axis=0) + process.own))
+    lines = []
+    for component, power, rate in zip(process.components, process.powers, process.rates, strict=True):
+        share = float(np.mean(power)) / total
+        lines.append(
+            f"  {component_words(component)}: {share:.0%} of the variance, time scale {_spans(1 / rate)} steps"
+        )
+    lines.append(f"  each value for itself: {float(np.mean(process.own)) / total:.0%} of the variance")
+    return lines
+
+
+def _spans(times: Array) -> str:
+    low, high = float(times.min()), float(times.max())
+    return f"{low:.2g}" if high < 1.05 * low else f"{low:.2g} to {high:.2g}"

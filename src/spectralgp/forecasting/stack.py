@@ -1,20 +1,37 @@
 """Several models of one series as one forecast: a weighted mean, corrected by last rows, with calibrated errors.
 
-All values are in units of nodes: what the mean of the forecast leaves, over the scale of the node.
+Weights, drift, correlations and calibration are what later rows say of models that were learnt before them. All values
+are in units of nodes: what the mean of the forecast leaves, over the scale of the node. A horizon is a number of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise, product
 
 import numpy as np
+from scipy.linalg import eigh
 
-from spectralgp._basics.checks import Array, Indices
+from spectralgp._basics.checks import Array, Indices, Mask
+from spectralgp.forecasting.backtests import Scored
 from spectralgp.graphs import LaplacianKind
 from spectralgp.time import ModalProcess, SeriesFit, completed_in_turn, rolling
 
 LAGS = 3  # last rows that errors are regressed on
+HORIZONS = (1, 2, 3, 6, 12, 24)  # at which everything is weighed; in between by interpolation
+BLOCKS = (0.6, 0.8, 1.0)  # of the rows: models are learnt before the first, and judged in the two blocks between
+FEWEST_BLOCK = 8  # rows of a block, below which nothing is weighed
+MOST_ORIGINS = 4_000  # from which forecasts are looked at
+WEIGHT_STEP = 0.05  # of the grid of weights
+SMALLEST_WEIGHT = 0.1  # below which a model is left out
+DRIFT_GAIN = 0.05  # of the squared error that the drift must gain over the blocks, of which it may lose in none
+DRIFT_PENALTIES = np.geomspace(1.0, 1e7, 22)
+FEWEST_REGRESSED = 5 * LAGS  # rows of a regression on last rows
+MOST_DRIFTING = 700  # nodes: the regression has a column per node and lag
+MOST_CORRELATED = 1_000  # nodes whose errors have a correlation matrix per horizon
+SHARES = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])  # of the errors' own correlations
+NODE_PRIOR, COMMON_PRIOR = 20.0, 10.0  # rows that the common variance, and the models' own, are worth
 
 
 # --------------------------------------------------------------------------------------------------------- members
@@ -34,20 +51,18 @@ class Member:
         return None if self.fit is None else self.fit.dynamics.powers[0].laplacian
 
 
-@dataclass(frozen=True, eq=False)
-class Rolled:
-    """Forecasts of one member from several origins at several horizons; those beyond the last row are of no row."""
+def rolled(
+    members: Sequence[Member], steps: Array, values: Array, origins: Indices, horizons: Indices
+) -> tuple[list[Array], list[Array]]:
+    """Means and variances of members' forecasts, (n_origins, n_horizons, n_nodes), each in one pass over the rows.
 
-    means: Array  # (n_origins, n_horizons, n_nodes)
-    variances: Array  # with what each value has for itself
-
-
-def rolled(members: Sequence[Member], steps: Array, values: Array, origins: Indices, horizons: Indices) -> list[Rolled]:
-    """Forecasts of all members, each in one pass over the rows."""
+    Variances have what each value has for itself; forecasts beyond the last row are of no row.
+    """
     beyond = int(horizons.max())
     later = np.concatenate([steps, steps[-1] + 1.0 + np.arange(beyond)])
     padded = np.concatenate([values, np.full((beyond, values.shape[1]), np.nan)])
-    return [Rolled(*rolling(one.process, later, padded, origins, horizons)) for one in members]
+    found = [rolling(one.process, later, padded, origins, horizons) for one in members]
+    return [means for means, _ in found], [variances for _, variances in found]
 
 
 def correlations_ahead(member: Member, steps: Array, values: Array, horizons: Indices) -> list[Array]:
@@ -89,17 +104,16 @@ class Stack:
 
     def mean(self, means: Sequence[Array], rows: Array, horizon: float) -> Array:
         """The mean at a horizon from those of the members and the last rows, (..., LAGS * n_nodes), latest first."""
-        mean = sum(weight * one for weight, one in zip(self.weights, means, strict=True) if weight)
+        mean = weighted(self.weights, means)
         for place, share in self._places(horizon, fades=True):
             if self.drifting[place] >= 0:
                 mean = mean + share * (rows @ self.drift[int(self.drifting[place])])
-        return np.asarray(mean)
+        return mean
 
     def variance(self, variances: Sequence[Array], horizon: float) -> Array:
         """Variances of nodes from those of the members, of any leading axes."""
         inflation = sum(share * self.inflations[place] for place, share in self._places(horizon))
-        plain = sum(weight * one for weight, one in zip(self.weights, variances, strict=True) if weight)
-        return np.asarray(inflation * plain)
+        return np.asarray(inflation * weighted(self.weights, variances))
 
     def correlation(self, covariance: Array, horizon: float) -> Array:
         """Correlations of the errors of nodes, from the covariance that one member, `spread`, has at a horizon."""
@@ -124,6 +138,11 @@ class Stack:
         return [(right - 1, 1 - share), (right, share)] if share else [(right - 1, 1.0)]
 
 
+def weighted(weights: Array, parts: Sequence[Array]) -> Array:
+    """A weighted sum, of what has a weight."""
+    return np.asarray(sum(weight * one for weight, one in zip(weights, parts, strict=True) if weight))
+
+
 def as_correlations(covariance: Array) -> Array:
     """Correlations of a covariance."""
     deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
@@ -141,3 +160,267 @@ def completed(members: Sequence[Member], steps: Array, values: Array) -> Array:
     """Rows with holes filled by their mean given what is there and rows before, by the graph if it can."""
     ordered = sorted(members, key=lambda one: one.process.basis is None)
     return completed_in_turn(ordered[0].process, steps, values)
+
+
+# -------------------------------------------------------------------------------------------------- what blocks said
+
+
+@dataclass(frozen=True, eq=False)
+class AtHorizon:
+    """What the blocks said at one horizon."""
+
+    penalty: float | None  # of the drift, where it gained
+    drift_gains: tuple[float, ...]  # squared error with drift over that without, by block
+    factor: float  # by which squared errors were larger than variances said that were learnt before them; at least one
+    densities: Array  # (n_members, n_shares), of all rows, for correlations of a member mixed with those of errors
+    scored: Scored | None
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Models that were tried on later rows, their weights, and their errors by horizon in units of nodes."""
+
+    names: tuple[str, ...]
+    weights: Array
+    horizons: Indices
+    errors: Array  # (n_horizons, n_members), root mean squares
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What held-out blocks decided, for models that are then learnt from all rows."""
+
+    trials: Trials
+    weights: Array  # of the members that are kept
+    spread: int  # the member whose correlations of nodes did best
+    shares: Array  # (n_horizons,), of the errors' own correlations
+    by_horizon: tuple[AtHorizon, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Forecasts:
+    """Forecasts of all members at one horizon, and what came."""
+
+    horizon: int
+    origins: Indices
+    rows: Array  # last rows, (n, LAGS * n_nodes)
+    observed: Array  # (n, n_nodes), NaN where nothing was
+    means: list[Array]  # of the members
+    variances: list[Array]
+
+    def error(self, weights: Array) -> Array:
+        return self.observed - weighted(weights, self.means)
+
+    def variance(self, weights: Array) -> Array:
+        return weighted(weights, self.variances)
+
+    def blocks(self, cuts: Sequence[int]) -> list[tuple[Mask, Mask]]:
+        """For each block the forecasts of rows before it, and those made from its eve on of rows in it."""
+        targets = self.origins + self.horizon
+        return [(targets < start, (self.origins + 1 >= start) & (targets < end)) for start, end in pairwise(cuts)]
+
+
+def horizons_for(n_steps: int) -> Indices:
+    """Horizons of which a block of a series has at least two."""
+    length = int((BLOCKS[1] - BLOCKS[0]) * n_steps)
+    chosen = [one for one in HORIZONS if 2 * one <= length] if length >= FEWEST_BLOCK else []
+    return np.array(chosen, dtype=np.intp)
+
+
+def _forecasts(members: Sequence[Member], steps: Array, values: Array, horizons: Indices) -> list[_Forecasts]:
+    """Forecasts from rows spread over all but the first, the last ones among them."""
+    n_steps = len(values)
+    first = max(2 * LAGS, n_steps // 20)
+    stride = max(1, -(-(n_steps - 1 - first) // MOST_ORIGINS))
+    origins = np.arange(n_steps - 2, first - 1, -stride, dtype=np.intp)[::-1]
+    all_means, all_variances = rolled(members, steps, values, origins, horizons)
+    rows = last_rows(completed(members, steps, values), origins)
+    found = []
+    for place, horizon in enumerate(horizons.tolist()):
+        kept = origins + horizon < n_steps
+        means, variances = ([one[kept, place] for one in parts] for parts in (all_means, all_variances))
+        found.append(_Forecasts(horizon, origins[kept], rows[kept], values[origins[kept] + horizon], means, variances))
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------- pieces
+
+
+def weights_by_squares(errors: Sequence[Sequence[Array]]) -> Array:
+    """Weights on a grid with the least sum over horizons of the log mean squared error; small ones are left out.
+
+    `errors` are by horizon and member.
+    """
+    products = []
+    for own in errors:
+        flat = np.stack([one.ravel() for one in own])
+        flat = flat[:, np.isfinite(flat).all(axis=0)]
+        products.append(flat @ flat.T / max(flat.shape[1], 1))
+    n_parts = round(1 / WEIGHT_STEP)
+    listed = [one for one in product(range(n_parts + 1), repeat=len(errors[0])) if sum(one) == n_parts]
+    points = np.array(listed, dtype=float) / n_parts
+    scores = sum(np.log(np.maximum(np.sum((points @ one) * points, axis=1), 1e-300)) for one in products)
+    best = points[int(np.argmin(scores))]
+    best = np.where(best < SMALLEST_WEIGHT, 0.0, best)
+    return np.asarray(best / best.sum())
+
+
+def drift_of(rows: Array, errors: Array, penalty: float) -> Array:
+    """Coefficients of errors on last rows, by ridge regression; rows with holes are left out."""
+    known = np.isfinite(errors).all(axis=1)
+    gram = rows[known].T @ rows[known]
+    gram[np.diag_indices_from(gram)] += penalty
+    return np.asarray(np.linalg.solve(gram, rows[known].T @ errors[known]))
+
+
+def drift_penalty(rows: Array, errors: Array) -> float:
+    """The penalty with the least error in the last fifth."""
+    cut = int(0.8 * len(rows))
+    known = np.isfinite(errors[:cut]).all(axis=1)
+    before = rows[:cut][known]
+    precisions, vectors = np.linalg.eigh(before.T @ before)
+    rotated, later = vectors.T @ (before.T @ errors[:cut][known]), rows[cut:] @ vectors
+    shrunk = [rotated / (np.maximum(precisions, 0.0) + penalty)[:, None] for penalty in DRIFT_PENALTIES]
+    squares = [np.nanmean((errors[cut:] - later @ one) ** 2) for one in shrunk]
+    return float(DRIFT_PENALTIES[int(np.argmin(squares))])
+
+
+def inflations(errors: Array, variances: Array, horizon: int) -> Array:
+    """How much larger squared errors of nodes are than variances, few of them shrunk towards what all nodes show.
+
+    Forecasts that overlap are not independent, and neither are neighbours: both count for less than their number.
+    """
+    ratios = errors**2 / variances
+    counts = np.isfinite(ratios).sum(axis=0)
+    n_free, n_nodes = counts / max(1, 2 * horizon - 1), ratios.shape[1]
+    sums = np.nansum(ratios, axis=0) / np.maximum(counts, 1) * n_free
+    common = (sums.sum() / np.sqrt(n_nodes) + COMMON_PRIOR) / (n_free.sum() / np.sqrt(n_nodes) + COMMON_PRIOR)
+    return np.asarray((sums + NODE_PRIOR * common) / (n_free + NODE_PRIOR))
+
+
+def shown_correlations(errors: Array, variances: Array) -> Array:
+    """Correlations of nodes that errors show; what was not observed counts as zero."""
+    scaled = np.where(np.isfinite(errors), errors / np.sqrt(variances), 0.0)
+    gram = scaled.T @ scaled / max(len(scaled), 1)
+    gram[np.diag_indices_from(gram)] += 1e-12 * max(float(np.trace(gram)) / len(gram), 1e-300)
+    return as_correlations(gram)
+
+
+def densities_by_share(own: Array, shown: Array, scaled: Array) -> Array:
+    """Log density, but for scales, of rows whose correlations are ``(1 - b) own + b shown``, for each b of `SHARES`.
+
+    In the basis that makes both diagonal; rows with holes are left out.
+    """
+    scaled = scaled[np.isfinite(scaled).all(axis=1)]
+    firm = own + 1e-8 * np.eye(len(own))
+    ratios, vectors = eigh(shown, firm)
+    squares, determinant = np.sum((scaled @ vectors) ** 2, axis=0), float(np.linalg.slogdet(firm)[1])
+    mixed = np.maximum((1 - SHARES)[:, None] + np.multiply.outer(SHARES, np.maximum(ratios, 0.0)), 1e-12)
+    logs = len(scaled) * (np.sum(np.log(mixed), axis=1) + determinant)
+    return np.asarray(-0.5 * (np.sum(squares / mixed, axis=1) + logs))
+
+
+# --------------------------------------------------------------------------------------------------------- judging
+
+
+def judged(members: Sequence[Member], steps: Array, values: Array, with_drift: bool) -> Judged:
+    """Weights, drift and calibration by two later blocks, of models that were learnt before both of them."""
+    n_steps, n_nodes = values.shape
+    horizons, cuts = horizons_for(n_steps), [int(share * n_steps) for share in BLOCKS]
+    found = _forecasts(members, steps, values, horizons)
+    errors = []
+    for one in found:
+        inside = np.logical_or.reduce([after for _, after in one.blocks(cuts)])
+        errors.append([one.observed[inside] - mean[inside] for mean in one.means])
+    weights = weights_by_squares(errors)
+    expected: list[list[Array]] = [[] for _ in horizons]
+    if 1 < n_nodes <= MOST_CORRELATED:
+        by_member = [correlations_ahead(one, steps, values, horizons) for one in members]
+        expected = [list(own) for own in zip(*by_member, strict=True)]
+    with_drift = with_drift and n_nodes <= MOST_DRIFTING
+    said = tuple(_judged_at(one, cuts, weights, own, with_drift) for one, own in zip(found, expected, strict=True))
+    spread, shares = int(np.argmax(weights)), np.zeros(len(horizons))
+    if expected[0]:
+        totals = np.array([one.densities for one in said])
+        spread = int(np.argmax(totals.max(axis=2).sum(axis=0)))
+        shares = SHARES[np.argmax(totals[:, spread], axis=1)]
+    table = np.array([[np.sqrt(np.nanmean(one**2)) for one in own] for own in errors])
+    trials = Trials(tuple(one.name for one in members), weights, horizons, table)
+    return Judged(trials, weights, spread, shares, said)
+
+
+def _judged_at(
+    one: _Forecasts, cuts: Sequence[int], weights: Array, expected: Sequence[Array], with_drift: bool
+) -> AtHorizon:
+    """What the blocks say at one horizon, of whose members correlations are `expected`."""
+    error, variance = one.error(weights), one.variance(weights)
+    blocks = [(before, after) for before, after in one.blocks(cuts) if after.any() and before.sum() >= FEWEST_REGRESSED]
+    gains, penalties, added = [], [], np.zeros_like(error)
+    for before, after in blocks if with_drift else []:
+        penalties.append(drift_penalty(one.rows[before], error[before]))
+        added[after] = one.rows[after] @ drift_of(one.rows[before], error[before], penalties[-1])
+        plain, corrected = (float(np.nanmean(e**2)) for e in (error[after], error[after] - added[after]))
+        gains.append(corrected / plain if plain else 1.0)
+    has_drift = len(gains) == len(cuts) - 1 and max(gains) < 1 and np.mean(gains) <= 1 - DRIFT_GAIN
+    ratios, counts, pieces = [], [], []
+    densities = np.zeros((len(expected), len(SHARES)))
+    for number, (before, after) in enumerate(blocks):
+        own = inflations(error[before], variance[before], one.horizon) * variance[after]
+        left = error[after]
+        if has_drift:
+            own, left = gains[number] * own, left - added[after]
+        mean = one.observed[after] - error[after] + (added[after] if has_drift else 0.0)
+        pieces.append((one.origins[after] + one.horizon, one.observed[after], mean, np.sqrt(own)))
+        ratios.append(float(np.nanmean(left**2 / own)))
+        counts.append(int(after.sum()))
+        if expected:
+            shown, scaled = shown_correlations(error[before], variance[before]), left / np.sqrt(own)
+            # how wide errors are is another question
+            scaled = scaled / np.sqrt(max(float(np.nanmean(scaled**2)), np.finfo(float).tiny))
+            densities += [densities_by_share(member, shown, scaled) for member in expected]
+    factor = 1.0
+    if counts:  # later rows can say that intervals are too narrow; calm blocks are no reason to narrow them
+        n_free, ratio = sum(counts) / max(1, 2 * one.horizon - 1), max(1.0, float(np.average(ratios, weights=counts)))
+        factor = (n_free * ratio + COMMON_PRIOR) / (n_free + COMMON_PRIOR)
+    scored = Scored(*(np.concatenate(part) for part in zip(*pieces, strict=True))) if pieces else None
+    penalty = float(np.exp(np.mean(np.log(penalties)))) if has_drift else None
+    return AtHorizon(penalty, tuple(gains), factor, densities, scored)
+
+
+def stacked(members: Sequence[Member], decided: Judged | None, steps: Array, values: Array) -> Stack:
+    """Members that were learnt from all rows, as one forecast; the first of them alone where nothing was judged.
+
+    `decided` has weights for these members, and none for others.
+    """
+    n_nodes = values.shape[1]
+    no_drift, no_errors = np.empty((0, LAGS * n_nodes, n_nodes)), np.empty((0, n_nodes, n_nodes))
+    if decided is None:
+        only = np.eye(len(members))[0]
+        return Stack(
+            tuple(members), only, 0, np.ones(1), no_drift, np.array([-1]), np.ones((1, n_nodes)), np.zeros(1), no_errors
+        )
+    drifts: list[Array] = []
+    drifting, inflated, correlations = [], [], []
+    found = _forecasts(members, steps, values, decided.trials.horizons)
+    for one, said in zip(found, decided.by_horizon, strict=True):
+        error, variance = one.error(decided.weights), one.variance(decided.weights)
+        larger = said.factor * inflations(error, variance, one.horizon)
+        if said.penalty is not None:
+            drifts.append(drift_of(one.rows, error, said.penalty))
+            # the gain in later blocks: here the regression has seen all rows
+            error, larger = error - one.rows @ drifts[-1], float(np.mean(said.drift_gains)) * larger
+        drifting.append(-1 if said.penalty is None else len(drifts) - 1)
+        inflated.append(larger)
+        if np.any(decided.shares > 0):
+            correlations.append(shown_correlations(error, variance))
+    return Stack(
+        tuple(members),
+        decided.weights,
+        decided.spread,
+        decided.trials.horizons.astype(float),
+        np.array(drifts) if drifts else no_drift,
+        np.array(drifting),
+        np.array(inflated),
+        decided.shares,
+        np.array(correlations) if correlations else no_errors,
+    )

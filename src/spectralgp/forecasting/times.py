@@ -160,7 +160,7 @@ class Calendar(Clock):
             stamps = moments(start.local[0] + np.round(steps * self.step).astype(np.int64), self.zone)
         else:
             shift = DAY if self.by == "month ends" else 0
-            months = _months(start.local + shift)[0] + steps * self.step
+            months = _passed(start.local + shift, "M")[0] + steps * self.step
             whole = np.floor(months + SAME_STEP)
             first = whole.astype(np.int64).astype("M8[M]")
             lengths = ((first + np.timedelta64(1, "M")).astype("M8[us]") - first.astype("M8[us]")).astype(np.int64)
@@ -176,9 +176,7 @@ class Calendar(Clock):
         local = Dates(stamps, self.zone).local
         passed = {name: local / length for name, length in NATURAL.items()}
         passed["week"] = (local + 3 * DAY) / NATURAL["week"]  # 1970 began on a Thursday
-        years = local.astype("M8[us]").astype("M8[Y]")
-        begun, ended = (one.astype("M8[us]").astype(np.int64) for one in (years, years + np.timedelta64(1, "Y")))
-        passed["year"] = years.astype(np.int64).astype(float) + (local - begun) / (ended - begun)
+        passed["year"] = _passed(local, "Y")
         return {name: passed[name] for name in self.natural_periods()}
 
     def natural_periods(self) -> dict[str, float]:
@@ -193,10 +191,10 @@ def _whole(steps: Array) -> Array:
     return nearest if np.all(np.abs(steps - nearest) <= SAME_STEP * np.maximum(1.0, 1e-6 * np.abs(steps))) else steps
 
 
-def _months(local: Stamps) -> Array:
-    """Months since 1970, with the part of the month that has passed."""
-    first = local.astype("M8[us]").astype("M8[M]")
-    begun, ended = (one.astype("M8[us]").astype(np.int64) for one in (first, first + np.timedelta64(1, "M")))
+def _passed(local: Stamps, unit: Literal["M", "Y"]) -> Array:
+    """Months or years since 1970, with the part of the one that has passed."""
+    first = local.astype("M8[us]").astype(f"M8[{unit}]")
+    begun, ended = (one.astype("M8[us]").astype(np.int64) for one in (first, first + np.timedelta64(1, unit)))
     return first.astype(np.int64).astype(float) + (local - begun) / (ended - begun)
 
 
@@ -208,7 +206,7 @@ def _counted(dates: Dates, start: int, by: Ways) -> Array:
     if by == "clock":
         return (dates.local - first).astype(float)
     shift = DAY if by == "month ends" else 0
-    return _months(dates.local + shift) - _months(np.array([first + shift]))[0]
+    return _passed(dates.local + shift, "M") - _passed(np.array([first + shift]), "M")[0]
 
 
 def clock_of(times: Times) -> Clock:

@@ -9,9 +9,15 @@ from typing import Any, Literal
 import numpy as np
 
 from spectralgp._basics.checks import Array
-from spectralgp.forecasting.backtests import PERSISTENCE, SEASONAL, Backtest
+from spectralgp.forecasting.backtests import (
+    PERSISTENCE,
+    SEASONAL,
+    Backtest,
+    coverage_words,
+    rival_words,
+    steps_ahead,
+)
 from spectralgp.forecasting.model import SeriesModel
-from spectralgp.forecasting.words import coverage_words, rival_words, steps_ahead
 from spectralgp.graphs import Graph
 from spectralgp.report.numbers import Filled, Predictions, log_band
 from spectralgp.report.words import capitalised, count, listing, percent, worst_nodes

@@ -275,12 +275,12 @@ class Filter:
     @property
     def variances(self) -> Array:
         """Of the innovations, shape (n_steps, n_modes)."""
-        return self.table.variances[self.table.index]
+        return self.table.variances[self.table.row_of]
 
     @cached_property
     def log_determinants(self) -> Array:
         """``log |C_j|``, the sum of the logarithms of innovation variances."""
-        counts = np.bincount(self.table.index, minlength=len(self.table.variances))
+        counts = np.bincount(self.table.row_of, minlength=len(self.table.variances))
         found: Array = counts.astype(float) @ np.log(self.table.variances)
         return found
 
@@ -300,7 +300,7 @@ class Filter:
         lengths = np.zeros(self.space.n_modes)
         for start in range(0, len(innovations), 4096):
             part = slice(start, start + 4096)
-            variances = self.table.variances[self.table.index[part]]
+            variances = self.table.variances[self.table.row_of[part]]
             lengths += np.einsum("nj,nj,nj->j", innovations[part], innovations[part], 1 / variances)
         return lengths
 
@@ -326,7 +326,7 @@ class Filter:
         heads = space.layout[2]
         if has_past.any():
             matrices = space.matrices(times[has_past] - line.times[before[has_past]])
-            past = self.table.filtered[self.table.index[before[has_past]]]
+            past = self.table.filtered[self.table.row_of[before[has_past]]]
             left[has_past] = sandwiched(matrices.written_out, past) + matrices.noises
         with_value = left[:, :, heads].sum(axis=2)
         found = with_value[:, heads].sum(axis=1)

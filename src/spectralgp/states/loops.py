@@ -46,6 +46,7 @@ def _copy_all(source: Any, out: Any) -> None:
         _copy(source[row], out[row])
 
 
+# with columns for rows and rows for columns these multiply by the transpose
 @register_jitable
 def _multiply(transition: Any, rows: Any, columns: Any, state: Any, out: Any) -> None:
     """``A x``."""
@@ -57,16 +58,6 @@ def _multiply(transition: Any, rows: Any, columns: Any, state: Any, out: Any) ->
 
 
 @register_jitable
-def _multiply_back(transition: Any, rows: Any, columns: Any, state: Any, out: Any) -> None:
-    """``A^T x``."""
-    _clear(out)
-    for entry in range(rows.size):
-        row, column = rows[entry], columns[entry]
-        for mode in range(out.shape[1]):
-            out[column, mode] += transition[entry, mode] * state[row, mode]
-
-
-@register_jitable
 def _multiply_matrix(transition: Any, rows: Any, columns: Any, matrix: Any, out: Any) -> None:
     """``A P``."""
     _clear_all(out)
@@ -75,6 +66,34 @@ def _multiply_matrix(transition: Any, rows: Any, columns: Any, matrix: Any, out:
         for other in range(out.shape[1]):
             for mode in range(out.shape[2]):
                 out[row, other, mode] += transition[entry, mode] * matrix[column, other, mode]
+
+
+@register_jitable
+def _add_product(matrix: Any, transition: Any, rows: Any, columns: Any, out: Any) -> None:
+    """Add ``P A``."""
+    for entry in range(rows.size):
+        row, column = rows[entry], columns[entry]
+        for other in range(out.shape[0]):
+            for mode in range(out.shape[2]):
+                out[other, column, mode] += matrix[other, row, mode] * transition[entry, mode]
+
+
+@register_jitable
+def _add_entries(factor: float, left: Any, right: Any, rows: Any, columns: Any, out: Any) -> None:
+    """Add some entries of a multiple of the product of two matrices."""
+    for entry in range(rows.size):
+        for other in range(left.shape[1]):
+            for mode in range(left.shape[2]):
+                out[entry, mode] += factor * left[rows[entry], other, mode] * right[other, columns[entry], mode]
+
+
+@register_jitable
+def _add_all(factor: float, matrix: Any, out: Any) -> None:
+    """Add a multiple of a matrix."""
+    for row in range(out.shape[0]):
+        for column in range(out.shape[1]):
+            for mode in range(out.shape[2]):
+                out[row, column, mode] += factor * matrix[row, column, mode]
 
 
 @register_jitable
@@ -136,11 +155,7 @@ def _gains(chain: Any, first: Any, tolerance: float, keep: bool) -> Any:
         if step > 0:
             _multiply_matrix(transitions[gap], rows, columns, covariance, product)
             _copy_all(chain.noises[gap], predicted)
-            for entry in range(rows.size):
-                row, column = rows[entry], columns[entry]
-                for other in range(n_states):
-                    for mode in range(n_modes):
-                        predicted[other, row, mode] += product[other, column, mode] * transitions[gap, entry, mode]
+            _add_product(product, transitions[gap], columns, rows, predicted)  # A P A^T + Q
         gain, variance = gains[n_found], variances[n_found]
         _clear(gain)
         for head in heads:
@@ -186,7 +201,7 @@ def _forward(chain: Any, table: Any, first: Any, given: Any, are_values: bool, k
         for mode in range(n_modes):
             found[step, mode] = given[step, mode]
         _add_value(heads, predicted, sign, found[step])
-        innovation, gain = innovations[step], table.gains[table.index[step]]
+        innovation, gain = innovations[step], table.gains[table.row_of[step]]
         for state in range(n_states):
             for mode in range(n_modes):
                 filtered[state, mode] = predicted[state, mode] + gain[state, mode] * innovation[mode]
@@ -209,12 +224,12 @@ def _adjoint(gain: Any, variance: Any, heads: Any, innovation: Any, after: Any, 
 
 def _backward(chain: Any, table: Any, innovations: Any) -> Any:
     transitions, rows, columns, heads, which = chain.transitions, chain.rows, chain.columns, chain.heads, chain.which
-    gains, variances, index = table.gains, table.variances, table.index
+    gains, variances, index = table.gains, table.variances, table.row_of
     solved, adjoint, after = np.empty(innovations.shape), np.zeros(gains.shape[1:]), np.zeros(gains.shape[1:])
     for step in range(innovations.shape[0] - 1, -1, -1):
         row = index[step]
         _adjoint(gains[row], variances[row], heads, innovations[step], after, solved[step], adjoint)
-        _multiply_back(transitions[which[step]], rows, columns, adjoint, after)
+        _multiply(transitions[which[step]], columns, rows, adjoint, after)
     return solved
 
 
@@ -236,7 +251,7 @@ def _scores(chain: Any, table: Any, innovations: Any, states: Any) -> Any:
         if step == 0:
             _add_square(adjoint, first)
             break
-        _multiply_back(transitions[gap], rows, columns, adjoint, after)
+        _multiply(transitions[gap], columns, rows, adjoint, after)
         if row == index[step - 1]:  # a steady step: sums over all of them are multiplied in the end
             common, steady_row = gap, row
             _add_square(adjoint, steady)
@@ -255,17 +270,9 @@ def _scores(chain: Any, table: Any, innovations: Any, states: Any) -> Any:
                 crossed[gap, entry, mode] += adjoint[rows[entry], mode] * smoothed[columns[entry], mode]
     if common >= 0:
         _mirror(steady)
-        for state in range(n_states):
-            for other in range(n_states):
-                for mode in range(n_modes):
-                    squares[common, state, other, mode] += steady[state, other, mode]
+        _add_all(1.0, steady, squares[common])
         _multiply_matrix(transitions[common], rows, columns, filtered[steady_row], product)  # A P
-        for entry in range(rows.size):
-            for other in range(n_states):
-                for mode in range(n_modes):
-                    crossed[common, entry, mode] += (
-                        steady[rows[entry], other, mode] * product[other, columns[entry], mode]
-                    )
+        _add_entries(1.0, steady, product, rows, columns, crossed[common])
     _mirror(first)
     for gap in range(squares.shape[0]):
         _mirror(squares[gap])
@@ -319,31 +326,11 @@ def _informations(chain: Any, table: Any, tolerance: float, with_sums: bool, wan
         if step == 0:
             break
         _clear_all(product)
-        _clear_all(before)
-        for entry in range(rows.size):  # N_ A
-            for state in range(n_states):
-                for mode in range(n_modes):
-                    product[state, columns[entry], mode] += (
-                        here[state, rows[entry], mode] * transitions[gap, entry, mode]
-                    )
-        for entry in range(rows.size):  # A^T N_ A
-            for other in range(n_states):
-                for mode in range(n_modes):
-                    before[columns[entry], other, mode] += (
-                        transitions[gap, entry, mode] * product[rows[entry], other, mode]
-                    )
-        for state in range(n_states):
-            for other in range(n_states):
-                for mode in range(n_modes):
-                    sums[gap, state, other, mode] += n_times * here[state, other, mode]
+        _add_product(here, transitions[gap], rows, columns, product)  # N_ A
+        _multiply_matrix(transitions[gap], columns, rows, product, before)  # A^T N_ A
+        _add_all(n_times, here, sums[gap])
         if with_sums:
-            covariance = filtered[index[step - 1]]
-            for entry in range(rows.size):
-                for other in range(n_states):
-                    for mode in range(n_modes):
-                        crossed[gap, entry, mode] += (
-                            n_times * product[rows[entry], other, mode] * covariance[other, columns[entry], mode]
-                        )
+            _add_entries(n_times, product, filtered[index[step - 1]], rows, columns, crossed[gap])
         if is_repeated:
             change = 0.0
             for state in range(n_states):
@@ -374,7 +361,7 @@ def _products(chain: Any, shared: Any, values: Any) -> Any:
     _clear(state)
     for step in range(n_steps - 1, 0, -1):
         _add_to_heads(heads, values[step], state)
-        _multiply_back(transitions[which[step]], rows, columns, state, moved)
+        _multiply(transitions[which[step]], columns, rows, state, moved)
         _copy(moved, state)
         for place in range(shared.shape[0]):
             for mode in range(n_modes):

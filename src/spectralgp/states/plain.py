@@ -60,7 +60,7 @@ class Gains(NamedTuple):
     gains: Array  # (n_rows, n_states, n_modes), k / s
     variances: Array  # (n_rows, n_modes), s
     filtered: Array  # (n_rows, n_states, n_states, n_modes), covariances after a step; or (1, ...), after the last one
-    index: Indices  # (n_steps,), the row that belongs to each step
+    row_of: Indices  # (n_steps,), the row that belongs to each step
 
 
 def multiply(transition: Array, rows: Indices, columns: Indices, state: Array) -> Array:
@@ -179,10 +179,10 @@ def forward(
         predicted = before if at == 0 else chain.moved(at, before)
         expected = chain.values(predicted)
         innovation = given - expected if are_values else given
-        filtered = predicted + table.gains[table.index[at]] * innovation[..., None, :]
+        filtered = predicted + table.gains[table.row_of[at]] * innovation[..., None, :]
         return filtered, (innovation if are_values else given + expected, filtered)
 
-    last = _run(step, table.index, first, given, (found, states) if keep else (found,))
+    last = _run(step, table.row_of, first, given, (found, states) if keep else (found,))
     return found, states if keep else last[None]
 
 
@@ -192,13 +192,13 @@ def _adjoints(chain: Chain, table: Gains, innovations: Array, keep: bool) -> tup
     adjoints = np.empty((len(innovations) if keep else 0, *table.gains.shape[1:]))
 
     def step(at: int, after: Array, innovation: Array) -> tuple[Array, tuple[Array, ...]]:
-        row = table.index[at]
+        row = table.row_of[at]
         found = innovation / table.variances[row] - (table.gains[row] * after).sum(axis=-2)
         adjoint = chain.with_values(after, found)
         return chain.moved_back(at, adjoint), (found, adjoint)
 
     outputs = (solved, adjoints) if keep else (solved,)
-    _run(step, table.index, np.zeros(table.gains.shape[1:]), innovations, outputs, backwards=True)
+    _run(step, table.row_of, np.zeros(table.gains.shape[1:]), innovations, outputs, backwards=True)
     return solved, adjoints
 
 
@@ -219,7 +219,7 @@ def _by_gap(terms: Array, which: Indices, n_gaps: int) -> Array:
 def scores(chain: Chain, table: Gains, innovations: Array, states: Array) -> tuple[Array, Array, Array, Array]:
     """Sums over steps of what equation (30) asks of the data: ``u^2``, ``r r^T`` by gap, at first, and with states."""
     solved, adjoints = _adjoints(chain, table, innovations, keep=True)
-    rows, columns, filtered, index = chain.rows, chain.columns, table.filtered, table.index
+    rows, columns, filtered, index = chain.rows, chain.columns, table.filtered, table.row_of
     n_gaps, later, gaps = len(chain.transitions), adjoints[1:], chain.which[1:]
     is_steady = index[1:] == index[:-1]
     first = adjoints[0][:, None] * adjoints[0][None]
@@ -260,9 +260,9 @@ def informations(
     kept = np.empty((wanted.size, n_states, n_states, n_modes))
     after, is_still, last_change = np.zeros((n_states, n_states, n_modes)), False, np.inf
     step = n_steps - 1
-    is_repeated = np.concatenate([[False], table.index[1:] == table.index[:-1]])
+    is_repeated = np.concatenate([[False], table.row_of[1:] == table.row_of[:-1]])
     while step >= 0:
-        row, gap = table.index[step], chain.which[step]
+        row, gap = table.row_of[step], chain.which[step]
         gain, variance = table.gains[row], table.variances[row]
         # N_ = (I - h k^T) N (I - k h^T) + h h^T / s
         seen = np.einsum("abj,bj->aj", after, gain)
@@ -286,7 +286,7 @@ def informations(
         before = np.einsum("abj,acj->bcj", matrix, product)
         sums[gap] += n_times * here
         if with_sums:
-            with_states = np.einsum("abj,bcj->acj", product, table.filtered[table.index[step - 1]])
+            with_states = np.einsum("abj,bcj->acj", product, table.filtered[table.row_of[step - 1]])
             crossed[gap] += n_times * with_states[chain.rows, chain.columns]
         if is_repeated[step]:
             now, was = np.einsum("aaj->aj", before), np.einsum("aaj->aj", after)

@@ -25,8 +25,9 @@ from spectralgp.learning.objective import (
     noise_log_prior,
 )
 from spectralgp.learning.sqp import COARSE_TOLERANCE_NATS, judged, maximise
+from spectralgp.scores import observed_mean
 from spectralgp.spectra import ExactSpectrum
-from spectralgp.states import Component, Slopes, StateSpace, Timeline, evaluate, information
+from spectralgp.states import Component, StateSpace, Timeline, evaluate, information
 from spectralgp.time.process import ROUGHLY_OPEN, Completion, ModalProcess, as_times, complete
 
 SOLVER = Sqp()
@@ -264,8 +265,8 @@ class SeriesObjective:
             form, eigenvalues = self.form.with_theta(x), self.spectrum.eigenvalues
             slopes = evaluate(form.space(eigenvalues), self.timeline, self.coefficients)
             value, gradient = self._log_prior(form)
-            local = self._local(form, slopes)
-            parts = zip(form.kernels, local, strict=False)
+            local = [*slopes.powers, *slopes.rates, *[slopes.own] * len(form.residuals)]
+            parts = zip(form.kernels, local, strict=True)
             gradient[:-1] += np.concatenate([kernel.power_jacobian(eigenvalues).T @ slope for kernel, slope in parts])
             gradient[-1] += form.noise_variance * slopes.own.sum()
             likelihood = float(slopes.values.sum())
@@ -277,11 +278,6 @@ class SeriesObjective:
         self.evaluate(x)
         assert self._evaluated is not None  # by the line above
         return self._evaluated[3]
-
-    @staticmethod
-    def _local(form: Dynamics, slopes: Slopes) -> list[Array]:
-        """Slopes in the functions of each kernel, at the frequencies."""
-        return [*slopes.powers, *slopes.rates, *[slopes.own] * len(form.residuals)]
 
     def _log_prior(self, form: Dynamics) -> tuple[float, Array]:
         value, gradient = 0.0, np.zeros(self.form.theta.size)
@@ -296,8 +292,7 @@ class SeriesObjective:
             deviation, direction = self._rate_deviation(form, number - n)
             value -= 0.5 * deviation**2
             gradient[place] -= deviation * direction
-        typical = NOISE_SHARE * self.variance
-        of_noise, slope_of_noise, _ = noise_log_prior(float(np.log(noise / typical)), self.spectrum.n_nodes)
+        of_noise, slope_of_noise, _ = self._noise_log_prior(noise)
         gradient[-1] += slope_of_noise
         return value + of_noise, gradient
 
@@ -330,9 +325,11 @@ class SeriesObjective:
                 direction = self._rate_deviation(form, number - n)[1]
                 own = own + np.outer(direction, direction)
             parts.append(own)
-        typical = NOISE_SHARE * self.variance
-        of_noise = noise_log_prior(float(np.log(noise / typical)), self.spectrum.n_nodes)[2]
-        return definite(self.information(x) + block_diag(*parts, of_noise), self.units)
+        return definite(self.information(x) + block_diag(*parts, self._noise_log_prior(noise)[2]), self.units)
+
+    def _noise_log_prior(self, noise: float) -> tuple[float, float, float]:
+        """Of the log noise, with its slope and a precision to step by."""
+        return noise_log_prior(float(np.log(noise / (NOISE_SHARE * self.variance))), self.spectrum.n_nodes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,19 +403,21 @@ def learn_on_graph(
     start : Dynamics, optional
         What was learnt of other rows in this form, from which the one search goes on; several starts if not given.
     """
-    sizes = {"n_nodes": spectrum.n_nodes}
-    values = as_real_array(values, "values", ("n_steps", "n_nodes"), sizes=sizes, allow_nan=True)
-    times, there = as_times(times, len(values)), ~np.isnan(values)
-    kept = np.flatnonzero(there.any(axis=1))
-    if kept.size < 3:
-        raise ValueError(f"values must have 3 rows or more to learn from; got {kept.size}.")
-    if kept.size < len(values):
-        times, values, there = times[kept], values[kept], there[kept]
-    timeline = Timeline.of(times)
+    timeline, values = _read(times, values, {"n_nodes": spectrum.n_nodes})
     form = dynamics_of(spectrum, timeline, components, power, rate, residual) if start is None else start
-    if not there.all():
+    if np.isnan(values).any():
         return _ExpectationMaximisation(spectrum, timeline, values, form, solver).learnt(start)
     return _Search(spectrum, timeline, (coefficients_of(spectrum, values),), solver).learnt(form, start)
+
+
+def _read(times: Any, values: Any, sizes: dict[str, int]) -> tuple[Timeline, Array]:
+    """Times and values of the rows of which something was observed, checked."""
+    values = as_real_array(values, "values", ("n_steps", "n_nodes"), sizes=sizes, allow_nan=True)
+    times = as_times(times, len(values))
+    kept = np.flatnonzero(~np.isnan(values).all(axis=1))
+    if kept.size < 3:
+        raise ValueError(f"values must have 3 rows or more to learn from; got {kept.size}.")
+    return (Timeline.of(times[kept]), values[kept]) if kept.size < len(values) else (Timeline.of(times), values)
 
 
 def coefficients_of(spectrum: ExactSpectrum, values: Array) -> Array:
@@ -476,11 +475,8 @@ class _Search:
         """The highest of several maxima, or the one near a start, without components that are idle."""
         stages: list[Stage] = []
         starts = self._starts(form, stages) if start is None else [start.theta]
-        if self.window == slice(None):
-            fits = [self.fit(form.with_theta(start), stages) for start in starts]
-            best = max(fits, key=lambda fit: fit.value)
-        else:
-            best = self.fit(form.with_theta(starts[0]), stages)
+        ends = starts if self.window == slice(None) else starts[:1]
+        best = max((self.fit(form.with_theta(end), stages) for end in ends), key=lambda fit: fit.value)
         while True:
             shares = best.dynamics.shares(self.spectrum)[:-1]
             busy = np.flatnonzero(shares >= IDLE_SHARE)
@@ -492,15 +488,15 @@ class _Search:
     def _starts(self, form: Dynamics, stages: list[Stage]) -> list[Array]:
         """Parameters to end the search from, the most probable first: by growing forms, and at once."""
         first, *others = form.path()
-        lowest = [self._coarse(first, self.objective(first, self.window).start(shift), stages) for shift in SHIFTS]
-        _, highest, shift = max(
-            ((value, x, shift) for (value, x), shift in zip(lowest, SHIFTS, strict=True)), key=lambda one: one[0]
-        )
-        last = first.with_theta(highest)
+        lowest = []
+        for shift in SHIFTS:
+            value, x = self._coarse(first, self.objective(first, self.window).start(shift), stages)
+            lowest.append((value, x, shift))
+        lowest.sort(key=lambda one: -one[0])
         if not others:
-            ordered = sorted(lowest, key=lambda one: -one[0])
-            return [x for _, x in ordered[:2]]
-        value = -np.inf
+            return [x for _, x, _ in lowest[:2]]
+        _, highest, shift = lowest[0]
+        last = first.with_theta(highest)
         for next_form in others:
             value, x = self._coarse(next_form, next_form.grown_from(last).theta, stages)
             last = next_form.with_theta(x)
@@ -621,14 +617,8 @@ def learn_each(
     ModalProcess
         Without a basis.
     """
-    values = as_real_array(values, "values", ("n_steps", "n_nodes"), allow_nan=True)
-    times, components = as_times(times, len(values)), tuple(components)
-    kept = np.flatnonzero(~np.isnan(values).all(axis=1))
-    if kept.size < 3:
-        raise ValueError(f"values must have 3 rows or more to learn from; got {kept.size}.")
-    values, timeline = np.ascontiguousarray(values[kept]), Timeline.of(times[kept])
-    counts = np.maximum((~np.isnan(values)).sum(axis=0), 1)
-    mean_squares = np.nansum(np.square(values), axis=0) / counts
+    (timeline, values), components = _read(times, values, {}), tuple(components)
+    mean_squares = observed_mean(np.square(values), 0, 0.0)
     mean_squares = np.maximum(mean_squares, LEAST_NODE_SHARE * (float(mean_squares.mean()) or 1.0))
     nodes = _Nodes(timeline, components, RatePriors.of(components, timeline), mean_squares)
     known = None if start is None else nodes.logarithms(start)

@@ -341,7 +341,7 @@ class Forecast:
             states += np.tensordot(random.standard_normal((n_samples, len(self.known.unknown))), self.known.unknown, 1)
         out = np.empty((n_samples, self.times.size, space.n_modes))
         for step, gap in enumerate(line.which[1:]):
-            states = matrices.moved(gap, states, self.known.covariance)[0]
+            states = matrices.carried(gap, states)
             states += _spread_by(roots[gap], random.standard_normal(shape))
             noise = np.sqrt(space.own) * random.standard_normal((n_samples, space.n_modes))
             out[:, step] = space.values(states) + noise
@@ -404,8 +404,8 @@ def rolling(process: ModalProcess, times: Any, values: Any, origins: Indices, ho
     if are_partial.any():  # row by row: no forecast knows of a row after its origin
         is_origin = np.zeros(last.max() + 1, bool)
         is_origin[last] = True
-        rows = process.start(float(times[seen[0]]) - 1.0).one_by_one(times, values, ROUGHLY_OPEN)
-        known = [one for is_kept, (_, one, _) in zip(is_origin, rows, strict=False) if is_kept]
+        steps = process.start(float(times[seen[0]]) - 1.0).one_by_one(times, values, ROUGHLY_OPEN)
+        known = [one for is_kept, (_, one, _) in zip(is_origin, steps, strict=False) if is_kept]
         states, covariances = np.array([one.state for one in known]), np.array([one.covariance for one in known])
         index, last = np.arange(len(known)), np.cumsum(is_origin)[last] - 1
         unknown = [one.unknown for one in known]
@@ -413,7 +413,7 @@ def rolling(process: ModalProcess, times: Any, values: Any, origins: Indices, ho
         start = Filter.of(space, Timeline.of(times[seen]), keeps_covariances=True)
         coordinates = process.load(values[seen[: last.max(initial=-1) + 1]] if seen.size < len(values) else values)
         states, unknown = start.innovations(coordinates, keep=True)[1], []
-        covariances, index = start.table.filtered, start.table.index
+        covariances, index = start.table.filtered, start.table.row_of
     means, variances = np.empty((2, origins.size, horizons.size, process.n_nodes))
     for number, horizon in enumerate(horizons):
         gaps, which = distinct(times[origins + horizon] - at, times)
