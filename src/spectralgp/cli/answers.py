@@ -117,7 +117,7 @@ def _predict_classes(model: GraphGPClassifier, out: Path, has_more: bool, as_jso
     """Write the class of every node, and probabilities."""
     import pandas as pd
 
-    if has_more or not model._read.is_flat:
+    if has_more or not model._read.form.is_flat:
         raise typer.BadParameter("a model of classes of nodes must be asked for nothing but --out; got more options.")
     names = range(model.graph_.n_nodes) if model.graph_.names is None else model.graph_.names
     labels = [f"p({name})" for name in model.classes_.tolist()]
