@@ -252,6 +252,11 @@ def test_more_labels_than_are_written_out_are_refused(monkeypatch):
         GraphGPClassifier(karate()).fit(None, CLUBS)
 
 
+def test_a_spectrum_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="spectrum must be one of 'auto', 'exact', 'chebyshev'; got 'exactly'"):
+        GraphGPClassifier(Graph(oracle.ring(4)), spectrum="exactly").fit(None, [0, -1, -1, 1])
+
+
 def test_graphs_and_inputs_that_are_refused(model):
     with pytest.raises(ValueError, match="graph must be a graph on the nodes; got None"):
         GraphGPClassifier().fit(None, CLUBS)

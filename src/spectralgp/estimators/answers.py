@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -142,11 +142,11 @@ def filled_in(
     posterior: Posterior | Mixture | LatentPosterior,
     features: Any,
     signals: Array,
-    seen_with: Callable[[Predictive, Mask], Predictive] = lambda prediction, _: prediction,
+    observed_by: ObservedBy | None = None,
 ) -> tuple[Array, Array]:
     """Signals with what was not observed filled in, and the variance of those values as they would be observed.
 
-    `seen_with` makes of what is predicted of some of them, as new signals, what it is with their exposures.
+    `observed_by` says how those that are new are observed, where signals are latent.
     """
     first = posterior.parts[0][1]
     rows = among_training(first, features, signals)
@@ -162,8 +162,9 @@ def filled_in(
             if rows[chosen][0] >= 0:
                 filled = posterior.filled(rows[chosen])
             else:
-                own = first.prior.input_kernel.new_subset(features, chosen)
-                filled = seen_with(posterior.at(own), chosen).given(signals[chosen])
+                new: Predictive = posterior.at(first.prior.input_kernel.new_subset(features, chosen))
+                new = new if observed_by is None else new.seen_with(observed_by.some(chosen))
+                filled = new.given(signals[chosen])
             values[missing] = filled.values[missing[chosen]]
             variances[missing] = filled.values_variance()[missing[chosen]]
     return values, variances

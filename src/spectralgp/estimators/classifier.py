@@ -119,7 +119,26 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
         """
         before = dict(self.__dict__)
         try:
-            self._learn(X, y)
+            if self.graph is None:
+                raise ValueError(
+                    "graph must be a graph on the nodes; got None. Pass such as Graph.from_points(points, 10)."
+                )
+            given = self.graph if isinstance(self.graph, GraphBase) else as_graph(self.graph)
+            read = _read_labels(y, given)
+            classes, entries = _entries(read)
+            values: Array | None = None
+            if X is None:
+                for name in ("n_features_in_", "feature_names_in_", "date_columns_"):  # of an earlier fit
+                    self.__dict__.pop(name, None)
+            else:
+                values = checked_inputs(self, as_table(X, "X", allow_dates=True), reset=True)
+                wanted, what = (given.n_nodes, "node") if read.form.is_flat else (len(read.labels), "signal")
+                if len(values) != wanted:
+                    raise ValueError(
+                        f"X must have one row per {what}, {wanted} in all; got {len(values)}. Rows are nodes where y "
+                        "is one-dimensional, and signals where it is not."
+                    )
+            self._condition(given, read, classes, entries, values)
         except BaseException:
             self.__dict__ = before
             raise
@@ -131,29 +150,6 @@ class GraphGPClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=2,
             )
         return self
-
-    def _learn(self, X: Any, y: Any) -> None:
-        """Set everything that is learnt."""
-        if self.graph is None:
-            raise ValueError(
-                "graph must be a graph on the nodes; got None. Pass such as Graph.from_points(points, 10)."
-            )
-        given = self.graph if isinstance(self.graph, GraphBase) else as_graph(self.graph)
-        read = _read_labels(y, given)
-        classes, entries = _entries(read)
-        values: Array | None = None
-        if X is None:
-            for name in ("n_features_in_", "feature_names_in_", "date_columns_"):  # of an earlier fit
-                self.__dict__.pop(name, None)
-        else:
-            values = checked_inputs(self, as_table(X, "X", allow_dates=True), reset=True)
-            wanted, what = (given.n_nodes, "node") if read.form.is_flat else (len(read.labels), "signal")
-            if len(values) != wanted:
-                raise ValueError(
-                    f"X must have one row per {what}, {wanted} in all; got {len(values)}. Rows are nodes where y is "
-                    "one-dimensional, and signals where it is not."
-                )
-        self._condition(given, read, classes, entries, values)
 
     def _condition(
         self,

@@ -192,19 +192,15 @@ class GraphGPForecaster(Answering):
             layout = table.layout if isinstance(table, Table) and table.layout.library in WRITTEN else None
             self._form = Form(names, columns, is_flat, layout, True, np.ones(len(values), dtype=bool))
             self._time_column = timed.column
-            order = None
             clock: Any = Numbers()
+            steps, order = np.arange(float(len(values))), np.arange(len(values))
             if timed.times is not None:
                 order = _sorted(timed, "Y")
-                clock = clock_of(timed.times if order is None else _taken(timed.times, order))
-            steps = np.arange(float(len(values))) if timed.times is None else clock.steps(timed.times)
-            exogenous = self._exogenous(X, len(values), reset=True)
-            if order is not None:
-                steps, values = steps[order], values[order]
-                exogenous = None if exogenous is None else exogenous[order]
-            values = self._form.to_graph(values)
-            notes = _notes(values, names if columns is None or names is None else tuple(names[c] for c in columns))
-            rows = Rows(steps, values, exogenous)
+                clock = clock_of(_taken(timed.times, order))
+                steps = clock.steps(timed.times)
+            rows = Rows(steps, self._form.to_graph(values), self._exogenous(X, len(values), reset=True)).part(order)
+            own = names if columns is None or names is None else tuple(names[c] for c in columns)
+            notes = _notes(rows.values, own)
             with progress_bar("fit", None, self.verbose > 0):
                 model, backtest = learn_series(
                     graph if given is not None and graph.n_edges else None,
@@ -220,20 +216,17 @@ class GraphGPForecaster(Answering):
             self.graph_, self.backtest_ = graph, None if backtest is None else self._in_order(backtest)
             self._show(model)
             self._past: tuple[Rows, ...] | None = (rows,)
-            shown = innovations(model, rows)
-            self.innovations_ = self._form.to_user(shown if order is None else shown[np.argsort(order)])
+            self.innovations_ = self._form.to_user(innovations(model, rows)[np.argsort(order)])
         except BaseException:
             self.__dict__ = before
             raise
         return self
 
     def _check_parameters(self) -> None:
-        for name in ("residual", "drift"):
-            if getattr(self, name) is not None:
-                as_option(getattr(self, name), name, ("auto",))
-        for name in ("components", "seasons", "calendar"):
-            if isinstance(getattr(self, name), str):
-                as_option(getattr(self, name), name, ("auto",))
+        for name in ("residual", "drift", "components", "seasons", "calendar"):
+            given = getattr(self, name)
+            if isinstance(given, str) or (name in ("residual", "drift") and given is not None):
+                as_option(given, name, ("auto",))
         if not isinstance(self.components, str) and not (
             isinstance(self.components, Sequence)
             and self.components
@@ -386,26 +379,25 @@ class GraphGPForecaster(Answering):
             made = made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
         return frame.select(made, nw.all()).to_native()
 
-    def _timed(self, Y: Any, argument: str = "Y") -> tuple[Array, Array, Indices | None, TimedRows]:
+    def _timed(self, Y: Any) -> tuple[Array, Array, Indices, TimedRows]:
         """Steps and values of the user's rows, and their order in time; rows of arrays follow the last one."""
         model, form = self._model, self._form
-        timed = timed_rows(Y, argument, names=form.names)
+        timed = timed_rows(Y, "Y", names=form.names)
         if np.ndim(timed.table) == 1 and not form.is_flat:  # a single row
             timed = TimedRows(form.as_rows(timed.table), None)
         values = self._form.in_graph(form.signals(timed.table, self.graph_.n_nodes, self))
-        order, times = None, timed.times
+        order, times = np.arange(len(values)), timed.times
         if times is not None and not (isinstance(times, np.ndarray) and not isinstance(model.clock, Numbers)):
-            order = _sorted(timed, argument)
+            order = _sorted(timed, "Y")
             steps = model.clock.steps(times)
         else:  # counted: by an array, or by the numbers that a table has where there are no dates
             steps = model.last + np.arange(1.0, len(values) + 1)
         return steps, values, order, timed
 
-    def _rows(self, Y: Any, X: Any, argument: str = "Y") -> tuple[Rows, Indices | None, TimedRows]:
-        """Rows of the user in time order, and that order if it is another."""
-        steps, values, order, timed = self._timed(Y, argument)
-        rows = Rows(steps, values, self._exogenous(X, len(values)))
-        return rows if order is None else rows.part(order), order, timed
+    def _rows(self, Y: Any, X: Any) -> tuple[Rows, Indices, TimedRows]:
+        """Rows of the user in time order, and that order."""
+        steps, values, order, timed = self._timed(Y)
+        return Rows(steps, values, self._exogenous(X, len(values))).part(order), order, timed
 
     def is_later(self, Y: Any) -> NDArray[np.bool_]:
         """Which rows of a table with times are after the last one, and may be passed to `update`."""
@@ -455,7 +447,7 @@ class GraphGPForecaster(Answering):
         if self._past is not None and rows.steps[0] > self._model.last:
             rows = joined([*self._past, rows])
         found = imputed(self._model, rows, N_IMPUTED_DRAWS)
-        values, variances = (_unsorted(one[-n_rows:], order) for one in found)
+        values, variances = (one[-n_rows:][np.argsort(order)] for one in found)
         return self._like(values, timed), self._like(np.sqrt(variances), timed)
 
     def _like(self, values: Array, timed: TimedRows) -> Any:
@@ -487,7 +479,7 @@ class GraphGPForecaster(Answering):
         check_is_fitted(self)
         rows, order, _ = self._rows(Y, X)
         densities = one_step(self._model, rows)[2]
-        return float(np.sum(densities)) if joint else _unsorted(densities, order)
+        return float(np.sum(densities)) if joint else densities[np.argsort(order)]
 
     def anomaly_scores(self, Y: Any = None, X: Any = None, by: Literal["node", "step"] = "node") -> Array:
         """How far rows were from their forecast one step before, in its deviations.
@@ -512,7 +504,7 @@ class GraphGPForecaster(Answering):
             return row_distances(correlation, scaled)
         rows, order, _ = self._rows(Y, X)
         scaled, distances, _ = one_step(self._model, rows)
-        return _unsorted(self._form.to_user(scaled) if by == "node" else distances, order)
+        return np.asarray(self._form.to_user(scaled) if by == "node" else distances)[np.argsort(order)]
 
     def backtest(self, Y: Any = None, horizons: Sequence[int] = DEFAULT_HORIZONS, X: Any = None) -> Backtest:
         """How good forecasts from rolling origins are by horizon, beside persistence and the seasonal naive forecast.
@@ -672,7 +664,7 @@ class GraphGPForecaster(Answering):
             steps, values, order, timed = self._timed(Y)
             if timed.times is None and len(steps) == model.n_steps:  # counted from the first row
                 steps = steps - len(steps)
-            rows = Rows(steps, values, None) if order is None else Rows(steps, values, None).part(order)
+            rows = Rows(steps, values, None).part(order)
             if np.sum(steps > model.last) > 1 and not model.mean.n_exogenous:
                 backtest = self.backtest(Y)
         is_past = rows.steps <= model.last
@@ -751,14 +743,15 @@ def row_distances(correlation: Array, scaled: Array) -> Array:
     return found
 
 
-def _sorted(timed: TimedRows, argument: str) -> Indices | None:
+def _sorted(timed: TimedRows, argument: str) -> Indices:
     """The order of rows by time, with a warning where it is another than theirs."""
     times = timed.times
     assert times is not None
     numbers = times if isinstance(times, np.ndarray) else times.stamps
     order = order_of(np.asarray(numbers), lambda row: _label(_at(times, row)), argument)
-    if order is not None:
-        warnings.warn(f"{argument} is not in the order of time: its rows are sorted.", stacklevel=4)
+    if order is None:
+        return np.arange(len(timed))
+    warnings.warn(f"{argument} is not in the order of time: its rows are sorted.", stacklevel=4)
     return order
 
 
@@ -768,10 +761,6 @@ def _at(times: Times, row: int) -> Any:
 
 def _taken(times: Times, order: Indices) -> Times:
     return times[order] if isinstance(times, np.ndarray) else replace(times, stamps=times.stamps[order])
-
-
-def _unsorted(values: Array, order: Indices | None) -> Array:
-    return values if order is None else values[np.argsort(order)]
 
 
 def _label(time: Any) -> str:
@@ -803,6 +792,3 @@ def _notes(values: Array, names: tuple[Hashable, ...] | None) -> tuple[str, ...]
         notes.append(f"{text}: joint densities say little")
         warnings.warn(f"Y has copies: {text}. Leave all but one out, or joint densities say little.", stacklevel=4)
     return tuple(notes)
-
-
-__all__ = ["GraphGPForecaster"]

@@ -417,13 +417,12 @@ def check_parameters(estimator: Any, solver: Solver) -> None:
             "can be done: on an exact spectrum of up to 2,000 nodes, with three signals or more."
         )
     check_noise(estimator.noise_variance)
-    if not isinstance(estimator.spectrum, SpectrumSettings):
-        as_option(estimator.spectrum, "spectrum", ("auto", "exact", "chebyshev"))
 
 
 def spectrum_settings(given: SpectrumSettings | str, graph: GraphBase | None) -> SpectrumSettings:
     """Settings of the spectrum, chosen by the size of the graph where they are left open."""
-    if isinstance(given, str):
+    if not isinstance(given, SpectrumSettings):
+        given = as_option(given, "spectrum", ("auto", "exact", "chebyshev"))
         is_large = graph is not None and (not graph.is_whole or graph.n_nodes > MOST_EXACT)
         given = Chebyshev() if given == "chebyshev" or (given == "auto" and is_large) else Exact()
     if graph is not None and not graph.is_whole and given.needs_whole_graph:

@@ -799,11 +799,7 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         self.graph_.require_whole("to fill in what was not observed")
         features, Y, signals = self._signals_at(X, Y)
         observed_by = self._seen_with(seen, len(signals))
-
-        def seen_with(prediction: Predictive, chosen: Mask) -> Predictive:
-            return prediction if observed_by is None else prediction.seen_with(observed_by.some(chosen))
-
-        values, variances = answers.filled_in(self.posterior_, features, signals, seen_with)
+        values, variances = answers.filled_in(self.posterior_, features, signals, observed_by)
         return self._like(values, Y), self._like(np.sqrt(variances), Y)
 
     def _like(self, values: Array, Y: Any) -> Any:
