@@ -31,9 +31,9 @@ from spectralgp import (
 from spectralgp._basics.tables import row_labels
 from spectralgp.baselines import Performance
 from spectralgp.estimators.answers import without_entries
-from spectralgp.report import NewSignals, gather, words
+from spectralgp.report import words
 from spectralgp.report.figures import MAX_NODES, MAX_VALUES, filter_figure, places_of, positions_of, shown_signals
-from spectralgp.report.numbers import Bands, Counts, LearntFilter, Variance, deviation_band
+from spectralgp.report.numbers import Bands, Counts, LearntFilter, NewSignals, Variance, deviation_band, gather
 from spectralgp.report.page import page_of
 from spectralgp.report.shapes import Modes, shape_of
 from spectralgp.scores import (

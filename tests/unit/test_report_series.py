@@ -19,7 +19,7 @@ from spectralgp.forecasting.times import Calendar, Numbers, time_labels
 from spectralgp.report import series
 from spectralgp.report.figures import series_figures
 from spectralgp.report.numbers import log_band
-from spectralgp.report.series import Component, SeriesNumbers, forecast_predictions
+from spectralgp.report.series import Curve, SeriesNumbers, forecast_predictions, learnt_curves
 from spectralgp.scores import JUDGED_LEVELS, coverage
 from spectralgp.time import Matern
 from tolerances import EXACT
@@ -111,15 +111,16 @@ def test_shares_inside_intervals_and_biases_are_those_of_the_forecasts(model):
 
 
 def test_time_scales_are_one_over_the_learnt_rates(model):
-    points, (component,) = model._components_shown()
+    points = np.linspace(0.0, 1.0, 60)
+    (times,), (power,) = (learnt_curves(model, which, points) for which in ("rate", "power"))
     _, rates, deviations = model.response(points, return_std=True, which="rate")
     _, powers = model.response(points)
-    assert oracle.relative_error(component.times, 1 / rates[0]) < EXACT
-    assert oracle.relative_error(component.power, powers[0]) < EXACT
+    assert oracle.relative_error(times.values, 1 / rates[0]) < EXACT
+    assert oracle.relative_error(power.values, powers[0]) < EXACT
     reach = np.exp(2 * deviations[0] / rates[0])
     known = reach < 999
-    assert oracle.relative_error(component.times_band[0][known], (1 / rates[0] / reach)[known]) < EXACT
-    assert component.name == "Matern 1/2"
+    assert oracle.relative_error(times.low[known], (1 / rates[0] / reach)[known]) < EXACT
+    assert times.name == power.name == "Matern 1/2"
     low, high = log_band(np.array([2.0, 1.0]), np.array([0.1, 1e6]))
     np.testing.assert_allclose(low, [2 * np.exp(-0.1), 1e-3])
     np.testing.assert_allclose(high, [2 * np.exp(0.1), 1e3])
@@ -221,10 +222,10 @@ def backtest(ours, persistence, covered=0.9, **more):
     )  # fmt: skip
 
 
-def numbers_of(model, found, components=()):
+def numbers_of(model, found, times=()):
     nothing = np.full((0, 6), np.nan)
     shown = forecast_predictions(["row 0"], nothing, *np.ones((3, 1, 6)), None)
-    return SeriesNumbers(model.graph_, tuple("abcdef"), shown, model._model, found, np.array([0.0, 1.0]), components)
+    return SeriesNumbers(model.graph_, tuple("abcdef"), shown, model._model, found, times, ())
 
 
 def test_what_is_said_first(model):
@@ -258,11 +259,9 @@ def test_intervals_that_do_not_hold_are_told(model):
 
 
 def test_how_long_patterns_last_in_words(model):
-    def component(times):
-        return Component("Matern 1/2", np.array(times), (np.ones(2),) * 2, np.ones(2), (np.ones(2),) * 2)
-
-    components = component([1234.0, 3.0]), component([5.0, 5.1])
-    said = " ".join(series.neighbour_words(numbers_of(model, None, components)))
+    ends = np.array([0.0, 1.0])
+    times = [Curve("Matern 1/2", ends, np.array(values), *np.ones((2, 2))) for values in ([1234.0, 3.0], [5.0, 5.1])]
+    said = " ".join(series.neighbour_words(numbers_of(model, None, times)))
     assert (
         "Matern 1/2: what all neighbours have in common lasts some 1,200 steps, what sets neighbours apart 3." in said
     )

@@ -665,9 +665,9 @@ class GraphGPForecaster(Answering):
         title, aspect
             As in `GraphGPRegressor.report`.
         """
-        from spectralgp.report import series_page_of, write_page
         from spectralgp.report.numbers import Filled
-        from spectralgp.report.series import SeriesNumbers, forecast_predictions
+        from spectralgp.report.page import series_page_of, write_page
+        from spectralgp.report.series import SeriesNumbers, forecast_predictions, learnt_curves
         from spectralgp.report.words import count
 
         check_is_fitted(self)
@@ -695,31 +695,12 @@ class GraphGPForecaster(Answering):
         shown = forecast_predictions(labels, past.values, came, ahead.mean, np.sqrt(ahead.variance), filled)
         if backtest is not None:
             backtest = replace(backtest, node_rmse=self._to_graph(backtest.node_rmse))
-        numbers = SeriesNumbers(
-            self.graph_,
-            tuple(self._form.names_of(n_nodes)),
-            shown,
-            model,
-            backtest,
-            *self._components_shown(),
-        )
+        points, on_graph = np.linspace(0.0, 1.0, N_FREQUENCIES), model.stack.heaviest_on_graph is not None
+        times, powers = (learnt_curves(self, which, points) if on_graph else () for which in ("rate", "power"))
+        names = tuple(self._form.names_of(n_nodes))
+        numbers = SeriesNumbers(self.graph_, names, shown, model, backtest, times, powers)
         heading = f"Forecasts on a graph of {count(n_nodes, 'node')}" if title is None else title
         return write_page(path, series_page_of(numbers, heading, stretch))
-
-    def _components_shown(self) -> tuple[Array, tuple[Any, ...]]:
-        """Frequencies, and the components with bands of two standard deviations; none of nodes on their own."""
-        from spectralgp.report.numbers import log_band
-        from spectralgp.report.series import Component as Shown
-
-        if self._model.stack.heaviest_on_graph is None:
-            return np.empty(0), ()
-        points = np.linspace(0.0, 1.0, N_FREQUENCIES)
-        found = [self.response(points, return_std=True, which=which)[1:] for which in ("rate", "power")]
-        shown = []
-        for name, rate, rate_std, power, power_std in zip(self.component_names_, *found[0], *found[1], strict=True):
-            slowest, fastest = log_band(rate, rate_std)
-            shown.append(Shown(name, 1 / rate, (1 / fastest, 1 / slowest), power, log_band(power, power_std)))
-        return points, tuple(shown)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, such as ``"model.sgp"``, from which `spectralgp.load` makes it again.

@@ -924,7 +924,8 @@ class GraphGPRegressor(MultiOutputMixin, RegressorMixin, reading.Answering):
         **seen
             As in `predict`, for held-out signals.
         """
-        from spectralgp.report import NewSignals, gather, page_of, write_page
+        from spectralgp.report.numbers import NewSignals, gather
+        from spectralgp.report.page import page_of, write_page
         from spectralgp.report.words import count, training_note
 
         check_is_fitted(self)

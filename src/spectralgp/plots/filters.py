@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from spectralgp._basics.checks import Array, as_option, as_real_array
 from spectralgp.graphs import Graph
 from spectralgp.kernels import GraphKernel, Polynomial
-from spectralgp.plots.style import COLOURS, LINE_STYLES, axes, legend
+from spectralgp.plots.style import COLOURS, LINE_STYLES, axes, curve_look, legend
 from spectralgp.report.numbers import Which, deviation_band, laplacian_in_words
 from spectralgp.spectra import ExactSpectrum, decompose
 
@@ -99,7 +99,7 @@ def plot_filter(
     for index, curve in enumerate(curves):
         divisor = curve.peak if normalize and curve.peak > 0 else 1.0
         width = curve.grid[-1] if relative else 1.0
-        style = {"color": COLOURS[index % len(COLOURS)], "linestyle": LINE_STYLES[index % len(LINE_STYLES)]}
+        style = curve_look(index)
         ax.plot(curve.grid / width, curve.response / divisor, label=curve.label, linewidth=1.8, **style)
         top = max(top, curve.peak / divisor)
         if curve.std is not None:

@@ -14,7 +14,7 @@ from spectralgp.forecasting.backtests import GOOD_COVERAGE, Backtest
 from spectralgp.plots import style
 from spectralgp.plots.predictions import node_of
 from spectralgp.plots.signals import plot_signal
-from spectralgp.report.numbers import log_band
+from spectralgp.report.series import learnt_curves
 from spectralgp.scores import interval_half_width
 
 if TYPE_CHECKING:
@@ -120,15 +120,12 @@ def plot_rates(model: Any, *, which: Literal["rate", "power"] = "rate", ax: Axes
     Bands are of two standard deviations of what was learnt, up to a factor of a thousand.
     """
     as_option(which, "which", ("rate", "power"))
-    points, values, std = model.response(which=which, return_std=True)
+    curves = learnt_curves(model, which)
     ax = style.axes(ax)
-    for place, (value, spread) in enumerate(zip(values, std, strict=True)):
-        colour, line = style.COLOURS[place % len(style.COLOURS)], style.LINE_STYLES[place % len(style.LINE_STYLES)]
-        low, high = log_band(value, spread)
-        if which == "rate":
-            value, low, high = 1 / value, 1 / high, 1 / low
-        ax.fill_between(points, low, high, color=colour, alpha=0.2, linewidth=0)
-        ax.plot(points, value, color=colour, linestyle=line, label=model.component_names_[place])
+    for place, one in enumerate(curves):
+        look = style.curve_look(place)
+        ax.fill_between(one.frequencies, one.low, one.high, color=look["color"], alpha=0.2, linewidth=0)
+        ax.plot(one.frequencies, one.values, label=one.name, **look)
     ax.set_yscale("log")
     ax.set_xlabel("frequency (eigenvalue of the Laplacian)")
     ax.set_ylabel("time scale in steps" if which == "rate" else "power, in units of nodes")
@@ -160,8 +157,7 @@ def plot_backtest(
         ax.set_ylabel("share of values in their 90% interval")
     else:
         for place, (name, values) in enumerate(getattr(backtest, what).items()):
-            line = style.LINE_STYLES[place % len(style.LINE_STYLES)]
-            ax.plot(backtest.horizons, values, marker="o", color=style.COLOURS[place], linestyle=line, label=name)
+            ax.plot(backtest.horizons, values, marker="o", label=name, **style.curve_look(place))
         ax.set_ylim(bottom=0.0)
         ax.set_ylabel("root mean squared error" if what == "rmse" else "CRPS")
     ax.set_xscale("log")

@@ -21,6 +21,11 @@ FILLED_MARKER = "s"  # of what was filled in, where circles were observed
 SMALLEST_FONT, LINE_HEIGHT = 5.0, 1.15  # in points, and in sizes of the font
 
 
+def curve_look(place: int) -> dict[str, Any]:
+    """Colour and line of one of several curves."""
+    return {"color": COLOURS[place % len(COLOURS)], "linestyle": LINE_STYLES[place % len(LINE_STYLES)]}
+
+
 def axes(ax: Axes | None) -> Axes:
     """The axes given, or those of a new figure."""
     if ax is not None:

@@ -22,13 +22,16 @@ from spectralgp._basics.colours import COLOURS
 from spectralgp._basics.extras import require
 from spectralgp.graphs import Graph
 from spectralgp.graphs.weights import heaviest_edges
-from spectralgp.report.numbers import Bands, Numbers, Predictions, Which, deviation_band
+from spectralgp.report.numbers import Bands, Numbers, Predictions, deviation_band
 from spectralgp.report.words import NAMES
 from spectralgp.scores import JUDGED_LEVELS, LEVELS, Calibration, interval_half_width
 
 if TYPE_CHECKING:
     from spectralgp.forecasting.backtests import Backtest
     from spectralgp.report.series import SeriesNumbers
+
+go = require("plotly.graph_objects", "report", "to write a report")
+make_subplots = require("plotly.subplots", "report", "to write a report").make_subplots
 
 MAX_NODES = 50_000  # drawn
 MAX_EDGES = 40_000  # drawn
@@ -44,14 +47,14 @@ EMBEDDING_TOLERANCE = 1e-2  # of the eigenvalues by which nodes of a large graph
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]])  # parts of a few nodes, which have too few eigenvectors
 
 ORANGE, GREEN, PINK, SKY = COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[6]
+BLUE, GREY = "#1F88C8", "#808080"  # the blue is lighter than Okabe and Ito's, which is dim on black
 DASHES = ("solid", "dash", "dashdot", "dot")
-BLUE = "#1F88C8"  # lighter than Okabe and Ito's, which is dim on black
-FILTER_STYLES: dict[Which, tuple[str, str, str]] = {
-    "signal": (BLUE, "rgba(31, 136, 200, 0.25)", "solid"),
-    "residual": (ORANGE, "rgba(213, 94, 0, 0.25)", "dash"),
-    "carry": (GREEN, "rgba(0, 158, 115, 0.25)", "dashdot"),
-}
-GREY_BAND, DIAGONAL = "rgba(128, 128, 128, 0.4)", {"color": "#808080", "dash": "dash", "width": 1.5}
+LINES = [
+    {"color": colour, "dash": dash, "width": 2.5}
+    for colour, dash in zip((BLUE, ORANGE, GREEN, PINK), DASHES, strict=True)
+]
+DIAGONAL = {"color": GREY, "dash": "dash", "width": 1.5}
+CALIBRATED = {"mode": "lines", "name": "calibrated", "hoverinfo": "skip", "line": DIAGONAL}
 FIELDS = {  # what nodes can be coloured by: in the choice, and on the colour bar
     "observed": ("data", "observed"),
     "mean": ("prediction", "predicted"),
@@ -258,106 +261,86 @@ def series_figures(numbers: SeriesNumbers) -> dict[str, Any]:
         drawn["error-plot"] = _by_horizon(found, found.rmse, "root mean square error")
         drawn["crps-plot"] = _by_horizon(found, found.crps, "CRPS")
         drawn["coverage-plot"] = _coverage_by_horizon(found)
-    if numbers.components:
+    if numbers.times:
         drawn["rate-plot"] = _rates(numbers)
     return drawn
 
 
 def _by_horizon(found: Backtest, scores: dict[str, Array], title: str) -> Any:
-    figure = _plotly().Figure()
-    for (name, values), colour, dash in zip(scores.items(), (BLUE, ORANGE, GREEN), DASHES, strict=False):
-        figure.add_scatter(
-            x=[str(one) for one in found.horizons],
-            y=values,
-            name=name,
-            mode="lines+markers",
-            line={"color": colour, "dash": dash, "width": 2.5},
-            hovertemplate=f"%{{x}} steps ahead: %{{y:.4g}}<extra>{name}</extra>",
-        )
+    figure, steps = go.Figure(), [str(one) for one in found.horizons]
+    for (name, values), line in zip(scores.items(), LINES, strict=False):
+        hover = f"%{{x}} steps ahead: %{{y:.4g}}<extra>{name}</extra>"
+        figure.add_scatter(x=steps, y=values, name=name, mode="lines+markers", line=line, hovertemplate=hover)
     figure.update_xaxes(title_text="steps ahead", type="category")
     return figure.update_yaxes(title_text=title, rangemode="tozero")
 
 
 def _coverage_by_horizon(found: Backtest) -> Any:
     """Shares inside intervals by horizon, each level with where it should be."""
-    figure, steps = _plotly().Figure(), [str(one) for one in found.horizons]
+    figure, steps = go.Figure(), [str(one) for one in found.horizons]
     shares = dict(zip(JUDGED_LEVELS, [] if found.coverages is None else found.coverages, strict=False))
     for (level, values), colour in zip((shares or {0.9: found.coverage}).items(), (GREEN, ORANGE, BLUE), strict=False):
-        line = {**DIAGONAL, "color": colour}
-        figure.add_scatter(x=steps, y=[level] * len(steps), mode="lines", line=line, hoverinfo="skip", showlegend=False)
-        figure.add_scatter(
-            x=steps,
-            y=values,
-            name=f"in {level:.0%} intervals",
-            mode="lines+markers",
-            line={"color": colour, "width": 2.5},
-            hovertemplate="%{x} steps ahead: %{y:.1%}<extra></extra>",
-        )
+        expected = {"mode": "lines", "line": {**DIAGONAL, "color": colour}, "hoverinfo": "skip", "showlegend": False}
+        figure.add_scatter(x=steps, y=[level] * len(steps), **expected)
+        name, hover = f"in {level:.0%} intervals", "%{x} steps ahead: %{y:.1%}<extra></extra>"
+        line = {"color": colour, "width": 2.5}
+        figure.add_scatter(x=steps, y=values, name=name, mode="lines+markers", line=line, hovertemplate=hover)
     figure.update_xaxes(title_text="steps ahead", type="category")
     return figure.update_yaxes(title_text="share of values inside", range=[0, 1], tickformat=".0%")
 
 
 def _rates(numbers: SeriesNumbers) -> Any:
     """Time scales and powers of components by frequency, with bands of two standard deviations."""
-    figure = require("plotly.subplots", "report", "to write a report").make_subplots(
-        2, 1, shared_xaxes=True, vertical_spacing=0.06
-    )
-    for one, colour, dash in zip(numbers.components, (BLUE, ORANGE, GREEN, PINK), DASHES, strict=False):
-        curves = {1: (one.times, one.times_band), 2: (one.power, one.power_band)}
-        for row, (values, (low, high)) in curves.items():
-            shade = f"rgba({int(colour[1:3], 16)}, {int(colour[3:5], 16)}, {int(colour[5:7], 16)}, 0.2)"
-            figure.add_trace(_band(numbers.frequencies, low, high, shade, showlegend=False), row, 1)
-            figure.add_scatter(
-                x=numbers.frequencies,
-                y=values,
-                name=one.name,
-                mode="lines",
-                showlegend=row == 1,
-                line={"color": colour, "dash": dash, "width": 2.5},
-                hovertemplate="%{y:.3g} at frequency %{x:.2g}",
-                row=row,
-                col=1,
-            )
+    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06)
+    hover = "%{y:.3g} at frequency %{x:.2g}"
+    for row, curves in enumerate((numbers.times, numbers.powers), start=1):
+        for one, line in zip(curves, LINES, strict=False):
+            look = {"name": one.name, "hovertemplate": hover, "showlegend": row == 1}
+            figure.add_traces(_curve(one.frequencies, one.values, one.low, one.high, line, **look), row, 1)
     figure.update_yaxes(title_text="time scale in steps", type="log", dtick=1, row=1)
-    highest = max(float(one.power_band[1].max()) for one in numbers.components)
+    highest = max(float(one.high.max()) for one in numbers.powers)
     ends = [float(np.log10(highest * share)) for share in (LEAST_POWER, 1.5)]
     figure.update_yaxes(title_text="power", type="log", dtick=1, range=ends, row=2)
     figure.update_xaxes(title_text="frequency, smooth to rough", zeroline=False, row=2)
     return figure.update_layout(hovermode="closest")
 
 
+def _curve(across: Array, values: Array, low: Array, high: Array, line: dict[str, Any], **look: Any) -> list[Any]:
+    """A line over the band between two others."""
+    band = _band(across, low, high, line["color"], 0.25, showlegend=False)
+    return [band, go.Scatter(x=across, y=values, mode="lines", line=line, **look)]
+
+
+def _band(across: Any, low: Any, high: Any, colour: str = GREY, opacity: float = 0.4, **look: Any) -> Any:
+    """A shaded band between two curves."""
+    x, y = np.concatenate([across, across[::-1]]), np.concatenate([high, low[::-1]])
+    return go.Scatter(x=x, y=y, **_shade(colour, opacity), hoverinfo="skip", **look)
+
+
+def _shade(colour: str, opacity: float) -> dict[str, Any]:
+    fill = f"rgba{(*bytes.fromhex(colour[1:]), opacity)}"
+    return {"mode": "lines", "fill": "toself", "fillcolor": fill, "line": {"width": 0}}
+
+
 def _node(along: Along) -> Any:
     """Marks without places for a node over the signals, which the page fills in."""
-    go = _plotly()
-    band = {"mode": "lines", "fill": "toself", "line": {"width": 0}, "hoverinfo": "skip", "legendrank": 2}
-    shades = ("rgba(128, 128, 128, 0.22)", "rgba(128, 128, 128, 0.4)")
-    bands = [
-        go.Scatter(name=f"{level:.0%} interval", fillcolor=shade, **band)
-        for level, shade in zip(FAN, shades, strict=True)
-    ]
-    hover = "%{text}: %{y:.4g}"
-    filled = {"size": 8, "symbol": "square", "color": ORANGE}
-    return go.Figure(
-        [
-            *bands,
-            go.Scatter(name="predicted", mode="lines", line={"width": 1.5, "color": "#808080"}, hovertemplate=hover),
-            go.Scatter(
-                name="observed",
-                mode="lines+markers",
-                line={"width": 1, "color": BLUE},
-                marker={"size": 5},
-                hovertemplate=hover,
-            ),
-            go.Scatter(
-                name="filled in, with its 90% interval",
-                mode="markers",
-                marker=filled,
-                error_y={"type": "data", "color": ORANGE, "thickness": 1, "width": 2},
-                hovertemplate=hover,
-            ),
-        ],
-        {"hovermode": "closest", "xaxis": {"type": along.kind, "title": along.title, "zeroline": False}},
-    )
+    figure = go.Figure(layout={"hovermode": "closest"})
+    figure.update_xaxes(type=along.kind, title=along.title, zeroline=False)
+    for level, opacity in zip(FAN, (0.22, 0.4), strict=True):
+        shade = _shade(GREY, opacity)
+        figure.add_scatter(name=f"{level:.0%} interval", **shade, hoverinfo="skip", legendrank=2)
+    looks = {
+        "predicted": {"mode": "lines", "line": {"width": 1.5, "color": GREY}},
+        "observed": {"mode": "lines+markers", "line": {"width": 1, "color": BLUE}, "marker": {"size": 5}},
+        "filled in, with its 90% interval": {
+            "mode": "markers",
+            "marker": {"size": 8, "symbol": "square", "color": ORANGE},
+            "error_y": {"type": "data", "color": ORANGE, "thickness": 1, "width": 2},
+        },
+    }
+    for name, look in looks.items():
+        figure.add_scatter(name=name, hovertemplate="%{text}: %{y:.4g}", **look)
+    return figure
 
 
 def hover_text(name: str) -> str:
@@ -365,13 +348,9 @@ def hover_text(name: str) -> str:
     return escape(" ".join((name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 3]}...").split()), quote=False)
 
 
-def _plotly() -> Any:
-    return require("plotly.graph_objects", "report", "to write a report")
-
-
 def _map(graph: Graph, places: Places, aspect: float) -> Any:
     """Edges, and marks without places for nodes observed, not observed and chosen, which the page fills in."""
-    go, n_drawn = _plotly(), places.nodes.size
+    n_drawn = places.nodes.size
     weights = graph.weights if n_drawn == graph.n_nodes else graph.weights[places.nodes][:, places.nodes]
     starts, ends, _ = heaviest_edges(weights, MAX_EDGES)
     gaps = np.full((starts.size, 2), np.nan)
@@ -416,7 +395,7 @@ def _markers(fields: dict[str, Array], n_nodes: int) -> dict[str, Any]:
     found = {}
     for field, (low, high) in ranges.items():
         title = FIELDS[field][1]
-        marker = _plotly().scatter.Marker(
+        marker = go.scatter.Marker(
             size=_mark_size(n_nodes),
             cmin=low,
             cmax=high,
@@ -438,23 +417,15 @@ def _colour_range(values: Array) -> tuple[float, float]:
 
 def filter_figure(bands: Bands) -> Any:
     """Filters with their bands, each kind of unit on an axis of its own, above the shares of the spectrum."""
-    go = _plotly()
     has_carry = any(one.which == "carry" for one in bands.filters)
-    heights = [0.6, 0.34] if not has_carry else [0.4, 0.26, 0.26]
-    n_rows = len(heights) if bands.filters else 1
-    figure = require("plotly.subplots", "report", "to write a report").make_subplots(
-        n_rows, 1, shared_xaxes=True, vertical_spacing=0.06, row_heights=heights if bands.filters else None
-    )
+    heights = [1.0] if not bands.filters else [0.4, 0.26, 0.26] if has_carry else [0.6, 0.34]
+    n_rows, styles = len(heights), dict(zip(NAMES, LINES, strict=False))
+    figure = make_subplots(n_rows, 1, shared_xaxes=True, vertical_spacing=0.06, row_heights=heights)
     for one in bands.filters:
-        row = 2 if one.which == "carry" else 1
-        colour, shade, dash = FILTER_STYLES[one.which]
         low, high = deviation_band(one.mean, np.zeros_like(one.mean) if one.std is None else one.std)
-        line = {"color": colour, "width": 2.5, "dash": dash}
-        hover = "λ = %{x:.3g}: %{y:.4g}"
-        figure.add_trace(_band(bands.grid, low, high, shade, showlegend=False), row, 1)
-        figure.add_trace(
-            go.Scatter(x=bands.grid, y=one.mean, name=NAMES[one.which], line=line, hovertemplate=hover), row, 1
-        )
+        look = {"name": NAMES[one.which], "hovertemplate": "λ = %{x:.3g}: %{y:.4g}"}
+        curve = _curve(bands.grid, one.mean, low, high, styles[one.which], **look)
+        figure.add_traces(curve, 2 if one.which == "carry" else 1, 1)
     middles, width = (bands.edges[1:] + bands.edges[:-1]) / 2, float(bands.edges[1] - bands.edges[0])
     bars = go.Bar(
         x=middles,
@@ -474,32 +445,15 @@ def filter_figure(bands: Bands) -> Any:
         hovertemplate="%{y:.1%} of the energy<extra></extra>",
     )
     figure.add_traces([bars, energy], n_rows, 1)
-    if bands.filters:
-        figure.update_yaxes(title_text="filters g, h", row=1)
-    if has_carry:
-        figure.update_yaxes(title_text="filter b", row=2)
+    for row, title in enumerate(("filters g, h", "filter b")[: n_rows - 1], start=1):
+        figure.update_yaxes(title_text=title, row=row)
     figure.update_yaxes(title_text="share", tickformat=".0%", rangemode="tozero", row=n_rows)
     figure.update_xaxes(title_text=f"λ of the {bands.laplacian}", zeroline=False, row=n_rows)
     return figure.update_layout(bargap=0, hovermode="x")
 
 
-def _band(across: Any, low: Any, high: Any, colour: str, **options: Any) -> Any:
-    """A shaded band between two curves."""
-    return _plotly().Scatter(
-        x=np.concatenate([across, across[::-1]]),
-        y=np.concatenate([high, low[::-1]]),
-        mode="lines",
-        fill="toself",
-        fillcolor=colour,
-        line={"width": 0},
-        hoverinfo="skip",
-        **options,
-    )
-
-
 def _scatter(predictions: Predictions, names: tuple[str, ...], nodes: NDArray[np.intp]) -> Any:
     """Observed values against their predictions, at most `MAX_POINTS` of them, chosen at random."""
-    go = _plotly()
     rows, columns = np.nonzero(np.isfinite(predictions.observed[:, nodes]))
     if rows.size > MAX_POINTS:
         kept = np.sort(np.random.default_rng(0).choice(rows.size, MAX_POINTS, replace=False))
@@ -532,18 +486,18 @@ def _scatter(predictions: Predictions, names: tuple[str, ...], nodes: NDArray[np
 
 
 def _coverage(found: Calibration) -> Any:
-    figure = _plotly().Figure(_band(LEVELS, found.low, found.high, GREY_BAND, name="90% of calibrated"))
-    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", name="calibrated", hoverinfo="skip", line=DIAGONAL)
+    figure = go.Figure(_band(LEVELS, found.low, found.high, name="90% of calibrated"))
+    figure.add_scatter(x=[0, 1], y=[0, 1], **CALIBRATED)
+    look = {"mode": "lines", "line": {"color": BLUE, "width": 2.5}}
     hover = "%{y:.1%} in %{x:.0%} intervals<extra></extra>"
-    line = {"color": BLUE, "width": 2.5}
-    figure.add_scatter(x=LEVELS, y=found.covered, mode="lines", name="observed", line=line, hovertemplate=hover)
+    figure.add_scatter(x=LEVELS, y=found.covered, name="observed", hovertemplate=hover, **look)
     figure.update_xaxes(title_text="probability of the interval", range=[0, 1], tickformat=".0%")
     return figure.update_yaxes(title_text="share of values inside", range=[0, 1], tickformat=".0%")
 
 
 def _histogram(found: Calibration) -> Any:
     low, high = (np.full(2, end) for end in found.density_band)
-    figure = _plotly().Figure()
+    figure = go.Figure()
     figure.add_bar(
         x=(found.edges[1:] + found.edges[:-1]) / 2,
         y=found.density,
@@ -552,7 +506,7 @@ def _histogram(found: Calibration) -> Any:
         marker={"color": SKY, "line": {"width": 0}},
         hovertemplate="density %{y:.2f}<extra></extra>",
     )
-    figure.add_trace(_band(np.array([0.0, 1.0]), low, high, GREY_BAND, name="90% of calibrated"))
-    figure.add_scatter(x=[0, 1], y=[1, 1], mode="lines", name="calibrated", hoverinfo="skip", line=DIAGONAL)
+    figure.add_trace(_band(np.array([0.0, 1.0]), low, high, name="90% of calibrated"))
+    figure.add_scatter(x=[0, 1], y=[1, 1], **CALIBRATED)
     figure.update_xaxes(title_text="predicted probability of a lower value", range=[0, 1])
     return figure.update_yaxes(title_text="density", rangemode="tozero")

@@ -61,7 +61,7 @@ def series_page_of(numbers: SeriesNumbers, title: str, aspect: float = 1.0) -> s
     from spectralgp.report import series
 
     errors = None if numbers.backtest is None else numbers.backtest.node_rmse[0]
-    left_out = {"horizons": errors is None, "rates": not numbers.components}
+    left_out = {"horizons": errors is None, "rates": not numbers.times}
     return _rendered(
         "series.html",
         numbers,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from spectralgp.forecasting.backtests import PERSISTENCE, SEASONAL, Backtest
 from spectralgp.forecasting.model import SeriesModel
 from spectralgp.forecasting.words import coverage_words, rival_words, steps_ahead
 from spectralgp.graphs import Graph
-from spectralgp.report.numbers import Filled, Predictions
+from spectralgp.report.numbers import Filled, Predictions, log_band
 from spectralgp.report.words import count, listing, percent, worst_nodes
 from spectralgp.scores import JUDGED_LEVELS
 
@@ -27,14 +28,26 @@ JUDGED = {
 
 
 @dataclass(frozen=True, eq=False)
-class Component:
-    """A component of the series by frequency of the graph: how long patterns last, and their power."""
+class Curve:
+    """A component of the series by frequency of the graph: how long patterns last, or their power."""
 
     name: str
-    times: Array  # in steps
-    times_band: tuple[Array, Array]  # of two standard deviations
-    power: Array
-    power_band: tuple[Array, Array]
+    frequencies: Array
+    values: Array
+    low: Array  # ends of a band of two standard deviations
+    high: Array
+
+
+def learnt_curves(model: Any, which: Literal["rate", "power"], frequencies: Array | None = None) -> tuple[Curve, ...]:
+    """Of each component of a fitted forecaster the time scale in steps, one over the rate, or the power."""
+    points, values, deviations = model.response(frequencies, return_std=True, which=which)
+    curves = []
+    for name, value, std in zip(model.component_names_, values, deviations, strict=True):
+        low, high = log_band(value, std)
+        if which == "rate":
+            value, low, high = 1 / value, 1 / high, 1 / low
+        curves.append(Curve(name, points, value, low, high))
+    return tuple(curves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +59,8 @@ class SeriesNumbers:
     predictions: Predictions  # rows before the forecast, of which nothing is predicted, and those of the forecast
     model: SeriesModel
     backtest: Backtest | None
-    frequencies: Array  # of the components
-    components: tuple[Component, ...]
+    times: tuple[Curve, ...]  # in steps; none where every node is on its own
+    powers: tuple[Curve, ...]
 
 
 def forecast_predictions(
@@ -160,8 +173,8 @@ def neighbour_words(numbers: SeriesNumbers) -> list[str]:
         )
     else:
         said.append("Every node is forecast on its own: models of the graph did not forecast later rows better.")
-    for one in numbers.components if on_graph > 0 else ():
-        smooth, rough = float(one.times[0]), float(one.times[-1])
+    for one in numbers.times if on_graph > 0 else ():
+        smooth, rough = float(one.values[0]), float(one.values[-1])
         if max(smooth, rough) > 1.05 * min(smooth, rough):
             common = f"what all neighbours have in common lasts some {_steps(smooth)} steps"
             said.append(f"{one.name}: {common}, what sets neighbours apart {_steps(rough)}.")

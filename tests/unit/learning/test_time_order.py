@@ -325,7 +325,7 @@ def test_a_model_of_changes_stays_on_its_graph(model):
 def test_the_report_is_in_the_units_of_the_signals(model, tmp_path):
     pytest.importorskip("plotly")
     pytest.importorskip("jinja2")
-    from spectralgp.report import gather
+    from spectralgp.report.numbers import gather
     from spectralgp.report.words import variance_words
 
     names = [str(node) for node in ALL]
