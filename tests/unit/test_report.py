@@ -332,7 +332,7 @@ def test_errors_and_biases_are_those_of_the_nodes(paper):
     worst = np.argsort(-found.node_errors)
     assert said.startswith(f"Errors are largest at {worst[0]} ({found.node_errors[worst[0]]:.3g}), {worst[1]} (")
     assert said.endswith(f"and smallest at {worst[-1]} ({found.node_errors[worst[-1]]:.3g}).")
-    assert words.worst_nodes(["one"], np.ones(1)) == []
+    assert words.worst_nodes(["one"], np.ones(1)) == words.worst_nodes("ab", np.full(2, np.nan)) == []
     first = " ".join(words.glance(numbers))
     assert f"are typically off by {found.error:.3g} (root mean square); those by node means by " in first
     inside = [words.percent(coverage(values.observed, values.mean, values.std, level)) for level in (0.5, 0.8, 0.9)]

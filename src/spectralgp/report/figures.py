@@ -38,6 +38,7 @@ MAX_EDGES = 40_000  # drawn
 MAX_EDGES_UNASKED = 10_000  # drawn before they are asked for: with more the map is slow without a graphics card
 MAX_VALUES = 1_000_000  # on the map, counting observed values, predictions and deviations, of four bytes each
 MAX_POINTS = 3_000  # predictions against observed values, and marks drawn without WebGL
+N_WORST = 10  # nodes with the largest errors, in the table
 MAX_NAME = 80  # letters of a name in hover texts
 FAN = (0.9, 0.5)  # intervals of a node over the signals
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}(:\d{2}(\.\d+)?)?)?")

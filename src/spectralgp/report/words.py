@@ -19,6 +19,8 @@ FEW_SIGNALS = 10
 COVERAGE_TOLERANCES = {0.5: 0.05, 0.8: 0.05, 0.9: 0.03}  # by the probability of the intervals
 BIAS_TOLERANCE = 0.05  # distance from one half of the mean of the PIT
 MUCH_NOISE = 0.9  # share of the variance
+N_NAMED = 3  # nodes with the largest errors
+COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)  # of the intervals in a table
 WIDE_BAND = 0.5  # standard deviation of a filter, relative to its largest value
 SMALLEST_GAIN = 0.005  # share of the variance that the other nodes of a signal explain beside the inputs
 
@@ -29,35 +31,33 @@ ROLES: dict[Which, str] = {
     "carry": "what carries over from the inputs",
 }
 ROLE_WITHOUT_INPUTS = "what neighbours share"
-# of predictions: at length, in short, and in the middle of a sentence, of what is predicted and of scores
-SOURCES: dict[Source, tuple[str, str, str, str]] = {
-    "left out": (
-        "Each training signal is predicted from all others (leave-one-out, in closed form), with the hyperparameters "
-        "learnt from all of them. So errors and coverage are not those of the fit, but still a little too good.",
-        "Each training signal is predicted from all others, as on the map.",
-        "from the other signals",
-        "on signals left out",
-    ),
-    "held out": (
-        "These signals were held out: the model had not seen them.",
-        "The signals were held out, as on the map.",
-        "in held-out signals",
-        "on held-out signals",
-    ),
-    "fitted": (
-        "Leave-one-out has no closed form for signals with holes on a graph of this size. The training signals are "
-        "predicted by the model that was fitted to them: errors are too small and coverage is no evidence. For an "
-        "honest check pass held-out signals, model.report(path, X, Y).",
-        "The training signals are predicted by the model that was fitted to them, as on the map.",
-        "in the fit itself",
-        "on signals of the fit",
-    ),
-}
-
-SHORT_SOURCES: dict[Source, str] = {
-    "left out": "of each training signal from all others",
-    "held out": "of signals that the model had not seen",
-    "fitted": "of signals that the model was fitted to",
+# of predictions: what they are at length, in short, after "predictions", after "predicted" and after a score
+SOURCES: dict[Source, dict[str, str]] = {
+    "left out": {
+        "at length": "Each training signal is predicted from all others (leave-one-out, in closed form), with the "
+        "hyperparameters learnt from all of them. So errors and coverage are not those of the fit, but still a little "
+        "too good.",
+        "in short": "Each training signal is predicted from all others, as on the map.",
+        "predictions": "of each training signal from all others",
+        "predicted": "from the other signals",
+        "scored": "on signals left out",
+    },
+    "held out": {
+        "at length": "These signals were held out: the model had not seen them.",
+        "in short": "The signals were held out, as on the map.",
+        "predictions": "of signals that the model had not seen",
+        "predicted": "in held-out signals",
+        "scored": "on held-out signals",
+    },
+    "fitted": {
+        "at length": "Leave-one-out has no closed form for signals with holes on a graph of this size. The training "
+        "signals are predicted by the model that was fitted to them: errors are too small and coverage is no evidence. "
+        "For an honest check pass held-out signals, model.report(path, X, Y).",
+        "in short": "The training signals are predicted by the model that was fitted to them, as on the map.",
+        "predictions": "of signals that the model was fitted to",
+        "predicted": "in the fit itself",
+        "scored": "on signals of the fit",
+    },
 }
 # of a node over the signals, by whether it has holes that were filled
 NODE_TEXT = {
@@ -120,7 +120,7 @@ def overview(numbers: Numbers) -> str:
 
 def glance(numbers: Numbers) -> list[str]:
     """What is predicted and how well, for somebody who has never heard of a graph's frequencies."""
-    found, where = numbers.scores, SOURCES[numbers.predictions.source][3]
+    found, source = numbers.scores, SOURCES[numbers.predictions.source]
     n_nodes = numbers.counts.nodes
     nodes = "one node" if n_nodes == 1 else f"each of {count(n_nodes, 'node')}"
     said = [numbers.note] if numbers.note else []
@@ -130,9 +130,9 @@ def glance(numbers: Numbers) -> list[str]:
         said.append(f"The model says how signals, a value at {nodes}, are distributed. It has no inputs.")
     beside = [f"those by {one.name} by {one.rmse:.3g}" for one in numbers.forecasts[1:]]
     also = f"; {listing(beside)}" if beside else ""
-    how = SHORT_SOURCES[numbers.predictions.source]
-    said.append(f"Predictions {how} are typically off by {found.error:.3g} (root mean square){also}.")
-    said += baseline_words(numbers.forecasts, where) + baseline_words(numbers.fillings, FILLING)
+    off = f"are typically off by {found.error:.3g} (root mean square)"
+    said.append(f"Predictions {source['predictions']} {off}{also}.")
+    said += baseline_words(numbers.forecasts, source["scored"]) + baseline_words(numbers.fillings, FILLING)
     shares = numbers.calibration.coverages
     inside = listing([percent(one.value) for one in shares.values()])
     levels = listing([f"{level:.0%}" for level in shares])
@@ -150,14 +150,17 @@ def bias_words(bias: Share) -> str:
     return f"There is no bias to be seen: predictions are too {side} by {abs(bias.value):.2g} on average{error}."
 
 
-def worst_nodes(names: Sequence[str], errors: Array, n_named: int = 3) -> list[str]:
+def worst_first(errors: Array) -> list[int]:
+    """Nodes by their errors, the largest first; without those of which nothing was observed."""
+    return [node for node in np.argsort(-errors, kind="stable").tolist() if np.isfinite(errors[node])]
+
+
+def worst_nodes(names: Sequence[str], errors: Array) -> list[str]:
     """Where errors are largest, by name; nothing for one node."""
-    known = np.flatnonzero(np.isfinite(errors))
-    if known.size < 2:
+    named = [f"{names[node]} ({errors[node]:.3g})" for node in worst_first(errors)]
+    if len(named) < 2:
         return []
-    order = known[np.argsort(-errors[known], kind="stable")]
-    worst = listing([f"{names[node]} ({errors[node]:.3g})" for node in order[: min(n_named, known.size - 1)]])
-    return [f"Errors are largest at {worst}, and smallest at {names[order[-1]]} ({errors[order[-1]]:.3g})."]
+    return [f"Errors are largest at {listing(named[:-1][:N_NAMED])}, and smallest at {named[-1]}."]
 
 
 def neighbour_words(numbers: Numbers) -> list[str]:
@@ -196,7 +199,7 @@ def filter_words(bands: Bands, has_inputs: bool = True) -> list[str]:
 
 def variance_words(variance: Variance, source: Source, has_inputs: bool = True) -> list[str]:
     """How much of the variance is explained, and by what."""
-    predicted, where = variance.predicted, SOURCES[source][2]
+    predicted, where = variance.predicted, SOURCES[source]["predicted"]
     said = []
     if predicted is not None and predicted > 0:
         share = f"{percent(predicted)} of the variance of values about their nodes' means is predicted {where}."
@@ -320,6 +323,16 @@ def calibration_words(calibration: Calibration) -> list[str]:
             because = ", which the bias explains at least in part" if is_few and is_biased else ""
             said.append(f"Intervals are too {side}{because}: {'only ' if is_few else ''}{listed}.")
     return said
+
+
+def coverage_shares(calibration: Calibration) -> dict[str, str]:
+    """Shares of the values inside intervals by probability, with standard errors where these are known."""
+    shares = {}
+    for level in COVERAGE_LEVELS:
+        found = calibration.coverages.get(level)
+        error = "" if found is None or found.n_signals < 2 else f" ± {found.standard_error:.1%}"
+        shares[percent(level)] = f"{calibration.covered_at(level):.1%}{error}"
+    return shares
 
 
 def _calibration_warnings(calibration: Calibration, source: Source) -> list[str]:
