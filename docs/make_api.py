@@ -11,27 +11,19 @@ import spectralgp.plots
 import spectralgp.scores
 
 HERE = Path(__file__).parent
+
+
+def kinds_of(base: type) -> list[str]:
+    """Public names of a class and of those that are kinds of it."""
+    public = {name: getattr(spectralgp, name) for name in spectralgp.__all__}
+    return [name for name, found in public.items() if inspect.isclass(found) and issubclass(found, base)]
+
+
 SECTIONS = {
     "The estimators": ("spectralgp", ["GraphGPRegressor", "GraphGPForecaster", "GraphGPClassifier"]),
     "Graphs": ("spectralgp", ["Graph", "PartitionedGraph", "as_graph", "decompose", "Spectrum", "Chebyshev"]),
-    "Graph kernels": (
-        "spectralgp",
-        [
-            name
-            for name in spectralgp.__all__
-            if inspect.isclass(getattr(spectralgp, name))
-            and issubclass(getattr(spectralgp, name), spectralgp.GraphKernel)
-        ],
-    ),
-    "Likelihoods": (
-        "spectralgp",
-        [
-            name
-            for name in spectralgp.__all__
-            if inspect.isclass(getattr(spectralgp, name))
-            and issubclass(getattr(spectralgp, name), spectralgp.Likelihood)
-        ],
-    ),
+    "Graph kernels": ("spectralgp", kinds_of(spectralgp.GraphKernel)),
+    "Likelihoods": ("spectralgp", kinds_of(spectralgp.Likelihood)),
     "Solvers": ("spectralgp", ["Sqp", "Lagrangian", "Stacking"]),
     "Data sets": ("spectralgp.datasets", list(spectralgp.datasets.__all__)),
     "Plots": ("spectralgp.plots", [name for name in spectralgp.plots.__all__ if name.startswith("plot")]),

@@ -88,8 +88,8 @@ def load_weather(folder: str | os.PathLike[str] | None = None) -> Weather:
     >>> data.graph, data.temperatures.shape  # doctest: +SKIP
     (Graph(45 nodes, 278 edges), (95, 45))
     """
-    places = np.asarray(variables(fetch_file(CITIES, folder))["coord45"], dtype=float)  # latitude, longitude
-    temperatures = variables(fetch_file(TEMPERATURES, folder))["temp_17"]
+    places = np.asarray(_variables(CITIES, folder)["coord45"], dtype=float)  # latitude, longitude
+    temperatures = _variables(TEMPERATURES, folder)["temp_17"]
     return Weather(_neighbour_graph(places[:, ::-1], 10), _read_only(temperatures))
 
 
@@ -138,7 +138,7 @@ def load_traffic(folder: str | os.PathLike[str] | None = None) -> Traffic:
 
     The file is `traffic_delay_san_francisco.mat`, read as `load_weather` describes.
     """
-    content = variables(fetch_file(DELAYS, folder))
+    content = _variables(DELAYS, folder)
     weights, coordinates = (np.asarray(content[name], dtype=float) for name in ("Adj_Matrix", "Coords"))
     graph = Graph(weights, coordinates=coordinates)
     output_graph = graph.subgraph(range(N_TRAFFIC_INPUTS, graph.n_nodes))
@@ -170,7 +170,7 @@ def load_uber(folder: str | os.PathLike[str] | None = None) -> Uber:
     The program that the authors released standardises ``X1`` by the mean and the standard deviation of all its values,
     builds the graph, and predicts a random 20 of the nodes from the other 9, at the same time.
     """
-    content = variables(fetch_file(UBER, folder))
+    content = _variables(UBER, folder)
     places = np.hstack([np.asarray(content[name], dtype=float) for name in ("lon", "lat")])
     return Uber(_neighbour_graph(places, 4), _read_only(content["X1"].T))
 
@@ -192,8 +192,8 @@ def load_cerebellum(folder: str | os.PathLike[str] | None = None, *, signals: bo
     The files are `A_cerebellum.mat` and `signal_set_cerebellum.mat`, the larger one, which is not read if `signals` is
     False. They are read as `load_weather` describes, and the signals checked by their git blob hash.
     """
-    graph = Graph(variables(fetch_file(VOXELS, folder))["A"])
-    return Cerebellum(graph, _read_only(variables(fetch_file(SIGNALS, folder))["F2"].T) if signals else None)
+    graph = Graph(_variables(VOXELS, folder)["A"])
+    return Cerebellum(graph, _read_only(_variables(SIGNALS, folder)["F2"].T) if signals else None)
 
 
 def _read_only(values: Any) -> Array:
@@ -255,11 +255,11 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("spectralgp"))
 
 
-def variables(path: Path) -> dict[str, Any]:
+def _variables(file: ReleasedFile, folder: str | os.PathLike[str] | None) -> dict[str, Any]:
     """Variables of a MATLAB file, by name."""
     from scipy.io import loadmat
 
-    return loadmat(path)
+    return loadmat(fetch_file(file, folder))
 
 
 def _places(folder: str | os.PathLike[str] | None) -> list[Path]:
@@ -275,23 +275,17 @@ def _places(folder: str | os.PathLike[str] | None) -> list[Path]:
 def _check(path: Path, file: ReleasedFile, shown: str, remedy: str) -> None:
     """Refuse what is not the released file; `shown` is what messages call it."""
     n_bytes = path.stat().st_size
-    expected: str | None
-    if file.sha256 is not None:
-        kind, expected, found = "SHA-256", file.sha256, _digest(path, hashlib.sha256())
-    else:
-        header = hashlib.sha1(f"blob {n_bytes}\0".encode(), usedforsecurity=False)
-        kind, expected, found = "git blob hash", file.git_blob, _digest(path, header)
+    kind, expected, begun = "SHA-256", file.sha256, hashlib.sha256()
+    if expected is None:
+        kind, expected = "git blob hash", file.git_blob
+        begun = hashlib.sha1(f"blob {n_bytes}\0".encode(), usedforsecurity=False)
+    with path.open("rb") as content:  # read a block at a time
+        found = hashlib.file_digest(content, lambda: begun).hexdigest()
     if found != expected:
         raise ValueError(
             f"{shown} must be the released file with {kind} {expected}; got {found} ({n_bytes} bytes). "
             f"It is damaged, cut short or another version: {remedy}."
         )
-
-
-def _digest(path: Path, begun: hashlib._Hash) -> str:
-    """Digest of a file's content after what was hashed before, a block at a time."""
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, lambda: begun).hexdigest()
 
 
 def _download(url: str, path: Path) -> None:

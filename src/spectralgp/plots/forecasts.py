@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from spectralgp._basics.checks import as_integer, as_option
+from spectralgp._basics.checks import Array, as_integer, as_option
 from spectralgp._basics.tables import as_table, frame_index, frame_names, match_columns
 from spectralgp.forecasting.backtests import GOOD_COVERAGE, Backtest
 from spectralgp.plots import style
@@ -63,9 +63,8 @@ def plot_forecast(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['90% interval', '50% interval', 'forecast', 'observed']
     """
-    place = node_of(node, model.node_names_, len(model.scale_))
-    plain = copy.copy(model).set_output(predict="numpy")
-    mean, std = (np.reshape(one, (len(one), -1))[:, place] for one in plain.predict(horizon, return_std=True, X=X))
+    place, title = node_of(node, model.node_names_, len(model.scale_))
+    mean, std = (one[:, place] for one in _forecast(model, horizon, X))
     labels = model.times_ahead(horizon)
     ax = style.axes(ax)
     along = style.read_positions(labels, len(labels))
@@ -93,9 +92,14 @@ def plot_forecast(
     ax.margins(x=0.02)
     style.legend_above(ax)
     ax.set_xlabel(along.label)
-    shown_name = f"node {place}" if model.node_names_ is None else str(model.node_names_[place])
-    ax.set_ylabel(shown_name if ylabel is None else ylabel)
+    ax.set_ylabel(title if ylabel is None else ylabel)
     return ax
+
+
+def _forecast(model: Any, horizon: Any, X: Any) -> list[Array]:
+    """Means and standard deviations (n_steps, n_nodes)."""
+    plain = copy.copy(model).set_output(predict="numpy")
+    return [np.reshape(one, (len(one), -1)) for one in plain.predict(horizon, return_std=True, X=X)]
 
 
 def plot_forecast_map(model: Any, step: int = 1, *, which: Literal["mean", "std"] = "mean", **options: Any) -> Axes:
@@ -105,9 +109,8 @@ def plot_forecast_map(model: Any, step: int = 1, *, which: Literal["mean", "std"
     """
     number = as_integer(step, "step", 1)
     as_option(which, "which", ("mean", "std"))
-    plain = copy.copy(model).set_output(predict="numpy")
-    found = plain.predict(number, return_std=True, X=options.pop("X", None))
-    values = np.reshape(found[0 if which == "mean" else 1], (number, -1))[-1]
+    mean, std = _forecast(model, number, options.pop("X", None))
+    values = (mean if which == "mean" else std)[-1]
     names, own = model.node_names_, model.graph_.names
     in_graph_order = values if names is None or own is None else values[match_columns(names, tuple(own))]
     label = f"{'forecast' if which == 'mean' else 'deviation'}, {number} step{'' if number == 1 else 's'} ahead"

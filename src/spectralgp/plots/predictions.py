@@ -69,19 +69,16 @@ def plot_prediction(
     if names is not None and len(names) != values.size:
         raise ValueError(f"names must hold one name for each of the {values.size} values; got {len(names)}.")
     along = None if positions is None else style.read_positions(positions, values.size)
+    ax, interval = style.axes(ax), style.interval_label(level)
+    low, high = centres - half_widths, centres + half_widths
     if along is not None:
         places = along.places
         order = np.argsort(places, kind="stable")
-    else:
-        order = np.argsort(centres, kind="stable") if sort else np.arange(values.size)
-        places = np.argsort(order, kind="stable").astype(float)
-    ax = style.axes(ax)
-    interval = style.interval_label(level)
-    low, high = centres - half_widths, centres + half_widths
-    if along is not None:
         ax.fill_between(places[order], low[order], high[order], color="0.8", linewidth=0, label=interval)
         ax.plot(places[order], centres[order], color="0.35", label="predicted")
     else:
+        order = np.argsort(centres, kind="stable") if sort else np.arange(values.size)
+        places = np.argsort(order, kind="stable").astype(float)
         width = np.clip(style.size_in_points(ax)[0] / values.size, 1.0, 4.0)
         ax.vlines(places, low, high, color="0.8", linewidth=width, label=interval)
         ax.plot(places, centres, "_", color="0.25", markersize=7, markeredgewidth=1.6, label="predicted")
@@ -162,7 +159,7 @@ def plot_filled(
         raise ValueError(
             f"names must hold one name for each of the {n_nodes} nodes; got {len(known)}. Pass those of the columns."
         )
-    column = node_of(node, known, n_nodes)
+    column, title = node_of(node, known, n_nodes)
     series = values[:, column]
     hole = np.isnan(series)
     centres = _at_holes(completed, "completed", observed, column, hole)
@@ -192,14 +189,15 @@ def plot_filled(
         index = frame_index(observed)
         shown = style.name_of(index, "signal") + style.write_names(ax, places, [str(item) for item in index])
     ax.set_xlabel(shown if xlabel is None else xlabel)
-    ax.set_ylabel((f"node {column}" if known is None else str(known[column])) if ylabel is None else ylabel)
+    ax.set_ylabel(title if ylabel is None else ylabel)
     return ax
 
 
-def node_of(node: Any, names: tuple[Any, ...] | None, n_nodes: int) -> int:
-    """Position of a node that is given by its position or its name; integers are positions, as in `Graph.subgraph`."""
+def node_of(node: Any, names: tuple[Any, ...] | None, n_nodes: int) -> tuple[int, str]:
+    """Position of a node, given by that or its name, and what to call it; integers are positions, as in a `Graph`."""
     if isinstance(node, Integral) and not isinstance(node, bool):
-        return as_integer(node, "node", 0, n_nodes - 1)
+        place = as_integer(node, "node", 0, n_nodes - 1)
+        return place, f"node {place}" if names is None else str(names[place])
     if names is None:
         raise ValueError(
             f"node must be a position where the nodes have no names; got {node!r}. Pass names=, such as graph.names."
@@ -209,7 +207,7 @@ def node_of(node: Any, names: tuple[Any, ...] | None, n_nodes: int) -> int:
             f"node must be one of the names; got {node!r}. The first of them are {list(names[:5])}; "
             "a position will do too."
         )
-    return names.index(node)
+    return names.index(node), str(node)
 
 
 def _at_holes(table: Any, name: str, observed: Any, column: int, hole: Any) -> Array:

@@ -121,6 +121,7 @@ def _as_dates(positions: Any) -> tuple[Array, tzinfo | None] | None:
 
 
 def _matplotlib_dates() -> Any:
+    """Matplotlib's module, whose functions have no types."""
     import matplotlib.dates
 
     return matplotlib.dates
