@@ -215,7 +215,7 @@ def test_repeated_and_empty_signals_and_holes_are_counted():
     Y[:, 6] = np.nan
     model = GraphGPRegressor(Graph(weights), Polynomial(1)).fit(X, Y)
     numbers = gathered(model)
-    assert numbers.counts == Counts(13, 7, model.graph_.n_edges, 1, repeated=1, empty=1, missing=14, unseen=1)
+    assert numbers.counts == Counts(13, repeated=1, empty=1, missing=14, unseen=1)
     assert numbers.predictions.labels[-1] == "row 12"  # row 13 is empty
     assert numbers.scores.n_values == 13 * 7 - 14
     assert np.isnan(numbers.predictions.baseline[:, 6]).all()
@@ -645,21 +645,21 @@ def test_variance_in_words():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"counts": Counts(5, 7, 9, 1)}, "only 5 training signals"),
-        ({"counts": Counts(50, 7, 9, 1, repeated=1)}, "1 signal repeats another, inputs and all"),
-        ({"counts": Counts(50, 7, 9, 1, repeated=3)}, "3 signals repeat others, inputs and all"),
-        ({"counts": Counts(50, 7, 9, 1, empty=2)}, "2 signals without any value were left out"),
-        ({"counts": Counts(50, 10, 9, 1, missing=50)}, "50 values (10%) of the training signals were not observed"),
-        ({"counts": Counts(50, 10, 9, 1, missing=50, unseen=1)}, "1 node was never observed"),
-        ({"counts": Counts(50, 7, 9, 3)}, "falls into 3 parts"),
-        ({"counts": Counts(50, 7, 0, 7)}, "has no edges"),
+        ({"counts": Counts(5)}, "only 5 training signals"),
+        ({"counts": Counts(50, repeated=1)}, "1 signal repeats another, inputs and all"),
+        ({"counts": Counts(50, repeated=3)}, "3 signals repeat others, inputs and all"),
+        ({"counts": Counts(50, empty=2)}, "2 signals without any value were left out"),
+        ({"counts": Counts(50, missing=35)}, "35 values (10%) of the training signals were not observed"),
+        ({"counts": Counts(50, missing=35, unseen=1)}, "1 node was never observed"),
+        ({"graph": Graph.from_edges([(0, 1), (2, 3), (3, 4), (5, 6)])}, "falls into 3 parts"),
+        ({"graph": Graph.edgeless(7)}, "has no edges"),
         ({"stand_ins": 2}, "2 draws of the hyperparameters violated a constraint and were replaced"),
         ({"variance": Variance(0.05, 0.0, 0.0, 0.95, 0.1, None)}, "95% of the variance is noise"),
         ({"variance": Variance(0.5, 0.0, 0.0, 0.5, -0.1, None)}, "no better than the nodes' means"),
     ],
 )
 def test_what_to_watch_out_for(paper, change, said):
-    numbers = dataclasses.replace(gathered(paper[0]), counts=Counts(50, 7, 9, 1))
+    numbers = dataclasses.replace(gathered(paper[0]), counts=Counts(50))
     before = words.watch_outs(dataclasses.replace(numbers, bands=_bands()))
     after = words.watch_outs(dataclasses.replace(numbers, **({"bands": _bands()} | change)))
     assert any(said in one for one in after), after

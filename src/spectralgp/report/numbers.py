@@ -141,12 +141,9 @@ class Scores:
 
 @dataclass(frozen=True)
 class Counts:
-    """Sizes of the graph and of the training data, and what is missing from them."""
+    """How many training signals there are, and what is missing from them."""
 
     signals: int
-    nodes: int
-    edges: int
-    components: int
     repeated: int = 0  # training signals that repeat another one, inputs and all; none without inputs
     empty: int = 0  # signals without any value, which were left out
     missing: int = 0  # values of the training signals
@@ -240,7 +237,7 @@ def gather(
     return Numbers(
         graph=graph,
         names=tuple(names),
-        counts=_counts(graph, heaviest.inputs, training, n_empty),
+        counts=_counts(heaviest.inputs, training, n_empty),
         bands=_bands(model, heaviest),
         predictions=predictions,
         scores=_scores(*compared),
@@ -389,14 +386,11 @@ def _filled(heaviest: Posterior, observed: Array, given_all: Callable[[], Predic
     return Filled.of(observed, found.values, found.values_variance())
 
 
-def _counts(graph: Graph, inputs: Array, training: Array, n_empty: int) -> Counts:
+def _counts(inputs: Array, training: Array, n_empty: int) -> Counts:
     distinct = {(one.tobytes(), signal.tobytes()) for one, signal in zip(inputs, training, strict=True)}
     missing = ~np.isfinite(training)
     return Counts(
         signals=len(training),
-        nodes=graph.n_nodes,
-        edges=graph.n_edges,
-        components=graph.n_components,
         repeated=len(training) - len(distinct) if inputs.shape[1] else 0,
         empty=n_empty,
         missing=int(missing.sum()),

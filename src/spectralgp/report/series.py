@@ -14,7 +14,7 @@ from spectralgp.forecasting.model import SeriesModel
 from spectralgp.forecasting.words import coverage_words, rival_words, steps_ahead
 from spectralgp.graphs import Graph
 from spectralgp.report.numbers import Filled, Predictions, log_band
-from spectralgp.report.words import count, listing, percent, worst_nodes
+from spectralgp.report.words import capitalised, count, listing, percent, worst_nodes
 from spectralgp.scores import JUDGED_LEVELS
 
 RIVALS = {PERSISTENCE: "persistence (the last row again)", SEASONAL: "the seasonal naive forecast (a season before)"}
@@ -98,16 +98,12 @@ def glance(numbers: SeriesNumbers) -> list[str]:
     for place, horizon in enumerate(found.horizons.tolist()):
         others = [f"{name if place else known} by {found.rmse[name][place]:.3g}" for name, known in rivals.items()]
         also = f"; {listing(others)}" if others else ""
-        said.append(f"{_start(horizon)} they are typically off by {found.rmse['model'][place]:.3g}{also}.")
+        said.append(f"{steps_ahead(horizon)} they are typically off by {found.rmse['model'][place]:.3g}{also}.")
     better = rival_words(found)
-    said += [sentence[0].upper() + sentence[1:] for sentence in better]
     if not better and rivals:
-        names = " and ".join(rivals)
-        said.append(
-            f"{names[0].upper()}{names[1:]} {'have' if len(rivals) > 1 else 'has'} a smaller error at no horizon."
-        )
-    ends = sorted({0, len(found.horizons) - 1})
-    for place in ends:
+        better = [f"{' and '.join(rivals)} {'have' if len(rivals) > 1 else 'has'} a smaller error at no horizon."]
+    said += map(capitalised, better)
+    for place in sorted({0, len(found.horizons) - 1}):
         inside = f"{percent(float(found.coverage[place]))} of values lie inside their 90% intervals"
         if found.coverages is not None:
             levels = listing([f"{level:.0%}" for level in JUDGED_LEVELS])
@@ -117,9 +113,9 @@ def glance(numbers: SeriesNumbers) -> list[str]:
         if found.bias is not None:
             side = "low" if found.bias[place] > 0 else "high"
             bias = f", and forecasts are too {side} by {abs(found.bias[place]):.2g} on average"
-        said.append(f"{_start(int(found.horizons[place]))} {inside}{bias}.")
-    worst = worst_nodes(numbers.names, found.node_rmse[0])
-    return [*said, *(f"{_start(int(found.horizons[0]))} {one[0].lower()}{one[1:]}" for one in worst)]
+        said.append(f"{steps_ahead(int(found.horizons[place]))} {inside}{bias}.")
+    worst, first = worst_nodes(numbers.names, found.node_rmse[0]), steps_ahead(int(found.horizons[0]))
+    return [*said, *(f"{first} {one[0].lower()}{one[1:]}" for one in worst)]
 
 
 def by_horizon(found: Backtest) -> tuple[list[str], list[list[str]]]:
@@ -143,14 +139,9 @@ def _steps(number: float) -> str:
     return f"{float(f'{number:.2g}'):,g}"
 
 
-def _start(horizon: int) -> str:
-    words = steps_ahead(horizon)
-    return f"{words[0].upper()}{words[1:]}"
-
-
 def watch_outs(numbers: SeriesNumbers) -> list[str]:
     """What a reader should know before trusting the forecasts."""
-    notes = [f"{note[0].upper()}{note[1:]}." for note in numbers.model.notes]
+    notes = [capitalised(f"{note}.") for note in numbers.model.notes]
     found = [] if numbers.backtest is None else coverage_words(numbers.backtest)
     fits = [(one.name, one.fit) for one in numbers.model.stack.members if one.fit is not None]
     return [

@@ -99,6 +99,11 @@ def listing(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
+def capitalised(sentence: str) -> str:
+    """A sentence that begins with a capital letter, all others as they are."""
+    return sentence[:1].upper() + sentence[1:]
+
+
 def training_note(n_training: int, n_given: int) -> str:
     """What is done about given signals of which some are training signals; nothing where none is."""
     if n_training == 0:
@@ -112,16 +117,16 @@ def training_note(n_training: int, n_given: int) -> str:
 
 def overview(numbers: Numbers) -> str:
     """How much there is, in one sentence."""
-    counts, n_models = numbers.counts, sum(one.weight > 0 for one in numbers.members)
+    graph, n_models = numbers.graph, sum(one.weight > 0 for one in numbers.members)
     models = "one model" if n_models == 1 else f"a mixture of {n_models} models"
-    sizes = f"{count(counts.signals, 'training signal')} on {count(counts.nodes, 'node')}"
-    return f"{sizes} and {count(counts.edges, 'edge')}; {models}. {numbers.order}".rstrip()
+    sizes = f"{count(numbers.counts.signals, 'training signal')} on {count(graph.n_nodes, 'node')}"
+    return f"{sizes} and {count(graph.n_edges, 'edge')}; {models}. {numbers.order}".rstrip()
 
 
 def glance(numbers: Numbers) -> list[str]:
     """What is predicted and how well, for somebody who has never heard of a graph's frequencies."""
     found, source = numbers.scores, SOURCES[numbers.predictions.source]
-    n_nodes = numbers.counts.nodes
+    n_nodes = numbers.graph.n_nodes
     nodes = "one node" if n_nodes == 1 else f"each of {count(n_nodes, 'node')}"
     said = [numbers.note] if numbers.note else []
     if numbers.inputs:
@@ -202,8 +207,8 @@ def variance_words(variance: Variance, source: Source, has_inputs: bool = True) 
     predicted, where = variance.predicted, SOURCES[source]["predicted"]
     said = []
     if predicted is not None and predicted > 0:
-        share = f"{percent(predicted)} of the variance of values about their nodes' means is predicted {where}."
-        said.append(share[0].upper() + share[1:])
+        about = "of the variance of values about their nodes' means is predicted"
+        said.append(capitalised(f"{percent(predicted)} {about} {where}."))
     elif predicted is not None:
         said.append(f"Nothing is predicted {where}: the nodes' means do as well, or better.")
     if variance.with_neighbours is not None and predicted is not None:
@@ -228,8 +233,11 @@ def variance_words(variance: Variance, source: Source, has_inputs: bool = True) 
 
 def watch_outs(numbers: Numbers) -> list[str]:
     """What a reader should know before trusting the model; empty where nothing stands out."""
-    counts, variance, members = numbers.counts, numbers.variance, numbers.members
-    n_values = max(counts.signals * counts.nodes, 1)
+    graph, counts, variance, members = numbers.graph, numbers.counts, numbers.variance, numbers.members
+    n_values = max(counts.signals * graph.n_nodes, 1)
+    calibration = calibration_words(numbers.calibration)
+    if numbers.predictions.source == "fitted":
+        calibration = ["Calibration was not checked on signals that the model had not seen."]
     warnings = {
         **{f"The fit of {one.name} did not converge: {one.fit.message}.": not one.fit.converged for one in members},
         "The noise is at its lower bound: nothing could be told apart as noise, and intervals may be too narrow. "
@@ -248,10 +256,10 @@ def watch_outs(numbers: Numbers) -> list[str]:
         f"{count(counts.missing, 'value')} ({percent(counts.missing / n_values)}) of the training signals "
         f"{_was(counts.missing)} not observed.": counts.missing > 0,
         f"{count(counts.unseen, 'node')} {_was(counts.unseen)} never observed.": counts.unseen > 0,
-        "The graph has no edges: nodes learn nothing from each other.": counts.edges == 0 and counts.nodes > 1,
-        f"The graph falls into {counts.components:,} parts that are not connected: filters are common to them, but "
-        "nothing passes from one to another.": counts.edges > 0 and counts.components > 1,
-        **dict.fromkeys(_calibration_warnings(numbers.calibration, numbers.predictions.source), True),
+        "The graph has no edges: nodes learn nothing from each other.": graph.n_edges == 0 and graph.n_nodes > 1,
+        f"The graph falls into {graph.n_components:,} parts that are not connected: filters are common to them, but "
+        "nothing passes from one to another.": graph.n_edges > 0 and graph.n_components > 1,
+        **dict.fromkeys(calibration, True),
         f"By the model's own account {percent(variance.noise)} of the variance is noise: little was learnt.": (
             variance.noise > MUCH_NOISE and not variance.of
         ),
@@ -333,9 +341,3 @@ def coverage_shares(calibration: Calibration) -> dict[str, str]:
         error = "" if found is None or found.n_signals < 2 else f" ± {found.standard_error:.1%}"
         shares[percent(level)] = f"{calibration.covered_at(level):.1%}{error}"
     return shares
-
-
-def _calibration_warnings(calibration: Calibration, source: Source) -> list[str]:
-    if source == "fitted":
-        return ["Calibration was not checked on signals that the model had not seen."]
-    return calibration_words(calibration)
