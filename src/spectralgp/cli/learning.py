@@ -264,7 +264,7 @@ def compare(asked: Compare) -> None:
     others, filled = _baselines(data, n_held_out), _fillings(model, performance.name, data, n_held_out)
     named_ours = [replace(one, name=f"learnt model ({one.name})") for one in [performance, *filled[:1]]]
     said = [
-        *words.baseline_words([named_ours[0], *others], words.SOURCES["held out"][3]),
+        *words.baseline_words([named_ours[0], *others], words.SOURCES["held out"]["scored"]),
         *words.baseline_words([*named_ours[1:], *filled[1:]], words.FILLING),
         *(f"{performance.name}: {one}" for one in words.calibration_words(calibration_of(transformed))),
     ]

@@ -680,10 +680,8 @@ class GraphGPForecaster(Answering):
         shown = forecast_predictions(labels, past.values, came, ahead.mean, np.sqrt(ahead.variance), filled)
         if backtest is not None:
             backtest = replace(backtest, node_rmse=self._form.in_graph(backtest.node_rmse))
-        times, powers = (), ()
-        if model.stack.heaviest_on_graph is not None:
-            points = np.linspace(0.0, 1.0, N_FREQUENCIES)
-            times, powers = (learnt_curves(self, which, points) for which in ("rate", "power"))
+        points, on_graph = np.linspace(0.0, 1.0, N_FREQUENCIES), model.stack.heaviest_on_graph is not None
+        times, powers = (learnt_curves(self, which, points) if on_graph else () for which in ("rate", "power"))
         names = tuple(self._form.names_of(n_nodes))
         numbers = SeriesNumbers(self.graph_, names, shown, model, backtest, times, powers)
         heading = f"Forecasts on a graph of {count(n_nodes, 'node')}" if title is None else title

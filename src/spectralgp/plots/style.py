@@ -76,8 +76,7 @@ class Positions:
         if not self.are_dates:
             use_whole_numbers(ax, bool((self.places == np.round(self.places)).all()))
             return
-        from matplotlib import dates
-
+        dates = _matplotlib_dates()
         ax.xaxis_date(self.zone)  # so that dates can be added to the axes
         locator = dates.AutoDateLocator(tz=self.zone)
         ax.xaxis.set_major_locator(locator)
@@ -118,9 +117,14 @@ def _as_dates(positions: Any) -> tuple[Array, tzinfo | None] | None:
             "positions must all have a time zone or none; got both. "
             "Convert them, for example by pandas.to_datetime(positions, utc=True)."
         )
-    from matplotlib.dates import date2num
+    return _matplotlib_dates().date2num(array), zones[0] if zones else None
 
-    return date2num(array), zones[0] if zones else None
+
+def _matplotlib_dates() -> Any:
+    """Matplotlib's module, whose functions have no types."""
+    import matplotlib.dates
+
+    return matplotlib.dates
 
 
 def use_whole_numbers(ax: Axes, whole: bool = True) -> None:

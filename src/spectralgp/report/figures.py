@@ -296,8 +296,8 @@ def _rates(numbers: SeriesNumbers) -> Any:
     hover = "%{y:.3g} at frequency %{x:.2g}"
     for row, curves in enumerate((numbers.times, numbers.powers), start=1):
         for one, line in zip(curves, LINES, strict=False):
-            look = {"line": line, "name": one.name, "hovertemplate": hover, "showlegend": row == 1}
-            figure.add_traces(_curve(one.frequencies, one.values, one.low, one.high, **look), row, 1)
+            look = {"name": one.name, "hovertemplate": hover, "showlegend": row == 1}
+            figure.add_traces(_curve(one.frequencies, one.values, one.low, one.high, line, **look), row, 1)
     figure.update_yaxes(title_text="time scale in steps", type="log", dtick=1, row=1)
     highest = max(float(one.high.max()) for one in numbers.powers)
     ends = [float(np.log10(highest * share)) for share in (LEAST_POWER, 1.5)]
@@ -423,9 +423,10 @@ def filter_figure(bands: Bands) -> Any:
     n_rows, styles = len(heights), dict(zip(NAMES, LINES, strict=False))
     figure = make_subplots(n_rows, 1, shared_xaxes=True, vertical_spacing=0.06, row_heights=heights)
     for one in bands.filters:
-        ends = deviation_band(one.mean, np.zeros_like(one.mean) if one.std is None else one.std)
-        look = {"line": styles[one.which], "name": NAMES[one.which], "hovertemplate": "λ = %{x:.3g}: %{y:.4g}"}
-        figure.add_traces(_curve(bands.grid, one.mean, *ends, **look), 2 if one.which == "carry" else 1, 1)
+        low, high = deviation_band(one.mean, np.zeros_like(one.mean) if one.std is None else one.std)
+        look = {"name": NAMES[one.which], "hovertemplate": "λ = %{x:.3g}: %{y:.4g}"}
+        curve = _curve(bands.grid, one.mean, low, high, styles[one.which], **look)
+        figure.add_traces(curve, 2 if one.which == "carry" else 1, 1)
     middles, width = (bands.edges[1:] + bands.edges[:-1]) / 2, float(bands.edges[1] - bands.edges[0])
     bars = go.Bar(
         x=middles,
