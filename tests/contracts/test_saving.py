@@ -44,6 +44,7 @@ from spectralgp import (
 )
 from spectralgp.fields import shrinkage
 from spectralgp.files.container import FORMAT_VERSION, digest, read_file
+from spectralgp.files.models import _bounds_of
 from spectralgp.kernels import InputRecipe
 from spectralgp.learning import Limits
 from strategies import graphs
@@ -518,6 +519,12 @@ def test_parameters_that_earlier_versions_had_are_turned_into_those_of_today(tmp
     np.testing.assert_allclose(model.noise_variance, np.multiply(task.noise_variance, spread**2))
     np.testing.assert_array_equal(model.predict(task.inputs), unchanged.predict(task.inputs))
     assert (unchanged.noise_variance, unchanged.solver, unchanged.stacking) == (None, "sqp", Stacking())
+
+
+@pytest.mark.parametrize(("floor", "share"), [(0.02, 0.02), (4.9, 4.9), (5.0, 5.0), (20.0, 5.0)])
+def test_a_lower_bound_of_earlier_versions_stays_below_the_upper_one(floor, share):
+    """They had it as a share of the variance, of which the upper one is ten times as much."""
+    np.testing.assert_allclose(_bounds_of(floor, 3.0), (3 * share, 30.0))
 
 
 def test_how_inputs_were_made_is_kept(tmp_path):
