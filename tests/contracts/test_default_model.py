@@ -272,6 +272,11 @@ def test_the_summary_names_weights_and_filters(fitted):
     assert np.allclose(weights, np.sort(np.round(model.kernel_weights_, 2))[::-1])
     assert text.count("  signal: ") == text.count("  noise: ") == len(model.fits_)
     assert "low-pass: neighbours are alike" in text
+    order = np.argsort(-model.kernel_weights_, kind="stable")
+    lines = [line for line in text.splitlines() if line.startswith("  signal: ")]
+    for line, index in zip(lines, order, strict=True):  # in the units of the signals
+        first = model.fits_[index].model.graph_kernel.response(np.zeros(1))[0]
+        assert f"({first:.3g} at frequency" in line
     shares = [model.shrinkage.data_weight for draws in fitted[0]._learnt.draws for model in draws.models[:1]]
     said = [line.split()[1] for line in text.splitlines() if line.startswith("  shrunk:")]
     assert sorted(said) == sorted(f"{share:.0%}" for share in shares)

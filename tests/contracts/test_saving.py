@@ -44,6 +44,7 @@ from spectralgp import (
 )
 from spectralgp.fields import shrinkage
 from spectralgp.files.container import FORMAT_VERSION, digest, read_file
+from spectralgp.files.models import _bounds_of
 from spectralgp.kernels import InputRecipe
 from spectralgp.learning import Limits
 from strategies import graphs
@@ -525,6 +526,12 @@ def test_how_models_are_stacked_is_kept():
     given = Stacking(n_folds=2, n_draws=0), [Polynomial(1), Identity()], Stacking([Polynomial(1)])
     for kernels in given:
         assert round_trip(fit(graph_kernel=kernels)).graph_kernel == kernels
+
+
+@pytest.mark.parametrize(("floor", "share"), [(0.02, 0.02), (4.9, 4.9), (5.0, 5.0), (20.0, 5.0)])
+def test_a_lower_bound_of_earlier_versions_stays_below_the_upper_one(floor, share):
+    """They had it as a share of the variance, of which the upper one is ten times as much."""
+    np.testing.assert_allclose(_bounds_of(floor, 3.0), (3 * share, 30.0))
 
 
 def test_how_inputs_were_made_is_kept(tmp_path):

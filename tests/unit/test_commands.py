@@ -555,6 +555,16 @@ def test_a_report_is_the_models_own(fitted):
     )
 
 
+def test_what_a_report_refuses_is_said_of_the_file_that_it_reads(fitted, monkeypatch):
+    def report(*_, **__):
+        raise ValueError("X must be finite; got nan.")
+
+    monkeypatch.setattr(GraphGPRegressor, "report", report)
+    later = ("--signals", "files/later.csv")
+    assert refused("report", "model.sgp", *later, "--out", "x.html") == "files/later.csv: X must be finite; got nan."
+    assert refused("report", "model.sgp", "--out", "x.html") == "model.sgp: X must be finite; got nan."
+
+
 def test_a_series_has_a_report(folder):
     learn = ("--graph", "files/edges.csv", "--signals", "files/incomes.csv", "--inputs", "time")
     answered("fit", *learn, "--season", "auto", "--out", "series.sgp")

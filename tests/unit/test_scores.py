@@ -20,6 +20,7 @@ from spectralgp import Diffusion, Graph, GraphGPRegressor, Identity, Polynomial,
 from spectralgp.scores import (
     FALSE_ALARMS,
     JUDGED_LEVELS,
+    Share,
     calibration_of,
     coverage,
     coverage_scorer,
@@ -583,3 +584,15 @@ def test_where_all_values_are_covered_the_error_is_that_of_calibrated_ones():
     assert found.value == 1.0
     assert found.standard_error == pytest.approx(np.sqrt(0.8 * 0.2 * inflation / 8))
     assert scores._covered(from_middle, 0.25).value == 5 / 8
+
+
+@pytest.mark.parametrize("n_signals", [2, 10])
+def test_a_share_is_off_beyond_what_one_of_eighty_calibrated_ones_is_on_either_side(n_signals):
+    """Five per cent are shared by a bias and three levels, on both sides; a tolerance is kept to as well."""
+    chance = 0.1 * stats.t.ppf(1 - 0.05 / 8, n_signals - 1)
+    for sign in (-1, 1):
+        assert Share(0.9 + sign * 1.001 * chance, 0.1, 0.9, n_signals).is_off()
+        assert not Share(0.9 + sign * 0.999 * chance, 0.1, 0.9, n_signals).is_off()
+        assert not Share(0.9 + sign * 1.001 * chance, 0.1, 0.9, n_signals).is_off(1.01 * chance)
+        assert Share(0.9 + sign * 1.02 * chance, 0.1, 0.9, n_signals).is_off(1.01 * chance)
+    assert not Share(9.0, float("nan"), 0.9, 1).is_off()

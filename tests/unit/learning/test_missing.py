@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -200,3 +201,41 @@ def test_the_objective_of_complete_signals_is_the_plain_one():
     task = Task.of(GRAPH, RBF(1.0), INPUTS, SIGNALS)
     fit = learn(task, Polynomial(1))
     assert objective_of(task, fit.model).complete is None
+
+
+@pytest.mark.parametrize(
+    ("size", "n_draws"),
+    [(1, 1_024), (2_048, 1_024), (4_096, 512), (2**18, 8), (2**19, 8), (2**20, 8), (2**20 + 1, (2, 1))],
+)
+def test_there_are_no_more_draws_than_memory_is_meant_for(size, n_draws):
+    """Two million values of all, but eight draws while these are eight million; of more two, or one with passes."""
+    for place, needs_passes in enumerate((False, True)):
+        spectrum = SimpleNamespace(needs_passes=needs_passes)
+        task = SimpleNamespace(signals=SimpleNamespace(shape=(1, size)), spectrum=spectrum)
+        assert expectations.max_draws(task) == (n_draws if isinstance(n_draws, int) else n_draws[place])
+
+
+def test_holes_are_completed_exactly_where_that_is_cheap(monkeypatch):
+    task = task_of("30%")
+    n_values, shape = task.signals.observed.size, task.signals.shape
+    n_missing = n_values - task.signals.size
+    assert CompletedHoles.of(task).n_draws is None
+    assert CompletedHoles.of(task, is_coarse=True).n_draws == 4  # more than eight are missing
+    assert CompletedHoles.of(task).missing_share == pytest.approx(n_missing / n_values)
+    limit = n_missing * n_values * sum(shape)
+    monkeypatch.setattr(expectations, "MAX_EXACT_OPERATIONS", limit)
+    assert CompletedHoles.of(task).n_draws is None
+    monkeypatch.setattr(expectations, "MAX_EXACT_OPERATIONS", limit - 1)
+    assert CompletedHoles.of(task).n_draws == 8
+    assert CompletedHoles.of(task, is_coarse=True).n_draws == 4
+    assert [expectations.count_of(number) for number in (1, 2)] == ["1 draw", "2 draws"]
+
+
+def test_few_holes_are_completed_exactly_in_coarse_fits_too():
+    signals = SIGNALS.copy()
+    signals.flat[:8] = np.nan
+    task = dataclasses.replace(task_of("30%"), signals=read_signals(signals))
+    assert CompletedHoles.of(task, is_coarse=True).n_draws is None
+    signals.flat[8] = np.nan
+    task = dataclasses.replace(task, signals=read_signals(signals))
+    assert CompletedHoles.of(task, is_coarse=True).n_draws == 4

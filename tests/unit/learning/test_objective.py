@@ -214,3 +214,19 @@ def test_polynomial_bounds_are_free():
     objective, _, _ = make()
     assert isinstance(objective.graph_kernel, Polynomial)
     assert np.all(np.isinf(objective.bounds[:4]))
+
+
+def test_the_prior_of_the_default_kernel_is_log_normal_in_its_length_and_variances():
+    """Standard deviations of one in the squared length, of 2 in the linear term and of 3 in the levels."""
+    graph_kernel, spectrum = bound(KERNELS["Polynomial(3)"].kernel, GRAPHS["random"])
+    signals = np.random.default_rng(1).standard_normal((N_SIGNALS, 7))
+    kernel, shift = inputs.Standardised.of(INPUTS), np.array([0.2, -0.7, 1.1])
+    tasks = [Task.of(GRAPHS["random"], kernel, INPUTS, signals, None, prior) for prior in ("weak", None)]
+    weak, none = (Objective(task, graph_kernel, spectrum) for task in tasks)
+
+    def log_prior(theta):
+        x = weak.join(graph_kernel.theta, theta, 0.3)
+        return weak.evaluate(x)[0] - none.evaluate(x)[0]
+
+    found = log_prior(kernel.theta + shift) - log_prior(kernel.theta)
+    assert found == pytest.approx(-0.5 * ((2 * 0.2) ** 2 + (0.7 / 2) ** 2 + (1.1 / 3) ** 2), rel=1e-9)

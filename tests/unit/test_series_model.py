@@ -1,0 +1,252 @@
+"""What a model of a series answers, of two members whose weights, drift and inflations are known, against each row.
+
+Filters of single members are held against dense matrices in test_process.py; here they stand for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, norm
+
+from spectralgp.forecasting.backtests import scored
+from spectralgp.forecasting.mean import learn_mean
+from spectralgp.forecasting.model import (
+    Rows,
+    SeriesModel,
+    backtested,
+    backtested_after,
+    innovations,
+    joined,
+    one_step,
+    paths,
+)
+from spectralgp.forecasting.stack import Member, Stack
+from spectralgp.forecasting.times import Numbers
+from spectralgp.states import Matern
+from spectralgp.time import ModalProcess
+from tolerances import STANDARD_ERRORS
+
+N_ROWS, N_NODES = 30, 3
+LEVELS, SCALES = np.array([10.0, -5.0, 0.0]), np.array([2.0, 1.0, 0.5])
+WEIGHTS, HORIZONS = np.array([0.7, 0.3]), np.array([1.0, 2.0, 6.0])
+INFLATIONS = np.array([[1.2, 0.9, 1.0], [2.0, 1.5, 1.1], [3.0, 1.0, 2.0]])
+SHARES = np.array([0.0, 0.5, 0.25])
+SHOWN = np.array([[1.0, 0.4, -0.2], [0.4, 1.0, 0.3], [-0.2, 0.3, 1.0]])
+DRIFT = 0.1 * np.random.default_rng(3).standard_normal((9, 3))
+RANDOM = np.random.default_rng(9)
+OWN = np.cumsum(RANDOM.standard_normal((N_ROWS + 6, N_NODES)), axis=0) / 3 + RANDOM.standard_normal((N_ROWS + 6, 3))
+STEPS = np.arange(N_ROWS + 6.0)
+
+
+def processes():
+    basis = np.linalg.qr(np.array([[1.0, 1.0, 0.2], [1.0, -1.0, 0.4], [1.0, 0.3, -1.0]]))[0]
+    rates = np.full((1, 3), 0.3)
+    return (
+        ModalProcess((Matern(1.5),), np.array([[2.0, 0.5, 0.3]]), rates, np.full(3, 0.2), basis),
+        ModalProcess((Matern(0.5),), np.array([[0.4, 1.0, 2.0]]), 2 * rates, np.array([0.1, 0.3, 0.2]), None),
+    )
+
+
+def rows(first, last):
+    return Rows(STEPS[first:last], LEVELS + SCALES * OWN[first:last], None)
+
+
+@pytest.fixture(scope="module")
+def model():
+    """After the first thirty rows; the last ones matter at the first horizon, and fade towards the second."""
+    flat = learn_mean(Numbers(), STEPS[:4], np.tile(LEVELS, (4, 1)), None, None, None)
+    members = tuple(Member(name, one) for name, one in zip(("graph", "nodes"), processes(), strict=True))
+    drifting, correlations = np.array([0, -1, -1]), np.array([np.eye(3), SHOWN, SHOWN])
+    stack = Stack(members, WEIGHTS, 0, HORIZONS, DRIFT[None], drifting, INFLATIONS, SHARES, correlations)
+    states = tuple(one.filtered(STEPS[:N_ROWS], OWN[:N_ROWS]) for one in processes())
+    recent = OWN[N_ROWS - 3 : N_ROWS][::-1]
+    return SeriesModel(Numbers(), flat, SCALES, stack, states, recent, N_ROWS - 1.0, N_ROWS, None, (Matern(0.5),), ())
+
+
+def law(origin, horizon):
+    """Mean, standard deviations and correlations of a row some steps after another, by hand."""
+    step = origin + horizon
+    parts = [one.filtered(STEPS[: origin + 1], OWN[: origin + 1]).forecast([float(step)]) for one in processes()]
+    mean = sum(weight * one.mean[0] for weight, one in zip(WEIGHTS, parts, strict=True))
+    variance = sum(weight * one.variance[0] for weight, one in zip(WEIGHTS, parts, strict=True))
+    last = np.concatenate([OWN[origin], OWN[origin - 1], OWN[origin - 2]])
+    # drift is whole at one step and none at two; beyond six nothing changes but the members
+    mean = mean + max(0.0, min(1.0, 2 - horizon)) * (last @ DRIFT)
+    inflation = np.array([np.interp(horizon, HORIZONS, one) for one in INFLATIONS.T])
+    share = np.interp(horizon, HORIZONS, SHARES)
+    shown = (2 - horizon) * np.eye(3) + (horizon - 1) * SHOWN if horizon < 2 else SHOWN
+    own = parts[0].node_covariance(0)
+    own = own / np.sqrt(np.outer(np.diag(own), np.diag(own)))
+    return LEVELS + SCALES * mean, SCALES * np.sqrt(inflation * variance), (1 - share) * own + share * shown
+
+
+def test_rows_ahead_are_weighted_drifting_inflated_and_correlated(model):
+    horizons = np.array([1.0, 1.5, 2.0, 3.0, 6.0, 9.0])
+    found = model.ahead(model.last + horizons)
+    np.testing.assert_array_equal(found.horizons, horizons)
+    for place, horizon in enumerate(horizons):
+        mean, std, correlation = law(N_ROWS - 1, horizon)
+        np.testing.assert_allclose(found.mean[place], mean, rtol=1e-9)
+        np.testing.assert_allclose(found.variance[place], std**2, rtol=1e-9)
+        np.testing.assert_allclose(found.correlation(place), correlation, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found.covariance(place), np.outer(std, std) * correlation, rtol=1e-9, atol=1e-12)
+
+
+def test_more_rows_move_the_state_on(model):
+    later = model.updated(rows(N_ROWS, N_ROWS + 4))
+    assert (later.last, later.n_steps) == (N_ROWS + 3.0, N_ROWS + 4)
+    np.testing.assert_allclose(later.recent, OWN[N_ROWS + 3 : N_ROWS : -1])
+    mean, std, _ = law(N_ROWS + 3, 1)
+    found = later.ahead(later.last + np.ones(1))
+    np.testing.assert_allclose(found.mean[0], mean, rtol=1e-8)
+    np.testing.assert_allclose(found.variance[0], std**2, rtol=1e-8)
+    one_more = model.updated(rows(N_ROWS, N_ROWS + 1))
+    np.testing.assert_allclose(one_more.recent, OWN[N_ROWS : N_ROWS - 3 : -1])
+    assert model.updated(rows(N_ROWS, N_ROWS)) is model
+
+
+def test_a_hole_in_a_last_row_is_filled_by_what_was_forecast_given_the_rest(model):
+    holed = rows(N_ROWS, N_ROWS + 1)
+    holed.values[0, 1] = np.nan
+    mean, std, correlation = law(N_ROWS - 1, 1)
+    covariance, seen = np.outer(std, std) * correlation, [0, 2]
+    gain = covariance[1, seen] @ np.linalg.inv(covariance[np.ix_(seen, seen)])
+    expected = mean[1] + gain @ (holed.values[0, seen] - mean[seen])
+    later = model.updated(holed)
+    np.testing.assert_allclose(later.recent[0] * SCALES + LEVELS, [*holed.values[0, :1], expected, holed.values[0, 2]])
+    np.testing.assert_allclose(later.recent[1:], OWN[N_ROWS - 1 : N_ROWS - 3 : -1])
+    empty = model.updated(replace(holed, values=np.full((1, 3), np.nan)))
+    np.testing.assert_array_equal(empty.recent[0], np.zeros(3))  # of which nothing is known
+
+
+def crps_of(observed, mean, std):
+    """Of a normal law, in closed form."""
+    z = (observed - mean) / std
+    return std * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi))
+
+
+def test_a_backtest_scores_every_forecast_from_rolling_origins(model):
+    first, everything = 20, rows(0, N_ROWS)
+    found = backtested(model, everything, first, np.array([1, 3]), "as it was")
+    assert (found.how, found.horizons.tolist(), found.n_origins.tolist()) == ("as it was", [1, 3], [9, 7])
+    for place, horizon in enumerate((1, 3)):
+        origins = np.arange(first, N_ROWS - horizon)
+        laws = [law(origin, horizon) for origin in origins]
+        mean, std = (np.array([one[part] for one in laws]) for part in range(2))
+        observed = everything.values[origins + horizon]
+        np.testing.assert_allclose(found.forecasts[horizon], [observed, mean, std], rtol=1e-7)
+        assert found.rmse["model"][place] == pytest.approx(np.sqrt(np.mean((observed - mean) ** 2)))
+        assert found.crps["model"][place] == pytest.approx(np.mean(crps_of(observed, mean, std)), rel=1e-6)
+        assert found.bias[place] == pytest.approx(np.mean(observed - mean))
+        np.testing.assert_allclose(found.node_rmse[place], np.sqrt(np.mean((observed - mean) ** 2, axis=0)))
+        for level, share in zip((0.5, 0.8, 0.9), found.coverages[:, place], strict=True):
+            inside = np.abs(observed - mean) <= norm.ppf(0.5 + level / 2) * std
+            assert share == pytest.approx(inside.mean())
+        assert found.coverage[place] == found.coverages[2, place]
+        correlation = law(N_ROWS - 1, horizon)[2]  # as it is after the last row
+        densities = [
+            multivariate_normal(cov=np.outer(s, s) * correlation).logpdf(o - m)
+            for o, m, s in zip(observed, mean, std, strict=True)
+        ]
+        np.testing.assert_allclose(found.densities[horizon], densities, rtol=1e-7)
+        assert found.log_density[place] == pytest.approx(np.sum(densities) / observed.size)
+        again = everything.values[origins]
+        assert found.rmse["persistence"][place] == pytest.approx(np.sqrt(np.mean((observed - again) ** 2)))
+        seen = everything.values[: first + 1]
+        changes = np.sqrt(np.mean((seen[horizon:] - seen[:-horizon]) ** 2, axis=0))
+        assert found.crps["persistence"][place] == pytest.approx(np.mean(crps_of(observed, again, changes)), rel=1e-6)
+    assert "seasonal naive" not in found.rmse
+    alone = backtested(model, everything, first, np.array([1, 3]), "", joint=False)
+    assert np.isnan(alone.log_density).all()
+
+
+def test_later_rows_are_forecast_from_the_last_one_and_from_each_of_them(model):
+    later = rows(N_ROWS, N_ROWS + 5)
+    found = backtested_after(model, later, np.array([1, 2]))
+    assert found.n_origins.tolist() == [5, 4]
+    for place, horizon in enumerate((1, 2)):
+        laws = [law(N_ROWS - 1 + number, horizon) for number in range(6 - horizon)]
+        mean, std = (np.array([one[part] for one in laws]) for part in range(2))
+        observed = later.values[horizon - 1 :]
+        np.testing.assert_allclose(found.forecasts[horizon], [observed, mean, std], rtol=1e-7)
+        before = rows(N_ROWS - 1, N_ROWS + 5).values[: 6 - horizon]
+        assert found.rmse["persistence"][place] == pytest.approx(np.sqrt(np.mean((observed - before) ** 2)))
+        densities = [
+            multivariate_normal(cov=np.outer(s, s) * laws[0][2]).logpdf(o - m)
+            for o, m, s in zip(observed, mean, std, strict=True)
+        ]
+        np.testing.assert_allclose(found.densities[horizon], densities, rtol=1e-6)
+
+
+def test_rows_one_step_ahead_have_distances_and_densities(model):
+    later = rows(N_ROWS, N_ROWS + 4)
+    later.values[2, 1] = later.values[3] = np.nan
+    scaled, distances, densities = one_step(model, later)
+    for number in range(2):
+        mean, std, correlation = law(N_ROWS - 1 + number, 1)
+        error, covariance = later.values[number] - mean, np.outer(std, std) * correlation
+        np.testing.assert_allclose(scaled[number], error / std, rtol=1e-7)
+        assert distances[number] == pytest.approx(np.sqrt(error @ np.linalg.solve(covariance, error) / 3))
+        assert densities[number] == pytest.approx(multivariate_normal(cov=covariance).logpdf(error))
+    mean, std, correlation = law(N_ROWS + 1, 1)
+    error, covariance = (later.values[2] - mean)[[0, 2]], (np.outer(std, std) * correlation)[np.ix_([0, 2], [0, 2])]
+    assert distances[2] == pytest.approx(np.sqrt(error @ np.linalg.solve(covariance, error) / 2))
+    assert densities[2] == pytest.approx(multivariate_normal(cov=covariance).logpdf(error))
+    assert np.isnan(scaled[2, 1])
+    assert (np.isnan(distances[3]), densities[3]) == (True, 0.0)
+
+
+def test_innovations_are_errors_of_a_step_in_deviations(model):
+    everything = rows(0, N_ROWS)
+    found = innovations(model, everything)
+    assert np.isnan(found[0]).all()
+    for row in range(3, N_ROWS, 5):
+        mean, std, _ = law(row - 1, 1)
+        np.testing.assert_allclose(found[row], (everything.values[row] - mean) / std, rtol=1e-7)
+    still = replace(model, stack=replace(model.stack, drifting=np.array([-1, -1, -1])))
+    holed = replace(everything, values=np.where(np.arange(N_ROWS)[:, None] == 20, np.nan, everything.values))
+    np.testing.assert_allclose(innovations(still, holed)[1:20], innovations(still, everything)[1:20], rtol=1e-7)
+
+
+def test_paths_have_the_means_and_covariances_of_their_rows(model):
+    ahead = model.ahead(model.last + np.array([1.0, 2.0]))
+    drawn = paths(ahead, 4_000, np.random.default_rng(0))
+    assert drawn.shape == (4_000, 2, 3)
+    for place in range(2):
+        mean, std, correlation = law(N_ROWS - 1, place + 1)
+        covariance = np.outer(std, std) * correlation
+        assert np.all(np.abs(drawn[:, place].mean(axis=0) - mean) < STANDARD_ERRORS * std / np.sqrt(4_000))
+        error = np.sqrt((covariance**2 + np.outer(std**2, std**2)) / 4_000)
+        assert np.all(np.abs(np.cov(drawn[:, place].T) - covariance) < STANDARD_ERRORS * error)
+    # rows are those of one path: the second goes with the first as the member's do
+    whole = np.cov(drawn[:, 0, 0], drawn[:, 1, 0])
+    assert whole[0, 1] > 0.1 * np.sqrt(whole[0, 0] * whole[1, 1])
+
+
+def test_scores_of_what_was_not_observed_are_not_numbers():
+    values, targets = np.arange(12.0).reshape(6, 2), np.array([2, 3])
+    observed = np.array([[4.0, np.nan], [7.0, np.nan]])
+    pieces = [(targets, observed, np.full((2, 2), 5.0), np.ones((2, 2)), None)]
+    deviations = {1: np.array([2.0, 2.0]), 3: np.array([1.0, 1.0])}
+    found = scored(np.array([1]), pieces, values, deviations, 3, "by hand")
+    np.testing.assert_allclose(found.node_rmse, [[np.sqrt(2.5), np.nan]])
+    assert found.rmse["model"][0] == pytest.approx(np.sqrt(2.5))
+    assert found.bias[0] == pytest.approx(0.5)
+    # of the row three before only the second target has one, in which the first node was 0
+    assert found.rmse["seasonal naive"][0] == pytest.approx(7.0)
+    assert found.rmse["persistence"][0] == pytest.approx(np.sqrt((2**2 + 3**2) / 2))
+    assert found.n_origins.tolist() == [2]
+    nothing = scored(np.array([1]), [(targets, np.full((2, 2), np.nan), *pieces[0][2:])], values, deviations, None, "")
+    assert np.isnan([nothing.rmse["model"][0], nothing.crps["model"][0], nothing.coverage[0], nothing.bias[0]]).all()
+
+
+def test_rows_are_joined_and_cut_with_what_stands_beside_them():
+    one, other = (Rows(np.arange(2.0) + start, np.full((2, 3), start), np.full((2, 1), -start)) for start in (0.0, 2.0))
+    both = joined([one, other])
+    np.testing.assert_array_equal(both.steps, [0, 1, 2, 3])
+    np.testing.assert_array_equal(both.exogenous[:, 0], [0, 0, -2, -2])
+    assert both.part(slice(1, 3)).exogenous.tolist() == [[0.0], [-2.0]]
+    assert joined([rows(0, 2), rows(2, 3)]).exogenous is None
