@@ -564,9 +564,7 @@ class Evidence:
     def slopes(self) -> Array:
         """``E_ij``, the derivative in ``D_ij``: equation (6). Their sum is that in the noise variance."""
         slopes = self.data.energies * self.precisions
-        slopes -= (
-            self.data.multiplicities
-        )  # in place, which saves more time than the sums take
+        slopes -= self.data.multiplicities  # in place, which saves more time than the sums take
         slopes *= 0.5 * self.precisions
         return slopes
 
