@@ -6,6 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,10 +31,7 @@ class Positivity:
 
     def padded(self, before: int, n_parameters: int) -> Positivity:
         """The constraint on a vector of parameters in which others stand before and after those of the filter."""
-        rows, constant = (
-            np.zeros((len(self.rows), n_parameters)),
-            np.zeros(n_parameters),
-        )  # np.pad takes ten times as long
+        rows, constant = np.zeros((len(self.rows), n_parameters)), np.zeros(n_parameters)  # np.pad takes far longer
         rows[:, before : before + self.constant.size] = self.rows
         constant[before : before + self.constant.size] = self.constant
         return Positivity(self.points, rows, constant)
@@ -265,10 +263,11 @@ class Parts(SpectralKernel):
         return np.vstack([part.bounds(variance) for part in self.kernels])
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        ends = np.cumsum([part.theta.size for part in self.kernels])
-        split = np.split(np.asarray(theta, dtype=float), ends[:-1])
-        learnt = tuple(part.with_theta(own) for part, own in zip(self.kernels, split, strict=True))
-        return dataclasses.replace(self, kernels=learnt)
+        values, learnt, end = np.asarray(theta, dtype=float), list[SpectralKernel](), 0
+        for part in self.kernels:
+            start, end = end, end + part.theta.size
+            learnt.append(part.with_theta(values[start:end]))
+        return type(self)(tuple(learnt), self.laplacian, self.scaled)  # without a floor, which was another filter's
 
     def scaled_by(self, factor: float) -> Self:
         return dataclasses.replace(self, kernels=tuple(part.scaled_by(factor) for part in self.kernels))
@@ -302,7 +301,7 @@ class Parts(SpectralKernel):
         return np.asarray(block_diag(*(part.log_prior_precision(spectrum, noise_variance) for part in self.kernels)))
 
     def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
-        *before, n_parameters = np.cumsum([0, *(part.theta.size for part in self.kernels)]).tolist()
+        *before, n_parameters = accumulate((part.theta.size for part in self.kernels), initial=0)
         parts = zip(before, self.kernels, strict=True)
         return tuple(one.padded(at, n_parameters) for at, part in parts for one in part.positivity(spectrum, coarse))
 
@@ -389,9 +388,6 @@ class WithResidual(Parts):
             return self
         least = float(np.min(self.residual.power(np.append(eigenvalues, 0.0))))  # zero is a frequency of every graph
         return dataclasses.replace(self, floor=FLOOR_SHARE * least)
-
-    def with_theta(self, theta: ArrayLike) -> Self:
-        return dataclasses.replace(super().with_theta(theta), floor=0.0)  # which was another filter's
 
     def scaled_by(self, factor: float) -> Self:
         return dataclasses.replace(super().scaled_by(factor), floor=self.floor * factor**2)

@@ -128,11 +128,11 @@ class Polynomial(SpectralKernel):
     @property
     def coefficients(self) -> Array:
         """Coefficients ``beta_p`` of the powers of ``lambda``, lowest first."""
-        return _padded(self._series.convert(kind=PowerSeries).coef, self._fixed_degree + 1)
+        return _padded(self._series.convert(kind=PowerSeries).coef, self._coefficients.size)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        return tuple(f"chebyshev[{order}]" for order in range(0 if self.fixed else self._fixed_degree + 1))
+        return tuple(f"chebyshev[{order}]" for order in range(0 if self.fixed else self._coefficients.size))
 
     @property
     def theta(self) -> Array:
@@ -153,12 +153,12 @@ class Polynomial(SpectralKernel):
         moved = dataclasses.replace(self, upper=spectrum.upper)
         if self.chebyshev is None:
             return moved
-        return moved._with(_padded(self._series.convert(domain=[0.0, spectrum.upper]).coef, self._fixed_degree + 1))
+        return moved._with(_padded(self._series.convert(domain=[0.0, spectrum.upper]).coef, self._coefficients.size))
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         if self.fixed:
             return [np.empty(0)]
-        constant = np.zeros(self._fixed_degree + 1)
+        constant = np.zeros(self._coefficients.size)
         constant[0] = np.sqrt(SIGNAL_SHARE * variance)
         return [*self.given_starts(), constant]
 
@@ -209,7 +209,7 @@ class Polynomial(SpectralKernel):
         smallest join the grid, and a lift by rounding is left to the end.
         """
         peak = np.max(np.abs(self.response(self.extrema())))
-        coefficients, n_terms = self._coefficients / peak, self._fixed_degree + 1
+        coefficients, n_terms = self._coefficients / peak, self._coefficients.size
         design = self.design(spectrum.eigenvalues)
         metric = (design.T * (np.maximum(spectrum.multiplicities, 0.0) / spectrum.n_nodes)) @ design
         # few frequencies do not determine a polynomial: then it moves as little as it can
@@ -242,11 +242,11 @@ class Polynomial(SpectralKernel):
         if self.fixed:
             return (self,)
         unlearnt = dataclasses.replace(self, chebyshev=None)
-        lower = [dataclasses.replace(unlearnt, degree=degree) for degree in range(self._fixed_degree)]
+        lower = [dataclasses.replace(unlearnt, degree=degree) for degree in range(self._coefficients.size - 1)]
         return (*lower, self)
 
     def grown_from(self, simpler: GraphKernel) -> Array:
-        return _padded(simpler.theta, self._fixed_degree + 1)
+        return _padded(simpler.theta, self._coefficients.size)
 
     def guides(self) -> tuple[GraphKernel, ...]:
         is_guided = self.constraint is None and not self.fixed  # many more local maxima: a constrained one starts well
@@ -275,11 +275,12 @@ class Polynomial(SpectralKernel):
     def design(self, eigenvalues: ArrayLike) -> Array:
         """Chebyshev polynomials at the eigenvalues, so that ``response = design @ theta``."""
         points = np.asarray(eigenvalues, dtype=float)
-        key = (id(points), self._fixed_degree, self.upper)
+        degree = self._coefficients.size - 1
+        key = (id(points), degree, self.upper)
         known = _designs.get(key)
         if known is not None and known[0] is points:
             return known[1]
-        design: Array = chebvander(2 * points / self.upper - 1, self._fixed_degree).astype(float, copy=False)
+        design: Array = chebvander(2 * points / self.upper - 1, degree).astype(float, copy=False)
         if not points.flags.writeable:  # the eigenvalues of a spectrum: learning asks for them at every step
             while len(_designs) >= MAX_DESIGNS:
                 _designs.popitem(last=False)
@@ -299,7 +300,7 @@ class Polynomial(SpectralKernel):
     def extrema(self) -> Array:
         """Points of ``[0, upper]`` where the filter can be smallest or largest: its ends and stationary points."""
         ends = np.array([0.0, self.upper])
-        if self._fixed_degree < 2:
+        if self._coefficients.size < 3:
             return ends
         slope = self._series.deriv().trim(1e-13 * np.max(np.abs(self._coefficients), initial=0.0))
         roots = np.asarray(slope.roots() if slope.degree() > 0 else [])
@@ -318,7 +319,12 @@ class Polynomial(SpectralKernel):
 
     @cached_property
     def _coefficients(self) -> Array:
-        return frozen(np.eye(self._fixed_degree + 1)[0] if self.chebyshev is None else np.array(self.chebyshev))
+        if self.degree == "auto":
+            raise ValueError(
+                "degree must be an integer to evaluate a polynomial; got 'auto'. "
+                "Fit a GraphGPRegressor, which stacks several degrees, or choose one of them."
+            )
+        return frozen(np.eye(self.degree + 1)[0] if self.chebyshev is None else np.array(self.chebyshev))
 
     def _with(self, coefficients: ArrayLike) -> Self:
         return dataclasses.replace(self, chebyshev=tuple(np.asarray(coefficients, dtype=float).tolist()))
@@ -326,15 +332,6 @@ class Polynomial(SpectralKernel):
     @property
     def _series(self) -> Chebyshev:
         return Chebyshev(self._coefficients, domain=[0.0, self.upper])
-
-    @property
-    def _fixed_degree(self) -> int:
-        if self.degree == "auto":
-            raise ValueError(
-                "degree must be an integer to evaluate a polynomial; got 'auto'. "
-                "Fit a GraphGPRegressor, which stacks several degrees, or choose one of them."
-            )
-        return self.degree
 
 
 def _padded(coefficients: NDArray[Any], size: int) -> Array:

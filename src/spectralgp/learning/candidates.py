@@ -93,8 +93,16 @@ class Candidate:
         return self.task.signals.units.spread * float(np.exp(-np.mean(self._log_slopes)))
 
     def in_units(self, fit: Fit) -> Fit:
-        """A fit of the task, of the signals as the user gave them."""
-        return fit.in_units(self.task.signals, self.spread, float(np.sum(self._log_slopes)))
+        """A fit of the task, of the signals as the user gave them, and of a node of relative scale one."""
+        shift = float(np.sum(self._log_slopes)) - self.task.signals.log_volume
+        return replace(
+            fit,
+            model=fit.model.scaled_by(self.spread),
+            log_likelihood=fit.log_likelihood + shift,
+            log_posterior=fit.log_posterior + shift,
+            stages=tuple([replace(stage, log_posterior=stage.log_posterior + shift) for stage in fit.stages]),
+            restarts=tuple([value + shift for value in fit.restarts]),
+        )
 
 
 Recipe: TypeAlias = tuple[GraphKernel, tuple[Term, ...], Scale, bool]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from operator import attrgetter
 from typing import ClassVar
@@ -17,7 +17,6 @@ from spectralgp._basics.html import as_html
 from spectralgp.fields import GraphGP
 from spectralgp.kernels import GraphKernel
 from spectralgp.learning.objective import Landscape, Objective, Task
-from spectralgp.signals import Signals
 from spectralgp.spectra import Errors
 
 MAX_ACTIVE = 1e-6  # response, as a share of a filter's largest, at which a constraint counts as active
@@ -155,21 +154,6 @@ class Fit:
                 "stages": "; ".join(f"{stage.name} ({stage.log_posterior:.2f})" for stage in self.stages),
                 "what was not observed": self.method,
             },
-        )
-
-    def in_units(self, signals: Signals, spread: float, log_slopes: float) -> Fit:
-        """The fit of the signals as they came in, in units of which `spread` is one; of a node of relative scale one.
-
-        `log_slopes` is what a transformation before that adds to log densities.
-        """
-        shift = log_slopes - signals.log_volume
-        return replace(
-            self,
-            model=self.model.scaled_by(spread),
-            log_likelihood=self.log_likelihood + shift,
-            log_posterior=self.log_posterior + shift,
-            stages=tuple([replace(stage, log_posterior=stage.log_posterior + shift) for stage in self.stages]),
-            restarts=tuple([value + shift for value in self.restarts]),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,11 +23,11 @@ from spectralgp.fields import (
     rows_in_time,
 )
 from spectralgp.graphs import GraphBase
-from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, NewInputs, as_input_kernel
+from spectralgp.kernels import GraphKernel, InputKernel, KernelLike, Precomputed, as_input_kernel
 from spectralgp.kernels.base import Positivity
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.signals import Signals, as_training
-from spectralgp.spectra import Errors, Exact, Modes, SpectralData, Spectrum, SpectrumSettings
+from spectralgp.spectra import Errors, Exact, SpectralData, Spectrum, SpectrumSettings
 
 NOISE_FLOOR = {"weak": 1e-6, None: 1e-3}  # smallest noise learnt, as a share of the signals' variance
 NOISE_CEILING = 10.0
@@ -173,27 +173,6 @@ class Task:
         return replace(self, inputs=inputs, signals=signals, carried=carried, observed_by=observed_by)
 
 
-@dataclass(frozen=True, eq=False)
-class _Held(InputKernel):
-    """An input kernel whose parameters are held, and whose modes are known."""
-
-    kernel: InputKernel
-    known: Modes
-
-    @property
-    def described(self) -> KernelLike:
-        return self.kernel.described
-
-    def covariance(self, inputs: Array) -> Array:
-        return self.kernel.covariance(inputs)
-
-    def modes(self, inputs: Array, scales: Array | None = None, amplitude: float = 1.0) -> Modes:
-        return self.known
-
-    def at(self, training: Array, inputs: Any) -> NewInputs:
-        return self.kernel.at(training, inputs)
-
-
 Completion = Callable[[GraphGP], Task]  # of signals with holes under a model
 
 
@@ -255,6 +234,13 @@ class Objective:
         self.input_theta = task.input_kernel.theta
         self.n_graph = graph_kernel.theta.size
         self.learns_noise = task.known_noise is None
+        self.size = task.signals.size  # number of observations
+        noise = task.noise_bounds[None] if self.learns_noise else np.empty((0, 2))
+        self.bounds = np.vstack([graph_kernel.bounds(task.variance), task.input_kernel.bounds, noise])
+        self.units = np.ones(len(self.bounds))  # a typical change of each entry of x
+        self.units[: self.n_graph] = graph_kernel.theta_units(task.variance)
+        is_on_it = spectrum.has_eigenvectors and graph_kernel.basis(spectrum) is spectrum
+        self.is_in_time = is_on_it and task.is_in_time  # whether signals are filtered in the order of time
         self._split: tuple[bytes, tuple[GraphKernel, Array, float]] | None = None
         self._evaluated: tuple[bytes, float, Array] | None = None
         self._inputs: tuple[bytes, Inputs, Array] | None = None if before is None else before._inputs
@@ -264,28 +250,10 @@ class Objective:
         self._series: tuple[InTime, list[Array]] | None = None
 
     @property
-    def size(self) -> int:
-        """Number of observations."""
-        return self.task.signals.size
-
-    @property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the entries of ``x``, for messages."""
         inputs = [f"kernel theta[{index}]" for index in range(self.input_theta.size)]
         return (*self.graph_kernel.parameter_names, *inputs, *["noise_variance"] * self.learns_noise)
-
-    @cached_property
-    def bounds(self) -> Array:
-        """Bounds of ``x``, shape (n_parameters, 2)."""
-        noise = self.task.noise_bounds[None] if self.learns_noise else np.empty((0, 2))
-        return np.vstack([self.graph_kernel.bounds(self.task.variance), self.task.input_kernel.bounds, noise])
-
-    @cached_property
-    def units(self) -> Array:
-        """A typical change of each entry of ``x``."""
-        units = np.ones(len(self.bounds))
-        units[: self.n_graph] = self.graph_kernel.theta_units(self.task.variance)
-        return units
 
     @property
     def is_of_inputs(self) -> Mask:
@@ -346,10 +314,9 @@ class Objective:
 
     def inputs_held(self, x: Array) -> Objective:
         """The objective of the graph's parameters and the noise alone, without eigendecompositions of the inputs."""
-        theta = self.split(x)[1]
-        rows, slopes = self.inputs_at(theta)
-        kernel = _Held(self.task.input_kernel.with_theta(theta), rows.modes)
-        held = Objective(replace(self.task, input_kernel=kernel), self.graph_kernel, self.spectrum, before=self)
+        rows, slopes = self.inputs_at(self.split(x)[1])
+        task = replace(self.task, input_kernel=Precomputed())  # of which all that is asked is known:
+        held = Objective(task, self.graph_kernel, self.spectrum, before=self)
         held._inputs = (b"", rows, slopes[:, :, :0])
         return held
 
@@ -390,12 +357,6 @@ class Objective:
             of_noise, slope, _ = noise_log_prior(deviation, self.task.graph.n_nodes)
             value, slopes = value + of_noise, [*slopes, np.array([noise_slope + slope])]
         return value, np.concatenate(slopes)
-
-    @cached_property
-    def is_in_time(self) -> bool:
-        """Whether signals are filtered in the order of time."""
-        spectrum = self.spectrum
-        return spectrum.has_eigenvectors and self.graph_kernel.basis(spectrum) is spectrum and self.task.is_in_time
 
     def _evidence_in_time(self, x: Array) -> EvidenceInTime:
         graph_kernel, input_theta, noise_variance = self.split(x)
@@ -514,8 +475,9 @@ class Objective:
             of_inputs = np.where(np.isnan(centres), 0.0, spreads**-2.0)
             deviation = float(np.log(noise_variance / self.task.typical_noise))
             of_noise = noise_log_prior(deviation, self.task.graph.n_nodes)[2]
-            of_graph = graph_kernel.log_prior_precision(self.spectrum, noise_variance)
-            curvature = curvature + block_diag(of_graph, np.diag([*of_inputs, *[of_noise] * self.learns_noise]))
+            own, rest = slice(self.n_graph), range(self.n_graph, len(curvature))
+            curvature[own, own] += graph_kernel.log_prior_precision(self.spectrum, noise_variance)
+            curvature[rest, rest] += [*of_inputs, *[of_noise] * self.learns_noise]
         return definite(curvature, self.units)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from operator import attrgetter
 from typing import ClassVar
 
@@ -309,22 +308,18 @@ def _is_silent(kernel: GraphKernel, spectrum: Spectrum, noise_variance: float, s
     return kernel.mean_power(spectrum) < share * unexplained
 
 
-def ascend(
-    objective: Objective, start: Array, max_iterations: int, tolerance_nats: float | None = None
-) -> SearchResult:
-    """Constrained local maximum from one start; or a point from which a step promises no more than a tolerance."""
-    return SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats))
-
-
 def _ascents(
     objective: Objective, starts: list[Array], max_iterations: int, tolerance_nats: float | None
 ) -> list[SearchResult]:
     """Ascents from several starts, each to its end unless it comes to where the highest before it ended."""
-    first, *others = starts
-    ascents = [ascend(objective, first, max_iterations, tolerance_nats)]
-    for start in others:
-        known = _Summit.of(objective, max(ascents, key=attrgetter("value")))
-        ascents.append(SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats, known)))
+    ascents, known = list[SearchResult](), None
+    for start in starts:
+        found = SearchResult(objective, *maximise(objective, start, max_iterations, tolerance_nats, known))
+        ascents.append(found)
+        is_highest = found.value == max(one.value for one in ascents)
+        if is_highest and start is not starts[-1]:
+            precision = objective.precision(found.x) if found.outcome is Outcome.CONVERGED else None
+            known = None if precision is None else _Summit(found.x, found.value, precision)
     return ascents
 
 
@@ -335,12 +330,6 @@ class _Summit:
     x: Array
     value: float
     precision: Array
-
-    @classmethod
-    def of(cls, objective: Objective, found: SearchResult) -> _Summit | None:
-        """Where a search ended; None where it did not converge, or no curvature is known there."""
-        precision = objective.precision(found.x) if found.outcome is Outcome.CONVERGED else None
-        return None if precision is None else cls(found.x, found.value, precision)
 
     def is_ahead(self, x: Array, value: float, promised: float) -> bool:
         """Whether a point is near but not higher, and the step from it promises nothing higher."""
@@ -364,7 +353,7 @@ def maximise(
     if start.size == 0:
         detail = "nothing to learn: every hyperparameter is fixed"
         return start, objective.evaluate(start)[0], Outcome.NOTHING_TO_LEARN, detail
-    size, limit = objective.size, stationarity_limit(objective.size) / 2
+    size, limit = objective.size, STATIONARITY * np.sqrt(objective.size) / 2
     x = np.clip(start, *objective.bounds.T)
     constraints, precision = _Constraints(objective, x), _fresh_precision(objective, x)
     if not constraints.allow(x, np.zeros(x.size)):
@@ -412,7 +401,7 @@ def _settled(objective: Objective, x: Array, max_iterations: int, tolerance_nats
 
     def best_at(point: Array) -> tuple[Array, float]:
         held, found = objective.inputs_held(point), point.copy()
-        found[~own] = ascend(held, point[~own], max_iterations).x
+        found[~own] = maximise(held, point[~own], max_iterations)[0]
         return found, objective.evaluate(found)[0]
 
     x, value = best_at(np.clip(x, *objective.bounds.T))
@@ -450,18 +439,13 @@ def _profile_precision(objective: Objective, x: Array, own: Mask) -> Array | Non
     return np.asarray(precision[np.ix_(own, own)] - across.T @ np.linalg.solve(others, across))
 
 
-def stationarity_limit(size: int) -> float:
-    """Residual of the gradient that counts as zero, for a number of observations."""
-    return float(STATIONARITY * np.sqrt(size))
-
-
 def judged(
     certificate: Certificate, size: int, outcome: Outcome, detail: str, met_tolerance: bool
 ) -> tuple[Outcome, str]:
     """How a search ended, by its certificate where it was not to stop before."""
     if outcome is Outcome.NOTHING_TO_LEARN or met_tolerance:
         return outcome, detail
-    limit = stationarity_limit(size)
+    limit = STATIONARITY * np.sqrt(size)
     if certificate.stationarity <= limit and certificate.feasibility <= VIOLATION:
         return Outcome.CONVERGED, f"stationary within {limit:.2g}"
     detail = f"{detail}; stationarity {certificate.stationarity:.2g} exceeds {limit:.2g}"
@@ -523,19 +507,8 @@ class _Constraints:
 
     def __init__(self, objective: Constrained, x: Array) -> None:
         self.objective, self.units, self.start = objective, objective.units, x
+        self.filters: list[Array] = []  # rows of each, to which those that steps would violate are added
         self.low, self.high = objective.bounds.T
-
-    @cached_property
-    def bounds(self) -> tuple[Array, Array]:
-        """Rows of bounds, and the least that each may be."""
-        has_low, has_high, identity = np.isfinite(self.low), np.isfinite(self.high), np.eye(self.low.size)
-        least = np.concatenate([self.low[has_low], -self.high[has_high]])
-        return np.vstack([identity[has_low], -identity[has_high]]), least
-
-    @cached_property
-    def filters(self) -> list[Array]:
-        """Rows of each filter, to which those that steps would violate are added."""
-        return [one.rows for one in self.objective.positivity(self.start, coarse=True)]
 
     def allow(self, x: Array, step: Array) -> bool:
         """Whether a step from a point violates nothing."""
@@ -554,9 +527,13 @@ class _Constraints:
         # a square root of the inverse, of which rounding does not make a complex one
         root = self.units[:, None] * vectors / np.sqrt(np.maximum(values, ROUNDING * values[-1]))
         step: Array = root @ (root.T @ gradient)
-        if self.allow(x, step):
+        if not self.filters and self.allow(x, step):  # as most do where no constraint was ever in the way
             return step
-        peaks, (bounds, least) = [float(np.max(own @ x)) for own in self.filters], self.bounds
+        self.filters = self.filters or [one.rows for one in self.objective.positivity(self.start, coarse=True)]
+        peaks = [float(np.max(own @ x)) for own in self.filters]
+        has_low, has_high, identity = np.isfinite(self.low), np.isfinite(self.high), np.eye(x.size)
+        bounds = np.vstack([identity[has_low], -identity[has_high]])
+        least = np.concatenate([self.low[has_low], -self.high[has_high]])
         for _ in range(MAX_CONSTRAINT_ROUNDS):
             rows = np.vstack([bounds, *self.filters])
             responses = [_least(own @ x, peak) for own, peak in zip(self.filters, peaks, strict=True)]
