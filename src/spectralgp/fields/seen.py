@@ -503,8 +503,8 @@ class Seen:
         |C_oo| = log |C| + log |(C^-1)_hh|`` takes fewer steps. The trace of the matrix, where it is known, corrects
         what probes say of it, by as much as its logarithm is linear in it.
         """
-        complete, by_holes = self.covariance, self.is_mask and self.covariance.is_written_out
-        by_holes = by_holes and np.mean(self.missing) <= MOST_HOLES_PROBED
+        complete, share = self.covariance, float(np.mean(self.missing))
+        by_holes = self.is_mask and complete.is_written_out and share <= MOST_HOLES_PROBED
         probed, known = (self.missing, complete.log_determinant()) if by_holes else (self.observed, 0.0)
         chosen, excess = complete.load(probed.astype(float)), None
         if not self.is_mask:
