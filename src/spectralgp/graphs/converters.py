@@ -52,24 +52,20 @@ def as_graph(graph: Any) -> Graph:
             f"graph must be one adjacency matrix, with two axes; got three, of lengths {tuple(graph.shape)}. A graph "
             "that varies in time is not modelled: pass one, such as the mean over the first axis."
         )
-    for base in type(graph).__mro__:
-        library = base.__module__.partition(".")[0]
-        if library in _READERS:
-            return _READERS[library](graph)
-    return Graph(graph)
+    return (_reader_of(graph) or Graph)(graph)
+
+
+def _reader_of(graph: Any) -> Callable[[Any], Graph] | None:
+    """The function that reads graphs of an object's library."""
+    libraries = (base.__module__.partition(".")[0] for base in type(graph).__mro__)
+    return next((_READERS[library] for library in libraries if library in _READERS), None)
 
 
 def _holds_graphs(graphs: Any) -> bool:
     """Whether a collection has graphs, or matrices, as its members: rows of one matrix have one axis."""
-    members = list(graphs.values() if isinstance(graphs, dict) else graphs)
     return any(
-        isinstance(one, GraphBase)
-        or len(getattr(one, "shape", ())) == 2
-        or (
-            not hasattr(one, "shape")
-            and any(base.__module__.partition(".")[0] in _READERS for base in type(one).__mro__)
-        )
-        for one in members
+        len(one.shape) == 2 if hasattr(one, "shape") else isinstance(one, GraphBase) or _reader_of(one) is not None
+        for one in (graphs.values() if isinstance(graphs, dict) else graphs)
     )
 
 

@@ -290,7 +290,7 @@ class Moments(Program):
     def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> Any:
         # at half the scale, from -T_0: scale L T_0 / 2 - 2 T_0 + T_0 is T_1 = A T_0
         share = 0.5 if self.is_first and number == 0 else 1.0
-        return local.advance(share * scale, *state.blocks, n_rows, self.gram)
+        return local.advance(share * scale, state.blocks[0], state.blocks[1], n_rows, self.gram)
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,7 +307,7 @@ class Probes(Program):
 
     def step(self, local: LocalLaplacian, scale: float, state: State, number: int, n_rows: int) -> None:
         share = 0.5 if self.is_first and number == 0 else 1.0  # as for moments
-        local.step(share * scale, *state.blocks, n_rows)
+        local.step(share * scale, state.blocks[0], state.blocks[1], n_rows)
         self._add(local, state.blocks[1], state.carried, number + self.is_first)
 
     def _add(self, local: LocalLaplacian, block: Any, carried: dict[str, Any], term: int) -> None:
@@ -331,7 +331,7 @@ class Clenshaw(Program):
         is_half = self.is_last and number == len(self.coefficients) - 1
         if is_half:  # at half the scale, from b_2 - b_1: scale L b_1 / 2 - 2 b_1 - b_2 + b_1 is A b_1 - b_2
             previous -= current
-        local.step(scale / 2 if is_half else scale, *state.blocks, n_rows)
+        local.step(scale / 2 if is_half else scale, state.blocks[0], state.blocks[1], n_rows)
         multiply = ArrayOperator.combine if self.coefficients.ndim == 3 else ArrayOperator.scale
         previous += multiply(state.carried["columns"][:n_rows], self.coefficients[number])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import warnings
 from collections.abc import Hashable, Sequence
+from operator import getitem
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def _from_dask(operator: PartitionedOperator, signals: Any) -> Futures:
 
 def _pieces(operator: PartitionedOperator, wholes: Futures, n_pieces: int) -> list[Futures]:
     """The pieces of every whole, asked for while that is in memory: from a disk it would be read for every piece."""
-    return [[operator.submit(_piece, whole, number) for number in range(n_pieces)] for whole in wholes]
+    return [[operator.submit(getitem, whole, number) for number in range(n_pieces)] for whole in wholes]
 
 
 def _split(chunk: Any, folder: str, content_hash: str, start: int, n_parts: int) -> list[tuple[NDArray[Any], ...]]:
@@ -127,10 +128,6 @@ def _grouped(groups: NDArray[Any], n_groups: int, *arrays: NDArray[Any]) -> list
     order = np.argsort(groups, kind="stable")
     stops = np.searchsorted(groups[order], np.arange(1, n_groups))
     return [tuple(array[rows] for array in arrays) for rows in np.split(order, stops)]
-
-
-def _piece(pieces: list[Any], number: int) -> Any:
-    return pieces[number]
 
 
 def _put_together(key: TaskKey, pieces: list[tuple[NDArray[Any], ...]]) -> Any:

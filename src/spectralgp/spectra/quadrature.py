@@ -557,7 +557,8 @@ class Quadrature(Spectrum):
         """Series of the quadratics closest to functions in the mean over the spectrum, and of what is left of them."""
         points, roots = 2 * self.eigenvalues / self.end - 1, np.sqrt(np.maximum(self.multiplicities, 0.0))[:, None]
         design, values = chebvander(points, min(2, coefficients.shape[1] - 1)), chebval(points, coefficients.T).T
-        quadratics = np.linalg.lstsq(roots * design, roots * values, rcond=None)[0].T
+        solution = np.linalg.lstsq(roots * design, roots * values, rcond=None)[0]
+        quadratics = np.asarray(solution.T, dtype=np.float64)
         left = coefficients.copy()
         left[:, : quadratics.shape[1]] -= quadratics
         return quadratics, left
