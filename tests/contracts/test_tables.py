@@ -362,3 +362,15 @@ def test_single_precision_of_tables_is_kept_on_large_graphs():
     table = pl.DataFrame(signals, schema=[str(node) for node in range(60)])
     fitted = GraphGPRegressor(graph, Polynomial(1), spectrum="chebyshev").fit(X[:8], table)
     assert fitted.predict(X[:8]).schema["0"] == pl.Float32
+
+
+def test_later_signals_of_xarray_have_their_nodes_by_name_whatever_dimensions_are_called():
+    """Fitted along "time" by "station"; a table with other dimensions is known by the coordinate of names."""
+    fitted = quick_model().fit(X, xarray_table(Y, NAMES, ("time", "station")))
+    expected = fitted.log_predictive_density(X[:3], Y[:3])
+    for table in (
+        xarray_table(Y[:3], NAMES, ("time", "place")).rename(time="year"),
+        xarray_table(Y[:3][:, ORDER], SHUFFLED, ("time", "place")).rename(time="year"),
+        xarray_table(Y[:3], NAMES, ("time", "place")).rename(time="year").T,
+    ):
+        assert fitted.log_predictive_density(X[:3], table) == pytest.approx(expected, rel=1e-12)
