@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from spectralgp.graphs import Graph
 from spectralgp.report import figures, numbers
 from spectralgp.report.numbers import Filled, Predictions
 from spectralgp.report.shapes import Modes, shape_of
@@ -127,12 +126,10 @@ def test_filters_have_an_axis_for_their_units_and_one_for_shares():
 
 
 def test_counts_are_of_signals_nodes_and_what_is_missing():
-    graph = Graph.from_edges([(0, 1), (2, 3)], n_nodes=5)
     inputs = np.array([[1.0], [1.0], [1.0], [2.0]])
     training = np.array([[1.0, 2, 3, 4, NAN]] * 2 + [[1.0, 2, 3, NAN, NAN]] * 2)
-    found = numbers._counts(graph, inputs, training, 2)
-    assert (found.signals, found.nodes, found.edges, found.components) == (4, 5, 2, 3)
-    assert (found.repeated, found.empty, found.missing, found.unseen) == (1, 2, 6, 1)
-    assert numbers._counts(graph, np.empty((4, 0)), training, 0).repeated == 0
-    nothing = numbers._counts(graph, np.empty((0, 1)), np.empty((0, 5)), 0)
+    found = numbers._counts(inputs, training, 2)
+    assert (found.signals, found.repeated, found.empty, found.missing, found.unseen) == (4, 1, 2, 6, 1)
+    assert numbers._counts(np.empty((4, 0)), training, 0).repeated == 0
+    nothing = numbers._counts(np.empty((0, 1)), np.empty((0, 5)), 0)
     assert (nothing.signals, nothing.missing, nothing.unseen, nothing.repeated) == (0, 0, 0, 0)

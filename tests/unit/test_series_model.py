@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from spectralgp.forecasting.backtests import scored
+from spectralgp.forecasting.backtests import Scored, scored
 from spectralgp.forecasting.mean import learn_mean
 from spectralgp.forecasting.model import (
     Rows,
@@ -229,9 +229,8 @@ def test_paths_have_the_means_and_covariances_of_their_rows(model):
 def test_scores_of_what_was_not_observed_are_not_numbers():
     values, targets = np.arange(12.0).reshape(6, 2), np.array([2, 3])
     observed = np.array([[4.0, np.nan], [7.0, np.nan]])
-    pieces = [(targets, observed, np.full((2, 2), 5.0), np.ones((2, 2)), None)]
-    deviations = {1: np.array([2.0, 2.0]), 3: np.array([1.0, 1.0])}
-    found = scored(np.array([1]), pieces, values, deviations, 3, "by hand")
+    pieces = [Scored(targets, observed, np.full((2, 2), 5.0), np.ones((2, 2)))]
+    found = scored(np.array([1]), pieces, values, values, 3, "by hand")
     np.testing.assert_allclose(found.node_rmse, [[np.sqrt(2.5), np.nan]])
     assert found.rmse["model"][0] == pytest.approx(np.sqrt(2.5))
     assert found.bias[0] == pytest.approx(0.5)
@@ -239,7 +238,8 @@ def test_scores_of_what_was_not_observed_are_not_numbers():
     assert found.rmse["seasonal naive"][0] == pytest.approx(7.0)
     assert found.rmse["persistence"][0] == pytest.approx(np.sqrt((2**2 + 3**2) / 2))
     assert found.n_origins.tolist() == [2]
-    nothing = scored(np.array([1]), [(targets, np.full((2, 2), np.nan), *pieces[0][2:])], values, deviations, None, "")
+    unseen = [replace(pieces[0], observed=np.full((2, 2), np.nan))]
+    nothing = scored(np.array([1]), unseen, values, values, None, "")
     assert np.isnan([nothing.rmse["model"][0], nothing.crps["model"][0], nothing.coverage[0], nothing.bias[0]]).all()
 
 

@@ -167,7 +167,7 @@ def test_loops_stay_inside_their_arrays(name, spacing, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(filters, "STEADY", 1e-3)
         steadily = answers()
-    for one in ("_fill", "forward", "backward", "scores", "_sum", "products", "generated"):
+    for one in ("gains", "forward", "backward", "scores", "informations", "products"):
         monkeypatch.setattr(loops, one, getattr(loops, one).py_func)
     monkeypatch.setattr(loops, "FEWEST_ROWS", 2)  # so that tables have to grow
     monkeypatch.setattr(loops, "FIRST_NUMBERS", 1)

@@ -290,7 +290,7 @@ class Signals:
             # no level of ones: it does not change a variance, and may be so large as to drown it
             shifted = Signals(self._store, rows=self._rows, level=np.append(self._level[:-1], 0.0))
             gram, ones = shifted._of_view(self._store.gram), self._store.gram[-1]
-            mean = float(np.mean(ones[self._rows]) - shifted._level @ ones) / ones[-1]
+            mean = float((np.mean(ones[self._rows]) - shifted._level @ ones) / ones[-1])
             variance = float(np.trace(gram)) / self.size - mean**2
         return variance if variance > self._store.rounding**2 else 0.0
 

@@ -213,7 +213,7 @@ def test_what_only_one_of_two_groups_has_is_left_out_beside_each_other():
 
 def test_values_of_candidates_are_looked_at_in_some_nodes():
     """Points of equal probability: of 19 intervals the middles, for every value that was held out."""
-    folds = Folds((N_SIGNALS, 7), Stacking(3), np.random.default_rng(4))
+    folds = Folds((N_SIGNALS, 7), Stacking(n_folds=3), np.random.default_rng(4))
     (candidate,) = candidates(TASKS["kernel"], KERNELS[:1])
     folds.score([candidate])
     observed, points = folds.values(candidate)
