@@ -276,7 +276,7 @@ def test_long_and_wide_are_the_same_signals(file):
     ("content", "message"),
     [
         (
-            "day,node,value\n1,a,1\n1,b,2\n1,a,3\n1,c,1\n",
+            "day,node,value\n1,a,1\n1,b,2\n1,a,3\n1,c,1\n1,b,4\n",  # of two copies the first is named
             r"one value for each signal and node; got another one than in row 2 in row 4, column 'node'",
         ),
         ("day,node,value\n1,a,1\n1,b,2\n1,d,3\n1,c,1\n", r"got nodes that are no node: 'd'"),

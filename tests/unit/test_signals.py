@@ -344,3 +344,11 @@ def test_many_signals_say_the_same_without_products_with_each_other(center, scal
         assert np.allclose(other.values, one.values, rtol=EXACT)
         for name in ("mean_square", "variance", "variance_within"):
             assert getattr(other, name) == pytest.approx(getattr(one, name), rel=EXACT)
+
+
+def test_scales_of_nodes_are_those_of_all_blocks_however_large_each_is(monkeypatch):
+    """Blocks are looked at in units of their own largest value."""
+    values = np.random.default_rng(3).standard_normal((N_SIGNALS, 9)) * np.repeat([1.0, 40.0, 900.0], 3)
+    whole = read_signals(values, "node", "node")
+    monkeypatch.setattr(reading, "BLOCK", 3 * N_SIGNALS)
+    np.testing.assert_allclose(read_signals(values, "node", "node").units.divisor, whole.units.divisor, rtol=1e-12)
