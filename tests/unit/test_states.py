@@ -141,6 +141,19 @@ def test_a_steady_state_equals_the_full_recursion(name, spacing, engine, monkeyp
         assert error(one, other) < SAME
 
 
+def answers(space, line, values):
+    """All that a filter answers."""
+    found = Filter.of(space, line)
+    return [
+        *found.table,
+        found.solve(values),
+        found.inverse_diagonal(),
+        found.times(values),
+        found.drawn(values),
+        *evaluate(space, line, [values, 0.5 * values]),
+    ]
+
+
 @pytest.mark.parametrize("name", ["1/2", "1/2 + 5/2", "oscillator"])
 @pytest.mark.parametrize("spacing", ["even", "gaps"])
 def test_loops_stay_inside_their_arrays(name, spacing, monkeypatch):
@@ -150,30 +163,19 @@ def test_loops_stay_inside_their_arrays(name, spacing, monkeypatch):
     times, values = times[:24], values[:24]
     line = Timeline.of(times)
 
-    def answers():
-        found = Filter.of(space, line)
-        return [
-            *found.table,
-            found.solve(values),
-            found.inverse_diagonal(),
-            found.times(values),
-            found.drawn(values),
-            *evaluate(space, line, [values, 0.5 * values]),
-        ]
-
     with monkeypatch.context() as patch:
         patch.setattr(filters, "_compiled", lambda: None)
-        plainly = answers()
+        plainly = answers(space, line, values)
     with monkeypatch.context() as patch:
         patch.setattr(filters, "STEADY", 1e-3)
-        steadily = answers()
+        steadily = answers(space, line, values)
     for one in ("gains", "forward", "backward", "scores", "informations", "products"):
         monkeypatch.setattr(loops, one, getattr(loops, one).py_func)
     monkeypatch.setattr(loops, "FEWEST_ROWS", 2)  # so that tables have to grow
     monkeypatch.setattr(loops, "FIRST_NUMBERS", 1)
     for expected, steady in ((plainly, filters.STEADY), (steadily, 1e-3)):
         monkeypatch.setattr(filters, "STEADY", steady)
-        for one, other in zip(answers(), expected, strict=True):
+        for one, other in zip(answers(space, line, values), expected, strict=True):
             assert error(one, other) < SAME
 
 
@@ -184,19 +186,9 @@ def test_numpy_equals_numba(name, spacing, monkeypatch):
     space, times, values = case(name, spacing, n_steps=300)
     line = Timeline.of(times)
 
-    def answers():
-        found = Filter.of(space, line)
-        return [
-            found.solve(values),
-            found.inverse_diagonal(),
-            found.times(values),
-            found.drawn(values),
-            *evaluate(space, line, [values, 0.5 * values]),
-        ]
-
-    compiled = answers()
+    compiled = answers(space, line, values)
     monkeypatch.setattr(filters, "_compiled", lambda: None)
-    for one, other in zip(answers(), compiled, strict=True):
+    for one, other in zip(answers(space, line, values), compiled, strict=True):
         assert error(one, other) < SAME
 
 
