@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 import socket
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -43,7 +43,8 @@ from spectralgp.partitioned.partitioning import Partitioning
 
 MAX_AUTO_HOPS = 8
 MAX_AUTO_HALO = 0.25  # of the nodes, in all halos together
-LOCK, SCRATCH = "building.lock", "building-"
+LOCK, LOCK_GUARD, SCRATCH = "building.lock", "building.lock.guard", "building-"
+PROCESS = secrets.token_hex(8)  # tells this process from one that had its number before
 BESIDE = (NAMES, COORDINATES, OWNERS, PLACES)  # files that may stand beside the head
 FOLDERS = re.compile(rf"{SCRATCH}[0-9a-f]+|{PART}-\d{{5,}}")
 
@@ -196,7 +197,7 @@ def building(
                 f"names must be text or numbers to be written to a folder; got {name!r} of {type(name).__name__}. "
                 "Pass names=[str(name) for name in names]."
             )
-    files = {HEAD, LOCK, *BESIDE}
+    files = {HEAD, LOCK, LOCK_GUARD, *BESIDE}
     found = home.iterdir() if home.is_dir() else [home] if home.exists() else []
     if not all(path.name in files or FOLDERS.fullmatch(path.name) for path in found):
         raise ValueError(f"folder must be new or empty; got {home} with other things in it. Choose another folder.")
@@ -260,30 +261,72 @@ def _fingerprint(arguments: Sequence[Any]) -> str:
     return digest.hexdigest()[:32]
 
 
+# ----------------------------------------------------------------------------------------------- one builder at a time
+
+
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from building in a folder; the system lets go of the lock of a process that dies."""
-    path = folder / LOCK
-    with path.open("a+", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # the holder may have finished, and deleted its lock, between the two lines above
-            is_ours = os.path.samestat(os.fstat(lock.fileno()), path.stat())
-        except (BlockingIOError, FileNotFoundError):
-            is_ours = False
-        if not is_ours:
-            lock.seek(0)
-            builder = lock.read() or "one that has not said which"
+    """Keep other processes from building in a folder; a lock whose process is dead is taken over."""
+    lock, own = folder / LOCK, {"host": socket.gethostname(), "pid": os.getpid(), "process": PROCESS}
+    if not _take(lock, own):
+        holder = _holder(lock)
+        if _is_dead(holder, own):
+            guard = lock.with_name(LOCK_GUARD)
+            with suppress(FileExistsError):  # one process at a time, lest a second deletes the lock of the first
+                guard.mkdir()
+                if _holder(lock) == holder:
+                    lock.unlink()
+                guard.rmdir()
+        if not _take(lock, own):
+            holder = _holder(lock)
+            builder = f"process {holder['pid']} on {holder['host']}" if holder else "one that has not said which"
             raise ValueError(
                 f"folder must be built by one process at a time; got {folder}, and another process builds here: "
-                f"{builder}. Wait until it is done, or choose another folder."
+                f"{builder}. Wait until it is done, or choose another folder; if it runs no more, delete {lock}."
             )
-        lock.truncate(0)
-        print(f"process {os.getpid()} on {socket.gethostname()}", end="", file=lock, flush=True)
+    try:
+        yield
+    finally:
+        if _holder(lock) == own:
+            lock.unlink()
+
+
+def _take(lock: Path, own: dict[str, Any]) -> bool:
+    """Whether a lock could be made, which says who holds it."""
+    try:
+        with lock.open("x", encoding="utf-8") as file:
+            json.dump(own, file)
+    except FileExistsError:
+        return False
+    except BaseException:  # it was made, but not written
+        lock.unlink(missing_ok=True)
+        raise
+    return True
+
+
+def _holder(lock: Path) -> dict[str, Any]:
+    """What a lock says of the process that holds it; nothing if it is gone, or not written yet."""
+    try:
+        found = json.loads(lock.read_text(encoding="utf-8"))
+        return {"host": str(found["host"]), "pid": int(found["pid"]), "process": str(found["process"])}
+    except (OSError, LookupError, TypeError, ValueError):
+        return {}
+
+
+def _is_dead(holder: dict[str, Any], own: dict[str, Any]) -> bool:
+    """Whether a process is known to run no more: on this machine, by a number that nobody has or that is now ours."""
+    if not holder or holder["host"] != own["host"]:
+        return False
+    if holder["pid"] == own["pid"]:
+        return bool(holder["process"] != own["process"])
+    if os.name == "posix":  # elsewhere the question would end the process that is asked for
         try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+            os.kill(holder["pid"], 0)
+        except ProcessLookupError:
+            return True
+        except OSError:  # it is there, and somebody else's
+            pass
+    return False
 
 
 # ------------------------------------------------------------------------------------------------- rows of the weights
