@@ -15,7 +15,7 @@ from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array
 from spectralgp.fields.shrinkage import Shrinkage
 from spectralgp.kernels import GraphKernel, NewInputs
-from spectralgp.spectra import FilterBank, Filters, Modes, Oblique, Spectrum, modes_of
+from spectralgp.spectra import ExactSpectrum, FilterBank, Filters, Modes, Spectrum, modes_of, oblique
 
 PowersOfEigenvalues = Callable[[Array], tuple[Array, Array]]
 
@@ -342,7 +342,7 @@ class ShrunkNodes(Nodes):
         return {**without_caches(self), "_turned": self._turned}
 
     @cached_property
-    def _turned(self) -> tuple[Array, Oblique, Array]:
+    def _turned(self) -> tuple[Array, ExactSpectrum, Array]:
         """``g``, the basis ``B``, and the Cholesky factor of ``D_h R D_h``; its diagonal where it has nothing else."""
         graph, spectrum = self.graph, self.graph.basis
         eigenvalues, profile = spectrum.eigenvalues, self.shrinkage.profile
@@ -351,18 +351,18 @@ class ShrunkNodes(Nodes):
         scales = np.sqrt(own) * profile
         ratios = np.sqrt(power) * profile / scales
         if self.shrinkage.is_identity:
-            return np.square(ratios), Oblique(self.graph.spectrum, vectors * scales, vectors / scales), scales
+            return np.square(ratios), oblique(self.graph.spectrum, vectors * scales, vectors / scales), scales
         root = self.shrinkage.root_of_mean
         # C^-1 D_a R D_a C^-T with C = D_h L is L^-1 D_a/h R D_a/h L^-T
         turned = solve_triangular(root, ratios[:, None] * root, lower=True, check_finite=False)
         power, directions = np.linalg.eigh(turned @ turned.T)
         factor = scales[:, None] * root
         dual = solve_triangular(factor, directions, lower=True, trans="T", check_finite=False)
-        basis = Oblique(self.graph.spectrum, vectors @ (factor @ directions), vectors @ dual)
+        basis = oblique(self.graph.spectrum, vectors @ (factor @ directions), vectors @ dual)
         return np.maximum(power, 0.0), basis, factor
 
     @property
-    def basis(self) -> Oblique:
+    def basis(self) -> ExactSpectrum:
         return self._turned[1]
 
     @cached_property

@@ -21,7 +21,7 @@ from spectralgp.graphs import Graph
 from spectralgp.kernels import NewInputs
 from spectralgp.likelihoods import Likelihood
 from spectralgp.signals import Signals, Units, expected_signals
-from spectralgp.spectra import Exact, Filters, Modes, Oblique, Spectrum, modes_of
+from spectralgp.spectra import ExactSpectrum, Filters, Modes, Spectrum, modes_of
 
 NO_COVARIANCE = (
     "return_cov must be False with a likelihood, whose values are no linear functions of the latent signals; got True. "
@@ -238,7 +238,8 @@ class LawNodes(Nodes):
 
     @cached_property
     def basis(self) -> Spectrum:
-        return Oblique(Exact().of(Graph.edgeless(self.modes.values.size)), self.modes.vectors, self.modes.vectors)
+        graph, numbers = Graph.edgeless(self.modes.values.size), np.arange(float(self.modes.values.size))
+        return ExactSpectrum(graph, "combinatorial", False, numbers, self.modes.vectors)
 
     def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
         return self.modes.values, np.zeros(self.modes.values.size)

@@ -11,5 +11,5 @@ from spectralgp.spectra.base import (
     SpectrumSettings,
     modes_of,
 )
-from spectralgp.spectra.exact import Eigenpairs, Exact, ExactSpectrum, MatrixBasis, Oblique, SpectralSignals, decompose
+from spectralgp.spectra.exact import Eigenpairs, Exact, ExactSpectrum, SpectralSignals, decompose, oblique
 from spectralgp.spectra.quadrature import Chebyshev, DensityState, Quadrature, SpectralMoments, release_passes

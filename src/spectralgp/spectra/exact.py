@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -136,68 +135,6 @@ class ExpectedSignals(SpectralData):
         return self.mean.quadratics(factors) + sum(SpectralSignals(one).quadratics(factors) for one in rotated)
 
 
-class MatrixBasis(Spectrum):
-    """A spectrum whose vectors are known: blocks are coordinates in rows, and matrices take signals there and back."""
-
-    has_eigenvectors = True
-    forward: Array | None  # vectors in columns, by which coordinates become signals; None: the nodes themselves
-    backward: Array | None  # the inverse of the transpose of `forward`, by which signals become coordinates
-
-    @cached_property
-    def multiplicities(self) -> Array:
-        return np.ones(self.n_nodes)
-
-    @abstractmethod
-    def coefficients(self, signals: Signals) -> Array:
-        """Coordinates of signals, shape (n_signals, n_nodes)."""
-
-    def require_eigenvectors(self, message: str) -> Array:
-        return np.eye(self.n_nodes) if self.forward is None else self.forward
-
-    def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
-        own = self.coefficients(signals)
-        mean = SpectralSignals(own if carried is None else np.vstack([own, self.load(carried)]))
-        if signals.deviations is None:
-            return mean
-        return ExpectedSignals(mean, Spread(self.load(signals.deviations)), np.eye(len(own)))
-
-    def read_block(self, block: Array) -> SpectralSignals:
-        return SpectralSignals(block)
-
-    def load(self, signals: Any) -> Array:
-        return np.asarray(signals if self.backward is None else times_matrix(signals, self.backward))
-
-    def unload(self, block: Array) -> Array:
-        return block if self.forward is None else times_matrix(block, self.forward.T)
-
-    def zeros(self, n_signals: int) -> Array:
-        return np.zeros((n_signals, self.n_nodes))
-
-    def white(self, n_signals: int, random_state: np.random.Generator) -> Array:
-        return random_state.standard_normal((n_signals, self.n_nodes))
-
-    def filtered(self, block: Array, filters: Filters) -> Array:
-        return filters.apply(block, self.eigenvalues)
-
-    def combined(self, block: Array, matrix: Array) -> Array:
-        return matrix @ block
-
-    def stack(self, signals: list[Array]) -> Array:
-        return np.stack(signals)
-
-    def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Array, Array]:
-        """``sum_j V_mj^2 f(lambda_j)``: equation (9)."""
-        values, chosen = functions(self.eigenvalues), slice(None) if nodes is None else nodes
-        exact = values[:, chosen] if self.forward is None else values @ np.square(self.forward[chosen]).T
-        return exact, np.zeros(values.shape[0])
-
-    def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
-        return Errors()
-
-    def refined(self) -> None:
-        return
-
-
 @dataclass(frozen=True)
 class Exact(SpectrumSettings):
     """Settings of the exact spectrum, by an eigendecomposition: there are none.
@@ -273,22 +210,28 @@ class Eigenpairs:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExactSpectrum(MatrixBasis):
-    """Eigenvalues and eigenvectors of a graph Laplacian, ``L = V diag(lambda) V^T``. Made by `decompose`."""
+class ExactSpectrum(Spectrum):
+    """Eigenvalues and eigenvectors of a graph Laplacian, ``L = V diag(lambda) V^T``. Made by `decompose`.
 
-    graph: Graph
+    Blocks are coordinates in rows. Other vectors ``B`` of the nodes, which `oblique` puts in place of the eigenvectors,
+    take signals there and back too: ``y = B x`` and ``x = B^-1 y``.
+    """
+
+    graph: GraphBase
     laplacian: LaplacianKind
     scaled: bool  # whether eigenvalues are divided by the largest, so that they lie in [0, 1] (equation (2))
     frequencies: Array  # the eigenvalues before scaling, ascending
-    forward: Array | None = None  # the eigenvectors in columns; None, as on a graph without edges: the nodes themselves
+    forward: Array | None = None  # the vectors in columns; None, as on a graph without edges: the nodes themselves
+    dual: Array | None = None  # ``B^-T``, where the vectors are not eigenvectors
     n_moments: None = field(default=None, init=False)
+    has_eigenvectors = True
 
     __getstate__ = without_caches
 
     @property
-    def backward(self) -> Array | None:  # type: ignore[override]
-        """The eigenvectors, which are orthonormal."""
-        return self.forward
+    def backward(self) -> Array | None:
+        """The inverse of the transpose of `forward`, by which signals become coordinates."""
+        return self.forward if self.dual is None else self.dual
 
     @property
     def found(self) -> Eigenpairs | None:
@@ -299,19 +242,74 @@ class ExactSpectrum(MatrixBasis):
         """In columns, in the order of `eigenvalues`."""
         return np.eye(self.n_nodes) if self.forward is None else self.forward
 
+    def require_eigenvectors(self, message: str) -> Array:
+        return self.eigenvectors
+
     @cached_property
     def eigenvalues(self) -> Array:
         return frozen(self.frequencies / self.largest_eigenvalue) if self.scaled else self.frequencies
+
+    @cached_property
+    def multiplicities(self) -> Array:
+        return np.ones(self.n_nodes)
 
     @property
     def largest_eigenvalue(self) -> float:
         return float(self.frequencies[-1]) or 1.0
 
-    def mean(self, values: Array) -> Array:
-        return np.mean(values, axis=0)
+    @cached_property
+    def log_volume(self) -> float:
+        """``log |det B|``."""
+        return 0.0 if self.dual is None else float(np.linalg.slogdet(self.eigenvectors)[1])
 
     def coefficients(self, signals: Signals) -> Array:
-        return signals.values if self.forward is None else signals.transform(self.forward)
+        """Coordinates of signals, shape (n_signals, n_nodes)."""
+        if self.forward is None or self.dual is not None:
+            return self.load(signals.values)
+        return signals.transform(self.forward)  # which remembers them: eigenvectors are asked for again
+
+    def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
+        own = self.coefficients(signals)
+        mean = SpectralSignals(own if carried is None else np.vstack([own, self.load(carried)]))
+        if signals.deviations is None:
+            return mean
+        return ExpectedSignals(mean, Spread(self.load(signals.deviations)), np.eye(len(own)))
+
+    def read_block(self, block: Array) -> SpectralSignals:
+        return SpectralSignals(block)
+
+    def load(self, signals: Any) -> Array:
+        return np.asarray(signals if self.backward is None else times_matrix(signals, self.backward))
+
+    def unload(self, block: Array) -> Array:
+        return block if self.forward is None else times_matrix(block, self.forward.T)
+
+    def zeros(self, n_signals: int) -> Array:
+        return np.zeros((n_signals, self.n_nodes))
+
+    def white(self, n_signals: int, random_state: np.random.Generator) -> Array:
+        return random_state.standard_normal((n_signals, self.n_nodes))
+
+    def filtered(self, block: Array, filters: Filters) -> Array:
+        return filters.apply(block, self.eigenvalues)
+
+    def combined(self, block: Array, matrix: Array) -> Array:
+        return matrix @ block
+
+    def stack(self, signals: list[Array]) -> Array:
+        return np.stack(signals)
+
+    def diagonals(self, functions: OfEigenvalues, nodes: Indices | None = None) -> tuple[Array, Array]:
+        """``sum_j V_mj^2 f(lambda_j)``: equation (9)."""
+        values, chosen = functions(self.eigenvalues), slice(None) if nodes is None else nodes
+        exact = values[:, chosen] if self.forward is None else values @ np.square(self.forward[chosen]).T
+        return exact, np.zeros(values.shape[0])
+
+    def errors(self, variances: OfEigenvalues, data: SpectralData) -> Errors:
+        return Errors()
+
+    def refined(self) -> None:
+        return
 
     def transform(self, signals: ArrayLike) -> Array:
         """Graph Fourier transform ``Y V`` of a signal, or of several in rows; frequencies are in the last axis."""
@@ -344,43 +342,13 @@ class ExactSpectrum(MatrixBasis):
         return f"ExactSpectrum({self.n_nodes} frequencies of the {scaled}{self.laplacian} Laplacian)"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Oblique(MatrixBasis):
-    """Another basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (15)."""
+def oblique(spectrum: Spectrum, vectors: Array, dual: Array) -> ExactSpectrum:
+    """Another basis ``B`` of the nodes, not orthonormal, in which two covariances are diagonal: equation (15).
 
-    spectrum: Spectrum
-    forward: Array  # B
-    backward: Array  # B^-T
-    graph: GraphBase = field(init=False)
-    laplacian: LaplacianKind = field(init=False)
-    scaled: bool = field(init=False)
-    n_moments: None = field(default=None, init=False)
-
-    __getstate__ = without_caches
-
-    def __post_init__(self) -> None:
-        for name in ("graph", "laplacian", "scaled"):
-            object.__setattr__(self, name, getattr(self.spectrum, name))
-
-    @property
-    def found(self) -> object:
-        return self.spectrum.found
-
-    @cached_property
-    def eigenvalues(self) -> Array:
-        return frozen(np.arange(float(self.n_nodes)))  # of no Laplacian: they number the vectors
-
-    @property
-    def largest_eigenvalue(self) -> float:
-        return self.spectrum.largest_eigenvalue
-
-    @cached_property
-    def log_volume(self) -> float:
-        """``log |det B|``."""
-        return float(np.linalg.slogdet(self.forward)[1])
-
-    def coefficients(self, signals: Signals) -> Array:
-        return signals.values @ self.backward
+    Its eigenvalues are of no Laplacian: they number the vectors. `dual` is ``B^-T``.
+    """
+    numbers = frozen(np.arange(float(spectrum.n_nodes)))
+    return ExactSpectrum(spectrum.graph, spectrum.laplacian, False, numbers, vectors, dual)
 
 
 def decompose(graph: GraphBase, laplacian: LaplacianKind = "combinatorial", *, scaled: bool = False) -> ExactSpectrum:
