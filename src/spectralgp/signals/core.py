@@ -20,7 +20,6 @@ Scale = Literal["global", "node"] | None
 Reader = Callable[..., "Signals"]
 """What reads values in the units they came in: ``read(values)``, or ``read(values, units)`` in units that are known."""
 
-MOST_PRODUCTS = 6_000  # signals in memory whose products with each other are kept
 LARGEST = 1e140  # size of values whose squares are still numbers, and one over the smallest
 
 
@@ -109,7 +108,7 @@ class Store:
     rounding: float  # what rounding alone may leave of a value
     offset: Any = 0.0  # still to be subtracted from the source
     divisor: Any = 1.0  # still to be divided by
-    products: Array | None = None  # of the rows with each other, where they are known
+    products: Array | None = None  # of the rows with each other, (n_signals + 1, n_signals + 1), unless in memory
     prototype: Any = None  # an array that operators follow in place of the source
     passes: dict[Operator, MomentPass] = field(default_factory=dict)
     transforms: list[tuple[Array, Array]] = field(default_factory=list)
@@ -127,19 +126,6 @@ class Store:
         if np.ndim(self.offset) == 0 and self.offset == 0.0 and np.ndim(self.divisor) == 0 and self.divisor == 1.0:
             return rows
         return (rows - np.asarray(on_host(self.offset))) / np.asarray(on_host(self.divisor))
-
-    @property
-    def has_products(self) -> bool:
-        """Whether `gram` is known or small: else what is asked of signals is found from their values."""
-        return self.products is not None or self.source.shape[0] <= MOST_PRODUCTS
-
-    @cached_property
-    def gram(self) -> Array:
-        """Products of the rows with each other, shape (n_signals + 1, n_signals + 1)."""
-        if self.products is not None:
-            return self.products
-        rows = np.vstack([self.values, np.ones(self.source.shape[1])])
-        return rows @ rows.T
 
     def transform(self, matrix: Array) -> Array:
         """The rows times a matrix (n_nodes, n); the last two products are remembered."""
@@ -171,8 +157,8 @@ class Store:
             return moments
         # ones are an eigenvector of A with eigenvalue -1, so their products are known without a column of their own
         signs = (-1.0) ** np.arange(n_moments)[:, None, None]
-        border = signs * self.gram[-1, :-1]
-        return np.block([[moments, np.swapaxes(border, 1, 2)], [border, signs * self.gram[-1, -1]]])
+        border = signs * (self.values.sum(axis=1) if self.products is None else self.products[-1, :-1])
+        return np.block([[moments, np.swapaxes(border, 1, 2)], [border, signs * operator.n_nodes]])
 
 
 class Signals:
@@ -275,21 +261,19 @@ class Signals:
     @property
     def mean_square(self) -> float:
         """Mean of the squared values."""
-        if not self.is_complete:
-            return float(np.mean(np.square(self.values), where=self.observed))
-        if not self._store.has_products:
-            return float(np.mean(np.square(self.values)))
-        return float(np.mean(np.diagonal(self._of_view(self._store.gram)))) / self.shape[1]
+        if self._store.products is None:
+            return float(np.mean(np.square(self.values), where=True if self.is_complete else self.observed))
+        return float(np.mean(np.diagonal(self._of_view(self._store.products)))) / self.shape[1]
 
     @property
     def variance(self) -> float:
         """Variance of the observed values about their mean; zero where there is nothing but rounding."""
-        if self.has_holes or not self._store.has_products:
+        if self._store.products is None:
             variance = float(np.var(self.values, where=self.observed))
         else:
             # no level of ones: it does not change a variance, and may be so large as to drown it
             shifted = Signals(self._store, rows=self._rows, level=np.append(self._level[:-1], 0.0))
-            gram, ones = shifted._of_view(self._store.gram), self._store.gram[-1]
+            gram, ones = shifted._of_view(self._store.products), self._store.products[-1]
             mean = float((np.mean(ones[self._rows]) - shifted._level @ ones) / ones[-1])
             variance = float(np.trace(gram)) / self.size - mean**2
         return variance if variance > self._store.rounding**2 else 0.0
@@ -297,12 +281,12 @@ class Signals:
     @property
     def variance_within(self) -> float:
         """Variance of the observed values about their nodes' means; zero where there is nothing but rounding."""
-        if self.has_holes or not self._store.has_products:
+        if self._store.products is None:
             values, seen = self.values, self.observed
             means = np.sum(values, axis=0, where=seen) / np.maximum(seen.sum(axis=0), 1)
             variance = float(np.mean(np.square(values - means), where=seen))
         else:
-            gram = self._of_view(self._store.gram)
+            gram = self._of_view(self._store.products)
             variance = float(np.trace(gram) - gram.sum() / self.shape[0]) / self.size
         return variance if variance > self._store.rounding**2 else 0.0
 
@@ -316,11 +300,8 @@ class Signals:
         if self._recentres == "node":
             level = np.bincount(rows, minlength=level.size) / rows.size
         elif self._recentres == "global":
-            level = np.zeros(level.size)
-            if self._store.has_products:
-                level[-1] = np.mean(self._store.gram[-1, rows]) / self._store.gram[-1, -1]
-            else:
-                level[-1] = np.mean(self._store.values[rows])
+            level, products = np.zeros(level.size), self._store.products
+            level[-1] = np.mean(self._store.values[rows] if products is None else products[-1, rows] / products[-1, -1])
         return self._view(kept, level), self._view(held_out, level)
 
     def some(self, rows: Indices) -> Signals:

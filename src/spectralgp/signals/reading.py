@@ -15,7 +15,7 @@ from spectralgp._basics.arrays import on_host
 from spectralgp._basics.checks import Array, Indices, as_training_signals
 from spectralgp._basics.extras import require
 from spectralgp.graphs import GraphBase
-from spectralgp.signals.core import LARGEST, MOST_PRODUCTS, Center, Reader, Scale, Signals, Store, Units
+from spectralgp.signals.core import LARGEST, Center, Reader, Scale, Signals, Store, Units
 from spectralgp.signals.levels import TYPICAL_WORTH, at_unseen, can_place, relative_scales
 
 BLOCK = 2**22  # values read at a time
@@ -90,49 +90,40 @@ def read_signals(
     reference: Any = means if center == "node" else mean
     if relative is not None and center is None:
         reference = 0.0
-    ones: Any = 1.0 if relative is None else 1 / relative
-    gram: Array | None = None
-    if keep_source or n_signals <= MOST_PRODUCTS:
-        gram = np.zeros((n_signals + 1, n_signals + 1))
-        for squares, sums in _of_each(source, _gram, reference, ones, largest=largest):
+    if keep_source:
+        gram, factor = np.zeros((n_signals + 1, n_signals + 1)), 1.0 if relative is None else 1 / relative
+        for squares, sums in _of_each(source, _gram, reference, factor, size=largest):
             gram[:-1, :-1] += squares
             gram[:-1, -1] += sums
         gram[-1, :-1] = gram[:-1, -1]
         gram[-1, -1] = n_nodes
         total = float(np.trace(gram[:-1, :-1]))
     else:
-        total = sum(_of_each(source, _total, reference, ones, largest=largest))
+        values = np.asarray(on_host(source[:, :]), dtype=float) - np.asarray(on_host(reference))
+        shrunk = values / (largest if relative is None else largest * relative)
+        total = float(np.vdot(shrunk, shrunk))
     spread = float(np.sqrt(total / (n_signals * n_nodes)))
     divisor = largest * spread if scale is not None and spread > ROUNDING else 1.0
-    if gram is not None:
-        factors = np.append(np.full(n_signals, largest / divisor), 1.0)
-        gram *= np.multiply.outer(factors, factors)
     level = np.zeros(n_signals + 1)
     level[-1] = -mean / divisor if center is None and relative is None else 0.0
     units = Units(reference, divisor, relative)
     rounding = ROUNDING * largest / divisor
     if keep_source:
+        factors = np.append(np.full(n_signals, largest / divisor), 1.0)
+        gram *= np.multiply.outer(factors, factors)
         store = Store(_owned(source), units, rounding, reference, units.divisor, gram)
     else:
-        values = (np.asarray(on_host(source[:, :]), dtype=float) - np.asarray(on_host(reference))) / units.divisor
-        store = Store(values, units, rounding, products=gram)
+        store = Store(values / units.divisor, units, rounding)
     if relative is None:
         return Signals(store, center, level=level)
     # a constant is none any more after nodes were scaled: views of what is in memory are read anew, others stay
     return Signals(store, level=level) if keep_source else Signals(store, center, how, level=level)
 
 
-def _gram(block: Any, reference: Any, ones: Any, *, largest: float) -> tuple[Array, Array]:
-    """Products of the rows of a block with each other, and with ones."""
-    rows = (block - reference) / largest
-    rows = rows if np.ndim(ones) == 0 else rows * ones
-    sums = array_namespace(block).sum(rows, axis=1)
-    return np.asarray(on_host(rows @ rows.T)), np.asarray(on_host(sums))
-
-
-def _total(block: Any, reference: Any, ones: Any, *, largest: float) -> float:
-    """Sum of the squares of a block."""
-    return float(array_namespace(block).sum(((block - reference) / largest * ones) ** 2))
+def _gram(block: Any, reference: Any, factor: Any, *, size: float) -> tuple[Array, Array]:
+    """Products of the rows of a block, centred and scaled, with each other, and with ones."""
+    rows = (block - reference) / size * factor
+    return np.asarray(on_host(rows @ rows.T)), np.asarray(on_host(array_namespace(rows).sum(rows, axis=1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,18 +259,17 @@ def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **setting
     stops = np.cumsum([0, *source.chunks[1]]).tolist() if lazy else [*range(0, n_nodes, width), n_nodes]
     parts = [slice(*ends) for ends in pairwise(stops)]
     own = [[values if np.ndim(values) == 0 else values[part] for values in by_node] for part in parts]
-    if not lazy:
-        pairs = zip(parts, own, strict=True)
-        return [_of_one(source[:, part], function, *values, **settings) for part, values in pairs]
-    dask: Any = require("dask", "dask", "to read Dask arrays")
-    work, chunks = dask.delayed(_of_one, pure=False), source.rechunk({0: -1}).to_delayed().ravel()
-    found = [work(chunk, function, *values, **settings) for chunk, values in zip(chunks, own, strict=True)]
-    return list(dask.compute(*found))
-
-
-def _of_one(block: Any, function: Callable[..., Any], *by_node: Any, **settings: Any) -> Any:
-    block = block if is_array_api_obj(block) else np.asarray(block)
-    return function(array_namespace(block).astype(block, array_namespace(block).float64), *by_node, **settings)
+    if lazy:
+        dask: Any = require("dask", "dask", "to read Dask arrays")
+        chunks = source.astype(np.float64).rechunk({0: -1}).to_delayed().ravel()
+        work = dask.delayed(function, pure=False)
+        return list(dask.compute(*(work(one, *values, **settings) for one, values in zip(chunks, own, strict=True))))
+    found = []
+    for part, values in zip(parts, own, strict=True):
+        block = source[:, part] if is_array_api_obj(source) else np.asarray(source[:, part])
+        xp = array_namespace(block)
+        found.append(function(xp.astype(block, xp.float64), *values, **settings))
+    return found
 
 
 def _owned(source: Any) -> Any:
@@ -347,6 +337,5 @@ def state_of(signals: Signals) -> CompleteState | IncompleteState:
         precision = np.dtype(signals.like.dtype).name
         return IncompleteState(signals.values, units, signals.is_centred_by_node, read_as, precision)
     source = store.source if isinstance(store.source, np.ndarray) else on_host(store.source[:, :])
-    gram = store.gram if store.has_products else None
-    scaled_by = hosted(store.offset), hosted(store.divisor), units, gram, store.rounding
+    scaled_by = hosted(store.offset), hosted(store.divisor), units, store.products, store.rounding
     return CompleteState(source, *scaled_by, signals._rows, signals._level, signals._recentres, read_as)
