@@ -374,12 +374,11 @@ def test_priors_have_the_slopes_and_the_curvature_that_they_say(name):
     """By differences of the log prior and of its gradient."""
     kernel, spectrum = bound(KERNELS[name].kernel, GRAPHS["random"])
     noise = 0.3
-    _, gradient, of_noise = kernel.log_prior(spectrum, noise)
+    _, gradient, of_noise, precision = kernel.log_prior(spectrum, noise)
     expected = oracle.jacobian(lambda theta: kernel.with_theta(theta).log_prior(spectrum, noise)[0], kernel.theta)
     np.testing.assert_allclose(gradient, expected, atol=1e-6)
     log_noise = oracle.derivative(lambda t: kernel.log_prior(spectrum, noise * np.exp(t))[0], 1e-3)
     assert of_noise == pytest.approx(float(log_noise), abs=1e-6)
-    precision = kernel.log_prior_precision(spectrum, noise)
     assert precision.shape == (kernel.theta.size, kernel.theta.size)
     bend = oracle.jacobian(lambda theta: kernel.with_theta(theta).log_prior(spectrum, noise)[1], kernel.theta)
     np.testing.assert_allclose(precision, -bend, atol=1e-5)

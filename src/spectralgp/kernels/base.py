@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,6 +37,15 @@ class Positivity:
         return Positivity(self.points, rows, constant)
 
 
+class LogPrior(NamedTuple):
+    """A log prior of a kernel's parameters up to a constant, with its derivatives."""
+
+    value: float
+    slope: Array  # in `theta`
+    noise_slope: float  # in the log noise
+    precision: Array  # negative second derivatives in `theta`, shape (n_parameters, n_parameters)
+
+
 class GraphKernel(ABC):
     """Covariance ``B B^T`` between the nodes of a graph, with parameters that learning may change.
 
@@ -49,6 +58,7 @@ class GraphKernel(ABC):
     floor: float = 0.0  # variance that was taken off the residual's power, since it counts as noise
     shares_eigenvectors: ClassVar[bool] = True  # with the graph's Laplacian, so that it has a filter to look at
     needs_no_graph: ClassVar[bool] = False  # whether the kernel is the same whatever the graph
+    constraint: str | None = None  # where a filter is held non-negative: at the "eigenvalues", on the whole "interval"
 
     @property
     @abstractmethod
@@ -139,13 +149,10 @@ class GraphKernel(ABC):
         """Values of `theta` to start learning from, for signals with the given variance on a graph."""
         return [self.theta]
 
-    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
-        """Weak log prior of the parameters up to a constant, and its gradients in `theta` and in the log noise."""
-        return 0.0, np.zeros(self.theta.size), 0.0
-
-    def log_prior_precision(self, spectrum: Spectrum, noise_variance: float) -> Array:
-        """Negative second derivatives of the log prior in `theta`, shape (n_parameters, n_parameters)."""
-        return np.zeros((self.theta.size, self.theta.size))
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> LogPrior:
+        """Weak log prior of the parameters; none unless overridden."""
+        n_parameters = self.theta.size
+        return LogPrior(0.0, np.zeros(n_parameters), 0.0, np.zeros((n_parameters, n_parameters)))
 
     def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
         """Where filters must not be negative and could be lowest, or a few such points to begin with (`coarse`)."""
@@ -178,11 +185,6 @@ class GraphKernel(ABC):
     def members(self) -> tuple[GraphKernel, ...]:
         """The kernels to stack that this one stands for: itself, unless it leaves something open."""
         return (self,)
-
-    @property
-    def is_positive_everywhere(self) -> bool:
-        """Whether the filter is held non-negative on the whole interval, and not at the eigenvalues alone."""
-        return False
 
     @property
     def has_free_amplitude(self) -> bool:
@@ -293,12 +295,10 @@ class Parts(SpectralKernel):
     def given_starts(self) -> tuple[Array, ...]:
         return (self.theta,) if any(part.given_starts() for part in self.kernels) else ()
 
-    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
-        values, slopes, noise = zip(*(part.log_prior(spectrum, noise_variance) for part in self.kernels), strict=True)
-        return sum(values), np.concatenate(slopes), sum(noise)
-
-    def log_prior_precision(self, spectrum: Spectrum, noise_variance: float) -> Array:
-        return np.asarray(block_diag(*(part.log_prior_precision(spectrum, noise_variance) for part in self.kernels)))
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> LogPrior:
+        parts = (part.log_prior(spectrum, noise_variance) for part in self.kernels)
+        values, slopes, noise_slopes, precisions = zip(*parts, strict=True)
+        return LogPrior(sum(values), np.concatenate(slopes), sum(noise_slopes), np.asarray(block_diag(*precisions)))
 
     def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
         *before, n_parameters = accumulate((part.theta.size for part in self.kernels), initial=0)

@@ -19,7 +19,7 @@ from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, as_integer, as_positive, as_real_array
 from spectralgp.graphs import LaplacianKind
 from spectralgp.graphs.weights import frozen
-from spectralgp.kernels.base import SIGNAL_SHARE, GraphKernel, Positivity, SpectralKernel
+from spectralgp.kernels.base import SIGNAL_SHARE, GraphKernel, LogPrior, Positivity, SpectralKernel
 from spectralgp.spectra import Spectrum
 
 UPPER_ROUNDING = 1e-9  # of an interval, by which the largest eigenvalue may lie beyond it
@@ -117,7 +117,7 @@ class Polynomial(SpectralKernel):
         if beta.size == 0:
             raise ValueError("coefficients must hold at least one number; got none. Pass [1.0] for a constant one.")
         series = PowerSeries(beta).convert(kind=Chebyshev, domain=[0.0, upper])
-        given = tuple(_padded(series.coef, beta.size).tolist())
+        given = _padded(series.coef, beta.size)
         return cls(beta.size - 1, constraint, laplacian, scaled, chebyshev=given, upper=upper, fixed=fixed)
 
     def members(self) -> tuple[Polynomial, ...]:
@@ -128,7 +128,7 @@ class Polynomial(SpectralKernel):
     @property
     def coefficients(self) -> Array:
         """Coefficients ``beta_p`` of the powers of ``lambda``, lowest first."""
-        return _padded(self._series.convert(kind=PowerSeries).coef, self._coefficients.size)
+        return np.array(_padded(self._series.convert(kind=PowerSeries).coef, self._coefficients.size))
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -139,10 +139,14 @@ class Polynomial(SpectralKernel):
         return np.empty(0) if self.fixed else self._coefficients.copy()
 
     def with_theta(self, theta: ArrayLike) -> Self:
-        return self if self.fixed else self._with(theta)
+        if self.fixed:
+            return self
+        return dataclasses.replace(self, chebyshev=tuple(np.asarray(theta, dtype=float).tolist()))
 
     def scaled_by(self, factor: float) -> Self:
-        return self if self.chebyshev is None else self._with(self._coefficients * factor)
+        if self.chebyshev is None:
+            return self
+        return dataclasses.replace(self, chebyshev=tuple((self._coefficients * factor).tolist()))
 
     def theta_units(self, variance: float) -> Array:
         return np.full(self.theta.size, np.sqrt(variance))  # coefficients have the units of the signals
@@ -150,10 +154,10 @@ class Polynomial(SpectralKernel):
     def bind(self, spectrum: Spectrum) -> Self:
         if self.upper == spectrum.upper:
             return self
-        moved = dataclasses.replace(self, upper=spectrum.upper)
-        if self.chebyshev is None:
-            return moved
-        return moved._with(_padded(self._series.convert(domain=[0.0, spectrum.upper]).coef, self._coefficients.size))
+        given = self.chebyshev
+        if given is not None:
+            given = _padded(self._series.convert(domain=[0.0, spectrum.upper]).coef, len(given))
+        return dataclasses.replace(self, chebyshev=given, upper=spectrum.upper)
 
     def starting_points(self, spectrum: Spectrum, variance: float) -> list[Array]:
         if self.fixed:
@@ -162,28 +166,17 @@ class Polynomial(SpectralKernel):
         constant[0] = np.sqrt(SIGNAL_SHARE * variance)
         return [*self.given_starts(), constant]
 
-    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> tuple[float, Array, float]:
+    def log_prior(self, spectrum: Spectrum, noise_variance: float) -> LogPrior:
         """Penalty on a rough filter, ``-(0.1/2) sum_p p^6 c_p^2 / (mean g^2 + sigma^2)`` on its coefficients."""
         theta, scale = self.theta, self.mean_power(spectrum) + noise_variance
-        weights = ROUGHNESS * np.arange(theta.size) ** 6.0
-        value = -0.5 * float(weights @ theta**2) / scale
-        slope = spectrum.mean(self.power_jacobian(spectrum.eigenvalues))
-        return value, -weights * theta / scale - value / scale * slope, -value / scale * noise_variance
-
-    def log_prior_precision(self, spectrum: Spectrum, noise_variance: float) -> Array:
-        theta, scale = self.theta, self.mean_power(spectrum) + noise_variance
-        weighted = ROUGHNESS * np.arange(theta.size) ** 6.0 * theta
+        weights = ROUGHNESS * np.arange(theta.size) ** 6.0 / scale
+        penalty = 0.5 * float(weights @ theta**2)
         slope = spectrum.mean(self.power_jacobian(spectrum.eigenvalues)) / scale
         design = self.design(spectrum.eigenvalues)[:, : theta.size]
         bend = 2 * np.asarray((spectrum.multiplicities[:, None] * design).T @ design) / (spectrum.n_nodes * scale)
-        penalty = 0.5 * float(weighted @ theta) / scale
-        crossed = np.multiply.outer(weighted, slope) / scale
-        curvature = np.diag(ROUGHNESS * np.arange(theta.size) ** 6.0 / scale) - crossed - crossed.T
-        return np.asarray(curvature + penalty * (2 * np.multiply.outer(slope, slope) - bend), dtype=float)
-
-    @property
-    def is_positive_everywhere(self) -> bool:
-        return self.constraint == "interval"
+        crossed = np.multiply.outer(weights * theta, slope)
+        precision = np.diag(weights) - crossed - crossed.T + penalty * (2 * np.multiply.outer(slope, slope) - bend)
+        return LogPrior(-penalty, penalty * slope - weights * theta, penalty * noise_variance / scale, precision)
 
     def moved_to(self, spectrum: Spectrum, learnt_on: Spectrum | None = None) -> Self:
         if not self.scaled and spectrum.upper > self.upper * (1 + UPPER_ROUNDING):
@@ -215,15 +208,15 @@ class Polynomial(SpectralKernel):
         # few frequencies do not determine a polynomial: then it moves as little as it can
         root = np.linalg.cholesky(metric + SMALLEST_METRIC * np.eye(n_terms)).T
         points = self.upper * (1 - np.cos(np.linspace(0, np.pi, GRID_PER_TERM * n_terms))) / 2
-        near, last = self._with(coefficients), np.eye(n_terms + 1)[-1]
+        near, last = self.with_theta(coefficients), np.eye(n_terms + 1)[-1]
         for _ in range(N_EXCHANGES):
             points = np.union1d(points, near.extrema())
             grid = self.design(points)
             stacked = np.vstack([np.linalg.solve(root.T, grid.T), -(grid @ coefficients)])
             left = stacked @ nnls(stacked, last)[0] - last
-            near = self._with(coefficients + np.linalg.solve(root, -left[:-1] / left[-1]))
+            near = self.with_theta(coefficients + np.linalg.solve(root, -left[:-1] / left[-1]))
         lift = max(-float(np.min(near.response(near.extrema()))), 0.0)
-        return self._with(peak * (np.array(near.chebyshev) + lift * np.eye(n_terms)[0]))
+        return self.with_theta(peak * (np.array(near.chebyshev) + lift * np.eye(n_terms)[0]))
 
     def positivity(self, spectrum: Spectrum, coarse: bool = False) -> tuple[Positivity, ...]:
         if self.constraint is None or self.fixed:
@@ -246,7 +239,7 @@ class Polynomial(SpectralKernel):
         return (*lower, self)
 
     def grown_from(self, simpler: GraphKernel) -> Array:
-        return _padded(simpler.theta, self._coefficients.size)
+        return np.array(_padded(simpler.theta, self._coefficients.size))
 
     def guides(self) -> tuple[GraphKernel, ...]:
         is_guided = self.constraint is None and not self.fixed  # many more local maxima: a constrained one starts well
@@ -259,7 +252,7 @@ class Polynomial(SpectralKernel):
         if self.fixed:
             return None
         powers = PowerSeries(coefficients, domain=[0.0, 1.0], window=[0.0, 1.0])
-        return self._with(_padded(powers.convert(kind=Chebyshev, domain=[0.0, 1.0]).coef, coefficients.size))
+        return self.with_theta(_padded(powers.convert(kind=Chebyshev, domain=[0.0, 1.0]).coef, coefficients.size))
 
     def linear_design(self, eigenvalues: ArrayLike) -> Array | None:
         return None if self.fixed else self.design(eigenvalues)
@@ -291,7 +284,7 @@ class Polynomial(SpectralKernel):
         return np.asarray(self.design(eigenvalues) @ self._coefficients)
 
     def power(self, eigenvalues: ArrayLike) -> Array:
-        return np.square(self.response(eigenvalues))
+        return np.square(self.design(eigenvalues) @ self._coefficients)
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
         design = self.design(eigenvalues)
@@ -326,16 +319,11 @@ class Polynomial(SpectralKernel):
             )
         return frozen(np.eye(self.degree + 1)[0] if self.chebyshev is None else np.array(self.chebyshev))
 
-    def _with(self, coefficients: ArrayLike) -> Self:
-        return dataclasses.replace(self, chebyshev=tuple(np.asarray(coefficients, dtype=float).tolist()))
-
     @property
     def _series(self) -> Chebyshev:
         return Chebyshev(self._coefficients, domain=[0.0, self.upper])
 
 
-def _padded(coefficients: NDArray[Any], size: int) -> Array:
+def _padded(coefficients: NDArray[Any], size: int) -> tuple[float, ...]:
     """Coefficients with zeros for those of higher orders, which conversions leave out."""
-    padded = np.zeros(size)
-    padded[: coefficients.size] = coefficients
-    return padded
+    return (*coefficients.tolist(), *[0.0] * (size - coefficients.size))

@@ -180,7 +180,7 @@ class Setting:
         if self.task.graph.n_edges == 0:
             return kernel  # all frequencies are the same: what neighbours share is noise
         constraint: Literal["interval", "eigenvalues"]
-        constraint = "interval" if kernel.is_positive_everywhere else "eigenvalues"
+        constraint = "interval" if kernel.constraint == "interval" else "eigenvalues"
         return kernel.with_residual(Polynomial(RESIDUAL_DEGREE, constraint, kernel.laplacian, kernel.scaled))
 
 

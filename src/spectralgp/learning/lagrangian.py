@@ -310,7 +310,7 @@ class FilterProblem:
         gradient = self.basis.T @ (2 * response * evidence.power_gradient)
         if self.objective.task.prior is not None:
             kernel = self.objective.graph_kernel.with_theta(self.to_theta @ z)
-            further, slope, _ = kernel.log_prior(self.objective.spectrum, self.noise_variance)
+            further, slope, *_ = kernel.log_prior(self.objective.spectrum, self.noise_variance)
             value, gradient = value + further, gradient + self.to_theta.T @ slope
         return -value, -gradient
 

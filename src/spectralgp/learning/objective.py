@@ -348,7 +348,7 @@ class Objective:
         if self.task.prior is None:
             return 0.0, np.zeros(x.size)
         graph_kernel, input_theta, noise_variance = self.split(x)
-        graph_value, graph_slope, noise_slope = graph_kernel.log_prior(self.spectrum, noise_variance)
+        graph_value, graph_slope, noise_slope, _ = graph_kernel.log_prior(self.spectrum, noise_variance)
         centres, spreads = self.task.length_scales
         deviations = np.nan_to_num((input_theta - centres) / spreads)
         value, slopes = graph_value - 0.5 * float(deviations @ deviations), [graph_slope, -deviations / spreads]
@@ -476,7 +476,7 @@ class Objective:
             deviation = float(np.log(noise_variance / self.task.typical_noise))
             of_noise = noise_log_prior(deviation, self.task.graph.n_nodes)[2]
             own, rest = slice(self.n_graph), range(self.n_graph, len(curvature))
-            curvature[own, own] += graph_kernel.log_prior_precision(self.spectrum, noise_variance)
+            curvature[own, own] += graph_kernel.log_prior(self.spectrum, noise_variance).precision
             curvature[rest, rest] += [*of_inputs, *[of_noise] * self.learns_noise]
         return definite(curvature, self.units)
 

@@ -284,7 +284,7 @@ class SeriesObjective:
         n, noise = len(form.components), form.noise_variance
         for number, (kernel, place) in enumerate(zip(form.kernels, form.places, strict=True)):
             is_rate = n <= number < 2 * n
-            own, slope, on_noise = kernel.log_prior(self.spectrum, form.least_rate if is_rate else noise)
+            own, slope, on_noise, _ = kernel.log_prior(self.spectrum, form.least_rate if is_rate else noise)
             value, gradient[place] = value + own, slope
             if not is_rate:
                 gradient[-1] += on_noise
@@ -320,7 +320,7 @@ class SeriesObjective:
         parts = []
         for number, kernel in enumerate(form.kernels):
             is_rate = n <= number < 2 * n
-            own = kernel.log_prior_precision(self.spectrum, form.least_rate if is_rate else noise)
+            own = kernel.log_prior(self.spectrum, form.least_rate if is_rate else noise).precision
             if is_rate:
                 direction = self._rate_deviation(form, number - n)[1]
                 own = own + np.outer(direction, direction)
