@@ -20,14 +20,16 @@ import oracle
 from spectralgp.kernels import (
     Diffusion,
     Independent,
+    InputRecipe,
     Learnt,
     Precomputed,
     Standardised,
+    Unrelated,
     as_covariance,
     as_input_kernel,
-    inputs,
     length_scale_centres,
 )
+from spectralgp.kernels import inputs as inputs_module
 from tolerances import EXACT, FORMULA, GRADIENT
 
 INPUTS = np.random.default_rng(0).standard_normal((7, 3)) * [1.0, 10.0, 0.1]
@@ -44,6 +46,22 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 def dense(kind):
     return np.eye(7) if kind == "independent" else 2 * oracle.rbf(INPUTS / [1.0, 5.0, 0.2], INPUTS / [1.0, 5.0, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        (InputRecipe(), "no inputs"),
+        (InputRecipe("dates"), "time (dates)"),
+        (InputRecipe(lag=3), "lag:3"),
+        (InputRecipe("numbers", 2), "time (numbers) and lag:2"),
+        (InputRecipe("numbers", 0, ("rain",)), "time (numbers), lag:0 and a table with rain"),
+        (InputRecipe(columns=tuple("abcde")), "a table with a, b, c, d, e"),
+        (InputRecipe(columns=tuple("abcdef")), "a table with a, b, c, d, e, ... (6 columns)"),
+    ],
+)
+def test_how_inputs_were_made_is_said_in_words(recipe, words):
+    assert str(recipe) == words
 
 
 # Verbs
@@ -80,6 +98,132 @@ def test_parts_of_the_training_inputs_are_parts_of_the_covariance(kind):
     assert oracle.relative_error(new.cross, matrix[np.ix_(held_out, kept)]) < FORMULA
     assert oracle.relative_error(new.variances, matrix[held_out, held_out]) < FORMULA
     assert oracle.relative_error(new.covariance, matrix[np.ix_(held_out, held_out)]) < FORMULA
+
+
+@every_kind
+def test_columns_variances_and_modes_of_scaled_signals_are_dense_ones(kind):
+    kernel, inputs = KINDS[kind]
+    matrix, points = dense(kind), np.array([4, 1])
+    assert oracle.relative_error(kernel.columns(inputs, points), matrix[:, points]) < FORMULA
+    assert oracle.relative_error(kernel.variances(inputs), np.diag(matrix)) < FORMULA
+    scales = np.linspace(0.5, 2.0, 7)
+    for modes, factor in (
+        (kernel.modes(inputs, scales), 1.0),
+        (kernel.modes_and_gradient(inputs, scales)[0], 1.0),
+        (kernel.modes(inputs, scales, 3.0), 3.0),
+        (kernel.modes(inputs, amplitude=3.0), None),
+    ):
+        rebuilt = (modes.vectors * modes.values) @ modes.vectors.T
+        expected = 3.0 * matrix if factor is None else factor * matrix / np.outer(scales, scales)
+        assert oracle.relative_error(rebuilt, expected) < FORMULA
+    slopes, scaled = (kernel.modes_and_gradient(inputs, one)[1] for one in (None, scales))
+    np.testing.assert_allclose(scaled, slopes / np.outer(scales, scales)[:, :, None])
+
+
+def test_an_amplitude_leaves_the_level_as_it_is():
+    kernel = Standardised.of(INPUTS).with_theta(np.log([0.7, 0.4, 2.5]))
+    matrix = kernel.covariance(INPUTS)
+    assert kernel.level == pytest.approx(2.5)
+    assert oracle.relative_error(kernel.with_amplitude(matrix, 3.0), 2.5 + 3 * (matrix - 2.5)) < EXACT
+    modes = kernel.modes(INPUTS, amplitude=3.0)
+    assert oracle.relative_error((modes.vectors * modes.values) @ modes.vectors.T, 2.5 + 3 * (matrix - 2.5)) < FORMULA
+    assert kernel.with_amplitude(matrix, 1.0) is matrix
+    assert Learnt(KERNEL).level == Precomputed().level == 0.0
+
+
+def test_inputs_that_are_covariances_are_cut_both_ways():
+    """The covariances of new inputs with those that were kept, of some new inputs, and of both together."""
+    kernel, cross, test = Precomputed(), np.arange(14.0).reshape(2, 7), np.array([[3.0, 1.0], [1.0, 5.0]])
+    kept = np.array([6, 2])
+    np.testing.assert_array_equal(kernel.with_kept(cross, 7, kept), cross[:, kept])
+    assert kernel.with_kept(cross, 8, kept) is cross  # of another number of signals: refused where it is used
+    both = kernel.with_kept((cross, test), 7, kept)
+    np.testing.assert_array_equal(both[0], cross[:, kept])
+    assert both[1] is test
+    np.testing.assert_array_equal(kernel.new_subset(cross, [1]), cross[[1]])
+    part = kernel.new_subset((cross, test), [1])
+    np.testing.assert_array_equal(part[0], cross[[1]])
+    np.testing.assert_array_equal(part[1], [[5.0]])
+    np.testing.assert_array_equal(kernel.new_subset((cross, np.array([3.0, 5.0])), [1])[1], [5.0])
+    together = kernel.together(MATRIX, (cross, test))
+    np.testing.assert_array_equal(together, np.block([[MATRIX, cross.T], [cross, test]]))
+    assert kernel.as_new(MATRIX)[1] is MATRIX
+    assert kernel.as_new(cross) is cross
+    pair = (cross, test)
+    assert kernel.as_new(pair) is pair
+    given = kernel.at(MATRIX, (cross, np.array([3.0, 5.0])))
+    np.testing.assert_array_equal(given.variances, [3.0, 5.0])
+    for new in (given, kernel.at(MATRIX, cross)):
+        with pytest.raises(
+            ValueError, match="X must hold the covariance of the test inputs where covariances are wanted"
+        ):
+            new.covariance  # noqa: B018
+    with pytest.raises(ValueError, match="the test variances in X must"):
+        kernel.at(MATRIX, (cross, np.ones(3)))
+    with pytest.raises(ValueError, match="the test covariance in X must"):
+        kernel.at(MATRIX, (cross, np.ones((2, 3))))
+
+
+def test_features_are_cut_by_rows():
+    kernel, new = Learnt(KERNEL), INPUTS[[2, 5]]
+    assert kernel.with_kept(new, 7, np.array([1])) is new
+    np.testing.assert_array_equal(kernel.new_subset(new, np.array([False, True])), INPUTS[[5]])
+    np.testing.assert_array_equal(kernel.together(INPUTS, new), np.vstack([INPUTS, new]))
+    assert kernel.as_new(INPUTS) is INPUTS
+    training = np.array([[1.0, 0.0], [2.0, 3.0], [1.0, -0.0]])
+    assert kernel.equal_rows(training, [[1, -0.0], [3, 2], [2, 3]]) == [[0, 2], [], [1]]
+    assert Precomputed().equal_rows(training, (training[:1], np.eye(1))) == [[0, 2]]
+    np.testing.assert_array_equal(Unrelated().new([[1.0]], np.asarray), [[1.0]])
+    scaled = kernel.at(INPUTS, new).divided_by(np.arange(1.0, 8.0))
+    np.testing.assert_allclose(scaled.cross, KERNEL(new, INPUTS) / np.arange(1.0, 8.0))
+    assert scaled.divided_by(None) is scaled
+
+
+def test_an_overall_factor_is_held_and_no_other():
+    held = Learnt(ConstantKernel(2.0) * (RBF(3.0) * ConstantKernel(4.0))).without_amplitude()
+    assert held.theta.tolist() == [np.log(3.0)]
+    assert oracle.relative_error(held.covariance(INPUTS), 8 * oracle.rbf(INPUTS / 3, INPUTS / 3)) < EXACT
+    for kernel in (ConstantKernel(2.0) + RBF(3.0), ConstantKernel(2.0), RBF(3.0)):
+        assert Learnt(kernel).without_amplitude().kernel == kernel
+    mixed = Learnt(ConstantKernel(2.0) * (ConstantKernel(5.0) + RBF(3.0))).without_amplitude()
+    np.testing.assert_allclose(np.exp(mixed.theta), [5.0, 3.0])
+
+
+def test_terms_of_a_sum_know_their_parameters():
+    """Constants before, behind and around Matern kernels; fixed ones have no place in theta."""
+    fixed = ConstantKernel(7.0, "fixed")
+    kernel = Matern(0.5, nu=0.5) * ConstantKernel(2.0) + fixed * (
+        ConstantKernel(3.0) * Matern(4.0, "fixed", nu=2.5) + Matern(5.0, nu=1.5)
+    )
+    first, second, third = Learnt(kernel).matern_terms(np.zeros((4, 1)))
+    np.testing.assert_allclose(np.exp(kernel.theta), [0.5, 2.0, 3.0, 5.0])
+    assert first == (2.0, 0.5, pytest.approx(1 / 0.5), (1,), (0,))
+    assert second == (pytest.approx(21.0), 2.5, pytest.approx(np.sqrt(5) / 4), (2,), ())
+    assert third == (7.0, 1.5, pytest.approx(np.sqrt(3) / 5), (), (3,))
+
+
+def test_learning_starts_at_the_given_shorter_and_typical_length_scales():
+    kernel = Learnt(ConstantKernel(2.0) * RBF(7.0))
+    centres = np.array([np.nan, np.log(0.9)])
+    starts = np.exp(kernel.starting_points(centres))
+    np.testing.assert_allclose(starts, [[2.0, 7.0], [2.0, 0.3], [2.0, 0.9]])
+    typical = kernel.with_theta(np.log([2.0, 0.9]))
+    np.testing.assert_allclose(np.exp(typical.starting_points(centres)), [[2.0, 0.3], [2.0, 0.9]])
+    without = Learnt(ConstantKernel(2.0))
+    np.testing.assert_allclose(np.exp(without.starting_points(np.array([np.nan]))), [[2.0]])
+    default = Standardised.of(INPUTS)
+    np.testing.assert_array_equal(default.starting_points(default.centres), [default.theta])
+
+
+def test_the_typical_distance_of_very_many_inputs_is_that_of_some(monkeypatch):
+    points = np.random.default_rng(0).standard_normal((12, 1))
+    monkeypatch.setattr(inputs_module, "MOST_DISTANT", 12)
+    whole = 0.5 * np.log(median_squared_distance(points))
+    assert inputs_module.half_log_median(points) == pytest.approx(whole)
+    monkeypatch.setattr(inputs_module, "MOST_DISTANT", 5)
+    some = 0.5 * np.log(median_squared_distance(points[[0, 2, 5, 8, 11]]))
+    assert inputs_module.half_log_median(points) == pytest.approx(some)
+    assert some != pytest.approx(whole)
 
 
 def test_new_inputs_of_a_kernel_and_of_its_matrices_agree():
@@ -196,19 +340,14 @@ def test_the_default_kernel_is_scikit_learn_s_of_standardised_inputs(terms):
     new = kernel.at(INPUTS, INPUTS[:3] + 1)
     expected = kernel.described((INPUTS[:3] + 1 - INPUTS.mean(axis=0)) / INPUTS.std(axis=0), standardised)
     assert oracle.relative_error(new.cross, expected) < FORMULA
-    _, gradient = kernel.modes_and_gradient(INPUTS)
+    modes, gradient = kernel.modes_and_gradient(INPUTS)
+    rebuilt = (modes.vectors * modes.values) @ modes.vectors.T
+    assert oracle.relative_error(rebuilt, kernel.described(standardised)) < FORMULA
+    assert len(repr(kernel)) < 500  # without what is remembered of the inputs
     for index in range(kernel.theta.size):
         step = 1e-6 * np.eye(kernel.theta.size)[index]
         ahead, behind = (kernel.with_theta(kernel.theta + sign * step).covariance(INPUTS) for sign in (1, -1))
         assert oracle.relative_error(gradient[..., index], (ahead - behind) / 2e-6) < GRADIENT
-
-
-@pytest.mark.parametrize("terms", [("smooth", "linear"), ("smooth",), ("linear",)])
-def test_the_covariance_of_many_inputs_is_that_of_few(terms, monkeypatch):
-    kernel = Standardised.of(INPUTS, terms)
-    remembered = kernel.covariance(INPUTS)
-    monkeypatch.setattr(inputs, "MOST_REMEMBERED", 6)
-    assert oracle.relative_error(kernel.covariance(INPUTS), remembered) < EXACT
 
 
 @pytest.mark.parametrize("bounds", [(1e-3, 1e3), np.array([[1e-3, 1e3]])], ids=["a pair", "an array"])
@@ -248,3 +387,9 @@ def test_columns_that_do_not_vary_are_not_divided():
     kernel = Standardised.of(np.array([[1e6, 0.0, 1.0], [1e6, 0.0, 3.0], [1e6, 0.0, 5.0]]))
     np.testing.assert_allclose(kernel.spread, [1.0, 1.0, np.sqrt(8 / 3)])
     np.testing.assert_allclose(kernel.offset, [1e6, 0.0, 3.0])
+    # what varies by less than rounding leaves of a column's largest value is constant too
+    inputs = -1e3 + np.multiply.outer([-1.0, 1.0, 0.0, 0.0], [1.8e-9, 1.1e-9])
+    assert np.all(inputs.std(axis=0) > 0.5e-9)
+    spread = Standardised.of(inputs).spread
+    assert spread[0] == inputs[:, 0].std()
+    assert spread[1] == 1.0

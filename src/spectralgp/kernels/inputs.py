@@ -36,7 +36,6 @@ LENGTH_SCALE_SPREAD = 0.5  # standard deviation of log length scale, half that o
 LINEAR_SPREAD = 2.0  # of the log variance of the linear term relative to the smooth one
 LEVEL_SPREAD = 3.0  # of the log variance of the nodes' levels
 MOST_DISTANT = 1_500  # inputs, at even intervals, whose distances say what is typical
-MOST_REMEMBERED = 1_500  # inputs whose distances and products are remembered
 MARKOV_SMOOTHNESS = (0.5, 1.5, 2.5)  # of Matern kernels that are processes with one state, two or three
 SHORTER_START = 1 / 3  # of the typical length scales, to start learning from as well
 _OF_A_DISTANCE = (RBF, Matern, RationalQuadratic)  # functions of |x - x'| / length_scale
@@ -55,7 +54,7 @@ class InputRecipe:
         parts += [] if self.lag is None else [f"lag:{self.lag}"]
         more = f", ... ({len(self.columns)} columns)" if len(self.columns) > 5 else ""
         parts += [f"a table with {', '.join(self.columns[:5])}{more}"] if self.columns else []
-        return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts) or "no inputs"
+        return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]])) or "no inputs"
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +281,7 @@ class Learnt(InputKernel):
         return np.asarray(self.kernel(inputs))
 
     def modes_and_gradient(self, inputs: Array, scales: Array | None = None) -> tuple[Modes, Array]:
-        if self._is_plain and len(inputs) <= MOST_REMEMBERED:
+        if self._is_plain:
             if not self._distances or self._distances[0][0] is not inputs:
                 self._distances[:] = [(inputs, squareform(pdist(inputs, "sqeuclidean")))]
             scaled = self._distances[0][1] / self.kernel.length_scale**2
@@ -382,9 +381,6 @@ class _Identity(InputKernel):
     has_features = False
     described = None
 
-    @abstractmethod
-    def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any: ...
-
     def columns(self, inputs: Array, points: Indices) -> Array:
         return np.equal.outer(np.arange(inputs.shape[0]), points).astype(float)
 
@@ -420,9 +416,6 @@ class Independent(_Identity):
 @dataclass(frozen=True)
 class Unrelated(_Identity):
     """Signals that have nothing to do with one another, ``K = I``, whatever their inputs are."""
-
-    def new(self, inputs: Any, as_features: Callable[[Any], Array]) -> Any:
-        return as_features(inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -475,31 +468,25 @@ class Standardised(InputKernel):
         return dataclasses.replace(self, logarithms=np.array(theta, dtype=float))
 
     def covariance(self, inputs: Array) -> Array:
-        if len(inputs) > MOST_REMEMBERED:
-            return np.asarray(self.described(self._standardised(inputs)))
-        return np.sum(self._terms(inputs)[0], axis=0)
+        return np.asarray(self.described(self._standardised(inputs)))
 
     def modes_and_gradient(self, inputs: Array, scales: Array | None = None) -> tuple[Modes, Array]:
-        terms, slopes = self._terms(inputs)
-        return modes_of(_divided(np.sum(terms, axis=0), scales)), _divided(np.stack(slopes, axis=-1), scales)
-
-    def _terms(self, inputs: Array) -> tuple[list[Array], list[Array]]:
-        """The terms of ``K``, and their derivatives; what depends on the inputs alone is remembered."""
+        """From what depends on the inputs alone, which is remembered."""
         if not self._products or self._products[0][0] is not inputs:
             standardised = self._standardised(inputs)
             squares = squareform(pdist(standardised, "sqeuclidean"))
             self._products[:] = [(inputs, squares, standardised @ standardised.T)]
         _, squares, products = self._products[0]
         values = np.exp(self.logarithms)
-        level = np.full(products.shape, values[-1])
+        slopes = [np.full(products.shape, values[-1])]
         if self.terms == ("linear",):
-            return [products / max(1, self.offset.size), level], [level]
-        scaled = squares / values[0] ** 2
-        smooth = np.exp(-0.5 * scaled)
-        if "linear" not in self.terms:
-            return [smooth, level], [scaled * smooth, level]
-        linear = values[1] * products
-        return [smooth, linear, level], [scaled * smooth, linear, level]
+            covariance = products / max(1, self.offset.size) + values[-1]
+        else:
+            scaled, smooth = squares / values[0] ** 2, np.exp(-0.5 * squares / values[0] ** 2)
+            linear = [values[1] * products] if "linear" in self.terms else []
+            covariance = smooth + sum(linear) + values[-1]
+            slopes = [scaled * smooth, *linear, *slopes]
+        return modes_of(_divided(covariance, scales)), _divided(np.stack(slopes, axis=-1), scales)
 
     def at(self, training: Array, inputs: Array) -> NewInputs:
         return NewInputs.by_kernel(self.described, self._standardised(training), self._standardised(inputs))
