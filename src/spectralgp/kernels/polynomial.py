@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import OrderedDict
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -30,9 +29,6 @@ NEGATIVE_ROUNDING = 1e-12  # of a filter's largest value, that it may lie below 
 SMALLEST_METRIC = 1e-8  # of a coefficient's weight where it changes no value at a frequency
 GRID_PER_TERM = 20  # points of the grid on which a polynomial is kept from being negative, to begin with
 N_EXCHANGES = 4  # times that points where it is smallest join the grid
-MAX_DESIGNS = 32  # remembered
-
-_designs: OrderedDict[tuple[int, int, float], tuple[Array, Array]] = OrderedDict()
 
 
 @dataclass(frozen=True)
@@ -267,18 +263,8 @@ class Polynomial(SpectralKernel):
 
     def design(self, eigenvalues: ArrayLike) -> Array:
         """Chebyshev polynomials at the eigenvalues, so that ``response = design @ theta``."""
-        points = np.asarray(eigenvalues, dtype=float)
-        degree = self._coefficients.size - 1
-        key = (id(points), degree, self.upper)
-        known = _designs.get(key)
-        if known is not None and known[0] is points:
-            return known[1]
-        design: Array = chebvander(2 * points / self.upper - 1, degree).astype(float, copy=False)
-        if not points.flags.writeable:  # the eigenvalues of a spectrum: learning asks for them at every step
-            while len(_designs) >= MAX_DESIGNS:
-                _designs.popitem(last=False)
-            _designs[key] = (points, design)
-        return design
+        points, n_terms = np.asarray(eigenvalues, dtype=float), self._coefficients.size
+        return _design(points.tobytes(), n_terms - 1, self.upper).reshape(*points.shape, n_terms)
 
     def response(self, eigenvalues: ArrayLike) -> Array:
         return np.asarray(self.design(eigenvalues) @ self._coefficients)
@@ -322,6 +308,11 @@ class Polynomial(SpectralKernel):
     @property
     def _series(self) -> Chebyshev:
         return Chebyshev(self._coefficients, domain=[0.0, self.upper])
+
+
+@lru_cache(maxsize=32)  # learning asks for those of one spectrum at every step
+def _design(points: bytes, degree: int, upper: float) -> Array:
+    return frozen(np.asarray(chebvander(2 * np.frombuffer(points) / upper - 1, degree), dtype=float))
 
 
 def _padded(coefficients: NDArray[Any], size: int) -> tuple[float, ...]:
