@@ -271,9 +271,6 @@ class Parts(SpectralKernel):
             learnt.append(part.with_theta(values[start:end]))
         return type(self)(tuple(learnt), self.laplacian, self.scaled)  # without a floor, which was another filter's
 
-    def scaled_by(self, factor: float) -> Self:
-        return dataclasses.replace(self, kernels=tuple(part.scaled_by(factor) for part in self.kernels))
-
     def theta_units(self, variance: float) -> Array:
         return np.concatenate([part.theta_units(variance) for part in self.kernels])
 
@@ -340,6 +337,9 @@ class Sum(Parts):
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
         return np.hstack([part.power_jacobian(eigenvalues) for part in self.kernels])
 
+    def scaled_by(self, factor: float) -> Self:
+        return dataclasses.replace(self, kernels=tuple(part.scaled_by(factor) for part in self.kernels))
+
     @property
     def label(self) -> str:
         return " + ".join(part.label for part in self.kernels)
@@ -390,7 +390,8 @@ class WithResidual(Parts):
         return dataclasses.replace(self, floor=FLOOR_SHARE * least)
 
     def scaled_by(self, factor: float) -> Self:
-        return dataclasses.replace(super().scaled_by(factor), floor=self.floor * factor**2)
+        scaled = tuple(part.scaled_by(factor) for part in self.kernels)
+        return dataclasses.replace(self, kernels=scaled, floor=self.floor * factor**2)
 
     def power_jacobian(self, eigenvalues: ArrayLike) -> Array:
         jacobian = self.signal.power_jacobian(eigenvalues)

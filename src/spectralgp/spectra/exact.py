@@ -260,13 +260,14 @@ class ExactSpectrum(Spectrum):
     @cached_property
     def log_volume(self) -> float:
         """``log |det B|``."""
-        return 0.0 if self.dual is None else float(np.linalg.slogdet(self.eigenvectors)[1])
+        return 0.0 if self.dual is None else -float(np.linalg.slogdet(self.dual)[1])
 
     def coefficients(self, signals: Signals) -> Array:
         """Coordinates of signals, shape (n_signals, n_nodes)."""
-        if self.forward is None or self.dual is not None:
-            return self.load(signals.values)
-        return signals.transform(self.forward)  # which remembers them: eigenvectors are asked for again
+        if self.dual is not None:
+            return signals.values @ self.dual
+        # which remembers them: eigenvectors are asked for again
+        return signals.values if self.forward is None else signals.transform(self.forward)
 
     def read(self, signals: Signals, carried: Array | None = None) -> SpectralData:
         own = self.coefficients(signals)
