@@ -115,6 +115,8 @@ def test_few_known_nodes_say_what_they_can(name, n_known):
     assert np.all(variance[~known] > 0) == (n_known > 1)
     if n_known < 3:
         np.testing.assert_allclose(mean[~known], values[known].mean())
+    if n_known == 2:  # the error of a mean of two, and the deviation of a third
+        np.testing.assert_allclose(variance[~known], 1.5 * np.var(values[known], ddof=1))
 
 
 @every_graph
@@ -204,6 +206,18 @@ def _scaled(values, known):
     return (own - own.mean()) / own.std(), np.zeros(own.size), np.flatnonzero(known)
 
 
+@pytest.mark.parametrize(("place", "centre", "width"), [(0, 3.0, 2.0), (1, 0.0, 1.0)])
+def test_parameters_of_a_field_are_the_most_probable(place, centre, width):
+    """Stationary: slopes of the evidence balance those of normal priors, of the logarithms of v, t and a or l."""
+    unit = levels._units_of(GRAPHS["near"])[place]
+    values = np.sin(4 * PLACES[:, 0]) + 0.3 * np.random.default_rng(1).standard_normal(N_NODES)
+    height, field = levels._learnt(unit, values, np.full(N_NODES, 0.02), np.arange(N_NODES))
+    deviations = (field.logs - [0.0, np.log(0.1), centre]) / [2.0, 1.5, width]
+    assert np.max(np.abs(deviations)) < 4  # none is at the end of where it is looked for
+    np.testing.assert_allclose(field.gradient, deviations / [2.0, 1.5, width], atol=1e-3)
+    assert height == pytest.approx(field.log_evidence - 0.5 * np.sum(deviations**2))
+
+
 def test_large_graphs_and_no_graph_have_no_such_fields():
     assert not can_place(None)
     assert not can_place(Graph.edgeless(MOST_PLACED + 1))
@@ -245,6 +259,25 @@ def test_seen_nodes_keep_what_they_have(center, scale):
         assert np.all(np.abs(signals.units.offset[~seen] - bare.units.offset[~seen]) > 0)
     if scale == "node":
         assert np.all(np.abs(signals.units.relative - bare.units.relative)[~seen] > 0)
+
+
+@pytest.mark.parametrize("scale", ["global", "node"])
+def test_unseen_nodes_have_levels_and_scales_of_fields_through_those_of_the_others(scale):
+    """Means err by the node's own variance over the number of its values; log scales by half of one over theirs."""
+    graph, values = GRAPHS["near"], holed(4)
+    seen = np.isfinite(values)
+    counts = seen.sum(axis=0)
+    means = np.nansum(values, axis=0) / counts.clip(1)
+    squares = np.nansum((values - means) ** 2, axis=0)
+    scales = levels.relative_scales(squares / counts.clip(1), counts)
+    errors = squares.sum() / counts.sum() * scales**2 / counts.clip(1)
+    offset, variances = at_unseen(graph, means, errors, counts > 0)
+    units = read_signals(values, "node", scale, graph=graph).units
+    np.testing.assert_allclose(units.offset, offset, rtol=1e-6)
+    np.testing.assert_allclose(units.offset_variance, variances, rtol=1e-5)
+    if scale == "node":
+        logs, _ = at_unseen(graph, np.log(scales), 0.5 / (counts + 8), counts > 0)
+        np.testing.assert_allclose(units.relative, np.exp(logs), rtol=1e-6)
 
 
 def test_nothing_changes_where_every_node_was_seen():

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pickle
 
 import array_api_strict
+import dask.array
 import numpy as np
 import pytest
+from array_api_compat import is_dask_array
 
 import oracle
 from cases import GRAPHS, WEIGHTS, Columns
 from spectralgp import Graph, GraphGPRegressor, LocalAverage
 from spectralgp.operators import make_operator
-from spectralgp.signals import Units, as_training, core, read_in, read_signals, reading, state_of
+from spectralgp.signals import Units, as_training, core, expected_signals, read_in, read_signals, reading, state_of
 from tolerances import EXACT, FORMULA, QUADRATURE
 
 N_SIGNALS, N_NODES = 5, 7
@@ -93,6 +95,52 @@ def test_moments_and_columns_are_dense_products(center, laplacian, keep_source):
     assert oracle.relative_error(moments, dense_moments(expected, operator, laplacian, 9)) < FORMULA
     again = signals.moments(operator, 5)
     np.testing.assert_array_equal(again, moments[:5])
+
+
+@every_laplacian
+@pytest.mark.parametrize(("n_signals", "n_deviations"), [(1, 0), (1, 4), (3, 0), (3, 2)])
+def test_moments_of_completed_signals_are_expected_ones(laplacian, n_signals, n_deviations, monkeypatch):
+    """Those of the mean, and of every deviation; deviations of one signal alone go over the graph together."""
+    rng, operator = np.random.default_rng(2), operator_of(laplacian)
+    mean, deviations = VALUES[:n_signals] - 30, rng.standard_normal((n_deviations, n_signals, N_NODES))
+    signals = expected_signals(mean, deviations)
+    spread = sum(dense_moments(one, operator, laplacian, 9) for one in deviations) + np.zeros((9, n_signals, n_signals))
+    expected = dense_moments(mean, operator, laplacian, 9) + spread
+    assert oracle.relative_error(signals.moments(operator, 5), expected[:5]) < FORMULA
+    passes, original = [], core.MomentPass
+    monkeypatch.setattr(core, "MomentPass", lambda *given, **options: passes.append(1) or original(*given, **options))
+    assert oracle.relative_error(signals.moments(operator, 9), expected) < FORMULA
+    assert len(passes) == (min(n_deviations, 1) if n_signals == 1 else n_deviations)
+    np.testing.assert_allclose(signals.spread_moments(operator, 5), spread[:5], atol=FORMULA * np.max(np.abs(spread)))
+    assert len(passes) <= n_deviations  # which are remembered
+    assert read_signals(VALUES).spread_moments(operator, 5) is None
+
+
+@every_center
+@every_scale
+@pytest.mark.parametrize("is_large", [False, True])
+def test_signals_with_holes_are_centred_and_scaled_by_what_was_observed(center, scale, is_large):
+    """By hand, also where squares of the values would be none; the last node was never observed."""
+    holes = np.random.default_rng(5).random(VALUES.shape) < 0.3
+    holes[:, -1] = True
+    values, factor = np.where(holes, np.nan, VALUES), {None: 1e60, "global": 1e130}[scale] if is_large else 1.0
+    signals = read_signals(factor * values, center, scale)
+    means = np.append(np.nanmean(values[:, :-1], axis=0), np.nanmean(values))
+    centred = values - {"global": np.nanmean(values), "node": means, None: 0.0}[center]
+    divisor = np.sqrt(np.nanmean(centred**2)) * factor if scale else 1.0
+    expected = centred * (factor / divisor)
+    assert signals.size == np.count_nonzero(~holes)
+    assert signals.has_unseen_nodes
+    assert not signals.is_complete
+    np.testing.assert_array_equal(signals.observed, ~holes)
+    np.testing.assert_allclose(signals.values, expected, rtol=FORMULA, atol=FORMULA * np.nanmax(np.abs(expected)))
+    np.testing.assert_allclose(signals.units.restore(signals.values), factor * values, rtol=EXACT)
+    assert signals.variance == pytest.approx(np.nanvar(expected), rel=FORMULA)
+    within = expected[:, :-1] - np.nanmean(expected[:, :-1], axis=0)
+    assert signals.variance_within == pytest.approx(np.nanmean(within**2), rel=FORMULA)
+    assert signals.log_volume == pytest.approx(np.count_nonzero(~holes) * np.log(divisor), abs=1e-9)
+    with pytest.raises(ValueError, match=rf"signals must be complete to be transformed; got {holes.sum()} values"):
+        signals.transform(np.eye(N_NODES))
 
 
 # Views
@@ -228,6 +276,17 @@ def test_what_the_caller_does_to_an_array_later_changes_nothing(keep_source):
         oracle.relative_error(operator.unload(signals.columns(operator)), standardized(VALUES, "node", "global"))
         < EXACT
     )
+
+
+@pytest.mark.parametrize(("center", "dtype"), [("node", np.float64), ("global", np.float32), (None, np.int64)])
+def test_a_dask_array_is_read_chunk_by_chunk_and_stays_where_it_is(center, dtype):
+    values = np.round(VALUES).astype(dtype)
+    signals = read_signals(dask.array.from_array(values, chunks=(2, 3)), center, "global", keep_source=True)
+    expected = standardized(values.astype(float), center, "global")
+    assert is_dask_array(signals.values)
+    assert oracle.relative_error(np.asarray(signals.values), expected) < EXACT
+    assert signals.variance == pytest.approx(np.var(expected), rel=FORMULA)
+    assert oracle.relative_error(signals._store.products[:-1, -1], signals._store.values.sum(axis=1).compute()) < EXACT
 
 
 def test_a_file_is_not_copied(tmp_path):

@@ -121,10 +121,10 @@ class Store:
     def values(self) -> Array:
         """The rows in memory, without that of ones; those of a Dask array where they are."""
         rows: Any = self.source
+        if self.products is None:  # which are there already
+            return rows
         if not is_dask_array(rows):
             rows = np.asarray(on_host(rows[:, :]), dtype=float)
-        if np.ndim(self.offset) == 0 and self.offset == 0.0 and np.ndim(self.divisor) == 0 and self.divisor == 1.0:
-            return rows
         return (rows - np.asarray(on_host(self.offset))) / np.asarray(on_host(self.divisor))
 
     def transform(self, matrix: Array) -> Array:

@@ -81,7 +81,7 @@ def read_signals(
                 "with holes, or pass an array in memory with a Graph."
             )
         precision = "float32" if "float32" in str(source.dtype) else "float64"
-        return _read_incomplete(np.asarray(on_host(source[:, :]), dtype=float), how, precision)
+        return _read_incomplete(np.asarray(on_host(source[:, :]), dtype=float), largest, how, precision)
     relative: Any = None
     if scale == "node":
         varies = float(np.mean(variances)) > ROUNDING**2
@@ -156,10 +156,10 @@ def no_signals(n_nodes: int, units: Units) -> Signals:
     return Signals(Store(np.empty((0, n_nodes)), units, 0.0))
 
 
-def _read_incomplete(values: Array, how: ReadAs, precision: str) -> Signals:
+def _read_incomplete(values: Array, largest: float, how: ReadAs, precision: str) -> Signals:
     """Signals with holes, centred and scaled by what was observed; nodes that never were by what others make likely."""
     center, scale, seen = how.center, how.scale, np.isfinite(values)
-    counts, largest = seen.sum(axis=0), float(np.max(np.abs(values), where=seen, initial=0.0)) or 1.0
+    counts = seen.sum(axis=0)
     mean = float(np.mean(values[seen] / largest)) * largest
     means = np.where(counts > 0, np.sum(values, axis=0, where=seen) / np.maximum(counts, 1), mean)
     squares = np.sum(np.square((values - means) / largest), axis=0, where=seen)
@@ -216,13 +216,13 @@ def _first_look(source: Any, by_node: bool, reach: float) -> tuple[float, float,
             f"whose squares are still numbers; got {largest:.3g} for the largest. "
             f"{'Pass scale=' + repr('global') + ', or change' if unscaled else 'Change'} the units of Y."
         )
+    largest = largest or 1.0
     if n_observed < sum(sizes):
-        return np.nan, 1.0, None, None
+        return np.nan, largest, None, None
     mean, count = 0.0, 0
     for size, own in zip(sizes, block_means, strict=True):
         mean += (own - mean) * size / (count + size)
         count += size
-    largest = largest or 1.0
     if not by_node:
         return mean, largest, None, None
     pairs = zip(node_variances, extremes, strict=True)
@@ -255,7 +255,7 @@ def _of_each(source: Any, function: Callable[..., Any], *by_node: Any, **setting
     are. The function takes a block, and the block's part of each of `by_node`: one number for all, or one per node.
     """
     lazy, n_nodes = is_dask_array(source), source.shape[1]
-    width = max(1, BLOCK // max(1, source.shape[0]))
+    width = max(1, BLOCK // source.shape[0])
     stops = np.cumsum([0, *source.chunks[1]]).tolist() if lazy else [*range(0, n_nodes, width), n_nodes]
     parts = [slice(*ends) for ends in pairwise(stops)]
     own = [[values if np.ndim(values) == 0 else values[part] for values in by_node] for part in parts]
