@@ -140,6 +140,69 @@ def test_names_and_bounds_belong_to_theta(name):
     assert kernel.theta_units(4.0).shape == kernel.theta.shape
 
 
+@every_kernel
+def test_an_amplitude_is_free_where_parameters_alone_scale_the_covariance(name):
+    kernel = KERNELS[name].kernel
+    reached = kernel.with_theta(kernel.scaled_by(2.0).theta)
+    expected = 4 * node_covariance(kernel, GRAPHS["random"])
+    is_reached = oracle.relative_error(node_covariance(reached, GRAPHS["random"]), expected) < FORMULA
+    assert kernel.has_free_amplitude == is_reached
+
+
+def test_amplitudes_and_coefficients_have_the_units_of_the_signals():
+    """Of a variance of 4: eight orders of magnitude about a deviation of two, and steps of two."""
+    for kernel in (Diffusion(), Response(bump, (0.4, -1.0)), LocalAverage()):
+        assert kernel.parameter_names[0] == "amplitude"
+        np.testing.assert_allclose(kernel.bounds(4.0)[0], np.log([2e-8, 2e8]))
+        np.testing.assert_array_equal(kernel.theta_units(4.0), np.ones(kernel.theta.size))
+    np.testing.assert_allclose(Diffusion().bounds(4.0)[1], np.log([1e-5, 1e5]))
+    np.testing.assert_allclose(Diffusion(amplitude_bounds=(0.1, 30.0)).bounds(4.0)[0], np.log([0.1, 30.0]))
+    np.testing.assert_allclose(
+        Diffusion(amplitude=2.0, amplitude_bounds=(0.1, 30.0)).scaled_by(3.0).bounds()[0], np.log([0.3, 90.0])
+    )
+    np.testing.assert_array_equal(Polynomial(2).theta_units(4.0), [2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(Polynomial(2).bounds(4.0), [[-np.inf, np.inf]] * 3)
+    both = Polynomial(1) + Identity(scaled=True)
+    np.testing.assert_array_equal(both.theta_units(4.0), [2.0, 2.0, 1.0])
+    np.testing.assert_allclose(both.bounds(4.0)[1:], [[-np.inf, np.inf], np.log([2e-8, 2e8])])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "values"),
+    [
+        (Diffusion(strength=0.7), [0.7, 0.1, 10.0]),
+        (GlobalFilter(strength=0.7), [0.7, 0.1, 10.0]),
+        (LocalAverage(strength=0.7), [0.7, 0.1, 10.0]),
+        (RandomWalk(shift=4.0), [4.0, 3.0, 20.0]),
+        (Matern(length_scale=2.0), [2.0, 0.3, 5.0]),
+    ],
+)
+def test_learning_starts_from_strong_and_weak_filters_too(kernel, values):
+    kernel, spectrum = bound(kernel, GRAPHS["random"])
+    starts = kernel.starting_points(spectrum, 2.5)
+    np.testing.assert_allclose(np.exp([start[1] for start in starts]), values)
+    name = kernel.parameter_names[1]
+    (alone,) = dataclasses.replace(kernel, **{f"{name}_bounds": "fixed"}).starting_points(spectrum, 2.5)
+    np.testing.assert_allclose(alone, starts[0][:1])
+    held = dataclasses.replace(kernel, amplitude=0.3, amplitude_bounds="fixed").starting_points(spectrum, 2.5)
+    np.testing.assert_allclose(np.exp(held), np.array(values)[:, None])
+
+
+def test_kernels_without_a_graph_of_their_own_go_together():
+    both = Identity(amplitude=0.5, laplacian="normalized") + Identity(amplitude=2.0)
+    np.testing.assert_allclose(both.power([0.0, 1.5]), [4.25, 4.25])
+    assert (both.laplacian, both.scaled) == ("normalized", False)
+    assert (Identity() + RandomWalk()).laplacian == "normalized"
+    assert (both + Identity()).kernels == (*both.kernels, Identity())
+    assert both.parameter_names == ("kernels[0].amplitude", "kernels[1].amplitude")
+    with pytest.raises(
+        ValueError, match="kernels must be functions of one Laplacian to go together; got combinatorial"
+    ):
+        GlobalFilter() + Diffusion()
+    with pytest.raises(TypeError, match="unsupported operand"):
+        Identity() + 1.0
+
+
 @every_kernel_and_graph
 def test_scaling_the_filter_scales_the_covariance_by_the_square(name, graph):
     kernel = KERNELS[name].kernel
@@ -256,6 +319,43 @@ def test_differences_stay_within_bounds_and_are_of_second_order(bounds):
     assert oracle.relative_error(kernel.power_jacobian(eigenvalues), expected) < GRADIENT
 
 
+@pytest.mark.parametrize(
+    ("below", "above", "offsets"),
+    [
+        (1.5, 1.5, [-1, 1]),
+        (1.0, 1.0, [-1, 1]),
+        (0.5, 9.0, [0, 1, 2]),
+        (9.0, 0.5, [-2, -1, 0]),
+        (1.9, 0.9, []),
+        (0.9, 1.9, []),
+        (0.0, 0.0, []),
+    ],
+)
+@pytest.mark.parametrize("value", [0.4, -3.0])
+def test_differences_are_taken_where_there_is_room(value, below, above, offsets):
+    """Values of the function in steps about the parameter; bounds with no room between them leave no slope."""
+    step = np.finfo(float).eps ** (1 / 3) * max(1.0, abs(value))
+    asked = []
+
+    def function(eigenvalues, centre):
+        asked.append(centre)
+        return np.exp(-((eigenvalues - centre) ** 2))
+
+    bounds = ((value - below * step, value + above * step),)
+    eigenvalues = np.linspace(0.15, 1, 4)
+    jacobian = Response(function, (value,), bounds).power_jacobian(eigenvalues)
+    response = np.exp(-((eigenvalues - value) ** 2))
+    expected = 4 * response**2 * (eigenvalues - value) * bool(offsets)
+    np.testing.assert_allclose(jacobian[:, 1], expected, rtol=1e-6)
+    np.testing.assert_allclose(np.subtract(asked[1:], value) / step, offsets, atol=1e-6)
+    assert all(bounds[0][0] <= one <= bounds[0][1] for one in asked)
+
+
+def test_a_response_is_known_again_by_its_values_from_zero_to_one():
+    kernel = Response(lambda eigenvalues, rate: np.exp(-rate * eigenvalues), (0.7,), amplitude=3.0)
+    np.testing.assert_allclose(kernel.sampled, np.exp(-0.7 * np.arange(9) / 8))
+
+
 # Errors
 
 
@@ -279,6 +379,17 @@ def test_a_parameter_must_lie_within_its_bounds():
         Diffusion(strength=5.0, strength_bounds=(0.1, 1.0))
     with pytest.raises(ValueError, match="positive and ascending"):
         Matern(length_scale=1.0, length_scale_bounds=(-1.0, 2.0))
+    with pytest.raises(ValueError, match=r"amplitude must lie within amplitude_bounds.*got amplitude = 5\.0"):
+        Diffusion(amplitude=5.0, amplitude_bounds=(0.1, 1.0))
+    for value in (0.1, 2.0):  # up to rounding, which learning may add
+        Diffusion(strength=value * (1 + 5e-10), strength_bounds=(0.1, 2.0))
+        Diffusion(strength=value * (1 - 5e-10), strength_bounds=(0.1, 2.0))
+    for value in (0.1 * (1 - 5e-9), 2.0 * (1 + 5e-9)):
+        with pytest.raises(ValueError, match="strength must lie within strength_bounds"):
+            Diffusion(strength=value, strength_bounds=(0.1, 2.0))
+    for bounds in (None, "free", (1.0, 2.0, 3.0), 1.0):
+        with pytest.raises(ValueError, match=r"strength_bounds must be a pair \(low, high\) or 'fixed'; got"):
+            Diffusion(strength_bounds=bounds)
 
 
 @pytest.mark.parametrize(

@@ -364,6 +364,31 @@ def test_lanczos_makes_a_tridiagonal_matrix_with_the_same_spectrum():
     assert np.min(np.abs(np.linalg.eigvalsh(matrix) - value)) <= residual * (1 + 1e-12)
 
 
+def test_the_largest_ritz_value_is_looked_for_less_and_less_often():
+    """Of a long chain, whose residual falls as n^-1.5: at every step up to 200, then after a quarter more each."""
+    looked_at, diagonal, below = [], 0.1, 0.5
+    exact = [diagonal + 2 * below * np.cos(np.pi / (n + 1)) for n in range(1, 1_000)]
+    residuals = [below * np.sqrt(2 / (n + 1)) * np.sin(np.pi * n / (n + 1)) for n in range(1, 1_000)]
+    checks = [*range(1, 201), 250, 312, 390, 487, 608, 760, 950]
+
+    def rows():
+        while True:
+            looked_at.append(1)
+            yield diagonal, below
+
+    for tolerance in (0.3, 0.02, 1.2e-3, 2e-4):
+        looked_at.clear()
+        value, residual = largest_ritz_value(rows(), tolerance)
+        n_steps = next(n for n in checks if residuals[n - 1] <= tolerance)
+        assert len(looked_at) == n_steps
+        assert value == pytest.approx(exact[n_steps - 1], rel=1e-12)
+        assert residual == pytest.approx(residuals[n_steps - 1], rel=1e-6)
+    looked_at.clear()
+    value, residual = largest_ritz_value(rows(), 1e-9, max_steps=205)  # wherever checks are
+    assert len(looked_at) == 205
+    assert (value, residual) == (pytest.approx(exact[204]), pytest.approx(residuals[204]))
+
+
 def test_an_interrupt_of_a_compiled_loop_is_one(monkeypatch):
     """Numba makes a SystemError of it, which is left as it is where it comes from anything else."""
     operator = cpu("ring")

@@ -6,16 +6,20 @@ import gc
 import pickle
 import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
+from numpy.polynomial.chebyshev import chebpts1, chebval, chebvander
+from scipy.special import ive
 
 import oracle
 from cases import GRAPHS, WEIGHTS
 from spectralgp.graphs import Graph
 from spectralgp.operators import CpuOperator, chebyshev_coefficients
-from spectralgp.signals import read_signals
-from spectralgp.spectra import Chebyshev, decompose
+from spectralgp.signals import expected_signals, read_signals
+from spectralgp.spectra import Chebyshev, Exact, SpectralMoments, SpectralSignals, decompose
+from spectralgp.spectra.quadrature import LocalMoments
 from tolerances import EXACT, FORMULA, STANDARD_ERRORS
 
 N_SIGNALS = 4
@@ -39,6 +43,57 @@ def dense_operator(spectrum):
 def fresh(graph):
     """The same graph, which nothing was computed on."""
     return Graph(graph.weights)
+
+
+# Signals on it
+
+
+def test_energies_at_frequencies_say_what_coefficients_do():
+    """Of a quadrature that has every frequency of its own, so that matrices are outer products of coefficients."""
+    rng, n_rows = np.random.default_rng(1), 6
+    coefficients, n_nodes = rng.standard_normal((n_rows, 5)), 5
+    matrices = np.einsum("iq,kq->qik", coefficients, coefficients)
+    exact, moments = SpectralSignals(coefficients), SpectralMoments(matrices, np.ones(5), n_nodes)
+    response, scales = rng.standard_normal(5), rng.standard_normal((n_rows, 5))
+    factors = np.tril(rng.standard_normal((5, 3, 3))) + 3 * np.eye(3)
+    for own, other in zip(exact.carried_energies, moments.carried_energies, strict=True):
+        assert oracle.relative_error(other, own) < EXACT
+    pairs = [(exact, moments, scales), (exact.without_carried(response), moments.without_carried(response), scales[:3])]
+    turn = rng.standard_normal((n_rows, 4))
+    pairs.append((exact.rotate(turn), moments.rotate(turn), scales[:4]))
+    for own, other, part in pairs:
+        assert other.n_observations == own.n_observations
+        assert oracle.relative_error(other.energies, own.energies) < EXACT
+        assert oracle.relative_error(other.gram(part), own.gram(part)) < EXACT
+        np.testing.assert_array_equal(other.multiplicities, own.multiplicities)
+    assert oracle.relative_error(pairs[1][1].quadratics(factors), pairs[1][0].quadratics(factors)) < EXACT
+
+
+@every_laplacian
+def test_what_completed_signals_carry_over_is_known(laplacian):
+    """Sums over frequencies of expected signals less filtered ones, on a quadrature as on the exact spectrum."""
+    graph, rng = GRAPHS["random"], np.random.default_rng(3)
+    n_nodes = graph.n_nodes
+    signals = expected_signals(rng.standard_normal((2, n_nodes)), 0.4 * rng.standard_normal((3, 2, n_nodes)))
+    carried, grams = rng.standard_normal((2, n_nodes)), []
+    for spectrum in (decompose(graph, laplacian), EXACTLY.of(graph, laplacian)):
+        data = spectrum.read(signals, carried).without_carried(0.3 - 0.2 * spectrum.eigenvalues)
+        grams.append(data.gram(np.ones((2, spectrum.eigenvalues.size))))
+        np.testing.assert_allclose(data.energies.sum(axis=1), np.diag(grams[-1]))
+    assert oracle.relative_error(grams[1], grams[0]) < FORMULA
+
+
+def test_diagonals_by_probes_count_as_far_as_they_are_not_noise():
+    """By hand: two functions of three terms on four nodes, of which the second is all noise."""
+    low = np.array([[1.0, 1.0, 1.0, 1.0], [0.5, -0.2, 0.1, 0.3], [0.2, 0.7, -0.4, 0.6]])
+    probed = np.array([[1.0, 1.0, 1.0, 1.0], [3.0, -1.0, 2.0, 0.5], [0.1, 0.2, -0.1, 0.0], [9.0, 9.0, 9.0, 9.0]])
+    noise = np.diag([0.0, 0.2, 0.5, 70.0])
+    quadratics, left = np.array([[2.0, 1.0], [0.0, 3.0]]), np.array([[0.0, 2.0, 1.0], [0.0, 0.0, 4.0]])
+    found, errors = LocalMoments(low, probed, noise).diagonals(quadratics, left)
+    first = 2 * probed[1] + probed[2]
+    share = 1 - 1.3 / np.mean(first**2)
+    np.testing.assert_allclose(found, [2 * low[0] + low[1] + share * first, 3 * low[1]])
+    np.testing.assert_allclose(errors, [np.sqrt(1.3 * share), np.sqrt(8.0 * 0.5)])
 
 
 # Moments of the density
@@ -175,6 +230,105 @@ def test_repr_says_what_stands_for_what():
     assert repr(EXACTLY.of(GRAPHS["random"], scaled=True)) == expected
 
 
+# Functions on it
+
+
+def test_a_series_has_as_many_terms_as_it_takes():
+    """Those of exponentials end where terms are 1e-10 of the largest, and those of powers with their degree."""
+    spectrum = EXACTLY.of(POINTS, scaled=True)
+    half = spectrum.end / 2
+    # exp(-a x / end) is e^{-a/2} (I_0 + 2 sum_k (-1)^k I_k(a/2) T_k)
+    orders = np.arange(80)
+    for rate in (3.0, 60.0):
+        terms = 2 * (-1.0) ** orders * ive(orders, rate / 2)
+        terms[0] /= 2
+        found = spectrum.series(lambda points, rate=rate: np.exp(-rate * points / spectrum.end)[None])[0]
+        np.testing.assert_allclose(found, terms[: found.size], atol=1e-14)
+        assert found.size == 1 + np.flatnonzero(np.abs(terms) > 1e-10 * np.max(np.abs(terms)))[-1]
+    powers = spectrum.series(lambda points: np.stack([(points / half - 1) ** 3, 0 * points]))
+    np.testing.assert_allclose(powers, [[0.0, 0.75, 0.0, 0.25], [0.0] * 4], atol=1e-14)
+    assert spectrum.series(lambda points: np.zeros((2, points.size))).shape == (2, 1)
+    assert spectrum.series(lambda points: np.full((1, points.size), 7.0)).tolist() == [[7.0]]
+
+
+def test_a_series_leaves_out_what_is_within_a_slack():
+    """T_0 + 0.1 T_1 + 0.01 T_2 + ..., smallest 1 / 1.1 or so at the left end, less than a share of that."""
+    spectrum = EXACTLY.of(POINTS)
+    exact = np.array([[1.0, 0.1, 0.01, 0.001, 1e-4], [5.0, 0.2, 0.0, 0.0, 0.002]])
+    functions = partial(_series_at, spectrum, exact)
+    smallest = np.min(np.abs(functions(spectrum.eigenvalues)), axis=1)
+    tails = np.cumsum(np.abs(exact[:, ::-1]), axis=1)[:, ::-1]  # of each term and those after it
+    for slack in (1e-5, 3e-4, 5e-3, 0.02, 0.2):
+        n_terms = int(np.sum(np.any(tails > slack * smallest[:, None], axis=0)))
+        found = spectrum.series(functions, slack)
+        assert found.shape == (2, n_terms)
+        np.testing.assert_allclose(found, exact[:, :n_terms], atol=1e-14)
+    assert spectrum.series(functions).shape == (2, 5)
+
+
+def _series_at(spectrum, coefficients, points):
+    return chebval(2 * points / spectrum.end - 1, coefficients.T)
+
+
+def test_diagonals_by_probes_are_exact_for_quadratics_and_have_the_error_of_their_halves():
+    """Cubics less the quadratics that are nearest on the spectrum, by the same probes and dense matrices."""
+    spectrum = Chebyshev(n_moments=21, n_probes=6, random_state=4).of(POINTS, scaled=True)
+    exact = Chebyshev(n_moments=21, n_probes="exact", random_state=4).of(POINTS, scaled=True)
+    matrix, n_nodes = dense_operator(exact), 200
+    coefficients = np.array([[1.0, -0.5, 0.3, 0.4], [0.2, 0.1, 0.0, 0.0]])
+    values, vectors = np.linalg.eigh(matrix)
+    points, roots = 2 * exact.eigenvalues / exact.end - 1, np.sqrt(exact.multiplicities.clip(0))[:, None]
+    quadratics = np.linalg.lstsq(roots * chebvander(points, 2), roots * chebval(points, coefficients.T).T)[0].T
+    left = coefficients - np.pad(quadratics, ((0, 0), (0, 1)))
+    dense = [(vectors * chebval(values, one)) @ vectors.T for one in left]
+    random_state, halves = np.random.default_rng(5), []
+    for _ in range(2):
+        probes = np.asarray(exact.operator.random_signs(32, random_state))
+        halves.append(np.stack([np.mean(probes * (one @ probes), axis=1) for one in dense]))
+    known = chebval(values, quadratics.T) @ np.square(vectors).T
+    found, errors = exact.diagonals(partial(_series_at, exact, coefficients))
+    np.testing.assert_allclose(found, known + (halves[0] + halves[1]) / 2, atol=1e-9)
+    np.testing.assert_allclose(errors, np.sqrt(np.mean((halves[0] - halves[1]) ** 2, axis=1)) / 2, atol=1e-9)
+    assert errors[1] < 1e-9 < 1e-3 < errors[0]
+    at = np.array([3, 0, 77])
+    chosen, none = exact.diagonals(partial(_series_at, exact, coefficients), at)
+    truth = chebval(values, coefficients.T) @ np.square(vectors).T
+    np.testing.assert_allclose(chosen, truth[:, at], atol=1e-12)
+    assert none.tolist() == [0.0, 0.0]
+    few, wide = spectrum.diagonals(partial(_series_at, spectrum, coefficients))
+    assert few.shape == (2, n_nodes)
+    assert wide[0] > 2 * errors[0]  # of six probes, where 64 were taken
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_errors_are_what_series_leave_out(dtype):
+    """Of ``log D`` for every node and ``1 / D`` for the energies, beyond as many terms as there are moments."""
+    settings = Chebyshev(n_moments=9, n_probes=8, tolerance=1e-3)
+    spectrum = settings.of(fresh(POINTS), scaled=True, prototype=np.empty((0, 0), dtype=dtype))
+    values = np.random.default_rng(2).standard_normal((3, 200)).astype(dtype)
+    data = spectrum.read(read_signals(values, keep_source=True))
+    levels = np.array([0.05, 0.2, 1.0])
+
+    def variances(points):
+        return levels[:, None] + np.exp(-4 * points)
+
+    errors = spectrum.errors(variances, data)
+    energies, tails, totals, summed, points = data.energies.sum(axis=1), [], [], [], chebpts1(61)
+    for function in (np.log, np.reciprocal):
+        series = np.linalg.solve(chebvander(points, 60), function(variances(spectrum.end * (points + 1) / 2)).T).T
+        tails.append(np.abs(series)[:, 9:].sum(axis=1))
+        totals.append(np.abs(series).sum(axis=1))
+        summed.append(series.sum(axis=0)[:9])
+    expected = 200 * tails[0].sum() + energies @ tails[1]
+    assert errors.truncation == pytest.approx(expected, rel=1e-6)
+    rounding = 0.5 * np.finfo(dtype).eps * (200 * totals[0].sum() + energies @ totals[1])
+    assert errors.rounding == (0.0 if dtype is np.float64 else pytest.approx(rounding, rel=1e-6))
+    assert errors.probes == pytest.approx(0.5 * spectrum.density.spread(summed[0]), rel=1e-6)
+    assert errors.limit == pytest.approx(1e-3 * 600)
+    steep = spectrum.errors(lambda points: variances(points) + 1e3 * (points[None] > 0.999 * spectrum.end), data)
+    assert steep.truncation > 200 * 3 * 0.5 * np.log(1e3)  # a jump that no series goes through
+
+
 # The largest eigenvalue
 
 
@@ -254,17 +408,43 @@ def test_a_quadrature_travels_in_pickles():
 # Settings
 
 
+def test_memory_is_that_of_blocks_and_of_moments():
+    needed, of, remedy = Chebyshev(n_moments=33, n_probes=16).memory(5, 1_000, 4)
+    assert needed == (4 * 5 + 2 * 16) * 1_000 * 4 + 3 * 8 * 33 * 25
+    assert of == "5 signals and 16 probes on 1000 nodes"
+    assert remedy.startswith("Pass Y as float32")
+    assert Chebyshev(n_probes="exact").memory(5, 100, 8)[1] == "5 signals and 100 probes on 100 nodes"
+    needed, of, remedy = Chebyshev().memory(2_000, 100, 8)
+    assert needed == (4 * 2_000 + 2 * 32) * 100 * 8 + 3 * 8 * 129 * 2_000**2
+    assert of == "129 moments of 2000 by 2000 signals, and more if some are added"
+    assert remedy.startswith("Learn from fewer signals")
+    needed, of, remedy = Exact().memory(5, 1_000, 8)
+    assert (needed, of) == (24e6, "the exact spectrum of 1000 nodes")
+    assert "chebyshev" in remedy
+
+
+def test_the_least_that_settings_may_be():
+    least = Chebyshev(n_moments=3, max_moments=3, n_probes=4, random_state=0, device="cpu")
+    assert least.of(GRAPHS["random"]).n_moments == 3
+    assert least.of(GRAPHS["random"]).refined() is None
+    assert Chebyshev(n_moments=4).of(GRAPHS["random"]).n_moments == 5  # odd, since a product gives two more
+    default = Chebyshev()
+    assert (default.tolerance, default.n_moments, default.max_moments) == (1e-5, 129, 4097)
+    assert (default.n_probes, default.random_state, default.device) == (32, 0, None)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"tolerance": 0.0}, "tolerance must be"),
         ({"tolerance": -1e-3}, "tolerance must be"),
         ({"tolerance": float("nan")}, "tolerance must be"),
-        ({"n_moments": 0}, "n_moments must be"),
+        ({"n_moments": 2}, "n_moments must be"),
         ({"n_moments": -129}, "n_moments must be"),
         ({"n_moments": 33.5}, "n_moments must be"),
         ({"n_moments": 65, "max_moments": 33}, "max_moments must be"),
-        ({"n_probes": 0}, "n_probes must be"),
+        ({"n_probes": 3}, "n_probes must be"),
+        ({"device": "tpu"}, "device must be one of"),
         ({"n_probes": -1}, "n_probes must be"),
         ({"n_probes": "all"}, "n_probes must be"),
         ({"n_probes": None}, "n_probes must be"),
@@ -285,4 +465,4 @@ def test_the_laplacian_must_be_known():
 def test_a_filter_too_steep_for_a_series_is_named():
     spectrum = EXACTLY.of(POINTS, scaled=True)
     with pytest.warns(RuntimeWarning, match="too steep for a series of 16384 Chebyshev polynomials"):
-        spectrum.diagonals(lambda points: (points[None] > 0.3).astype(float))
+        spectrum.series(lambda points: (points[None] > 0.3).astype(float))
