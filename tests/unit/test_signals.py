@@ -81,6 +81,14 @@ def test_a_density_in_other_units_shifts_by_the_spread_of_each_value():
     density = oracle.log_density(np.array([1.0, -1.0]), 0.0, np.eye(2))
     expected = oracle.log_density(np.array([5.0, 1.0]), 3.0, 4 * np.eye(2))
     assert units.log_density(density, 2) == pytest.approx(expected)
+    scales, values = np.array([0.5, 3.0]), np.array([1.5, 7.0, 0.2])
+    for scaled in (Units(3.0, 2.0, values), Units(3.0, 2.0, None, None, scales), Units(3.0, 2.0, values, None, scales)):
+        divisors = np.broadcast_to(scaled.divisor, (2, 3))
+        expected = density - np.log(divisors).sum(axis=1)
+        np.testing.assert_allclose(np.broadcast_to(scaled.log_density(density, 3), 2), expected)
+        np.testing.assert_allclose(scaled.log_volume(np.ones((2, 3), dtype=bool), axis=1), density - expected)
+        seen = np.array([[True, False, True], [False, True, False]])
+        assert scaled.log_volume(seen) == pytest.approx(np.log(divisors)[seen].sum())
 
 
 @every_center

@@ -13,20 +13,3 @@ from spectralgp.signals.reading import (
     read_signals,
     state_of,
 )
-
-__all__ = [
-    "Center",
-    "CompleteState",
-    "IncompleteState",
-    "ReadAs",
-    "Scale",
-    "Signals",
-    "Units",
-    "as_training",
-    "can_place",
-    "expected_signals",
-    "no_signals",
-    "read_in",
-    "read_signals",
-    "state_of",
-]

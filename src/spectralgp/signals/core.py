@@ -87,13 +87,8 @@ class Units:
 
     def log_density(self, log_density: Any, n_values: int) -> Any:
         """The log density of whole signals with `n_values` values in those units."""
-        log_density = log_density - n_values * float(np.log(self.spread))
-        if self.signal_scales is not None:
-            log_density = log_density - n_values * np.log(self.signal_scales)
-        if self.relative is None:
-            return log_density
-        relative = np.asarray(on_host(self.relative))
-        return log_density - n_values / relative.size * float(np.sum(np.log(relative)))
+        logs = np.log(np.atleast_1d(on_host(self.divisor)))  # one number, one per node, or those of each signal
+        return log_density - n_values * np.mean(logs, axis=-1)
 
 
 @dataclass(eq=False)
