@@ -27,6 +27,7 @@ from spectralgp.kernels import (
     RegularizedLaplacian,
     Response,
     SpectralKernel,
+    WithResidual,
 )
 from spectralgp.learning import Task, learn
 from tolerances import EXACT, FORMULA, GRADIENT, OPTIMUM, ROUND_TRIP
@@ -201,6 +202,37 @@ def test_kernels_without_a_graph_of_their_own_go_together():
         GlobalFilter() + Diffusion()
     with pytest.raises(TypeError, match="unsupported operand"):
         Identity() + 1.0
+
+
+def test_what_a_residual_has_at_every_frequency_is_its_floor():
+    """All but a thousandth of its least power, at zero too, which is a frequency of every graph."""
+    curved = Polynomial.from_coefficients([1.0, 0.5])
+    both = Diffusion(scaled=True, laplacian="combinatorial").with_residual(curved)
+    eigenvalues = np.array([0.2, 1.0])
+    split = both.without_floor(eigenvalues)
+    assert (both.floor, split.floor) == (0.0, pytest.approx(0.999))
+    np.testing.assert_allclose(both.residual_power(eigenvalues), [1.21, 2.25])
+    np.testing.assert_allclose(split.residual_power(eigenvalues), [1.21 - 0.999, 2.25 - 0.999])
+    assert split.scaled_by(3.0).floor == pytest.approx(9 * 0.999)
+    np.testing.assert_allclose(split.scaled_by(3.0).residual_power(eigenvalues), 9 * split.residual_power(eigenvalues))
+    assert split.with_theta(split.theta) == both
+    known = WithResidual.of(Identity(scaled=True), dataclasses.replace(curved, fixed=True))
+    assert known.without_floor(eigenvalues) is known
+    assert (both.signal, both.residual) == both.kernels
+    np.testing.assert_array_equal(both.response(eigenvalues), both.signal.response(eigenvalues))
+    signal, residual = both.power_jacobians(eigenvalues)
+    np.testing.assert_array_equal(signal, both.signal.power_jacobian(eigenvalues))
+    np.testing.assert_array_equal(residual, curved.power_jacobian(eigenvalues))
+    np.testing.assert_array_equal(both.power_jacobian(eigenvalues), np.hstack([signal, np.zeros((2, 2))]))
+    assert both.with_residual(Identity()) is both
+    assert LocalAverage().with_residual(Identity()) == LocalAverage()
+    assert both.label == "Diffusion | Polynomial(1)"
+    held = Diffusion(amplitude_bounds="fixed", scaled=True, laplacian="combinatorial").with_residual(curved)
+    assert (both.has_free_amplitude, held.has_free_amplitude) == (True, False)
+    plain = curved.residual_power(eigenvalues)
+    assert plain.tolist() == [0.0, 0.0]
+    assert curved.residual is None
+    assert curved.signal is curved
 
 
 @every_kernel_and_graph

@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 import oracle
 from cases import GRAPHS, WEIGHTS, bound
 from spectralgp.graphs import Graph
-from spectralgp.kernels import Polynomial
-from spectralgp.spectra import decompose
+from spectralgp.kernels import Identity, Polynomial
+from spectralgp.spectra import Chebyshev, decompose
 from tolerances import EXACT, FORMULA, NEAREST, POWER_COEFFICIENTS, ROUND_TRIP
 
 GRID = np.linspace(0, 1, 201)
@@ -135,6 +135,27 @@ def test_a_filter_moves_to_no_graph_with_higher_frequencies():
     assert wide.moved_to(decompose(long, scaled=True)) is wide
 
 
+def test_rounding_of_the_largest_frequency_and_of_zero_is_let_through():
+    """A billionth of the interval, and 1e-12 of the filter's largest value."""
+    spectrum = decompose(Graph(oracle.ring(4)))  # up to 4
+    for share, moves in ((5e-10, True), (5e-9, False)):
+        kernel = Polynomial.from_coefficients([1.0], scaled=False, upper=spectrum.upper * (1 - share))
+        if moves:
+            assert kernel.moved_to(spectrum) is kernel
+        else:
+            with pytest.raises(ValueError, match="graph must have no frequency above"):
+                kernel.moved_to(spectrum)
+    scaled = decompose(GRAPHS["random"], scaled=True)
+    for below, moves in ((5e-13, True), (5e-12, False)):
+        kernel = Polynomial.from_coefficients([-7 * below, 7.0])  # -below at zero, of a largest value of one
+        if moves:
+            assert kernel.moved_to(scaled, scaled) is kernel
+        else:
+            moved = kernel.moved_to(scaled, scaled)
+            assert moved.response([0.0])[0] >= 0
+            np.testing.assert_allclose(moved.response(GRID), kernel.response(GRID), atol=1e-6)
+
+
 def test_a_higher_degree_grows_from_the_same_function():
     kernel = Polynomial.from_coefficients([0.3, 1.0, -0.7])
     raised = Polynomial(5).with_theta(Polynomial(5).grown_from(kernel))
@@ -147,6 +168,110 @@ def test_auto_stands_for_several_degrees():
     assert all(member.constraint == "interval" and member.laplacian == "normalized" for member in members)
     kernel = Polynomial(3)
     assert kernel.members() == (kernel,)
+
+
+# What learning asks
+
+
+def test_a_filter_must_not_be_negative_at_the_eigenvalues_or_on_the_interval():
+    """At all eigenvalues, or those next to four points per coefficient; on an interval at extrema, or such points."""
+    spectrum, theta = decompose(GRAPHS["random"], scaled=True), np.array([0.2, -0.5, 0.4])
+    spread = (1 - np.cos(np.linspace(0, np.pi, 12))) / 2
+    nearest = np.argmin(np.abs(spread[:, None] - spectrum.eigenvalues), axis=1)
+    kernel, wide = Polynomial(2).with_theta(theta), Polynomial(2, "interval").with_theta(theta)
+    cases = [
+        (kernel, spectrum, False, spectrum.eigenvalues),
+        (kernel, spectrum, True, spectrum.eigenvalues[np.unique(nearest)]),
+        (wide, spectrum, False, wide.extrema()),
+        (wide, spectrum, True, spread),
+        (kernel, Chebyshev(n_moments=9).of(GRAPHS["random"], scaled=True), False, kernel.extrema()),
+        (kernel, Chebyshev(n_moments=9).of(GRAPHS["random"], scaled=True), True, spread),
+    ]
+    for own, on, coarse, points in cases:
+        (asked,) = own.positivity(on, coarse)
+        np.testing.assert_allclose(asked.points, points, atol=EXACT)
+        np.testing.assert_allclose(asked.rows @ theta, own.response(points), atol=EXACT)
+        raised = own.with_theta(theta + 0.7 * asked.constant)
+        np.testing.assert_allclose(raised.response(GRID), own.response(GRID) + 0.7, atol=EXACT)
+    assert Polynomial(2, None).positivity(spectrum) == ()
+    stretched = Polynomial(2, "interval", upper=3.0)
+    np.testing.assert_allclose(stretched.positivity(spectrum, coarse=True)[0].points, 3 * spread)
+
+
+def test_a_filter_is_learnt_by_degrees_from_constants_and_what_was_given():
+    spectrum = decompose(GRAPHS["random"], scaled=True)
+    given = Polynomial.from_coefficients([0.3, 1.0, -0.7], constraint="interval")
+    *lower, last = given.path()
+    assert [(form.degree, form.chebyshev, form.constraint) for form in lower] == [
+        (0, None, "interval"),
+        (1, None, "interval"),
+    ]
+    assert last is given
+    np.testing.assert_array_equal(given.given_starts(), [given.theta])
+    first, constant = given.starting_points(spectrum, 5.0)
+    np.testing.assert_array_equal(first, given.theta)
+    np.testing.assert_allclose(constant, [2.0, 0.0, 0.0])
+    open_one = Polynomial(2, None)
+    assert open_one.given_starts() == ()
+    np.testing.assert_allclose(open_one.starting_points(spectrum, 5.0), [[2.0, 0.0, 0.0]])
+    assert open_one.guides() == (Polynomial(2, "eigenvalues"),)
+    assert given.guides() == ()
+
+
+def test_a_fixed_filter_has_nothing_to_learn_and_keeps_its_function():
+    graph, beta = GRAPHS["random"], [0.3, 1.0, -0.07]
+    kernel, spectrum = bound(Polynomial.from_coefficients(beta, constraint=None, scaled=False, fixed=True), graph)
+    points = np.linspace(0, spectrum.upper, 9)
+    assert kernel.fixed
+    assert oracle.relative_error(kernel.response(points), powers(beta, points)) < FORMULA
+    assert oracle.relative_error(kernel.scaled_by(3.0).response(points), 3 * powers(beta, points)) < FORMULA
+    assert kernel.theta.size == kernel.theta_units(2.0).size == len(kernel.parameter_names) == 0
+    assert kernel.power_jacobian(points).shape == (9, 0)
+    assert kernel.with_theta([]) is kernel
+    assert kernel.path() == (kernel,)
+    assert kernel.guides() == kernel.given_starts() == kernel.positivity(spectrum) == ()
+    assert [start.size for start in kernel.starting_points(spectrum, 2.0)] == [0]
+    assert kernel.with_powers(np.ones(3)) is kernel.linear_design(points) is None
+    prior = kernel.log_prior(spectrum, 0.3)
+    assert (prior.value, prior.noise_slope, prior.slope.shape, prior.precision.shape) == (0.0, 0.0, (0,), (0, 0))
+    with pytest.raises(ValueError, match=r"fixed must be False for a polynomial without coefficients; got True"):
+        Polynomial(2, fixed=True)
+
+
+@pytest.mark.parametrize("upper", [1.0, 2.5])
+def test_powers_are_of_shares_of_the_interval(upper):
+    beta = np.array([0.5, -1.0, 0.25])
+    kernel = Polynomial(2, upper=upper).with_powers(beta)
+    assert oracle.relative_error(kernel.response(upper * GRID), powers(beta, GRID)) < FORMULA
+    assert oracle.relative_error(kernel.linear_design(upper * GRID) @ kernel.theta, powers(beta, GRID)) < FORMULA
+
+
+def test_parts_of_a_sum_are_learnt_in_step():
+    """The longest path sets the pace; parameters, starts and constraints stand one after the other."""
+    spectrum = decompose(GRAPHS["random"], scaled=True)
+    first, flat, given = Polynomial(2), Identity(scaled=True), Polynomial.from_coefficients([1.0, 2.0])
+    both = first + flat + given
+    forms = both.path()
+    assert [[getattr(part, "degree", None) for part in form.kernels] for form in forms] == [
+        [0, None, 0],
+        [1, None, 1],
+        [2, None, 1],
+    ]
+    assert forms[-1] == both
+    before = forms[1].with_theta([0.5, -0.2, 0.1, 0.7, 0.3])
+    np.testing.assert_allclose(both.grown_from(before), [0.5, -0.2, 0.0, 0.1, 0.7, 0.3])
+    np.testing.assert_array_equal(both.given_starts(), [both.theta])
+    start, usual = both.starting_points(spectrum, 6.0)
+    np.testing.assert_array_equal(start, both.theta)
+    own = np.sqrt(0.8 * 2.0)
+    np.testing.assert_allclose(usual, [own, 0.0, 0.0, np.log(own), own, 0.0])
+    left, right = both.positivity(spectrum)
+    np.testing.assert_array_equal(left.rows[:, :3], first.design(spectrum.eigenvalues))
+    assert not left.rows[:, 3:].any()
+    np.testing.assert_array_equal(right.rows[:, 4:], given.design(spectrum.eigenvalues))
+    assert not right.rows[:, :4].any()
+    assert (left.constant.tolist(), right.constant.tolist()) == ([1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0])
+    assert both.label == "Polynomial(2) + Identity + Polynomial(1)"
 
 
 # Errors
