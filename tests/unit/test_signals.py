@@ -91,6 +91,36 @@ def test_a_density_in_other_units_shifts_by_the_spread_of_each_value():
         assert scaled.log_volume(seen) == pytest.approx(np.log(divisors)[seen].sum())
 
 
+def test_levels_that_were_not_known_are_learnt_from_further_signals():
+    """Normal beforehand, seen through noise of the divisor's size; a level that was known, or is not seen, stays."""
+    units = Units(np.array([1.0, 2.0, 3.0, 4.0]), 2.0, np.array([1.0, 0.5, 1.5, 1.0]), np.array([0.5, 3.0, 0.0, 0.7]))
+    seen = np.array([[2.0, 5.0, 9.0, np.nan], [3.0, np.nan, 7.0, np.nan]])
+    informed = units.informed_by(seen)
+    first = 1.0 + (2.5 - 1.0) * 0.5 / (0.5 + 4.0 / 2)
+    second = 2.0 + (5.0 - 2.0) * 3.0 / (3.0 + 1.0)
+    np.testing.assert_allclose(informed.offset, [first, second, 3.0, 4.0])
+    np.testing.assert_array_equal(informed.offset_variance, [0.0, 0.0, 0.0, 0.7])
+    known = Units(1.0, 2.0)
+    assert known.informed_by(seen) is known
+
+
+def test_units_of_some_signals_of_new_ones_and_of_some_nodes():
+    plain, relative, scales = Units(3.0, 2.0), np.array([1.0, 0.5, 4.0]), np.array([0.1, 10.0])
+    assert plain.of(np.array([1])) is plain.of_new is plain.with_new(3) is plain
+    units = Units(3.0, 2.0, relative, None, scales)
+    np.testing.assert_array_equal(units.divisor, np.multiply.outer(scales, 2 * relative))
+    np.testing.assert_array_equal(units.of(np.array([1])).divisor, 20 * relative[None])
+    np.testing.assert_array_equal(units.of_new.divisor, 2 * relative)
+    np.testing.assert_array_equal(units.with_new(2).signal_scales, [0.1, 10.0, 1.0, 1.0])
+    std, nodes = np.array([[1.0, 2.0]]), np.array([2, 0])
+    np.testing.assert_array_equal(units.of_new.restore_scale(std, nodes), [[8.0, 4.0]])
+    np.testing.assert_array_equal(plain.restore_scale(std, nodes), [[2.0, 4.0]])
+    np.testing.assert_array_equal(units.of_new.restore_scale(np.ones((1, 3))), 2 * relative[None])
+    values = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    np.testing.assert_allclose(units.apply(values), (values - 3) / units.divisor)
+    np.testing.assert_allclose(units.restore(units.apply(values)), values)
+
+
 @every_center
 @every_laplacian
 @in_memory_or_not
@@ -350,6 +380,32 @@ def test_values_that_are_not_scaled_have_narrower_limits(factor):
         read_signals(factor * VALUES, "global", None)
     known = read_in(Units(), factor * VALUES)  # in units that are known, where tiny values are tiny
     assert oracle.relative_error(known.values, factor * VALUES) < EXACT
+
+
+def test_values_are_let_through_up_to_the_limits():
+    for size, scale in ((1e140, "global"), (1e70, None)):
+        for factor in (size, 1 / size):
+            values = factor * np.array([[1.0, -0.5], [0.25, 0.125]])
+            assert read_signals(values, "global", scale).values.shape == (2, 2)
+            with pytest.raises(ValueError, match="Y must hold values between"):
+                read_signals(values * (1.001 if factor > 1 else 0.999), "global", scale)
+    assert read_signals(np.zeros((2, 2)), "global", "global").variance == 0.0
+
+
+def test_completions_must_be_numbers_that_can_be_squared():
+    signals = read_signals(np.where(np.eye(N_SIGNALS, N_NODES, dtype=bool), np.nan, VALUES), "global", "global")
+    mean = np.full(VALUES.shape, -1e140)
+    completed = signals.completed(mean, np.zeros((0, *VALUES.shape)))
+    assert completed.is_complete
+    assert completed.has_holes
+    assert completed.size == VALUES.size - N_SIGNALS
+    np.testing.assert_array_equal(completed.values[~signals.observed], -1e140)
+    np.testing.assert_array_equal(completed.values[signals.observed], signals.values[signals.observed])
+    np.testing.assert_array_equal(completed.as_observed, signals.values)
+    assert completed.variance == pytest.approx(signals.variance)  # of what was observed
+    for value in (1.001e140, np.nan, -np.inf):
+        with pytest.raises(ValueError, match="the completion of signals must be finite"):
+            signals.completed(np.where(np.arange(N_NODES) == 2, value, mean), np.zeros((0, *VALUES.shape)))
 
 
 def test_extreme_units_are_fine_within_the_limits():

@@ -7,8 +7,8 @@ from scipy.sparse import csr_array
 import oracle
 from cases import GRAPHS, WEIGHTS
 from spectralgp.graphs import Graph
-from spectralgp.signals import read_signals
-from spectralgp.spectra import Chebyshev, Eigenpairs, Errors, Exact, SpectralSignals, decompose
+from spectralgp.signals import expected_signals, read_signals
+from spectralgp.spectra import Chebyshev, Eigenpairs, Errors, Exact, FilterBank, SpectralSignals, decompose, oblique
 from tolerances import EXACT, FORMULA
 
 every_graph = pytest.mark.parametrize("graph", GRAPHS)
@@ -153,6 +153,75 @@ def test_spectral_signals_count_and_rotate():
         column = scales[:, j] * rotated.coefficients[:, j]
         expected += np.outer(column, column)
     assert oracle.relative_error(rotated.gram(scales), expected) < EXACT
+
+
+@pytest.mark.parametrize("has_after", [False, True])
+@pytest.mark.parametrize("has_beside", [False, True])
+def test_a_bank_of_filters_is_a_matrix_at_every_eigenvalue(has_after, has_beside):
+    """Combinations of filtered signals, filtered again, beside the same combinations filtered once."""
+    rng, eigenvalues = np.random.default_rng(0), np.linspace(0.1, 2.0, 5)
+    combination, coefficients = rng.standard_normal((2, 3)), rng.standard_normal((3, 5))
+    before, after, beside = (np.multiply.outer(rng.random(size), eigenvalues) + 1 for size in (3, 2, 2))
+    bank = FilterBank(
+        lambda _: before,
+        combination,
+        (lambda _: after) if has_after else None,
+        beside=(lambda _: beside) if has_beside else None,
+    )
+    expected = np.empty((2, 5))
+    for j in range(5):
+        matrix = combination @ np.diag(before[:, j])
+        matrix = np.diag(after[:, j]) @ matrix if has_after else matrix
+        matrix = matrix + np.diag(beside[:, j]) @ combination if has_beside else matrix
+        np.testing.assert_allclose(bank.matrices(eigenvalues)[:, :, j], matrix)
+        expected[:, j] = matrix @ coefficients[:, j]
+    np.testing.assert_allclose(bank.apply(coefficients, eigenvalues), expected)
+
+
+def test_expected_signals_have_the_squares_of_their_mean_and_deviations():
+    """More deviations than signals, and fewer; rotated, and with what is carried over below them."""
+    rng, spectrum = np.random.default_rng(4), decompose(GRAPHS["random"])
+    mean, carried = rng.standard_normal((2, 2, 7))
+    turn, response, scales = rng.standard_normal((2, 2)), rng.standard_normal(7), rng.random((2, 7))
+    factors = np.tril(rng.standard_normal((7, 2, 2))) + 3 * np.eye(2)
+    for n_deviations in (0, 1, 5):
+        deviations = rng.standard_normal((n_deviations, 2, 7))
+        signals = expected_signals(mean, deviations)
+        stacked = spectrum.read(signals, carried)
+        own, across = stacked.carried_energies
+        np.testing.assert_allclose(own, spectrum.load(carried) ** 2)
+        np.testing.assert_allclose(across, spectrum.load(carried) * spectrum.load(mean))
+        data = stacked.rotate(np.kron(np.eye(2), turn)).without_carried(response)
+        plain = spectrum.read(signals).rotate(turn)
+        less = spectrum.load(mean) - response * spectrum.load(carried)
+        for found, rows in ((data, less), (plain, spectrum.load(mean))):
+            sets = [turn.T @ rows, *(turn.T @ spectrum.load(one) for one in deviations)]
+            np.testing.assert_allclose(found.energies, sum(one**2 for one in sets))
+            scaled = [one * scales for one in sets]
+            np.testing.assert_allclose(found.gram(scales), sum(one @ one.T for one in scaled))
+            np.testing.assert_allclose(found.node_gram(scales), sum(one.T @ one for one in scaled))
+            solved = [np.linalg.solve(factors[j], one[:, j]) for one in sets for j in range(7)]
+            np.testing.assert_allclose(found.quadratics(factors), np.square(solved).sum(axis=0))
+            assert found.n_observations == 14
+            np.testing.assert_array_equal(found.multiplicities, np.ones(7))
+
+
+def test_a_turned_basis_goes_there_and_back():
+    """Vectors ``B`` that are not orthonormal, with their dual."""
+    spectrum, rng = decompose(GRAPHS["random"], "normalized"), np.random.default_rng(1)
+    vectors = rng.standard_normal((7, 7)) + 3 * np.eye(7)
+    basis = oblique(spectrum, vectors, np.linalg.inv(vectors).T)
+    signals = rng.standard_normal((2, 7))
+    coordinates = np.linalg.solve(vectors, signals.T).T
+    np.testing.assert_allclose(basis.load(signals), coordinates)
+    np.testing.assert_allclose(basis.coefficients(read_signals(signals)), coordinates)
+    np.testing.assert_allclose(basis.unload(coordinates), signals)
+    assert basis.log_volume == pytest.approx(np.linalg.slogdet(vectors)[1])
+    assert spectrum.log_volume == 0.0
+    np.testing.assert_array_equal(basis.eigenvalues, np.arange(7))
+    diagonal, errors = basis.diagonals(lambda values: values[None] + 1, np.array([4, 2]))
+    np.testing.assert_allclose(diagonal[0], np.diag(vectors @ np.diag(np.arange(1.0, 8.0)) @ vectors.T)[[4, 2]])
+    assert errors.tolist() == [0.0]
 
 
 # Errors
