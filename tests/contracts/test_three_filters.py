@@ -16,8 +16,8 @@ from spectralgp.graphs import Graph
 from spectralgp.kernels import Diffusion, Identity, Polynomial, Standardised, WithResidual, as_input_kernel
 from spectralgp.kernels.carry import CarryColumns, CarryFilter
 from spectralgp.learning.objective import Objective, Task
-from spectralgp.signals import read_signals
-from spectralgp.spectra import Chebyshev, Exact
+from spectralgp.signals import Units, read_signals
+from spectralgp.spectra import Chebyshev, Exact, SpectralSignals
 from tolerances import DIFFERENCE, FORMULA, GRADIENT, QUADRATURE, STANDARD_ERRORS
 
 WEIGHTS = oracle.random_weights(7, seed=0)
@@ -208,3 +208,42 @@ def test_a_prior_with_a_residual_is_sampled_with_it():
 def test_kernels_of_different_laplacians_do_not_go_together():
     with pytest.raises(ValueError, match="must be functions of one Laplacian to go together; got normalized and sca"):
         WithResidual.of(Diffusion(laplacian="normalized"), Polynomial(2))
+
+
+# The filter that inputs carry over by, alone
+
+
+def test_what_carries_over_is_found_by_weighted_least_squares():
+    """Of Chebyshev polynomials, with a row per signal and frequency; what inputs say nothing of is nothing."""
+    rng = np.random.default_rng(2)
+    eigenvalues, upper = np.linspace(0.1, 2.4, 7), 2.5
+    signals, carried = rng.standard_normal((2, 4, 7))
+    precisions = 0.5 + rng.random((4, 7))
+    points = 2 * eigenvalues / upper - 1
+    design = np.column_stack([np.ones(7), points, 2 * points**2 - 1])
+    for inputs in (carried, carried * (np.arange(7) == 3)):  # the second say one combination of the three
+        rows = (np.sqrt(precisions) * inputs)[:, :, None] * design
+        expected = np.linalg.lstsq(rows.reshape(-1, 3), (np.sqrt(precisions) * signals).ravel(), rcond=1e-6)[0]
+        found = CarryFilter.learnt(SpectralSignals(np.vstack([signals, inputs])), precisions, eigenvalues, upper)
+        np.testing.assert_allclose(found.chebyshev, expected, rtol=1e-6)
+        np.testing.assert_allclose(found.response(eigenvalues), design @ expected, rtol=1e-6)
+        if inputs is carried:
+            covariance = np.linalg.inv(np.einsum("nja,njb->ab", rows, rows))
+            np.testing.assert_allclose(found.covariance, covariance, rtol=1e-6)
+            np.testing.assert_allclose(found.variance(eigenvalues), np.diag(design @ covariance @ design.T), rtol=1e-6)
+    assert CarryFilter(expected, upper).variance(eigenvalues).tolist() == [0.0] * 7
+    small = CarryFilter.learnt(SpectralSignals(np.vstack([signals, 1e-140 * carried])), precisions, eigenvalues, upper)
+    assert np.max(np.abs(small.chebyshev)) > 1e138
+    for size in (0.0, 1e-151):  # whose squares leave nothing to divide by
+        data = SpectralSignals(np.vstack([signals, size * carried]))
+        nothing = CarryFilter.learnt(data, precisions, eigenvalues, upper)
+        assert nothing.chebyshev.tolist() == [0.0] * 3
+        assert not nothing.covariance.any()
+
+
+def test_columns_that_do_not_vary_carry_nothing_over():
+    inputs = np.column_stack([np.full(3, 0.1), [1.0, 2.0, 6.0], np.full(3, 1e9 / 3)])
+    carried = CarryColumns.of(np.array([2, 1, 0]), inputs)
+    np.testing.assert_array_equal(carried.offset, [1e9 / 3, 3.0, 0.1])
+    found = carried.signals(inputs, Units(7.0, 2.0, np.array([1.0, 0.5, 4.0])))
+    np.testing.assert_array_equal(found, [[0.0, -2.0, 0.0], [0.0, -1.0, 0.0], [0.0, 3.0, 0.0]])

@@ -27,7 +27,7 @@ class CarryColumns:
     def of(cls, columns: Indices, inputs: Array) -> CarryColumns:
         """Columns of training inputs; one that does not vary is zero without it to the last bit."""
         chosen = inputs[:, columns]
-        is_constant = np.all(chosen == chosen[:1], axis=0) & (len(chosen) > 0)
+        is_constant = np.all(chosen == chosen[:1], axis=0)
         return cls(columns, np.where(is_constant, chosen[:1].sum(axis=0), chosen.mean(axis=0)))
 
     def signals(self, inputs: Array, units: Units) -> Array:
