@@ -111,10 +111,12 @@ def test_exact_density_moments_are_traces(name, laplacian):
 
 
 @every_laplacian
-def test_probes_are_exact_in_the_first_traces_and_unbiased_in_the_others(laplacian):
+def test_probes_are_exact_in_the_first_traces_and_unbiased_in_the_others(laplacian, monkeypatch):
     """Over 60 seeds, the mean deviation from the trace stays within its standard error."""
-    matrix = dense_operator(EXACTLY.of(POINTS, laplacian))
-    expected = np.array([np.trace(oracle.chebyshev_matrix(matrix, k)) for k in range(21)])
+    exact = EXACTLY.of(POINTS, laplacian)
+    known = exact.density.largest_eigenvalue, exact.density.residual  # which no seed changes
+    monkeypatch.setattr(CpuOperator, "largest_eigenvalue", lambda self: known)
+    expected = chebvander(np.linalg.eigvalsh(dense_operator(exact)), 20).sum(axis=0)
     found = np.array(
         [Chebyshev(n_probes=16, random_state=seed).of(POINTS, laplacian).density.moments(21) for seed in range(60)]
     )
@@ -332,7 +334,7 @@ def test_errors_are_what_series_leave_out(dtype):
 # The largest eigenvalue
 
 
-@pytest.mark.parametrize("n_nodes", [20_000, 20_001])
+@pytest.mark.parametrize("n_nodes", [5_000, 5_001])
 def test_a_ring_whose_top_eigenvalues_crowd_is_held_by_the_interval(n_nodes):
     """200 steps of Lanczos do not resolve it: the value is off by a millionth or so, and that is stated."""
     edges = np.column_stack([np.arange(n_nodes), (np.arange(n_nodes) + 1) % n_nodes])
