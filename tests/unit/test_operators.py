@@ -152,6 +152,27 @@ def test_random_blocks_have_their_moments(path):
 
 
 @every_path
+def test_no_signals_are_a_block_without_columns(path):
+    operator = PATHS[path]("random")
+    like = np.empty((0, 7)) if path != "strict" else array_api_strict.asarray(np.empty((0, 7)))
+    block = operator.load(like)
+    assert tuple(block.shape) == (7, 0)
+    assert operator.product(block, block).shape == (0, 0)
+    assert operator.product(block, operator.zeros(2)).shape == (0, 2)
+    assert operator.column_products(block, block).shape == (0,)
+    assert tuple(operator.unload(block).shape) == (0, 7)
+
+
+@pytest.mark.parametrize("weights", [oracle.complete(3), np.diag([2.0, -1.0], 1) + np.diag([2.0, -1.0], -1)])
+def test_the_first_bound_is_the_largest_sum_of_a_row(weights):
+    diagonal = np.array([1.5, 4.0, 0.5])
+    operator = CpuOperator(csr_array(weights), diagonal)
+    assert operator.gershgorin == np.max(np.abs(weights).sum(axis=1) + diagonal)
+    rows = np.asarray(operator.rows())
+    np.testing.assert_allclose(rows, np.column_stack([diagonal, np.square(weights).sum(axis=1)]))
+
+
+@every_path
 def test_unit_vectors_are_columns_of_the_identity(path):
     operator = PATHS[path]("random")
     np.testing.assert_array_equal(host(operator, operator.unit_vectors(np.array([5, 2]))), np.eye(7)[:, [5, 2]])

@@ -114,7 +114,7 @@ def _cuda(weights: Any, diagonal: Array, precision: Any, outside: Literal["cupy"
     import cupy
 
     values, on_diagonal = (cupy.asarray(part, dtype=precision) for part in (weights.data, diagonal))
-    indices = cupy.asarray(weights.indices.astype(np.int32, copy=False))
+    indices = cupy.asarray(weights.indices, dtype=np.int32)
     return CudaOperator(cupy.asarray(weights.indptr), indices, values, on_diagonal, outside)
 
 

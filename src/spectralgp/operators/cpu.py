@@ -38,8 +38,8 @@ class CpuOperator(ArrayOperator):
             weights = weights[self.order][:, self.order]
             diagonal = diagonal[self.order]
         self.indptr, self.indices = weights.indptr, weights.indices
-        self.weights = weights.data.astype(self.dtype, copy=False)
-        self.diagonal = diagonal.astype(self.dtype, copy=False)
+        self.weights = np.asarray(weights.data, dtype=self.dtype)
+        self.diagonal = np.asarray(diagonal, dtype=self.dtype)
 
     def load(self, signals: Any) -> Any:
         n_signals = signals.shape[0]

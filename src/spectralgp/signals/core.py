@@ -307,7 +307,7 @@ class Signals:
         """Some of the signals without hidden values, with a centre and scales that know nothing of those."""
         assert self._read is not None  # which all signals with holes have
         raw = np.where(hidden, np.nan, self.units.restore(self.as_observed)[rows])
-        return self._read(raw.astype(self.like.dtype, copy=False))
+        return self._read(np.asarray(raw, dtype=self.like.dtype))
 
     def _view(self, chosen: Indices, level: Array) -> Signals:
         observed = None if self.is_complete else self.observed[chosen]  # a completion's view is of its mean
