@@ -114,7 +114,7 @@ class CompletedHoles(Expectation):
         if is_far:
             tolerance = draw_tolerance
         if self.n_draws is None:
-            mean, deviations = seen.mean, seen.spread(None, np.random.default_rng(SEED))
+            mean, deviations = seen.mean, seen.exact_deviations
         elif self.n_draws == 1:
             # with this many values one draw says it all: the mean is not needed
             prior = seen.drawn(np.random.default_rng(SEED))
