@@ -13,7 +13,7 @@ import spectralgp
 from oracle import relative_error
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.fields import ObservedBy, find_sites
-from spectralgp.fields.probed import Probed, solve_by_roots
+from spectralgp.fields.curvatures import Probed
 from spectralgp.learning import Task
 from spectralgp.learning.expectations import LatentSignals
 from spectralgp.likelihoods import Bernoulli, Poisson, StudentT
@@ -97,7 +97,7 @@ def test_systems_of_several_signals_are_solved():
     dense = exact.submatrix(np.ones(weights.shape, dtype=bool))
     expected = np.linalg.solve(np.eye(weights.size) + weights.ravel()[:, None] * dense, rights.reshape(2, -1).T).T
     for start in (None, starts):
-        found = solve_by_roots(large, weights, rights, start, 1e-6)
+        found = Probed(large).solve(weights, rights, start, 1e-6)
         assert relative_error(found.reshape(2, -1), expected) < 1e-5
 
 

@@ -9,7 +9,8 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, graph_gp
-from spectralgp.fields import ObservedBy, Sites, find_sites, probed, sites
+from spectralgp.fields import ObservedBy, Sites, find_sites, sites
+from spectralgp.fields import curvatures as tables
 from spectralgp.likelihoods import Bernoulli, Binomial, Likelihood, NegativeBinomial, Poisson, StudentT
 
 AGREEMENT = 1e-6  # of two ways to the same normal law, each until nothing changes
@@ -135,8 +136,9 @@ def test_a_start_of_another_covariance_does_not_lead_astray(name):
 
 def test_a_common_curvature_makes_effective_ones_exact():
     covariance, _, dense = problem(Poisson(), 5, 8, 0)
-    bases = sites._Eigenbases.of(covariance)
-    variance, at_modes = sites.effective(bases, np.full((5, 8), 0.7))
+    bases, common = tables.InModes(covariance), np.full((5, 8), 0.7)
+    (variance, error), at_modes = bases.variances(common), bases.variances_at_modes(common)
+    assert error == 0.0
     law = np.linalg.inv(np.linalg.inv(dense) + 0.7 * np.eye(40))
     assert relative_error(variance.ravel(), np.diag(law)) < AGREEMENT
     both = np.kron(bases.inputs, bases.nodes)
@@ -149,7 +151,7 @@ def test_deviations_add_up_to_the_covariance_at_every_frequency(monkeypatch):
     monkeypatch.setattr(sites, "MOST_EXACT_SITES", 0)
     monkeypatch.setattr(sites, "MOST_WRITTEN_OUT", 0)
     fast = find_sites(covariance, observations)
-    bases, rng = sites._Eigenbases.of(covariance), np.random.default_rng(0)
+    bases, rng = tables.InModes(covariance), np.random.default_rng(0)
     for most, bar in ((6, 1e-12), (4, 0.9)):
         deviations = bases.inputs.T @ fast.deviations(most, rng) @ bases.nodes
         assert len(deviations) == most
@@ -178,9 +180,9 @@ def test_cavities_are_laws_without_the_sites_of_a_block():
 def test_a_table_of_curvatures_interpolates_their_logarithms():
     """Shares of two neighbours add up to one, and to the logarithm of each curvature above the least."""
     curvatures = np.array([[0.0, 1e-7, 0.02], [0.5, 3.0, 40.0]])
-    lowest = probed.LOWEST_CURVATURE * curvatures.max()
+    lowest = tables.LOWEST_CURVATURE * curvatures.max()
     total, logs = np.zeros(curvatures.shape), np.zeros(curvatures.shape)
-    for curvature, share in probed.tabulated(curvatures):
+    for curvature, share in tables.tabulated(curvatures):
         assert np.all((share >= 0) & (share <= 1))
         total += share
         logs += share * np.log(curvature + lowest)

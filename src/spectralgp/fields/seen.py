@@ -28,7 +28,6 @@ MOST_PROBED = 2**18  # values of all probes together, unless they are the fewest
 MOST_HOLES_PROBED = 0.75  # of all values: beyond it what was observed says more of the determinant
 MOST_SHORT = 2**20  # values of which a determinant is taken well; beyond it there are two probes
 MOST_LANCZOS_STEPS, FEW_LANCZOS_STEPS = 200, 20  # the second on more values than that
-STEPS_BETWEEN = 10
 MOST_EXACT_VALUES = 2**22  # of deviations that are kept to know a covariance without error
 ALWAYS_EXACT = 64  # entries, as many as draws elsewhere: their covariance takes no draws where few are wanted either
 DRAWS, FIRST_DRAWS, FEWEST_DRAWS = 64, 8, 2
@@ -509,7 +508,7 @@ class Seen:
         for _ in range(n_probes):
             signs = random_state.integers(0, 2, self.weights.shape) * 2.0 - 1.0
             steps = lanczos(times, inner, complete.load(np.where(probed, signs, 0.0)))
-            nodes, weights = gauss_quadrature(steps, STEPS_BETWEEN, most_steps)
+            nodes, weights = gauss_quadrature(steps, max_steps=most_steps)
             logs = np.log(nodes)
             moments.append([weights @ one for one in (logs, nodes, nodes * logs, np.square(nodes))])
         mean_logs, means = np.array(moments).T[:2]
