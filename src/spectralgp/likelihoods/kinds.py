@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import betainc, expit, gammaincc, gammaln, log_expit
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from spectralgp._basics.checks import Array, as_option, as_positive
+from spectralgp._basics.checks import Array, as_option
 from spectralgp.likelihoods.base import LARGEST_LOG, Condition, Likelihood, Ranges, Terms
 
 ROBUST = 1.4826  # times the median of absolute values, a standard deviation of what is normal
@@ -22,19 +22,11 @@ def _exp(log: Array) -> Array:
     return np.exp(np.minimum(log, LARGEST_LOG))
 
 
-def _check_parameters(likelihood: Likelihood) -> None:
-    for name in likelihood.parameters:
-        value = getattr(likelihood, name)
-        if value is not None:
-            as_positive(value, name)
-
-
-def _are_counts(values: Array, _: Array) -> Any:
-    return (values >= 0) & (values == np.floor(values))
-
-
 COUNTS = Condition(
-    _are_counts, "Y", "hold counts, whole numbers from 0 on", "Pass counts, and rates by exposure=; NaN is no count."
+    lambda values, _: (values >= 0) & (values == np.floor(values)),
+    "Y",
+    "hold counts, whole numbers from 0 on",
+    "Pass counts, and rates by exposure=; NaN is no count.",
 )
 
 
@@ -59,10 +51,6 @@ class Gaussian(Likelihood):
     parameters: ClassVar[Ranges] = {"scale": (1e-3, 0.3, 1e2)}
 
     scale: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        _check_parameters(self)
 
     def _unit(self, name: str, unit: float) -> float:
         return unit
@@ -125,10 +113,6 @@ class StudentT(Likelihood):
 
     freedom: float | None = None
     scale: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        _check_parameters(self)
 
     def _unit(self, name: str, unit: float) -> float:
         return unit if name == "scale" else 1.0
@@ -256,10 +240,6 @@ class NegativeBinomial(_Counts):
     parameters: ClassVar[Ranges] = {"dispersion": (1e-4, 0.2, 1e2)}
 
     dispersion: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        _check_parameters(self)
 
     @property
     def _size(self) -> float:
