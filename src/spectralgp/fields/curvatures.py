@@ -115,7 +115,7 @@ def tabulated(curvatures: Array) -> Iterator[tuple[float, Array]]:
     largest = max(float(np.max(curvatures)), 1e-9)
     lowest = LOWEST_CURVATURE * largest
     table = np.concatenate([[0.0], np.geomspace(lowest, largest * (1 + 1e-9), CURVATURES)])
-    places = np.clip(np.searchsorted(table, curvatures, side="right") - 1, 0, len(table) - 2)
+    places = np.searchsorted(table, curvatures, side="right") - 1
     logs = np.log(table + lowest)
     above = (np.log(curvatures + lowest) - logs[places]) / (logs[places + 1] - logs[places])
     above = np.clip(above, 0.0, 1.0)

@@ -213,8 +213,7 @@ class Poisson(_Counts):
         return np.square(centre) * np.expm1(variance) + (centre if include_noise else 0.0)
 
     def distribution_at(self, values: Array, latent: Array, beside: Array) -> Array:
-        found = gammaincc(np.maximum(np.floor(values), 0.0) + 1, beside * _exp(latent))
-        return np.where(values < 0, 0.0, found)
+        return np.where(values < 0, 0.0, gammaincc(np.floor(values) + 1, beside * _exp(latent)))
 
     def draw(self, latent: Array, beside: Array, random_state: np.random.Generator) -> Array:
         return random_state.poisson(beside * _exp(latent)).astype(float)
@@ -267,7 +266,7 @@ class NegativeBinomial(_Counts):
 
     def distribution_at(self, values: Array, latent: Array, beside: Array) -> Array:
         share = expit(-latent - np.log(beside / self._size))
-        return np.where(values < 0, 0.0, betainc(self._size, np.maximum(np.floor(values), 0.0) + 1, share))
+        return np.where(values < 0, 0.0, betainc(self._size, np.floor(values) + 1, share))
 
     def draw(self, latent: Array, beside: Array, random_state: np.random.Generator) -> Array:
         rate = random_state.gamma(self._size, self.mean_at(latent, beside) / self._size)
@@ -295,8 +294,8 @@ class _Successes(Likelihood):
         return np.asarray(beside * share * (1 - share))
 
     def distribution_at(self, values: Array, latent: Array, beside: Array) -> Array:
-        whole = np.clip(np.floor(values), 0.0, beside - 1)
-        found = betainc(beside - whole, whole + 1, expit(-latent))
+        whole = np.floor(values)
+        found = betainc(beside - whole, whole + 1, expit(-latent))  # of no meaning where there is none or all
         return np.where(values < 0, 0.0, np.where(values >= beside, 1.0, found))
 
     def draw(self, latent: Array, beside: Array, random_state: np.random.Generator) -> Array:
