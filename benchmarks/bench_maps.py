@@ -18,7 +18,7 @@ from _large import conditions, one_blas_thread, peak_memory, present_memory, rep
 from _reporting import print_table, save
 
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, graph_gp
-from spectralgp.fields import probed
+from spectralgp.fields import krylov
 
 RUNS = ((10_000, "learnt"), (100_000, "learnt"), (1_000_000, "given"))
 BARS = {(100_000, "learnt"): 60.0, (1_000_000, "given"): 120.0}
@@ -37,7 +37,7 @@ def counts(graph: Graph, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarr
 
 def counted() -> list[int]:
     """Iterations of each solve from now on."""
-    found, solve = list[int](), probed.mention
+    found, solve = list[int](), krylov.mention
 
     def mention(said: str) -> None:
         if said.startswith("solving, iteration"):
@@ -47,7 +47,7 @@ def counted() -> list[int]:
             found[-1] = number
         solve(said)
 
-    probed.mention = mention
+    krylov.mention = mention
     return found
 
 

@@ -151,6 +151,7 @@ def test_signals_at_inputs_tell_of_those_between():
     assert np.mean(fitted.predict(inputs[[4]])[0] == truth[4]) >= 14 / 16
     assert fitted.score(inputs, truth) > 0.9
     np.testing.assert_allclose(fitted.predict_proba(), fitted.predict_proba(inputs), rtol=1e-9)
+    assert {member.length for member in fitted._mixture.members} == {0.3, 1.0, 3.0}
 
 
 def test_a_column_given_several_times_says_no_more_than_once():

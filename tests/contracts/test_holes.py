@@ -166,7 +166,7 @@ def test_completions_are_conditional_means_and_covariances(mask, exact, monkeypa
     assert relative_error(completed, np.where(mask, SIGNALS, mean.reshape(mask.shape))) < limit
     np.testing.assert_array_equal(completed[mask], SIGNALS[mask])
     np.testing.assert_array_equal(solution[~mask], 0.0) if not exact else None
-    deviations = masked.spread(None, np.random.default_rng(0)).reshape(-1, mask.size)
+    deviations = masked.exact_deviations.reshape(-1, mask.size)
     assert relative_error(deviations.T @ deviations, np.where(np.outer(~mask, ~mask), covariance, 0.0)) < MASKED
 
 
@@ -421,3 +421,220 @@ def test_a_large_graph_tells_densities_of_new_signals_with_holes_apart_from_the_
         for spectrum in (Exact(), Chebyshev(n_probes="exact"))
     )
     np.testing.assert_allclose(large, exact, rtol=0.1)
+
+
+# Limits: what is written out, and how many draws and probes stand for the rest
+
+
+class Stub:
+    """A covariance that is the identity, with what a test says of it."""
+
+    noise_variance, finest, largest = 0.5, 1e-8, 1.0
+
+    def __init__(self, is_written_out: bool = True) -> None:
+        self.is_written_out = is_written_out
+
+    def load(self, values):
+        return values
+
+    unload = times = solve = load
+
+    def inner(self, left, right):
+        return np.sum(left * right)
+
+    def draw_signal(self, random_state):
+        return np.full(self.shape, random_state.standard_normal())
+
+    def draw_noise(self, random_state):
+        return random_state.standard_normal(self.shape)
+
+    def inverse_diagonal(self):
+        return np.ones(self.shape)
+
+
+def stubbed(n_values: int, n_holes: int, is_written_out: bool = True, n_signals: int = 1, **settings) -> Seen:
+    covariance, weights = Stub(is_written_out), np.ones((n_signals, n_values // n_signals))
+    covariance.shape = weights.shape
+    weights.flat[:n_holes] = 0.0
+    return Seen(covariance, np.full(weights.shape, 3.0), weights, **settings)
+
+
+@pytest.mark.parametrize(
+    ("n_values", "n_holes", "exactly", "roughly"),
+    [
+        (9_000, 1_500, "missing", "missing"),
+        (9_000, 1_501, "missing", "iterative"),
+        (9_000, 2_500, "missing", "iterative"),
+        (9_000, 2_501, "iterative", "iterative"),
+        (9_000, 6_499, "iterative", "iterative"),
+        (9_000, 6_500, "observed", "iterative"),
+        (9_000, 7_499, "observed", "iterative"),
+        (9_000, 7_500, "observed", "observed"),
+        (10, 5, "missing", "missing"),
+        (10, 6, "observed", "observed"),
+    ],
+)
+def test_systems_are_solved_by_the_smaller_matrix_where_it_is_small(n_values, n_holes, exactly, roughly):
+    """Up to 2,500 entries, or 1,500 where a tolerance is allowed."""
+    assert stubbed(n_values, n_holes).method == exactly
+    assert stubbed(n_values, n_holes, tolerance=1e-9).method == roughly
+    assert stubbed(n_values, n_holes, always_iterates=True).method == "iterative"
+    assert stubbed(n_values, n_holes, is_written_out=False).method == "iterative"
+    assert stubbed(n_values, n_holes).is_written_out is (exactly != "iterative")
+
+
+@pytest.mark.parametrize(
+    ("n_values", "n_holes", "settings", "n_draws"),
+    [
+        (2**12, 2**10, {}, None),
+        (2**12, 2**10 + 1, {}, 64),
+        (2**16, 2**6 + 1, {}, 64),
+        (2**17, 2**5 + 1, {}, 32),
+        (2**21, 3, {}, 2),
+        (2**22, 2, {}, 2),
+        (2**22, 1, {}, None),
+        (2**12, 64, {"most_deviations": 5}, None),
+        (2**12, 65, {"most_deviations": 5}, 5),
+        (2**12, 65, {"most_deviations": 1}, 2),
+        (2**12, 1, {"is_written_out": False}, 64),
+    ],
+)
+def test_draws_stand_for_covariances_that_are_too_large(n_values, n_holes, settings, n_draws):
+    """Four million values of deviations are kept; few holes have no draws where few are wanted either."""
+    assert stubbed(n_values, n_holes, **settings).n_draws == n_draws
+
+
+@pytest.mark.parametrize(("n_holes", "is_given"), [(2**10, True), (2**10 + 1, False)])
+def test_variances_are_known_given_other_signals_where_that_is_cheap(n_holes, is_given):
+    """Squares of what is missing of each signal, times the nodes: four billion operations at most."""
+    assert stubbed(2 * 2**12, n_holes, n_signals=2)._is_given_signals == is_given
+    assert not stubbed(2 * 2**12, n_holes, is_written_out=False, n_signals=2)._is_given_signals
+
+
+@pytest.mark.parametrize(
+    ("left_open", "settings", "n_draws"),
+    [
+        (0.0, {}, [8]),
+        (0.08, {}, [8]),
+        (0.125, {}, [8, 5]),
+        (0.2, {}, [8, 24]),
+        (0.5, {}, [8, 56]),
+        (0.5, {"most_deviations": 20}, [8, 12]),
+        (0.5, {"most_deviations": 7}, [7]),
+        (0.5, {"most_deviations": 8}, [8]),
+    ],
+)
+def test_there_are_as_many_draws_as_leave_five_per_cent_of_a_variance_open(left_open, settings, n_draws, monkeypatch):
+    """Twice the square of the share that others leave open, over 5%; draws of one size leave as much of each entry."""
+    asked, size = [], np.sqrt(left_open / (1 - left_open))  # of variances that are one given all other entries
+
+    def draws(self, number, random_state, start=None, tolerance=0.0):
+        asked.append((number, tolerance))
+        signs = random_state.integers(0, 2, (number, *self.weights.shape)) * 2.0 - 1.0
+        return (1 + size) * signs, None
+
+    monkeypatch.setattr(Seen, "draws", draws)
+    monkeypatch.setattr(Stub, "solve", lambda self, values: values / (1 + size))
+    seen = stubbed(2**12, 2**11, is_written_out=False, **settings)
+    deviations = seen.deviations
+    assert [number for number, _ in asked] in (n_draws, [*n_draws, 0])
+    assert {tolerance for _, tolerance in asked} == {1e-2}
+    assert len(deviations) == sum(n_draws)
+    np.testing.assert_allclose(np.sum(np.square(deviations), axis=0), (1 + size) ** 2)
+    rough = stubbed(2**12, 2**11, is_written_out=False, tolerance=0.3)
+    assert rough.deviations.any()
+    assert asked[-1][1] == 0.3
+
+
+@pytest.mark.parametrize(("n_values", "sizes"), [(2**15, [4, 1]), (2**16, [2, 2, 1]), (2**18, [1] * 5)])
+def test_draws_are_solved_for_some_at_a_time(n_values, sizes, monkeypatch):
+    """131,072 values, so that what a step takes stays in a cache; each goes on from its own start."""
+    calls = []
+
+    def filled(self, values, start=None, tolerance=0.0):
+        calls.append((len(values), start, tolerance))
+        return 0.25 * values, 2.0 * values
+
+    monkeypatch.setattr(Seen, "filled", filled)
+    seen, starts = stubbed(n_values, 5, is_written_out=False), np.zeros((5, 1, n_values))
+    starts += np.arange(5.0)[:, None, None]
+    drawn, solutions = seen.draws(5, np.random.default_rng(0), starts, 0.01)
+    assert [number for number, _, _ in calls] == sizes
+    assert np.concatenate([start[:, 0, 0] for _, start, _ in calls]).tolist() == [0, 1, 2, 3, 4]
+    assert {tolerance for _, _, tolerance in calls} == {0.01}
+    rng = np.random.default_rng(0)
+    prior = np.stack([seen.covariance.draw_signal(rng) + seen.covariance.draw_noise(rng) for _ in range(5)])
+    np.testing.assert_allclose(drawn, 0.75 * prior)
+    np.testing.assert_allclose(solutions, 2.0 * prior)
+
+
+@pytest.mark.parametrize(
+    ("n_values", "n_probes", "max_steps", "tolerance"),
+    [
+        (100, 32, 200, 1e-5),
+        (2**13, 32, 200, 1e-5),
+        (2**14, 16, 200, 1e-5),
+        (2**16, 6, 200, 1e-5),
+        (2**20, 6, 200, 1e-5),
+        (2**20 + 1, 2, 20, 1e-3),
+    ],
+)
+def test_determinants_take_as_many_probes_as_there_is_time_for(n_values, n_probes, max_steps, tolerance, monkeypatch):
+    probes, solved = [], []
+
+    def quadrature(steps, max_steps):
+        probes.append(max_steps)
+        return np.array([1.0, np.exp(2.0)]), np.array([0.75, 0.25])
+
+    def gradients(system, rest, start, tolerance):
+        solved.append(tolerance)
+        return 2.0 * rest
+
+    monkeypatch.setattr(seeing, "gauss_quadrature", quadrature)
+    monkeypatch.setattr(seeing, "conjugate_gradients", gradients)
+    seen = stubbed(n_values, 10, is_written_out=False)
+    found, error = seen.log_density()
+    assert probes == [max_steps] * n_probes
+    assert solved == [tolerance]
+    assert error == 0.0
+    n_observed = n_values - 10  # each of 3, of which a solve makes 12, by the noise; the mean logarithm is a half
+    assert found == pytest.approx(-0.5 * n_observed * (36.0 + 0.5 + np.log(2 * np.pi)))
+
+
+@pytest.mark.usefixtures("iterative")
+def test_variances_of_signals_on_their_own_are_exact_though_they_have_draws(monkeypatch):
+    """Given the other signals nothing is left open, so that draws have nothing to say."""
+    monkeypatch.setattr(seeing, "MOST_EXACT_VALUES", 0)
+    prior, mask = graph_gp(Graph(WEIGHTS), SIGNAL, None, NOISE), MASKS["50%"]
+    found = seen_about(0.0, prior.covariance(prior.rows(np.empty((N_SIGNALS, 0)))), read_signals(holes(mask)))
+    node = node_covariances(SIGNAL)[0] + NOISE * np.eye(N_NODES)
+    expected = given(np.kron(np.eye(N_SIGNALS), node), mask, SIGNALS)[1]
+    assert found.n_draws == seeing.DRAWS
+    assert relative_error(found.variance, np.where(mask, 0.0, np.diag(expected).reshape(mask.shape))) < MASKED
+
+
+@pytest.mark.usefixtures("iterative")
+def test_what_is_given_where_nothing_was_observed_does_not_count():
+    mask = MASKS["50%"]
+    masked, other = masked_of(SIGNAL, mask), np.where(mask, SIGNALS, 1e3)
+    np.testing.assert_array_equal(masked.solve(other), masked.solve(SIGNALS))
+    np.testing.assert_array_equal(masked.filled(other)[0], masked.filled(SIGNALS)[0])
+
+
+def test_inverses_of_matrices_of_either_sign():
+    """``M^-1`` times values and its form, by Cholesky's method and by eigenvalues; nothing at all has neither."""
+    rng = np.random.default_rng(0)
+    vectors = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    values, columns = rng.standard_normal((3, 6)), rng.standard_normal((6, 2))
+    for sizes in (np.array([0.1, 0.5, 1.0, 2.0, 3.0, 7.0]), np.array([-4.0, -0.5, 0.2, 1.0, 3.0, 7.0])):
+        matrix = (vectors * sizes) @ vectors.T
+        for is_definite in {bool(np.all(sizes > 0)), False}:
+            found = seeing.Inverse.of(matrix.copy(), is_definite)
+            assert relative_error(found.times(values), values @ np.linalg.inv(matrix)) < EXACT
+            assert relative_error(found.times(values[0]), values[0] @ np.linalg.inv(matrix)) < EXACT
+            assert relative_error(found.form(columns), columns.T @ np.linalg.solve(matrix, columns)) < EXACT
+            assert found.log_determinant == pytest.approx(np.sum(np.log(np.abs(sizes))))
+    nothing = seeing.Inverse.of(np.empty((0, 0)), is_definite=True)
+    assert nothing.log_determinant == 0.0
+    assert nothing.times(np.empty((3, 0))).shape == (3, 0)
+    assert np.array_equal(nothing.form(np.empty((0, 2))), np.zeros((2, 2)))

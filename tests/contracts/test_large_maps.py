@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import spectralgp
 from oracle import relative_error
 from spectralgp import Chebyshev, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.fields import ObservedBy, find_sites
-from spectralgp.fields.probed import Probed, solve_by_roots
+from spectralgp.fields.curvatures import Probed
 from spectralgp.learning import Task
 from spectralgp.learning.expectations import LatentSignals
 from spectralgp.likelihoods import Bernoulli, Poisson, StudentT
@@ -97,7 +98,7 @@ def test_systems_of_several_signals_are_solved():
     dense = exact.submatrix(np.ones(weights.shape, dtype=bool))
     expected = np.linalg.solve(np.eye(weights.size) + weights.ravel()[:, None] * dense, rights.reshape(2, -1).T).T
     for start in (None, starts):
-        found = solve_by_roots(large, weights, rights, start, 1e-6)
+        found = Probed(large).solve(weights, rights, start, 1e-6)
         assert relative_error(found.reshape(2, -1), expected) < 1e-5
 
 
@@ -108,6 +109,52 @@ def test_a_common_curvature_leaves_what_probes_err_by():
         law = np.diag(np.linalg.inv(np.linalg.inv(dense) + 0.7 * np.eye(N_NODES)))
         missed = np.sqrt(np.mean(np.square(variance[0] - law)))
         assert missed < (bar * np.mean(law) if error == 0 else bar * error)
+
+
+def test_determinants_by_probes_are_within_their_stated_errors():
+    covariance, dense, _ = problem("poisson")
+    weights = np.random.default_rng(0).lognormal(0.0, 1.0, (1, N_NODES))
+    expected = np.linalg.slogdet(np.eye(N_NODES) + dense * weights[0])[1]
+    value, error = Probed(covariance).log_determinant(weights)
+    assert abs(value - expected) < 4 * error
+    assert error < 0.01 * expected
+
+
+@pytest.mark.parametrize(("size", "n_probes"), [(100, 8), (2**16, 8), (2**17, 4), (3 * 2**16, 2), (2**20, 2)])
+def test_probes_of_determinants_are_fewer_the_more_values_each_has(size, n_probes):
+    """Half a million values of all together, from two to eight."""
+    operator = SimpleNamespace(random_signs=lambda n_signals, random_state: n_signals)
+    covariance = SimpleNamespace(shape=(2, size // 2), basis=SimpleNamespace(operator=operator))
+    assert list(Probed(covariance)._probes(np.random.default_rng(0))) == [2] * n_probes
+
+
+def test_the_heat_kernel_leaves_the_share_that_it_should():
+    latent = Probed(problem("poisson", n_probes="exact")[0])
+    eigenvalues = spectralgp.decompose(GRAPH, scaled=True).eigenvalues
+    for share in (0.05, 0.3, 0.9):
+        assert abs(np.mean(np.exp(-latent._time(share) * eigenvalues)) - share) < 1e-3
+    assert latent._time(1.0) == latent._time(1.5) == 0.0
+    assert latent._time(1e-9) == pytest.approx(1e3, rel=0.01)  # over the largest eigenvalue: one, of scaled ones
+
+
+def test_curvatures_around_an_entry_are_those_of_the_heat_kernel_and_of_similar_signals():
+    """Against dense matrices: shares of nodes by ``exp(-t L)``, of signals by squares of their covariance."""
+    inputs, rng = np.array([[0.0], [0.5], [2.0]]), np.random.default_rng(0)
+    prior = graph_gp(GRAPH, KERNEL, RBF(0.7), WHITE, spectrum=Chebyshev(n_probes="exact"))
+    latent = Probed(prior.latent_covariance(inputs))
+    weights = rng.lognormal(0.0, 1.0, (3, N_NODES))
+    around, total = latent.around(weights)
+    exact = spectralgp.decompose(GRAPH, scaled=True)
+    power = KERNEL.power(exact.eigenvalues)
+    values, modes = np.linalg.eigh(RBF(0.7)(inputs))
+    left = 1 / (1 / (np.multiply.outer(values, power) + WHITE) + weights.mean())
+    side = np.square((modes * left.mean(axis=1)) @ modes.T)
+    common = left.mean(axis=0)
+    time = latent._time(common.mean() ** 2 / np.mean(common**2))
+    heat = (exact.eigenvectors * np.exp(-time * exact.eigenvalues)) @ exact.eigenvectors.T
+    of_signals, of_nodes = side / np.diag(side)[:, None], heat / np.diag(heat)[:, None]
+    assert relative_error(around, of_signals @ weights @ of_nodes.T) < 0.02
+    assert relative_error(total, np.multiply.outer(of_signals.sum(axis=1), of_nodes.sum(axis=1))) < 0.02
 
 
 def test_diagonals_that_are_remembered_are_within_their_errors():

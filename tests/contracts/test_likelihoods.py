@@ -247,3 +247,87 @@ def test_rough_latent_signals_are_those_that_values_suggest():
     reach = 3 * 2 / norm.ppf(0.75)  # the median distance from the median is that of a normal law times its deviation
     drawn_in = StudentT(4.0, 0.7).rough_latent(values, np.ones(7))
     np.testing.assert_allclose(drawn_in, [-1, 0, 1, 2, 3, 1 + reach, 1 - reach], rtol=1e-3)
+
+
+def test_counts_below_zero_and_beyond_all_trials_are_certain_and_between_whole_numbers_nothing_changes(case):
+    likelihood, values, beside, law = case
+    if not likelihood.is_discrete:
+        return
+    for latent in (-1.3, 0.4):
+        at = np.full(3, latent)
+        assert not likelihood.distribution_at(np.array([-1.0, -0.5, -7.0]), at, beside).any()
+        for further in (0.0, 0.4, 0.99):
+            found = likelihood.distribution_at(values + further, at, beside)
+            expected = [law(latent, one).cdf(value) for value, one in zip(values, beside, strict=True)]
+            assert relative_error(found, expected) < FORMULA
+    if isinstance(likelihood, Binomial | Bernoulli):
+        assert np.array_equal(likelihood.distribution_at(beside + np.array([0.0, 0.5, 3.0]), MEAN, beside), np.ones(3))
+
+
+@pytest.mark.parametrize(("first", "best"), [(0.1, 0.27182818), (20.0, 7.35758882), (0.9, None)])
+def test_a_parameter_moves_by_a_factor_of_e_at_most_and_is_looked_for_no_further_than_can_be_told(first, best):
+    """A normal scale, of which the best is known: the root of the mean square."""
+    rng = np.random.default_rng(0)
+    values, mean, variance = rng.standard_normal(50), 0.3 * rng.standard_normal(50), rng.random(50)
+    truth, calls = np.sqrt(np.mean(np.square(values - mean) + variance)), []
+
+    class Counted(Gaussian):
+        def expected(self, *law):
+            calls.append(self.scale)
+            return super().expected(*law)
+
+    found, gain = Counted(first).learnt(("scale",), values, mean, variance, np.ones(50))
+    assert abs(np.log(found.scale / (best or truth))) < 1e-4
+    assert len(calls) < 30
+    totals = [Gaussian(one).expected(values, mean, variance, np.ones(50))[0].sum() for one in (found.scale, first)]
+    assert gain == pytest.approx(totals[0] - totals[1])
+
+
+def test_parameters_stay_within_their_bounds_in_the_unit_of_latent_signals():
+    values, nothing, beside = np.full(20, 1e-9), np.zeros(20), np.ones(20)
+    for unit, lowest in ((1.0, 1e-3), (50.0, 0.05)):
+        found, _ = Gaussian(2 * lowest).learnt(("scale",), values, nothing, nothing, beside, unit)
+        assert lowest <= found.scale < 1.001 * lowest
+    bounds = StudentT().bounds(("scale", "freedom"), 7.0)
+    np.testing.assert_allclose(np.exp(bounds), [[7e-3, 700.0], [2.1, 100.0]])
+    best = StudentT(4.0, 0.3)
+    assert best.learnt((), values, nothing, nothing, beside) == (best, 0.0)
+
+
+def test_quantiles_far_out_are_found_on_both_sides():
+    """Of which the standard deviation says little, or is not finite at all."""
+    for likelihood, law in ((Gaussian(0.7), norm(3.0, 0.7)), (StudentT(2.0, 0.7), student(2.0, 3.0, 0.7))):
+        for probability in (1e-6, 0.3, 1 - 1e-6):
+            found = likelihood.quantile(probability, np.array([3.0]), np.zeros(1), np.ones(1))
+            assert relative_error(found, [law.ppf(probability)]) < 1e-7
+    for probability in (1e-9, 0.2, 1 - 1e-9):
+        found = Poisson().quantile(probability, np.array([2.0]), np.zeros(1), np.array([3.0]))
+        assert found == [poisson(3 * np.exp(2.0)).ppf(probability)]
+
+
+def test_what_overflows_stays_a_number():
+    for likelihood in (Poisson(), NegativeBinomial(0.4)):
+        assert np.isfinite(likelihood.mean(np.array([2_000.0]), np.ones(1), np.ones(1))).all()
+        assert np.isfinite(likelihood.mean_at(np.array([599.9]), np.ones(1))).all()
+    assert relative_error(Poisson().mean_at(np.array([500.0]), np.ones(1)), np.exp([500.0])) < FORMULA
+
+
+def test_values_must_be_what_a_likelihood_can_observe():
+    """Entry by entry: counts, exposures, classes, trials."""
+    values, beside = np.array([0.0, 3.0, 1.5, -1.0, 2.0]), np.array([1.0, 0.5, 2.0, 0.0, np.inf])
+    exposed, counted = Poisson().conditions()
+    assert (exposed.argument, counted.argument) == ("exposure", "Y")
+    assert exposed.holds(values, beside).tolist() == [True, True, True, False, False]
+    assert counted.holds(values, beside).tolist() == [True, True, False, False, True]
+    tried, counted, no_more = Binomial().conditions()
+    trials = np.array([1.0, 3.0, 2.5, 0.0, 1.0])
+    assert tried.holds(values, trials).tolist() == [True, True, False, False, True]
+    assert no_more.holds(values, trials).tolist() == [True, True, True, True, False]
+    (classes,) = Bernoulli().conditions()
+    assert classes.holds(np.array([0.0, 1.0, 0.5, 2.0, -1.0]), trials).tolist() == [True, True, False, False, False]
+    assert list(Gaussian().conditions()) == []
+
+
+def test_a_t_with_few_degrees_of_freedom_has_no_finite_variance():
+    assert StudentT(2.0, 0.7).variance_at(np.zeros(1), np.ones(1)) == np.inf
+    assert StudentT(3.0, 0.7).variance_at(np.zeros(1), np.ones(1)) == pytest.approx(3 * 0.49)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal, poisson
+from scipy.stats import multivariate_normal, norm, poisson
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
 
+import oracle
 import spectralgp
 from oracle import relative_error
-from spectralgp import Graph, GraphGPRegressor, Polynomial
+from spectralgp import Diffusion, Graph, GraphGPRegressor, Polynomial, graph_gp
 from spectralgp.datasets import load_us_income
-from spectralgp.likelihoods import NegativeBinomial, Poisson, StudentT
+from spectralgp.fields import ObservedBy, condition_latent
+from spectralgp.likelihoods import Gaussian, NegativeBinomial, Poisson, StudentT
+from spectralgp.signals import read_signals
 
 N_SIGNALS, N_NODES = 12, 10
 EDGES = [(node, (node + 1) % N_NODES) for node in range(N_NODES)] + [(0, 5)]
 GRAPH = Graph.from_edges(EDGES)
 NAMES = [f"n{node}" for node in range(N_NODES)]
+BY_QUADRATURE = 1e-4  # of forty points, where noise is smaller than what is not known of a signal
 KNOWN_NOISE = 1e-8  # the bar, against the dense oracle
 NATS = 0.05  # that a bound may be below the log density, for few values
 
@@ -486,3 +490,132 @@ def test_reports_judge_counts_by_randomised_transforms(fitted, tmp_path):
     assert abs(known.mean() - 0.5) < 4 * np.sqrt(1 / 12 / known.size) + 0.05
     page = fitted.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<html" in page
+
+
+# ------------------------------------------------------------------- normal values, of which every law is a dense one
+
+
+class Normal:
+    """A prior with white noise, and values with noise of their own, at inputs of four signals and of two new ones."""
+
+    SCALE, WHITE = 0.4, 0.2
+    INPUTS, NEW = np.array([[0.0], [0.4], [1.1], [2.0]]), np.array([[0.7], [1.5]])
+    RNG = np.random.default_rng(3)
+    BESIDE, NEW_BESIDE = RNG.uniform(0.5, 3.0, (4, 5)), RNG.uniform(0.5, 3.0, (2, 5))
+    VALUES, FURTHER = RNG.standard_normal((4, 5)), RNG.standard_normal((2, 5))
+
+    def __init__(self) -> None:
+        prior = graph_gp(
+            Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (1, 4)]), Diffusion(1.0), RBF(0.7), self.WHITE
+        )
+        self.values, self.further = self.VALUES.copy(), self.FURTHER.copy()
+        self.values[[0, 0, 2], [1, 3, 4]] = np.nan
+        self.values[3] = np.nan
+        self.further[0, [0, 2]] = np.nan
+        likelihood, none = Gaussian(self.SCALE), np.empty((0, 4, 5))
+        known = ObservedBy(likelihood, self.BESIDE, none)
+        self.posterior = condition_latent(prior, self.INPUTS, read_signals(self.values), known)
+        self.new = self.posterior.at(self.NEW).seen_with(ObservedBy(likelihood, self.NEW_BESIDE, none[:, :2]))
+        both = np.vstack([self.INPUTS, self.NEW])
+        node = prior.node_covariance()
+        self.signal = np.kron(RBF(0.7)(both), node)
+        self.latent = self.signal + self.WHITE * np.eye(30)
+        self.noise = self.SCALE**2 * np.concatenate([self.BESIDE.ravel(), self.NEW_BESIDE.ravel()])
+        self.all = np.concatenate([self.values.ravel(), self.further.ravel()])
+        self.seen = np.isfinite(self.all) & (np.arange(30) < 20)
+
+    def law(self, prior, wanted, seen):
+        """Mean and covariance of signals, or of latent ones, given values."""
+        noisy = self.latent[np.ix_(seen, seen)] + np.diag(self.noise[seen])
+        across = prior[np.ix_(wanted, seen)]
+        gain = np.linalg.solve(noisy, across.T).T
+        return gain @ self.all[seen], prior[np.ix_(wanted, wanted)] - gain @ across.T
+
+    def log_density(self, wanted, seen):
+        mean, covariance = self.law(self.latent, wanted, seen)
+        return oracle.log_density(self.all[wanted], mean, covariance + np.diag(self.noise[wanted]))
+
+
+@pytest.fixture(scope="module")
+def normal():
+    return Normal()
+
+
+@pytest.mark.parametrize("which", ["training", "new", "new given some"])
+def test_laws_of_normal_values_are_dense_ones(normal, which):
+    """Without noise they are of signals alone; with it the white part of latent signals and that of values count."""
+    wanted, seen, field = np.arange(20, 30), normal.seen, normal.new
+    if which == "training":
+        wanted, field = np.r_[10:15, 0:5], normal.posterior.filled(np.array([2, 0]))
+    if which == "new given some":
+        seen, field = np.isfinite(normal.all), normal.new.given(normal.further)
+    mean, covariance = normal.law(normal.signal, wanted, seen)
+    of_latent, wider = normal.law(normal.latent, wanted, seen)
+    assert relative_error(field.mean.ravel(), mean) < 1e-7
+    assert relative_error(field.variance().ravel(), np.diag(covariance)) < 1e-6
+    assert relative_error(field.variance(nodes=np.array([3, 1])), field.variance()[:, [3, 1]]) < 1e-12
+    total = np.diag(wider) + normal.noise[wanted]
+    assert relative_error(field.variance(include_noise=True).ravel(), total) < 1e-6
+    is_known = seen[wanted]
+    assert relative_error(field.values.ravel(), np.where(is_known, normal.all[wanted], of_latent)) < 1e-6
+    assert relative_error(field.values_variance().ravel(), np.where(is_known, 0.0, total)) < 1e-6
+    assert not field.variance_error.any()
+    for probability in (0.1, 0.8):
+        expected = norm.ppf(probability, of_latent, np.sqrt(total))
+        assert relative_error(field.quantile(probability).ravel(), expected) < BY_QUADRATURE
+    asked = np.where(np.arange(10).reshape(2, 5) % 3 == 1, np.nan, 0.3)
+    transforms = field.transforms(asked, np.random.default_rng(0)).ravel()
+    assert np.array_equal(np.isnan(transforms), np.isnan(asked.ravel()))
+    expected = norm.cdf(0.3, of_latent, np.sqrt(total))
+    assert relative_error(transforms[~np.isnan(transforms)], expected[~np.isnan(transforms)]) < BY_QUADRATURE
+    logs = field.value_log_densities(np.full((2, 2), 0.3), np.array([3, 1]))
+    expected = norm.logpdf(0.3, of_latent, np.sqrt(total)).reshape(2, 5)[:, [3, 1]]
+    assert relative_error(logs, expected) < BY_QUADRATURE
+
+
+def test_densities_of_normal_values_are_dense_ones(normal):
+    new = np.flatnonzero(np.isfinite(normal.all) & (np.arange(30) >= 20))
+    assert normal.new.log_density(normal.further) == pytest.approx(normal.log_density(new, normal.seen), abs=1e-6)
+    alone = normal.new.log_density(normal.further, joint=False)
+    expected = [normal.log_density(new[new // 5 == row], normal.seen) for row in (4, 5)]
+    np.testing.assert_allclose(alone, expected, atol=1e-6)
+    # what is known already is not asked for again
+    given = normal.new.given(np.where(np.arange(5) < 3, normal.further, np.nan))
+    known = normal.seen | np.isin(np.arange(30), new[new % 5 < 3])
+    assert given.log_density(normal.further) == pytest.approx(normal.log_density(new[new % 5 >= 3], known), abs=1e-6)
+    nothing = np.full((2, 5), np.nan)
+    assert normal.new.log_density(nothing) == 0.0
+    assert not normal.new.log_density(nothing, joint=False).any()
+    assert normal.new.given(nothing) is normal.new
+
+
+@pytest.mark.parametrize("by", ["entry", "signal", "node"])
+def test_leaving_out_normal_values_is_deleting_them(normal, by):
+    """With holes, and a signal of which nothing was observed."""
+    means, variances, logs = normal.posterior.left_out(by)
+    for row, node in np.ndindex(4, 5):
+        entry, places = 5 * row + node, np.arange(30)
+        group = {"entry": places == entry, "signal": places // 5 == row, "node": places % 5 == node}[by]
+        mean, variance = normal.law(normal.latent, [entry], normal.seen & ~group)
+        assert means[row, node] == pytest.approx(mean[0], abs=1e-6)
+        assert variances[row, node] == pytest.approx(variance[0, 0], rel=1e-6)
+        out = np.flatnonzero(group & normal.seen)
+        found = logs[{"entry": (row, node), "signal": row, "node": node}[by]]
+        if out.size:
+            assert found == pytest.approx(normal.log_density(out, normal.seen & ~group), abs=1e-6)
+        else:
+            assert np.isnan(found)
+
+
+def test_draws_of_normal_values_have_their_laws(normal):
+    n_draws = 500
+    for field, wanted in ((normal.new, np.arange(20, 30)), (normal.new.given(normal.further), np.arange(20, 30))):
+        seen = normal.seen if field is normal.new else np.isfinite(normal.all)
+        mean, covariance = normal.law(normal.latent, wanted, seen)
+        covariance = covariance + np.diag(normal.noise[wanted])
+        drawn = field.sample(n_draws, np.random.default_rng(0), include_noise=True).reshape(n_draws, -1) - mean
+        spreads = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / n_draws)
+        assert np.all(np.abs(drawn.T @ drawn / n_draws - covariance) < 5 * spreads)
+        assert np.all(np.abs(drawn.mean(axis=0)) < 5 * np.sqrt(np.diag(covariance) / n_draws))
+    with pytest.raises(ValueError, match="include_noise must be True for draws of signals of which values"):
+        normal.new.given(normal.further).sample(1, np.random.default_rng(0))

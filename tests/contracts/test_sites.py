@@ -9,7 +9,8 @@ from sklearn.gaussian_process.kernels import RBF
 import oracle
 from oracle import relative_error
 from spectralgp import Diffusion, Graph, graph_gp
-from spectralgp.fields import ObservedBy, Sites, find_sites, probed, sites
+from spectralgp.fields import ObservedBy, Sites, find_sites, sites
+from spectralgp.fields import curvatures as tables
 from spectralgp.likelihoods import Bernoulli, Binomial, Likelihood, NegativeBinomial, Poisson, StudentT
 
 AGREEMENT = 1e-6  # of two ways to the same normal law, each until nothing changes
@@ -135,8 +136,9 @@ def test_a_start_of_another_covariance_does_not_lead_astray(name):
 
 def test_a_common_curvature_makes_effective_ones_exact():
     covariance, _, dense = problem(Poisson(), 5, 8, 0)
-    bases = sites._Eigenbases.of(covariance)
-    variance, at_modes = sites.effective(bases, np.full((5, 8), 0.7))
+    bases, common = tables.InModes(covariance), np.full((5, 8), 0.7)
+    (variance, error), at_modes = bases.variances(common), bases.variances_at_modes(common)
+    assert error == 0.0
     law = np.linalg.inv(np.linalg.inv(dense) + 0.7 * np.eye(40))
     assert relative_error(variance.ravel(), np.diag(law)) < AGREEMENT
     both = np.kron(bases.inputs, bases.nodes)
@@ -149,7 +151,7 @@ def test_deviations_add_up_to_the_covariance_at_every_frequency(monkeypatch):
     monkeypatch.setattr(sites, "MOST_EXACT_SITES", 0)
     monkeypatch.setattr(sites, "MOST_WRITTEN_OUT", 0)
     fast = find_sites(covariance, observations)
-    bases, rng = sites._Eigenbases.of(covariance), np.random.default_rng(0)
+    bases, rng = tables.InModes(covariance), np.random.default_rng(0)
     for most, bar in ((6, 1e-12), (4, 0.9)):
         deviations = bases.inputs.T @ fast.deviations(most, rng) @ bases.nodes
         assert len(deviations) == most
@@ -178,11 +180,149 @@ def test_cavities_are_laws_without_the_sites_of_a_block():
 def test_a_table_of_curvatures_interpolates_their_logarithms():
     """Shares of two neighbours add up to one, and to the logarithm of each curvature above the least."""
     curvatures = np.array([[0.0, 1e-7, 0.02], [0.5, 3.0, 40.0]])
-    lowest = probed.LOWEST_CURVATURE * curvatures.max()
+    lowest = tables.LOWEST_CURVATURE * curvatures.max()
     total, logs = np.zeros(curvatures.shape), np.zeros(curvatures.shape)
-    for curvature, share in probed.tabulated(curvatures):
+    for curvature, share in tables.tabulated(curvatures):
         assert np.all((share >= 0) & (share <= 1))
         total += share
         logs += share * np.log(curvature + lowest)
     np.testing.assert_allclose(total, 1.0, rtol=1e-12)
     np.testing.assert_allclose(logs, np.log(curvatures + lowest), rtol=1e-7)
+
+
+class Rounds(list):
+    """Rounds of finding sites, as they are mentioned."""
+
+    def __call__(self, said: str) -> None:
+        assert said == f"finding sites, round {len(self) + 1}"
+        self.append(said)
+
+
+@pytest.mark.parametrize("name", ["poisson", "student t"])
+def test_rounds_end_where_nothing_changes_or_a_step_of_learning_does(name, monkeypatch):
+    covariance, observations, _ = problem(LIKELIHOODS[name], 5, 8, 0)
+    found, numbers = None, []
+    for effort in (sites.ROUGH, sites.STEP, sites.FINAL, sites.FINAL):
+        rounds = Rounds()
+        monkeypatch.setattr(sites, "mention", rounds)
+        found = find_sites(covariance, observations, found if len(numbers) == 3 else None, effort)
+        numbers.append(len(rounds))
+    assert 4 <= numbers[0] <= numbers[1] <= 8
+    assert numbers[1] <= numbers[2] <= 30
+    assert numbers[3] == 1
+    assert relative_error(found.terms[1], found.solution, scale=1.0) < AGREEMENT
+
+
+def test_a_rough_step_from_a_start_takes_two_rounds(monkeypatch):
+    """However far the answer is: the next step of learning goes on from there."""
+    likelihood = Poisson()
+    covariance, observations, _ = problem(likelihood, 5, 8, 0)
+    further = ObservedBy(likelihood, np.full((5, 8), 2.0), np.ones((1, 5, 8))).observations(observations.values)
+    start, rounds = find_sites(covariance, further), Rounds()
+    monkeypatch.setattr(sites, "mention", rounds)
+    find_sites(covariance, observations, start, sites.ROUGH)
+    assert len(rounds) == 2
+
+
+def test_sites_of_the_first_signals_are_a_start_for_those_of_all():
+    _, observations, _ = problem(Poisson(), 5, 8, 0)
+    prior = graph_gp(Graph.from_edges([(node, (node + 1) % 8) for node in range(8)]), Diffusion(1.0), RBF(0.7), 0.05)
+    both = prior.latent_covariance(np.linspace(0.0, 3.0, 5)[:, None])
+    first = prior.latent_covariance(np.linspace(0.0, 3.0, 5)[:3, None])
+    known = ObservedBy(Poisson(), observations.beside[:3], np.ones((1, 3, 8))).observations(observations.values[:3])
+    found = find_sites(both, observations, find_sites(first, known))
+    expected = find_sites(both, observations)
+    assert relative_error(found.mean, expected.mean) < AGREEMENT
+    assert relative_error(found.variance, expected.variance) < AGREEMENT
+
+
+def test_effects_that_values_leave_open_end_where_their_prior_says():
+    """Zeros alone would have a rate of zero: the bound has the slope of a wide normal law about a rough value."""
+    covariance, _, _ = problem(Poisson(), 4, 6, 0)
+    column = np.random.default_rng(0).uniform(0.5, 2.0, (4, 6))
+    observed = np.where(np.arange(6) == 2, np.nan, np.zeros((4, 6)))
+    exposures = np.full((4, 6), 2.0)
+    exposures[:, 4] = 7.0
+    observed_by = ObservedBy(Poisson(), exposures, np.stack([np.ones((4, 6)), column]))
+    found = find_sites(covariance, observed_by.observations(observed))
+    seen = ~np.isnan(observed)
+    rough, design = np.log(0.5 / exposures[seen]), np.stack([np.ones(20), column[seen]], axis=1)
+    first = np.linalg.lstsq(design, rough, rcond=None)[0]
+    squares = np.mean(np.square(design), axis=0)
+    precision = squares / (1e6 * np.var(rough - design @ first))
+    assert relative_error(found.observations.rough_coefficients, first) < 1e-9
+    assert relative_error(found.observations.effect_precision, precision) < 1e-9
+    assert np.all(found.coefficients[0] < -5)
+    slopes = np.tensordot(found.observations.columns, found.terms[1], axes=2)
+    np.testing.assert_allclose(slopes, precision * (found.coefficients - first), rtol=1e-3)
+    penalty = 0.5 * precision @ np.square(found.coefficients - first)
+    assert found.observations.penalty(found.coefficients) == pytest.approx(penalty)
+
+
+def test_values_that_do_not_vary_have_a_rough_variance_of_one():
+    ones = np.ones((3, 4))
+    observed_by = ObservedBy(Poisson(), ones, ones[None])
+    assert observed_by.observations(7.0 * ones).rough_variance == 1.0
+    values = np.array([[1.0, 2.0, 4.0, np.nan]])
+    varied = ObservedBy(Poisson(), ones[:1], ones[None, :1]).observations(values).rough_variance
+    assert varied == pytest.approx(np.var(np.log([1.5, 2.5, 4.5])))
+
+
+def test_determinants_by_probes_are_within_their_stated_errors(monkeypatch):
+    """``log |I + A W|``, and what a common curvature says of it without a probe."""
+    covariance, _, dense = problem(Poisson(), 5, 8, 0)
+    weights = np.random.default_rng(0).lognormal(0.0, 1.0, (5, 8))
+    expected = np.linalg.slogdet(np.eye(40) + dense * weights.ravel())[1]
+    latent, found = tables.InModes(covariance), []
+    for seed in range(30):
+        monkeypatch.setattr(tables, "PROBE_SEED", seed)
+        value, error = latent.log_determinant(weights)
+        found.append((value - expected) / error)
+    assert 0.7 < np.sqrt(np.mean(np.square(found))) < 1.6  # of a t with seven degrees of freedom it is 1.18
+    assert abs(np.mean(found)) < 4 * 1.2 / np.sqrt(30)
+    value, error = latent.log_determinant(np.full((5, 8), 0.7))
+    assert abs(value - np.linalg.slogdet(np.eye(40) + 0.7 * dense)[1]) < 1e-6
+    assert error < 1e-6
+
+
+def test_determinants_have_eight_probes(monkeypatch):
+    covariance, _, _ = problem(Poisson(), 5, 8, 0)
+    probes, quadrature = [], tables.gauss_quadrature
+    monkeypatch.setattr(tables, "gauss_quadrature", lambda *given: probes.append(given) or quadrature(*given))
+    tables.InModes(covariance).log_determinant(np.full((5, 8), 0.7))
+    assert len(probes) == 8
+
+
+def test_draws_go_on_from_a_start_and_are_solved_to_a_tolerance():
+    """Given the solutions of the same draws, all is there; the answer is that of the dense system."""
+    covariance, observations, dense = problem(Poisson(), 5, 8, 0, 0.3)
+    found = find_sites(covariance, observations)
+    drawn, solutions = found.deviating(3, np.random.default_rng(1))
+    again, same = found.deviating(3, np.random.default_rng(1), solutions, 1e-3)
+    np.testing.assert_array_equal(same, solutions)
+    np.testing.assert_array_equal(again, drawn)
+    rng, weights = np.random.default_rng(1), found.terms[2].ravel()
+    prior, white = (tables.InModes(covariance).drawn(3, rng), rng.standard_normal((3, 5, 8)))
+    right = weights * prior.reshape(3, -1) + np.sqrt(weights) * white.reshape(3, -1)
+    expected = np.linalg.solve(np.eye(40) + weights[:, None] * dense, right.T).T
+    assert relative_error(solutions.reshape(3, -1), expected) < 1e-5
+    assert relative_error((prior - drawn).reshape(3, -1), solutions.reshape(3, -1) @ dense) < 1e-9
+
+
+def test_prior_draws_have_the_covariance_white_part_included():
+    covariance, _, dense = problem(Poisson(), 2, 4, 0)
+    drawn = tables.InModes(covariance).drawn(4_000, np.random.default_rng(0)).reshape(4_000, -1)
+    spreads = np.sqrt((np.outer(np.diag(dense), np.diag(dense)) + dense**2) / 4_000)
+    assert np.all(np.abs(drawn.T @ drawn / 4_000 - dense) < 5 * spreads)
+
+
+@pytest.mark.parametrize("weights", ["none", "tiny", "some"])
+def test_systems_with_sites_are_solved_whatever_they_say(weights):
+    """Where sites say nothing, conjugate gradients have no noise to go by."""
+    covariance, _, dense = problem(Poisson(), 5, 8, 0)
+    rng = np.random.default_rng(0)
+    some = {"none": np.zeros((5, 8)), "tiny": np.full((5, 8), 1e-14), "some": rng.lognormal(0, 2, (5, 8))}[weights]
+    rights = rng.standard_normal((2, 5, 8))
+    found = tables.InModes(covariance).solve(some, rights, None, 1e-9)
+    expected = np.linalg.solve(np.eye(40) + some.ravel()[:, None] * dense, rights.reshape(2, -1).T).T
+    assert relative_error(found.reshape(2, -1), expected) < 1e-7

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from spectralgp import Chebyshev, Graph, decompose
-from spectralgp.fields.classes import _points, expected_probabilities, given_labels
+from spectralgp.fields import classes as fields
+from spectralgp.fields.classes import ClassSites, _points, expected_probabilities, given_labels, with_known_sites
 from spectralgp.learning.classes import ClassMember, mixed, node_covariances, sharpened
 from tests import oracle
 from tests.tolerances import CLASS_PROBABILITY, EXACT, FORMULA, LEFT_OUT_CLASS
@@ -145,3 +148,63 @@ def test_the_temperature_has_the_largest_posterior_on_a_grid():
     likelihood = np.log(powers / powers.sum(axis=2, keepdims=True))[:, np.arange(40), labels].sum(axis=1)
     best = logs[np.argmax(likelihood - 0.5 * ((logs - 0.5) / 0.5) ** 2)]
     np.testing.assert_allclose(np.log(found), best, rtol=0, atol=0.003)
+
+
+def test_members_far_behind_have_no_weight_and_none_is_lost_to_rounding():
+    """Forty labels that one member is sure of and the other all but excludes: a thousand nats apart."""
+    sure, wrong = np.tile([1 - 1e-9, 1e-9], (40, 1)), np.tile([0.0, 1.0], (40, 1))
+    for said, weights in (([sure, wrong], [1.0, 0.0]), ([wrong, sure], [0.0, 1.0])):
+        mixture = mixed([ClassMember(None, None, None, one) for one in said], np.zeros(40, dtype=int))
+        np.testing.assert_allclose(mixture.weights, weights, atol=1e-300)
+
+
+def test_predictions_ask_members_that_count():
+    members = [ClassMember(None, None, None, np.full((1, 2), 0.5))] * 4
+    mixture = replace(mixed(members, np.zeros(1, dtype=int)), weights=np.array([0.5, 5.1e-4, 4.9e-4, 0.49901]))
+    heaviest = mixture.heaviest
+    assert len(heaviest.members) == 3
+    np.testing.assert_allclose(heaviest.weights, np.array([0.5, 5.1e-4, 0.49901]) / 0.99952)
+    assert heaviest.temperature == mixture.temperature
+
+
+def test_probabilities_are_raised_to_a_power():
+    np.testing.assert_allclose(sharpened(np.array([[0.2, 0.8], [0.5, 0.5]]), 2.0), [[1 / 17, 16 / 17], [0.5, 0.5]])
+    np.testing.assert_allclose(sharpened(np.array([0.0, 1.0]), 1.0), [1e-12, 1.0], rtol=1e-9)
+
+
+def test_steps_shorten_after_the_first_twenty_and_a_hundred_are_enough(monkeypatch):
+    steps, towards = [], ClassSites.towards
+    monkeypatch.setattr(ClassSites, "towards", lambda one, other, step: steps.append(step) or towards(one, other, step))
+    covariance = covariance_of(5, 1.5)
+    field = given_labels(covariance, LABELS, N_CLASSES)
+    assert field.converged
+    assert 5 < len(steps) < 20
+    again = given_labels(covariance, LABELS, N_CLASSES, field)  # which is near enough
+    assert np.max(np.abs(again.mean - field.mean) / np.sqrt(field.variance)) < 0.01
+    steps.clear()
+    monkeypatch.setattr(fields, "MEAN_TOLERANCE", 0.0)
+    assert not given_labels(covariance, LABELS, N_CLASSES).converged
+    np.testing.assert_allclose(steps, [0.5] * 20 + [10 / number for number in range(21, 101)])
+
+
+def test_a_step_goes_a_share_of_the_way_from_sites_to_others():
+    one, other = ClassSites(np.array([[1.0]]), np.array([[2.0]])), ClassSites(np.array([[5.0]]), np.array([[10.0]]))
+    found = one.towards(other, 0.25)
+    assert (found.linear.item(), found.curvature.item()) == (2.0, 4.0)
+
+
+def test_sites_that_are_known_give_the_same_field():
+    covariance = covariance_of(5, 1.5)
+    field = given_labels(covariance, LABELS, N_CLASSES)
+    again = with_known_sites(covariance, LABELS, field.sites, field.converged)
+    for name in ("weights", "mean", "variance", "log_determinant", "converged"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(field, name))
+    np.testing.assert_allclose(covariance @ field.weights, field.mean, rtol=1e-9)
+
+
+def test_labels_that_are_no_surprise_leave_curvatures_above_zero():
+    """Two classes that far latent fields tell apart: means stay finite."""
+    field = given_labels(covariance_of(4, 200.0), np.array([0, 0, 0, 0]), 2)
+    assert np.all(field.sites.curvature >= 1e-9)
+    assert np.all(np.isfinite(field.mean))
+    assert np.all(field.variance > 0)

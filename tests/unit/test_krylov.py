@@ -9,6 +9,7 @@ import pytest
 
 import oracle
 from oracle import relative_error
+from spectralgp.fields import krylov
 from spectralgp.fields.krylov import LANCZOS_TOLERANCE, System, conjugate_gradients, gauss_quadrature
 from spectralgp.operators import lanczos
 
@@ -78,3 +79,85 @@ def test_lanczos_goes_on_until_nothing_changes():
 
     assert relative_error(found(1_000), expected) < 100 * LANCZOS_TOLERANCE
     assert relative_error(found(10), expected) > 1_000 * LANCZOS_TOLERANCE
+
+
+@dataclass(frozen=True, eq=False)
+class Counted(Dense):
+    """The same, with a note of every product."""
+
+    products: list
+
+    def times(self, block, image):
+        self.products.append(1)
+        return super().times(block, image)
+
+
+def test_nothing_to_solve_takes_no_product_and_a_solution_one():
+    dense, products = Dense.drawn(50, 10.0, 2), []
+    system = Counted(dense.matrix, dense.diagonal, dense.smallest, products)
+    conjugate_gradients(system, np.zeros((2, 50)), None, 1e-6)
+    assert len(products) == 0
+    exact = np.random.default_rng(3).standard_normal((2, 50))
+    conjugate_gradients(system, exact @ system.matrix, exact, 1e-6)
+    assert len(products) == 1
+
+
+def test_what_a_start_explains_counts_as_solved():
+    """The tolerance is of all energy: what is left of a start that is near enough is not worked on."""
+    dense, rng = Dense.drawn(50, 10.0, 2), np.random.default_rng(3)
+    exact = rng.standard_normal((2, 50))
+    for distance, n_products in ((1e-6, 1), (0.3, 4)):
+        products = []
+        system = Counted(dense.matrix, dense.diagonal, dense.smallest, products)
+        start = exact + distance * rng.standard_normal(exact.shape)
+        conjugate_gradients(system, exact @ system.matrix, start, 1e-3)
+        assert (len(products) == 1) is (n_products == 1)
+        assert len(products) >= n_products
+
+
+def test_systems_that_do_not_end_are_given_up(monkeypatch):
+    """A bound on the smallest eigenvalue that is far too small does not let it see that it is done."""
+    monkeypatch.setattr(krylov, "MAX_ITERATIONS", 7)
+    dense, products = Dense.drawn(50, 1e4, 2), []
+    system = Counted(dense.matrix, dense.diagonal, dense.smallest, products)
+    conjugate_gradients(system, np.random.default_rng(3).standard_normal((2, 50)), None, 1e-9)
+    assert len(products) == 7
+
+
+@pytest.mark.parametrize(("between", "n_read"), [(10, 40), (5, 35), (7, 35)])
+def test_lanczos_ends_at_the_first_look_that_shows_no_change(between, n_read):
+    """The steps of a matrix with 32 eigenvalues are known; after them there is nothing new to be seen."""
+    matrix, probe = Dense.drawn(32, 4.0, 4).matrix, np.random.default_rng(5).standard_normal(32)
+    steps = list(zip(range(32), lanczos(lambda block: matrix @ block, np.dot, probe), strict=False))
+    looked = []
+
+    def read():
+        for number in range(200):
+            looked.append(number)
+            yield steps[number][1] if number < 31 else (steps[31][1][0], 0.5)
+
+    gauss_quadrature(read(), between)
+    assert between < len(looked) <= n_read
+    assert len(looked) % between == 0
+
+
+def test_lanczos_reads_a_hundred_steps_at_most_and_none_after_a_breakdown():
+    """A half line: its eigenvalues come ever nearer to zero, and their mean logarithm does not settle."""
+    looked = []
+
+    def read(breaks_down_after: int = -1):
+        looked.clear()
+        for number in range(1_000):
+            looked.append(number)
+            yield 1.0 if number == 0 else 2.0, 1e-13 if number == breaks_down_after else 1.0
+
+    gauss_quadrature(read())
+    assert len(looked) == 100
+    gauss_quadrature(read(), max_steps=23)
+    assert len(looked) == 23
+    nodes, weights = gauss_quadrature(read(2))
+    assert len(looked) == nodes.size == weights.size == 3
+    dense = np.array([[1.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
+    values, vectors = np.linalg.eigh(dense)
+    np.testing.assert_allclose(nodes, values)
+    np.testing.assert_allclose(weights, np.square(vectors[0]))

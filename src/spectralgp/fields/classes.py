@@ -54,11 +54,8 @@ class ClassSites:
 
     def towards(self, other: ClassSites, step: float) -> ClassSites:
         """A step of the natural gradient."""
-        return ClassSites(*((1 - step) * a + step * b for a, b in zip(self._both, other._both, strict=True)))
-
-    @property
-    def _both(self) -> tuple[Array, Array]:
-        return self.linear, self.curvature
+        linear = (1 - step) * self.linear + step * other.linear
+        return ClassSites(linear, (1 - step) * self.curvature + step * other.curvature)
 
 
 @dataclass(frozen=True, eq=False)

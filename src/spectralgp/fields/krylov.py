@@ -14,6 +14,7 @@ from spectralgp._basics.progress import mention
 
 MAX_ITERATIONS = 2_000  # of conjugate gradients
 MAX_LANCZOS_STEPS, LANCZOS_TOLERANCE = 100, 1e-5  # relative change of a quadrature at which Lanczos stops
+STEPS_BETWEEN = 10  # of Lanczos, from one look at the quadrature to the next
 BREAKDOWN = 1e-12  # of the first entry of the tridiagonal matrix: a step this short is the last
 TINY = 1e-300
 
@@ -80,7 +81,7 @@ def conjugate_gradients(system: System, rest: Any, start: Any, tolerance: float)
 
 
 def gauss_quadrature(
-    steps: Iterable[tuple[float, float]], between: int, max_steps: int = MAX_LANCZOS_STEPS
+    steps: Iterable[tuple[float, float]], between: int = STEPS_BETWEEN, max_steps: int = MAX_LANCZOS_STEPS
 ) -> tuple[Array, Array]:
     """Nodes and weights of the rule that steps of Lanczos from a probe ``z`` make of ``z^T f(M) z / z^T z``.
 

@@ -16,7 +16,7 @@ from spectralgp.fields.factors import Blocks, Inputs, Left, Nodes
 from spectralgp.fields.field import Field, Predictive, as_observed
 from spectralgp.fields.posterior import GraphGP
 from spectralgp.fields.seen import DRAW_SEED, DRAWS, FEWEST_DRAWS, MOST_DRAWN
-from spectralgp.fields.sites import MOST_WRITTEN_OUT, ObservedBy, Sites, find_sites, padded
+from spectralgp.fields.sites import MOST_WRITTEN_OUT, ObservedBy, Sites, find_sites
 from spectralgp.graphs import Graph
 from spectralgp.kernels import NewInputs
 from spectralgp.likelihoods import Likelihood
@@ -115,8 +115,7 @@ class AtInputs(Latent):
         sites = self.posterior.sites
         covariance, basis = sites.covariance, sites.covariance.basis
         reach, left = covariance.at(self.new)
-        image = sites.mean - sites.observations.fixed(sites.coefficients)
-        centre = basis.filtered(covariance.coordinates(basis.load(image)), reach)
+        centre = basis.filtered(covariance.coordinates(basis.load(sites.image)), reach)
         if not covariance.is_written_out:
             return Field(left, lambda: centre, Units(), mean_deviations=partial(self._mean_deviations, reach))
         if sites.root is not None:
@@ -173,9 +172,8 @@ class AtInputs(Latent):
         known = posterior.signals.as_observed
         together = posterior.observed_by.followed_by(observed_by)
         observations = together.observations(np.vstack([known, values]), posterior.likelihood)
-        start = padded(posterior.sites, covariance, observations)
         rows = np.arange(len(known), len(known) + len(values))
-        return OfRows(find_sites(covariance, observations, start), rows)
+        return OfRows(find_sites(covariance, observations, posterior.sites), rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,8 +413,7 @@ class LatentPosterior:
     @property
     def modelled(self) -> Signals:
         """Means of the latent signals about the fixed effects."""
-        fixed = self.sites.observations.fixed(self.sites.coefficients)
-        return expected_signals(self.sites.mean - fixed, np.empty((0, *fixed.shape)))
+        return expected_signals(self.sites.image, np.empty((0, *self.sites.image.shape)))
 
     @property
     def likelihood(self) -> Likelihood:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg import cho_solve, cholesky, eigh
 from scipy.linalg.lapack import dtrtri
 
 from spectralgp._basics.arrays import without_caches
@@ -28,7 +28,6 @@ MOST_PROBED = 2**18  # values of all probes together, unless they are the fewest
 MOST_HOLES_PROBED = 0.75  # of all values: beyond it what was observed says more of the determinant
 MOST_SHORT = 2**20  # values of which a determinant is taken well; beyond it there are two probes
 MOST_LANCZOS_STEPS, FEW_LANCZOS_STEPS = 200, 20  # the second on more values than that
-STEPS_BETWEEN = 10
 MOST_EXACT_VALUES = 2**22  # of deviations that are kept to know a covariance without error
 ALWAYS_EXACT = 64  # entries, as many as draws elsewhere: their covariance takes no draws where few are wanted either
 DRAWS, FIRST_DRAWS, FEWEST_DRAWS = 64, 8, 2
@@ -67,6 +66,35 @@ class Weighted(System):
 
     def inner(self, left: Any, right: Any) -> Any:
         return self.complete.inner(left, right)
+
+
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    """``M^-1 = H^T diag(signs) H`` of a symmetric matrix."""
+
+    root: Array  # H; lower triangular where M is positive definite
+    signs: Array
+    log_determinant: float  # log of the absolute value of |M|
+
+    @classmethod
+    def of(cls, matrix: Array, is_definite: bool) -> Inverse:
+        """By Cholesky's method, or by eigenvalues of either sign; overwrites the matrix."""
+        if is_definite:
+            factor = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+            root = np.asarray(dtrtri(factor, lower=1)[0]) if len(factor) else factor  # LAPACK refuses what is empty
+            return cls(root, np.ones(len(factor)), 2 * float(np.sum(np.log(np.diag(factor)))))
+        values, vectors = eigh(matrix, overwrite_a=True, check_finite=False)
+        sizes = np.abs(values)
+        return cls((vectors / np.sqrt(sizes)).T, np.sign(values), float(np.sum(np.log(sizes))))
+
+    def times(self, values: Array) -> Array:
+        """``M^-1 y`` of values along the last axis."""
+        return ((values @ self.root.T) * self.signs) @ self.root
+
+    def form(self, columns: Array) -> Array:
+        """``x^T M^-1 x``."""
+        half = self.root @ columns
+        return (half.T * self.signs) @ half
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,20 +174,22 @@ class Seen:
         return self.covariance.noise_variance * (1 / weights - 1)
 
     @cached_property
-    def _factor(self) -> tuple[Array, Array] | Array:
-        """What is inverted: a Cholesky factor of ``C_oo`` or ``(C^-1)_hh``, or with other weights `_others_modes`."""
-        if self._side == "observed":
-            entries = self.covariance.submatrix(self.observed)
-            entries[np.diag_indices_from(entries)] += self._excess[self.observed]
-            return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
-        return self._precision_factor if self.is_mask else self._others_modes
+    def _of_observed(self) -> Inverse:
+        """``Q`` among what was observed."""
+        entries = self.covariance.submatrix(self.observed)
+        entries[np.diag_indices_from(entries)] += self._excess[self.observed]
+        return Inverse.of(entries, is_definite=True)
 
-    def _inner_solve(self, right: Array) -> Array:
-        """The inverse of what is factored, times columns."""
-        if isinstance(self._factor, tuple):
-            values, vectors = self._factor
-            return vectors @ ((vectors.T @ right) / (values[:, None] if right.ndim > 1 else values))
-        return cho_solve((self._factor, True), right, check_finite=False)
+    @cached_property
+    def _of_others(self) -> Inverse:
+        """What entries of other weight than one are solved by; under a mask their covariance given what was observed.
+
+        Its inverse is the sum of their part of ``C^-1`` and of ``w / (s (1 - w))``, which is negative for a weight
+        above one.
+        """
+        entries, weights = self.covariance.submatrix(self._others, inverse=True), self.weights[self._others]
+        entries[np.diag_indices_from(entries)] += weights / (self.covariance.noise_variance * (1 - weights))
+        return Inverse.of(entries, self.is_mask)
 
     def solve(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> Array:
         """``Q y`` of values about their mean, shape (..., n_signals, n_nodes); zero where nothing was observed.
@@ -167,24 +197,21 @@ class Seen:
         An iterative solution begins at `start`, and may miss the square of `tolerance` of its energy.
         """
         values = np.where(self.observed, values, 0.0)
-        if self.method == "missing":
-            return self._around_others(values)
-        if self.method == "observed":
-            return self._among_observed(values)
-        return self._iterated(values, start, tolerance)
+        return self._iterated(values, start, tolerance) if self.method == "iterative" else self._densely(values)
+
+    def _densely(self, values: Array) -> Array:
+        """``Q y`` by the matrix that is smaller."""
+        if self._side == "missing":
+            return np.where(self.observed, self.covariance.solve(self._around_others(values)), 0.0)
+        found = np.zeros(values.shape)
+        found[..., self.observed] = self._of_observed.times(values[..., self.observed])
+        return found
 
     def _around_others(self, values: Array) -> Array:
-        known = self.covariance.solve(values)
-        correction = np.zeros(values.shape)
-        correction[..., self._others] = self._inner_solve(known[..., self._others].T).T
-        found = known - self.covariance.solve(correction)
-        found[..., self.missing] = 0.0  # but for rounding
-        return found
-
-    def _among_observed(self, values: Array) -> Array:
-        found = np.zeros(values.shape)
-        found[..., self.observed] = self._inner_solve(values[..., self.observed].T).T
-        return found
+        """``C Q y``, which is other than ``y`` at entries of other weight than one: equation (20)."""
+        image = values.copy()
+        image[..., self._others] -= self._of_others.times(self.covariance.solve(values)[..., self._others])
+        return image
 
     def _iterated(self, values: Array, start: Array | None, tolerance: float) -> Array:
         complete = self.covariance
@@ -209,14 +236,13 @@ class Seen:
 
     def filled(self, values: Array, start: Array | None = None, tolerance: float = 0.0) -> tuple[Array, Array]:
         """What was observed with the conditional mean of the rest, and the solution that they follow from."""
-        if self.method == "missing" and self.is_mask:  # equation (20)
-            completed = np.where(self.observed, values, 0.0)
-            if self._n_others:
-                known = self.covariance.solve(completed)[..., self.missing]
-                completed[..., self.missing] = -self._inner_solve(known.T).T
-            return completed, np.where(self.observed, self.covariance.solve(completed), 0.0)
-        solution = self.solve(values, start, tolerance)
-        return np.where(self.observed, values, self.times(solution)), solution
+        if self.method == "missing":
+            image = self._around_others(np.where(self.observed, values, 0.0))
+            solution = np.where(self.observed, self.covariance.solve(image), 0.0)
+        else:
+            solution = self.solve(values, start, tolerance)
+            image = self.times(solution)
+        return np.where(self.observed, values, image), solution
 
     @cached_property
     def _filled(self) -> tuple[Array, Array]:
@@ -250,19 +276,21 @@ class Seen:
     @cached_property
     def deviations(self) -> Array:
         """What complete values may deviate by: outer products add up to their covariance, or estimate it."""
-        random_state, tolerance = np.random.default_rng(DRAW_SEED), max(DRAW_TOLERANCE, self.tolerance)
         most = self.n_draws
-        if most is None or most <= FIRST_DRAWS or self._is_given_signals:
-            return self.spread(most, random_state, tolerance)
-        drawn = [self.draws(FIRST_DRAWS, random_state, tolerance=tolerance)[0]]
-        # of a variance given all other entries, draws have to say only what those leave open
-        known = 1 / self.inverse_diagonal
-        left = np.mean(np.square(drawn[0] - self._through(self.covariance.solve, drawn[0]) * known), axis=0)
-        share = np.quantile((left / (known + left))[self.missing], WIDEST) if self.missing.any() else 0.0
-        n_draws = min(most, max(FIRST_DRAWS, int(np.ceil(2 * (share / VARIANCE_TOLERANCE) ** 2))))
-        if n_draws > FIRST_DRAWS:
-            drawn.append(self.draws(n_draws - FIRST_DRAWS, random_state, tolerance=tolerance)[0])
-        return np.concatenate(drawn) / np.sqrt(n_draws)
+        if most is None:
+            return self.exact_deviations
+        random_state, tolerance = np.random.default_rng(DRAW_SEED), max(DRAW_TOLERANCE, self.tolerance)
+        n_draws = most if self._is_given_signals else min(most, FIRST_DRAWS)
+        drawn = self.draws(n_draws, random_state, tolerance=tolerance)[0]
+        if n_draws < most:
+            # of a variance given all other entries, draws have to say only what those leave open
+            known = 1 / self.inverse_diagonal
+            left = np.mean(np.square(drawn - self._through(self.covariance.solve, drawn) * known), axis=0)
+            share = np.quantile((left / (known + left))[self.missing], WIDEST) if self.missing.any() else 0.0
+            n_draws = min(most, max(FIRST_DRAWS, int(np.ceil(2 * (share / VARIANCE_TOLERANCE) ** 2))))
+            further = self.draws(n_draws - len(drawn), random_state, tolerance=tolerance)[0]
+            drawn = np.concatenate([drawn, further])
+        return drawn / np.sqrt(n_draws)
 
     @cached_property
     def _is_given_signals(self) -> bool:
@@ -270,42 +298,22 @@ class Seen:
         squares = np.square(np.count_nonzero(self.missing, axis=1))
         return self.covariance.is_written_out and np.sum(squares) * self.weights.shape[1] <= MOST_GIVEN
 
-    def spread(self, n_draws: int | None, random_state: np.random.Generator, tolerance: float = 0.0) -> Array:
-        """What complete values may deviate by: by a number of draws, or without error, one per missing value."""
-        if n_draws is not None:
-            return self.draws(n_draws, random_state, tolerance=tolerance)[0] / np.sqrt(n_draws)
+    @property
+    def exact_deviations(self) -> Array:
+        """What complete values may deviate by without error, one per missing value."""
         deviations = np.zeros((self._n_others, *self.weights.shape))
-        if self.is_mask:
-            identity = np.eye(self._n_others)
-            deviations[:, self._others] = solve_triangular(self._precision_factor, identity, lower=True)
-        else:
-            values, vectors = self._others_modes
-            deviations[:, self._others] = (vectors / np.sqrt(np.abs(values))).T
+        deviations[:, self._others] = self._of_others.root
         return deviations
-
-    @cached_property
-    def _others_modes(self) -> tuple[Array, Array]:
-        """Eigenvalues, of either sign, and eigenvectors of what entries of other weight than one are solved by."""
-        entries, weights = self.covariance.submatrix(self._others, inverse=True), self.weights[self._others]
-        entries[np.diag_indices_from(entries)] += weights / (self.covariance.noise_variance * (1 - weights))
-        values, vectors = eigh(entries, check_finite=False)
-        return values, vectors
 
     @cached_property
     def _signs(self) -> Array:
         """Signs with which outer products of `solved_deviations` are taken from ``C^-1`` to give ``Q``."""
         if not self.is_mask and self.n_draws is not None:
             raise NotImplementedError("entries of the covariance under weights are known where few differ from 1")
-        return np.ones(len(self.deviations)) if self.is_mask else np.sign(self._others_modes[0])
+        return np.ones(len(self.deviations)) if self.is_mask else self._of_others.signs
 
     def _sum_of_squares(self, deviations: Array) -> Array:
         return np.tensordot(self._signs, np.square(deviations), axes=1)
-
-    @cached_property
-    def _precision_factor(self) -> Array:
-        """Lower Cholesky factor of ``(C^-1)_hh``, the precision of what is missing given what was observed."""
-        entries = self.covariance.submatrix(self.missing, inverse=True)
-        return cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
 
     def draws(
         self, n_draws: int, random_state: np.random.Generator, start: Array | None = None, tolerance: float = 0.0
@@ -315,9 +323,8 @@ class Seen:
         Returns the draws, shape (n_draws, n_signals, n_nodes), and the solutions they took, where iterative.
         """
         if self.method == "missing" and self.is_mask:
-            white = random_state.standard_normal((n_draws, self._precision_factor.shape[0]))
             draws = np.zeros((n_draws, *self.weights.shape))
-            draws[:, self.missing] = solve_triangular(self._precision_factor, white.T, lower=True, trans="T").T
+            draws[:, self.missing] = random_state.standard_normal((n_draws, self._n_others)) @ self._of_others.root
             return draws, None
         draws, solutions = np.empty((2, n_draws, *self.weights.shape))
         n_at_once = max(1, MOST_SOLVED // self.weights.size)
@@ -411,23 +418,14 @@ class Seen:
         own = self.observed[signal]
         if self._side == "observed":
             start = int(np.count_nonzero(self.observed[:signal]))
-            places = slice(start, start + int(np.count_nonzero(own)))
-            columns = self._inverse_factor[start:, places]  # which is zero above
+            columns = self._of_observed.root[start:, start : start + int(np.count_nonzero(own))]  # which is zero above
             entries = columns.T @ columns
         else:
             known = self.covariance.between(signal, signal, inverse=True, nodes=own)
-            across = self.covariance.across(self._others, signal, own)
-            if self.is_mask:
-                half = solve_triangular(self._precision_factor, across, lower=True, check_finite=False)
-                entries = known - half.T @ half
-            else:
-                values, vectors = self._others_modes
-                half = vectors.T @ across
-                entries = known - (half.T / values) @ half
+            entries = known - self._of_others.form(self.covariance.across(self._others, signal, own))
         if less is not None:
             entries = entries - less[:, signal, own].T @ less[:, signal, own]
-        values, axes = np.linalg.eigh(entries)
-        return np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0)), axes
+        return _positive_modes(entries)
 
     @cached_property
     def _at_nodes(self) -> list[Modes]:
@@ -440,13 +438,7 @@ class Seen:
             return modes.values, modes.vectors
         moved = self.solved_deviations[:, own, node]
         entries = ((modes.vectors * modes.values) @ modes.vectors.T)[np.ix_(own, own)] - (moved.T * self._signs) @ moved
-        values, axes = np.linalg.eigh(entries)
-        return np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0)), axes
-
-    @cached_property
-    def _inverse_factor(self) -> Array:
-        """Inverse of the Cholesky factor of ``C_oo``, whose columns have the products ``Q``, where that is little."""
-        return np.asarray(dtrtri(self._factor, lower=1)[0])
+        return _positive_modes(entries)
 
     def lengths(
         self, signals: Iterable[int], solution: Array | None = None, less: Array | None = None
@@ -457,9 +449,6 @@ class Seen:
         """
         found, solution = [], self.solution if solution is None else solution
         for signal in signals:
-            if not self.observed[signal].any():
-                found.append((0.0, 0.0, 0))
-                continue
             values, axes = self.group(signal, less)
             turned = axes.T @ solution[signal, self.observed[signal]]
             found.append((np.sum(turned**2 / values), -np.sum(np.log(values)), values.size))
@@ -475,8 +464,7 @@ class Seen:
         if "_filled" in self.__dict__:
             solution = self.solution
         elif self.is_written_out:
-            values = np.where(self.observed, self.values, 0.0)
-            solution = (self._around_others if self._side == "missing" else self._among_observed)(values)
+            solution = self._densely(np.where(self.observed, self.values, 0.0))
         else:  # a form at its minimum: errors count squared
             solution = self.solve(self.values, self.start, FORM_TOLERANCE if self._is_short else ROUGH_FORM_TOLERANCE)
         quadratic = float(np.sum(np.where(self.observed, self.values * solution, 0.0)))
@@ -487,14 +475,11 @@ class Seen:
     def _log_determinant(self, random_state: np.random.Generator) -> tuple[float, float]:
         if not self.is_written_out:
             return self._lanczos(random_state)
-        if isinstance(self._factor, tuple):
-            weights, noise = self.weights[self._others], self.covariance.noise_variance
-            own = float(np.sum(np.log(np.abs(self._factor[0]))))
-            # a hole takes its row out; another weight adds s (1 - w) / w to the diagonal
-            added = np.abs(noise * (1 - weights[weights > 0]) / weights[weights > 0])
-            return self.covariance.log_determinant() + own + float(np.sum(np.log(added))), 0.0
-        own = 2 * float(np.sum(np.log(np.diag(self._factor))))
-        return (own + self.covariance.log_determinant() if self._side == "missing" else own), 0.0
+        if self._side == "observed":
+            return self._of_observed.log_determinant, 0.0
+        # a hole takes its row out; another weight adds s (1 - w) / w to the diagonal
+        added = float(np.sum(np.log(np.abs(self._excess[self._others & self.observed]))))
+        return self.covariance.log_determinant() + self._of_others.log_determinant + added, 0.0
 
     def _lanczos(self, random_state: np.random.Generator) -> tuple[float, float]:
         """``log |C_oo|`` from random probes, and its standard error.
@@ -523,7 +508,7 @@ class Seen:
         for _ in range(n_probes):
             signs = random_state.integers(0, 2, self.weights.shape) * 2.0 - 1.0
             steps = lanczos(times, inner, complete.load(np.where(probed, signs, 0.0)))
-            nodes, weights = gauss_quadrature(steps, STEPS_BETWEEN, most_steps)
+            nodes, weights = gauss_quadrature(steps, max_steps=most_steps)
             logs = np.log(nodes)
             moments.append([weights @ one for one in (logs, nodes, nodes * logs, np.square(nodes))])
         mean_logs, means = np.array(moments).T[:2]
@@ -535,3 +520,9 @@ class Seen:
         n_values = np.count_nonzero(probed)
         error = float(n_values * np.std(mean_logs, ddof=1) / np.sqrt(n_probes))
         return known + float(n_values * np.mean(mean_logs)), error
+
+
+def _positive_modes(entries: Array) -> tuple[Array, Array]:
+    """Eigenvalues, not below what rounding or draws leave of the largest, and eigenvectors."""
+    values, axes = np.linalg.eigh(entries)
+    return np.maximum(values, LEAST_LEFT * np.max(values, initial=0.0)), axes

@@ -4,34 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from spectralgp._basics.arrays import without_caches
 from spectralgp._basics.checks import Array, Mask
 from spectralgp._basics.progress import mention
-from spectralgp.fields.covariances import Covariance, Series
-from spectralgp.fields.factors import Inputs, Nodes
-from spectralgp.fields.krylov import conjugate_gradients, gauss_quadrature
-from spectralgp.fields.probed import LEAST_CAVITY, Probed, solve_by_roots, tabulated
-from spectralgp.fields.seen import Weighted
+from spectralgp.fields.covariances import Covariance
+from spectralgp.fields.curvatures import InModes, Probed, latent_of
 from spectralgp.likelihoods import Likelihood, Terms
-from spectralgp.operators import lanczos
-from spectralgp.spectra import Spectrum
 
 MOST_EXACT_SITES = 600  # entries whose covariance is written out at every step of learning
 MOST_WRITTEN_OUT = 1_000  # the same once, for predictions and the bound
-MOST_ROUNDS, FIRST_ROUNDS, ROUGH_ROUNDS = 60, 8, 2  # of means and variances in turn; in learning; from a start
-VARIANCE_TOLERANCE, SETTLED_VARIANCE_TOLERANCE, FINE_VARIANCE_TOLERANCE = 2e-3, 1e-5, 1e-7  # of their logarithms
 SETTLED_NATS, SETTLED_NATS_PER_ENTRY = 1e-3, 1e-6  # that a step for the mean gains, where it is done
-SOLVE_TOLERANCE, STEP_SOLVE_TOLERANCE, FINE_SOLVE_TOLERANCE, EXACT_SOLVE_TOLERANCE = 1e-4, 1e-5, 1e-6, 1e-9
 FIRST_VARIANCE = 1.0  # of the latent signal, at most
 LEAST_SHARE = 1e-4  # of a step that is tried
-PROBES, PROBE_SEED, STEPS_BETWEEN = 8, 0, 10
 ROUNDING = 1e-24  # of a mean square, below which a variance is none
-MOST_SITE_NOISE = 1e6  # of the variance of the latent signals; of sites that say less conjugate gradients see rounding
 EFFECT_DEVIATION = 1e3  # of a fixed effect about its rough value, in deviations of the latent signals
 NO_ENTRIES = (
     "spectrum must be exact with a likelihood for joint densities, and to leave out whole signals or nodes, which "
@@ -39,27 +28,18 @@ NO_ENTRIES = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class NoisyNodes(Nodes):
-    """What nodes share, with more noise: that of the sites."""
+class Effort(NamedTuple):
+    """How far sites are looked for; the second of two tolerances where their covariance is not written out."""
 
-    nodes: Nodes
-    noise_variance: float
+    rounds: int  # of means and variances in turn
+    rounds_from_start: int
+    solve_tolerances: tuple[float, float]
+    variance_tolerances: tuple[float, float]  # of logarithms
 
-    @property
-    def basis(self) -> Spectrum:
-        return self.nodes.basis
 
-    def powers(self, eigenvalues: Array) -> tuple[Array, Array]:
-        power, own = self.nodes.powers(eigenvalues)
-        return power, own + self.noise_variance
-
-    def response(self, eigenvalues: Array) -> Array:
-        return self.nodes.response(eigenvalues)
-
-    def draw_own(self, n_signals: int, random_state: np.random.Generator) -> Any:
-        white = self.basis.white(n_signals, random_state) * float(np.sqrt(self.nodes.noise_variance))
-        return self.nodes.draw_own(n_signals, random_state) + white
+FINAL = Effort(60, 60, (1e-9, 1e-6), (1e-7, 2e-3))  # until nothing changes
+STEP = Effort(8, 8, (1e-6, 1e-5), (1e-5, 2e-3))  # of learning, of which the next one goes on from there
+ROUGH = Effort(8, 2, (1e-4, 1e-4), (2e-3, 2e-3))  # the same far from the answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,15 +132,20 @@ class Sites:
     covariance: Covariance  # of the latent signals
     observations: Observations
     solution: Array  # u, with m = T beta + A u
+    image: Array  # A u
     coefficients: Array  # beta
     coefficient_covariance: Array
-    mean: Array
     variance: Array
-    root: Array | None  # deviations (n_entries, n_signals, n_nodes) whose outer products add up to the covariance
-    log_determinant: float | None  # log |I + A W| where it is known exactly
     solved: Array  # what systems of the columns had as solutions, to go on from
+    root: Array | None = None  # deviations (n_entries, n_signals, n_nodes) with the covariance as sum of outer products
+    log_determinant: float | None = None  # log |I + A W| where it is known exactly
 
     __getstate__ = without_caches
+
+    @cached_property
+    def mean(self) -> Array:
+        """``m``."""
+        return self.observations.fixed(self.coefficients) + self.image
 
     @cached_property
     def terms(self) -> Terms:
@@ -168,20 +153,32 @@ class Sites:
         return self.observations.expected(self.mean, self.variance)
 
     @property
-    def spread_at_modes(self) -> Array:
-        """Variances in both eigenbases, shape (n_signals, n_nodes): equation (39)."""
-        return self._by_curvature[1]
+    def gained(self) -> float:
+        """What of the bound depends on the mean, ``sum E log p - u^T A u / 2``, with the prior of the fixed effects.
+
+        Minus infinity where it is none.
+        """
+        found = float(np.sum(self.terms[0]) - 0.5 * np.sum(self.solution * self.image))
+        return found - self.observations.penalty(self.coefficients) if np.isfinite(found) else -np.inf
 
     @cached_property
-    def _by_curvature(self) -> tuple[Array, Array]:
-        return effective(_Eigenbases.of(self.covariance), self.terms[2])
+    def _latent(self) -> InModes | Probed:
+        return latent_of(self.covariance)
+
+    @property
+    def _modes(self) -> InModes:
+        self.require_entries()
+        return cast(InModes, self._latent)
+
+    @cached_property
+    def spread_at_modes(self) -> Array:
+        """Variances in both eigenbases, shape (n_signals, n_nodes): equation (39)."""
+        return self._modes.variances_at_modes(self.terms[2])
 
     @cached_property
     def variance_error(self) -> float:
         """Root mean square standard error of the variances by random probes; zero where there are none."""
-        if self.covariance.is_written_out:
-            return 0.0
-        return Probed(cast(Series, self.covariance)).variances(self.terms[2])[1]
+        return 0.0 if self.covariance.is_written_out else self._latent.variances(self.terms[2])[1]
 
     def deviations(self, most: int, random_state: np.random.Generator) -> Array:
         """What the latent signals may deviate by, for learning: outer products add up to their covariance.
@@ -191,7 +188,7 @@ class Sites:
         """
         if self.root is not None:
             return self.root
-        bases, n_signals = _Eigenbases.of(self.covariance), self.covariance.shape[0]
+        n_signals = self.covariance.shape[0]
         roots, n_deviations = np.sqrt(self.spread_at_modes), min(most, n_signals)
         if n_deviations == n_signals:
             signs = random_state.integers(0, 2, roots.shape) * 2.0 - 1.0
@@ -199,35 +196,31 @@ class Sites:
         else:
             signs = random_state.integers(0, 2, (n_deviations, *roots.shape)) * 2.0 - 1.0
             modes = signs * roots / np.sqrt(n_deviations)
-        return bases.back(modes)
+        return np.asarray(self._modes.inputs @ (modes @ self._modes.nodes.T))
 
     def log_bound(self) -> tuple[float, float]:
         """Lower bound of the log evidence, equation (38), and its standard error by random probes."""
         logs, _, curvatures = self.terms
-        length = float(np.sum(self.solution * (self.mean - self.observations.fixed(self.coefficients))))
+        length = float(np.sum(self.solution * self.image))
         determinant, error = self.log_determinant, 0.0
         if determinant is None:
-            determinant, error = _log_determinant(self.covariance, curvatures)
+            determinant, error = self._latent.log_determinant(curvatures)
         spread = float(np.sum(curvatures * self.variance))
         return float(np.sum(logs)) - 0.5 * (length + determinant - spread), 0.5 * error
 
     def among_nodes(self, signal: int) -> Array:
         """Covariance over the nodes of one signal."""
-        self.require_entries()
         if self.root is not None:
             return self.root[:, signal].T @ self.root[:, signal]
-        bases = _Eigenbases.of(self.covariance)
-        at_modes = np.square(bases.inputs[signal]) @ self.spread_at_modes
-        return _with_variances((bases.nodes * at_modes) @ bases.nodes.T, self.variance[signal])
+        nodes, at_modes = self._modes.nodes, np.square(self._modes.inputs[signal]) @ self.spread_at_modes
+        return _with_variances((nodes * at_modes) @ nodes.T, self.variance[signal])
 
     def among_signals(self, node: int) -> Array:
         """Covariance over the signals at one node."""
-        self.require_entries()
         if self.root is not None:
             return self.root[:, :, node].T @ self.root[:, :, node]
-        bases = _Eigenbases.of(self.covariance)
-        at_modes = self.spread_at_modes @ np.square(bases.nodes[node])
-        return _with_variances((bases.inputs * at_modes) @ bases.inputs.T, self.variance[:, node])
+        inputs, at_modes = self._modes.inputs, self.spread_at_modes @ np.square(self._modes.nodes[node])
+        return _with_variances((inputs * at_modes) @ inputs.T, self.variance[:, node])
 
     def draws(self, n_draws: int, random_state: np.random.Generator) -> Array:
         """Latent signals drawn jointly, shape (n_draws, n_signals, n_nodes); by Matheron's rule without a root."""
@@ -241,22 +234,16 @@ class Sites:
         n_draws: int,
         random_state: np.random.Generator,
         start: Array | None = None,
-        tolerance: float | None = None,
+        tolerance: float = FINAL.solve_tolerances[1],
     ) -> tuple[Array, Array]:
         """Draws of what latent signals deviate by from their mean, one solve each, and the solutions (Matheron's rule).
 
         Solutions of a similar law may be given as a `start`.
         """
-        covariance, curvatures, shape = self.covariance, self.terms[2], (n_draws, *self.covariance.shape)
-        noisy = with_site_noise(covariance, curvatures)
-        if covariance.is_written_out:
-            prior = np.stack([noisy.draw_signal(random_state) for _ in range(n_draws)])
-        else:
-            several = noisy.repeated(n_draws)
-            prior = several.unload(several.draw_signal(random_state)).reshape(shape)
-        right = curvatures * prior + np.sqrt(curvatures) * random_state.standard_normal(shape)
-        found = solve_with_sites(covariance, curvatures, right, start, tolerance or FINE_SOLVE_TOLERANCE)
-        return prior - times(covariance, found), found
+        curvatures, prior = self.terms[2], self._latent.drawn(n_draws, random_state)
+        right = curvatures * prior + np.sqrt(curvatures) * random_state.standard_normal(prior.shape)
+        found = self._latent.solve(curvatures, right, start, tolerance)
+        return prior - self._latent.times(found), found
 
     def require_entries(self) -> None:
         """Refuse what takes covariances between nodes, where they are not written out."""
@@ -277,42 +264,8 @@ def _with_variances(covariance: Array, variance: Array) -> Array:
     return covariance * np.multiply.outer(roots, roots)
 
 
-def with_site_noise(covariance: Any, curvatures: Array) -> Any:
-    """The covariance with noise such as sites have on average, by which systems are preconditioned."""
-    seen = curvatures[curvatures > 0]
-    most = MOST_SITE_NOISE * float(np.mean(covariance.rows.variances(*covariance.powers)))
-    noise = min(1 / float(np.mean(seen)), most) if seen.size else most
-    return replace(covariance, nodes=NoisyNodes(covariance.nodes, noise))
-
-
-def solve_with_sites(
-    covariance: Any, curvatures: Array, rights: Array, starts: Array | None, tolerance: float
-) -> Array:
-    """Solve ``(I + W A) u = b`` for sets of values (n_sets, n_signals, n_nodes), all of them at once."""
-    if not covariance.is_written_out:
-        return solve_by_roots(covariance, curvatures, rights, starts, max(tolerance, covariance.finest))
-    noisy = with_site_noise(covariance, curvatures)
-    return np.asarray(conjugate_gradients(Weighted(noisy, curvatures), rights, starts, tolerance))
-
-
-def times(covariance: Any, values: Array) -> Array:
-    """``A`` times values (..., n_signals, n_nodes)."""
-    if covariance.is_written_out:
-        return np.asarray(covariance.times(values))
-    several = covariance.repeated(values.size // (covariance.shape[0] * covariance.shape[1]))
-    return np.asarray(several.unload(several.times(several.load(values.reshape(several.shape)))).reshape(values.shape))
-
-
-# ------------------------------------------------------------------------------------------------- finding them
-
-
 def find_sites(
-    covariance: Covariance,
-    observations: Observations,
-    start: Sites | None = None,
-    *,
-    is_final: bool = True,
-    is_rough: bool = False,
+    covariance: Covariance, observations: Observations, start: Sites | None = None, effort: Effort = FINAL
 ) -> Sites:
     """The best normal law of latent signals given what was observed, by rounds of means and variances.
 
@@ -323,240 +276,70 @@ def find_sites(
     observations : Observations
         What was observed.
     start : Sites, optional
-        Of a similar covariance, to go on from, unless they are worse under this one than none.
-    is_final : bool, default=True
-        Whether to go on until nothing changes, and to write out the covariance where that can be done at all; else it
-        is a step of learning, of which the next one goes on from this.
-    is_rough : bool, default=False
-        Whether that step is far from the answer, and takes but a few rounds.
+        Of a similar covariance, of these signals or of the first of them, to go on from, unless they are worse under
+        this one than none.
+    effort : Effort
+        How far to go; in the end the covariance is written out where that can be done at all.
     """
-    n_entries = observations.values.size
+    latent, n_entries = latent_of(covariance), observations.values.size
     is_small = is_exact = n_entries <= MOST_EXACT_SITES and covariance.is_written_out
-    if (
-        is_final and covariance.is_written_out and MOST_EXACT_SITES < n_entries <= MOST_WRITTEN_OUT
-    ):  # what is nearly right first
-        start, is_exact = find_sites(covariance, observations, start, is_final=False), True
-    bases = _bases_of(covariance)
-    coefficients, solution = observations.rough_coefficients, np.zeros(covariance.shape)
-    solved = np.zeros(observations.columns.shape)
+    if effort is FINAL and covariance.is_written_out and MOST_EXACT_SITES < n_entries <= MOST_WRITTEN_OUT:
+        start, is_exact = find_sites(covariance, observations, start, STEP), True  # what is nearly right first
+    n_effects, nothing = len(observations.columns), np.zeros(covariance.shape)
+    variance, effects = np.minimum(latent.prior_variance, FIRST_VARIANCE), np.zeros((n_effects, n_effects))
+    rough, solved = observations.rough_coefficients, np.zeros(observations.columns.shape)
+    sites = Sites(covariance, observations, nothing, nothing, rough, effects, variance, solved)
+    n_rounds = effort.rounds
     if start is not None:
-        variance, image = start.variance, times(covariance, start.solution)
-        fresh = _gained(observations, observations.fixed(coefficients), variance, coefficients, 0.0)
-        known, length = observations.fixed(start.coefficients) + image, float(np.sum(start.solution * image))
-        if _gained(observations, known, variance, start.coefficients, length) >= fresh:
-            coefficients, solution, solved = start.coefficients, start.solution, start.solved
-        else:  # of another covariance it leads astray
-            start = None
-    if start is None:
-        variance = np.minimum(bases.prior_variance, FIRST_VARIANCE)
-    tolerance, n_rounds = FINE_SOLVE_TOLERANCE, MOST_ROUNDS
-    if not is_final:
-        tolerance, n_rounds = FINE_SOLVE_TOLERANCE if is_small else STEP_SOLVE_TOLERANCE, FIRST_ROUNDS
-    if is_rough:
-        tolerance, n_rounds = SOLVE_TOLERANCE, FIRST_ROUNDS if start is None else ROUGH_ROUNDS
-    elif is_final and is_small:
-        tolerance = EXACT_SOLVE_TOLERANCE
-    allowed = VARIANCE_TOLERANCE
-    if is_small and not is_rough:
-        allowed = FINE_VARIANCE_TOLERANCE if is_final else SETTLED_VARIANCE_TOLERANCE
-    image = times(covariance, solution)
-    mean = observations.fixed(coefficients) + image
-    root, determinant, effects = None, None, np.zeros((len(coefficients), len(coefficients)))
+        known, solution, variance, solved = slice(len(start.solution)), nothing.copy(), variance.copy(), solved.copy()
+        solution[known], variance[known], solved[:, known] = start.solution, start.variance, start.solved
+        fresh = replace(sites, variance=variance)
+        begun = replace(fresh, solution=solution, image=latent.times(solution), solved=solved)
+        begun = replace(begun, coefficients=start.coefficients)
+        if begun.gained >= fresh.gained:  # else, of another covariance, it leads astray
+            sites, n_rounds = begun, effort.rounds_from_start
+    which = 0 if is_small else 1
     for number in range(n_rounds):
-        mean, solution, image, coefficients, effects, solved, gain = _newton(
-            covariance, observations, mean, solution, image, coefficients, variance, solved, tolerance
-        )
-        curvatures, before = observations.expected(mean, variance)[2], variance
+        sites, gain = _newton(sites, latent, effort.solve_tolerances[which])
+        curvatures, before = sites.terms[2], sites.variance
         if is_exact:
-            variance, root, determinant = written_out(cast(_Eigenbases, bases), curvatures)
+            variance, root, determinant = cast(InModes, latent).written_out(curvatures)
+            sites = replace(sites, variance=variance, root=root, log_determinant=determinant)
         else:
-            variance = bases.effective(curvatures)
-        change = float(np.sqrt(np.mean(np.square(np.log(variance / before)))))
+            sites = replace(sites, variance=latent.variances(curvatures)[0])
+        change = float(np.sqrt(np.mean(np.square(np.log(sites.variance / before)))))
         mention(f"finding sites, round {number + 1}")
-        if change < allowed and gain < max(SETTLED_NATS, SETTLED_NATS_PER_ENTRY * n_entries):
+        is_settled = gain < max(SETTLED_NATS, SETTLED_NATS_PER_ENTRY * n_entries)
+        if is_settled and change < effort.variance_tolerances[which]:
             break
-    found = solution, coefficients, effects, mean, variance, root, determinant, solved
-    return Sites(covariance, observations, *found)
+    return sites
 
 
-def _gained(observations: Observations, mean: Array, variance: Array, coefficients: Array, length: float) -> float:
-    """What of the bound depends on the mean, ``sum E log p - u^T A u / 2``, with the prior of the fixed effects.
+def _newton(sites: Sites, latent: InModes | Probed, tolerance: float) -> tuple[Sites, float]:
+    """A step of Newton's method for the mean and the fixed effects at given variances, equation (37), and its gain.
 
-    Minus infinity where it is none.
+    It is shortened until it gains something.
     """
-    found = float(np.sum(observations.expected(mean, variance)[0]) - 0.5 * length)
-    return found - observations.penalty(coefficients) if np.isfinite(found) else -np.inf
-
-
-def _newton(
-    covariance: Covariance,
-    observations: Observations,
-    mean: Array,
-    solution: Array,
-    image: Array,
-    coefficients: Array,
-    variance: Array,
-    solved: Array,
-    tolerance: float,
-) -> tuple[Array, Array, Array, Array, Array, Array, float]:
-    """A step of Newton's method for the mean and the fixed effects at given variances, equation (37), shortened.
-
-    Returns the mean, ``u`` and ``A u``, the coefficients and their covariance, solutions for the columns, and the gain.
-    """
-    logs, slopes, curvatures = observations.expected(mean, variance)
-    value = float(np.sum(logs) - 0.5 * np.sum(solution * image)) - observations.penalty(coefficients)
-    columns = observations.columns
-    rights = np.concatenate([(curvatures * (mean - observations.offset) + slopes)[None], curvatures * columns])
-    starts = np.concatenate([(solution + np.tensordot(coefficients, solved, axes=1))[None], solved])
-    found = solve_with_sites(covariance, curvatures, rights, starts, tolerance)
+    observations, coefficients, columns = sites.observations, sites.coefficients, sites.observations.columns
+    _, slopes, curvatures = sites.terms
+    rights = np.concatenate([(curvatures * (sites.mean - observations.offset) + slopes)[None], curvatures * columns])
+    start = sites.solution + np.tensordot(coefficients, sites.solved, axes=1)
+    found = latent.solve(curvatures, rights, np.concatenate([start[None], sites.solved]), tolerance)
     free, solved = found[0], found[1:]
     # T^T u is the slope of the effects' prior: but for that, what is left of the slopes is orthogonal to the effects
     precision = observations.effect_precision
     information = np.tensordot(columns, solved, axes=((1, 2), (1, 2)))
     information = 0.5 * (information + information.T) + np.diag(precision)
-    target, covariance_of_effects = coefficients, np.zeros(information.shape)
-    if len(coefficients):
-        factor = cho_factor(information)
-        right = np.tensordot(columns, free, axes=2) + precision * observations.rough_coefficients
-        target = cho_solve(factor, right)
-        covariance_of_effects = cho_solve(factor, np.eye(len(coefficients)))
-    step = free - np.tensordot(target, solved, axes=1) - solution
-    moved, shift = times(covariance, step), np.tensordot(target - coefficients, columns, axes=1)
-    share, reached = 1.0, -np.inf
+    right = np.tensordot(columns, free, axes=2) + precision * observations.rough_coefficients
+    target, effects = np.linalg.solve(information, right), np.linalg.inv(information)
+    step = free - np.tensordot(target, solved, axes=1) - sites.solution
+    moved, share, value = latent.times(step), 1.0, sites.gained
+    sites = replace(sites, coefficient_covariance=effects, solved=solved)
     while share > LEAST_SHARE:
-        further = mean + share * (moved + shift)
-        length = float(np.sum((solution + share * step) * (image + share * moved)))
-        reached = _gained(observations, further, variance, coefficients + share * (target - coefficients), length)
-        if reached >= value - 1e-9 * abs(value):
-            break
+        solution, image = sites.solution + share * step, sites.image + share * moved
+        shifted = coefficients + share * (target - coefficients)
+        further = replace(sites, solution=solution, image=image, coefficients=shifted)
+        if further.gained >= value - 1e-9 * abs(value):
+            return further, max(further.gained - value, 0.0)
         share *= 0.5
-    else:  # rounding, where nothing is to be gained
-        return mean, solution, image, coefficients, covariance_of_effects, solved, 0.0
-    coefficients = coefficients + share * (target - coefficients)
-    solution, image = solution + share * step, image + share * moved
-    mean = observations.fixed(coefficients) + image
-    return mean, solution, image, coefficients, covariance_of_effects, solved, max(reached - value, 0.0)
-
-
-# -------------------------------------------------------------------------------------------------- variances
-
-
-@dataclass(frozen=True, eq=False)
-class _Eigenbases:
-    """``A = (U (x) V) diag(D) (U (x) V)^T``."""
-
-    inputs: Array  # U
-    nodes: Array  # V
-    variances: Array  # D
-
-    @classmethod
-    def of(cls, covariance: Covariance) -> _Eigenbases:
-        modes = cast(Inputs, covariance.rows).modes
-        vectors = covariance.basis.require_eigenvectors("spectrum must be exact for a likelihood; got a quadrature.")
-        return cls(modes.vectors, vectors, cast(Inputs, covariance.rows).variances(*covariance.powers))
-
-    @cached_property
-    def _squares(self) -> tuple[Array, Array]:
-        return np.square(self.inputs), np.square(self.nodes)
-
-    @property
-    def prior_variance(self) -> Array:
-        """Variances at entries before anything was observed."""
-        return self.diagonal(self.variances)
-
-    def effective(self, curvatures: Array) -> Array:
-        """Variances at entries by effective curvatures."""
-        return effective(self, curvatures)[0]
-
-    def back(self, modes: Array) -> Array:
-        """Signals with given coefficients at the modes."""
-        return np.asarray(self.inputs @ (modes @ self.nodes.T))
-
-    def diagonal(self, at_modes: Array) -> Array:
-        """Variances at entries, from those at modes."""
-        return np.asarray(self._squares[0] @ at_modes @ self._squares[1].T)
-
-    def at_modes(self, entries: Array) -> Array:
-        """The transpose of `diagonal`."""
-        return np.asarray(self._squares[0].T @ entries @ self._squares[1])
-
-    def shrunk(self, curvature: float) -> Array:
-        """Variances at modes if the curvature were the same everywhere."""
-        return self.variances / (1 + curvature * self.variances)
-
-    def neighbourhoods(self, curvature: float) -> tuple[Array, Array]:
-        """Squared correlations between signals and between nodes at a common curvature."""
-        left = self.shrunk(curvature)
-        sides = (self.inputs * left.mean(axis=1)) @ self.inputs.T, (self.nodes * left.mean(axis=0)) @ self.nodes.T
-        one, other = (np.square(side) for side in sides)
-        return one / np.diag(one)[:, None], other / np.diag(other)[:, None]
-
-
-def _bases_of(covariance: Covariance) -> _Eigenbases | Probed:
-    return _Eigenbases.of(covariance) if covariance.is_written_out else Probed(cast(Series, covariance))
-
-
-def written_out(bases: _Eigenbases, curvatures: Array) -> tuple[Array, Array, float]:
-    """Exact variances, deviations whose outer products add up to the covariance, and ``log |I + A W|``."""
-    n_signals, n_nodes = curvatures.shape
-    scaled = np.kron(bases.inputs, bases.nodes) * np.sqrt(bases.variances).ravel()
-    own = curvatures.ravel() > 0
-    seen = scaled[own] * np.sqrt(curvatures.ravel()[own])[:, None]
-    precision = seen.T @ seen
-    precision[np.diag_indices_from(precision)] += 1.0
-    factor = cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-    root = solve_triangular(factor, scaled.T, lower=True, check_finite=False)
-    variance = np.einsum("ab,ab->b", root, root).reshape(n_signals, n_nodes)
-    return variance, root.reshape(-1, n_signals, n_nodes), 2 * float(np.sum(np.log(np.diag(factor))))
-
-
-def effective(bases: _Eigenbases, curvatures: Array) -> tuple[Array, Array]:
-    """Variances at entries and at modes by effective curvatures: equation (39).
-
-    What others know of an entry counts by the squares of their covariances, its own curvature exactly; both are exact
-    where the curvature is the same everywhere.
-    """
-    of_signals, of_nodes = bases.neighbourhoods(float(np.mean(curvatures)))
-    around = of_signals @ curvatures @ of_nodes.T
-    total = np.multiply.outer(of_signals.sum(axis=1), of_nodes.sum(axis=1))
-    others = np.where(total > 1 + 1e-6, np.maximum(around - curvatures, 0.0) / np.maximum(total - 1, 1e-6), 0.0)
-    logs = np.zeros(curvatures.shape)
-    for curvature, share in tabulated(others):
-        left = 1 / bases.diagonal(bases.shrunk(curvature)) - curvature
-        logs += share * np.log(np.maximum(left, LEAST_CAVITY))
-    at_modes = np.zeros(curvatures.shape)
-    for curvature, share in tabulated(around / total):
-        at_modes += bases.shrunk(curvature) * bases.at_modes(share)
-    return 1 / (np.exp(logs) + curvatures), at_modes
-
-
-def _log_determinant(covariance: Covariance, curvatures: Array) -> tuple[float, float]:
-    """``log |I + A W|`` and its standard error by random probes; what a common curvature says of them is taken out."""
-    bases, roots = _bases_of(covariance), np.sqrt(curvatures)
-    if isinstance(bases, Probed):
-        return bases.log_determinant(curvatures)
-    common = float(np.mean(curvatures))
-    known = np.log1p(common * bases.variances)
-    random_state, estimates = np.random.default_rng(PROBE_SEED), []
-    for _ in range(PROBES):
-        probe = random_state.integers(0, 2, curvatures.shape) * 2.0 - 1.0
-        control = float(np.sum(known * np.square(bases.inputs.T @ probe @ bases.nodes)))
-        steps = lanczos(
-            lambda one: one + roots * covariance.times(roots * one), lambda one, two: float(np.sum(one * two)), probe
-        )
-        nodes, weights = gauss_quadrature(steps, STEPS_BETWEEN)
-        estimates.append(probe.size * float(weights @ np.log(nodes)) - control)
-    error = float(np.std(estimates, ddof=1) / np.sqrt(PROBES))
-    return float(np.sum(known) + np.mean(estimates)), error
-
-
-def padded(sites: Sites, covariance: Covariance, observations: Observations) -> Sites:
-    """Sites of the first of some signals as a start for those of all."""
-    more = covariance.shape[0] - sites.covariance.shape[0]
-    nothing = np.zeros((more, covariance.shape[1]))
-    variance = np.minimum(_bases_of(covariance).prior_variance, FIRST_VARIANCE)
-    variance[: -more or None] = sites.variance
-    solution = np.concatenate([sites.solution, nothing])
-    solved = np.concatenate([sites.solved, np.zeros((len(sites.solved), *nothing.shape))], axis=1)
-    longer = replace(sites, solution=solution, variance=variance, solved=solved)
-    return replace(longer, covariance=covariance, observations=observations)
+    return sites, 0.0  # rounding, where nothing is to be gained

@@ -12,6 +12,7 @@ from scipy.linalg import block_diag
 
 from spectralgp._basics.checks import Array
 from spectralgp.fields import GraphGP, Seen, Sites, condition_latent, find_sites, seen_about
+from spectralgp.fields.sites import FINAL, ROUGH, STEP, Effort
 from spectralgp.kernels.base import Positivity
 from spectralgp.learning.objective import Objective, Task, definite
 from spectralgp.learning.sqp import constrained_step, updated
@@ -114,7 +115,7 @@ class CompletedHoles(Expectation):
         if is_far:
             tolerance = draw_tolerance
         if self.n_draws is None:
-            mean, deviations = seen.mean, seen.spread(None, np.random.default_rng(SEED))
+            mean, deviations = seen.mean, seen.exact_deviations
         elif self.n_draws == 1:
             # with this many values one draw says it all: the mean is not needed
             prior = seen.drawn(np.random.default_rng(SEED))
@@ -193,16 +194,15 @@ class LatentSignals(Expectation):
         n_signals, n_nodes = self.signals.shape
         return max(MIN_DRAWS, min(MAX_LATENT_DRAWS, MAX_LATENT_VALUES // (n_signals * n_nodes)))
 
-    def _found(self, model: GraphGP, is_final: bool) -> Sites:
+    def _found(self, model: GraphGP, effort: Effort) -> Sites:
         covariance = model.latent_covariance(self.task.inputs)
         likelihood = self.likelihood if model.likelihood is None else model.likelihood
         observations = self.observed_by.observations(self.signals.as_observed, likelihood)
-        is_rough = self.is_far and not is_final
-        self.sites = find_sites(covariance, observations, self.sites, is_final=is_final, is_rough=is_rough)
+        self.sites = find_sites(covariance, observations, self.sites, effort)
         return self.sites
 
     def completed(self, model: GraphGP, is_far: bool = False) -> Task:
-        sites = self._found(model, is_final=False)
+        sites = self._found(model, ROUGH if self.is_far else STEP)
         observations = sites.observations
         if self.names and model.likelihood is None:
             own = observations.observed
@@ -217,15 +217,13 @@ class LatentSignals(Expectation):
             n_signals, n_nodes = self.signals.shape
             most = max(MIN_DEVIATIONS, MAX_SPREAD_OPERATIONS // (n_signals**2 * n_nodes))
             deviations = sites.deviations(most, np.random.default_rng(SEED))
-        about = sites.mean - observations.fixed(sites.coefficients)
-        latent = expected_signals(about, deviations)
-        return replace(self.task, signals=latent, observed_by=None)
+        return replace(self.task, signals=expected_signals(sites.image, deviations), observed_by=None)
 
     def log_likelihood(self, model: GraphGP) -> tuple[float, float]:
         """A lower bound of it, equation (38)."""
         if self.is_large:  # as conditioning finds the sites, from nothing, so that they are found once
             return condition_latent(model, self.task.inputs, self.signals, self.observed_by).sites.log_bound()
-        return self._found(model, is_final=True).log_bound()
+        return self._found(model, FINAL).log_bound()
 
     def described(self, steps: str) -> str:
         how = "exact" if self.sites is None or self.sites.root is not None else "by effective curvatures"

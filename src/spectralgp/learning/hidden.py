@@ -25,7 +25,6 @@ MOST_NODES, FEWEST_NODES = 0.2, 3  # that are hidden whole: share of those seen;
 ENTRIES_PER_SIGNAL = 5.0  # hidden entries that are worth one independent one: neighbours err together
 WHOLE_WORTH = 2.0  # independent entries that a hidden node or signal is worth
 SIGNAL_SHARE, FEWEST_SIGNALS = 0.2, 5  # of the signals, hidden whole as in one of five folds; at least, for that
-PRIOR_WORTH = 1.0  # the same of equal weights
 
 
 class HiddenEntries:

@@ -13,7 +13,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from spectralgp._basics.checks import Array, Mask
+from spectralgp._basics.checks import Array, Mask, as_positive
 
 POINTS, DENSITY_POINTS = 20, 40  # of Gauss-Hermite quadratures of expectations, and of densities and distributions
 LARGEST_LOG = 600.0  # whose exponential is still a number
@@ -70,6 +70,13 @@ class Likelihood(ABC):
     is_white_noise: ClassVar[bool] = False  # whether the white part of latent signals counts as noise of the values
     parameters: ClassVar[Ranges] = {}
 
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        for name in self.parameters:
+            value = getattr(self, name)
+            if value is not None:
+                as_positive(value, name)
+
     @abstractmethod
     def at(self, values: Array, latent: Array, beside: Array) -> Terms:
         """Log density up to `constant`, its derivative in ``f``, and minus the second derivative."""
@@ -122,23 +129,23 @@ class Likelihood(ABC):
         self, names: tuple[str, ...], values: Array, mean: Array, variance: Array, beside: Array, unit: float = 1.0
     ) -> tuple[Self, float]:
         """The likelihood with parameters that maximise ``sum E log p(y | f)``, one after the other, and the gain."""
-        likelihood, first, best = self, 0.0, 0.0
+        likelihood, gain = self, 0.0
         for number, name in enumerate(names):
-            now = float(np.log(getattr(likelihood, name)))
-            bounds = np.clip(self.bounds((name,), unit)[0], now - PARAMETER_STEP, now + PARAMETER_STEP)
+            now = self.logarithms(names)[number]
+            low, high = np.clip(self.bounds(names, unit)[number], now - PARAMETER_STEP, now + PARAMETER_STEP)
 
             def missed(log: float, name: str = name, likelihood: Self = likelihood) -> float:
-                own = replace(likelihood, **{name: float(np.exp(log))})
-                return -float(np.sum(own.expected(values, mean, variance, beside)[0]))
+                return -likelihood._total((name,), np.array([log]), values, mean, variance, beside)
 
-            before = -missed(now)
-            first, best = (before if number == 0 else first), before
-            found = minimize_scalar(
-                missed, bounds=tuple(bounds), method="bounded", options={"xatol": PARAMETER_TOLERANCE}
-            )
-            if -found.fun > before:
-                likelihood, best = replace(likelihood, **{name: float(np.exp(found.x))}), -float(found.fun)
-        return likelihood, best - first
+            before = missed(now)
+            found = minimize_scalar(missed, bounds=(low, high), options={"xatol": PARAMETER_TOLERANCE})
+            if found.fun < before:
+                likelihood, gain = likelihood.with_logarithms((name,), np.array([found.x])), gain + before - found.fun
+        return likelihood, float(gain)
+
+    def _total(self, names: tuple[str, ...], logs: Array, *law: Array) -> float:
+        """``sum E log p(y | f)`` with parameters of these logarithms; `law` as `expected` takes it."""
+        return float(np.sum(self.with_logarithms(names, logs).expected(*law)[0]))
 
     def bounds(self, names: tuple[str, ...], unit: float = 1.0) -> Array:
         """Bounds of the logarithms of parameters, shape (n_names, 2)."""
@@ -160,8 +167,7 @@ class Likelihood(ABC):
         logs, steps = self.logarithms(names), DIFFERENCE * np.eye(len(names))
 
         def total(step: Array) -> float:
-            own = self.with_logarithms(names, logs + step)
-            return float(np.sum(own.expected(values, mean, variance, beside)[0]))
+            return self._total(names, logs + step, values, mean, variance, beside)
 
         here = total(np.zeros(len(names)))
         up, down = (np.array([total(sign * step) for step in steps]) for sign in (1.0, -1.0))

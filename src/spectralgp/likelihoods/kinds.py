@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import betainc, expit, gammaincc, gammaln, log_expit
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from spectralgp._basics.checks import Array, as_option, as_positive
+from spectralgp._basics.checks import Array, as_option
 from spectralgp.likelihoods.base import LARGEST_LOG, Condition, Likelihood, Ranges, Terms
 
 ROBUST = 1.4826  # times the median of absolute values, a standard deviation of what is normal
@@ -22,19 +22,11 @@ def _exp(log: Array) -> Array:
     return np.exp(np.minimum(log, LARGEST_LOG))
 
 
-def _check_parameters(likelihood: Likelihood) -> None:
-    for name in likelihood.parameters:
-        value = getattr(likelihood, name)
-        if value is not None:
-            as_positive(value, name)
-
-
-def _are_counts(values: Array, _: Array) -> Any:
-    return (values >= 0) & (values == np.floor(values))
-
-
 COUNTS = Condition(
-    _are_counts, "Y", "hold counts, whole numbers from 0 on", "Pass counts, and rates by exposure=; NaN is no count."
+    lambda values, _: (values >= 0) & (values == np.floor(values)),
+    "Y",
+    "hold counts, whole numbers from 0 on",
+    "Pass counts, and rates by exposure=; NaN is no count.",
 )
 
 
@@ -59,10 +51,6 @@ class Gaussian(Likelihood):
     parameters: ClassVar[Ranges] = {"scale": (1e-3, 0.3, 1e2)}
 
     scale: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        _check_parameters(self)
 
     def _unit(self, name: str, unit: float) -> float:
         return unit
@@ -125,10 +113,6 @@ class StudentT(Likelihood):
 
     freedom: float | None = None
     scale: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        _check_parameters(self)
 
     def _unit(self, name: str, unit: float) -> float:
         return unit if name == "scale" else 1.0
@@ -229,8 +213,7 @@ class Poisson(_Counts):
         return np.square(centre) * np.expm1(variance) + (centre if include_noise else 0.0)
 
     def distribution_at(self, values: Array, latent: Array, beside: Array) -> Array:
-        found = gammaincc(np.maximum(np.floor(values), 0.0) + 1, beside * _exp(latent))
-        return np.where(values < 0, 0.0, found)
+        return np.where(values < 0, 0.0, gammaincc(np.floor(values) + 1, beside * _exp(latent)))
 
     def draw(self, latent: Array, beside: Array, random_state: np.random.Generator) -> Array:
         return random_state.poisson(beside * _exp(latent)).astype(float)
@@ -256,10 +239,6 @@ class NegativeBinomial(_Counts):
     parameters: ClassVar[Ranges] = {"dispersion": (1e-4, 0.2, 1e2)}
 
     dispersion: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        _check_parameters(self)
 
     @property
     def _size(self) -> float:
@@ -287,7 +266,7 @@ class NegativeBinomial(_Counts):
 
     def distribution_at(self, values: Array, latent: Array, beside: Array) -> Array:
         share = expit(-latent - np.log(beside / self._size))
-        return np.where(values < 0, 0.0, betainc(self._size, np.maximum(np.floor(values), 0.0) + 1, share))
+        return np.where(values < 0, 0.0, betainc(self._size, np.floor(values) + 1, share))
 
     def draw(self, latent: Array, beside: Array, random_state: np.random.Generator) -> Array:
         rate = random_state.gamma(self._size, self.mean_at(latent, beside) / self._size)
@@ -315,8 +294,8 @@ class _Successes(Likelihood):
         return np.asarray(beside * share * (1 - share))
 
     def distribution_at(self, values: Array, latent: Array, beside: Array) -> Array:
-        whole = np.clip(np.floor(values), 0.0, beside - 1)
-        found = betainc(beside - whole, whole + 1, expit(-latent))
+        whole = np.floor(values)
+        found = betainc(beside - whole, whole + 1, expit(-latent))  # of no meaning where there is none or all
         return np.where(values < 0, 0.0, np.where(values >= beside, 1.0, found))
 
     def draw(self, latent: Array, beside: Array, random_state: np.random.Generator) -> Array:

@@ -90,6 +90,52 @@ def test_whole_nodes_are_hidden_where_nodes_were_never_observed():
     assert worth.sum() == pytest.approx(hidden.WHOLE_WORTH * hidden.FEWEST_NODES)
 
 
+@pytest.mark.parametrize(
+    ("n_nodes", "n_unseen", "n_hidden"), [(45, 1, 3), (45, 5, 5), (45, 20, 5), (60, 20, 8), (4, 1, 1), (3, 1, 1)]
+)
+def test_a_fifth_of_the_nodes_is_hidden_at_most(n_nodes, n_unseen, n_hidden):
+    """As many as were never observed, but three if a fifth allows it."""
+    observed = np.ones((9, n_nodes), dtype=bool)
+    observed[:, :n_unseen] = False
+    chosen, _ = hidden_like_holes(observed, np.random.default_rng(0))
+    assert chosen.all(axis=0).sum() == chosen.any(axis=0).sum() == n_hidden
+
+
+@pytest.mark.parametrize(("shape", "n_hidden"), [((40, 25), 50), ((41, 25), 52), ((300, 250), 2_000)])
+def test_entries_are_hidden_at_random_where_there_are_no_holes(shape, n_hidden):
+    """A twentieth of them, but no more than two thousand."""
+    chosen, _ = hidden_like_holes(np.ones(shape, dtype=bool), np.random.default_rng(0))
+    assert chosen.sum() == n_hidden
+
+
+def test_many_holes_hide_fifteen_per_cent():
+    observed = np.random.default_rng(0).random((200, 100)) >= 0.5
+    chosen, _ = hidden_like_holes(observed, np.random.default_rng(1))
+    assert 0.14 < chosen.sum() / observed.sum() < 0.16
+
+
+def test_holes_of_one_time_are_moved_to_another():
+    """A signal of which one node alone was observed: what is hidden are signals but for a node."""
+    observed = np.ones((12, 30), dtype=bool)
+    observed[4, 1:] = False
+    chosen, _ = hidden_like_holes(observed, np.random.default_rng(0))
+    counts = chosen.sum(axis=1)
+    assert np.sort(counts)[-1] == 29
+    assert counts[4] == 0
+
+
+@pytest.mark.parametrize(("n_signals", "n_whole"), [(4, 0), (5, 1), (12, 2), (13, 3)])
+def test_a_fifth_of_the_signals_is_hidden_whole(n_signals, n_whole):
+    """Of five or more; each is worth two entries."""
+    values = np.random.default_rng(0).standard_normal((n_signals, 7))
+    values[0, 2] = values[1, 3] = np.nan
+    judge = HiddenEntries(read_signals(values), np.random.default_rng(3))
+    whole = judge.in_signals.any(axis=1)
+    assert whole.sum() == n_whole
+    assert np.array_equal(judge.in_signals, np.isfinite(values) & whole[:, None])
+    assert judge.signals_worth.sum() == pytest.approx(2.0 * n_whole)
+
+
 @pytest.mark.parametrize("unseen", [0, 2])
 @pytest.mark.parametrize("scale", ["node", "global"])
 def test_densities_are_those_of_dense_algebra(scale, unseen):

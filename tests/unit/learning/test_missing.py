@@ -24,6 +24,7 @@ from spectralgp import (
     learn,
     log_marginal_likelihood,
 )
+from spectralgp.fields import Seen, seen_about
 from spectralgp.kernels import WithResidual
 from spectralgp.learning import Lagrangian, Sqp, expectations, missing
 from spectralgp.learning.draws import hyperparameter_draws
@@ -185,6 +186,7 @@ def test_steps_that_run_out_are_told():
     assert not fit.converged
     assert "another step would gain" in fit.message
     assert "Raise max_iterations" in fit.message
+    assert len(fit.stages) == 2 + 20 / 5  # two are the first fits, of the simplest form and of this one
 
 
 def test_draws_of_hyperparameters_know_what_is_missing():
@@ -239,3 +241,160 @@ def test_few_holes_are_completed_exactly_in_coarse_fits_too():
     signals.flat[8] = np.nan
     task = dataclasses.replace(task, signals=read_signals(signals))
     assert CompletedHoles.of(task, is_coarse=True).n_draws == 4
+
+
+class Line:
+    """An objective without constraints, whose models are points."""
+
+    units, bounds = np.ones(2), np.array([[-1e3, 1e3], [-1e3, 4.0]])
+
+    def __init__(self, precision=None) -> None:
+        self.known = precision
+
+    def precision(self, x):
+        return self.known
+
+    def positivity(self, x):
+        return ()
+
+    def model(self, x):
+        return x
+
+
+def steps_of(matrix: np.ndarray, end: np.ndarray, start: np.ndarray, number: int) -> list[missing._Step]:
+    """Steps that leave a share of the way, each from the end of the one before."""
+    found, x = [], start
+    for _ in range(number):
+        after = end + matrix @ (x - end)
+        fit = SimpleNamespace(model=after)
+        found.append(missing._Step(x, after, fit, 1.0, False, None, None))
+        x = after
+    return found
+
+
+def searching(objective) -> missing._ExpectationMaximisation:
+    search = object.__new__(missing._ExpectationMaximisation)
+    search.objective, search.expectation = objective, SimpleNamespace(ahead=None, n_draws=16, missing_share=0.4)
+    search.is_coarse, search.reach = False, 1.0
+    return search
+
+
+@pytest.mark.parametrize("precision", [None, np.array([[2.0, 0.3], [0.3, 0.7]])])
+def test_extrapolation_finds_the_end_of_steps_that_leave_a_share_of_the_way(precision):
+    """Exactly in two dimensions after three steps, and in one after two."""
+    search, end = searching(Line(precision)), np.array([0.7, -1.3])
+    history = steps_of(np.array([[0.8, 0.1], [0.05, 0.6]]), end, np.array([3.0, 2.0]), 3)
+    np.testing.assert_allclose(search._extrapolated(history), end, atol=1e-6)
+    history = steps_of(0.8 * np.eye(2), end, np.array([3.0, 2.0]), 2)
+    np.testing.assert_allclose(search._extrapolated(history), end, atol=1e-9)
+    assert search._extrapolated(history[:1]) is history[0].fit.model
+
+
+def test_extrapolation_goes_no_further_than_twenty_steps_and_the_bounds():
+    search, end = searching(Line()), np.array([0.7, -1.3])
+    history = steps_of(0.99 * np.eye(2), end, np.array([3.0, 2.0]), 2)  # 99 steps are left
+    last = history[-1]
+    np.testing.assert_allclose(search._extrapolated(history), last.after + 20 * (last.after - last.before), rtol=1e-6)
+    history = steps_of(0.8 * np.eye(2), np.array([0.7, 9.0]), np.array([3.0, 2.0]), 2)
+    np.testing.assert_allclose(search._extrapolated(history), [0.7, 4.0], atol=1e-9)
+
+
+def test_what_is_known_of_the_way_ahead_is_gone_as_far_as_it_reaches():
+    search, reached = searching(Line()), []
+    search.expectation = SimpleNamespace(ahead=np.array([5.0, 1.0]), lengthen=reached.append)
+    search.reach = 0.25
+    history = steps_of(0.8 * np.eye(2), np.array([0.7, -1.3]), np.array([3.0, 2.0]), 1)
+    after = history[0].after
+    np.testing.assert_allclose(search._extrapolated(history), after + 0.25 * (np.array([5.0, 1.0]) - after))
+    assert reached == [0.25]
+
+
+def test_an_extrapolation_that_breaks_a_constraint_is_shortened(monkeypatch):
+    """By half and by half again, as long as a filter would have to be lifted by more than a hundredth."""
+    search, last = searching(Line()), steps_of(0.8 * np.eye(2), np.zeros(2), np.array([3.0, 2.0]), 1)[0]
+    for lift_at, share in ((9.0, 1.0), (0.7, 0.5), (0.3, 0.25), (0.1, 0.0)):
+        monkeypatch.setattr(
+            missing, "lift_above_zero", lambda _, x, a=lift_at: (x, 0.0101 if x[0] - last.after[0] > a else 0.01)
+        )
+        found = search._moved(search.objective, last, np.array([1.0, -0.5]))
+        np.testing.assert_allclose(found, last.after + share * np.array([1.0, -0.5]))
+
+
+def test_a_step_is_astray_where_more_is_left_than_before():
+    last = missing._Step(None, None, None, 1.0, False, 2.0, None)
+    for left, is_astray in ((3.0, False), (3.1, True)):
+        assert missing._is_astray(dataclasses.replace(last, left_nats=left), last) is is_astray
+    for step in (dataclasses.replace(last, left_nats=None), last):
+        before = dataclasses.replace(last, left_nats=None) if step is last else last
+        assert not missing._is_astray(dataclasses.replace(step, gain=1.0), before)
+        assert missing._is_astray(dataclasses.replace(step, gain=1.1), before)
+
+
+@pytest.mark.parametrize(("size", "n_draws"), [(0.0199, 16), (0.0201, 32), (0.05, 48), (1.0, 960), (2.0, 1_024)])
+def test_draws_grow_as_far_as_their_gradients_differ(size, n_draws, monkeypatch):
+    """Half the trace of the spread of the mean gradient over the precision, and more the more is missing."""
+    precision, rng = np.array([[2.0, 0.3], [0.3, 0.7]]), np.random.default_rng(0)
+    gradients = rng.standard_normal((8, 2))
+    gradients -= gradients.mean(axis=0)
+    spread = sum(np.outer(one, one) for one in gradients) / 7 / 8
+    gradients *= np.sqrt(size * (1 - 0.4) / (0.5 * np.trace(np.linalg.solve(precision, spread))))
+    search, told = searching(Line(precision)), []
+    deviations = rng.standard_normal((16, 1, 2))
+
+    @dataclasses.dataclass
+    class Part:
+        signals: object
+
+    def completed(values, scaled):
+        told.append(scaled)
+        return SimpleNamespace(values=values)
+
+    search.objective.task = Part(SimpleNamespace(values=None, deviations=deviations))
+    search.objective.graph_kernel = search.objective.spectrum = None
+    search.task = SimpleNamespace(signals=SimpleNamespace(completed=completed, shape=(1, 2)), spectrum=None)
+    following = iter(gradients)
+    fake = SimpleNamespace(evaluate=lambda x: (0.0, next(following)))
+    monkeypatch.setattr(missing, "Objective", lambda *_: fake)
+    assert search._has_enough_draws(np.zeros(2)) is (n_draws == 16)
+    assert search.expectation.n_draws == n_draws
+    np.testing.assert_allclose(np.concatenate(told), deviations * np.sqrt(8))
+
+
+def test_solves_of_completions_are_as_fine_as_their_cost_in_nats_allows(monkeypatch):
+    """Of the mean by the square for each value; of draws as they are; each goes on from the last solutions."""
+    expectation, asked, told = CompletedHoles(task_of("30%"), 3), [], []
+    draws, about = Seen.draws, expectations.seen_about
+
+    def recorded(self, n_draws, random_state, start, tolerance):
+        asked.append((n_draws, None if start is None else len(start), tolerance))
+        return draws(self, n_draws, random_state, start, tolerance)
+
+    monkeypatch.setattr("spectralgp.fields.seen.MOST_DENSE", -1)
+    monkeypatch.setattr(Seen, "draws", recorded)
+    monkeypatch.setattr(expectations, "seen_about", lambda *given, **how: told.append(how) or about(*given, **how))
+    monkeypatch.setattr(expectations, "MIN_SOLVE_TOLERANCE", 1e-9)
+    for is_far in (True, False, True):
+        expectation.completed(TRUTH, is_far)
+    energy = np.sum(np.square(SIGNALS), where=observed("30%")) / 0.1
+    coarse = pytest.approx(np.sqrt(0.01 / energy))
+    assert asked == [(2, None, coarse), (3, 3, coarse), (2, 2, coarse)]
+    fine = np.sqrt(3e-6 / np.count_nonzero(observed("30%")))
+    assert told == [{"tolerance": pytest.approx(fine)}] * 3
+    monkeypatch.setattr(expectations, "MIN_SOLVE_TOLERANCE", 0.1)
+    expectation.completed(TRUTH)
+    assert told[-1] == {"tolerance": 0.1}
+    assert asked[-1] == (3, 3, 0.1)
+
+
+def test_one_draw_completes_signals_without_their_mean():
+    """A prior draw, moved by what it misses of the values: on average the mean, about it the covariance."""
+    task = task_of("30%")
+    expectation = CompletedHoles(task, 1)
+    found = expectation.completed(TRUTH).signals
+    seen = seen_about(0.0, TRUTH.covariance(TRUTH.rows(INPUTS)), task.signals)
+    prior = seen.drawn(np.random.default_rng(0))
+    expected = prior + seen.filled(SIGNALS - prior)[0]
+    assert relative_error(found.values, expected) < 1e-3
+    assert len(found.deviations) == 0
+    again = expectation.completed(TRUTH).signals  # from the solution that it found
+    assert relative_error(again.values, found.values) < 1e-3
