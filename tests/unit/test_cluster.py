@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectralgp.partitioned.cluster import Placement, placed_evenly, workers_of
+from spectralgp.partitioned.operator import placed_evenly, workers_of
 
 
 def test_partitions_that_follow_each_other_go_to_one_worker():
@@ -42,12 +42,8 @@ def test_shares_are_even_and_stable(homes, workers):
     assert moved == least
 
 
-def test_workers_that_come_late_or_never():
-    placement = Placement(2)
-    assert placement.among([]) == ["", ""]
-    assert placement.among(["a", "b"]) == ["a", "b"]
-    assert placement.among(["b"]) == ["b", "b"]
-    assert placement.known == {"a", "b"}
+def test_without_workers_partitions_are_nowhere():
+    assert placed_evenly(["", "a"], []) == ["", ""]
 
 
 class Client:

@@ -28,7 +28,7 @@ from spectralgp._basics.checks import Array
 from spectralgp.graphs.core import LaplacianKind, laplacian_parts
 from spectralgp.operators import ArrayOperator
 from spectralgp.operators.cpu import gershgorin_bound, row_squares
-from spectralgp.partitioned.folder import read_partition, read_verified
+from spectralgp.partitioned.folder import read_owners, read_partition, read_verified
 
 CACHED_SHARE = 0.2  # of a worker's memory, for partitions of the graph that stay open
 
@@ -432,3 +432,66 @@ def random(draw: Any, key: TaskKey, n_columns: int, random_state: np.random.Gene
     """Random numbers of the nodes; the generator stays as it is, for the task may run again."""
     local, own = laplacian(key), copy.deepcopy(random_state)
     return draw(local.xp.asarray(local.nodes.astype(np.uint64)), n_columns, own, key.dtype, local.xp)
+
+
+# ----------------------------------------------------------------------------------- signals in and out of a partition
+
+
+def placed(key: TaskKey, values: NDArray[Any]) -> Any:
+    """Signals of the own nodes, in their order, as a block."""
+    return laplacian(key).xp.asarray(np.ascontiguousarray(values.T), dtype=key.dtype)
+
+
+def read_map(key: TaskKey, filename: str, dtype: str, offset: int, shape: tuple[int, int], order: str) -> Any:
+    """Own columns of a file, a signal at a time: what is mapped counts as a worker's memory for as long as it is."""
+    local, (n_signals, n_nodes) = laplacian(key), shape
+    block = np.empty((local.n_own, n_signals), dtype=key.dtype)
+    if order == "F":
+        block[:] = np.memmap(filename, dtype, "r", offset, (n_nodes, n_signals))[local.positions]
+        return local.xp.asarray(block)
+    n_bytes = n_nodes * np.dtype(dtype).itemsize
+    for number in range(n_signals):
+        block[:, number] = np.memmap(filename, dtype, "r", offset + number * n_bytes, (n_nodes,))[local.positions]
+    return local.xp.asarray(block)
+
+
+def split(chunk: Any, start: int, folder: str, content_hash: str, n_parts: int) -> list[tuple[NDArray[Any], ...]]:
+    """For each partition, the places of a chunk's nodes in it, and their values; the chunk begins at a node."""
+    owners, places = (array[start : start + chunk.shape[1]] for array in read_owners(folder, content_hash))
+    return _grouped(owners, n_parts, places, np.asarray(chunk).T)
+
+
+def _grouped(groups: NDArray[Any], n_groups: int, *arrays: NDArray[Any]) -> list[tuple[NDArray[Any], ...]]:
+    """Rows of some arrays by group."""
+    order = np.argsort(groups, kind="stable")
+    stops = np.searchsorted(groups[order], np.arange(1, n_groups))
+    return [tuple(array[rows] for array in arrays) for rows in np.split(order, stops)]
+
+
+def put_together(key: TaskKey, pieces: list[tuple[NDArray[Any], ...]]) -> Any:
+    """A block of what `split` found for a partition in every chunk."""
+    local = laplacian(key)
+    block = np.empty((local.n_own, pieces[0][1].shape[1]), dtype=key.dtype)
+    for places, values in pieces:
+        block[places] = values
+    return local.xp.asarray(block)
+
+
+def cut(key: TaskKey, part: Any, stops: NDArray[np.int64]) -> list[tuple[NDArray[Any], ...]]:
+    """For each chunk of the user's order, the places of own nodes in it, and their values."""
+    nodes = laplacian(key).positions
+    chunks = np.searchsorted(stops, nodes, side="right") - 1
+    return _grouped(chunks, len(stops) - 1, nodes - stops[chunks], on_host(part))
+
+
+def ordered(pieces: list[Any], shape: tuple[int, int], dtype: str) -> NDArray[Any]:
+    """A chunk of signals of what `cut` found for it in every partition."""
+    signals = np.empty(shape, dtype=dtype)
+    for places, values in pieces:
+        signals[:, places] = values.T
+    return signals
+
+
+def turned(part: Any) -> NDArray[Any]:
+    """Signals of the own nodes, from a block."""
+    return np.ascontiguousarray(on_host(part).T)
