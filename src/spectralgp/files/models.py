@@ -262,7 +262,7 @@ class Reading:
         return self._shared[table, place]
 
     def _task(self, inputs: Any, spectrum: Any, carried: Any, noise_floor: Any, device: Any, **fields: Any) -> Task:
-        are_columns = carried is None or np.all((carried.columns >= 0) & (carried.columns < inputs.shape[1]))
+        are_columns = carried is None or are_places(carried.columns, inputs.shape[1])
         require(are_columns, "carried.columns", f"columns of {inputs.shape[1]} inputs", "others")
         settings, device = spectrum or Exact(), self.device or device
         settings = settings if device is None else settings.on(device)

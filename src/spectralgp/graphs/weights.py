@@ -218,10 +218,15 @@ def _canonical(matrix: Any) -> Any:
 
 def with_small_indices(matrix: Any) -> Any:
     """Return the same matrix with 32-bit indices where they suffice, at half the memory."""
-    if matrix.indices.dtype == matrix.indptr.dtype == np.int32 or max(matrix.nnz, *matrix.shape) > 2**31 - 1:
+    wanted = small_integers(max(matrix.nnz, *matrix.shape))
+    if matrix.indices.dtype == matrix.indptr.dtype == wanted:
         return matrix
-    indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
-    return csr_array((matrix.data, indices, indptr), shape=matrix.shape)
+    return csr_array((matrix.data, matrix.indices.astype(wanted), matrix.indptr.astype(wanted)), shape=matrix.shape)
+
+
+def small_integers(largest: int) -> type[np.signedinteger[Any]]:
+    """Type of 32 bits where it holds the numbers up to the largest."""
+    return np.int32 if largest < 2**31 else np.int64
 
 
 def _symmetric(matrix: Any, tolerance: float, remedy: str) -> Any:
@@ -294,8 +299,8 @@ def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None
     nodes = nodes_of_edges([(sources, targets, column)], names, n_nodes)
     starts, ends = map(nodes.positions, (sources, targets))
     values = edge_values(column if weights is None else weights, len(starts))
-    dtype: Any = np.int32 if nodes.n_nodes < 2**31 else np.int64
-    low, high = (edge(starts, ends).astype(dtype, copy=False) for edge in (np.minimum, np.maximum))
+    integers = small_integers(nodes.n_nodes)
+    low, high = (edge(starts, ends).astype(integers, copy=False) for edge in (np.minimum, np.maximum))
     refuse_loops(low, high, nodes.name)
     return mirrored(*unique_edges(low, high, values, nodes.name, nodes.name), nodes.n_nodes), nodes.names
 

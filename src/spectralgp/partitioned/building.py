@@ -24,8 +24,7 @@ from scipy.sparse import csr_array, vstack
 from spectralgp._basics.checks import Array, Integers, as_integer
 from spectralgp._basics.files import atomic_write
 from spectralgp._basics.progress import progress_bar, report
-from spectralgp.graphs.points import small_integers
-from spectralgp.graphs.weights import check_sums
+from spectralgp.graphs.weights import check_sums, small_integers
 from spectralgp.partitioned.folder import (
     COORDINATES,
     HEAD,
@@ -343,7 +342,7 @@ def _made_rows(build: BuildDirectory, number: int, matrix: Any) -> dict[str, NDA
     levels = _levels(ranked, inside, own.start, build.deepest)
     boundary = np.flatnonzero(levels).astype(np.int32)
     boundary = boundary[np.argsort(levels[boundary], kind="stable")]
-    places = np.full(len(levels), -1, dtype=np.int32)
+    places = np.empty(len(levels), dtype=np.int32)  # in the boundary; those of other nodes are not asked for
     places[boundary] = np.arange(len(boundary), dtype=np.int32)
     return {
         "indptr": ranked.indptr,
@@ -365,10 +364,7 @@ def _levels(ranked: Any, inside: NDArray[np.bool_], first: int, deepest: int) ->
     for level in range(2, deepest + 1):
         near = ranked[levels == level - 1].indices - first
         near = near[(near >= 0) & (near < n_own)]
-        near = near[levels[near] == 0]
-        if not near.size:
-            break
-        levels[near] = level
+        levels[near[levels[near] == 0]] = level
     return levels
 
 
@@ -391,16 +387,12 @@ def _ring(build: BuildDirectory, number: int, hop: int) -> Integers:
 
 
 def _grown(build: BuildDirectory, number: int, hop: int) -> Integers:
-    own = build.own(number)
-    if hop == 1:
-        columns = build.kept("rows", number, "columns")
-        found = columns[(columns < own.start) | (columns >= own.stop)]
-        return np.unique(found)
-    last = _ring(build, number, hop - 1)
-    found = np.unique(np.concatenate([last[:0], *(rows.indices for rows in _rows_of(build, last))]))
+    """What the last ring, or the partition, is joined to, and is neither in the partition nor in one of two rings."""
+    own, last = build.own(number), [_ring(build, number, before) for before in range(max(1, hop - 2), hop)]
+    rows = _rows_of(build, last[-1]) if last else [build.rows(number)]
+    found = np.unique(np.concatenate([build.order[:0], *(one.indices for one in rows)]))
     found = found[(found < own.start) | (found >= own.stop)]
-    known = last if hop == 2 else np.concatenate([last, _ring(build, number, hop - 2)])
-    return np.setdiff1d(found, known, assume_unique=True)
+    return np.setdiff1d(found, np.concatenate([found[:0], *last]), assume_unique=True)
 
 
 def _rows_of(build: BuildDirectory, ranks: Integers) -> list[csr_array]:

@@ -75,8 +75,7 @@ class LocalLaplacian:
     boundary: NDArray[np.int32]  # own positions that others need, by the number of hops
     boundary_ends: list[int]
     senders: list[tuple[Any, Any]]  # per neighbour: local positions of its nodes, and their places in its messages
-    xp: Any = np
-    _rows: dict[tuple[int, int], Any] = field(default_factory=dict)
+    xp: Any
 
     @property
     def n_own(self) -> int:
@@ -124,8 +123,11 @@ class LocalLaplacian:
 
             loops.step_rows(self.matrix, current.dtype.type(scale), current, previous, 0, n_rows)
             return
-        *_, diagonal = self.matrix
-        product = diagonal[:n_rows, None] * current[:n_rows] - self._weights(n_rows, len(current)) @ current
+        indptr, indices, weights, diagonal = self.matrix
+        last = int(indptr[n_rows])
+        make: Any = csr_array if self.xp is np else import_module("cupyx.scipy.sparse").csr_matrix
+        rows = make((weights[:last], indices[:last], indptr[: n_rows + 1]), shape=(n_rows, len(current)))
+        product = diagonal[:n_rows, None] * current[:n_rows] - rows @ current
         previous[:n_rows] = scale * product - 2 * current[:n_rows] - previous[:n_rows]
 
     def advance(self, scale: float, current: Any, previous: Any, n_rows: int, gram: bool) -> tuple[Array, Array]:
@@ -146,15 +148,6 @@ class LocalLaplacian:
     @property
     def _is_compiled(self) -> bool:
         return self.xp is np and find_spec("numba") is not None
-
-    def _weights(self, n_rows: int, n_columns: int) -> Any:
-        shape = (n_rows, n_columns)
-        if shape not in self._rows:
-            indptr, indices, weights, _ = self.matrix
-            last = int(indptr[n_rows])
-            make: Any = csr_array if self.xp is np else import_module("cupyx.scipy.sparse").csr_matrix
-            self._rows[shape] = make((weights[:last], indices[:last], indptr[: n_rows + 1]), shape=shape)
-        return self._rows[shape]
 
 
 # --------------------------------------------------------------------------------------------- opened partitions

@@ -44,7 +44,7 @@ def as_partitioner(partitioner: Any, has_coordinates: bool) -> Any:
 
 
 def cut_nodes(
-    partitioner: Any, n_nodes: int, n_partitions: int, coordinates: Array | None, weights: Callable[[], Any]
+    partitioner: Any, n_nodes: int, n_partitions: int, coordinates: Any, weights: Callable[[], Any]
 ) -> Partitioning:
     """Partitioning by one that `as_partitioner` returned; `weights` gives those of the graph, if it is asked."""
     if not isinstance(partitioner, str):
@@ -52,8 +52,6 @@ def cut_nodes(
     if partitioner == "contiguous":
         return in_equal_pieces(np.arange(n_nodes), n_partitions)
     if partitioner == "hilbert":
-        if coordinates is None:
-            raise ValueError("coordinates must be given for the Hilbert curve; got None. Pass another partitioner.")
         return in_equal_pieces(curve_order(coordinates, lambda points: points), n_partitions)
     matrix = weights()
     along = reverse_cuthill_mckee(matrix, symmetric_mode=True)
@@ -78,7 +76,7 @@ def curve_order(coordinates: Array, embedded: Callable[[Array], Array]) -> NDArr
     scale = largest / (float((high - low).max()) or 1.0)
     keys = []
     for block in blocks:
-        cells = np.clip((embedded(coordinates[block]) @ axes - low) * scale, 0, largest).astype(np.uint64)
+        cells = np.minimum((embedded(coordinates[block]) @ axes - low) * scale, largest).astype(np.uint64)
         keys.append(cells[:, 0] if cells.shape[1] == 1 else hilbert_index(cells))
     return np.argsort(np.concatenate(keys), kind="stable")
 

@@ -7,7 +7,7 @@ borders.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,7 +28,6 @@ from spectralgp.graphs.points import (
     Sphere,
     as_points,
     others_of,
-    small_integers,
     symmetrized,
     usual_bandwidth,
     weigh,
@@ -41,6 +40,7 @@ from spectralgp.graphs.weights import (
     edge_values,
     nodes_of_edges,
     refuse_loops,
+    small_integers,
     unique_edges,
 )
 from spectralgp.partitioned.building import BuildDirectory, BuildRequest, building, finish
@@ -95,38 +95,34 @@ class EdgeTable:
         return matrix
 
 
-def as_edge_table(edges: Any, names: Any, n_nodes: int | None) -> EdgeTable:
-    """Open a table of edges, and find their nodes."""
-    remedy = "For edges in memory use Graph.from_edges, then from_graph."
-    table = open_table(edges, "edges", EDGE, "columns source, target and optionally weight", remedy)
-    if not {"source", "target"} <= set(table.columns):
-        raise ValueError(
-            f"edges must have columns 'source', 'target' and optionally 'weight'; got {table.columns}. Rename them."
-        )
-    columns = [name for name in EDGE if name in table.columns]
-    blocks = Blocks(table.n_blocks, lambda number: edge_columns(table.read(number, columns)), table.fingerprint)
-    return EdgeTable(blocks, nodes_of_edges(blocks, names, n_nodes))
-
-
 def build_from_edges(
     edges: Any, n_nodes: int | None, names: Any, coordinates: Any, partitioner: Any, request: BuildRequest
 ) -> None:
     """Build for `PartitionedGraph.from_edges`."""
     chosen = as_partitioner(partitioner, coordinates is not None)
-    table = as_edge_table(edges, names, n_nodes)
+    remedy = "For edges in memory use Graph.from_edges, then from_graph."
+    opened = open_table(edges, "edges", EDGE, "columns source, target and optionally weight", remedy)
+    if not {"source", "target"} <= set(opened.columns):
+        raise ValueError(
+            f"edges must have columns 'source', 'target' and optionally 'weight'; got {opened.columns}. Rename them."
+        )
+    columns = [name for name in EDGE if name in opened.columns]
+    blocks = Blocks(opened.n_blocks, lambda number: edge_columns(opened.read(number, columns)), opened.fingerprint)
+    nodes = nodes_of_edges(blocks, names, n_nodes)
+    table = EdgeTable(blocks, nodes)
     if coordinates is not None:
-        coordinates = as_coordinates(coordinates, table.nodes.n_nodes)
-    given = ["edges", table.blocks.fingerprint, coordinates]
-    n_nodes, names, n_blocks = table.nodes.n_nodes, table.nodes.names, table.blocks.n_blocks
-    with building(request, given, n_nodes, names, chosen, n_steps=n_blocks) as build:
+        coordinates = as_coordinates(coordinates, nodes.n_nodes)
+    given = ["edges", blocks.fingerprint, coordinates]
+    with building(request, given, nodes.n_nodes, nodes.names, chosen, n_steps=blocks.n_blocks) as build:
         build.keep_partitioning(
             lambda: cut_nodes(chosen, build.n_nodes, build.n_partitions, coordinates, table.weights)
         )
-        build.keep_each("edges", lambda number: _shuffled(build, table, number), n_blocks)
+        build.keep_each("edges", lambda number: _shuffled(build, table, number), blocks.n_blocks)
         finish(build, lambda number: _rows_from_edges(build, number, table), coordinates)
 
 
 def _shuffled(build: BuildDirectory, table: EdgeTable, number: int) -> dict[str, NDArray[Any]]:
+    """Edges of a block in both directions, by the owners of the nodes that they start from."""
     starts, ends, values = table.read(number)
     ranks = np.concatenate([build.rank[starts], build.rank[ends]])
     columns = np.concatenate([ends, starts]).astype(ranks.dtype, copy=False)
@@ -143,22 +139,21 @@ def by_owner(build: BuildDirectory, ranks: Integers, others: dict[str, NDArray[A
     return {"rows": rows, "ends": ends, **{name: array[order] for name, array in others.items()}}
 
 
-def pieces(
-    build: BuildDirectory, owner: int, step: str, numbers: Iterable[int], names: tuple[str, ...]
-) -> Iterator[tuple[NDArray[Any], ...]]:
-    """Entries of an owner from some that a step kept by `by_owner`."""
-    for number in numbers:
-        ends = build.kept(step, number, "ends")
-        mine = slice(int(ends[owner - 1]) if owner else 0, int(ends[owner]))
-        yield tuple(build.kept(step, number, name)[mine] for name in names)
+def entries_of(build: BuildDirectory, owner: int, step: str, number: int) -> slice:
+    """Which of the entries that a step kept by `by_owner` are an owner's."""
+    ends = build.kept(step, number, "ends")
+    return slice(int(ends[owner - 1]) if owner else 0, int(ends[owner]))
 
 
 def _rows_from_edges(build: BuildDirectory, number: int, table: EdgeTable) -> Any:
     """Rows of a partition's own nodes from the edges that were shuffled to it."""
     nodes, name = build.order[build.own(number)], table.nodes.name
-    found = pieces(build, number, "edges", range(table.blocks.n_blocks), ("rows", "columns", "weights"))
-    empty = (np.empty(0, dtype=np.int32), np.empty(0, dtype=small_integers(build.n_nodes)), np.empty(0))
-    rows, columns, values = (np.concatenate(parts) for parts in zip(empty, *found, strict=True))
+    found: list[tuple[NDArray[Any], ...]]
+    found = [(np.empty(0, dtype=np.int32), np.empty(0, dtype=small_integers(build.n_nodes)), np.empty(0))]
+    for block in range(table.blocks.n_blocks):
+        mine = entries_of(build, number, "edges", block)
+        found.append(tuple(build.kept("edges", block, name)[mine] for name in ("rows", "columns", "weights")))
+    rows, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
     rows, columns, values = unique_edges(rows, columns, values, lambda row: name(int(nodes[row])), name)
     matrix = csr_array((values, (rows, columns)), shape=(len(nodes), build.n_nodes))
     matrix.eliminate_zeros()
@@ -364,9 +359,8 @@ class Joiner:
         directed = csr_array((weights, (starts, self.build.order[owned + rows])), shape=shape)
         others = []
         for other in range(self.build.n_partitions):
-            ((theirs, mine),) = pieces(self.build, number, "neighbours", [other], ("starts", "rows"))
-            limits = self.build.kept("neighbours", other, "ends")
-            entries = slice(int(limits[number]) - len(mine), int(limits[number]))
+            entries = entries_of(self.build, number, "neighbours", other)
+            theirs, mine = (self.build.kept("neighbours", other, name)[entries] for name in ("starts", "rows"))
             nodes = self.build.order[theirs + self.build.starts[other]]
             others.append((mine, nodes, self.build.kept("weights", other, "weights")[entries]))
         mine, nodes, values = (np.concatenate(parts) for parts in zip(*others, strict=True))
