@@ -42,7 +42,6 @@ from spectralgp.spectra import DensityState, Eigenpairs, Exact, Spectrum
 
 Json = Any
 SAME_FUNCTION = 1e-9  # of its values, by which a filter's may differ from those saved: another machine's rounding
-UNQUESTIONED_BYTES = 2**28  # of memory that any machine has
 # what is kept of what was learnt; the rest is computed again
 KEPT = ("raw_fits", "weights", "draws", "tried", "order", "filling", "note")
 FOUND = {"eigenpairs": Eigenpairs, "densities": DensityState}  # what is found of graphs to know their spectra
@@ -147,7 +146,7 @@ class Writing:
 
     def _array(self, array: NDArray[Any], where: str) -> Json:
         """An array keeps its type and the order of its axes in memory, on which sums of its numbers depend."""
-        is_fortran = array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous
+        is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
         stored = array.T if is_fortran else array
         if array.dtype.kind not in "fiu":
             raise _refused(where, array)
@@ -368,11 +367,9 @@ def made(
 def _require_memory(n_signals: int, models: Sequence[GraphGP]) -> None:
     """Refuse a model whose covariances between signals are larger than the machine: a short file may describe it."""
     ranks = [n_signals if model.points is None else model.points.size for model in models]
-    needed = 8 * n_signals * (sum(ranks) + 2 * max(ranks))
-    if needed > UNQUESTIONED_BYTES:
-        there = _memory()
-        expected = f"one for {there / 1e9:.2g} GB of memory"
-        require(needed <= there, "the model", expected, f"one that takes {needed / 1e9:.2g} GB")
+    needed, there = 8 * n_signals * (sum(ranks) + 2 * max(ranks)), _memory()
+    expected = f"one for {there / 1e9:.2g} GB of memory"
+    require(needed <= there, "the model", expected, f"one that takes {needed / 1e9:.2g} GB")
 
 
 def _memory() -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,7 +193,7 @@ class Joining:
 
 def weights_from_points(places: Plane | Sphere, joining: Joining) -> Any:
     """Weights for `Graph.from_points`, whose docstring says what they mean."""
-    n_nodes, n_neighbors, embedded = len(places.points), joining.n_neighbors or 0, places.embedded()
+    n_nodes, n_neighbors, embedded = len(places.points), cast(int, joining.n_neighbors), places.embedded()
     integers, tree = small_integers(n_nodes), cKDTree(embedded)
     if joining.radius is not None:
         pairs = tree.query_pairs(places.reach(joining.radius), output_type="ndarray")

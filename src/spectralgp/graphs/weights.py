@@ -87,9 +87,9 @@ def chosen_nodes(nodes: Any, n_nodes: int, positions: Callable[[Any], NDArray[np
     nodes = without_mask(nodes, "nodes")
     if isinstance(nodes, np.ndarray) and nodes.ndim != 1:
         raise ValueError(f"nodes must have one dimension; got shape {nodes.shape}. List the nodes in a row.")
-    listed = nodes if isinstance(nodes, np.ndarray) and nodes.dtype.kind in "biu" else list(nodes)
-    kinds = {listed.dtype.type} if isinstance(listed, np.ndarray) else set(map(type, listed))
-    if kinds and all(issubclass(kind, bool | np.bool_) for kind in kinds):
+    listed = as_labels(nodes)
+    kinds = set(map(type, listed))
+    if kinds and kinds <= {bool, np.bool_}:
         mask = np.asarray(listed, dtype=bool)
         if mask.shape != (n_nodes,):
             raise ValueError(
@@ -234,7 +234,7 @@ def _symmetric(matrix: Any, tolerance: float, remedy: str) -> Any:
     same_edges = np.array_equal(matrix.indptr, other.indptr) and np.array_equal(matrix.indices, other.indices)
     if same_edges and np.array_equal(matrix.data, other.data):
         return matrix
-    if same_edges and (abs(matrix.data - other.data) <= tolerance * np.maximum(matrix.data, other.data)).all():
+    if same_edges and np.allclose(matrix.data, other.data, rtol=tolerance, atol=0.0):
         mean = 0.5 * matrix.data + 0.5 * other.data
         return csr_array((mean, matrix.indices, matrix.indptr), shape=matrix.shape)
     difference = abs(matrix - other).tocoo()
@@ -361,7 +361,7 @@ def _columns_of_tuples(edges: Any) -> list[Any]:
     lengths = set(map(len, rows)) if sized else set()
     if not listed or (rows and lengths not in ({2}, {3})):
         _refuse(f"shape {edges.shape}" if hasattr(edges, "shape") else f"{edges!r:.60}")
-    return [list(map(itemgetter(axis), rows)) for axis in range(max(lengths, default=2))]
+    return [list(map(itemgetter(axis), rows)) for axis in range(next(iter(lengths), 2))]
 
 
 def _refuse(given: str) -> NoReturn:
@@ -496,7 +496,7 @@ def as_integers(column: Any) -> Integers | None:
         return None
     if array.dtype.kind == "f":
         array = array.astype(np.float64)
-        if not (np.abs(array) <= 2**53).all() or (array != np.floor(array)).any():
+        if not (np.abs(array) <= 2**53).all() or (array != np.trunc(array)).any():
             raise ValueError(
                 "edges must join whole-numbered nodes or named ones; got numbers with a fraction, beyond 2**53, "
                 "NaN or infinity. Drop such rows, or name the nodes by strings."

@@ -99,7 +99,7 @@ class BuildDirectory:
         beside.mkdir()
         for array_name, array in arrays.items():
             with (beside / f"{array_name}.npy").open("wb") as file:
-                np.save(file, array, allow_pickle=False)
+                np.save(file, array)
                 if home is not None:
                     file.flush()
                     os.fsync(file.fileno())
@@ -257,7 +257,7 @@ def _fingerprint(arguments: Sequence[Any]) -> str:
         else:
             digest.update(repr(argument).encode())
         digest.update(b"|")
-    return digest.hexdigest()[:32]
+    return digest.hexdigest()
 
 
 # ----------------------------------------------------------------------------------------------- one builder at a time
@@ -443,7 +443,7 @@ def finish(build: BuildDirectory, rows: Callable[[int], Any], coordinates: Array
     if has_names:
         build.publish(NAMES, lambda path: path.write_text(json.dumps(build.names), encoding="utf-8"))
     if coordinates is not None:
-        build.publish(COORDINATES, lambda path: np.save(path, coordinates, allow_pickle=False))
+        build.publish(COORDINATES, lambda path: np.save(path, coordinates))
     owners, places = (np.empty(build.n_nodes, dtype=np.int32) for _ in range(2))
     for number in numbers:
         nodes = build.order[build.own(number)]

@@ -111,7 +111,7 @@ class LocalLaplacian:
 
     def spread(self, own: Any, inbox: Sequence[Message], n_hops: int) -> Any:
         """A block of own values with its halo of `n_hops` rings."""
-        block = self.xp.zeros((self.ends[n_hops], own.shape[1]), dtype=own.dtype)
+        block = self.xp.empty((self.ends[n_hops], own.shape[1]), dtype=own.dtype)
         block[: self.n_own] = own
         self.receive([block], inbox, n_hops)
         return block

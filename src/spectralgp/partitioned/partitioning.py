@@ -77,16 +77,16 @@ def curve_order(coordinates: Array, embedded: Callable[[Array], Array]) -> NDArr
     keys = []
     for block in blocks:
         cells = np.minimum((embedded(coordinates[block]) @ axes - low) * scale, largest).astype(np.uint64)
-        keys.append(cells[:, 0] if cells.shape[1] == 1 else hilbert_index(cells))
+        keys.append(hilbert_index(cells))
     return np.argsort(np.concatenate(keys), kind="stable")
 
 
 def _principal_axes(coordinates: Array, embedded: Callable[[Array], Array], blocks: list[slice]) -> Array:
     """Directions in which points spread most, in columns: three at most, to which points are projected."""
-    n_dimensions = embedded(coordinates[:1]).shape[1]
+    origin = embedded(coordinates[:1])
+    n_dimensions = origin.shape[1]
     if n_dimensions <= 3:
         return np.eye(n_dimensions)
-    origin = embedded(coordinates[:1])
     moments, mean = np.zeros((n_dimensions, n_dimensions)), np.zeros(n_dimensions)
     for block in blocks:
         points = embedded(coordinates[block]) - origin

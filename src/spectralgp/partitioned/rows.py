@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from array_api_compat import is_dask_array
@@ -215,9 +215,6 @@ def _extent(blocks: Blocks) -> tuple[list[int], Array, Array]:
     found = [(len(block), block.min(axis=0), block.max(axis=0)) for block in blocks if len(block)]
     if not found:
         raise ValueError("points must have at least one row and one column; got none. Rows are nodes.")
-    widths = {len(low) for _, low, _ in found}
-    if len(widths) > 1:
-        raise ValueError(f"points must have one number of columns; got blocks with {sorted(widths)}. Rows are nodes.")
     sizes, low, high = zip(*found, strict=True)
     return list(sizes), np.min(low, axis=0), np.max(high, axis=0)
 
@@ -273,15 +270,15 @@ class Joiner:
 
     def _nearest(self, number: int) -> tuple[Integers, Integers]:
         """Own positions and ranks of the nearest others of every own point in turn."""
-        n_neighbors, own = self.joining.n_neighbors or 0, self.build.own(number)
+        own, n_neighbors = self.build.own(number), cast(int, self.joining.n_neighbors)
         embedded = self.kind(self._points_of(number)).embedded()
         n_own = len(embedded)
         distances, ranks = np.full((n_own, n_neighbors), np.inf), np.full((n_own, n_neighbors), -1)
         among = min(n_neighbors + 1, n_own)
         found, neighbors = _asked(embedded, embedded, among)
         others = others_of(neighbors)
-        distances[:, : among - 1] = found[others].reshape(n_own, -1)
-        ranks[:, : among - 1] = neighbors[others].reshape(n_own, -1) + own.start
+        distances[:, : among - 1] = found[others].reshape(n_own, among - 1)
+        ranks[:, : among - 1] = neighbors[others].reshape(n_own, among - 1) + own.start
         for asking, theirs, points in self._near(number, embedded, distances[:, -1], both_ways=True):
             among = min(n_neighbors, len(points))
             found, neighbors = _asked(points, embedded[asking], among)
@@ -294,9 +291,8 @@ class Joiner:
 
     def _within(self, number: int) -> tuple[Integers, Integers]:
         """Pairs within the radius, each once: among own points, and with points of later partitions."""
-        own = self.build.own(number)
-        places = self.kind(self._points_of(number))
-        embedded, reach = places.embedded(), places.reach(self.joining.radius or 0.0)
+        own, places = self.build.own(number), self.kind(self._points_of(number))
+        embedded, reach = places.embedded(), places.reach(cast(float, self.joining.radius))
         pairs = cKDTree(embedded).query_pairs(reach, output_type="ndarray")
         starts, ends = [pairs[:, 0]], [pairs[:, 1] + own.start]
         for asking, theirs, points in self._near(number, embedded, np.full(len(embedded), reach), both_ways=False):
