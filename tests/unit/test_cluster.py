@@ -6,6 +6,7 @@ import pickle
 from concurrent.futures import CancelledError
 from types import SimpleNamespace
 
+import dask
 import dask.array as da
 import distributed
 import numpy as np
@@ -13,10 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oracle import relative_error
 from spectralgp import Graph, PartitionedGraph
 from spectralgp.operators import MomentPass
 from spectralgp.partitioned import operator as operators
-from spectralgp.partitioned.operator import PartitionedOperator, explained_failures, placed_evenly, workers_of
+from spectralgp.partitioned.local import LocalLaplacian
+from spectralgp.partitioned.operator import (
+    PartitionedOperator,
+    current_client,
+    explained_failures,
+    placed_evenly,
+    workers_of,
+)
+from tolerances import EXACT
 
 
 def test_partitions_that_follow_each_other_go_to_one_worker():
@@ -35,6 +45,7 @@ def test_a_new_worker_takes_what_is_more_than_a_share_of_the_others():
 
 
 NAMES = st.sampled_from("abcdef")
+MANAGER = "active-memory-manager.start"
 
 
 @given(st.lists(NAMES, min_size=1, max_size=20), st.sets(NAMES, min_size=1))
@@ -67,6 +78,9 @@ class Client:
             raise self._answer
         return self._answer
 
+    def compute(self, tasks):
+        return list(dask.compute(*tasks, scheduler="synchronous"))
+
 
 def test_workers_come_in_the_order_of_their_addresses():
     assert workers_of(Client("running", {"b": 1, "a": 2})) == ["a", "b"]
@@ -80,6 +94,27 @@ def test_a_scheduler_that_does_not_answer_is_told(status, answer):
     """Asking it may take a minute to fail, so that a client that knows is not made to ask."""
     with pytest.raises(RuntimeError, match="the Dask scheduler at tcp://here:8786 must stay there"):
         workers_of(Client(status, answer))
+
+
+@pytest.mark.parametrize(("cores", "words"), [({3}, "1 worker was started"), ({0, 2, 5}, "3 workers was started")])
+def test_without_a_client_a_local_one_is_made_which_moves_nothing(monkeypatch, cores, words):
+    def none():
+        raise ValueError("no client")
+
+    def made(**options):
+        settings = [dask.config.get(f"distributed.scheduler.{name}") for name in ("work-stealing", MANAGER)]
+        assert settings == [False, False]
+        return SimpleNamespace(dashboard_link="http://here", **options)
+
+    monkeypatch.setattr(distributed, "get_client", none)
+    monkeypatch.setattr(distributed, "Client", made)
+    monkeypatch.setattr(operators.os, "sched_getaffinity", lambda process: cores)
+    with pytest.warns(UserWarning, match=rf"No Dask client was there, so a local one with {words} \(http://here\)"):
+        client = current_client()
+    assert (client.n_workers, client.threads_per_worker) == (len(cores), 1)
+    assert dask.config.get("distributed.scheduler.work-stealing")  # as it was
+    monkeypatch.setattr(distributed, "get_client", lambda: client)
+    assert current_client() is client
 
 
 def killed(**worker):
@@ -106,6 +141,7 @@ def test_failures_of_a_cluster_are_told_in_plain_words(error, kind, message):
 # -------------------------------------------------------------------------------------------- what is sent to workers
 
 N_NODES, N_HOPS = 24, 2
+RING = Graph.from_edges([(node, (node + 1) % N_NODES, 1.0 + node) for node in range(N_NODES)])
 
 
 class InTurn(PartitionedOperator):
@@ -131,9 +167,8 @@ class InTurn(PartitionedOperator):
 @pytest.fixture(scope="module")
 def ring(tmp_path_factory):
     """Four pieces of a ring, each of which has two neighbours."""
-    graph = Graph.from_edges([(node, (node + 1) % N_NODES, 1.0 + node) for node in range(N_NODES)])
     folder = tmp_path_factory.mktemp("ring") / "parts"
-    return PartitionedGraph.from_graph(graph, 4, folder, partitioner="contiguous", n_hops=N_HOPS)
+    return PartitionedGraph.from_graph(RING, 4, folder, partitioner="contiguous", n_hops=N_HOPS)
 
 
 @pytest.fixture
@@ -231,6 +266,47 @@ def test_arrays_of_other_libraries_are_read_by_slices(operator):
     signals = np.random.default_rng(0).standard_normal((3, N_NODES)).astype(np.float32)
     for array in (Lazily(signals), np.asfortranarray(signals)):
         np.testing.assert_array_equal(np.concatenate(operator.load(array).parts), signals.T)
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_dask_arrays_are_split_and_put_together_whatever_their_chunks(ring, in_order):
+    operator = InTurn(ring.in_partition_order() if in_order else ring, "combinatorial", "float64")
+    signals = np.random.default_rng(0).standard_normal((3, N_NODES))
+    for chunks in ((3, N_NODES), (2, 5), (1, 7)):
+        found = operator.load(da.from_array(signals, chunks=chunks))
+        assert (found.n_columns, [part.shape for part in found.parts]) == (3, [(6, 3)] * 4)
+        np.testing.assert_array_equal(np.concatenate(found.parts), signals.T)
+
+
+@pytest.mark.parametrize("kind", ["combinatorial", "normalized"])
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_partitions_in_turn_do_what_the_whole_graph_does(ring, monkeypatch, kind, is_compiled):
+    """Every recurrence, by loops and by SciPy: of one step, of as many as a halo has rings, and of more."""
+    monkeypatch.setattr(LocalLaplacian, "_is_compiled", is_compiled)
+    rng, whole = np.random.default_rng(0), RING.operator(kind, np.empty(0))
+    parts, signals = InTurn(ring, kind, "float64"), rng.standard_normal((3, N_NODES))
+    assert parts.gershgorin == pytest.approx(whole.gershgorin)
+    largest = whole.largest_eigenvalue()
+    assert parts.largest_eigenvalue()[0] == pytest.approx(largest[0], rel=1e-9)
+    for operator in (whole, parts):
+        operator.tighten(*largest)
+
+    def both(action):
+        found, expected = np.concatenate(action(parts).parts).T, whole.unload(action(whole))
+        assert relative_error(found, expected) < EXACT
+
+    for gram in (True, False):
+        for n_moments in (3, 2 * N_HOPS + 1, 4 * N_HOPS + 3):
+            found, expected = (MomentPass(one, one.load(signals), gram) for one in (parts, whole))
+            for one in (found, expected):
+                one.extend(n_moments)
+            assert relative_error(found.moments, expected.moments) < EXACT
+    for n_terms in (1, 2, 3, 5, 6):
+        mixing, shares = rng.standard_normal((n_terms, 3, 2)), rng.standard_normal((2, n_terms))
+        both(lambda operator, mixing=mixing: operator.filtered(operator.load(signals), mixing))
+        both(lambda operator, factors=mixing[:, :, 0]: operator.filtered(operator.load(signals), factors))
+        both(lambda operator, shares=shares: operator.probed(operator.load(signals), shares))
+    both(lambda operator: operator.step(operator.load(signals), operator.load(2 * signals)))
 
 
 # --------------------------------------------------------------------------------------------------- what is waited for
