@@ -150,6 +150,16 @@ def test_a_radius_of_the_spacing_joins_all_neighbours_on_a_grid():
     assert Graph.from_points(points, radius=0.1 * (1 - 1e-6), weights="binary").n_edges == 0
 
 
+def test_a_radius_reaches_a_billionth_farther_and_no_more():
+    for beyond, n_edges in ((0.5e-9, 1), (2e-9, 0)):
+        assert Graph.from_points([[0.0], [3 * (1 + beyond)]], radius=3.0, weights="binary").n_edges == n_edges
+
+
+def test_points_as_far_and_as_near_as_may_be():
+    for distance in (1e140, 1e-140):
+        assert Graph.from_points([[0.0], [distance]], 1, weights="inverse").weights[0, 1] == pytest.approx(1 / distance)
+
+
 def test_a_radius_that_reaches_nobody_leaves_isolated_nodes():
     for weights in WEIGH:
         graph = Graph.from_points([[0.0], [1.0]], radius=0.5, weights=weights)
