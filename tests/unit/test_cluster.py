@@ -278,8 +278,9 @@ def test_dask_arrays_are_split_and_put_together_whatever_their_chunks(ring, in_o
         np.testing.assert_array_equal(np.concatenate(found.parts), signals.T)
 
 
-@pytest.mark.parametrize("kind", ["combinatorial", "normalized"])
-@pytest.mark.parametrize("is_compiled", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "is_compiled"), [("combinatorial", False), ("normalized", True), ("balanced", True), ("balanced", False)]
+)
 def test_partitions_in_turn_do_what_the_whole_graph_does(ring, monkeypatch, kind, is_compiled):
     """Every recurrence, by loops and by SciPy: of one step, of as many as a halo has rings, and of more."""
     monkeypatch.setattr(LocalLaplacian, "_is_compiled", is_compiled)

@@ -133,10 +133,10 @@ class BuildDirectory:
         """Keep which nodes go where."""
 
         def arrays() -> dict[str, NDArray[Any]]:
-            made = make()
+            order, starts = make()
             rank = np.empty(self.n_nodes, dtype=small_integers(self.n_nodes))
-            rank[made.order] = np.arange(self.n_nodes, dtype=rank.dtype)
-            return {"order": made.order.astype(rank.dtype, copy=False), "rank": rank, "starts": made.starts}
+            rank[order] = np.arange(self.n_nodes, dtype=rank.dtype)
+            return {"order": order.astype(rank.dtype, copy=False), "rank": rank, "starts": starts}
 
         self.keep("partitioning", 0, arrays)
 

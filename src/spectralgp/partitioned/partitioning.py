@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
@@ -20,12 +19,8 @@ POINTS_AT_ONCE = 1 << 18  # that are put on the curve
 BITS = 21  # of each axis of the curve: three of them fit 64 bits
 
 
-@dataclass(frozen=True, eq=False)
-class Partitioning:
-    """Nodes of the first partition, of the second, ...; a place in `order` is the rank of a node."""
-
-    order: Integers
-    starts: NDArray[np.int64]  # where each partition begins, and the number of nodes
+Partitioning = tuple[Integers, NDArray[np.int64]]
+"""Nodes of the first partition, of the second, ...; and where each partition begins, with the number of nodes last."""
 
 
 def as_partitioner(partitioner: Any, has_coordinates: bool) -> Any:
@@ -63,7 +58,7 @@ def cut_nodes(
 def in_equal_pieces(order: Integers, n_partitions: int) -> Partitioning:
     """Nodes in an order, cut into pieces whose numbers of nodes differ by one at most."""
     starts = np.arange(n_partitions + 1, dtype=np.int64) * len(order) // n_partitions
-    return Partitioning(order, starts)
+    return order, starts
 
 
 def curve_order(coordinates: Array, embedded: Callable[[Array], Array]) -> NDArray[np.int64]:
@@ -118,7 +113,7 @@ def _of_partitions(partitions: NDArray[Any], order: NDArray[np.int64], n_partiti
             f"partitioner must give every partition a node; got none for partition {int(np.argmin(sizes))} of "
             f"{n_partitions}. Pass a smaller n_partitions, or another partitioner."
         )
-    return Partitioning(order, np.concatenate([[0], np.cumsum(sizes)]))
+    return order, np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _metis(matrix: Any, along: NDArray[Any], n_partitions: int) -> Partitioning:
