@@ -92,8 +92,12 @@ def test_workers_come_in_the_order_of_their_addresses():
 )
 def test_a_scheduler_that_does_not_answer_is_told(status, answer):
     """Asking it may take a minute to fail, so that a client that knows is not made to ask."""
+    client = Client(status, answer)
     with pytest.raises(RuntimeError, match="the Dask scheduler at tcp://here:8786 must stay there"):
-        workers_of(Client(status, answer))
+        workers_of(client)
+    client.scheduler = None
+    with pytest.raises(RuntimeError, match="the Dask scheduler at an unknown address must stay there"):
+        workers_of(client)
 
 
 @pytest.mark.parametrize(("cores", "words"), [({3}, "1 worker was started"), ({0, 2, 5}, "3 workers was started")])
@@ -108,11 +112,16 @@ def test_without_a_client_a_local_one_is_made_which_moves_nothing(monkeypatch, c
 
     monkeypatch.setattr(distributed, "get_client", none)
     monkeypatch.setattr(distributed, "Client", made)
-    monkeypatch.setattr(operators.os, "sched_getaffinity", lambda process: cores)
+    monkeypatch.setattr(operators.os, "sched_getaffinity", {0: cores}.__getitem__)  # of this process
     with pytest.warns(UserWarning, match=rf"No Dask client was there, so a local one with {words} \(http://here\)"):
         client = current_client()
     assert (client.n_workers, client.threads_per_worker) == (len(cores), 1)
     assert dask.config.get("distributed.scheduler.work-stealing")  # as it was
+    monkeypatch.delattr(operators.os, "sched_getaffinity")  # as elsewhere than on Linux
+    for count, n_workers in ((7, 7), (None, 1)):
+        monkeypatch.setattr(operators.os, "cpu_count", lambda count=count: count)
+        with pytest.warns(UserWarning, match=f"a local one with {n_workers} worker"):
+            assert current_client().n_workers == n_workers
     monkeypatch.setattr(distributed, "get_client", lambda: client)
     assert current_client() is client
 
@@ -266,6 +275,21 @@ def test_arrays_of_other_libraries_are_read_by_slices(operator):
     signals = np.random.default_rng(0).standard_normal((3, N_NODES)).astype(np.float32)
     for array in (Lazily(signals), np.asfortranarray(signals)):
         np.testing.assert_array_equal(np.concatenate(operator.load(array).parts), signals.T)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_files_that_are_mapped_are_read_by_those_who_need_them(operator, tmp_path, order):
+    """From where an array begins in its file; what is a part of a map is read here."""
+    signals = np.random.default_rng(0).standard_normal((3, N_NODES)).astype(np.float32)
+    mapped = np.memmap(tmp_path / "signals", signals.dtype, "w+", 20, signals.shape, order)
+    mapped[:] = signals
+    mapped.flush()
+    operator.asked.clear()
+    found = operator.load(np.memmap(tmp_path / "signals", signals.dtype, "r", 20, signals.shape, order))
+    assert [name for name, _ in operator.asked] == ["read_map"] * 4
+    np.testing.assert_array_equal(np.concatenate(found.parts), signals.T)
+    np.testing.assert_array_equal(np.concatenate(operator.load(mapped[1:]).parts), signals[1:].T)
+    assert operator.asked[-1][0] == "placed"
 
 
 @pytest.mark.parametrize("in_order", [False, True])

@@ -223,7 +223,7 @@ class Reading:
         self.task: Any = None  # one of the tasks, which all have the same kind of spectrum
         self.known: dict[str, Any] = {}  # what was found of the graph, by Laplacian
         self._makers = MAKERS | {TASK: self._task, SPECTRUM: self._spectrum, PARAMETERS: self._parameters}
-        self._makers |= {READ_AS: self._read_as, RESPONSE: self._response}
+        self._makers |= {READ_AS: lambda **fields: ReadAs(**fields, graph=self.graph), RESPONSE: self._response}
         self._shared: dict[tuple[str, int], Any] = {}
         self._tables: Any = None
 
@@ -278,9 +278,6 @@ class Reading:
         is_same = np.allclose(made.sampled, sampled, rtol=SAME_FUNCTION, atol=SAME_FUNCTION * np.max(np.abs(sampled)))
         require(is_same, f"responses[{name!r}]", "the function that the model was saved with", "one of other values")
         return made
-
-    def _read_as(self, **fields: Any) -> ReadAs:
-        return ReadAs(**fields, graph=self.graph)
 
     def _spectrum(self, laplacian: Any, scaled: bool, n_moments: int | None) -> Spectrum:
         signals, found = self.task.signals, self.known.get(laplacian)

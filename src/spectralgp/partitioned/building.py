@@ -136,7 +136,7 @@ class BuildDirectory:
             order, starts = make()
             rank = np.empty(self.n_nodes, dtype=small_integers(self.n_nodes))
             rank[order] = np.arange(self.n_nodes, dtype=rank.dtype)
-            return {"order": order.astype(rank.dtype, copy=False), "rank": rank, "starts": starts}
+            return {"order": np.asarray(order, rank.dtype), "rank": rank, "starts": starts}
 
         self.keep("partitioning", 0, arrays)
 
@@ -247,13 +247,12 @@ def _clear(folder: Path) -> None:
 
 
 def _fingerprint(arguments: Sequence[Any]) -> str:
-    """Digest of arguments: arrays by their bytes, a piece at a time, others by how they are written."""
+    """Digest of arguments: arrays by their bytes, others by how they are written."""
     digest = hashlib.sha256()
     for argument in arguments:
         if isinstance(argument, np.ndarray):
             digest.update(f"{argument.dtype}{argument.shape}".encode())
-            for start in range(0, len(argument), 1 << 20):
-                digest.update(np.ascontiguousarray(argument[start : start + (1 << 20)]).data)
+            digest.update(np.ascontiguousarray(argument))
         else:
             digest.update(repr(argument).encode())
         digest.update(b"|")
@@ -392,7 +391,7 @@ def _grown(build: BuildDirectory, number: int, hop: int) -> Integers:
     rows = _rows_of(build, last[-1]) if last else [build.rows(number)]
     found = np.unique(np.concatenate([build.order[:0], *(one.indices for one in rows)]))
     found = found[(found < own.start) | (found >= own.stop)]
-    return np.setdiff1d(found, np.concatenate([found[:0], *last]), assume_unique=True)
+    return np.setdiff1d(found, np.concatenate([found[:0], *last]))
 
 
 def _rows_of(build: BuildDirectory, ranks: Integers) -> list[csr_array]:
@@ -423,8 +422,8 @@ def _made_part(build: BuildDirectory, number: int, n_hops: int) -> dict[str, NDA
     return {
         "nodes": np.concatenate([build.order[own], build.order[halo]]).astype(np.int64),
         "ends": np.cumsum(sizes, dtype=np.int64),
-        "indptr": matrix.indptr.astype(indptr.dtype, copy=False),
-        "indices": matrix.indices.astype(np.int32, copy=False),
+        "indptr": np.asarray(matrix.indptr, indptr.dtype),
+        "indices": np.asarray(matrix.indices, np.int32),
         "weights": matrix.data,
         "degrees": np.concatenate([build.kept("rows", number, "degrees"), *of_halo("degrees")]),
         "boundary": np.array(build.kept("rows", number, "boundary")[: boundary_ends[-1]]),

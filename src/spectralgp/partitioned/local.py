@@ -195,7 +195,7 @@ def _opened(key: TaskKey) -> LocalLaplacian:
     indptr, indices, degrees = np.array(part.indptr), np.array(part.indices), np.array(part.degrees)
     rows = csr_array((np.array(part.weights), indices, indptr), shape=(n_rows, part.n_local))
     scaled, diagonal = laplacian_parts(rows, degrees, key.kind)
-    weights, diagonal = scaled.data.astype(dtype, copy=False), diagonal.astype(dtype, copy=False)
+    weights, diagonal = np.asarray(scaled.data, dtype), np.asarray(diagonal, dtype)
     owners, places = np.array(part.halo_owner), np.array(part.halo_place)
     halos = [np.flatnonzero(owners == owner) for owner in np.unique(owners)]
     nodes = np.array(part.nodes[: part.n_own])

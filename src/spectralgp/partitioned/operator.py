@@ -114,7 +114,7 @@ class PartitionedOperator(Operator):
     def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run a task; where, is decided by the options, else by Dask."""
         name = getattr(function, "func", function).__name__
-        return self.client.submit(function, *arguments, key=f"{name}-{uuid.uuid4().hex}", pure=False, **options)
+        return self.client.submit(function, *arguments, key=f"{name}-{uuid.uuid4().hex}", **options)
 
     def each(self, function: Callable[..., Any], rows: Iterable[Sequence[Any]]) -> Futures:
         """Run one task per partition on its worker, each with its row of arguments."""
@@ -193,10 +193,10 @@ class PartitionedOperator(Operator):
         delayed, graph = require("dask", "dask", PURPOSE).delayed, self.graph
         if graph.is_in_partition_order:
             chunks = signals.rechunk((signals.shape[0], graph.sizes)).to_delayed().ravel()
-            place = delayed(local.placed, pure=False)
+            place = delayed(local.placed)
             return list(self.client.compute([place(*pair) for pair in zip(self.keys, chunks, strict=True)]))
         chunks, starts = signals.rechunk({0: -1}).to_delayed().ravel(), np.cumsum([0, *signals.chunks[1]])
-        split, described = delayed(local.split, pure=False), (str(graph.folder), graph.content_hash, len(self.keys))
+        split, described = delayed(local.split), (str(graph.folder), graph.content_hash, len(self.keys))
         pairs = zip(chunks, starts.tolist(), strict=False)
         pieces = self._pieces(self.client.compute([split(*pair, *described) for pair in pairs]), len(self.keys))
         return self.each(local.put_together, ((key, [own[key.number] for own in pieces]) for key in self.keys))
@@ -210,13 +210,13 @@ class PartitionedOperator(Operator):
         dask, arrays = (require(name, "dask", PURPOSE) for name in ("dask", "dask.array"))
         graph, dtype, n_signals = self.graph, self.dtype, block.n_columns
         if graph.is_in_partition_order:
-            widths, turned = graph.sizes, dask.delayed(local.turned, pure=False)
+            widths, turned = graph.sizes, dask.delayed(local.turned)
             chunks = [turned(part) for part in block.parts]
         else:
             n_chunks = min(len(self.keys), 1 + n_signals * graph.n_nodes * dtype.itemsize // BYTES_PER_CHUNK)
             stops = np.linspace(0, graph.n_nodes, n_chunks + 1).astype(np.int64)
             pieces = self._pieces(self.mapped(local.cut, 0, self.keys, block, stops).parts, n_chunks)
-            widths, ordered = np.diff(stops).tolist(), dask.delayed(local.ordered, pure=False)
+            widths, ordered = np.diff(stops).tolist(), dask.delayed(local.ordered)
             chunks = [
                 ordered([own[number] for own in pieces], (n_signals, width), dtype.str)
                 for number, width in enumerate(widths)

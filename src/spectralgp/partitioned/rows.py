@@ -125,7 +125,7 @@ def _shuffled(build: BuildDirectory, table: EdgeTable, number: int) -> dict[str,
     """Edges of a block in both directions, by the owners of the nodes that they start from."""
     starts, ends, values = table.read(number)
     ranks = np.concatenate([build.rank[starts], build.rank[ends]])
-    columns = np.concatenate([ends, starts]).astype(ranks.dtype, copy=False)
+    columns = np.asarray(np.concatenate([ends, starts]), ranks.dtype)
     return by_owner(build, ranks, {"columns": columns, "weights": np.concatenate([values, values])})
 
 
@@ -168,8 +168,11 @@ def build_from_points(points: Any, joining: Joining, metric: str, names: Any, re
     is_flat = as_option(metric, "metric", ("euclidean", "haversine")) == "euclidean"
     kind: type[Plane] | type[Sphere] = Plane if is_flat else Sphere
     blocks = point_blocks(points)
-    sizes, low, high = _extent(blocks)
-    kind(np.stack([low, high]))  # refuses what is too far apart, or no longitudes and latitudes
+    found = [(len(block), block.min(axis=0), block.max(axis=0)) for block in blocks if len(block)]
+    if not found:
+        raise ValueError("points must have at least one row and one column; got none. Rows are nodes.")
+    sizes, low, high = zip(*found, strict=True)
+    kind(np.stack([np.min(low, axis=0), np.max(high, axis=0)]))  # refuses what is too far apart, or no places
     n_nodes = sum(sizes)
     joined = joining.checked(n_nodes)
     if names is not None:
@@ -177,7 +180,7 @@ def build_from_points(points: Any, joining: Joining, metric: str, names: Any, re
     given = ["points", blocks.fingerprint, joining, metric]
     with building(request, given, n_nodes, names, "hilbert", n_rounds=5) as build:
         joiner = Joiner(build, kind, joined)
-        coordinates = _coordinates(build, blocks, sizes)
+        coordinates = _coordinates(build, blocks)
         along = partial(curve_order, coordinates, lambda rows: kind(rows).embedded())
         build.keep_partitioning(lambda: in_equal_pieces(along(), build.n_partitions))
         build.keep_each("points", lambda number: joiner.boxed(coordinates[build.order[build.own(number)]]))
@@ -210,23 +213,14 @@ def point_blocks(points: Any) -> Blocks:
     return Blocks(len(starts), lambda number: as_points(array[starts[number] :][:ROWS_AT_ONCE]), array)
 
 
-def _extent(blocks: Blocks) -> tuple[list[int], Array, Array]:
-    """Numbers of rows of the blocks, and the box around all points."""
-    found = [(len(block), block.min(axis=0), block.max(axis=0)) for block in blocks if len(block)]
-    if not found:
-        raise ValueError("points must have at least one row and one column; got none. Rows are nodes.")
-    sizes, low, high = zip(*found, strict=True)
-    return list(sizes), np.min(low, axis=0), np.max(high, axis=0)
-
-
-def _coordinates(build: BuildDirectory, blocks: Blocks, sizes: list[int]) -> Array:
+def _coordinates(build: BuildDirectory, blocks: Blocks) -> Array:
     """All points as one array: the given one, or one on disk into which blocks are copied."""
     if isinstance(blocks.fingerprint, np.ndarray) and blocks.fingerprint.dtype == np.float64:
         return blocks.fingerprint
     path, beside = build.scratch / "points.npy", build.scratch / "unfinished.npy"
     if not path.exists():
         width = next(iter(blocks)).shape[1]
-        copy = np.lib.format.open_memmap(beside, mode="w+", dtype=np.float64, shape=(sum(sizes), width))
+        copy = np.lib.format.open_memmap(beside, mode="w+", dtype=np.float64, shape=(build.n_nodes, width))
         start = 0
         for block in blocks:
             copy[start : start + len(block)] = block
@@ -249,8 +243,7 @@ class Joiner:
 
     def boxed(self, points: Array) -> dict[str, NDArray[Any]]:
         """Points of a partition, and boxes around those of each segment of the curve."""
-        n_segments = min(SEGMENTS, len(points))
-        starts = np.arange(n_segments) * len(points) // n_segments
+        starts = np.arange(SEGMENTS) * len(points) // SEGMENTS
         embedded = self.kind(points).embedded()
         low, high = (np.asarray(extreme.reduceat(embedded, starts)) for extreme in (np.minimum, np.maximum))
         return {"points": points, "starts": np.append(starts, len(points)), "low": low, "high": high}

@@ -93,7 +93,7 @@ def _parquet_table(path: Path, argument: str, index: Sequence[str]) -> Table:
         return {name: found[name].to_numpy() for name in columns}
 
     def delayed(columns: Sequence[str]) -> list[Any]:
-        reading = require("dask", "dask", READING).delayed(read, pure=False)
+        reading = require("dask", "dask", READING).delayed(read)
         return [reading(number, columns) for number in range(len(groups))]
 
     return Table(
@@ -107,8 +107,8 @@ def _parquet_table(path: Path, argument: str, index: Sequence[str]) -> Table:
     )
 
 
-def _by_number(path: Path) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path))]
+def _by_number(path: Path) -> list[int | str]:
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(path))]  # numbers in every other
 
 
 def _parquet() -> Any:
@@ -158,7 +158,7 @@ def signals_of_table(table: Any, node: str | None, n_nodes: int, names: Sequence
         nodes, sizes = np.concatenate(listed), [len(one) for one in listed]
     if sum(sizes) != n_nodes:
         raise ValueError(f"table must have a row for each of the {n_nodes} nodes; got {sum(sizes)} rows.")
-    dtype, values = np.result_type(*dtypes.values(), np.float32), dask.delayed(_values, pure=False)
+    dtype, values = np.result_type(*dtypes.values(), np.float32), dask.delayed(_values)
     chunks = [
         arrays.from_delayed(values(part, list(dtypes), dtype), (len(dtypes), size), dtype=dtype)
         for part, size in zip(opened.delayed(list(dtypes)), sizes, strict=True)
