@@ -563,6 +563,9 @@ def test_points_in_blocks_are_those_at_once(tmp_path, monkeypatch):
         partitioned = PartitionedGraph.from_points(given, tmp_path / name, n_partitions=2, n_neighbors=3, n_hops=1)
         np.testing.assert_array_equal(partitioned.coordinates, given)
         assert name == "single" or same_matrix(weights_of(partitioned), graph.weights)
+    for far in (2e140, -2e140):  # in a block of its own
+        with pytest.raises(ValueError, match="points must lie within"):
+            PartitionedGraph.from_points(np.append(points, [[0.5, far]], axis=0), tmp_path / "far", n_partitions=2)
 
 
 def test_coincident_points_within_a_radius(tmp_path):
