@@ -780,6 +780,7 @@ def damaged_head(folder: Path, **change: object) -> None:
         ({"version": 2}, "folder must have format version 1; got 2"),
         ({"n_nodes": "many"}, r"well-formed head.json; got Expected `int`, got `str` - at `\$.n_nodes`"),
         ({"n_nodes": 119}, "sizes that do not add up"),
+        ({"sizes": [60, 60]}, "sizes that do not add up"),
         ({"files": {}}, "a list of files that is not that of its partitions"),
         ({"files": {"part-00000/nodes.npy": 3}}, r"Expected `array`, got `int` - at `\$.files"),
         ({"has_names": False}, "a list of files"),
@@ -828,6 +829,16 @@ def test_what_is_pickled_in_a_folder_is_not_run(folder):
     np.save(path, np.array([print], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match=r"cannot be read \(.*Python objects"):
         graph.partition(1)
+
+
+@pytest.mark.parametrize("name", sorted({*ARRAYS} - {"ends"}))
+def test_arrays_of_a_partition_must_have_their_lengths(folder, name):
+    graph, path = PartitionedGraph.open(folder), folder / "part-00001" / f"{name}.npy"
+    array = np.load(path)
+    for other in (array[:-1], np.append(array, array[-1:])):
+        np.save(path, other)
+        with pytest.raises(ValueError, match="folder must hold arrays that go together"):
+            graph.partition(1)
 
 
 def changed_file(path: Path, place: int, value: float) -> None:

@@ -300,7 +300,7 @@ def weights_from_edges(edges: Any, weights: Any, names: Any, n_nodes: int | None
     starts, ends = map(nodes.positions, (sources, targets))
     values = edge_values(column if weights is None else weights, len(starts))
     integers = small_integers(nodes.n_nodes)
-    low, high = (edge(starts, ends).astype(integers, copy=False) for edge in (np.minimum, np.maximum))
+    low, high = (np.asarray(edge(starts, ends), integers) for edge in (np.minimum, np.maximum))
     refuse_loops(low, high, nodes.name)
     return mirrored(*unique_edges(low, high, values, nodes.name, nodes.name), nodes.n_nodes), nodes.names
 
